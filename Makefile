@@ -1,0 +1,54 @@
+# Everything runs in one virtual environment, .venv, which each target fills with what it needs the first time.
+# Only make and Python 3.11 or newer have to be there; choose another interpreter with `make test PYTHON=python3.12`.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+# Two pips writing into one environment at the same time would break it under `make -j`.
+.NOTPARALLEL:
+
+.PHONY: help
+help: ## Show the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: demo
+demo: $(VENV)/.installed-demo ## Forecast late flights on real data and judge the forecast (about a minute the first time)
+	@$(BIN)/python examples/flights.py
+
+.PHONY: test
+test: lint ## Run the checks of `make lint`, then every test and documented example
+	$(BIN)/python -m pytest
+
+.PHONY: lint
+lint: $(VENV)/.installed-dev ## Check style, formatting, types and import directions
+	$(BIN)/python -m ruff check
+	$(BIN)/python -m ruff format --check
+	$(BIN)/python -m mypy
+	$(BIN)/lint-imports
+
+.PHONY: bench
+bench: $(VENV)/.installed-bench ## Compare values and speed with other packages, side by side
+	@$(BIN)/python benchmarks/run.py
+
+.PHONY: clean
+clean: ## Remove the environment, built files and caches
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests examples benchmarks -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+# The package is installed editable, so only a change of pyproject.toml calls for a new installation.
+$(VENV)/.installed-%: pyproject.toml | $(VENV)/.created
+	@echo "Installing calibrant and its '$*' dependencies into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --editable . --group $*
+	@touch $@
+
+# The pip inside a fresh environment can be too old to know --group (25.1), hence the upgrade.
+$(VENV)/.created:
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) not found: install Python 3.11 or newer, or run make with PYTHON=/path/to/python" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("calibrant needs Python 3.11 or newer, and $(PYTHON) is %d.%d: run make with PYTHON=/path/to/a/newer/python" % sys.version_info[:2])'
+	@echo "Creating $(VENV) ..."
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	@touch $@
