@@ -1,0 +1,297 @@
+"""The same totals on a dyadic grid of [0, 1]: exact answers without sorting.
+
+A row's cell is floor(p * 2^bits), which is exact in floating point, so that every machine and engine agrees on it.
+One pass adds up each cell. The prefix sums at cell borders then say which few cells could hold an extreme of the
+curve, or the border of a bin; only the rows of those cells are looked at one by one. The two steps are the two
+methods of `RowSource`: whatever offers them gets exact answers from the code below.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.kernels import cell_totals, rows_in_stretches
+from calibrant.tally import ADDITIVE, Tally, Totals, refuse_extras
+from calibrant.validation import Observations, check_number, check_observations
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+DEFAULT_BITS = 16
+TOLERANCE = 1e-12
+"""Intervals within this of the largest error count as equally bad, so that rounding never chooses between them."""
+
+SORT_BELOW_ROWS = 500_000
+"""Below this many rows sorting is quick, and needs no compiled code."""
+
+_FIRST_BITS = 15  # finer cells mean fewer rows to look at one by one, coarser ones fit the processor's cache
+_MOST_BITS = 1000
+_MOST_INDEX_BITS = 61
+_ZOOM_ROUNDS = 3
+_ZOOM_STRETCHES = 4
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Dyadic cells of width 2^-bits that cover the forecasts from ``low`` to ``high``."""
+
+    bits: int
+    low: float
+    high: float
+
+    @classmethod
+    def covering(cls, low: float, high: float) -> Grid:
+        """Return the grid of some 2^15 cells that zooms in on the forecasts from low to high."""
+        finest = min(_MOST_BITS, _MOST_INDEX_BITS - _exponent(high))
+        return cls(max(0, min(_FIRST_BITS - _exponent(high - low), finest)), low, high)
+
+    @property
+    def scale(self) -> float:
+        """2^bits: a power of two, so that multiplying by it is exact."""
+        return float(2.0**self.bits)
+
+    @property
+    def first(self) -> int:
+        """Index of the cell that holds ``low``."""
+        return int(self.index(np.array([self.low]))[0])
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return int(self.index(np.array([self.high]))[0]) - self.first + 1
+
+    def index(self, forecast: FloatArray) -> IntArray:
+        """Return the cell of each forecast; a forecast of 1 joins the last cell."""
+        cells: IntArray = (forecast * self.scale).astype(np.int64)
+        return np.minimum(cells, 2**self.bits - 1) if self.bits < _MOST_INDEX_BITS else cells
+
+
+FIRST_GRID = Grid(_FIRST_BITS, 0.0, 1.0)
+
+
+def _exponent(value: float) -> int:
+    """Return the smallest e with value < 2^e; for 0, one below every forecast's."""
+    return int(np.frexp(value)[1]) if value > 0.0 else -_MOST_BITS
+
+
+class RowSource(Protocol):
+    """Rows that can be added up by cell and fetched by stretch: all that exact answers need."""
+
+    def histogram(self, grid: Grid) -> Cells:
+        """Return the totals per cell of the rows whose forecast is from ``grid.low`` to ``grid.high``."""
+        ...
+
+    def fetch(self, low: FloatArray, high: FloatArray) -> Observations:
+        """Return the rows inside the given closed stretches, which are disjoint and in increasing order."""
+        ...
+
+
+class Cells(Totals):
+    """Totals per dyadic cell of [0, 1]: additive, of bounded size, and enough for most answers.
+
+    Only cells that hold rows are listed. Cells of parts add up: ``Cells.from_arrays(...) + Cells.from_arrays(...)``;
+    where the grids differ, the finer one is coarsened first, which is exact.
+
+    Attributes
+    ----------
+    bits : int
+        Cells have width 2^-bits.
+    index : array of int64
+        floor(p * 2^bits) for the rows of each cell (p = 1 joins the last cell of [0, 1]).
+
+    Examples
+    --------
+    >>> cells = Cells.from_arrays([0, 1, 1], [0.1, 0.12, 0.9], bits=2)
+    >>> cells.index, cells.rows, cells.high
+    (array([0, 3]), array([2, 1]), array([0.12, 0.9 ]))
+    """
+
+    bits: int
+    index: IntArray
+
+    @classmethod
+    def from_arrays(
+        cls,
+        y_true: Any,
+        y_prob: Any,
+        *,
+        sample_weight: Any = None,
+        pos_label: Any = None,
+        bits: int = DEFAULT_BITS,
+    ) -> Cells:
+        """Add up rows on the grid of 2^bits cells of [0, 1]; the parameters are those of `Tally.from_arrays`."""
+        depth = int(check_number(bits, "bits", low=0, high=24, whole=True))
+        observations = check_observations(
+            y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, refuse_swapped=False
+        )
+        return ArrayRows(observations).histogram(Grid(depth, 0.0, 1.0))
+
+    @classmethod
+    def build(cls, bits: int, index: IntArray, columns: dict[str, Any]) -> Cells:
+        """Assemble cells from their columns (those of `Totals`), leaving out cells without rows."""
+        kept = columns["rows"] > 0
+        cells = cls(
+            **{name: column[kept] if isinstance(column, np.ndarray) else column for name, column in columns.items()}
+        )
+        object.__setattr__(cells, "bits", bits)
+        object.__setattr__(cells, "index", index[kept])
+        return cells
+
+    def __add__(self, other: Cells) -> Cells:
+        """Merge the cells of two different sets of rows."""
+        if not isinstance(other, Cells):
+            return NotImplemented
+        bits = min(self.bits, other.bits)
+        parts = (self, other)
+        index = np.concatenate([part.index >> (part.bits - bits) for part in parts])
+        order = np.argsort(index, kind="stable")
+        merged, starts = np.unique(index[order], return_index=True)
+        columns: dict[str, Any] = {
+            name: np.add.reduceat(np.concatenate([getattr(part, name) for part in parts])[order], starts)
+            for name in ADDITIVE
+        }
+        columns["low"] = np.minimum.reduceat(np.concatenate([part.low for part in parts])[order], starts)
+        columns["high"] = np.maximum.reduceat(np.concatenate([part.high for part in parts])[order], starts)
+        columns["weight_max"] = max(self.weight_max, other.weight_max)
+        columns["unit_weights"] = self.unit_weights and other.unit_weights
+        columns["binary_outcomes"] = self.binary_outcomes and other.binary_outcomes
+        return Cells.build(bits, merged, columns)
+
+    def __repr__(self) -> str:
+        return f"Cells({self.row_total:,} rows in {len(self):,} of {2**self.bits:,} cells)"
+
+
+class ArrayRows:
+    """Rows in memory as a `RowSource`."""
+
+    def __init__(self, observations: Observations) -> None:
+        self.observations = observations
+
+    def histogram(self, grid: Grid) -> Cells:
+        """Return the totals per cell of the rows whose forecast is from ``grid.low`` to ``grid.high``."""
+        rows = self.observations
+        weight = np.empty(0) if rows.sample_weight is None else rows.sample_weight
+        totals = cell_totals(rows.y_prob, rows.y_true, weight, grid.scale, grid.first, grid.size, grid.low, grid.high)
+        count = totals[:, 0].astype(np.int64)
+        weighted = rows.sample_weight is not None
+        columns = {
+            "low": totals[:, 4],
+            "high": totals[:, 5],
+            "rows": count,
+            "weight": totals[:, 6] if weighted else count,
+            "weight_square": totals[:, 7] if weighted else count,
+            "residual": totals[:, 1],
+            "residual_square": totals[:, 2],
+            "weight_square_residual_square": totals[:, 8] if weighted else totals[:, 2],
+            "outcome": totals[:, 3],
+            "weight_max": float(weight.max()) if weighted else 1.0,
+            "unit_weights": not weighted or bool((weight == 1.0).all()),
+            "binary_outcomes": rows.binary_outcomes,
+        }
+        return Cells.build(grid.bits, grid.first + np.arange(grid.size), columns)
+
+    def fetch(self, low: FloatArray, high: FloatArray) -> Observations:
+        """Return the rows inside the given closed stretches, which are disjoint and in increasing order."""
+        if low[0] <= 0.0 and high[0] >= 1.0:
+            return self.observations
+        # A coarse cell per row says which stretches are worth comparing with, usually none.
+        wide = high[-1] - low[0] > 1.0 / 64.0
+        grid = FIRST_GRID if wide else Grid.covering(float(low[0]), float(high[-1]))
+        border = np.arange(grid.size + 1)
+        begin = np.searchsorted(grid.index(high) - grid.first, border[:-1], side="left")
+        end = np.searchsorted(grid.index(low) - grid.first, border[1:], side="left")
+        inside = rows_in_stretches(
+            self.observations.y_prob, low, high, begin, end, grid.scale, grid.first, grid.low, grid.high
+        )
+        return self.observations.take(np.flatnonzero(inside))
+
+
+def as_source(y_true: Any, y_prob: Any, *, sample_weight: Any, pos_label: Any) -> Tally | RowSource:
+    """Return a tally for few rows, or the rows themselves when adding them up by cell beats sorting them."""
+    if isinstance(y_true, Tally):
+        refuse_extras(y_prob, sample_weight, pos_label)
+        return y_true
+    rows = check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    return Tally.from_observations(rows) if rows.y_prob.size < SORT_BELOW_ROWS else ArrayRows(rows)
+
+
+def split_at_extremes(source: Tally | RowSource) -> Totals:
+    """Return ordered entries fine enough that the residual curve's extremes lie at their borders.
+
+    Entries that hold more than one forecast are kept whole only where the curve inside them cannot pass its extremes,
+    nor come within `TOLERANCE` of one or leave it: the Cutoff error and the worst interval of the entries are exact.
+    """
+    if isinstance(source, Tally):
+        return source
+    table: Totals = source.histogram(FIRST_GRID)
+    row_total = table.row_total
+    for _ in range(_ZOOM_ROUNDS):
+        wanted = _may_hold_extreme(table)
+        heavy = wanted[table.rows[wanted] > row_total // 64]
+        stretches = np.split(heavy, np.flatnonzero(np.diff(heavy) > 1) + 1)
+        if heavy.size == 0 or len(stretches) > _ZOOM_STRETCHES:
+            break
+        for stretch in stretches[::-1]:  # from the right, so that the positions still to come stay valid
+            grid = Grid.covering(float(table.low[stretch[0]]), float(table.high[stretch[-1]]))
+            table = _replaced(table, stretch, source.histogram(grid))
+    wanted = _may_hold_extreme(table)
+    if table.rows[wanted].sum() > row_total // 4:  # so many that one sort of all rows is quicker
+        return Tally.from_observations(source.fetch(np.array([0.0]), np.array([1.0])))
+    return split(source, table, wanted)
+
+
+def curve_slack(weight_total: float) -> float:
+    """Return how near the curve must come to an extreme to count as reaching it: half the tolerance at either end."""
+    return TOLERANCE / 2.0 * weight_total
+
+
+def split(source: RowSource, table: Totals, wanted: IntArray) -> Totals:
+    """Replace the wanted entries of a table by the distinct forecasts in them."""
+    if wanted.size == 0:
+        return table
+    fetched = source.fetch(table.low[wanted], table.high[wanted])
+    return _replaced(table, wanted, Tally.from_observations(fetched))
+
+
+def _may_hold_extreme(table: Totals) -> IntArray:
+    """Return the entries inside which the curve might pass its extremes so far, or come near or leave them.
+
+    Inside an entry, a row adds at most w y (1 - p) and takes away at most w p (1 - y). Counting either the rows passed
+    or the rows still to come bounds how far the curve rises above, or falls below, its value on entering.
+    """
+    prefix = table.residual_prefix()
+    start = prefix[:-1]
+    up = table.outcome * (1.0 - table.low)
+    down = table.high * (table.weight - table.outcome)
+    rise = np.minimum(up, down + table.residual)
+    fall = np.minimum(down, up - table.residual)
+    highest, lowest = start + rise, start - fall
+    top, bottom = prefix.max(), prefix.min()
+    slack = curve_slack(table.weight_total)
+    beyond = (highest > top) | (lowest < bottom)
+    # Near an extreme, what counts is where the curve enters or leaves: an entry wholly near it need not be opened.
+    crosses_top = (highest >= top - slack) & (lowest < top - slack)
+    crosses_bottom = (lowest <= bottom + slack) & (highest > bottom + slack)
+    return np.flatnonzero((beyond | crosses_top | crosses_bottom) & (table.high > table.low))
+
+
+def _replaced(table: Totals, positions: IntArray, finer: Totals) -> Totals:
+    """Return the table with some entries replaced by finer ones that hold the same rows."""
+    kept = np.ones(len(table), dtype=bool)
+    kept[positions] = False
+    low = np.concatenate([table.low[kept], finer.low])
+    order = np.argsort(low, kind="stable")
+    columns = {
+        name: np.concatenate([getattr(table, name)[kept], getattr(finer, name)])[order] for name in (*ADDITIVE, "high")
+    }
+    return Totals(
+        low=low[order],
+        weight_max=table.weight_max,
+        unit_weights=table.unit_weights,
+        binary_outcomes=table.binary_outcomes,
+        **columns,
+    )

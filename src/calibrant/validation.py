@@ -1,0 +1,301 @@
+"""The one gate: raw input becomes checked arrays here and nowhere else.
+
+Every rule has one message that names the argument, the first offending position, the value and the remedy. Nothing
+is clipped, dropped or guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+_CHUNK = 1 << 16
+_LOOKS_LIKE_PERCENT = 1.5  # a largest value above this, and at most 100, is more likely a percentage than a slip
+
+
+class CalibrationWarning(UserWarning):
+    """A number was computed as asked, but it may not mean what it seems to mean."""
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Checked rows: the only form in which raw data travels further.
+
+    Attributes
+    ----------
+    y_true : array of uint8 (0/1 outcomes) or float64 (any outcomes in [0, 1])
+    y_prob : contiguous array of float64 in [0, 1]
+    sample_weight : array of float64, nonnegative and not all zero, or None for unit weights
+    binary_outcomes : whether every outcome is 0 or 1
+    """
+
+    y_true: npt.NDArray[np.uint8] | FloatArray
+    y_prob: FloatArray
+    sample_weight: FloatArray | None
+    binary_outcomes: bool
+
+    def take(self, positions: npt.NDArray[np.int64]) -> Observations:
+        """Return the rows at the given positions."""
+        weight = None if self.sample_weight is None else self.sample_weight[positions]
+        return Observations(self.y_true[positions], self.y_prob[positions], weight, self.binary_outcomes)
+
+
+def check_observations(
+    y_true: Any, y_prob: Any, *, sample_weight: Any = None, pos_label: Any = None, refuse_swapped: bool = True
+) -> Observations:
+    """Check outcomes, forecasts and weights together; raise a `ValueError` that says what to do otherwise."""
+    if y_prob is None:
+        raise ValueError(
+            "y_prob is missing: pass outcomes and forecasts, as in measure(y_true, y_prob), or a Tally on its own"
+        )
+    forecasts = check_forecasts(y_prob)
+    outcomes, binary = _check_outcomes(y_true, pos_label)
+    if outcomes.size != forecasts.size:
+        raise ValueError(
+            f"y_true has {outcomes.size:,} values and y_prob has {forecasts.size:,}; pass one outcome per forecast"
+        )
+    if refuse_swapped and not binary and _only_zero_and_one(forecasts):
+        position = int(np.flatnonzero((outcomes != 0) & (outcomes != 1))[0])
+        raise ValueError(
+            f"y_prob holds only 0 and 1 while y_true[{position}] is {outcomes[position]:g}: the arguments look "
+            "swapped, the order is (y_true, y_prob); if it is meant, pass Tally.from_arrays(y_true, y_prob) instead"
+        )
+    return Observations(outcomes, forecasts, check_weights(sample_weight, forecasts.size), binary)
+
+
+def check_forecasts(y_prob: Any, *, name: str = "y_prob") -> FloatArray:
+    """Return forecasts as contiguous float64 in [0, 1], widening other number types exactly."""
+    values = _as_numbers(y_prob, name)
+    low, high = float(values.min()), float(values.max())  # NaN, if any, comes out of both
+    if low >= 0.0 and high <= 1.0:
+        return values
+    _check_finite(values, name)
+    position = int(np.flatnonzero((values < 0.0) | (values > 1.0))[0])
+    if low < 0.0:
+        remedy = "these look like logits or other scores: apply a sigmoid first, or pass predict_proba output"
+    elif _LOOKS_LIKE_PERCENT < high <= 100.0:
+        remedy = "these look like percentages: divide by 100; if they are scores, apply a sigmoid first"
+    else:
+        remedy = "if these are percentages divide by 100, if they are scores apply a sigmoid first"
+    raise ValueError(f"{name}[{position}] is {values[position]:g}, outside [0, 1]; {remedy}")
+
+
+def check_weights(sample_weight: Any, rows: int) -> FloatArray | None:
+    """Return weights as contiguous float64, or None when there are none."""
+    if sample_weight is None:
+        return None
+    weights = _as_numbers(sample_weight, "sample_weight")
+    if weights.size != rows:
+        raise ValueError(f"sample_weight has {weights.size:,} values for {rows:,} rows; pass one weight per row")
+    low, high = float(weights.min()), float(weights.max())
+    if not (low >= 0.0 and high < np.inf):
+        _check_finite(weights, "sample_weight")
+        position = int(np.flatnonzero(weights < 0.0)[0])
+        raise ValueError(
+            f"sample_weight[{position}] is {weights[position]:g}; weights must not be negative: drop the row or give "
+            "it weight 0"
+        )
+    if high == 0.0:
+        raise ValueError("sample_weight is 0 everywhere; at least one row must count")
+    if not np.isfinite(weights.sum()):
+        raise ValueError(f"sample_weight sums to infinity (largest weight {high:g}); divide the weights by that")
+    return weights
+
+
+def check_counts(counts: Any, name: str, size: int) -> npt.NDArray[np.int64]:
+    """Return counts of observations as whole numbers, one per forecast."""
+    values = _as_numbers(counts, name)
+    if values.size != size:
+        raise ValueError(f"{name} has {values.size:,} values for {size:,} forecasts; pass one count per forecast")
+    _check_finite(values, name)
+    bad = np.flatnonzero((values < 0.0) | (values != np.floor(values)))
+    if bad.size:
+        position = int(bad[0])
+        raise ValueError(
+            f"{name}[{position}] is {values[position]:g}; counts are whole numbers, not negative: for weights use "
+            "Tally.from_arrays with sample_weight"
+        )
+    return values.astype(np.int64)
+
+
+def check_number(
+    value: Any, name: str, *, low: float = -np.inf, high: float = np.inf, whole: bool = False, remedy: str = ""
+) -> float:
+    """Return a scalar option as a float after checking its type and range."""
+    kind = "a whole number" if whole else "a number"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise ValueError(f"{name} must be {kind}, got {value!r} of type {type(value).__name__}{remedy}")
+    if np.isnan(value) or not low <= value <= high or (whole and value != int(value)):
+        raise ValueError(f"{name} must be {kind} from {low:g} to {high:g}, got {value!r}{remedy}")
+    return float(value)
+
+
+def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
+    """Return an option that must be one of a few words."""
+    if not isinstance(value, str) or value not in choices:
+        listed = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be one of {listed}, got {value!r}")
+    return value
+
+
+def _check_outcomes(y_true: Any, pos_label: Any) -> tuple[npt.NDArray[np.uint8] | FloatArray, bool]:
+    array = _as_array(y_true, "y_true")
+    if pos_label is not None:
+        return _match_label(array, pos_label), True
+    if array.dtype.kind in "USTO":
+        labels = _distinct_labels(array)
+        raise ValueError(
+            f"y_true[0] is {array[0]!r}, a label and not a number (labels: {_listed(labels)}); pass pos_label= with "
+            "the label that counts as the event"
+        )
+    if array.dtype.kind == "b":
+        return np.ascontiguousarray(array).view(np.uint8), True
+    values = _as_numbers(array, "y_true")
+    low, high = float(values.min()), float(values.max())
+    if not (low >= 0.0 and high <= 1.0):
+        _check_finite(values, "y_true")
+        position = int(np.flatnonzero((values < 0.0) | (values > 1.0))[0])
+        raise ValueError(
+            f"y_true[{position}] is {values[position]:g}, outside [0, 1]; if these are class labels pass pos_label= "
+            "with the one that counts as the event, if they are amounts scale them into [0, 1]"
+        )
+    return values, _only_zero_and_one(values)
+
+
+def _match_label(array: npt.NDArray[Any], pos_label: Any) -> npt.NDArray[np.uint8]:
+    labels = _distinct_labels(array)
+    if len(labels) > 2:
+        raise ValueError(
+            f"y_true has {len(labels)} different labels ({_listed(labels)}); calibration here is about one event: "
+            "compare with one label first, as in y_true == 'event'"
+        )
+    if pos_label not in labels and len(labels) == 2:
+        raise ValueError(f"pos_label is {pos_label!r}, which y_true does not hold; its labels are {_listed(labels)}")
+    same_kind = isinstance(pos_label, str) == isinstance(labels[0], str)
+    if not same_kind:
+        raise ValueError(
+            f"pos_label is {pos_label!r} but the labels in y_true are {_listed(labels)}; pass the label itself"
+        )
+    return np.ascontiguousarray(array == pos_label).view(np.uint8)
+
+
+def _distinct_labels(array: npt.NDArray[Any]) -> list[Any]:
+    """Return the labels in sorted order, after refusing missing ones."""
+    if array.dtype.kind == "f":
+        _check_finite(array, "y_true")
+    elif array.dtype.kind == "O":
+        for position, value in enumerate(array):
+            if not isinstance(value, (str, bytes)):
+                _refuse_object("y_true", position, value)
+    labels: list[Any] = np.unique(array).tolist()
+    return labels
+
+
+def _listed(labels: list[Any]) -> str:
+    shown = ", ".join(repr(label) for label in labels[:5])
+    return shown if len(labels) <= 5 else f"{shown}, ..."
+
+
+def _as_numbers(values: Any, name: str) -> FloatArray:
+    """Return a one-dimensional, contiguous float64 array, without a copy where the input already is one."""
+    array = _as_array(values, name)
+    if array.dtype.kind == "O":
+        for position, value in enumerate(array):
+            if _is_missing(value) or isinstance(value, (str, bytes)):
+                _refuse_object(name, position, value)
+    if array.dtype.kind not in "biuf":
+        example = f" (first value {array[0]!r})"
+        raise ValueError(f"{name} has dtype {array.dtype}{example}, not numbers; convert it with astype(float) first")
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _as_array(values: Any, name: str) -> npt.NDArray[Any]:
+    """Turn lists, numpy, pandas, polars, pyarrow and torch input into a one-dimensional numpy array of any dtype."""
+    if values is None:
+        raise ValueError(f"{name} is None; pass an array")
+    _refuse_nulls(values, name)
+    if hasattr(values, "detach"):  # a torch tensor that carries gradients cannot become an array
+        values = values.detach()
+    numpy_dtype = getattr(getattr(values, "dtype", None), "numpy_dtype", None)  # pandas' nullable and arrow dtypes
+    try:
+        array = np.asarray(values, dtype=numpy_dtype) if numpy_dtype is not None else np.asarray(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"{name} of type {type(values).__name__} cannot be read as an array ({error}); pass a one-dimensional "
+            "array in CPU memory, with one value per row"
+        ) from error
+    if array.ndim != 1:
+        _refuse_shape(array, name)
+    if array.size == 0:
+        raise ValueError(f"{name} is empty; at least one row is needed")
+    if array.dtype.kind == "c":
+        raise ValueError(f"{name} has dtype {array.dtype}: complex numbers are neither outcomes nor probabilities")
+    return array
+
+
+def _refuse_shape(array: npt.NDArray[Any], name: str) -> NoReturn:
+    if array.ndim == 2 and array.shape[1] == 1:
+        remedy = f"flatten it with {name}.ravel()"
+    elif array.ndim == 2 and name == "y_prob":
+        remedy = "pass one class's column, for two classes y_prob[:, 1]"
+    else:
+        remedy = "pass one value per row"
+    raise ValueError(f"{name} has shape {array.shape}, not one dimension; {remedy}")
+
+
+def _refuse_nulls(values: Any, name: str) -> None:
+    """Find missing values that conversion would hide: masks, pandas' NA, polars' and arrow's nulls."""
+    if isinstance(values, np.ma.MaskedArray):
+        missing = np.ma.getmaskarray(values)
+    elif hasattr(values, "isna"):
+        missing = np.asarray(values.isna())
+    elif hasattr(values, "null_count") and hasattr(values, "is_null"):
+        missing = np.asarray(values.is_null())
+    else:
+        return
+    if missing.ndim == 1 and missing.any():
+        _refuse_missing(name, int(np.flatnonzero(missing)[0]))
+
+
+def _refuse_object(name: str, position: int, value: Any) -> NoReturn:
+    if _is_missing(value):
+        _refuse_missing(name, position)
+    raise ValueError(
+        f"{name}[{position}] is {value!r} of type {type(value).__name__}, not a number; convert {name} with "
+        "astype(float), or to plain labels with pos_label= for outcomes"
+    )
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas' NA has no truth value
+        return True
+
+
+def _refuse_missing(name: str, position: int) -> NoReturn:
+    raise ValueError(f"{name}[{position}] is missing; drop the row or fill in its value before measuring")
+
+
+def _check_finite(values: npt.NDArray[Any], name: str) -> None:
+    positions = np.flatnonzero(~np.isfinite(values))
+    if positions.size:
+        position = int(positions[0])
+        if np.isnan(values[position]):
+            _refuse_missing(name, position)
+        raise ValueError(f"{name}[{position}] is {values[position]:g}; every value must be finite")
+
+
+def _chunks(values: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+    for start in range(0, values.size, _CHUNK):
+        yield values[start : start + _CHUNK]
+
+
+def _only_zero_and_one(values: npt.NDArray[Any]) -> bool:
+    return all(bool(((chunk == 0) | (chunk == 1)).all()) for chunk in _chunks(values))

@@ -1,0 +1,95 @@
+"""Slow, obvious ways to compute the measures, and random rows to compare on. Nothing here uses calibrant."""
+
+import itertools
+
+import numpy as np
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+
+def merged(y, p, w=None):
+    """Distinct forecasts, with total weight, residual and outcome, from a dictionary."""
+    w = [1.0] * len(p) if w is None else w
+    groups = {}
+    for outcome, forecast, weight in zip(y, p, w, strict=True):
+        if weight > 0:
+            total = groups.setdefault(float(forecast) + 0.0, [0.0, 0.0, 0.0])
+            total[0] += weight
+            total[1] += weight * (outcome - forecast)
+            total[2] += weight * outcome
+    forecasts = sorted(groups)
+    columns = np.array([groups[forecast] for forecast in forecasts])
+    return np.array(forecasts), columns[:, 0], columns[:, 1], columns[:, 2]
+
+
+def cutoff(y, p, w=None):
+    """Try every interval of forecasts."""
+    _, weight, residual, _ = merged(y, p, w)
+    intervals = itertools.combinations(range(len(residual) + 1), 2)
+    return max(abs(residual[i:j].sum()) for i, j in intervals) / weight.sum()
+
+
+def ks(y, p, w=None):
+    """Try every interval that starts at the lowest forecast."""
+    _, weight, residual, _ = merged(y, p, w)
+    return max(abs(residual[:j].sum()) for j in range(1, len(residual) + 1)) / weight.sum()
+
+
+def smooth(y, p, w=None):
+    """Solve the linear program over 1-Lipschitz weights in [-1, 1]."""
+    forecast, weight, residual, _ = merged(y, p, w)
+    size = len(forecast)
+    rows = np.diff(np.eye(size), axis=0)
+    options = {"A_ub": np.vstack([rows, -rows]), "b_ub": np.tile(np.diff(forecast), 2)} if size > 1 else {}
+    return _maximum(residual, bounds=(-1, 1), **options) / weight.sum()
+
+
+def bounded_variation(y, p, variation, w=None):
+    """Solve the linear program over weights in [-1, 1] of bounded total variation."""
+    _, weight, residual, _ = merged(y, p, w)
+    size = len(residual)
+    if size == 1:
+        return abs(residual[0]) / weight.sum()
+    steps = np.diff(np.eye(size), axis=0)
+    bound = np.eye(size - 1)
+    rows = np.block([[steps, -bound], [-steps, -bound], [np.zeros((1, size)), np.ones((1, size - 1))]])
+    limits = np.concatenate([np.zeros(2 * (size - 1)), [variation]])
+    objective = np.concatenate([residual, np.zeros(size - 1)])
+    bounds = [(-1, 1)] * size + [(0, None)] * (size - 1)
+    return _maximum(objective, A_ub=rows, b_ub=limits, bounds=bounds) / weight.sum()
+
+
+def _maximum(objective, **constraints):
+    # Scaled to size 1 and solved to the tightest tolerance: the default treats values below 1e-7 as zero.
+    scale = np.abs(objective).max() or 1.0
+    tight = {"dual_feasibility_tolerance": 1e-10, "primal_feasibility_tolerance": 1e-10}
+    return -scale * linprog(-objective / scale, options=tight, **constraints).fun
+
+
+def best_signs(y, p, changes, w=None):
+    """Try every pattern of signs with at most so many changes."""
+    _, weight, residual, _ = merged(y, p, w)
+    patterns = itertools.product([-1.0, 1.0], repeat=len(residual))
+    allowed = (np.array(signs) for signs in patterns if np.count_nonzero(np.diff(signs)) <= changes)
+    return max(float(signs @ residual) for signs in allowed) / weight.sum()
+
+
+GRID = [0.0, 0.1, 0.25, 0.3, 0.5, 0.6, 0.75, 0.9, 1.0]
+
+
+@st.composite
+def rows(draw, most=30, weighted=None, binary=None):
+    """Outcomes, forecasts and weights (None for unit ones): ties, fractions and the ends 0 and 1 included."""
+    size = draw(st.integers(1, most))
+    number = st.one_of(st.sampled_from(GRID), st.floats(0.0, 1.0, allow_subnormal=False))
+    forecast = draw(st.lists(number, min_size=size, max_size=size))
+    is_binary = draw(st.booleans()) if binary is None else binary
+    outcome = st.sampled_from([0.0, 1.0]) if is_binary else number
+    outcomes = draw(st.lists(outcome, min_size=size, max_size=size))
+    has_weights = draw(st.booleans()) if weighted is None else weighted
+    weights = None
+    if has_weights:
+        weights = draw(st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.7]), min_size=size, max_size=size))
+        if not any(weights):
+            weights[0] = 1.0
+    return np.array(outcomes), np.array(forecast), None if weights is None else np.array(weights)

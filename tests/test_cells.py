@@ -1,0 +1,168 @@
+import brute_force
+import numpy as np
+import pytest
+from brute_force import rows
+from hypothesis import given
+from hypothesis import strategies as st
+
+import calibrant
+from calibrant import Cells, Tally, cells
+from calibrant.tally import ADDITIVE
+from calibrant.validation import check_observations
+
+
+def array_rows(y, p, w=None):
+    return cells.ArrayRows(check_observations(y, p, sample_weight=w, refuse_swapped=False))
+
+
+def cutoff_of(table):
+    prefix = table.residual_prefix()
+    return (prefix.max() - prefix.min()) / table.weight_total
+
+
+@pytest.fixture(params=[1, 3, 15], ids=lambda bits: f"2^{bits} cells")
+def first_bits(request, monkeypatch):
+    """Coarse grids make pruning, zooming and fetching happen on a handful of rows."""
+    monkeypatch.setattr(cells, "_FIRST_BITS", request.param)
+    monkeypatch.setattr(cells, "FIRST_GRID", cells.Grid(request.param, 0.0, 1.0))
+
+
+@pytest.mark.usefixtures("first_bits")
+class TestExactFinish:
+    @given(data=rows())
+    def test_cutoff_and_worst_interval_equal_those_of_the_tally(self, data):
+        y, p, w = data
+        table = cells.split_at_extremes(array_rows(y, p, w))
+        assert cutoff_of(table) == pytest.approx(brute_force.cutoff(y, p, w), abs=1e-12)
+        mine = calibrant.measures.find_worst_interval(table)
+        other = calibrant.worst_interval(Tally.from_arrays(y, p, sample_weight=w))
+        assert (mine.low, mine.high, mine.direction, mine.rows) == (other.low, other.high, other.direction, other.rows)
+        assert mine.mean_forecast == pytest.approx(other.mean_forecast, abs=1e-12)
+
+    @given(data=rows(), n_bins=st.integers(1, 7), strategy=st.sampled_from(["uniform", "quantile"]))
+    def test_binned_error_equals_that_of_the_tally(self, data, n_bins, strategy):
+        y, p, w = data
+        table, number = calibrant.measures._binned(array_rows(y, p, w), n_bins, strategy)
+        starts = np.flatnonzero(np.diff(number, prepend=-1))
+        expected = calibrant.expected_calibration_error(
+            Tally.from_arrays(y, p, sample_weight=w), n_bins=n_bins, strategy=strategy
+        )
+        assert calibrant.measures._expected(table, starts, "l1", False) == pytest.approx(expected, abs=1e-12)
+
+
+RNG = np.random.default_rng(5)
+SIZE = 600_000  # above SORT_BELOW_ROWS: the compiled two-pass way
+DISTRIBUTIONS = {
+    "uniform": RNG.random(SIZE),
+    "skewed": RNG.beta(0.05, 5, SIZE),
+    "tiny": 1e-4 * RNG.random(SIZE),
+    "minute": 1e-280 * RNG.random(SIZE),
+    "narrow": 0.7 + 1e-9 * RNG.random(SIZE),
+    "two decimals": np.round(RNG.random(SIZE), 2),
+    "six decimals": np.round(RNG.random(SIZE), 6),
+    "constant": np.full(SIZE, 0.3),
+    "zero and one": (RNG.random(SIZE) < 0.5).astype(float),
+    "two clusters": np.where(RNG.random(SIZE) < 0.5, 1e-7, 1 - 1e-7) * (1 - 1e-8 * RNG.random(SIZE)),
+    "many clusters": np.round(RNG.random(SIZE), 2) * (1 - 1e-9 * RNG.random(SIZE)),
+}
+OUTCOMES = {
+    "calibrated": lambda p: RNG.random(SIZE) < p,
+    "too high": lambda p: RNG.random(SIZE) < 0.7 * p,
+    "exact": lambda p: p,
+    "fractions": lambda p: np.clip(p + RNG.normal(0, 0.2, SIZE), 0, 1),
+}
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+@pytest.mark.parametrize("forecast", DISTRIBUTIONS)
+@pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
+def test_large_arrays_give_the_answer_of_the_full_sort(forecast, outcome, weighted):
+    p = DISTRIBUTIONS[forecast]
+    y = np.asarray(OUTCOMES[outcome](p), dtype=float)
+    w = RNG.integers(0, 4, SIZE) / 3.0 if weighted else None
+    tally = Tally.from_arrays(y, p, sample_weight=w)
+    source = array_rows(y, p, w)
+    table = cells.split_at_extremes(source)
+    assert cutoff_of(table) == pytest.approx(cutoff_of(tally), abs=1e-12)
+    mine, other = (calibrant.measures.find_worst_interval(entries) for entries in (table, tally))
+    assert (mine.low, mine.high, mine.direction, mine.rows) == (other.low, other.high, other.direction, other.rows)
+    for strategy in ("uniform", "quantile"):
+        table, number = calibrant.measures._binned(source, 15, strategy)
+        starts = np.flatnonzero(np.diff(number, prepend=-1))
+        assert calibrant.measures._expected(table, starts, "l1", False) == pytest.approx(
+            calibrant.expected_calibration_error(tally, n_bins=15, strategy=strategy), abs=1e-12
+        )
+
+
+def test_ordinary_data_need_few_rows_one_by_one():
+    y = RNG.random(SIZE) < DISTRIBUTIONS["uniform"]
+    source = array_rows(y, DISTRIBUTIONS["uniform"])
+    fetched = []
+    original = source.fetch
+    source.fetch = lambda low, high: fetched.append(original(low, high)) or fetched[-1]
+    cells.split_at_extremes(source)
+    assert sum(part.y_prob.size for part in fetched) < 0.05 * SIZE
+
+
+def test_public_functions_take_the_two_pass_way_above_the_limit(monkeypatch):
+    p = DISTRIBUTIONS["uniform"]
+    y = RNG.random(SIZE) < 0.9 * p
+    expected = cutoff_of(Tally.from_arrays(y, p))
+
+    def refuse(_):
+        raise AssertionError("sorted all rows")
+
+    monkeypatch.setattr(Tally, "_from_binary", lambda *args: refuse(args) if args[1].size == SIZE else TALLY(*args))
+    assert calibrant.cutoff_calibration_error(y, p) == pytest.approx(expected, abs=1e-12)
+    assert calibrant.ks_calibration_error(y, p) <= expected
+    assert calibrant.worst_interval(y, p).direction == "too high"
+    assert calibrant.calibration_in_the_large(y, p) == pytest.approx(np.mean(y - p), abs=1e-12)
+
+
+TALLY = Tally._from_binary
+
+
+@given(rows(), rows(), st.integers(0, 6), st.integers(0, 6))
+def test_merging_adds_up_and_coarsens_the_finer_grid(one, other, bits, other_bits):
+    first, second = (
+        Cells.from_arrays(y, p, sample_weight=w, bits=depth)
+        for (y, p, w), depth in ((one, bits), (other, other_bits))
+    )
+    weights = [np.ones_like(part[1]) if part[2] is None else part[2] for part in (one, other)]
+    whole = Cells.from_arrays(
+        np.concatenate([one[0], other[0]]),
+        np.concatenate([one[1], other[1]]),
+        sample_weight=np.concatenate(weights),
+        bits=min(bits, other_bits),
+    )
+    merged = first + second
+    assert merged.bits == whole.bits
+    assert merged.index.tolist() == whole.index.tolist()
+    for name in (*ADDITIVE, "low", "high"):
+        np.testing.assert_allclose(getattr(merged, name), getattr(whole, name), atol=1e-12, err_msg=name)
+    assert (merged.weight_max, merged.unit_weights) == (whole.weight_max, whole.unit_weights)
+    assert merged.binary_outcomes == whole.binary_outcomes
+
+
+@given(rows(), st.integers(0, 20))
+def test_cells_hold_the_totals_of_their_rows(data, bits):
+    y, p, w = data
+    table = Cells.from_arrays(y, p, sample_weight=w, bits=bits)
+    weight = np.ones_like(p) if w is None else w
+    kept = weight > 0
+    index = np.minimum(np.floor(p * 2**bits), 2**bits - 1)[kept]
+    assert table.index.tolist() == np.unique(index).tolist()
+    for k, cell in enumerate(table.index):
+        inside = index == cell
+        assert table.rows[k] == inside.sum()
+        assert table.low[k] == p[kept][inside].min()
+        assert table.high[k] == p[kept][inside].max()
+        assert table.residual[k] == pytest.approx((weight * (y - p))[kept][inside].sum(), abs=1e-12)
+        assert table.outcome[k] == pytest.approx((weight * y)[kept][inside].sum(), abs=1e-12)
+
+
+def test_only_cells_can_be_added_and_repr_says_what_they_hold():
+    table = Cells.from_arrays([1, 0, 1], [0.1, 0.1, 0.9], bits=3)
+    with pytest.raises(TypeError):
+        table + 1
+    assert repr(table) == "Cells(3 rows in 2 of 8 cells)"
