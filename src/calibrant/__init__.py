@@ -1,0 +1,121 @@
+"""calibrant: decide whether probability forecasts can be trusted and acted on.
+
+Public names load on first use, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from calibrant.cells import Cells
+    from calibrant.curves import (
+        calibration_slope_intercept,
+        integrated_calibration_index,
+        observed_expected_ratio,
+    )
+    from calibrant.measures import (
+        bounded_variation_calibration_error,
+        bounded_variation_spectrum,
+        bounded_variation_witness,
+        calibration_in_the_large,
+        cutoff_calibration_error,
+        effective_support_size,
+        expected_calibration_error,
+        ks_calibration_error,
+        smooth_calibration_error,
+        smooth_witness,
+        weighted_calibration_error,
+        worst_interval,
+    )
+    from calibrant.overview import distance_from_calibration, measure
+    from calibrant.results import (
+        CalibrationDistance,
+        CalibrationSlope,
+        CurveErrors,
+        Measures,
+        Relation,
+        Spectrum,
+        Witness,
+        WorstInterval,
+    )
+    from calibrant.tally import Tally
+    from calibrant.validation import CalibrationWarning
+
+_HOME = {
+    "CalibrationDistance": "results",
+    "CalibrationSlope": "results",
+    "CalibrationWarning": "validation",
+    "Cells": "cells",
+    "CurveErrors": "results",
+    "Measures": "results",
+    "Relation": "results",
+    "Spectrum": "results",
+    "Tally": "tally",
+    "Witness": "results",
+    "WorstInterval": "results",
+    "bounded_variation_calibration_error": "measures",
+    "bounded_variation_spectrum": "measures",
+    "bounded_variation_witness": "measures",
+    "calibration_in_the_large": "measures",
+    "calibration_slope_intercept": "curves",
+    "cutoff_calibration_error": "measures",
+    "distance_from_calibration": "overview",
+    "effective_support_size": "measures",
+    "expected_calibration_error": "measures",
+    "integrated_calibration_index": "curves",
+    "ks_calibration_error": "measures",
+    "measure": "overview",
+    "observed_expected_ratio": "curves",
+    "smooth_calibration_error": "measures",
+    "smooth_witness": "measures",
+    "weighted_calibration_error": "measures",
+    "worst_interval": "measures",
+}
+
+__all__ = [
+    "CalibrationDistance",
+    "CalibrationSlope",
+    "CalibrationWarning",
+    "Cells",
+    "CurveErrors",
+    "Measures",
+    "Relation",
+    "Spectrum",
+    "Tally",
+    "Witness",
+    "WorstInterval",
+    "bounded_variation_calibration_error",
+    "bounded_variation_spectrum",
+    "bounded_variation_witness",
+    "calibration_in_the_large",
+    "calibration_slope_intercept",
+    "cutoff_calibration_error",
+    "distance_from_calibration",
+    "effective_support_size",
+    "expected_calibration_error",
+    "integrated_calibration_index",
+    "ks_calibration_error",
+    "measure",
+    "observed_expected_ratio",
+    "smooth_calibration_error",
+    "smooth_witness",
+    "weighted_calibration_error",
+    "worst_interval",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
+    value = getattr(import_module(f"calibrant.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

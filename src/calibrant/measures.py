@@ -1,0 +1,563 @@
+"""Calibration measures: one family, weighted calibration error, and the witnesses that attain them.
+
+With r = y - p the residual of a row, every measure here is the largest mean of w(p) r over a class of weight functions
+w with values in [-1, 1]. Each takes ``(y_true, y_prob, *, sample_weight=None, pos_label=None)`` or a `Tally` alone.
+
+.. [1] Rossellini, Soloff, Barber, Ren, Willett (2025), Can a calibration metric be both testable and actionable?
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.cells import FIRST_GRID, TOLERANCE, RowSource, as_source, curve_slack, split, split_at_extremes
+from calibrant.kernels import smooth_fit, smooth_weights, swing_events
+from calibrant.results import Spectrum, Witness, WorstInterval
+from calibrant.tally import Tally, Totals, as_tally, refuse_extras
+from calibrant.validation import CalibrationWarning, check_choice, check_forecasts, check_number, check_weights
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+FEW_ROWS = 10
+"""A forecast with fewer rows than this says little about its own event rate."""
+
+
+def cutoff_calibration_error(
+    y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None
+) -> float:
+    """Largest residual mass on any interval of forecasts: the Cutoff calibration error.
+
+    max over intervals I of |mean of (y - p) 1{p in I}|, which is the range, largest minus smallest, of the residual
+    curve S_k = sum of (y - p) over the k smallest distinct forecasts, divided by the number of rows, S_0 = 0 included.
+
+    A value of 0.02 means: whatever interval of forecasts somebody acts on, the expected number of events there differs
+    from the number forecast by at most 2 per 100 rows of the whole data set. It can be estimated from data, and it
+    bounds what a better threshold could save.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,), or Tally
+        Outcomes: 0/1, booleans, fractions in [0, 1], or two labels with ``pos_label``; or a tally on its own.
+    y_prob : array-like of shape (n,)
+        Forecast probabilities.
+    sample_weight : array-like of shape (n,), optional
+        Nonnegative weights.
+    pos_label : label, optional
+        The label in ``y_true`` that counts as the event.
+
+    Returns
+    -------
+    float
+        Between 0 (calibrated on every interval) and 1.
+
+    See Also
+    --------
+    worst_interval : the interval itself, in words.
+
+    References
+    ----------
+    Definition 2.1 of [1]_.
+
+    Examples
+    --------
+    >>> cutoff_calibration_error([0, 0, 0, 0, 0], [0.5, 0.6, 0.7, 0.8, 0.9])
+    0.7
+    """
+    table = split_at_extremes(as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
+    return _range(table.residual_prefix()) / table.weight_total
+
+
+def ks_calibration_error(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None) -> float:
+    """Largest residual mass below any cutoff: the Kolmogorov-Smirnov calibration error (ECCE-MAD).
+
+    max over t of |mean of (y - p) 1{p <= t}|. It lies between half the Cutoff calibration error and the whole; the
+    parameters are those of `cutoff_calibration_error`.
+
+    Examples
+    --------
+    >>> ks_calibration_error([1, 1, 0, 0], [0.25, 0.25, 0.75, 0.75])
+    0.375
+    """
+    table = split_at_extremes(as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
+    return float(np.abs(table.residual_prefix()).max()) / table.weight_total
+
+
+def worst_interval(
+    y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None
+) -> WorstInterval:
+    """Return the interval of forecasts that attains the Cutoff calibration error, as a result that reads as a sentence.
+
+    Among intervals within 1e-12 of the largest error (5e-13 at each end of the curve), the one whose upper end is
+    lowest is chosen, and among those the one whose lower end is highest: neither row order nor the engine that did the
+    sums changes the answer.
+    The parameters are those of `cutoff_calibration_error`.
+
+    Examples
+    --------
+    >>> print(worst_interval([0, 0, 1, 1], [0.1, 0.6, 0.6, 0.7]))
+    Forecasts between 0.1 and 0.6 are too high by 10.00 percentage points on average: on these 3 rows (75.0% of all
+    rows) the mean forecast is 43.3% and the event rate is 33.3%. Spread over all rows that is 0.07500, and no other
+    interval reaches more.
+    """
+    return find_worst_interval(
+        split_at_extremes(as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
+    )
+
+
+def find_worst_interval(table: Totals) -> WorstInterval:
+    """Return the worst interval of entries that `split_at_extremes` made fine enough."""
+    prefix = table.residual_prefix()
+    weight_total = table.weight_total
+    slack = curve_slack(weight_total)
+    error = _range(prefix)
+    begin, end = 0, len(table)
+    direction = "none"
+    if error > 2.0 * slack:
+        high_side = prefix >= prefix.max() - slack
+        low_side = prefix <= prefix.min() + slack
+        # The interval ends at the first place where both sides have been seen, and starts at the last place before
+        # it that was on the other side.
+        end = max(int(np.argmax(high_side)), int(np.argmax(low_side)))
+        direction = "too low" if high_side[end] else "too high"
+        other = low_side if high_side[end] else high_side
+        begin = int(np.flatnonzero(other[:end])[-1])
+    weight = float(table.weight[begin:end].sum())
+    outcome = float(table.outcome[begin:end].sum())
+    residual = float(table.residual[begin:end].sum())
+    return WorstInterval(
+        low=float(table.low[begin]),
+        high=float(table.high[end - 1]),
+        direction=direction,
+        error=error / weight_total,
+        rows=int(table.rows[begin:end].sum()),
+        weight=weight,
+        share=weight / weight_total,
+        mean_forecast=(outcome - residual) / weight,
+        mean_outcome=outcome / weight,
+    )
+
+
+def calibration_in_the_large(
+    y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None
+) -> float:
+    """Mean outcome minus mean forecast: are the forecasts right on average?
+
+    Positive when events happen more often than forecast. Its size is the weighted calibration error for constant
+    weights, the coarsest member of the family; a forecaster can have zero here and be badly calibrated. The parameters
+    are those of `cutoff_calibration_error`.
+
+    Examples
+    --------
+    >>> calibration_in_the_large([0, 1, 1, 1], [0.25, 0.5, 0.75, 1.0])
+    0.125
+    """
+    table = _any_table(as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
+    return table.residual_total / table.weight_total
+
+
+def smooth_calibration_error(
+    y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None
+) -> float:
+    """Largest mean of w(p) (y - p) over 1-Lipschitz weights w: the smooth calibration error, exactly.
+
+    Half of it is a lower bound for the distance from calibration, and the square root of eight times it an upper one.
+    It is computed as a weighted L1 isotonic fit of the residual curve, in O(m log m) for m distinct forecasts, with no
+    grid and no solver. The parameters are those of `cutoff_calibration_error`.
+
+    References
+    ----------
+    Section 2.1 of [1]_, where it stands in for the distance from calibration; the algorithm is this project's.
+
+    Examples
+    --------
+    >>> round(smooth_calibration_error([0, 1], [0.75, 0.25]), 12)
+    0.1875
+    """
+    tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    return _smooth(tally)[0]
+
+
+def smooth_witness(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None) -> Witness:
+    """Return the 1-Lipschitz weight function that attains the smooth calibration error.
+
+    The parameters are those of `cutoff_calibration_error`.
+
+    Examples
+    --------
+    >>> smooth_witness([0, 1], [0.75, 0.25]).weight
+    array([1. , 0.5])
+    """
+    tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    value, curve, fit = _smooth(tally)
+    sign = 1.0 if curve[-1] >= 0.0 else -1.0
+    weight = np.full(1, sign) if fit is None else sign * smooth_weights(sign * curve, np.diff(tally.forecast), fit)
+    return Witness(forecast=tally.forecast, weight=weight, value=value)
+
+
+def bounded_variation_calibration_error(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    variation: float = 2.0,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> float:
+    """Largest mean of w(p) (y - p) over weights w in [-1, 1] of total variation at most M, exactly.
+
+    M = 0 gives the size of the mean bias, M = infinity the ECE plug-in; from M = 2 on it is at least the Cutoff
+    calibration error, and it never exceeds (M/2 + 1) times it. Computed in O(m) after sorting.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, pos_label
+        As in `cutoff_calibration_error`.
+    variation : float, default 2
+        The largest total variation M of the weights; ``math.inf`` is allowed.
+
+    References
+    ----------
+    Proposition 2.2 of [1]_ has the factor M + 2; the factor M/2 + 1 and the algorithm are this project's.
+
+    Examples
+    --------
+    >>> bounded_variation_calibration_error([1, 1, 0, 0], [0.25, 0.25, 0.75, 0.75], variation=2)
+    0.75
+    """
+    limit = check_number(variation, "variation", low=0.0)
+    tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    curve = tally.residual_prefix()
+    price, _, right = swing_events(curve)
+    needed = math.ceil(min(limit / 2.0, price.size)) + 1
+    if needed < price.size // 8:  # only the dearest swings matter: no need to sort them all
+        dearest = np.argpartition(price, price.size - needed)[price.size - needed :]
+        price, right = price[dearest], right[dearest]
+    order = _dearest_first(price)
+    knots, errors = _envelope(price[order], right[order], start=abs(curve[-1]))
+    return float(np.interp(limit, knots, errors)) / tally.weight_total
+
+
+def bounded_variation_witness(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    variation: float = 2.0,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> Witness:
+    """Return the weight function of total variation at most M that attains the bounded-variation calibration error.
+
+    At a knot of the spectrum it takes the values -1 and 1 only; between two knots it is a mixture of two such
+    functions. The parameters are those of `bounded_variation_calibration_error`.
+
+    Examples
+    --------
+    >>> bounded_variation_witness([1, 1, 0, 0], [0.25, 0.25, 0.75, 0.75], variation=2).weight
+    array([ 1., -1.])
+    """
+    limit = check_number(variation, "variation", low=0.0)
+    tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    curve = tally.residual_prefix()
+    price, left, right = swing_events(curve)
+    order = _dearest_first(price)
+    price, left, right = price[order], left[order], right[order]
+    knots, errors = _envelope(price, right, start=abs(curve[-1]))
+    kept = int(np.searchsorted(knots, limit, side="right")) - 1
+    weight = _alternating(tally, left[:kept], right[:kept])
+    if kept < order.size and limit > knots[kept]:
+        share = (limit - knots[kept]) / (knots[kept + 1] - knots[kept])
+        weight = (1.0 - share) * weight + share * _alternating(tally, left[: kept + 1], right[: kept + 1])
+    value = float(np.interp(limit, knots, errors)) / tally.weight_total
+    return Witness(forecast=tally.forecast, weight=weight, value=value)
+
+
+def bounded_variation_spectrum(
+    y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None
+) -> Spectrum:
+    """Return the error against the total variation M of the weights, from mean bias (M = 0) to the ECE plug-in.
+
+    The parameters are those of `cutoff_calibration_error`.
+
+    Examples
+    --------
+    >>> spectrum = bounded_variation_spectrum([1, 1, 0, 0], [0.25, 0.25, 0.75, 0.75])
+    >>> spectrum.variation, spectrum.error
+    (array([0., 2.]), array([0.  , 0.75]))
+    """
+    tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    curve = tally.residual_prefix()
+    price, _, right = swing_events(curve)
+    order = _dearest_first(price)
+    price, right = price[order], right[order]
+    knots, errors = _envelope(price, right, start=abs(curve[-1]))
+    corner = np.ones(knots.size, dtype=bool)
+    corner[1:-1] = np.diff(price) != 0.0  # equal prices lie on one line
+    return Spectrum(variation=knots[corner], error=errors[corner] / tally.weight_total)
+
+
+def weighted_calibration_error(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    weight: Callable[[FloatArray], Any],
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> float:
+    """Mean of w(p) (y - p) for your own weight function w with values in [-1, 1].
+
+    Positive when, where w is positive, events happen more often than forecast. Every other measure here is the largest
+    value of this one over a class of weights.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, pos_label
+        As in `cutoff_calibration_error`.
+    weight : callable
+        Takes the array of distinct forecasts and returns one value in [-1, 1] for each (or one for all).
+
+    References
+    ----------
+    Definition 2.2 of [1]_.
+
+    Examples
+    --------
+    >>> weighted_calibration_error([1, 1, 0, 0], [0.25, 0.25, 0.75, 0.75], weight=lambda p: p < 0.5)
+    0.375
+    """
+    if not callable(weight):
+        raise ValueError(f"weight must be a function of the forecasts, got {weight!r}; per-row weights: sample_weight")
+    tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    values = np.asarray(weight(tally.forecast), dtype=np.float64)
+    if values.shape not in ((), tally.forecast.shape):
+        raise ValueError(
+            f"weight returned an array of shape {values.shape} for forecasts of shape {tally.forecast.shape}; it must "
+            "return one value per forecast"
+        )
+    values = np.broadcast_to(values, tally.forecast.shape)
+    bad = np.flatnonzero(~(np.abs(values) <= 1.0 + TOLERANCE))
+    if bad.size:
+        position = int(bad[0])
+        raise ValueError(
+            f"weight({tally.forecast[position]:g}) is {values[position]:g}, outside [-1, 1]; divide the function by "
+            "its largest absolute value"
+        )
+    return float(tally.residual @ values) / tally.weight_total
+
+
+def expected_calibration_error(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    n_bins: int | None = None,
+    strategy: str = "uniform",
+    norm: str = "l1",
+    debias: bool = False,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> float:
+    """Mean distance between forecast and event rate, per forecast or per bin: the expected calibration error (ECE).
+
+    Without bins it is the plug-in: sum over distinct forecasts v of |sum of (y - p) at v| / n. That means something
+    only when forecasts repeat. For nearly continuous forecasts each stands alone, its "event rate" is 0 or 1, and the
+    plug-in measures noise: a warning says so. With bins it is the ECE of the *binned* forecast, another forecaster, and
+    can be near zero when the true ECE is large. `cutoff_calibration_error` has neither problem.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, pos_label
+        As in `cutoff_calibration_error`.
+    n_bins : int, optional
+        Number of bins; None for the plug-in over distinct forecasts.
+    strategy : {"uniform", "quantile"}
+        Bins of equal width, each open below and closed above as in scikit-learn (0 joins the first); or of equal
+        weight, where each forecast belongs to the bin that holds the middle of its rows, so that ties stay together.
+    norm : {"l1", "l2", "max"}
+        Mean, root mean square, or largest distance over the bins.
+    debias : bool
+        For ``norm="l2"``: subtract from each bin's squared distance the part that is noise, var(y)/n (Kumar, Liang, Ma
+        2019). Needs unit weights and at least two rows a bin.
+
+    Examples
+    --------
+    >>> expected_calibration_error([0, 0, 1, 0] * 5 + [0, 1, 1, 1] * 5, [0.5] * 20 + [0.75] * 20)
+    0.125
+    >>> round(expected_calibration_error([0, 1, 0, 1], [0.1, 0.2, 0.8, 0.9], n_bins=2), 12)
+    0.35
+    """
+    check_choice(strategy, "strategy", ("uniform", "quantile"))
+    check_choice(norm, "norm", ("l1", "l2", "max"))
+    if debias and norm != "l2":
+        raise ValueError(f"debias needs norm='l2', got norm={norm!r}: only the squared distance has a known noise part")
+    if n_bins is None:
+        bins: Totals = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+        note = continuity_note(bins)
+        if note:
+            warnings.warn(note, CalibrationWarning, stacklevel=2)
+        number = np.arange(len(bins))
+    else:
+        count = int(check_number(n_bins, "n_bins", low=1, high=10**6, whole=True))
+        source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+        bins, number = _binned(source, count, strategy)
+    return _expected(bins, np.flatnonzero(np.diff(number, prepend=-1)), norm, debias)
+
+
+def effective_support_size(y_prob: Any, gamma: float = 0.05, *, sample_weight: Any = None) -> int:
+    """Fewest forecast values that together carry a share 1 - gamma of the rows.
+
+    Small for forecasts that repeat (a rounded score, a decision tree), near the number of rows for continuous ones.
+    Any procedure that guarantees a small ECE must return forecasts whose effective support is small (Theorem 4.1 of
+    [1]_).
+
+    Parameters
+    ----------
+    y_prob : array-like of shape (n,), or Tally
+        Forecasts.
+    gamma : float in [0, 1)
+        The share of the rows that may be left out.
+    sample_weight : array-like of shape (n,), optional
+        Nonnegative weights.
+
+    Examples
+    --------
+    >>> effective_support_size([0.1, 0.1, 0.1, 0.2, 0.2, 0.7], gamma=0.2)
+    2
+    """
+    left_out = check_number(gamma, "gamma", low=0.0, high=1.0)
+    if isinstance(y_prob, Tally):
+        refuse_extras(None, sample_weight, None)
+        weight: npt.NDArray[Any] = y_prob.weight
+    else:
+        forecasts = check_forecasts(y_prob)
+        row_weight = check_weights(sample_weight, forecasts.size)
+        _, inverse = np.unique(forecasts, return_inverse=True)
+        weight = np.bincount(inverse, weights=row_weight)
+    carried = np.cumsum(np.sort(weight)[::-1])
+    needed = (1.0 - left_out) * carried[-1] * (1.0 - TOLERANCE)
+    return int(np.searchsorted(carried, needed)) + 1
+
+
+def continuity_note(tally: Totals) -> str | None:
+    """Return why the ECE plug-in means little on these forecasts, or None when most of them repeat."""
+    lonely = int(tally.rows[tally.rows < FEW_ROWS].sum())
+    if 2 * lonely <= tally.row_total:
+        return None
+    return (
+        f"the ECE plug-in compares each distinct forecast with the event rate at that very forecast, but {lonely:,} of "
+        f"{tally.row_total:,} rows share theirs with fewer than {FEW_ROWS} rows, so it mostly measures noise (no "
+        "procedure can estimate the ECE of continuous forecasts: Theorem 4.1 of Rossellini et al. 2025). Use "
+        "cutoff_calibration_error, or n_bins= for the ECE of the binned forecast; ignore this if y_true holds exact "
+        "event probabilities."
+    )
+
+
+def plug_in_error(tally: Tally) -> float:
+    """Return the ECE plug-in of a tally without a warning."""
+    return float(np.abs(tally.residual).sum()) / tally.weight_total
+
+
+def _range(curve: FloatArray) -> float:
+    return float(curve.max() - curve.min())
+
+
+def _any_table(source: Tally | RowSource) -> Totals:
+    return source if isinstance(source, Tally) else source.histogram(FIRST_GRID)
+
+
+def _smooth(tally: Tally) -> tuple[float, FloatArray, FloatArray | None]:
+    """Return the smooth error, the residual curve without its zero, and its L1 isotonic fit."""
+    curve = tally.residual_prefix()[1:]
+    if curve.size == 1:
+        return abs(float(curve[0])) / tally.weight_total, curve, None
+    sign = 1.0 if curve[-1] >= 0.0 else -1.0
+    cost, fit = smooth_fit(sign * curve, np.diff(tally.forecast))
+    return float(cost) / tally.weight_total, curve, fit
+
+
+def _dearest_first(price: FloatArray) -> IntArray:
+    """Order swings by falling price; of equal ones the outer first, which `swing_events` lists later."""
+    order: IntArray = price.size - 1 - np.argsort(-price[::-1], kind="stable")
+    return order
+
+
+def _envelope(price: FloatArray, right: IntArray, *, start: float) -> tuple[FloatArray, FloatArray]:
+    """Return knots (total variation, error) of the concave spectrum of swings that come dearest first."""
+    units = np.where(right >= 0, 4.0, 2.0)
+    knots = np.concatenate([[0.0], np.cumsum(units)])
+    errors = start + np.concatenate([[0.0], np.cumsum(price * units)])
+    return knots, errors
+
+
+def _alternating(tally: Tally, left: IntArray, right: IntArray) -> FloatArray:
+    """Return the +-1 weights that change sign at the given turns of the curve, oriented to collect a positive sum."""
+    flips = np.zeros(len(tally) + 1, dtype=np.int64)
+    np.add.at(flips, left, 1)
+    np.add.at(flips, right[right >= 0], 1)
+    weight = 1.0 - 2.0 * (np.cumsum(flips)[:-1] % 2)
+    return np.asarray(weight if weight @ tally.residual >= 0.0 else -weight, dtype=np.float64)
+
+
+def _binned(source: Tally | RowSource, count: int, strategy: str) -> tuple[Totals, IntArray]:
+    """Return ordered entries, each inside one bin, and the bin number of each."""
+    table = _any_table(source)
+    for _ in range(2):
+        first, last = _bin_numbers(table, count, strategy)
+        torn = np.flatnonzero(first != last)
+        if isinstance(source, Tally) or torn.size == 0:
+            break
+        table = split(source, table, torn)
+    return table, first
+
+
+def _bin_numbers(table: Totals, count: int, strategy: str) -> tuple[IntArray, IntArray]:
+    """Return the bins of the lowest and of the highest forecast of each entry."""
+    if strategy == "uniform":
+        edges = np.linspace(0.0, 1.0, count + 1)[1:-1]
+        return np.searchsorted(edges, table.low), np.searchsorted(edges, table.high)
+    through = np.cumsum(table.weight, dtype=np.float64)
+    before = through - table.weight
+    middle = (before + through) / 2.0
+    point = table.low == table.high
+
+    def number(position: FloatArray) -> IntArray:
+        shares = np.where(point, middle, position) / through[-1]
+        bins: IntArray = np.minimum((shares * count + 1e-9).astype(np.int64), count - 1)  # rounding moves no middle
+        return bins
+
+    return number(before), number(through)
+
+
+def _expected(table: Totals, starts: IntArray, norm: str, debias: bool) -> float:
+    weight = np.add.reduceat(table.weight, starts).astype(np.float64)
+    residual = np.add.reduceat(table.residual, starts)
+    share = weight / weight.sum()
+    distance = np.abs(residual) / weight
+    if norm == "l1":
+        return float(share @ distance)
+    if norm == "max":
+        return float(distance.max())
+    square = np.square(distance)
+    if debias:
+        square -= _noise(table, starts, weight)
+    return math.sqrt(max(float(share @ square), 0.0))
+
+
+def _noise(table: Totals, starts: IntArray, weight: FloatArray) -> FloatArray:
+    """Return the estimated variance of each bin's mean outcome."""
+    if not table.unit_weights:
+        raise ValueError("debias=True needs unit weights: the noise of a weighted bin is not a function of its weight")
+    if (weight < 2.0).any():
+        raise ValueError(
+            f"debias=True needs at least two rows in every bin, and {int((weight < 2.0).sum())} bins have one; use "
+            "fewer bins or strategy='quantile'"
+        )
+    if not table.binary_outcomes:
+        raise ValueError("debias=True needs 0/1 outcomes: for fractions the noise of a bin is not known from its mean")
+    mean = np.add.reduceat(table.outcome, starts) / weight
+    noise: FloatArray = mean * (1.0 - mean) / (weight - 1.0)
+    return noise

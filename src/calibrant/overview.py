@@ -1,0 +1,260 @@
+"""All measures at once, the relations between them, and the distance from calibration that follows from both."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.curves import calibration_slope_intercept, curve_errors, isotonic_curve, observed_expected_ratio
+from calibrant.measures import (
+    bounded_variation_calibration_error,
+    bounded_variation_spectrum,
+    continuity_note,
+    effective_support_size,
+    expected_calibration_error,
+    find_worst_interval,
+    ks_calibration_error,
+    plug_in_error,
+    smooth_calibration_error,
+)
+from calibrant.results import CalibrationDistance, Measures, Relation
+from calibrant.tally import Tally, as_tally
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+_MOST_BORDERS = 256
+_ROUNDING = 1e-12
+_PAPER = "Rossellini et al. 2025"
+_PROJECT = "this project"
+
+
+def measure(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    spectrum: bool = False,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> Measures:
+    """Measure calibration in every way this package knows, in one pass over one tally.
+
+    Raises no warnings: what they would say stands in ``notes``.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, pos_label
+        As in `cutoff_calibration_error`.
+    spectrum : bool
+        Also return the error against the total variation of the weights, from mean bias to the ECE plug-in.
+
+    Returns
+    -------
+    Measures
+        Prints as a table; ``frame()`` gives it as a data frame, ``to_dict()`` for a file.
+
+    Examples
+    --------
+    >>> result = measure([0, 0, 1, 0, 1, 1] * 20, [0.25, 0.25, 0.25, 0.75, 0.75, 0.75] * 20)
+    >>> round(result.cutoff, 4), round(result.smooth, 4), round(result.expected, 4)
+    (0.0417, 0.0208, 0.0833)
+    """
+    tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    notes = []
+    continuous = continuity_note(tally)
+    if continuous:
+        notes.append(continuous)
+    try:
+        slope = calibration_slope_intercept(tally)
+    except ValueError as error:
+        slope = None
+        notes.append(f"no calibration slope: {error}")
+    curve = isotonic_curve(tally)
+    worst = find_worst_interval(tally)
+    ks = ks_calibration_error(tally)
+    smooth = smooth_calibration_error(tally)
+    variation_two = bounded_variation_calibration_error(tally, variation=2.0)
+    expected = plug_in_error(tally)
+    bias = tally.residual_total / tally.weight_total
+    distance = bound_distance(tally, smooth=smooth, cutoff=worst.error, expected=expected, curve=curve)
+    mean_outcome = tally.outcome_total / tally.weight_total
+    return Measures(
+        rows=tally.row_total,
+        distinct_forecasts=len(tally),
+        weight_total=tally.weight_total,
+        mean_forecast=mean_outcome - bias,
+        mean_outcome=mean_outcome,
+        brier=float(tally.residual_square.sum()) / tally.weight_total,
+        cutoff=worst.error,
+        ks=ks,
+        smooth=smooth,
+        bounded_variation=variation_two,
+        expected=expected,
+        expected_binned=expected_calibration_error(tally, n_bins=15),
+        calibration_in_the_large=bias,
+        observed_expected_ratio=observed_expected_ratio(tally) if tally.forecast[-1] > 0.0 else None,
+        slope=slope,
+        curve=curve_errors(tally, curve, "isotonic"),
+        distance=distance,
+        effective_support=effective_support_size(tally),
+        worst_interval=worst,
+        relations=_relations(
+            tally,
+            cutoff=worst.error,
+            ks=ks,
+            smooth=smooth,
+            variation_two=variation_two,
+            expected=expected,
+            bias=abs(bias),
+            distance=distance,
+        ),
+        notes=tuple(notes),
+        spectrum=bounded_variation_spectrum(tally) if spectrum else None,
+    )
+
+
+def distance_from_calibration(
+    y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None
+) -> CalibrationDistance:
+    """Bound the distance from calibration (dCE): how far the nearest calibrated forecasts are, on average.
+
+    The distance is not a function of forecasts and outcomes alone, so this is an interval, never one number. It speaks
+    of the distribution of these rows, not of a population.
+
+    Lower end, the best of: |mean bias|, since calibrated forecasts have the right mean; half the smooth calibration
+    error; and for forecasts at least b apart, b/(b + 2) times the ECE plug-in. Upper end, the best of: the mean
+    distance to the event rate of the cell, over partitions of [0, 1] into intervals (the best one on up to 256
+    candidate borders, exactly the best when there are no more distinct forecasts than that); the isotonic curve; the
+    ECE plug-in; sqrt(8 x smooth); and 2 sqrt(Cutoff) + Cutoff.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, pos_label
+        As in `cutoff_calibration_error`.
+
+    References
+    ----------
+    Blasiok, Gopalan, Hu, Nakkiran (2023); Proposition 2.1 of Rossellini et al. (2025). The bound b/(b + 2) corrects
+    their Proposition A.1, which states b/(b + 1).
+
+    Examples
+    --------
+    >>> print(distance_from_calibration([0, 0, 0], [1, 1, 1]))
+    distance from calibration between 1.00000 (mean bias) and 1.00000 (nearest interval partition)
+    """
+    tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    return bound_distance(
+        tally,
+        smooth=smooth_calibration_error(tally),
+        cutoff=find_worst_interval(tally).error,
+        expected=plug_in_error(tally),
+        curve=isotonic_curve(tally),
+    )
+
+
+def bound_distance(
+    tally: Tally, *, smooth: float, cutoff: float, expected: float, curve: FloatArray
+) -> CalibrationDistance:
+    """Take the best of every bound on the distance from calibration."""
+    lower = [
+        (abs(tally.residual_total) / tally.weight_total, "mean bias"),
+        (smooth / 2.0, "half the smooth calibration error"),
+        (_spacing_factor(tally) * expected, "b/(b + 2) times the ECE plug-in, b the smallest gap between forecasts"),
+    ]
+    isotonic = float(np.abs(curve - tally.forecast) @ tally.weight) / tally.weight_total
+    upper = [
+        (_best_partition(tally, curve), "nearest interval partition"),
+        (isotonic, "isotonic curve"),
+        (expected, "ECE plug-in"),
+        (math.sqrt(8.0 * smooth), "square root of 8 times the smooth calibration error"),
+        (2.0 * math.sqrt(cutoff) + cutoff, "2 sqrt(Cutoff) + Cutoff"),
+    ]
+    low, low_from = max(lower, key=lambda end: end[0])
+    high, high_from = min(upper, key=lambda end: end[0])
+    # The ends are equal for simple forecasts; rounding must not turn them around.
+    return CalibrationDistance(low=min(low, high), high=high, low_from=low_from, high_from=high_from)
+
+
+def _spacing_factor(tally: Tally) -> float:
+    if len(tally) == 1:
+        return 1.0
+    gap = float(np.diff(tally.forecast).min())
+    return gap / (gap + 2.0)
+
+
+def _best_partition(tally: Tally, curve: FloatArray) -> float:
+    """Smallest mean |p - event rate of p's cell| over interval partitions whose borders are among the candidates."""
+    borders = _candidate_borders(tally, curve)
+    weight, outcome = _prefix(tally.weight), _prefix(tally.outcome)
+    forecast = _prefix(tally.weight * tally.forecast)
+    begin, end = (index.astype(np.int64) for index in np.triu_indices(borders.size, k=1))
+    first, last = borders[begin], borders[end]
+    mean = (outcome[last] - outcome[first]) / (weight[last] - weight[first])
+    turn = np.clip(np.searchsorted(tally.forecast, mean), first, last)
+    below = mean * (weight[turn] - weight[first]) - (forecast[turn] - forecast[first])
+    above = (forecast[last] - forecast[turn]) - mean * (weight[last] - weight[turn])
+    cost = np.full((borders.size, borders.size), np.inf)
+    cost[begin, end] = below + above
+    best = np.zeros(borders.size)
+    for k in range(1, borders.size):
+        best[k] = (best[:k] + cost[:k, k]).min()
+    return float(best[-1]) / tally.weight_total
+
+
+def _candidate_borders(tally: Tally, curve: FloatArray) -> IntArray:
+    """Positions between distinct forecasts: all of them, or a spread of quantiles, widths and isotonic steps."""
+    size = len(tally)
+    if size <= _MOST_BORDERS:
+        return np.arange(size + 1)
+    through = np.cumsum(tally.weight)
+    quantiles = np.searchsorted(through, np.linspace(0.0, 1.0, _MOST_BORDERS // 2)[1:-1] * through[-1])
+    widths = np.searchsorted(tally.forecast, np.linspace(0.0, 1.0, _MOST_BORDERS // 4)[1:-1])
+    steps = np.flatnonzero(np.diff(curve) > 0.0) + 1
+    steps = steps[np.linspace(0, steps.size - 1, min(steps.size, _MOST_BORDERS // 4)).astype(np.int64)]
+    return np.unique(np.concatenate([[0], quantiles, widths, steps, [size]])).astype(np.int64)
+
+
+def _prefix(values: npt.NDArray[Any]) -> FloatArray:
+    return np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
+
+
+def _relations(
+    tally: Tally,
+    *,
+    cutoff: float,
+    ks: float,
+    smooth: float,
+    variation_two: float,
+    expected: float,
+    bias: float,
+    distance: CalibrationDistance,
+) -> tuple[Relation, ...]:
+    low, high = distance.low, distance.high
+    facts = [
+        ("|mean bias| <= KS", bias, ks, _PROJECT),
+        ("KS <= Cutoff", ks, cutoff, _PROJECT),
+        ("Cutoff <= 2 KS", cutoff, 2.0 * ks, _PROJECT),
+        ("Cutoff <= ECE", cutoff, expected, f"{_PAPER}, Prop. 2.1"),
+        ("Cutoff <= error for variation 2", cutoff, variation_two, f"{_PAPER}, Prop. 2.2"),
+        ("error for variation 2 <= 2 Cutoff", variation_two, 2.0 * cutoff, f"{_PROJECT}, sharper than Prop. 2.2"),
+        ("smooth <= 1.5 Cutoff", smooth, 1.5 * cutoff, _PROJECT),
+        ("lower end of dCE <= upper end", low, high, _PROJECT),
+        ("lower end of dCE <= 2 sqrt(Cutoff) + Cutoff", low, 2.0 * math.sqrt(cutoff) + cutoff, f"{_PAPER}, A.2"),
+        ("(lower end of dCE)^2 / 9 <= Cutoff", low**2 / 9.0, cutoff, f"{_PAPER}, Prop. 2.1"),
+        ("(lower end of dCE)^2 / 8 <= smooth", low**2 / 8.0, smooth, "Blasiok et al. 2023"),
+        ("smooth / 2 <= upper end of dCE", smooth / 2.0, high, "Blasiok et al. 2023"),
+        ("upper end of dCE <= ECE", high, expected, "Blasiok et al. 2023"),
+        (
+            "b/(b + 2) ECE <= upper end of dCE, b the smallest gap",
+            _spacing_factor(tally) * expected,
+            high,
+            f"{_PROJECT}, correcting Prop. A.1",
+        ),
+    ]
+    return tuple(
+        Relation(statement, float(left), float(right), bool(left <= right + _ROUNDING), source)
+        for statement, left, right, source in facts
+    )

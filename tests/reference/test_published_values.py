@@ -1,0 +1,115 @@
+"""Values that nobody here computed: published examples and the tests of other packages."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import calibrant
+from calibrant import Tally
+
+
+@pytest.mark.parametrize(
+    ("labels", "weights", "expected"),
+    [
+        ([0, 1, 0, 1], None, 0.15),
+        ([1, 1, 1, 1], None, 0.5),
+        ([0, 1, 0, 0], None, 0.3),
+        ([0, 1, 0, 0], [0.4, 0.3, 0.2, 0.1], 0.32),
+    ],
+)
+def test_ecce_values_of_mcgrad(labels, weights, expected):
+    # mcgrad, test_metrics.py: scores [.6, .8, .2, .4].
+    value = calibrant.cutoff_calibration_error(labels, [0.6, 0.8, 0.2, 0.4], sample_weight=weights)
+    assert value == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_zero_prefix_takes_part():
+    # One public implementation leaves out S_0 and gives 0.6.
+    assert calibrant.cutoff_calibration_error(np.zeros(5), np.linspace(0.5, 0.9, 5)) == pytest.approx(0.7, abs=1e-12)
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_ties_are_merged(shuffle):
+    # One public implementation gives 0.25 here, another a value that depends on row order.
+    y = np.repeat([0, 1], 500)
+    if shuffle:
+        y = np.random.default_rng(0).permutation(y)
+    assert calibrant.cutoff_calibration_error(y, np.full(1000, 0.5)) == 0.0
+
+
+@pytest.mark.parametrize("rows", [100, 10_000])
+def test_isotonic_output_on_its_own_sample_has_no_cutoff_error(rows):
+    from sklearn.isotonic import IsotonicRegression
+
+    rng = np.random.default_rng(1)
+    p = np.round(rng.random(rows), 3)
+    y = (rng.random(rows) < p**2).astype(float)
+    fitted = IsotonicRegression().fit_transform(p, y)
+    # The fit is a sum of means, each rounded: blocks that should be one value may differ in the last bits.
+    assert calibrant.cutoff_calibration_error(y, np.round(fitted, 12)) < 1e-11
+
+
+@pytest.mark.parametrize("epsilon", [0.25, 1 / 16, 2**-20])
+def test_example_3_1_of_the_paper(epsilon):
+    # X ~ Bernoulli(3/4), Y = X, f = 3/4 + eps - 2 eps X: dCE <= eps, ECE = 3/8 + eps.
+    x = np.array([0, 1, 1, 1])
+    tally = Tally.from_arrays(np.tile(x, 10), np.tile(0.75 + epsilon - 2 * epsilon * x, 10))
+    assert calibrant.expected_calibration_error(tally) == pytest.approx(3 / 8 + epsilon, abs=1e-12)
+    distance = calibrant.distance_from_calibration(tally)
+    assert distance.low <= epsilon + 1e-12
+    assert distance.high <= epsilon * 1.5 + 1e-12  # the constant 3/4: mean |f - 3/4| = eps
+    # Both forecasts are off by their own amount and in opposite directions.
+    assert calibrant.cutoff_calibration_error(tally) == pytest.approx(0.75 * (0.25 + epsilon), abs=1e-12)
+    assert calibrant.measure(tally).calibration_in_the_large == pytest.approx(epsilon / 2, abs=1e-12)
+
+
+def test_example_where_all_measures_are_equal():
+    # Appendix A.4: Y = 0 and f = 1.
+    result = calibrant.measure(np.zeros(7), np.ones(7))
+    distance = result.distance
+    assert (result.cutoff, result.expected, distance.low, distance.high) == (1.0, 1.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("b", [0.5, 0.25, 2**-10])
+def test_example_of_the_gap_relation(b):
+    # Appendix A.4: f = (1 + b)/2 - b 1{X > 1/2}, Y = 1{X > 1/2}: dCE = b/2, ECE = (1 + b)/2.
+    y = np.repeat([0.0, 1.0], 20)
+    tally = Tally.from_arrays(y, 0.5 * (1 + b) - b * y)
+    assert calibrant.expected_calibration_error(tally) == pytest.approx((1 + b) / 2, abs=1e-12)
+    distance = calibrant.distance_from_calibration(tally)
+    assert distance.low <= b / 2 <= distance.high + 1e-15
+    assert distance.high == pytest.approx(b / 2, abs=1e-12)
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 5, 10])
+def test_example_of_the_quadratic_relation(pieces):
+    # Appendix A.4: f uniform, E[Y | f] the middle of f's piece: Cutoff = 1/(8 N^2), dCE of order 1/N.
+    per_piece = 2_000
+    f = (np.arange(pieces * per_piece) + 0.5) / (pieces * per_piece)  # a midpoint grid integrates linear pieces exactly
+    y = (np.floor(f * pieces) + 0.5) / pieces
+    assert calibrant.cutoff_calibration_error(y, f) == pytest.approx(1 / (8 * pieces**2), abs=1e-12)
+    distance = calibrant.distance_from_calibration(y, f)
+    assert distance.low <= distance.high <= 1 / (4 * pieces) + 1e-12  # g = E[Y | piece] is calibrated
+    assert distance.high >= 1 / (16 * pieces)
+
+
+def test_counterexample_to_proposition_a_1_as_printed():
+    # f in {0, .1}, P(f=0) = .05, E[Y|f=0] = 1, E[Y|f=.1] = .05/.95: the constant .1 is calibrated, so dCE <= .005.
+    b = 0.1
+    tally = Tally.from_arrays([1.0, 0.05 / 0.95], [0.0, b], sample_weight=[0.05, 0.95])
+    expected = float(np.abs(tally.residual).sum()) / tally.weight_total
+    assert expected == pytest.approx(0.095, abs=1e-12)
+    distance = calibrant.distance_from_calibration(tally)
+    assert distance.high == pytest.approx(0.005, abs=1e-12)
+    assert b / (b + 1) * expected > distance.high  # what Prop. A.1 states cannot be
+    assert b / (b + 2) * expected <= distance.high  # what holds
+
+
+def test_relations_hold_on_every_small_forecaster():
+    # Two forecasts on a grid with every pair of event rates: no counterexample to any relation used here.
+    grid = [0.0, 0.25, 0.5, 1.0]
+    for low, high, first, second in itertools.product(grid, grid, grid, grid):
+        if low < high:
+            tally = Tally.from_arrays([first, second], [low, high], sample_weight=[1.0, 3.0])
+            assert all(relation.holds for relation in calibrant.measure(tally).relations)

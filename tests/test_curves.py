@@ -1,0 +1,132 @@
+import math
+
+import numpy as np
+import pytest
+from sklearn.isotonic import IsotonicRegression
+
+import calibrant
+from calibrant import Tally
+
+RNG = np.random.default_rng(7)
+
+
+def forecasts_and_outcomes(size=2_000, stretch=1.5):
+    logit = RNG.normal(-1, 1.2, size)
+    p = 1 / (1 + np.exp(-logit))
+    y = RNG.random(size) < 1 / (1 + np.exp(0.3 - logit / stretch))
+    return y.astype(float), p
+
+
+class TestSlope:
+    def test_equals_an_unpenalised_logistic_regression(self):
+        from statsmodels.api import GLM, families
+
+        y, p = forecasts_and_outcomes()
+        w = RNG.integers(1, 5, y.size).astype(float)
+        logit = np.log(p / (1 - p))
+        design = np.column_stack([logit, np.ones_like(logit)])
+        for weight in (None, w):
+            freq = np.ones_like(y) if weight is None else weight
+            full = GLM(y, design, family=families.Binomial(), freq_weights=freq).fit(tol=1e-14, maxiter=200)
+            held = GLM(y, design[:, 1:], family=families.Binomial(), offset=logit, freq_weights=freq).fit(tol=1e-14)
+            ours = calibrant.calibration_slope_intercept(y, p, sample_weight=weight)
+            assert (ours.slope, ours.intercept) == pytest.approx(tuple(full.params), abs=1e-9)
+            assert ours.intercept_at_unit_slope == pytest.approx(held.params[0], abs=1e-9)
+
+    def test_is_one_and_zero_where_outcomes_equal_forecasts(self):
+        p = np.linspace(0.01, 0.99, 50)
+        fit = calibrant.calibration_slope_intercept(p, p)
+        assert (fit.slope, fit.intercept, fit.intercept_at_unit_slope) == pytest.approx((1, 0, 0), abs=1e-9)
+
+    def test_recovers_a_wild_recalibration(self):
+        logit = np.linspace(-30, 30, 401)
+        p, y = (1 / (1 + np.exp(-x)) for x in (logit, 0.02 * logit - 4))
+        fit = calibrant.calibration_slope_intercept(y, p)
+        assert (fit.slope, fit.intercept) == pytest.approx((0.02, -4), abs=1e-7)
+
+    def test_sure_forecasts_that_come_true_have_no_say(self):
+        y, p = forecasts_and_outcomes(300)
+        plain = calibrant.calibration_slope_intercept(y, p)
+        with_sure = calibrant.calibration_slope_intercept(np.append(y, [0, 1]), np.append(p, [0.0, 1.0]))
+        assert with_sure.slope == pytest.approx(plain.slope, abs=1e-12)
+
+    @pytest.mark.parametrize(
+        ("y", "p", "message"),
+        [
+            ([1, 0, 1], [0.0, 0.4, 0.6], "contradicts a forecast of exactly 0"),
+            ([0, 0, 1], [0.2, 1.0, 0.6], "contradicts a forecast of exactly 1"),
+            ([0, 1, 0], [0.3, 0.3, 0.3], "at least two distinct forecasts"),
+            ([0, 0, 0], [0.3, 0.4, 0.5], "every outcome that counts here is 0"),
+            ([1, 1, 1], [0.3, 0.4, 0.5], "every outcome that counts here is 1"),
+            ([0, 0, 1], [0.3, 0.4, 0.5], "separate the outcomes perfectly"),
+            ([1, 0, 0], [0.3, 0.4, 0.5], "separate the outcomes perfectly"),
+            ([0, 0, 1, 1], [0.3, 0.4, 0.4, 0.5], "separate the outcomes perfectly"),
+        ],
+    )
+    def test_says_why_no_finite_fit_exists(self, y, p, message):
+        with pytest.raises(ValueError, match=message):
+            calibrant.calibration_slope_intercept(y, p)
+        result = calibrant.measure(y, p)
+        assert result.slope is None
+        assert any(message in note for note in result.notes)
+
+
+def test_observed_over_expected():
+    y, p = forecasts_and_outcomes(500)
+    w = RNG.random(500)
+    assert calibrant.observed_expected_ratio(y, p) == pytest.approx(y.sum() / p.sum())
+    assert calibrant.observed_expected_ratio(y, p, sample_weight=w) == pytest.approx((w @ y) / (w @ p))
+    with pytest.raises(ValueError, match="y_prob is 0 everywhere"):
+        calibrant.observed_expected_ratio([0, 1], [0.0, 0.0])
+    assert calibrant.measure([0, 1], [0.0, 0.0]).observed_expected_ratio is None
+
+
+class TestCurveErrors:
+    def test_isotonic_equals_scikit_learn_row_by_row(self):
+        y, p = forecasts_and_outcomes(1_000)
+        p = np.round(p, 2)  # scikit-learn does not merge ties the way a tally does unless asked: give it means
+        tally = Tally.from_arrays(y, p)
+        curve = IsotonicRegression().fit(tally.forecast, tally.mean_outcome, sample_weight=tally.weight).predict(p)
+        distance = np.abs(curve - p)
+        ours = calibrant.integrated_calibration_index(y, p)
+        assert ours.ici == pytest.approx(distance.mean(), abs=1e-9)
+        assert ours.e50 == pytest.approx(np.quantile(distance, 0.5, method="inverted_cdf"), abs=1e-9)
+        assert ours.e90 == pytest.approx(np.quantile(distance, 0.9, method="inverted_cdf"), abs=1e-9)
+        assert ours.e_max == pytest.approx(distance.max(), abs=1e-9)
+
+    def test_loess_equals_direct_local_regression(self):
+        y, p = forecasts_and_outcomes(200)
+        span, count = 0.6, 120
+        fitted = []
+        for centre in p:
+            distance = np.abs(p - centre)
+            reach = np.sort(distance)[count - 1]
+            weight = np.clip(1 - (distance / reach) ** 3, 0, None) ** 3
+            fitted.append(np.polyval(np.polyfit(p - centre, y, 2, w=np.sqrt(weight)), 0.0))
+        ours = calibrant.integrated_calibration_index(y, p, smoother="loess", span=span)
+        assert ours.ici == pytest.approx(np.abs(np.array(fitted) - p).mean(), abs=1e-9)
+
+    def test_loess_weights_equal_repetition(self):
+        y, p = forecasts_and_outcomes(150)
+        times = RNG.integers(1, 4, 150)
+        repeated = calibrant.integrated_calibration_index(np.repeat(y, times), np.repeat(p, times), smoother="loess")
+        weighted = calibrant.integrated_calibration_index(y, p, smoother="loess", sample_weight=times)
+        assert weighted.ici == pytest.approx(repeated.ici, abs=1e-12)
+
+    def test_pooling_many_forecasts_hardly_moves_the_loess_curve(self, monkeypatch):
+        y, p = forecasts_and_outcomes(3_000)
+        exact = calibrant.integrated_calibration_index(y, p, smoother="loess")
+        monkeypatch.setattr(calibrant.curves, "_POOLED", 1_000)
+        pooled = calibrant.integrated_calibration_index(y, p, smoother="loess")
+        assert pooled.ici == pytest.approx(exact.ici, abs=1e-4)
+
+    def test_a_forecast_that_fills_the_span_is_its_own_curve(self):
+        errors = calibrant.integrated_calibration_index([0, 1, 1, 1, 0], [0.5] * 4 + [0.9], smoother="loess")
+        assert errors.e50 == pytest.approx(0.25)
+
+    def test_loess_sees_a_shift(self):
+        p = RNG.random(5_000) * 0.6
+        y = RNG.random(5_000) < p + 0.2
+        errors = calibrant.integrated_calibration_index(y, p, smoother="loess")
+        assert errors.ici == pytest.approx(0.2, abs=0.03)
+        assert math.isclose(errors.e50, 0.2, abs_tol=0.03)

@@ -1,0 +1,145 @@
+"""Invariants that every measure must obey, hunted with hypothesis."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from brute_force import rows
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import calibrant
+from calibrant import CalibrationWarning, Tally
+
+
+def plug_in(tally):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)
+        return calibrant.expected_calibration_error(tally)
+
+
+def both_ends(tally):
+    distance = calibrant.distance_from_calibration(tally)
+    return distance.low, distance.high
+
+
+MEASURES = {
+    "cutoff": calibrant.cutoff_calibration_error,
+    "ks": calibrant.ks_calibration_error,
+    "smooth": calibrant.smooth_calibration_error,
+    "variation 1": lambda tally: calibrant.bounded_variation_calibration_error(tally, variation=1.0),
+    "variation 2": calibrant.bounded_variation_calibration_error,
+    "variation 5": lambda tally: calibrant.bounded_variation_calibration_error(tally, variation=5.0),
+    "plug-in": plug_in,
+    "uniform bins": lambda tally: calibrant.expected_calibration_error(tally, n_bins=4),
+    "quantile bins": lambda tally: calibrant.expected_calibration_error(tally, n_bins=4, strategy="quantile"),
+    "bias": calibrant.calibration_in_the_large,
+    "weighted": lambda tally: calibrant.weighted_calibration_error(tally, weight=lambda p: np.cos(5 * p)),
+    "distance": both_ends,
+    "isotonic index": lambda tally: calibrant.integrated_calibration_index(tally).ici,
+    "support": calibrant.effective_support_size,
+}
+
+every_measure = pytest.mark.parametrize("measure", MEASURES.values(), ids=MEASURES.keys())
+
+
+@every_measure
+@given(data=rows(), seed=st.integers(0, 2**32 - 1))
+def test_row_order_never_matters(measure, data, seed):
+    y, p, w = data
+    order = np.random.default_rng(seed).permutation(len(p))
+    shuffled = Tally.from_arrays(y[order], p[order], sample_weight=None if w is None else w[order])
+    assert measure(shuffled) == pytest.approx(measure(Tally.from_arrays(y, p, sample_weight=w)), abs=1e-12)
+
+
+@every_measure
+@given(data=rows(weighted=False), seed=st.integers(0, 2**32 - 1))
+def test_weights_equal_repetition(measure, data, seed):
+    y, p, _ = data
+    times = np.random.default_rng(seed).integers(0, 4, len(p))
+    assume(times.any())
+    repeated = Tally.from_arrays(np.repeat(y, times), np.repeat(p, times))
+    weighted = Tally.from_arrays(y, p, sample_weight=times)
+    assert measure(weighted) == pytest.approx(measure(repeated), abs=1e-12)
+
+
+@every_measure
+@given(data=rows(weighted=True), factor=st.sampled_from([1e-6, 0.3, 7.0, 1e9]))
+def test_scaling_the_weights_changes_nothing(measure, data, factor):
+    y, p, w = data
+    scaled = Tally.from_arrays(y, p, sample_weight=factor * w)
+    assert measure(scaled) == pytest.approx(measure(Tally.from_arrays(y, p, sample_weight=w)), abs=1e-12)
+
+
+@every_measure
+@given(data=rows(), share=st.floats(0.0, 1.0))
+def test_parts_merged_equal_the_whole(measure, data, share):
+    y, p, w = data
+    cut = round(share * len(p))
+    assume(0 < cut < len(p))
+    assume(w is None or (w[:cut].any() and w[cut:].any()))
+    first, second = (
+        Tally.from_arrays(y[part], p[part], sample_weight=None if w is None else w[part])
+        for part in (slice(cut), slice(cut, None))
+    )
+    assert measure(first + second) == pytest.approx(measure(Tally.from_arrays(y, p, sample_weight=w)), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "name", ["cutoff", "ks", "smooth", "variation 1", "variation 2", "variation 5", "plug-in", "distance", "support"]
+)
+@given(data=rows())
+def test_the_complement_is_as_calibrated(name, data):
+    y, p, w = data
+    # Multiples of 2^-20, so that 1 - p is exact and ties stay ties.
+    y, p = np.round(y * 2**20) / 2**20, np.round(p * 2**20) / 2**20
+    mirrored = MEASURES[name](Tally.from_arrays(1 - y, 1 - p, sample_weight=w))
+    original = MEASURES[name](Tally.from_arrays(y, p, sample_weight=w))
+    if name == "ks":  # from above instead of from below: only its size is bounded
+        assert mirrored <= 2 * original + 1e-12
+        assert original <= 2 * mirrored + 1e-12
+    else:
+        assert mirrored == pytest.approx(original, abs=1e-12)
+
+
+@given(rows(), st.one_of(st.floats(0.0, 30.0), st.sampled_from([2.0, 4.0, math.inf])))
+def test_the_measures_bound_each_other(data, variation):
+    y, p, w = data
+    tally = Tally.from_arrays(y, p, sample_weight=w)
+    cutoff, ks, smooth = (MEASURES[name](tally) for name in ("cutoff", "ks", "smooth"))
+    varied = calibrant.bounded_variation_calibration_error(tally, variation=variation)
+    expected = plug_in(tally)
+    assert ks <= cutoff + 1e-12
+    assert cutoff <= 2 * ks + 1e-12
+    assert cutoff <= expected + 1e-12
+    assert smooth <= 1.5 * cutoff + 1e-12
+    assert varied <= expected + 1e-12
+    if variation >= 2.0:
+        assert cutoff <= varied + 1e-12
+    if variation < math.inf:
+        assert varied <= (variation / 2 + 1) * cutoff + 1e-12
+    else:
+        assert varied == pytest.approx(expected, abs=1e-12)
+    assert calibrant.bounded_variation_calibration_error(tally, variation=0.0) == pytest.approx(
+        abs(calibrant.calibration_in_the_large(tally)), abs=1e-12
+    )
+
+
+@given(rows())
+def test_every_relation_of_the_overview_holds_and_the_distance_is_ordered(data):
+    y, p, w = data
+    result = calibrant.measure(Tally.from_arrays(y, p, sample_weight=w))
+    assert [relation for relation in result.relations if not relation.holds] == []
+    assert 0.0 <= result.distance.low <= result.distance.high <= 1.0
+
+
+@given(rows(), st.integers(0, 2**32 - 1))
+def test_the_worst_interval_does_not_depend_on_row_order(data, seed):
+    y, p, w = data
+    order = np.random.default_rng(seed).permutation(len(p))
+    one = calibrant.worst_interval(Tally.from_arrays(y, p, sample_weight=w))
+    other = calibrant.worst_interval(
+        Tally.from_arrays(y[order], p[order], sample_weight=None if w is None else w[order])
+    )
+    assert (one.low, one.high, one.direction, one.rows) == (other.low, other.high, other.direction, other.rows)
