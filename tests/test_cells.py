@@ -125,8 +125,7 @@ TALLY = Tally._from_binary
 @given(rows(), rows(), st.integers(0, 6), st.integers(0, 6))
 def test_merging_adds_up_and_coarsens_the_finer_grid(one, other, bits, other_bits):
     first, second = (
-        Cells.from_arrays(y, p, sample_weight=w, bits=depth)
-        for (y, p, w), depth in ((one, bits), (other, other_bits))
+        Cells.from_arrays(y, p, sample_weight=w, bits=depth) for (y, p, w), depth in ((one, bits), (other, other_bits))
     )
     weights = [np.ones_like(part[1]) if part[2] is None else part[2] for part in (one, other)]
     whole = Cells.from_arrays(

@@ -30,7 +30,9 @@ def test_compiled_equals_plain(name, monkeypatch):
     plain = kernel(*CASES[name])
     monkeypatch.setattr(kernels, "PLAIN_LIMIT", 0)
     compiled = kernel(*CASES[name])
-    for one, other in zip(*([part] if not isinstance(part, tuple) else part for part in (plain, compiled)), strict=True):
+    for one, other in zip(
+        *([part] if not isinstance(part, tuple) else part for part in (plain, compiled)), strict=True
+    ):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
 
 

@@ -15,7 +15,10 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 _NEWTON_STEPS = 100
+_NEAR = 1e-6  # squared step, in the likelihood's own metric, below which Newton steps cannot overshoot
+_SETTLED = 1e-14  # ... and below which the step just taken was the last: the next would be its square
 _POOLED = 20_000
+_QUANTILE_CELLS = 4096.0
 
 
 def observed_expected_ratio(
@@ -154,16 +157,29 @@ def curve_errors(tally: Tally, curve: FloatArray, smoother: str) -> CurveErrors:
     """Summarise the distances between a calibration curve and the diagonal over the rows of a tally."""
     distance = np.abs(curve - tally.forecast)
     weight = tally.weight
-    order = np.argsort(distance)
-    through = np.cumsum(weight[order])
-    middle, late = np.searchsorted(through, np.array([0.5, 0.9]) * through[-1] * (1.0 - 1e-12))
     return CurveErrors(
-        ici=float(distance @ weight) / float(through[-1]),
-        e50=float(distance[order[middle]]),
-        e90=float(distance[order[late]]),
+        ici=float(distance @ weight) / tally.weight_total,
+        e50=_weighted_quantile(distance, weight, 0.5),
+        e90=_weighted_quantile(distance, weight, 0.9),
         e_max=float(distance.max()),
         smoother=smoother,
     )
+
+
+def _weighted_quantile(values: FloatArray, weight: npt.NDArray[Any], share: float) -> float:
+    """Return the smallest value that, with those below it, holds the given share of the weight.
+
+    Values lie in [0, 1]: a histogram finds the cell that holds the answer, so that only its values are sorted.
+    """
+    cell = (values * _QUANTILE_CELLS).astype(np.int64)
+    through = np.cumsum(np.bincount(cell, weights=weight))
+    target = share * through[-1] * (1.0 - 1e-12)
+    found = int(np.searchsorted(through, target))
+    inside = np.flatnonzero(cell == found)
+    inside = inside[np.argsort(values[inside])]
+    before = float(through[found - 1]) if found else 0.0
+    position = int(np.searchsorted(before + np.cumsum(weight[inside]), target))
+    return float(values[inside[min(position, inside.size - 1)]])
 
 
 def _refuse_separated(outcome: FloatArray, weight: FloatArray) -> None:
@@ -193,38 +209,31 @@ def _pool(weight: FloatArray, forecast: FloatArray, outcome: FloatArray, *, size
 def _newton(
     logit: FloatArray, outcome: FloatArray, weight: FloatArray, *, slope: float, intercept: float, free_slope: bool
 ) -> tuple[float, float]:
-    """Maximise the concave logistic likelihood by Newton steps, halved until they do not overshoot."""
+    """Maximise the concave logistic likelihood by Newton steps, halved while far away until they do not overshoot."""
     scale = float(weight.sum())
+    square = np.square(logit)
 
-    def loss(slope: float, intercept: float) -> tuple[float, FloatArray]:
+    def loss(slope: float, intercept: float) -> float:
         linear = slope * logit + intercept
-        return float(weight @ np.logaddexp(0.0, linear) - outcome @ linear) / scale, linear
+        return float(weight @ np.logaddexp(0.0, linear) - outcome @ linear) / scale
 
-    value, linear = loss(slope, intercept)
     for _ in range(_NEWTON_STEPS):
-        rate = 1.0 / (1.0 + np.exp(-linear))
-        pull = outcome - weight * rate
-        curvature = weight * rate * (1.0 - rate)
-        down = np.array([float(pull @ logit), float(pull.sum())]) / scale
+        rate = 1.0 / (1.0 + np.exp(-(slope * logit + intercept)))
+        expected = weight * rate
+        pull = outcome - expected
+        curvature = expected * (1.0 - rate)
         mixed = float(curvature @ logit)
-        bend = np.array([[float(curvature @ (logit * logit)), mixed], [mixed, float(curvature.sum())]]) / scale
-        if free_slope:
-            step = np.linalg.lstsq(bend, down, rcond=None)[0]
-        else:
-            down[0] = 0.0
-            step = np.array([0.0, down[1] / bend[1, 1]])
-        gain = float(down @ step)
-        if gain <= 1e-22:  # the squared step in the likelihood's own metric: coefficients settled to 1e-11
+        bend = np.array([[float(curvature @ square), mixed], [mixed, float(curvature.sum())]]) / scale
+        down = np.array([float(pull @ logit), float(pull.sum())]) / scale
+        step = np.linalg.lstsq(bend, down, rcond=None)[0] if free_slope else np.array([0.0, down[1] / bend[1, 1]])
+        decrement = float(step @ bend @ step)
+        if decrement > _NEAR:
+            value = loss(slope, intercept)
+            while loss(slope + float(step[0]), intercept + float(step[1])) > value and np.abs(step).max() > 0.0:
+                step = step / 2.0
+        slope, intercept = slope + float(step[0]), intercept + float(step[1])
+        if decrement <= _SETTLED:
             break
-        for _ in range(60):
-            new_value, new_linear = loss(slope + float(step[0]), intercept + float(step[1]))
-            if new_value <= value:
-                break
-            step = step / 2.0
-        else:
-            break  # no representable step improves
-        slope, intercept, linear = slope + float(step[0]), intercept + float(step[1]), new_linear
-        value = new_value
     return slope, intercept
 
 

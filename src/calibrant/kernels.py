@@ -157,19 +157,38 @@ def smooth_fit(curve: FloatArray, gap: FloatArray) -> tuple[float, FloatArray]:
     One max-heap holds the slope changes of the cost seen as a function of the latest M: each point adds mass
     2 gap at its clipped value and takes mass gap away from the top; the top that is left is where the cost of the
     points so far is smallest. Going back from the last point, M_k is that place or M_{k+1}, whichever is lower.
+    Mass at the two limits stays out of the heap: that at C_m is a number of its own, that at 0 never matters.
     """
     points = curve.size
     end = curve[points - 1]
     cost = end
     fit = np.empty(points - 1)
+    at_end = 0.0
     heap = [(0.0, 0.0)]  # (minus the value, mass): heapq keeps the smallest first
     heap.pop()
     for k in range(points - 1):
-        value = min(max(curve[k], 0.0), end)
-        cost += gap[k] * abs(curve[k] - value)
-        heapq.heappush(heap, (-value, 2.0 * gap[k]))
+        value = curve[k]
         remaining = gap[k]
-        while remaining > 0.0:
+        if value >= end:
+            cost += remaining * (value - end)
+            at_end += remaining
+            fit[k] = end
+            continue
+        if value <= 0.0:
+            cost -= remaining * value
+            value = 0.0
+        elif at_end == 0.0 and (len(heap) == 0 or value >= -heap[0][0]):
+            heapq.heappush(heap, (-value, remaining))  # it is the new top, and gives the mass itself
+            fit[k] = value
+            continue
+        else:
+            heapq.heappush(heap, (-value, 2.0 * remaining))
+        if at_end > 0.0:
+            taken = min(remaining, at_end)
+            cost += taken * (end - value)
+            at_end -= taken
+            remaining -= taken
+        while remaining > 0.0 and len(heap) > 0:
             top, mass = heap[0]
             if mass <= remaining:
                 heapq.heappop(heap)
@@ -179,7 +198,10 @@ def smooth_fit(curve: FloatArray, gap: FloatArray) -> tuple[float, FloatArray]:
                 heap[0] = (top, mass - remaining)  # the order of equal values does not matter
                 cost += remaining * (-top - value)
                 remaining = 0.0
-        fit[k] = -heap[0][0]
+        if at_end > 0.0:
+            fit[k] = end
+        else:
+            fit[k] = -heap[0][0] if len(heap) > 0 else 0.0
     for k in range(points - 3, -1, -1):
         fit[k] = min(fit[k], fit[k + 1])
     return cost, fit

@@ -518,7 +518,8 @@ def _bin_numbers(table: Totals, count: int, strategy: str) -> tuple[IntArray, In
     """Return the bins of the lowest and of the highest forecast of each entry."""
     if strategy == "uniform":
         edges = np.linspace(0.0, 1.0, count + 1)[1:-1]
-        return np.searchsorted(edges, table.low), np.searchsorted(edges, table.high)
+        lowest = np.searchsorted(edges, table.low)
+        return lowest, lowest if table.high is table.low else np.searchsorted(edges, table.high)
     through = np.cumsum(table.weight, dtype=np.float64)
     before = through - table.weight
     middle = (before + through) / 2.0

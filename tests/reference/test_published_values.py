@@ -113,3 +113,21 @@ def test_relations_hold_on_every_small_forecaster():
         if low < high:
             tally = Tally.from_arrays([first, second], [low, high], sample_weight=[1.0, 3.0])
             assert all(relation.holds for relation in calibrant.measure(tally).relations)
+
+
+def test_loess_curve_of_cleveland_and_grosse():
+    # scikit-misc 0.5 (the Fortran code behind R's loess), span 0.75, degree 2, on the rows below: surface="direct" gives
+    # mean |curve - p| 0.09754455729294094 and largest 0.1648961198948537; R's default, an interpolation, 0.09758399.
+    i = np.arange(200)
+    p = 0.02 + 0.96 * ((i * 0.6180339887498949) % 1.0)
+    y = ((i * 0.41421356237) % 1.0 < p**1.5).astype(float)
+    errors = calibrant.integrated_calibration_index(y, p, smoother="loess")
+    assert errors.ici == pytest.approx(0.09754455729294094, abs=1e-12)
+    assert errors.e_max == pytest.approx(0.1648961198948537, abs=1e-12)
+    assert errors.ici == pytest.approx(0.09758399220772912, abs=1e-4)
+
+
+def test_brier_score_of_a_published_decomposition():
+    # model-diagnostics, decomposition test: mean squared error .2266667 = .1016667 + .25 - .125.
+    result = calibrant.measure([0, 0, 0, 1, 1, 1], [0.4, 0.3, 0.2, 0.1, 0.5, 0.9])
+    assert result.brier == pytest.approx(0.1016667 - 0.125 + 0.25, abs=1e-7)
