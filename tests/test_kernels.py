@@ -30,9 +30,9 @@ def test_compiled_equals_plain(name, monkeypatch):
     plain = kernel(*CASES[name])
     monkeypatch.setattr(kernels, "PLAIN_LIMIT", 0)
     compiled = kernel(*CASES[name])
-    for one, other in zip(
-        *([part] if not isinstance(part, tuple) else part for part in (plain, compiled)), strict=True
-    ):
+    if not isinstance(plain, tuple):
+        plain, compiled = (plain,), (compiled,)
+    for one, other in zip(plain, compiled, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
 
 

@@ -159,11 +159,8 @@ class TestExpectedCalibrationError:
             p[:300] = np.round(p[:300], 1)
         y = rng.random(p.size) < p**2
         rate, forecast = calibration_curve(y, p, n_bins=n_bins, strategy=strategy)
-        edges = (
-            np.linspace(0.0, 1.0, n_bins + 1)
-            if strategy == "uniform"
-            else np.percentile(p, np.linspace(0, 100, n_bins + 1))
-        )
+        shares = np.linspace(0.0, 1.0, n_bins + 1)
+        edges = shares if strategy == "uniform" else np.quantile(p, shares)
         count = np.bincount(np.searchsorted(edges[1:-1], p))
         share = count[count > 0] / p.size
         distance = np.abs(rate - forecast)

@@ -116,7 +116,7 @@ def test_relations_hold_on_every_small_forecaster():
 
 
 def test_loess_curve_of_cleveland_and_grosse():
-    # scikit-misc 0.5 (the Fortran code behind R's loess), span 0.75, degree 2, on the rows below: surface="direct" gives
+    # scikit-misc (the Fortran code behind R's loess), span 0.75, degree 2, on the rows below: surface="direct" gives
     # mean |curve - p| 0.09754455729294094 and largest 0.1648961198948537; R's default, an interpolation, 0.09758399.
     i = np.arange(200)
     p = 0.02 + 0.96 * ((i * 0.6180339887498949) % 1.0)

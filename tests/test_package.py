@@ -1,0 +1,409 @@
+"""The package as users meet it: its names, what importing it costs, what the wheel holds, what else it works in."""
+
+import ast
+import copy
+import dataclasses
+import importlib
+import inspect
+import json
+import os
+import pickle
+import pkgutil
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import calibrant
+from calibrant import Cells, Tally
+
+ROOT = Path(__file__).parents[1]
+SOURCE = Path(calibrant.__file__).parents[1]
+
+PUBLIC = [
+    "CalibrationDistance",
+    "CalibrationSlope",
+    "CalibrationWarning",
+    "Cells",
+    "CurveErrors",
+    "Measures",
+    "Relation",
+    "Spectrum",
+    "Tally",
+    "Witness",
+    "WorstInterval",
+    "bounded_variation_calibration_error",
+    "bounded_variation_spectrum",
+    "bounded_variation_witness",
+    "calibration_in_the_large",
+    "calibration_slope_intercept",
+    "cutoff_calibration_error",
+    "distance_from_calibration",
+    "effective_support_size",
+    "expected_calibration_error",
+    "integrated_calibration_index",
+    "ks_calibration_error",
+    "measure",
+    "observed_expected_ratio",
+    "smooth_calibration_error",
+    "smooth_witness",
+    "weighted_calibration_error",
+    "worst_interval",
+]
+
+HEAVY = ["scipy", "sklearn", "numba", "pandas", "polars", "pyarrow", "matplotlib", "duckdb", "pyspark", "torch"]
+
+
+def run(code, *, path=SOURCE, **environment):
+    """Run code in a fresh interpreter, warnings as errors, and return what it prints as JSON."""
+    # Nothing but the given folder on the path, and no cache folder of the surrounding session.
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "XDG_", "PYTHON"))}
+    finished = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env={**inherited, "PYTHONPATH": str(path), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    return json.loads(finished.stdout)
+
+
+# --- Names ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_public_names_are_these():
+    assert calibrant.__all__ == PUBLIC
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_resolves_and_is_documented(name):
+    value = getattr(calibrant, name)
+    assert value.__name__ == name
+    assert inspect.getdoc(value)
+    assert not inspect.getdoc(value).startswith(f"{name}(")  # what dataclasses write when nobody wrote anything
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLIC if name[0].islower()])
+def test_every_public_function_shows_an_example_and_takes_options_by_name_only(name):
+    function = getattr(calibrant, name)
+    assert "Examples\n--------\n>>> " in inspect.getdoc(function)
+    by_position = [
+        parameter.name
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind is not inspect.Parameter.KEYWORD_ONLY
+    ]
+    assert by_position == (["y_prob", "gamma"] if name == "effective_support_size" else ["y_true", "y_prob"])
+
+
+def test_the_package_lists_its_public_names():
+    assert dir(calibrant) == sorted([*PUBLIC, "__version__"])
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'calibrant' has no attribute 'nonsense'"):
+        _ = calibrant.nonsense
+    with pytest.raises(ImportError, match="nonsense"):
+        exec("from calibrant import nonsense")
+
+
+def test_a_star_import_brings_the_public_names():
+    namespace = {}
+    exec("from calibrant import *", namespace)
+    assert set(namespace) - {"__builtins__"} == set(PUBLIC)
+
+
+def test_type_checkers_and_the_interpreter_find_names_in_the_same_place():
+    tree = ast.parse((SOURCE / "calibrant" / "__init__.py").read_text())
+    guards = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    typed = {
+        alias.name: statement.module.removeprefix("calibrant.")
+        for guard in guards
+        for statement in guard.body
+        for alias in statement.names
+    }
+    assert typed == calibrant._HOME
+    assert sorted(calibrant._HOME) == calibrant.__all__
+    for name, home in typed.items():
+        defined = getattr(importlib.import_module(f"calibrant.{home}"), name)
+        assert defined is getattr(calibrant, name)
+        assert defined.__module__ == f"calibrant.{home}"
+
+
+def test_no_public_name_hides_a_module():
+    modules = {module.name for module in pkgutil.iter_modules(calibrant.__path__)}
+    assert "measures" in modules
+    assert modules.isdisjoint(PUBLIC)
+
+
+# --- What importing and measuring load --------------------------------------------------------------------------------
+
+
+def test_importing_loads_numpy_at_most():
+    loaded = run(f"import json, sys, calibrant; print(json.dumps([m for m in {HEAVY} if m in sys.modules]))")
+    assert loaded == []
+
+
+def test_importing_the_modules_of_the_core_loads_nothing_heavy():
+    modules = ["calibrant." + module.name for module in pkgutil.iter_modules(calibrant.__path__)]
+    code = f"""
+import importlib, json, sys
+for name in {modules}:
+    importlib.import_module(name)
+print(json.dumps([m for m in {HEAVY} if m in sys.modules]))
+"""
+    assert run(code) == []
+
+
+def test_measuring_a_thousand_rows_compiles_nothing():
+    code = f"""
+import json, random, sys, calibrant
+y_prob = [random.Random(k).random() for k in range(1000)]
+y_true = [random.Random(-k - 1).random() < p for k, p in enumerate(y_prob)]
+cutoff = calibrant.measure(y_true, y_prob).cutoff
+print(json.dumps([cutoff, [m for m in {HEAVY} if m in sys.modules]]))
+"""
+    cutoff, loaded = run(code)
+    assert 0.0 < cutoff < 0.1
+    assert "numba" not in loaded
+    assert set(loaded) <= {"scipy"}
+
+
+# --- The wheel --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel, built from this checkout."""
+    folder = tmp_path_factory.mktemp("dist")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    finished = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture
+def installed(wheel, tmp_path):
+    """The wheel unpacked into a folder where nothing can be written."""
+    folder = tmp_path / "site-packages"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    # Permissions do not bind root, but nobody can make a folder where a file is.
+    (folder / "calibrant" / "__pycache__").write_text("in the way")
+    tree = [folder, *folder.rglob("*")]
+    for path in tree:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    yield folder
+    for path in tree:
+        path.chmod(0o755)
+
+
+def test_the_wheel_holds_the_package_its_types_and_its_licence_and_nothing_else(wheel):
+    assert wheel.name == f"calibrant-{calibrant.__version__}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    metadata = f"calibrant-{calibrant.__version__}.dist-info"
+    sources = {f"calibrant/{path.name}" for path in (ROOT / "src" / "calibrant").glob("*.py")}
+    assert names == {
+        *sources,
+        "calibrant/py.typed",
+        f"{metadata}/METADATA",
+        f"{metadata}/RECORD",
+        f"{metadata}/WHEEL",
+        f"{metadata}/licenses/LICENSE",
+    }
+
+
+def test_the_wheel_says_what_it_needs(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        metadata = archive.read(f"calibrant-{calibrant.__version__}.dist-info/METADATA").decode()
+    header = metadata.split("\n\n")[0].splitlines()
+    assert "Requires-Python: >=3.11" in header
+    assert "License-Expression: BSD-3-Clause" in header
+    assert {line for line in header if line.startswith("Provides-Extra: ")} == {
+        "Provides-Extra: all",
+        "Provides-Extra: cli",
+        "Provides-Extra: spark",
+    }
+    needed = [
+        line.removeprefix("Requires-Dist: ") for line in header if line.startswith("Requires-Dist") and ";" not in line
+    ]
+    assert {re.match(r"[\w-]+", requirement)[0] for requirement in needed} == {
+        "numba",
+        "numpy",
+        "scikit-learn",
+        "scipy",
+    }
+
+
+# Enough rows that the loops are compiled, on few enough forecasts that nothing else takes time.
+MEASURE_MANY = """
+import json, sys, calibrant, numpy as np
+rng = np.random.default_rng(0)
+y_prob = rng.random(20_000)
+result = calibrant.measure(rng.random(20_000) < y_prob, y_prob)
+print(json.dumps([calibrant.__file__, "numba" in sys.modules, result.cutoff, result.smooth, result.bounded_variation]))
+"""
+
+
+@pytest.fixture(scope="module")
+def many():
+    rng = np.random.default_rng(0)
+    y_prob = rng.random(20_000)
+    result = calibrant.measure(rng.random(20_000) < y_prob, y_prob)
+    return pytest.approx([result.cutoff, result.smooth, result.bounded_variation], abs=1e-13)
+
+
+def test_a_read_only_installation_keeps_compiled_code_in_the_users_own_folder(installed, tmp_path, many):
+    home = tmp_path / "home"
+    home.mkdir()
+    file, compiled, *values = run(MEASURE_MANY, path=installed, HOME=str(home))
+    assert Path(file).is_relative_to(installed)
+    assert compiled
+    assert values == many
+    assert list(home.rglob("*.nbi")), "numba wrote no cache index below the home folder"
+    assert not list(installed.rglob("*.nbi"))
+
+
+def test_without_any_folder_to_write_to_code_is_compiled_in_memory(installed, tmp_path, many):
+    home = tmp_path / "home"
+    home.write_text("a file, below which nothing can be written, not even by root")
+    file, compiled, *values = run(MEASURE_MANY, path=installed, HOME=str(home))
+    assert Path(file).is_relative_to(installed)
+    assert compiled
+    assert values == many
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="permissions do not bind root")
+def test_a_home_without_write_permission_does_not_stop_compiling(installed, tmp_path, many):
+    home = tmp_path / "home"
+    home.mkdir(mode=0o555)
+    _, compiled, *values = run(MEASURE_MANY, path=installed, HOME=str(home))
+    assert compiled
+    assert values == many
+
+
+def test_the_version_to_cite_is_the_version_of_the_package():
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert re.findall(r"^version: (.*)$", citation, flags=re.MULTILINE) == [calibrant.__version__]
+
+
+# --- Pickling and copying ---------------------------------------------------------------------------------------------
+
+ROWS = ([0, 0, 1, 0, 1, 1, 1, 0], [0.25, 0.25, 0.25, 0.75, 0.75, 0.75, 0.5, 0.5])
+WEIGHTS = [1.0, 2.0, 0.5, 1.0, 1.0, 3.0, 0.25, 1.0]
+
+OBJECTS = {
+    "Tally": Tally.from_arrays(*ROWS),
+    "weighted Tally": Tally.from_arrays(*ROWS, sample_weight=WEIGHTS),
+    "Cells": Cells.from_arrays(*ROWS, bits=3),
+    "Measures": calibrant.measure(*ROWS, spectrum=True),
+    "WorstInterval": calibrant.worst_interval(*ROWS),
+    "Witness": calibrant.smooth_witness(*ROWS),
+    "Spectrum": calibrant.bounded_variation_spectrum(*ROWS),
+    "CalibrationDistance": calibrant.distance_from_calibration(*ROWS),
+    "CalibrationSlope": calibrant.calibration_slope_intercept(*ROWS),
+    "CurveErrors": calibrant.integrated_calibration_index(*ROWS),
+}
+
+WAYS = {
+    "oldest pickle": lambda value: pickle.loads(pickle.dumps(value, protocol=0)),
+    "newest pickle": lambda value: pickle.loads(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)),
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+}
+
+
+def content(value):
+    """Everything an object holds, as plain values: some of them have arrays, which cannot be compared as they are."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if dataclasses.is_dataclass(value):
+        return {name: content(item) for name, item in vars(value).items()}
+    if isinstance(value, tuple):
+        return [content(item) for item in value]
+    return value
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
+@pytest.mark.parametrize("value", OBJECTS.values(), ids=OBJECTS.keys())
+def test_copies_hold_what_the_original_holds(value, way):
+    twin = way(value)
+    assert type(twin) is type(value)
+    assert content(twin) == content(value)
+    assert content(value)  # and that is not nothing
+    assert repr(twin) == repr(value)
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
+def test_a_copied_tally_measures_and_merges_like_the_original(way):
+    tally = OBJECTS["weighted Tally"]
+    twin = way(tally)
+    assert calibrant.measure(twin) == calibrant.measure(tally)
+    assert (twin + tally).weight.tolist() == (2 * tally.weight).tolist()
+    cells = OBJECTS["Cells"]
+    assert (way(cells) + cells).rows.tolist() == (2 * cells.rows).tolist()
+
+
+# --- Inside scikit-learn ----------------------------------------------------------------------------------------------
+
+SCORES = {
+    "cutoff_calibration_error": {},
+    "ks_calibration_error": {},
+    "smooth_calibration_error": {},
+    "bounded_variation_calibration_error": {"variation": 4.0},
+    "expected_calibration_error": {"n_bins": 10, "strategy": "quantile"},
+    "calibration_in_the_large": {},
+    "observed_expected_ratio": {},
+    "weighted_calibration_error": {"weight": np.cos},
+}
+
+
+def test_every_float_measure_is_tried_as_a_score():
+    annotated = {
+        name for name in PUBLIC if name[0].islower() and getattr(calibrant, name).__annotations__["return"] == "float"
+    }
+    assert annotated == set(SCORES)
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_measures_are_scores_for_scikit_learn(name):
+    features, outcomes = load_breast_cancer(return_X_y=True)
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    function, options = getattr(calibrant, name), SCORES[name]
+    scorer = make_scorer(function, response_method="predict_proba", greater_is_better=False, **options)
+    scores = cross_val_score(model, features, outcomes, scoring=scorer, cv=3, error_score="raise")
+    assert scores.shape == (3,)
+    assert np.isfinite(scores).all()
+    half = len(outcomes) // 2
+    model.fit(features[:half], outcomes[:half])
+    held_out = features[half:], outcomes[half:]
+    forecasts = model.predict_proba(held_out[0])[:, 1]
+    assert scorer(model, *held_out) == -function(held_out[1], forecasts, **options)
+    weights = np.linspace(0.5, 2.0, forecasts.size)
+    assert scorer(model, *held_out, sample_weight=weights) == -function(
+        held_out[1], forecasts, sample_weight=weights, **options
+    )
+
+
+@pytest.mark.parametrize("event", ["malignant", "benign"])
+def test_a_score_of_string_labels_names_the_event(event):
+    data = load_breast_cancer()
+    labels = data.target_names[data.target]
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(data.data, labels)
+    scorer = make_scorer(
+        calibrant.cutoff_calibration_error, response_method="predict_proba", greater_is_better=False, pos_label=event
+    )
+    column = model.predict_proba(data.data)[:, list(model.classes_).index(event)]
+    assert scorer(model, data.data, labels) == -calibrant.cutoff_calibration_error(labels == event, column)

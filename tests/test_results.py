@@ -1,0 +1,653 @@
+"""Results: frozen, readable, and plain enough for a file."""
+
+import dataclasses
+import json
+import math
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from brute_force import rows
+from hypothesis import given, settings
+from sklearn.metrics import brier_score_loss
+
+import calibrant
+from calibrant import (
+    CalibrationDistance,
+    CalibrationSlope,
+    CurveErrors,
+    Measures,
+    Relation,
+    Spectrum,
+    Tally,
+    Witness,
+    WorstInterval,
+)
+
+Y_TRUE = [0, 0, 1, 0, 1, 1, 1, 0] * 5
+Y_PROB = [0.25, 0.25, 0.25, 0.75, 0.75, 0.75, 0.5, 0.5] * 5
+TALLY = Tally.from_arrays(Y_TRUE, Y_PROB)
+
+RESULTS = {
+    "Measures": calibrant.measure(TALLY),
+    "Measures with spectrum": calibrant.measure(TALLY, spectrum=True),
+    "WorstInterval": calibrant.worst_interval(TALLY),
+    "smooth Witness": calibrant.smooth_witness(TALLY),
+    "bounded Witness": calibrant.bounded_variation_witness(TALLY, variation=3),
+    "Spectrum": calibrant.bounded_variation_spectrum(TALLY),
+    "CalibrationDistance": calibrant.distance_from_calibration(TALLY),
+    "CalibrationSlope": calibrant.calibration_slope_intercept(TALLY),
+    "CurveErrors": calibrant.integrated_calibration_index(TALLY),
+    "loess CurveErrors": calibrant.integrated_calibration_index(TALLY, smoother="loess"),
+    "Relation": calibrant.measure(TALLY).relations[0],
+}
+EVERY_RESULT = pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS.keys())
+
+
+def edge_cases():
+    """Data on which some number is undefined, tiny or trivial."""
+    return {
+        "one row": Tally.from_arrays([1], [0.5]),
+        "one forecast": Tally.from_arrays([0, 1, 1], [0.5, 0.5, 0.5]),
+        "all forecasts 0": Tally.from_arrays([0, 1], [0.0, 0.0]),
+        "all forecasts 0 and right": Tally.from_arrays([0, 0], [0.0, 0.0]),
+        "certain and right": Tally.from_arrays([0, 1], [0.0, 1.0]),
+        "certain and wrong": Tally.from_arrays([1, 0], [0.0, 1.0]),
+        "no event": Tally.from_arrays([0, 0, 0], [0.2, 0.4, 0.6]),
+        "separated": Tally.from_arrays([0, 0, 1, 1], [0.2, 0.4, 0.6, 0.8]),
+        "fractions": Tally.from_arrays([0.5, 0.25, 1], [0.25, 0.25, 0.75]),
+        "weights": Tally.from_arrays([0, 1, 1], [0.25, 0.25, 0.75], sample_weight=[0.5, 2.5, 1e-3]),
+        "counts": Tally.from_counts([0.2, 0.7], [10**12, 5], [10**11, 3]),
+        "smallest forecasts": Tally.from_arrays([0, 1, 0], [5e-324, 1e-300, 2**-1074]),
+    }
+
+
+EDGE_CASES = pytest.mark.parametrize("tally", edge_cases().values(), ids=edge_cases().keys())
+
+
+# --- Frozen -----------------------------------------------------------------------------------------------------------
+
+
+@EVERY_RESULT
+def test_results_are_frozen(result):
+    for field in dataclasses.fields(result):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(result, field.name, None)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        result.comment = "mine"
+
+
+def test_a_tally_is_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        TALLY.rows = None
+
+
+@pytest.mark.parametrize("name", ["smooth Witness", "bounded Witness"])
+def test_changing_the_arrays_of_a_witness_leaves_the_tally_alone(name):
+    tally = Tally.from_arrays(Y_TRUE, Y_PROB)
+    function = calibrant.smooth_witness if name == "smooth Witness" else calibrant.bounded_variation_witness
+    witness = function(tally)
+    try:
+        witness.forecast[0] = 0.125
+    except ValueError as error:
+        assert "read-only" in str(error)  # noqa: PT017  # refusing is as good as a copy
+    assert tally.forecast.tolist() == [0.25, 0.5, 0.75]
+
+
+def test_the_same_data_give_equal_results():
+    assert calibrant.measure(Y_TRUE, Y_PROB) == calibrant.measure(Y_TRUE[::-1], Y_PROB[::-1])
+    assert calibrant.measure(Y_TRUE, Y_PROB) != calibrant.measure(Y_TRUE, Y_PROB[::-1])
+
+
+# --- Dicts and JSON ---------------------------------------------------------------------------------------------------
+
+
+def leaves(value):
+    if isinstance(value, dict):
+        for key, item in value.items():
+            assert type(key) is str
+            yield from leaves(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from leaves(item)
+    else:
+        yield value
+
+
+@EVERY_RESULT
+def test_a_dict_holds_schema_type_and_every_field(result):
+    content = result.to_dict()
+    names = [field.name for field in dataclasses.fields(result)]
+    assert list(content) == ["schema", "type", *names]
+    assert content["schema"] == "calibrant/1"
+    assert content["type"] == type(result).__name__
+
+
+@EVERY_RESULT
+def test_json_gives_back_the_dict(result):
+    content = result.to_dict()
+    assert json.loads(json.dumps(content, allow_nan=False)) == content
+    assert json.loads(result.to_json()) == content
+
+
+@EDGE_CASES
+def test_json_of_edge_cases_holds_plain_finite_values(tally):
+    results = [
+        calibrant.measure(tally, spectrum=True),
+        calibrant.worst_interval(tally),
+        calibrant.smooth_witness(tally),
+        calibrant.bounded_variation_witness(tally),
+        calibrant.distance_from_calibration(tally),
+        calibrant.integrated_calibration_index(tally),
+        calibrant.integrated_calibration_index(tally, smoother="loess"),
+    ]
+    for result in results:
+        content = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+        assert content == result.to_dict()
+        for leaf in leaves(result.to_dict()):
+            assert leaf is None or isinstance(leaf, (str, bool, int, float))
+            assert not isinstance(leaf, float) or math.isfinite(leaf)
+
+
+def test_arrays_become_lists_of_plain_numbers():
+    witness = Witness(forecast=np.array([0.25, 0.75]), weight=np.array([1.0, -1.0]), value=0.5)
+    assert witness.to_dict() == {
+        "schema": "calibrant/1",
+        "type": "Witness",
+        "forecast": [0.25, 0.75],
+        "weight": [1.0, -1.0],
+        "value": 0.5,
+    }
+    assert all(type(leaf) is float for leaf in leaves(witness.to_dict()["forecast"]))
+
+
+def test_results_inside_a_result_become_dicts_with_their_type():
+    content = calibrant.measure(TALLY, spectrum=True).to_dict()
+    parts = {name: content[name]["type"] for name in ("slope", "curve", "distance", "worst_interval", "spectrum")}
+    assert parts == {
+        "slope": "CalibrationSlope",
+        "curve": "CurveErrors",
+        "distance": "CalibrationDistance",
+        "worst_interval": "WorstInterval",
+        "spectrum": "Spectrum",
+    }
+    assert {relation["type"] for relation in content["relations"]} == {"Relation"}
+    assert content["relations"][0]["holds"] is True
+
+
+def test_undefined_numbers_become_none():
+    slope = CalibrationSlope(slope=math.nan, intercept=math.inf, intercept_at_unit_slope=-math.inf)
+    assert [slope.to_dict()[name] for name in ("slope", "intercept", "intercept_at_unit_slope")] == [None] * 3
+    spectrum = Spectrum(variation=np.array([0.0, np.inf]), error=np.array([np.nan, 0.5]))
+    assert (spectrum.to_dict()["variation"], spectrum.to_dict()["error"]) == ([0.0, None], [None, 0.5])
+    assert json.loads(slope.to_json())["slope"] is None
+
+
+# --- Text and HTML ----------------------------------------------------------------------------------------------------
+
+
+def test_the_worst_interval_says_where_forecasts_are_too_high():
+    text = str(calibrant.worst_interval([0, 0, 1, 1], [0.1, 0.6, 0.6, 0.7]))
+    assert text.startswith("Forecasts between 0.1 and 0.6 are too high by 10.00 percentage points on average")
+    assert "3 rows (75.0% of all rows)" in text
+    assert "the mean forecast is 43.3% and the event rate is 33.3%" in text
+    assert "0.07500" in text
+
+
+def test_the_worst_interval_says_where_forecasts_are_too_low():
+    text = str(calibrant.worst_interval([0, 1, 1, 1], [0.25, 0.25, 0.5, 0.75]))
+    assert text.startswith("Forecasts between 0.25 and 0.75 are too low by 31.25 percentage points on average")
+    assert "4 rows (100.0% of all rows)" in text
+    assert "the mean forecast is 43.8% and the event rate is 75.0%" in text
+    assert "0.31250" in text
+
+
+def test_the_worst_interval_says_when_nothing_is_off():
+    interval = calibrant.worst_interval([0, 1, 0, 1], [0.5, 0.5, 0.0, 1.0])
+    assert (interval.direction, interval.error) == ("none", 0.0)
+    assert str(interval) == "No interval of forecasts is off: on every one the mean forecast equals the mean outcome."
+
+
+def test_the_worst_interval_of_one_forecast_is_not_called_an_interval():
+    interval = calibrant.worst_interval([0, 0, 1, 0, 1], [0.5, 0.5, 0.5, 0.0, 1.0])
+    assert interval.low == interval.high == 0.5
+    assert str(interval).startswith("Forecasts of exactly 0.5 are too high by 16.67 percentage points on average")
+    assert "between" not in str(interval)
+
+
+def test_the_worst_interval_speaks_of_weight_when_rows_are_weighted():
+    text = str(calibrant.worst_interval([0, 0, 1], [0.25, 0.5, 0.5], sample_weight=[1.0, 8.0, 3.0]))
+    assert "on these 3 rows (100.0% of the weight)" in text
+    # also where the weights inside happen to add up to the number of rows
+    text = str(calibrant.worst_interval([0, 0, 1], [0.25, 0.5, 0.5], sample_weight=[0.5, 1.5, 1.0]))
+    assert "of the weight" in text
+
+
+def test_the_worst_interval_of_one_row_reads_well():
+    assert "1 rows" not in str(calibrant.worst_interval([1], [0.25]))
+
+
+@pytest.mark.parametrize("ends", [(0.99996, 0.99997), (0.500001, 0.500002), (1e-9, 2e-9)], ids=str)
+def test_ends_that_differ_are_written_differently(ends):
+    interval = calibrant.worst_interval([0, 0] if ends[0] > 0.1 else [1, 1], list(ends))
+    assert (interval.low, interval.high) == ends
+    low, high = str(interval).removeprefix("Forecasts between ").split(" are ")[0].split(" and ")
+    assert float(low) < float(high)
+    assert float(high) < 1.0
+
+
+def test_the_bias_of_the_worst_interval_is_outcome_minus_forecast():
+    interval = calibrant.worst_interval([0, 0, 1, 1], [0.1, 0.6, 0.6, 0.7])
+    assert interval.bias == interval.mean_outcome - interval.mean_forecast == pytest.approx(-0.1)
+    assert interval.error == pytest.approx(abs(interval.bias) * interval.share)
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        (
+            CalibrationDistance(low=0.05, high=0.25, low_from="mean bias", high_from="ECE plug-in"),
+            "distance from calibration between 0.05000 (mean bias) and 0.25000 (ECE plug-in)",
+        ),
+        (
+            CalibrationSlope(slope=0.9, intercept=-0.1, intercept_at_unit_slope=0.25),
+            "calibration slope 0.9000, intercept -0.1000 (with the slope held at 1: 0.2500)",
+        ),
+        (
+            CurveErrors(ici=0.1, e50=0.05, e90=0.2, e_max=0.5, smoother="loess"),
+            "ICI 0.10000, E50 0.05000, E90 0.20000, Emax 0.50000 (loess)",
+        ),
+        (Relation("KS <= Cutoff", 0.25, 0.5, True, "here"), "KS <= Cutoff: 0.25 <= 0.5 holds (here)"),
+        (Relation("KS <= Cutoff", 0.75, 0.5, False, "here"), "KS <= Cutoff: 0.75 <= 0.5 FAILS (here)"),
+        (
+            Witness(forecast=np.arange(1234) / 1234, weight=np.ones(1234), value=0.125),
+            "weight function on 1,234 forecasts that attains 0.125",
+        ),
+        (
+            Spectrum(variation=np.array([0.0, 2.0, 6.0]), error=np.array([0.125, 0.25, 0.5])),
+            "calibration error from 0.125 (constant weights) to 0.5 (all weights, reached at total variation 6)",
+        ),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_small_results_read_as_one_line(result, text):
+    assert str(result) == text
+
+
+@pytest.mark.parametrize("name", ["smooth Witness", "Spectrum", "Measures with spectrum"])
+def test_results_with_arrays_do_not_print_them(name):
+    assert repr(RESULTS[name]) == str(RESULTS[name])
+    assert "array(" not in repr(RESULTS[name])
+
+
+def test_the_repr_of_a_small_result_names_its_fields():
+    assert repr(calibrant.worst_interval(TALLY)).startswith("WorstInterval(low=")
+
+
+def test_measures_read_as_a_table():
+    result = calibrant.measure(Y_TRUE, Y_PROB)
+    lines = str(result).splitlines()
+    assert lines[0] == "40 rows, 3 distinct forecasts, mean forecast 50.0%, event rate 50.0%"
+    for (name, value, meaning), line in zip(result.table(), lines[1:], strict=False):
+        assert line.split()[:2] == [name, f"{value:.5f}"]
+        assert line.endswith(meaning)
+    assert str(result.worst_interval) in lines
+    assert f"{len(result.relations)} relations between the measures checked, all hold." in lines
+
+
+def test_measures_of_weighted_rows_say_what_they_weigh():
+    result = calibrant.measure([0, 1, 1], [0.25, 0.5, 0.5], sample_weight=[0.5, 0.25, 0.5])
+    assert str(result).startswith("3 rows, total weight 1.25, 2 distinct forecasts")
+
+
+def test_measures_show_a_dash_for_what_is_undefined_and_say_which_relations_fail():
+    broken = Relation("KS <= Cutoff", 0.75, 0.5, False, "here")
+    undefined = dataclasses.replace(
+        calibrant.measure(TALLY), slope=None, observed_expected_ratio=None, relations=(broken,)
+    )
+    text = str(undefined)
+    dashed = [line.split()[0] for line in text.splitlines() if line.split()[1:2] == ["-"]]
+    assert dashed == ["observed_expected_ratio", "slope", "intercept", "intercept_at_unit_slope"]
+    assert "1 relations between the measures checked, 1 FAIL:" in text
+    assert str(broken) in text.splitlines()
+    assert undefined._repr_html_().count("<td>-</td>") == 4
+
+
+class Reader(HTMLParser):
+    """Collects the tags and the text that a browser would see."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.open, self.text = [], [], ""
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):  # noqa: ARG002
+        self.tags.append(tag)
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data + "\n"
+
+
+@EVERY_RESULT
+def test_html_is_well_formed_and_says_what_the_text_says(result):
+    reader = Reader(result._repr_html_())
+    assert set(reader.tags) <= {"p", "pre", "table", "tbody", "thead", "tr", "th", "td"}
+    if isinstance(result, Measures):
+        for name, value, meaning in result.table():
+            assert f"{name}\n{value:.5f}\n{meaning}" in reader.text
+        assert str(result.worst_interval) in reader.text
+    else:
+        assert str(result) in reader.text
+
+
+HOSTILE = "<script>alert('x')</script> & \"more\""
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        dataclasses.replace(calibrant.measure(TALLY), notes=(HOSTILE,)),
+        dataclasses.replace(calibrant.measure(TALLY), relations=(Relation(HOSTILE, 1.0, 0.0, False, HOSTILE),)),
+        Relation(HOSTILE, 0.0, 1.0, True, HOSTILE),
+        CalibrationDistance(low=0.0, high=1.0, low_from=HOSTILE, high_from=HOSTILE),
+        dataclasses.replace(calibrant.worst_interval(TALLY), direction=HOSTILE),
+    ],
+    ids=lambda result: type(result).__name__,
+)
+def test_html_escapes_what_it_shows(result):
+    page = result._repr_html_()
+    assert "<script" not in page
+    assert HOSTILE in Reader(page).text
+
+
+# --- Frames -----------------------------------------------------------------------------------------------------------
+
+FRAMES = {
+    "Measures": (calibrant.measure(TALLY), ["measure", "value", "meaning"]),
+    "Witness": (calibrant.smooth_witness(TALLY), ["forecast", "weight"]),
+    "Spectrum": (calibrant.bounded_variation_spectrum(TALLY), ["variation", "error"]),
+}
+WITH_FRAME = pytest.mark.parametrize(("result", "columns"), FRAMES.values(), ids=FRAMES.keys())
+
+
+def expected_columns(result):
+    if isinstance(result, Measures):
+        return [list(column) for column in zip(*result.table(), strict=True)]
+    return [getattr(result, field.name).tolist() for field in dataclasses.fields(result)[:2]]
+
+
+@WITH_FRAME
+def test_a_frame_is_a_pandas_frame_where_pandas_is_installed(result, columns):
+    frame = result.frame()
+    assert isinstance(frame, pd.DataFrame)
+    assert list(frame.columns) == columns
+    assert [frame[name].tolist() for name in columns] == expected_columns(result)
+
+
+@WITH_FRAME
+def test_a_frame_is_a_polars_frame_where_only_polars_is_installed(monkeypatch, result, columns):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    frame = result.frame()
+    assert isinstance(frame, pl.DataFrame)
+    assert frame.columns == columns
+    assert [frame[name].to_list() for name in columns] == expected_columns(result)
+
+
+@WITH_FRAME
+def test_a_frame_without_either_library_names_both(monkeypatch, result, columns):  # noqa: ARG001
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(ImportError, match=r"frame\(\) needs pandas or polars; .*pip install pandas"):
+        result.frame()
+
+
+def test_undefined_numbers_are_missing_in_a_frame(monkeypatch):
+    result = calibrant.measure([0, 0], [0.0, 0.0])
+    frame = result.frame().set_index("measure")["value"]
+    undefined = ["observed_expected_ratio", "slope", "intercept", "intercept_at_unit_slope"]
+    assert frame[frame.isna()].index.tolist() == undefined
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    polars_frame = result.frame()
+    assert polars_frame["measure"].filter(polars_frame["value"].is_null()).to_list() == undefined
+
+
+# --- The spectrum -----------------------------------------------------------------------------------------------------
+
+
+def test_the_spectrum_is_read_between_and_beyond_its_knots():
+    spectrum = Spectrum(variation=np.array([0.0, 2.0, 6.0]), error=np.array([0.125, 0.25, 0.375]))
+    assert [spectrum.at(m) for m in (0, 1, 2, 4, 6, 100, math.inf)] == [
+        0.125,
+        0.1875,
+        0.25,
+        0.3125,
+        0.375,
+        0.375,
+        0.375,
+    ]
+
+
+@pytest.mark.parametrize("variation", [-1.0, float("nan"), "2", None], ids=repr)
+def test_the_spectrum_refuses_what_is_no_variation(variation):
+    spectrum = Spectrum(variation=np.array([0.0, 2.0]), error=np.array([0.125, 0.25]))
+    with pytest.raises(ValueError, match="variation must be a number"):
+        spectrum.at(variation)
+
+
+# --- Measures ---------------------------------------------------------------------------------------------------------
+
+
+def binned(tally):
+    return calibrant.expected_calibration_error(tally, n_bins=15)
+
+
+def plug_in(tally):
+    with pytest.warns(calibrant.CalibrationWarning):  # as the notes of `measure` say
+        return calibrant.expected_calibration_error(tally)
+
+
+SINGLY = {
+    "cutoff": calibrant.cutoff_calibration_error,
+    "ks": calibrant.ks_calibration_error,
+    "smooth": calibrant.smooth_calibration_error,
+    "bounded_variation": lambda tally: calibrant.bounded_variation_calibration_error(tally, variation=2),
+    "expected": plug_in,
+    "expected_binned": binned,
+    "distance_low": lambda tally: calibrant.distance_from_calibration(tally).low,
+    "distance_high": lambda tally: calibrant.distance_from_calibration(tally).high,
+    "calibration_in_the_large": calibrant.calibration_in_the_large,
+    "observed_expected_ratio": calibrant.observed_expected_ratio,
+    "slope": lambda tally: calibrant.calibration_slope_intercept(tally).slope,
+    "intercept": lambda tally: calibrant.calibration_slope_intercept(tally).intercept,
+    "intercept_at_unit_slope": lambda tally: calibrant.calibration_slope_intercept(tally).intercept_at_unit_slope,
+    "ici": lambda tally: calibrant.integrated_calibration_index(tally).ici,
+    "e50": lambda tally: calibrant.integrated_calibration_index(tally).e50,
+    "e90": lambda tally: calibrant.integrated_calibration_index(tally).e90,
+}
+
+
+def sample(seed, size=300):
+    """Forecasts that repeat now and then, outcomes and weights to go with them."""
+    rng = np.random.default_rng(seed)
+    y_prob = rng.random(size).round(2).clip(0.01, 0.99)
+    y_true = (rng.random(size) < y_prob**1.5).astype(float)
+    return y_true, y_prob, rng.exponential(size=size)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("fractional", [False, True])
+def test_every_number_of_the_table_is_what_its_own_function_gives(weighted, fractional):
+    y_true, y_prob, weight = sample(1)
+    if fractional:
+        y_true = 0.5 * y_true + 0.25
+    tally = Tally.from_arrays(y_true, y_prob, sample_weight=weight if weighted else None)
+    result = calibrant.measure(tally)
+    table = {name: value for name, value, _ in result.table()}
+    brier = table.pop("brier")
+    assert table == pytest.approx({name: function(tally) for name, function in SINGLY.items()}, rel=1e-14)
+    assert brier == pytest.approx(np.average((y_true - y_prob) ** 2, weights=weight if weighted else None), abs=1e-14)
+    assert result.worst_interval == calibrant.worst_interval(tally)
+    assert result.distance == calibrant.distance_from_calibration(tally)
+    assert result.slope == calibrant.calibration_slope_intercept(tally)
+    assert result.curve == calibrant.integrated_calibration_index(tally)
+    assert result.effective_support == calibrant.effective_support_size(tally)
+
+
+def test_rows_totals_and_means_are_those_of_the_data():
+    y_true, y_prob, weight = sample(2)
+    result = calibrant.measure(y_true, y_prob, sample_weight=weight)
+    assert (result.rows, result.distinct_forecasts) == (300, np.unique(y_prob).size)
+    assert result.weight_total == pytest.approx(weight.sum(), rel=1e-14)
+    assert result.mean_forecast == pytest.approx(np.average(y_prob, weights=weight), abs=1e-14)
+    assert result.mean_outcome == pytest.approx(np.average(y_true, weights=weight), abs=1e-14)
+    assert result.brier == pytest.approx(brier_score_loss(y_true, y_prob, sample_weight=weight), abs=1e-14)
+
+
+def test_arrays_and_their_tally_give_the_same_measures():
+    y_true, y_prob, weight = sample(3)
+    whole = calibrant.measure(y_true, y_prob, sample_weight=weight)
+    assert whole == calibrant.measure(Tally.from_arrays(y_true, y_prob, sample_weight=weight))
+    labels = np.where(y_true == 1, "late", "fine")
+    assert whole == calibrant.measure(labels, y_prob, sample_weight=weight, pos_label="late")
+
+
+def test_nearly_continuous_forecasts_earn_a_note_and_not_a_warning():
+    y_true, y_prob, _ = sample(4)
+    result = calibrant.measure(y_true, y_prob)  # a warning would fail this test
+    (note,) = result.notes
+    assert "300 of 300 rows share theirs with fewer than 10 rows" in note
+    assert f"Note: {note}" in str(result)
+    with pytest.warns(calibrant.CalibrationWarning, match="mostly measures noise") as caught:
+        calibrant.expected_calibration_error(y_true, y_prob)
+    assert str(caught[0].message) == note
+    assert caught[0].filename == __file__  # it points at the caller's line
+
+
+def test_forecasts_that_repeat_earn_no_note():
+    assert calibrant.measure(Y_TRUE, Y_PROB).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("y_true", "y_prob", "reason"),
+    [
+        ([0] * 10 + [1] * 10, [0.25] * 10 + [0.75] * 10, "separate the outcomes perfectly"),
+        ([0] * 20, [0.25] * 10 + [0.75] * 10, "every outcome that counts here is 0"),
+        ([1] * 20, [0.25] * 10 + [0.75] * 10, "every outcome that counts here is 1"),
+        ([0, 1] * 10, [0.5] * 20, "at least two distinct forecasts strictly between 0 and 1"),
+        ([0, 1] * 10, [0.0] * 10 + [0.5] * 10, "contradicts a forecast of exactly 0"),
+        ([0, 1] * 10, [1.0] * 10 + [0.5] * 10, "contradicts a forecast of exactly 1"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_where_no_slope_exists_a_note_says_why(y_true, y_prob, reason):
+    result = calibrant.measure(y_true, y_prob)
+    assert result.slope is None
+    (note,) = result.notes
+    assert note.startswith("no calibration slope: ")
+    assert reason in note
+    with pytest.raises(ValueError, match=reason):
+        calibrant.calibration_slope_intercept(y_true, y_prob)
+
+
+@pytest.mark.parametrize("rarity", [1e-3, 1e-8, 1e-17, 1e-300])
+def test_rare_events_keep_the_digits_of_their_forecasts(rarity):
+    y_true, y_prob = [0] * 99 + [1], [rarity] * 50 + [3 * rarity] * 50
+    result = calibrant.measure(y_true, y_prob)
+    assert result.mean_forecast == pytest.approx(2 * rarity, rel=1e-12, abs=0)
+    assert result.observed_expected_ratio == pytest.approx(0.01 / (2 * rarity), rel=1e-12, abs=0)
+
+
+def test_no_ratio_exists_where_no_event_is_expected():
+    assert calibrant.measure([0, 1], [0.0, 0.0]).observed_expected_ratio is None
+    with pytest.raises(ValueError, match="y_prob is 0 everywhere"):
+        calibrant.observed_expected_ratio([0, 1], [0.0, 0.0])
+
+
+def test_the_spectrum_comes_on_request():
+    y_true, y_prob, weight = sample(5)
+    assert calibrant.measure(y_true, y_prob).spectrum is None
+    result = calibrant.measure(y_true, y_prob, sample_weight=weight, spectrum=True)
+    alone = calibrant.bounded_variation_spectrum(y_true, y_prob, sample_weight=weight)
+    assert result.spectrum.variation.tolist() == alone.variation.tolist()
+    assert result.spectrum.error.tolist() == alone.error.tolist()
+    assert result.spectrum.at(0) == pytest.approx(abs(result.calibration_in_the_large), abs=1e-14)
+    assert result.spectrum.at(2) == pytest.approx(result.bounded_variation, abs=1e-14)
+    assert result.spectrum.at(math.inf) == pytest.approx(result.expected, abs=1e-14)
+
+
+@given(rows())
+@settings(max_examples=60)
+def test_every_relation_holds_on_random_data(data):
+    y_true, y_prob, weight = data
+    result = calibrant.measure(Tally.from_arrays(y_true, y_prob, sample_weight=weight))
+    assert [str(relation) for relation in result.relations if not relation.holds] == []
+    assert all(relation.left <= relation.right + 1e-12 for relation in result.relations)
+    assert "all hold." in str(result)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("fractional", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_every_relation_holds_on_larger_samples(seed, fractional, weighted):
+    y_true, y_prob, weight = sample(seed, size=2000)
+    if fractional:
+        y_true = np.random.default_rng(seed).random(y_true.size)
+    result = calibrant.measure(y_true, y_prob, sample_weight=weight if weighted else None)
+    assert [str(relation) for relation in result.relations if not relation.holds] == []
+
+
+def test_relations_state_the_measures_they_compare():
+    result = calibrant.measure(*sample(6)[:2])
+    sides = {relation.statement: (relation.left, relation.right) for relation in result.relations}
+    assert len(sides) == len(result.relations)
+    assert sides["KS <= Cutoff"] == (result.ks, result.cutoff)
+    assert sides["Cutoff <= 2 KS"] == (result.cutoff, 2 * result.ks)
+    assert sides["Cutoff <= ECE"] == (result.cutoff, result.expected)
+    assert sides["Cutoff <= error for variation 2"] == (result.cutoff, result.bounded_variation)
+    assert sides["smooth <= 1.5 Cutoff"] == (result.smooth, 1.5 * result.cutoff)
+    assert sides["upper end of dCE <= ECE"] == (result.distance.high, result.expected)
+    assert all(relation.source for relation in result.relations)
+
+
+def test_a_relation_that_fails_would_be_seen():
+    broken = Relation("KS <= Cutoff", 0.75, 0.5, False, "here")
+    result = dataclasses.replace(calibrant.measure(TALLY), relations=(*calibrant.measure(TALLY).relations, broken))
+    assert "15 relations between the measures checked, 1 FAIL:" in str(result)
+
+
+@EDGE_CASES
+def test_edge_cases_are_measured_and_printed_without_warnings(tally):
+    result = calibrant.measure(tally, spectrum=True)
+    assert all(relation.holds for relation in result.relations)
+    assert 0.0 <= result.distance.low <= result.distance.high <= 1.0
+    assert 0.0 <= result.ks <= result.cutoff <= 1.0
+    assert "nan" not in str(result).lower()
+    assert "nan" not in result._repr_html_().lower()
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.5, "50.0%"), (0.0, "0.0%"), (1.0, "100.0%"), (0.001, "0.10%"), (0.9999, "99.99%"), (0.01, "1.0%")],
+)
+def test_percentages_have_as_many_digits_as_they_deserve(share, text):
+    interval = WorstInterval(
+        low=0.25,
+        high=0.75,
+        direction="too low",
+        error=0.25,
+        rows=4,
+        weight=4.0,
+        share=share,
+        mean_forecast=0.25,
+        mean_outcome=0.5,
+    )
+    assert f"({text} of" in str(interval)
