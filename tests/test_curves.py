@@ -50,6 +50,11 @@ class TestSlope:
         with_sure = calibrant.calibration_slope_intercept(np.append(y, [0, 1]), np.append(p, [0.0, 1.0]))
         assert with_sure.slope == pytest.approx(plain.slope, abs=1e-12)
 
+    def test_refuses_a_likelihood_too_flat_to_climb(self):
+        tiny = 1e-300
+        with pytest.raises(ValueError, match=r"does not settle.*numpy\.clip"):
+            calibrant.calibration_slope_intercept([1, 0, 1, 0], [tiny, 2 * tiny, 3 * tiny, 4 * tiny])
+
     @pytest.mark.parametrize(
         ("y", "p", "message"),
         [

@@ -285,15 +285,6 @@ def test_without_any_folder_to_write_to_code_is_compiled_in_memory(installed, tm
     assert values == many
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="permissions do not bind root")
-def test_a_home_without_write_permission_does_not_stop_compiling(installed, tmp_path, many):
-    home = tmp_path / "home"
-    home.mkdir(mode=0o555)
-    _, compiled, *values = run(MEASURE_MANY, path=installed, HOME=str(home))
-    assert compiled
-    assert values == many
-
-
 def test_the_version_to_cite_is_the_version_of_the_package():
     citation = (ROOT / "CITATION.cff").read_text()
     assert re.findall(r"^version: (.*)$", citation, flags=re.MULTILINE) == [calibrant.__version__]

@@ -516,14 +516,16 @@ TWO_DIMENSIONAL = {
 @kinds(TWO_DIMENSIONAL)
 @pytest.mark.parametrize("columns", [2, 3])
 def test_a_table_of_forecasts_is_refused_with_the_way_to_pass_one_column(convert, columns):
-    with refused(rf"^y_prob has shape \(4, {columns}\), not one dimension; pass one class's column, .*y_prob\[:, 1\]"):
+    remedy = r"pass (one class's column, .*y_prob\[:, 1\]|one column of the frame)"
+    with refused(rf"^y_prob has shape \(4, {columns}\), not one dimension; {remedy}"):
         calibrant.cutoff_calibration_error([0, 1, 1, 0], convert(columns))
 
 
 @ARGUMENTS
 @kinds(TWO_DIMENSIONAL)
 def test_a_single_column_is_refused_with_the_way_to_flatten_it(name, convert):
-    with refused(rf"^{name} has shape \(4, 1\), not one dimension; flatten it with {name}\.ravel\(\)"):
+    remedy = rf"(flatten it with {name}\.ravel\(\)|pass one column of the frame)"
+    with refused(rf"^{name} has shape \(4, 1\), not one dimension; {remedy}"):
         calibrant.cutoff_calibration_error(**{**GOOD, name: convert(1)})
 
 
@@ -538,7 +540,7 @@ def test_a_table_of_outcomes_or_weights_is_refused(name):
     "scalar", [0.5, np.float64(0.5), np.array(0.5), "0.5", b"0.5", {0.5}, (0.5 for _ in range(4))], ids=str
 )
 def test_what_is_not_a_sequence_is_refused(name, scalar):
-    with refused(rf"^{name} has shape \(\), not one dimension; pass one value per row"):
+    with refused(rf"^{name} is one {type(scalar).__name__}, not an array; pass one value per row"):
         calibrant.cutoff_calibration_error(**{**GOOD, name: scalar})
 
 
@@ -585,13 +587,13 @@ NOT_NUMBERS = {
 @pytest.mark.parametrize("name", ["y_prob", "sample_weight"])
 @pytest.mark.parametrize("values", NOT_NUMBERS.values(), ids=NOT_NUMBERS.keys())
 def test_what_is_not_a_number_is_refused(name, values):
-    with refused(rf"^{name}.*not (a number|numbers); convert"):
+    with refused(rf"^{name}.*not (a number|numbers); (convert|pass numbers)"):
         calibrant.cutoff_calibration_error(**{**GOOD, name: values()})
 
 
 @pytest.mark.parametrize("values", NOT_NUMBERS.values(), ids=NOT_NUMBERS.keys())
 def test_outcomes_that_are_not_numbers_are_refused_without_a_label(values):
-    with refused(r"^y_true.*(convert|pass pos_label=)"):
+    with refused(r"^y_true.*(convert|pass numbers|pass pos_label=)"):
         calibrant.cutoff_calibration_error(values(), GOOD["y_prob"])
 
 
@@ -982,7 +984,7 @@ def test_options_of_the_calibration_curve_that_do_not_fit_are_refused(options, m
         ([0.2, 20], [10, 5], [2, 3], r"^forecast\[1\] is 20, outside \[0, 1\]; .*percentages"),
         ([0.2, np.nan], [10, 5], [2, 3], r"^forecast\[1\] is missing"),
         ([], [], [], r"^forecast is empty"),
-        (0.2, 10, 2, r"^forecast has shape \(\), not one dimension"),
+        (0.2, 10, 2, r"^forecast is one float, not an array"),
     ],
     ids=str,
 )

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.kernels import cell_totals, rows_in_stretches
-from calibrant.tally import ADDITIVE, Tally, Totals, refuse_extras
+from calibrant.tally import ADDITIVE, Tally, Totals, given_tally
 from calibrant.validation import Observations, check_number, check_observations
 
 FloatArray = npt.NDArray[np.float64]
@@ -212,9 +212,8 @@ class ArrayRows:
 
 def as_source(y_true: Any, y_prob: Any, *, sample_weight: Any, pos_label: Any) -> Tally | RowSource:
     """Return a tally for few rows, or the rows themselves when adding them up by cell beats sorting them."""
-    if isinstance(y_true, Tally):
-        refuse_extras(y_prob, sample_weight, pos_label)
-        return y_true
+    if isinstance(y_true, Totals):
+        return given_tally(y_true, y_prob, sample_weight, pos_label)
     rows = check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
     return Tally.from_observations(rows) if rows.y_prob.size < SORT_BELOW_ROWS else ArrayRows(rows)
 

@@ -16,6 +16,7 @@ IntArray = npt.NDArray[np.int64]
 
 _NEWTON_STEPS = 100
 _NEAR = 1e-6  # squared step, in the likelihood's own metric, below which Newton steps cannot overshoot
+_FLAT = 1e-6  # largest mean gradient that counts as a maximum
 _SETTLED = 1e-14  # ... and below which the step just taken was the last: the next would be its square
 _POOLED = 20_000
 _QUANTILE_CELLS = 4096.0
@@ -35,10 +36,9 @@ def observed_expected_ratio(
     1.2
     """
     tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
-    expected = tally.outcome_total - tally.residual_total
     if tally.forecast[-1] == 0.0:
         raise ValueError("y_prob is 0 everywhere, so no event is expected and the ratio to it is undefined")
-    return tally.outcome_total / expected
+    return tally.outcome_total / tally.forecast_total()
 
 
 def calibration_slope_intercept(
@@ -210,6 +210,8 @@ def _newton(
     logit: FloatArray, outcome: FloatArray, weight: FloatArray, *, slope: float, intercept: float, free_slope: bool
 ) -> tuple[float, float]:
     """Maximise the concave logistic likelihood by Newton steps, halved while far away until they do not overshoot."""
+    from scipy.special import expit
+
     scale = float(weight.sum())
     square = np.square(logit)
 
@@ -218,14 +220,16 @@ def _newton(
         return float(weight @ np.logaddexp(0.0, linear) - outcome @ linear) / scale
 
     for _ in range(_NEWTON_STEPS):
-        rate = 1.0 / (1.0 + np.exp(-(slope * logit + intercept)))
+        rate = expit(slope * logit + intercept)
         expected = weight * rate
         pull = outcome - expected
         curvature = expected * (1.0 - rate)
         mixed = float(curvature @ logit)
         bend = np.array([[float(curvature @ square), mixed], [mixed, float(curvature.sum())]]) / scale
         down = np.array([float(pull @ logit), float(pull.sum())]) / scale
-        step = np.linalg.lstsq(bend, down, rcond=None)[0] if free_slope else np.array([0.0, down[1] / bend[1, 1]])
+        if not free_slope:
+            bend[0], bend[:, 0], down[0] = 0.0, 0.0, 0.0
+        step = np.linalg.lstsq(bend, down, rcond=None)[0]
         decrement = float(step @ bend @ step)
         if decrement > _NEAR:
             value = loss(slope, intercept)
@@ -234,6 +238,11 @@ def _newton(
         slope, intercept = slope + float(step[0]), intercept + float(step[1])
         if decrement <= _SETTLED:
             break
+    if np.abs(down).max() > _FLAT:
+        raise ValueError(
+            "the logistic fit of slope and intercept does not settle: some forecasts are so close to 0 or 1 that the "
+            "likelihood is flat; pull them inside, as in numpy.clip(y_prob, 1e-6, 1 - 1e-6), and say so in the report"
+        )
     return slope, intercept
 
 

@@ -19,8 +19,15 @@ import numpy.typing as npt
 from calibrant.cells import FIRST_GRID, TOLERANCE, RowSource, as_source, curve_slack, split, split_at_extremes
 from calibrant.kernels import smooth_fit, smooth_weights, swing_events
 from calibrant.results import Spectrum, Witness, WorstInterval
-from calibrant.tally import Tally, Totals, as_tally, refuse_extras
-from calibrant.validation import CalibrationWarning, check_choice, check_forecasts, check_number, check_weights
+from calibrant.tally import Tally, Totals, as_tally, given_tally
+from calibrant.validation import (
+    CalibrationWarning,
+    check_choice,
+    check_flag,
+    check_forecasts,
+    check_number,
+    check_weights,
+)
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -129,8 +136,6 @@ def find_worst_interval(table: Totals) -> WorstInterval:
         other = low_side if high_side[end] else high_side
         begin = int(np.flatnonzero(other[:end])[-1])
     weight = float(table.weight[begin:end].sum())
-    outcome = float(table.outcome[begin:end].sum())
-    residual = float(table.residual[begin:end].sum())
     return WorstInterval(
         low=float(table.low[begin]),
         high=float(table.high[end - 1]),
@@ -139,8 +144,9 @@ def find_worst_interval(table: Totals) -> WorstInterval:
         rows=int(table.rows[begin:end].sum()),
         weight=weight,
         share=weight / weight_total,
-        mean_forecast=(outcome - residual) / weight,
-        mean_outcome=outcome / weight,
+        mean_forecast=table.forecast_total(begin, end) / weight,
+        mean_outcome=float(table.outcome[begin:end].sum()) / weight,
+        unit_weights=table.unit_weights,
     )
 
 
@@ -333,7 +339,10 @@ def weighted_calibration_error(
     if not callable(weight):
         raise ValueError(f"weight must be a function of the forecasts, got {weight!r}; per-row weights: sample_weight")
     tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
-    values = np.asarray(weight(tally.forecast), dtype=np.float64)
+    returned = np.asarray(weight(tally.forecast))
+    if returned.dtype.kind not in "biuf":
+        raise ValueError(f"weight returned dtype {returned.dtype}, not real numbers; it must return values in [-1, 1]")
+    values = returned.astype(np.float64)
     if values.shape not in ((), tally.forecast.shape):
         raise ValueError(
             f"weight returned an array of shape {values.shape} for forecasts of shape {tally.forecast.shape}; it must "
@@ -343,10 +352,9 @@ def weighted_calibration_error(
     bad = np.flatnonzero(~(np.abs(values) <= 1.0 + TOLERANCE))
     if bad.size:
         position = int(bad[0])
-        raise ValueError(
-            f"weight({tally.forecast[position]:g}) is {values[position]:g}, outside [-1, 1]; divide the function by "
-            "its largest absolute value"
-        )
+        bounded = np.isfinite(values).all()
+        remedy = "divide the function by its largest absolute value" if bounded else "it must be finite everywhere"
+        raise ValueError(f"weight({tally.forecast[position]:g}) is {values[position]:g}, outside [-1, 1]; {remedy}")
     return float(tally.residual @ values) / tally.weight_total
 
 
@@ -392,7 +400,7 @@ def expected_calibration_error(
     """
     check_choice(strategy, "strategy", ("uniform", "quantile"))
     check_choice(norm, "norm", ("l1", "l2", "max"))
-    if debias and norm != "l2":
+    if check_flag(debias, "debias") and norm != "l2":
         raise ValueError(f"debias needs norm='l2', got norm={norm!r}: only the squared distance has a known noise part")
     if n_bins is None:
         bins: Totals = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
@@ -418,7 +426,7 @@ def effective_support_size(y_prob: Any, gamma: float = 0.05, *, sample_weight: A
     ----------
     y_prob : array-like of shape (n,), or Tally
         Forecasts.
-    gamma : float in [0, 1)
+    gamma : float in [0, 1]
         The share of the rows that may be left out.
     sample_weight : array-like of shape (n,), optional
         Nonnegative weights.
@@ -429,9 +437,8 @@ def effective_support_size(y_prob: Any, gamma: float = 0.05, *, sample_weight: A
     2
     """
     left_out = check_number(gamma, "gamma", low=0.0, high=1.0)
-    if isinstance(y_prob, Tally):
-        refuse_extras(None, sample_weight, None)
-        weight: npt.NDArray[Any] = y_prob.weight
+    if isinstance(y_prob, Totals):
+        weight: npt.NDArray[Any] = given_tally(y_prob, None, sample_weight, None).weight
     else:
         forecasts = check_forecasts(y_prob)
         row_weight = check_weights(sample_weight, forecasts.size)
@@ -536,16 +543,15 @@ def _bin_numbers(table: Totals, count: int, strategy: str) -> tuple[IntArray, In
 def _expected(table: Totals, starts: IntArray, norm: str, debias: bool) -> float:
     weight = np.add.reduceat(table.weight, starts).astype(np.float64)
     residual = np.add.reduceat(table.residual, starts)
-    share = weight / weight.sum()
-    distance = np.abs(residual) / weight
     if norm == "l1":
-        return float(share @ distance)
+        return float(np.abs(residual).sum()) / float(weight.sum())
+    distance = np.abs(residual) / weight
     if norm == "max":
         return float(distance.max())
     square = np.square(distance)
     if debias:
         square -= _noise(table, starts, weight)
-    return math.sqrt(max(float(share @ square), 0.0))
+    return math.sqrt(max(float(square @ weight) / float(weight.sum()), 0.0))
 
 
 def _noise(table: Totals, starts: IntArray, weight: FloatArray) -> FloatArray:

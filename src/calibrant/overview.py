@@ -27,6 +27,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 _MOST_BORDERS = 256
+_BANDS = 10
 _ROUNDING = 1e-12
 _PAPER = "Rossellini et al. 2025"
 _PROJECT = "this project"
@@ -80,13 +81,12 @@ def measure(
     expected = plug_in_error(tally)
     bias = tally.residual_total / tally.weight_total
     distance = bound_distance(tally, smooth=smooth, cutoff=worst.error, expected=expected, curve=curve)
-    mean_outcome = tally.outcome_total / tally.weight_total
     return Measures(
         rows=tally.row_total,
         distinct_forecasts=len(tally),
         weight_total=tally.weight_total,
-        mean_forecast=mean_outcome - bias,
-        mean_outcome=mean_outcome,
+        mean_forecast=tally.forecast_total() / tally.weight_total,
+        mean_outcome=tally.outcome_total / tally.weight_total,
         brier=float(tally.residual_square.sum()) / tally.weight_total,
         cutoff=worst.error,
         ks=ks,
@@ -197,7 +197,7 @@ def _best_partition(tally: Tally, curve: FloatArray) -> float:
     below = mean * (weight[turn] - weight[first]) - (forecast[turn] - forecast[first])
     above = (forecast[last] - forecast[turn]) - mean * (weight[last] - weight[turn])
     cost = np.full((borders.size, borders.size), np.inf)
-    cost[begin, end] = below + above
+    cost[begin, end] = np.maximum(below + above, 0.0)  # differences of sums may round below zero
     best = np.zeros(borders.size)
     for k in range(1, borders.size):
         best[k] = (best[:k] + cost[:k, k]).min()
@@ -233,10 +233,13 @@ def _relations(
     distance: CalibrationDistance,
 ) -> tuple[Relation, ...]:
     low, high = distance.low, distance.high
+    bands = np.minimum((tally.forecast * _BANDS).astype(np.int64), _BANDS - 1)
+    band_mass = np.abs(np.bincount(bands, weights=tally.residual)).max() / tally.weight_total
     facts = [
         ("|mean bias| <= KS", bias, ks, _PROJECT),
         ("KS <= Cutoff", ks, cutoff, _PROJECT),
         ("Cutoff <= 2 KS", cutoff, 2.0 * ks, _PROJECT),
+        (f"|bias| x share of rows, in each of {_BANDS} bands <= Cutoff", band_mass, cutoff, f"{_PAPER}, section 2"),
         ("Cutoff <= ECE", cutoff, expected, f"{_PAPER}, Prop. 2.1"),
         ("Cutoff <= error for variation 2", cutoff, variation_two, f"{_PAPER}, Prop. 2.2"),
         ("error for variation 2 <= 2 Cutoff", variation_two, 2.0 * cutoff, f"{_PROJECT}, sharper than Prop. 2.2"),

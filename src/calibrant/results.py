@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.validation import check_number
+
 FloatArray = npt.NDArray[np.float64]
 
 SCHEMA = "calibrant/1"
@@ -32,6 +34,12 @@ class Result:
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
+
+    def __eq__(self, other: object) -> bool:
+        """Compare by content, arrays included (dataclasses without arrays have a quicker way of their own)."""
+        return isinstance(other, Result) and self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]  # results with arrays cannot be keys
 
 
 def _plain(value: Any) -> Any:
@@ -66,6 +74,15 @@ def percent(share: float) -> str:
     return f"{value:.{digits}f}%"
 
 
+def _told_apart(low: float, high: float) -> tuple[str, str]:
+    """Write two different numbers with as few digits, from four on, as keep them different."""
+    for digits in range(4, 17):
+        texts = f"{low:.{digits}g}", f"{high:.{digits}g}"
+        if texts[0] != texts[1]:
+            return texts
+    return repr(low), repr(high)
+
+
 @dataclass(frozen=True)
 class WorstInterval(Result):
     """The interval of forecasts with the largest residual mass: the witness of the Cutoff calibration error.
@@ -86,6 +103,8 @@ class WorstInterval(Result):
         Their share of the total weight.
     mean_forecast, mean_outcome : float
         Weighted means inside.
+    unit_weights : bool
+        Whether every row has weight 1.
     """
 
     low: float
@@ -97,6 +116,7 @@ class WorstInterval(Result):
     share: float
     mean_forecast: float
     mean_outcome: float
+    unit_weights: bool
 
     @property
     def bias(self) -> float:
@@ -109,9 +129,10 @@ class WorstInterval(Result):
         if self.low == self.high:
             which = f"Forecasts of exactly {self.low:.4g}"
         else:
-            which = f"Forecasts between {self.low:.4g} and {self.high:.4g}"
+            low, high = _told_apart(self.low, self.high)
+            which = f"Forecasts between {low} and {high}"
         rows = "this 1 row" if self.rows == 1 else f"these {self.rows:,} rows"
-        whole = "of all rows" if self.weight == self.rows else "of the weight"
+        whole = "of all rows" if self.unit_weights else "of the weight"
         return (
             f"{which} are {self.direction} by {100.0 * abs(self.bias):.2f} percentage points on average: on {rows} "
             f"({percent(self.share)} {whole}) the mean forecast is {percent(self.mean_forecast)} and the event rate is "
@@ -169,7 +190,8 @@ class Spectrum(Result):
 
     def at(self, variation: float) -> float:
         """Return the error for weights of total variation at most ``variation``."""
-        return float(np.interp(variation, self.variation, self.error))
+        limit = check_number(variation, "variation", low=0.0)
+        return float(np.interp(limit, self.variation, self.error))
 
     def frame(self) -> Any:
         """Return the knots as a data frame."""

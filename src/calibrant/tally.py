@@ -60,6 +60,10 @@ class Totals:
     unit_weights: bool
     binary_outcomes: bool
 
+    def __post_init__(self) -> None:
+        for name in ("low", "high", *ADDITIVE):  # a summary that others share must not change under them
+            getattr(self, name).flags.writeable = False
+
     def __len__(self) -> int:
         return int(self.low.size)
 
@@ -82,6 +86,13 @@ class Totals:
     def outcome_total(self) -> float:
         """Sum of w y over all rows; the number of events for 0/1 outcomes and unit weights."""
         return float(self.outcome.sum())
+
+    def forecast_total(self, begin: int = 0, end: int | None = None) -> float:
+        """Sum of w p over the rows of entries begin to end: exact to the last digits even for rare events."""
+        entries = slice(begin, end)
+        if self.high is self.low:
+            return float(self.weight[entries] @ self.low[entries])
+        return float(self.outcome[entries].sum() - self.residual[entries].sum())
 
     def residual_prefix(self) -> FloatArray:
         """Return the residual totals of the first 0, 1, ..., m entries: the curve whose range is the Cutoff error."""
@@ -197,7 +208,7 @@ class Tally(Totals):
             kept = np.flatnonzero(weight)
             y_true, y_prob, weight = y_true[kept], y_prob[kept], weight[kept]
         order = np.argsort(y_prob)
-        forecast = y_prob[order]
+        forecast = y_prob[order] + 0.0  # turns -0.0 into 0.0
         outcome = y_true[order].astype(np.float64, copy=False)
         residual = outcome - forecast
         starts = _starts(forecast)
@@ -326,17 +337,22 @@ class Tally(Totals):
 
 def as_tally(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None) -> Tally:
     """Return the tally a measure works on: the one given, or one built from arrays."""
-    if isinstance(y_true, Tally):
-        refuse_extras(y_prob, sample_weight, pos_label)
-        return y_true
+    if isinstance(y_true, Totals):
+        return given_tally(y_true, y_prob, sample_weight, pos_label)
     return Tally.from_observations(check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
 
 
-def refuse_extras(y_prob: Any, sample_weight: Any, pos_label: Any) -> None:
-    """Refuse arguments that a tally already holds, instead of ignoring them."""
+def given_tally(summary: Totals, y_prob: Any, sample_weight: Any, pos_label: Any) -> Tally:
+    """Return a tally passed in place of arrays, refusing what it already holds instead of ignoring it."""
+    if not isinstance(summary, Tally):
+        raise ValueError(
+            f"a {type(summary).__name__} object holds totals of stretches of forecasts, too coarse for an exact "
+            "measure; pass a Tally, or the arrays"
+        )
     for name, value in (("y_prob", y_prob), ("sample_weight", sample_weight), ("pos_label", pos_label)):
         if value is not None:
             raise ValueError(f"{name} was given together with a Tally, which already holds it; pass the Tally alone")
+    return summary
 
 
 def _starts(ordered: npt.NDArray[Any]) -> IntArray:

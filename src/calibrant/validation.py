@@ -16,6 +16,7 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 
 _CHUNK = 1 << 16
+_SLIP = 1e-6  # a forecast outside [0, 1] by less than this is more likely rounding than another scale
 _LOOKS_LIKE_PERCENT = 1.5  # a largest value above this, and at most 100, is more likely a percentage than a slip
 
 
@@ -63,8 +64,8 @@ def check_observations(
     if refuse_swapped and not binary and _only_zero_and_one(forecasts):
         position = int(np.flatnonzero((outcomes != 0) & (outcomes != 1))[0])
         raise ValueError(
-            f"y_prob holds only 0 and 1 while y_true[{position}] is {outcomes[position]:g}: the arguments look "
-            "swapped, the order is (y_true, y_prob); if it is meant, pass Tally.from_arrays(y_true, y_prob) instead"
+            f"y_prob holds only 0 and 1 while y_true[{position}] is {_shown(outcomes[position])}: the arguments "
+            "look swapped, the order is (y_true, y_prob); if it is meant, pass Tally.from_arrays(y_true, y_prob)"
         )
     return Observations(outcomes, forecasts, check_weights(sample_weight, forecasts.size), binary)
 
@@ -77,13 +78,15 @@ def check_forecasts(y_prob: Any, *, name: str = "y_prob") -> FloatArray:
         return values
     _check_finite(values, name)
     position = int(np.flatnonzero((values < 0.0) | (values > 1.0))[0])
-    if low < 0.0:
+    if low >= -_SLIP and high <= 1.0 + _SLIP:
+        remedy = "if rounding pushed it out, bring it back with numpy.clip(y_prob, 0, 1)"
+    elif low < 0.0:
         remedy = "these look like logits or other scores: apply a sigmoid first, or pass predict_proba output"
     elif _LOOKS_LIKE_PERCENT < high <= 100.0:
         remedy = "these look like percentages: divide by 100; if they are scores, apply a sigmoid first"
     else:
         remedy = "if these are percentages divide by 100, if they are scores apply a sigmoid first"
-    raise ValueError(f"{name}[{position}] is {values[position]:g}, outside [0, 1]; {remedy}")
+    raise ValueError(f"{name}[{position}] is {_shown(values[position])}, outside [0, 1]; {remedy}")
 
 
 def check_weights(sample_weight: Any, rows: int) -> FloatArray | None:
@@ -98,13 +101,19 @@ def check_weights(sample_weight: Any, rows: int) -> FloatArray | None:
         _check_finite(weights, "sample_weight")
         position = int(np.flatnonzero(weights < 0.0)[0])
         raise ValueError(
-            f"sample_weight[{position}] is {weights[position]:g}; weights must not be negative: drop the row or give "
-            "it weight 0"
+            f"sample_weight[{position}] is {_shown(weights[position])}; weights must not be negative: drop the row or "
+            "give it weight 0"
         )
     if high == 0.0:
         raise ValueError("sample_weight is 0 everywhere; at least one row must count")
-    if not np.isfinite(weights.sum()):
+    with np.errstate(over="ignore", under="ignore"):
+        total, square_total = float(weights.sum()), float(weights @ weights)
+    if not np.isfinite(total):
         raise ValueError(f"sample_weight sums to infinity (largest weight {high:g}); divide the weights by that")
+    if not np.finfo(np.float64).tiny <= square_total < np.inf:
+        raise ValueError(
+            f"sample_weight has squares that float64 cannot hold (largest weight {high:g}); divide the weights by that"
+        )
     return weights
 
 
@@ -118,22 +127,28 @@ def check_counts(counts: Any, name: str, size: int) -> npt.NDArray[np.int64]:
     if bad.size:
         position = int(bad[0])
         raise ValueError(
-            f"{name}[{position}] is {values[position]:g}; counts are whole numbers, not negative: for weights use "
-            "Tally.from_arrays with sample_weight"
+            f"{name}[{position}] is {_shown(values[position])}; counts are whole numbers, not negative: for weights "
+            "use Tally.from_arrays with sample_weight"
+        )
+    if values.sum() >= 2.0**53:
+        position = int(values.argmax())
+        raise ValueError(
+            f"{name}[{position}] is {_shown(values[position])}, and together they pass 2^53, too many to count exactly"
         )
     return values.astype(np.int64)
 
 
-def check_number(
-    value: Any, name: str, *, low: float = -np.inf, high: float = np.inf, whole: bool = False, remedy: str = ""
-) -> float:
+def check_number(value: Any, name: str, *, low: float = -np.inf, high: float = np.inf, whole: bool = False) -> float:
     """Return a scalar option as a float after checking its type and range."""
     kind = "a whole number" if whole else "a number"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise ValueError(f"{name} must be {kind}, got {value!r} of type {type(value).__name__}{remedy}")
-    if np.isnan(value) or not low <= value <= high or (whole and value != int(value)):
-        raise ValueError(f"{name} must be {kind} from {low:g} to {high:g}, got {value!r}{remedy}")
-    return float(value)
+        raise ValueError(f"{name} must be {kind}, got {value!r} of type {type(value).__name__}")
+    if value != value or not low <= value <= high or (whole and value != int(value)):
+        raise ValueError(f"{name} must be {kind} from {low:g} to {high:g}, got {value!r}")
+    try:
+        return float(value)
+    except OverflowError:  # a whole number beyond every float
+        return np.inf
 
 
 def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
@@ -144,6 +159,13 @@ def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
     return value
 
 
+def check_flag(value: Any, name: str) -> bool:
+    """Return an option that must be True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
 def _check_outcomes(y_true: Any, pos_label: Any) -> tuple[npt.NDArray[np.uint8] | FloatArray, bool]:
     array = _as_array(y_true, "y_true")
     if pos_label is not None:
@@ -151,8 +173,8 @@ def _check_outcomes(y_true: Any, pos_label: Any) -> tuple[npt.NDArray[np.uint8] 
     if array.dtype.kind in "USTO":
         labels = _distinct_labels(array)
         raise ValueError(
-            f"y_true[0] is {array[0]!r}, a label and not a number (labels: {_listed(labels)}); pass pos_label= with "
-            "the label that counts as the event"
+            f"y_true[0] is {array.tolist()[0]!r}, a label and not a number (labels: {_listed(labels)}); pass "
+            "pos_label= with the label that counts as the event"
         )
     if array.dtype.kind == "b":
         return np.ascontiguousarray(array).view(np.uint8), True
@@ -162,8 +184,8 @@ def _check_outcomes(y_true: Any, pos_label: Any) -> tuple[npt.NDArray[np.uint8] 
         _check_finite(values, "y_true")
         position = int(np.flatnonzero((values < 0.0) | (values > 1.0))[0])
         raise ValueError(
-            f"y_true[{position}] is {values[position]:g}, outside [0, 1]; if these are class labels pass pos_label= "
-            "with the one that counts as the event, if they are amounts scale them into [0, 1]"
+            f"y_true[{position}] is {_shown(values[position])}, outside [0, 1]; if these are class labels pass "
+            "pos_label= with the one that counts as the event, if they are amounts scale them into [0, 1]"
         )
     return values, _only_zero_and_one(values)
 
@@ -175,7 +197,7 @@ def _match_label(array: npt.NDArray[Any], pos_label: Any) -> npt.NDArray[np.uint
             f"y_true has {len(labels)} different labels ({_listed(labels)}); calibration here is about one event: "
             "compare with one label first, as in y_true == 'event'"
         )
-    if pos_label not in labels and len(labels) == 2:
+    if len(labels) == 2 and not any(_same(pos_label, label) for label in labels):
         raise ValueError(f"pos_label is {pos_label!r}, which y_true does not hold; its labels are {_listed(labels)}")
     same_kind = isinstance(pos_label, str) == isinstance(labels[0], str)
     if not same_kind:
@@ -189,12 +211,26 @@ def _distinct_labels(array: npt.NDArray[Any]) -> list[Any]:
     """Return the labels in sorted order, after refusing missing ones."""
     if array.dtype.kind == "f":
         _check_finite(array, "y_true")
+    elif array.dtype.kind in "mM" and np.isnat(array).any():
+        _refuse_missing("y_true", int(np.flatnonzero(np.isnat(array))[0]))
+    elif array.dtype.kind == "V":
+        raise ValueError(f"y_true has dtype {array.dtype}, records that are neither numbers nor labels; pass one field")
     elif array.dtype.kind == "O":
-        for position, value in enumerate(array):
-            if not isinstance(value, (str, bytes)):
-                _refuse_object("y_true", position, value)
+        _check_objects(array, "y_true", labels_allowed=True)
     labels: list[Any] = np.unique(array).tolist()
     return labels
+
+
+def _same(pos_label: Any, label: Any) -> bool:
+    try:
+        return bool(pos_label == label)
+    except (TypeError, ValueError):  # arrays and pandas' NA have no truth value
+        return False
+
+
+def _shown(value: Any) -> str:
+    """Write a number with all its digits, so that a value just outside a limit does not look like the limit."""
+    return repr(float(value)).removesuffix(".0")
 
 
 def _listed(labels: list[Any]) -> str:
@@ -206,12 +242,10 @@ def _as_numbers(values: Any, name: str) -> FloatArray:
     """Return a one-dimensional, contiguous float64 array, without a copy where the input already is one."""
     array = _as_array(values, name)
     if array.dtype.kind == "O":
-        for position, value in enumerate(array):
-            if _is_missing(value) or isinstance(value, (str, bytes)):
-                _refuse_object(name, position, value)
+        _check_objects(array, name, labels_allowed=False)
     if array.dtype.kind not in "biuf":
-        example = f" (first value {array[0]!r})"
-        raise ValueError(f"{name} has dtype {array.dtype}{example}, not numbers; convert it with astype(float) first")
+        remedy = "pass numbers" if array.dtype.kind in "mMV" else "convert it with astype(float) first"
+        raise ValueError(f"{name} has dtype {array.dtype} (first value {array.tolist()[0]!r}), not numbers; {remedy}")
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
@@ -222,6 +256,8 @@ def _as_array(values: Any, name: str) -> npt.NDArray[Any]:
     _refuse_nulls(values, name)
     if hasattr(values, "detach"):  # a torch tensor that carries gradients cannot become an array
         values = values.detach()
+    if isinstance(values, (list, tuple)) and any(isinstance(value, str) for value in values):
+        values = np.array(values, dtype=object)  # otherwise numpy would turn a missing value into the label "nan"
     numpy_dtype = getattr(getattr(values, "dtype", None), "numpy_dtype", None)  # pandas' nullable and arrow dtypes
     try:
         array = np.asarray(values, dtype=numpy_dtype) if numpy_dtype is not None else np.asarray(values)
@@ -231,7 +267,7 @@ def _as_array(values: Any, name: str) -> npt.NDArray[Any]:
             "array in CPU memory, with one value per row"
         ) from error
     if array.ndim != 1:
-        _refuse_shape(array, name)
+        _refuse_shape(array, name, values)
     if array.size == 0:
         raise ValueError(f"{name} is empty; at least one row is needed")
     if array.dtype.kind == "c":
@@ -239,8 +275,12 @@ def _as_array(values: Any, name: str) -> npt.NDArray[Any]:
     return array
 
 
-def _refuse_shape(array: npt.NDArray[Any], name: str) -> NoReturn:
-    if array.ndim == 2 and array.shape[1] == 1:
+def _refuse_shape(array: npt.NDArray[Any], name: str, values: Any) -> NoReturn:
+    if array.ndim == 0:
+        raise ValueError(f"{name} is one {type(values).__name__}, not an array; pass one value per row")
+    if array.ndim == 2 and hasattr(values, "columns"):
+        remedy = "pass one column of the frame"
+    elif array.ndim == 2 and array.shape[1] == 1:
         remedy = f"flatten it with {name}.ravel()"
     elif array.ndim == 2 and name == "y_prob":
         remedy = "pass one class's column, for two classes y_prob[:, 1]"
@@ -263,13 +303,21 @@ def _refuse_nulls(values: Any, name: str) -> None:
         _refuse_missing(name, int(np.flatnonzero(missing)[0]))
 
 
-def _refuse_object(name: str, position: int, value: Any) -> NoReturn:
-    if _is_missing(value):
-        _refuse_missing(name, position)
-    raise ValueError(
-        f"{name}[{position}] is {value!r} of type {type(value).__name__}, not a number; convert {name} with "
-        "astype(float), or to plain labels with pos_label= for outcomes"
-    )
+def _check_objects(array: npt.NDArray[Any], name: str, *, labels_allowed: bool) -> None:
+    """Refuse missing values first, then whatever else an array of Python objects should not hold."""
+    for position, value in enumerate(array):
+        if _is_missing(value):
+            _refuse_missing(name, position)
+    for position, value in enumerate(array):
+        if isinstance(value, (str, bytes)) != labels_allowed:
+            if isinstance(value, (bool, int, float)):
+                raise ValueError(
+                    f"{name} has dtype object (first number {value!r}); convert it with astype(float) first"
+                )
+            raise ValueError(
+                f"{name}[{position}] is {value!r} of type {type(value).__name__}, not a number; convert {name} with "
+                "astype(float), or to plain labels with pos_label= for outcomes"
+            )
 
 
 def _is_missing(value: Any) -> bool:
@@ -289,7 +337,7 @@ def _check_finite(values: npt.NDArray[Any], name: str) -> None:
         position = int(positions[0])
         if np.isnan(values[position]):
             _refuse_missing(name, position)
-        raise ValueError(f"{name}[{position}] is {values[position]:g}; every value must be finite")
+        raise ValueError(f"{name}[{position}] is {_shown(values[position])}; every value must be finite")
 
 
 def _chunks(values: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
