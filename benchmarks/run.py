@@ -223,16 +223,19 @@ def smooth(bench: Bench) -> None:
         bench.want_at_most(f"smooth error against np.sort, {name}", ours.seconds / sort.seconds, 12)
     for name, shift in SHIFTS:
         forecast, outcome = uniform(bench.rows // 100, shift)
-        ours, solver = bench.race(
+        ours, defined, tuned = bench.race(
             title,
             name,
             forecast.size,
             [
                 Contender("calibrant", partial(calibrant.smooth_calibration_error, outcome, forecast)),
-                Contender("linear program (HiGHS)", partial(linear_program, outcome, forecast), once=True),
+                Contender("HiGHS, as defined", partial(linear_program, outcome, forecast, outcome.size), once=True),
+                Contender("HiGHS, tuned form", partial(linear_program, outcome, forecast, 1), once=True),
             ],
         )
-        bench.want_faster(f"smooth error against a solver, {name}", solver.seconds / ours.seconds, 1000)
+        aim = "smooth error against a linear program"
+        bench.want_faster(f"{aim} as defined, {name}", defined.seconds / ours.seconds, 1000)
+        bench.want_faster(f"{aim} in the solver's quickest form, {name}", tuned.seconds / ours.seconds, 1000)
 
 
 def overview(bench: Bench) -> None:
@@ -392,8 +395,13 @@ def memory_copy(*arrays: npt.NDArray[Any]) -> Contender:
     return Contender("one memory copy", call, value=None)
 
 
-def linear_program(y_true: FloatArray, y_prob: FloatArray) -> float:
-    """Smooth error by definition: a general solver finds the best 1-Lipschitz weights in [-1, 1]."""
+def linear_program(y_true: FloatArray, y_prob: FloatArray, divisor: int) -> float:
+    """Smooth error by a general solver that finds the best 1-Lipschitz weights in [-1, 1].
+
+    The definition asks for the largest mean: divide by the number of rows. HiGHS is more than ten times quicker, and
+    keeps more digits, when asked for the largest sum: divide by 1. Of the forms tried that was the quickest; interior
+    points took 4 to 16 times as long as it.
+    """
     from scipy.optimize import linprog
     from scipy.sparse import diags_array, vstack
 
@@ -401,13 +409,13 @@ def linear_program(y_true: FloatArray, y_prob: FloatArray) -> float:
     gap = np.diff(y_prob[order])
     step = diags_array([-1.0, 1.0], offsets=[0, 1], shape=(gap.size, order.size))
     solved = linprog(
-        -(y_true - y_prob)[order],
+        -(y_true - y_prob)[order] / divisor,
         A_ub=vstack([step, -step], format="csr"),
         b_ub=np.concatenate([gap, gap]),
         bounds=(-1.0, 1.0),
         method="highs",
     )
-    return -float(solved.fun) / y_prob.size
+    return -float(solved.fun) * divisor / y_prob.size
 
 
 # Other packages. Each gets its data in the form it works on, converted off the clock.
@@ -640,7 +648,7 @@ def print_table(title: str, header: list[str], lines: list[list[str]]) -> None:
             cell.ljust(width) if name in ("data", "what", "target") else cell.rjust(width)
             for name, cell, width in zip(header, cells, widths, strict=True)
         ]
-        print("  ".join(padded).rstrip())
+        print("  ".join(padded).rstrip(), flush=True)
 
 
 def print_targets(bench: Bench) -> None:

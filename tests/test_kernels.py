@@ -18,8 +18,9 @@ CASES = {
     "cell_totals": (FORECAST, OUTCOME, np.empty(0), 8.0, 0, 8, 0.0, 1.0),
     "cell_totals weighted": (FORECAST, FORECAST[::-1].copy(), FORECAST.copy(), 64.0, 16, 32, 0.25, 0.75),
     "rows_in_stretches": (FORECAST, LOW, HIGH, BEGIN, END, 4.0, 0, 0.0, 1.0),
-    "smooth_fit": (SIGNED, GAP),
-    "smooth_weights": (SIGNED, GAP, kernels.smooth_fit.plain(SIGNED, GAP)[1]),
+    "smooth_fit": (SIGNED, GAP, True),
+    "smooth_fit without the fit": (SIGNED, GAP, False),
+    "smooth_weights": (SIGNED, GAP, kernels.smooth_fit.plain(SIGNED, GAP, True)[1]),
     "swing_events": (np.concatenate([[0.0], CURVE]),),
 }
 

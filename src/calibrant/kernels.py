@@ -148,61 +148,62 @@ def rows_in_stretches(
 
 
 @Kernel
-def smooth_fit(curve: FloatArray, gap: FloatArray) -> tuple[float, FloatArray]:
+def smooth_fit(curve: FloatArray, gap: FloatArray, keep_fit: bool) -> tuple[float, FloatArray]:
     """Weighted L1 isotonic fit of a curve, with values kept between 0 and the curve's end.
 
     ``curve`` holds C_1..C_m with C_m >= 0, ``gap`` the m-1 weights. Returns C_m plus the cost of the best fit
-    min sum gap_k |C_k - M_k| over nondecreasing M_k in [0, C_m], and the fit M_1..M_{m-1} itself.
+    min sum gap_k |C_k - M_k| over nondecreasing M_k in [0, C_m], and the fit M_1..M_{m-1} itself (empty unless asked
+    to keep it).
 
-    One max-heap holds the slope changes of the cost seen as a function of the latest M: each point adds mass
-    2 gap at its clipped value and takes mass gap away from the top; the top that is left is where the cost of the
-    points so far is smallest. Going back from the last point, M_k is that place or M_{k+1}, whichever is lower.
-    Mass at the two limits stays out of the heap: that at C_m is a number of its own, that at 0 never matters.
+    The cost of the points so far, as a function of the latest M, is convex; its slope changes are kept as (value,
+    mass). Each point adds mass 2 gap at its value clipped to [0, C_m] and takes mass gap off the highest value; the
+    highest that is left is where the cost is smallest. Going back from the last point, M_k is that place or M_{k+1},
+    whichever is lower. Values that rise go onto a stack at no cost, only the others need a heap; the bottom of the
+    stack is 0, which never runs out.
     """
     points = curve.size
     end = curve[points - 1]
     cost = end
-    fit = np.empty(points - 1)
-    at_end = 0.0
+    fit = np.empty(points - 1 if keep_fit else 0)
+    rising = [(0.0, np.inf)]
     heap = [(0.0, 0.0)]  # (minus the value, mass): heapq keeps the smallest first
     heap.pop()
     for k in range(points - 1):
-        value = curve[k]
-        remaining = gap[k]
-        if value >= end:
-            cost += remaining * (value - end)
-            at_end += remaining
-            fit[k] = end
-            continue
-        if value <= 0.0:
-            cost -= remaining * value
-            value = 0.0
-        elif at_end == 0.0 and (len(heap) == 0 or value >= -heap[0][0]):
-            heapq.heappush(heap, (-value, remaining))  # it is the new top, and gives the mass itself
-            fit[k] = value
-            continue
-        else:
-            heapq.heappush(heap, (-value, 2.0 * remaining))
-        if at_end > 0.0:
-            taken = min(remaining, at_end)
-            cost += taken * (end - value)
-            at_end -= taken
+        value = min(max(curve[k], 0.0), end)
+        cost += gap[k] * abs(curve[k] - value)
+        own, remaining = 2.0 * gap[k], gap[k]
+        while remaining > 0.0:
+            top, mass = rising[-1]
+            in_heap = len(heap) > 0 and -heap[0][0] > top
+            if in_heap:
+                top, mass = -heap[0][0], heap[0][1]
+            if top <= value:
+                own -= remaining
+                break
+            taken = min(mass, remaining)
+            cost += taken * (top - value)
             remaining -= taken
-        while remaining > 0.0 and len(heap) > 0:
-            top, mass = heap[0]
-            if mass <= remaining:
-                heapq.heappop(heap)
-                cost += mass * (-top - value)
-                remaining -= mass
+            if in_heap:
+                if taken == mass:
+                    heapq.heappop(heap)
+                else:
+                    heap[0] = (-top, mass - taken)  # the order of equal values does not matter
+            elif taken == mass:
+                rising.pop()
             else:
-                heap[0] = (top, mass - remaining)  # the order of equal values does not matter
-                cost += remaining * (-top - value)
-                remaining = 0.0
-        if at_end > 0.0:
-            fit[k] = end
+                rising[-1] = (top, mass - taken)
+        top, mass = rising[-1]
+        if value > top:
+            rising.append((value, own))
+        elif value == top:
+            rising[-1] = (top, mass + own)
         else:
-            fit[k] = -heap[0][0] if len(heap) > 0 else 0.0
-    for k in range(points - 3, -1, -1):
+            heapq.heappush(heap, (-value, own))
+        if keep_fit:
+            fit[k] = rising[-1][0]
+            if len(heap) > 0:
+                fit[k] = max(fit[k], -heap[0][0])
+    for k in range(fit.size - 2, -1, -1):
         fit[k] = min(fit[k], fit[k + 1])
     return cost, fit
 

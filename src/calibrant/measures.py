@@ -187,7 +187,7 @@ def smooth_calibration_error(
     0.1875
     """
     tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
-    return _smooth(tally)[0]
+    return _smooth(tally, keep_fit=False)[0]
 
 
 def smooth_witness(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None) -> Witness:
@@ -201,9 +201,8 @@ def smooth_witness(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None
     array([1. , 0.5])
     """
     tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
-    value, curve, fit = _smooth(tally)
-    sign = 1.0 if curve[-1] >= 0.0 else -1.0
-    weight = np.full(1, sign) if fit is None else sign * smooth_weights(sign * curve, np.diff(tally.forecast), fit)
+    value, sign, curve, fit = _smooth(tally, keep_fit=True)
+    weight = sign * smooth_weights(curve, np.diff(tally.forecast), fit)
     return Witness(forecast=tally.forecast, weight=weight, value=value)
 
 
@@ -476,14 +475,14 @@ def _any_table(source: Tally | RowSource) -> Totals:
     return source if isinstance(source, Tally) else source.histogram(FIRST_GRID)
 
 
-def _smooth(tally: Tally) -> tuple[float, FloatArray, FloatArray | None]:
-    """Return the smooth error, the residual curve without its zero, and its L1 isotonic fit."""
+def _smooth(tally: Tally, *, keep_fit: bool) -> tuple[float, float, FloatArray, FloatArray]:
+    """Return the smooth error, the sign that makes the residual curve end above 0, that curve, and its fit."""
     curve = tally.residual_prefix()[1:]
-    if curve.size == 1:
-        return abs(float(curve[0])) / tally.weight_total, curve, None
     sign = 1.0 if curve[-1] >= 0.0 else -1.0
-    cost, fit = smooth_fit(sign * curve, np.diff(tally.forecast))
-    return float(cost) / tally.weight_total, curve, fit
+    if sign < 0.0:
+        np.negative(curve, out=curve)
+    cost, fit = smooth_fit(curve, np.diff(tally.forecast), keep_fit)
+    return float(cost) / tally.weight_total, sign, curve, fit
 
 
 def _dearest_first(price: FloatArray) -> IntArray:

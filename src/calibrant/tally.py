@@ -250,18 +250,24 @@ class Tally(Totals):
         outcome = (keys & np.uint64(1)).astype(np.uint8)
         keys >>= np.uint64(1)
         starts = _starts(keys)
+        if starts.size == keys.size:  # no ties: nothing to add up
+            return cls._from_events(keys.view(np.float64), np.ones(keys.size, dtype=np.int64), outcome)
         rows = np.diff(starts, append=keys.size)
-        events = outcome if rows.size == keys.size else _grouped(outcome, starts, dtype=np.int64)
-        return cls._from_events(keys[starts].view(np.float64), rows, events)
+        return cls._from_events(keys[starts].view(np.float64), rows, _grouped(outcome, starts, dtype=np.int64))
 
     @classmethod
     def _from_events(cls, forecast: FloatArray, rows: IntArray, events: npt.NDArray[Any]) -> Tally:
         outcome = events.astype(np.float64)
+        residual = rows * forecast
+        np.subtract(outcome, residual, out=residual)
+        residual_square = np.square(1.0 - forecast)
+        residual_square *= outcome
+        residual_square += (rows - outcome) * np.square(forecast)
         return cls._build(
             forecast,
             rows=rows,
-            residual=outcome - rows * forecast,
-            residual_square=outcome * np.square(1.0 - forecast) + (rows - outcome) * np.square(forecast),
+            residual=residual,
+            residual_square=residual_square,
             outcome=outcome,
             binary_outcomes=True,
         )
