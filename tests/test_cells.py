@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant
-from calibrant import Cells, Tally, cells
+from calibrant import Cells, Tally, cells, measures
 from calibrant.tally import ADDITIVE
 from calibrant.validation import check_observations
 
@@ -25,6 +25,7 @@ def first_bits(request, monkeypatch):
     """Coarse grids make pruning, zooming and fetching happen on a handful of rows."""
     monkeypatch.setattr(cells, "_FIRST_BITS", request.param)
     monkeypatch.setattr(cells, "FIRST_GRID", cells.Grid(request.param, 0.0, 1.0))
+    monkeypatch.setattr(measures, "COARSE_GRID", cells.Grid(request.param, 0.0, 1.0))
 
 
 @pytest.mark.usefixtures("first_bits")
@@ -34,7 +35,7 @@ class TestExactFinish:
         y, p, w = data
         table = cells.split_at_extremes(array_rows(y, p, w))
         assert cutoff_of(table) == pytest.approx(brute_force.cutoff(y, p, w), abs=1e-12)
-        mine = calibrant.measures.find_worst_interval(table)
+        mine = measures.find_worst_interval(table)
         other = calibrant.worst_interval(Tally.from_arrays(y, p, sample_weight=w))
         assert (mine.low, mine.high, mine.direction, mine.rows) == (other.low, other.high, other.direction, other.rows)
         assert mine.mean_forecast == pytest.approx(other.mean_forecast, abs=1e-12)
@@ -42,12 +43,12 @@ class TestExactFinish:
     @given(data=rows(), n_bins=st.integers(1, 7), strategy=st.sampled_from(["uniform", "quantile"]))
     def test_binned_error_equals_that_of_the_tally(self, data, n_bins, strategy):
         y, p, w = data
-        table, number = calibrant.measures._binned(array_rows(y, p, w), n_bins, strategy)
+        table, number = measures._binned(array_rows(y, p, w), n_bins, strategy)
         starts = np.flatnonzero(np.diff(number, prepend=-1))
         expected = calibrant.expected_calibration_error(
             Tally.from_arrays(y, p, sample_weight=w), n_bins=n_bins, strategy=strategy
         )
-        assert calibrant.measures._expected(table, starts, "l1", False) == pytest.approx(expected, abs=1e-12)
+        assert measures._expected(table, starts, "l1", False) == pytest.approx(expected, abs=1e-12)
 
 
 RNG = np.random.default_rng(5)
@@ -84,12 +85,12 @@ def test_large_arrays_give_the_answer_of_the_full_sort(forecast, outcome, weight
     source = array_rows(y, p, w)
     table = cells.split_at_extremes(source)
     assert cutoff_of(table) == pytest.approx(cutoff_of(tally), abs=1e-12)
-    mine, other = (calibrant.measures.find_worst_interval(entries) for entries in (table, tally))
+    mine, other = (measures.find_worst_interval(entries) for entries in (table, tally))
     assert (mine.low, mine.high, mine.direction, mine.rows) == (other.low, other.high, other.direction, other.rows)
     for strategy in ("uniform", "quantile"):
-        table, number = calibrant.measures._binned(source, 15, strategy)
+        table, number = measures._binned(source, 15, strategy)
         starts = np.flatnonzero(np.diff(number, prepend=-1))
-        assert calibrant.measures._expected(table, starts, "l1", False) == pytest.approx(
+        assert measures._expected(table, starts, "l1", False) == pytest.approx(
             calibrant.expected_calibration_error(tally, n_bins=15, strategy=strategy), abs=1e-12
         )
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 
 import calibrant
-from calibrant import Tally
+from calibrant import Tally, curves
 
 RNG = np.random.default_rng(7)
 
@@ -121,7 +121,7 @@ class TestCurveErrors:
     def test_pooling_many_forecasts_hardly_moves_the_loess_curve(self, monkeypatch):
         y, p = forecasts_and_outcomes(3_000)
         exact = calibrant.integrated_calibration_index(y, p, smoother="loess")
-        monkeypatch.setattr(calibrant.curves, "_POOLED", 1_000)
+        monkeypatch.setattr(curves, "_POOLED", 1_000)
         pooled = calibrant.integrated_calibration_index(y, p, smoother="loess")
         assert pooled.ici == pytest.approx(exact.ici, abs=1e-4)
 

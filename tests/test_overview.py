@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant
-from calibrant import Tally
+from calibrant import Tally, curves, overview
 
 RNG = np.random.default_rng(8)
 
@@ -30,7 +30,7 @@ def test_upper_end_of_the_distance_is_the_best_of_all_interval_partitions_or_bet
             best = min(best, distance / weight.sum())
     tally = Tally.from_arrays(y, p, sample_weight=w)
     distance = calibrant.distance_from_calibration(tally)
-    partition = calibrant.overview._best_partition(tally, calibrant.curves.isotonic_curve(tally))
+    partition = overview._best_partition(tally, curves.isotonic_curve(tally))
     assert partition == pytest.approx(best, abs=1e-12)
     assert distance.high <= best + 1e-12
 

@@ -8,18 +8,15 @@ methods of `RowSource`: whatever offers them gets exact answers from the code be
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from calibrant.kernels import cell_totals, rows_in_stretches
 from calibrant.tally import ADDITIVE, Tally, Totals, given_tally
-from calibrant.validation import Observations, check_number, check_observations
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from calibrant.validation import FloatArray, IntArray, Observations, check_number, check_observations
 
 DEFAULT_BITS = 16
 TOLERANCE = 1e-12
@@ -71,6 +68,7 @@ class Grid:
 
 
 FIRST_GRID = Grid(_FIRST_BITS, 0.0, 1.0)
+COARSE_GRID = Grid(12, 0.0, 1.0)  # enough where few borders matter, and quicker
 
 
 def _exponent(value: float) -> int:
@@ -90,6 +88,7 @@ class RowSource(Protocol):
         ...
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Cells(Totals):
     """Totals per dyadic cell of [0, 1]: additive, of bounded size, and enough for most answers.
 
@@ -130,14 +129,6 @@ class Cells(Totals):
         )
         return ArrayRows(observations).histogram(Grid(depth, 0.0, 1.0))
 
-    @classmethod
-    def build(cls, bits: int, index: IntArray, **columns: Any) -> Cells:
-        """Assemble cells from the columns and scalars of `Totals`."""
-        cells = cls(**columns)
-        object.__setattr__(cells, "bits", bits)
-        object.__setattr__(cells, "index", index)
-        return cells
-
     def __add__(self, other: Cells) -> Cells:
         """Merge the cells of two different sets of rows."""
         if not isinstance(other, Cells):
@@ -156,7 +147,7 @@ class Cells(Totals):
         columns["weight_max"] = max(self.weight_max, other.weight_max)
         columns["unit_weights"] = self.unit_weights and other.unit_weights
         columns["binary_outcomes"] = self.binary_outcomes and other.binary_outcomes
-        return Cells.build(bits, merged, **columns)
+        return Cells(bits=bits, index=merged, **columns)
 
     def __repr__(self) -> str:
         return f"Cells({self.row_total:,} rows in {len(self):,} of {2**self.bits:,} cells)"
@@ -177,9 +168,9 @@ class ArrayRows:
         columns = np.ascontiguousarray(totals[held].T)
         count = columns[0].astype(np.int64)
         weighted = rows.sample_weight is not None
-        return Cells.build(
-            grid.bits,
-            grid.first + held,
+        return Cells(
+            bits=grid.bits,
+            index=grid.first + held,
             low=columns[4],
             high=columns[5],
             rows=count,
@@ -224,36 +215,40 @@ def split_at_extremes(source: Tally | RowSource) -> Totals:
     Entries that hold more than one forecast are kept whole only where the curve inside them cannot pass its extremes,
     nor come within `TOLERANCE` of one or leave it: the Cutoff error and the worst interval of the entries are exact.
     """
+    return refine(source, _may_hold_extreme, FIRST_GRID)
+
+
+def refine(source: Tally | RowSource, too_coarse: Callable[[Totals], IntArray], grid: Grid) -> Totals:
+    """Return ordered entries none of which is too coarse: cells of a first grid, split where they must be.
+
+    ``too_coarse`` returns the positions of entries that hold several forecasts and must not. Those that hold many rows
+    are cut into finer cells first; the rows of the others are fetched and become entries of their own.
+    """
     if isinstance(source, Tally):
         return source
-    table: Totals = source.histogram(FIRST_GRID)
+    table: Totals = source.histogram(grid)
     row_total = table.row_total
     for _ in range(_ZOOM_ROUNDS):
-        wanted = _may_hold_extreme(table)
+        wanted = too_coarse(table)
         heavy = wanted[table.rows[wanted] > row_total // 64]
         stretches = np.split(heavy, np.flatnonzero(np.diff(heavy) > 1) + 1)
         if heavy.size == 0 or len(stretches) > _ZOOM_STRETCHES:
             break
         for stretch in stretches[::-1]:  # from the right, so that the positions still to come stay valid
-            grid = Grid.covering(float(table.low[stretch[0]]), float(table.high[stretch[-1]]))
-            table = _replaced(table, stretch, source.histogram(grid))
-    wanted = _may_hold_extreme(table)
+            finer = Grid.covering(float(table.low[stretch[0]]), float(table.high[stretch[-1]]))
+            table = _replaced(table, stretch, source.histogram(finer))
+    wanted = too_coarse(table)
+    if wanted.size == 0:
+        return table
     if table.rows[wanted].sum() > row_total // 4:  # so many that one sort of all rows is quicker
         return Tally.from_observations(source.fetch(np.array([0.0]), np.array([1.0])))
-    return split(source, table, wanted)
+    fetched = source.fetch(table.low[wanted], table.high[wanted])
+    return _replaced(table, wanted, Tally.from_observations(fetched))
 
 
 def curve_slack(weight_total: float) -> float:
     """Return how near the curve must come to an extreme to count as reaching it: half the tolerance at either end."""
     return TOLERANCE / 2.0 * weight_total
-
-
-def split(source: RowSource, table: Totals, wanted: IntArray) -> Totals:
-    """Replace the wanted entries of a table by the distinct forecasts in them."""
-    if wanted.size == 0:
-        return table
-    fetched = source.fetch(table.low[wanted], table.high[wanted])
-    return _replaced(table, wanted, Tally.from_observations(fetched))
 
 
 def _may_hold_extreme(table: Totals) -> IntArray:

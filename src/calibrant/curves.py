@@ -9,10 +9,7 @@ import numpy.typing as npt
 
 from calibrant.results import CalibrationSlope, CurveErrors
 from calibrant.tally import Tally, as_tally
-from calibrant.validation import check_choice, check_number
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from calibrant.validation import FloatArray, check_choice, check_number
 
 _NEWTON_STEPS = 100
 _NEAR = 1e-6  # squared step, in the likelihood's own metric, below which Newton steps cannot overshoot

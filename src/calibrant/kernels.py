@@ -15,8 +15,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from calibrant.validation import FloatArray, IntArray
 
 PLAIN_LIMIT = 10_000
 """Inputs up to this many entries run as plain Python: tens of milliseconds, against half a second to load numba."""

@@ -16,21 +16,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.cells import FIRST_GRID, TOLERANCE, RowSource, as_source, curve_slack, split, split_at_extremes
+from calibrant.cells import COARSE_GRID, TOLERANCE, RowSource, as_source, curve_slack, refine, split_at_extremes
 from calibrant.kernels import smooth_fit, smooth_weights, swing_events
 from calibrant.results import Spectrum, Witness, WorstInterval
 from calibrant.tally import Tally, Totals, as_tally, given_tally
 from calibrant.validation import (
     CalibrationWarning,
+    FloatArray,
+    IntArray,
     check_choice,
     check_flag,
     check_forecasts,
     check_number,
     check_weights,
 )
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 FEW_ROWS = 10
 """A forecast with fewer rows than this says little about its own event rate."""
@@ -164,7 +163,8 @@ def calibration_in_the_large(
     >>> calibration_in_the_large([0, 1, 1, 1], [0.25, 0.5, 0.75, 1.0])
     0.125
     """
-    table = _any_table(as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
+    source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    table = source if isinstance(source, Tally) else source.histogram(COARSE_GRID)
     return table.residual_total / table.weight_total
 
 
@@ -471,10 +471,6 @@ def _range(curve: FloatArray) -> float:
     return float(curve.max() - curve.min())
 
 
-def _any_table(source: Tally | RowSource) -> Totals:
-    return source if isinstance(source, Tally) else source.histogram(FIRST_GRID)
-
-
 def _smooth(tally: Tally, *, keep_fit: bool) -> tuple[float, float, FloatArray, FloatArray]:
     """Return the smooth error, the sign that makes the residual curve end above 0, that curve, and its fit."""
     curve = tally.residual_prefix()[1:]
@@ -510,14 +506,13 @@ def _alternating(tally: Tally, left: IntArray, right: IntArray) -> FloatArray:
 
 def _binned(source: Tally | RowSource, count: int, strategy: str) -> tuple[Totals, IntArray]:
     """Return ordered entries, each inside one bin, and the bin number of each."""
-    table = _any_table(source)
-    for _ in range(2):
+
+    def torn(table: Totals) -> IntArray:
         first, last = _bin_numbers(table, count, strategy)
-        torn = np.flatnonzero(first != last)
-        if isinstance(source, Tally) or torn.size == 0:
-            break
-        table = split(source, table, torn)
-    return table, first
+        return np.flatnonzero(first != last)
+
+    table = refine(source, torn, COARSE_GRID)
+    return table, _bin_numbers(table, count, strategy)[0]
 
 
 def _bin_numbers(table: Totals, count: int, strategy: str) -> tuple[IntArray, IntArray]:

@@ -22,9 +22,7 @@ from calibrant.measures import (
 )
 from calibrant.results import CalibrationDistance, Measures, Relation
 from calibrant.tally import Tally, as_tally
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from calibrant.validation import FloatArray, IntArray
 
 _MOST_BORDERS = 256
 _BANDS = 10
@@ -174,8 +172,9 @@ def bound_distance(
     ]
     low, low_from = max(lower, key=lambda end: end[0])
     high, high_from = min(upper, key=lambda end: end[0])
-    # The ends are equal for simple forecasts; rounding must not turn them around.
-    return CalibrationDistance(low=min(low, high), high=high, low_from=low_from, high_from=high_from)
+    if high < low <= high + _ROUNDING:  # equal for simple forecasts, up to rounding
+        low = high
+    return CalibrationDistance(low=low, high=high, low_from=low_from, high_from=high_from)
 
 
 def _spacing_factor(tally: Tally) -> float:

@@ -10,11 +10,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from calibrant.validation import check_number
-
-FloatArray = npt.NDArray[np.float64]
+from calibrant.validation import FloatArray, check_number
 
 SCHEMA = "calibrant/1"
 """Version of the shape that `to_dict` gives; it changes when a field changes its meaning or its name."""

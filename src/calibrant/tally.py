@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.validation import Observations, check_counts, check_forecasts, check_observations
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from calibrant.validation import (
+    FloatArray,
+    IntArray,
+    Observations,
+    check_counts,
+    check_forecasts,
+    check_observations,
+)
 
 ADDITIVE = (
     "rows",
@@ -61,8 +65,9 @@ class Totals:
     binary_outcomes: bool
 
     def __post_init__(self) -> None:
-        for name in ("low", "high", *ADDITIVE):  # a summary that others share must not change under them
-            getattr(self, name).flags.writeable = False
+        for value in vars(self).values():  # a summary that others share must not change under them
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
 
     def __len__(self) -> int:
         return int(self.low.size)

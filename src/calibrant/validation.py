@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 
 _CHUNK = 1 << 16
 _SLIP = 1e-6  # a forecast outside [0, 1] by less than this is more likely rounding than another scale
@@ -41,7 +42,7 @@ class Observations:
     sample_weight: FloatArray | None
     binary_outcomes: bool
 
-    def take(self, positions: npt.NDArray[np.int64]) -> Observations:
+    def take(self, positions: IntArray) -> Observations:
         """Return the rows at the given positions."""
         weight = None if self.sample_weight is None else self.sample_weight[positions]
         return Observations(self.y_true[positions], self.y_prob[positions], weight, self.binary_outcomes)
@@ -79,7 +80,7 @@ def check_forecasts(y_prob: Any, *, name: str = "y_prob") -> FloatArray:
     _check_finite(values, name)
     position = int(np.flatnonzero((values < 0.0) | (values > 1.0))[0])
     if low >= -_SLIP and high <= 1.0 + _SLIP:
-        remedy = "if rounding pushed it out, bring it back with numpy.clip(y_prob, 0, 1)"
+        remedy = "if rounding pushed it out, bring it back, as in numpy.clip(values, 0, 1)"
     elif low < 0.0:
         remedy = "these look like logits or other scores: apply a sigmoid first, or pass predict_proba output"
     elif _LOOKS_LIKE_PERCENT < high <= 100.0:
@@ -117,7 +118,7 @@ def check_weights(sample_weight: Any, rows: int) -> FloatArray | None:
     return weights
 
 
-def check_counts(counts: Any, name: str, size: int) -> npt.NDArray[np.int64]:
+def check_counts(counts: Any, name: str, size: int) -> IntArray:
     """Return counts of observations as whole numbers, one per forecast."""
     values = _as_numbers(counts, name)
     if values.size != size:
@@ -173,7 +174,7 @@ def _check_outcomes(y_true: Any, pos_label: Any) -> tuple[npt.NDArray[np.uint8] 
     if array.dtype.kind in "USTO":
         labels = _distinct_labels(array)
         raise ValueError(
-            f"y_true[0] is {array.tolist()[0]!r}, a label and not a number (labels: {_listed(labels)}); pass "
+            f"y_true[0] is {array[:1].tolist()[0]!r}, a label and not a number (labels: {_listed(labels)}); pass "
             "pos_label= with the label that counts as the event"
         )
     if array.dtype.kind == "b":
@@ -245,7 +246,9 @@ def _as_numbers(values: Any, name: str) -> FloatArray:
         _check_objects(array, name, labels_allowed=False)
     if array.dtype.kind not in "biuf":
         remedy = "pass numbers" if array.dtype.kind in "mMV" else "convert it with astype(float) first"
-        raise ValueError(f"{name} has dtype {array.dtype} (first value {array.tolist()[0]!r}), not numbers; {remedy}")
+        raise ValueError(
+            f"{name} has dtype {array.dtype} (first value {array[:1].tolist()[0]!r}), not numbers; {remedy}"
+        )
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
