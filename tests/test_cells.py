@@ -95,6 +95,27 @@ def test_large_arrays_give_the_answer_of_the_full_sort(forecast, outcome, weight
         )
 
 
+@pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
+def test_parts_added_up_side_by_side_equal_the_whole(weighted, monkeypatch):
+    size = 50_000
+    p = np.round(DISTRIBUTIONS["uniform"][:size], 4)
+    y = RNG.random(size) < p
+    source = array_rows(y, p, RNG.integers(0, 4, size) / 3.0 if weighted else None)
+    low, high = np.array([0.1, 0.5]), np.array([0.1001, 0.6])
+
+    def both():
+        return source.histogram(cells.Grid(8, 0.25, 1.0)), source.fetch(low, high)
+
+    whole, fetched = both()
+    monkeypatch.setattr(cells, "_ROWS_WORTH_SPLITTING", 1_000)
+    halves, fetched_in_halves = both()
+    assert halves.index.tolist() == whole.index.tolist()
+    for name in (*ADDITIVE, "low", "high"):
+        np.testing.assert_allclose(getattr(halves, name), getattr(whole, name), rtol=1e-12, err_msg=name)
+    assert fetched_in_halves.y_prob.tolist() == fetched.y_prob.tolist()
+    assert fetched_in_halves.y_true.tolist() == fetched.y_true.tolist()
+
+
 def test_ordinary_data_need_few_rows_one_by_one():
     y = RNG.random(SIZE) < DISTRIBUTIONS["uniform"]
     source = array_rows(y, DISTRIBUTIONS["uniform"])

@@ -114,9 +114,10 @@ class Totals:
 class Tally(Totals):
     """Distinct forecasts in increasing order, with the totals of the rows that share each.
 
-    What `calibrant` computes is a function of a tally, or of cells that hold the same totals: equal forecasts are merged,
-    so row order never matters. Two forecasts are equal when their float64 values are equal (0.0 and -0.0 too); rounding that makes
-    0.3 and 0.1 + 0.2 different numbers makes them different forecasts. Rows of weight zero are left out.
+    What `calibrant` computes is a function of a tally, or of cells that hold the same totals: equal forecasts are
+    merged, so row order never matters. Two forecasts are equal when their float64 values are equal (0.0 and -0.0 too);
+    rounding that makes 0.3 and 0.1 + 0.2 different numbers makes them different forecasts. Rows of weight zero are left
+    out.
 
     Tallies of parts add up to the tally of the whole: ``Tally.from_arrays(...) + Tally.from_arrays(...)``.
 

@@ -42,8 +42,8 @@ class Observations:
     sample_weight: FloatArray | None
     binary_outcomes: bool
 
-    def take(self, positions: IntArray) -> Observations:
-        """Return the rows at the given positions."""
+    def take(self, positions: IntArray | slice) -> Observations:
+        """Return the rows at the given positions; a slice copies nothing."""
         weight = None if self.sample_weight is None else self.sample_weight[positions]
         return Observations(self.y_true[positions], self.y_prob[positions], weight, self.binary_outcomes)
 
