@@ -129,6 +129,10 @@ class TestCurveErrors:
         errors = calibrant.integrated_calibration_index([0, 1, 1, 1, 0], [0.5] * 4 + [0.9], smoother="loess")
         assert errors.e50 == pytest.approx(0.25)
 
+    def test_quantiles_of_distances_beyond_one_are_exact(self):
+        values, weight = np.array([0.2, 7.0, 1.0, 1e12]), np.array([1.0, 1.0, 2.0, 1.0])
+        assert [curves._weighted_quantile(values, weight, share) for share in (0.2, 0.6, 0.8, 1.0)] == [0.2, 1, 7, 1e12]
+
     def test_loess_sees_a_shift(self):
         p = RNG.random(5_000) * 0.6
         y = RNG.random(5_000) < p + 0.2

@@ -112,9 +112,9 @@ def integrated_calibration_index(
     """Mean, median, 90th percentile and largest distance between a calibration curve and the diagonal: ICI, E50, E90.
 
     The distances |curve(p) - p| are taken over the rows. The isotonic curve has nothing to tune and is exact for any
-    number of rows; since it follows the data closely, its ICI is above zero for calibrated forecasts too (about
-    n^(-1/3)). The loess curve, local quadratic regression on the nearest ``span`` of the rows with tricube weights, is
-    what Austin and Steyerberg use.
+    number of rows; since it follows the data closely, its ICI is above zero for calibrated forecasts too, less so the
+    more rows there are. The loess curve, local quadratic regression on the nearest ``span`` of the rows with tricube
+    weights, is what Austin and Steyerberg use.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def integrated_calibration_index(
     smoother : {"isotonic", "loess"}
         The calibration curve. With loess, more than 20,000 distinct forecasts are first pooled into 20,000 groups of
         neighbours, and the curve is interpolated between 500 of them.
-    span : float in (0, 1]
+    span : float from 0.001 to 1
         For loess: the share of the weight in each local fit.
 
     References
@@ -166,9 +166,9 @@ def curve_errors(tally: Tally, curve: FloatArray, smoother: str) -> CurveErrors:
 def _weighted_quantile(values: FloatArray, weight: npt.NDArray[Any], share: float) -> float:
     """Return the smallest value that, with those below it, holds the given share of the weight.
 
-    Values lie in [0, 1]: a histogram finds the cell that holds the answer, so that only its values are sorted.
+    A histogram of [0, 1], with one cell for all beyond, finds where the answer is, so that only that cell is sorted.
     """
-    cell = (values * _QUANTILE_CELLS).astype(np.int64)
+    cell = np.minimum(values * _QUANTILE_CELLS, _QUANTILE_CELLS).astype(np.int64)
     through = np.cumsum(np.bincount(cell, weights=weight))
     target = share * through[-1] * (1.0 - 1e-12)
     found = int(np.searchsorted(through, target))

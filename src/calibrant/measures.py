@@ -1,7 +1,8 @@
 """Calibration measures: one family, weighted calibration error, and the witnesses that attain them.
 
-With r = y - p the residual of a row, every measure here is the largest mean of w(p) r over a class of weight functions
-w with values in [-1, 1]. Each takes ``(y_true, y_prob, *, sample_weight=None, pos_label=None)`` or a `Tally` alone.
+With r = y - p the residual of a row, a weighted calibration error is the largest mean of w(p) r over a class of weight
+functions w with values in [-1, 1]; the classes differ, the rest is the same. Each function takes
+``(y_true, y_prob, *, sample_weight=None, pos_label=None)`` or a `Tally` alone.
 
 .. [1] Rossellini, Soloff, Barber, Ren, Willett (2025), Can a calibration metric be both testable and actionable?
 """
@@ -43,9 +44,9 @@ def cutoff_calibration_error(
     max over intervals I of |mean of (y - p) 1{p in I}|, which is the range, largest minus smallest, of the residual
     curve S_k = sum of (y - p) over the k smallest distinct forecasts, divided by the number of rows, S_0 = 0 included.
 
-    A value of 0.02 means: whatever interval of forecasts somebody acts on, the expected number of events there differs
-    from the number forecast by at most 2 per 100 rows of the whole data set. It can be estimated from data, and it
-    bounds what a better threshold could save.
+    A value of 0.02 means: whatever interval of forecasts somebody acts on, the number of events there differs from the
+    number forecast by at most 2 per 100 rows of the whole data set. It can be estimated from data, and it bounds what a
+    better threshold could save (Propositions 4.1 and 3.2 of [1]_).
 
     Parameters
     ----------
@@ -316,8 +317,8 @@ def weighted_calibration_error(
 ) -> float:
     """Mean of w(p) (y - p) for your own weight function w with values in [-1, 1].
 
-    Positive when, where w is positive, events happen more often than forecast. Every other measure here is the largest
-    value of this one over a class of weights.
+    Positive when, where w is positive, events happen more often than forecast. The Cutoff, KS, smooth and
+    bounded-variation errors and the ECE are the largest value of this one over a class of weights.
 
     Parameters
     ----------

@@ -17,12 +17,13 @@ SCHEMA = "calibrant/1"
 """Version of the shape that `to_dict` gives; it changes when a field changes its meaning or its name."""
 
 
+@dataclass(frozen=True, eq=False)
 class Result:
-    """What every result can do: become a dict, JSON, or HTML."""
+    """What every result can do: become a dict, JSON, or HTML, and be compared."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, ready for JSON: arrays become lists, undefined numbers None."""
-        values = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]  # every result is a dataclass
+        values = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
         return {"schema": SCHEMA, "type": type(self).__name__, **values}
 
     def to_json(self) -> str:
@@ -33,10 +34,8 @@ class Result:
         return f"<pre>{html.escape(str(self))}</pre>"
 
     def __eq__(self, other: object) -> bool:
-        """Compare by content, arrays included (dataclasses without arrays have a quicker way of their own)."""
+        """Compare by content, arrays included (results without arrays have a quicker way of their own)."""
         return isinstance(other, Result) and self.to_dict() == other.to_dict()
-
-    __hash__ = None  # type: ignore[assignment]  # results with arrays cannot be keys
 
 
 def _plain(value: Any) -> Any:

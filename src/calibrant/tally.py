@@ -93,7 +93,11 @@ class Totals:
         return float(self.outcome.sum())
 
     def forecast_total(self, begin: int = 0, end: int | None = None) -> float:
-        """Sum of w p over the rows of entries begin to end: exact to the last digits even for rare events."""
+        """Sum of w p over the rows of entries begin to end.
+
+        Where an entry is a stretch of forecasts it is outcomes minus residuals, which keeps fewer digits of forecasts
+        that are tiny beside the event rate.
+        """
         entries = slice(begin, end)
         if self.high is self.low:
             return float(self.weight[entries] @ self.low[entries])
@@ -105,10 +109,6 @@ class Totals:
         prefix[0] = 0.0
         np.cumsum(self.residual, out=prefix[1:])
         return prefix
-
-    def columns(self) -> dict[str, Any]:
-        """Return the additive columns, each array once: for unit weights several names share one."""
-        return {name: getattr(self, name) for name in ADDITIVE}
 
 
 class Tally(Totals):
@@ -178,8 +178,8 @@ class Tally(Totals):
     def from_counts(cls, forecast: Any, rows: Any, events: Any) -> Tally:
         """Build a tally from counts of real observations: how many rows had each forecast, how many were events.
 
-        Counts are observations, not weights: they enter guarantees at full value. The same forecast may be listed
-        more than once.
+        Counts are observations, not weights: the tally is the one that listing every row would give. The same
+        forecast may be listed more than once.
 
         Examples
         --------
@@ -320,16 +320,16 @@ class Tally(Totals):
         order = np.argsort(forecast, kind="stable")
         forecast = forecast[order]
         starts = _starts(forecast)
-        mine, theirs = self.columns(), other.columns()
+        unit_weights = self.unit_weights and other.unit_weights
         merged = {
-            name: _grouped(np.concatenate([mine[name], theirs[name]])[order], starts)
+            name: _grouped(np.concatenate([getattr(self, name), getattr(other, name)])[order], starts)
             for name in ADDITIVE
-            if not (self.unit_weights and other.unit_weights and name.startswith("weight"))
+            if not (unit_weights and name.startswith("weight"))  # then they repeat other columns
         }
         return self._build(
             forecast[starts],
             weight_max=max(self.weight_max, other.weight_max),
-            unit_weights=self.unit_weights and other.unit_weights,
+            unit_weights=unit_weights,
             binary_outcomes=self.binary_outcomes and other.binary_outcomes,
             **merged,
         )
