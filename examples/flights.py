@@ -85,7 +85,7 @@ def main() -> None:
 
     print("Will this flight be late? Forecasts for New York City, 2013, and whether to trust them.\n")
 
-    say("Reading the flights and the weather ...")
+    say("Reading the flights, and the weather as observed, which stands in for a weather forecast ...")
     flights = load_flights()
     count = flights["outcome"].value_counts()
     say(
