@@ -35,6 +35,8 @@ PUBLIC = [
     "CalibrationSlope",
     "CalibrationWarning",
     "Cells",
+    "Certificate",
+    "ConfidenceInterval",
     "CurveErrors",
     "Measures",
     "Relation",

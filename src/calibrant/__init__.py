@@ -12,11 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from calibrant.cells import Cells
-    from calibrant.curves import (
-        calibration_slope_intercept,
-        integrated_calibration_index,
-        observed_expected_ratio,
-    )
+    from calibrant.curves import calibration_slope_intercept, integrated_calibration_index, observed_expected_ratio
     from calibrant.measures import (
         bounded_variation_calibration_error,
         bounded_variation_spectrum,
@@ -35,6 +31,8 @@ if TYPE_CHECKING:
     from calibrant.results import (
         CalibrationDistance,
         CalibrationSlope,
+        Certificate,
+        ConfidenceInterval,
         CurveErrors,
         Measures,
         Relation,
@@ -50,6 +48,8 @@ _HOME = {
     "CalibrationSlope": "results",
     "CalibrationWarning": "validation",
     "Cells": "cells",
+    "Certificate": "results",
+    "ConfidenceInterval": "results",
     "CurveErrors": "results",
     "Measures": "results",
     "Relation": "results",
@@ -81,6 +81,8 @@ __all__ = [
     "CalibrationSlope",
     "CalibrationWarning",
     "Cells",
+    "Certificate",
+    "ConfidenceInterval",
     "CurveErrors",
     "Measures",
     "Relation",

@@ -7,7 +7,7 @@ import importlib
 import json
 import math
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -30,12 +30,49 @@ class Result:
         """Return `to_dict` as JSON text."""
         return json.dumps(self.to_dict(), allow_nan=False)
 
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Rebuild a result from what `to_dict` returned, or from its JSON after json.loads."""
+        kinds = {kind.__name__: kind for kind in _kinds(Result)}
+        kind = kinds.get(data.get("type", ""))
+        if kind is None or not issubclass(kind, cls):
+            raise ValueError(f"type is {data.get('type')!r}, not a {cls.__name__}; pass what its to_dict() returned")
+        if data.get("schema", SCHEMA) != SCHEMA:
+            raise ValueError(f"schema is {data['schema']!r}, this version of calibrant reads {SCHEMA!r}")
+        names = {field.name: str(field.type) for field in fields(kind)}
+        missing = [name for name in names if name not in data]
+        if missing:
+            raise ValueError(f"{missing[0]} is missing from this {kind.__name__}; pass all that to_dict() returned")
+        return kind(**{name: _rebuilt(data[name], annotation) for name, annotation in names.items()})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Rebuild a result from the text that `to_json` returned."""
+        return cls.from_dict(json.loads(text))
+
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
 
     def __eq__(self, other: object) -> bool:
         """Compare by content, arrays included (results without arrays have a quicker way of their own)."""
         return isinstance(other, Result) and self.to_dict() == other.to_dict()
+
+
+def _kinds(base: type[Result]) -> list[type[Any]]:
+    return [kind for child in base.__subclasses__() for kind in (child, *_kinds(child))]
+
+
+def _rebuilt(value: Any, annotation: str) -> Any:
+    """Undo `_plain`, as the field's annotation says: arrays, tuples, nested results, undefined numbers."""
+    if isinstance(value, dict):
+        return Result.from_dict(value)
+    if annotation.startswith(("FloatArray", "IntArray")) and value is not None:
+        return np.array([math.nan if item is None else item for item in value])
+    if annotation == "float" and value is None:
+        return math.nan
+    if isinstance(value, list):
+        return tuple(_rebuilt(item, "") for item in value)
+    return value
 
 
 def _plain(value: Any) -> Any:
@@ -440,3 +477,166 @@ class Measures(Result):
         )
         notes = "".join(f"<p>{html.escape(line)}</p>" for line in self._footnotes())
         return f"<p>{html.escape(self._headline())}</p><table><tbody>{cells}</tbody></table>{notes}"
+
+
+MEASURE_NAMES = {
+    "cutoff": "Cutoff calibration error",
+    "smooth": "smooth calibration error",
+    "bounded_variation": "bounded-variation calibration error",
+    "distance": "distance from calibration",
+    "ece": "expected calibration error",
+}
+
+
+@dataclass(frozen=True)
+class ConfidenceInterval(Result):
+    """Limits for a calibration error, with the assumptions they rest on.
+
+    Attributes
+    ----------
+    measure : str
+        The error spoken of: "cutoff", "smooth", "bounded_variation", "distance" or "ece".
+    estimate : float
+        Its value on these rows.
+    lower, upper : float
+        The limits; 0 or 1 on a side that was not asked for.
+    confidence_level : float
+        How often limits computed this way contain the truth.
+    alternative : str
+        "two-sided" (both limits hold together), "less" (an upper limit only) or "greater" (a lower limit only).
+    method : str
+        "paper", "hoeffding", "adaptive", "exact" or "normal".
+    n : int
+        Rows.
+    n_eff : float
+        Rows of equal weight that would say as much; n for unit weights.
+    target : str
+        Whom the limits speak of: "population" or "these forecasts".
+    finite_sample : bool
+        Whether the guarantee holds at every number of rows, or only for many.
+    assumptions : tuple of str
+        What the guarantee rests on.
+    notes : tuple of str
+        What to keep in mind for these data.
+    """
+
+    measure: str
+    estimate: float
+    lower: float
+    upper: float
+    confidence_level: float
+    alternative: str
+    method: str
+    n: int
+    n_eff: float
+    target: str
+    finite_sample: bool
+    assumptions: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        name, level = MEASURE_NAMES[self.measure], percent(self.confidence_level).replace(".0%", "%")
+        limits = {
+            "two-sided": f"lies between {self.lower:.5f} and {self.upper:.5f}",
+            "less": f"is at most {self.upper:.5f}",
+            "greater": f"is at least {self.lower:.5f}",
+        }[self.alternative]
+        lines = [
+            f"With {level} confidence the {name} of {_whom(self.target)} {limits} (estimate {self.estimate:.5f}, "
+            f"{_rows_said(self.n, self.n_eff)}, {self.method} method).",
+            f"This assumes that {'; '.join(self.assumptions)}.",
+        ]
+        return "\n".join(lines + [f"Note: {note}" for note in self.notes])
+
+
+def _whom(target: str) -> str:
+    return "the population" if target == "population" else "these forecasts"
+
+
+def _rows_said(n: int, n_eff: float) -> str:
+    rows = "1 row" if n == 1 else f"{n:,} rows"
+    return rows if math.isclose(n, n_eff) else f"{rows} worth {n_eff:,.0f} of equal weight"
+
+
+@dataclass(frozen=True)
+class Certificate(Result):
+    """A verdict on "the calibration error is at most ``max_error``", with its guarantee.
+
+    Attributes
+    ----------
+    verdict : str
+        "certified" (``upper <= max_error``), "refuted" (``lower > max_error``) or "undecided".
+    measure : str
+        The error judged: "cutoff", "smooth", "bounded_variation", "distance" or "ece".
+    estimate : float
+        Its value on these rows.
+    lower, upper : float
+        Limits, each one-sided at ``confidence_level``: a verdict is wrong with probability at most
+        1 - confidence_level. Read together as an interval they hold with 1 - 2 (1 - confidence_level).
+    max_error : float
+        The limit asked about.
+    confidence_level : float
+        Of the verdict.
+    method : str
+        "paper", "hoeffding", "adaptive", "exact" or "normal".
+    n : int
+        Rows.
+    n_eff : float
+        Rows of equal weight that would say as much; n for unit weights.
+    target : str
+        Whom the verdict speaks of: "population" or "these forecasts".
+    finite_sample : bool
+        Whether the guarantee holds at every number of rows, or only for many.
+    worst_interval : WorstInterval
+        Where these rows are worst calibrated.
+    rows_needed : int or None
+        When undecided: about how many fresh rows would decide, if the error is as estimated (None when no number
+        would, because the estimate equals the limit or the method cannot get there).
+    assumptions : tuple of str
+        What the guarantee rests on.
+    notes : tuple of str
+        What to keep in mind for these data.
+    """
+
+    verdict: str
+    measure: str
+    estimate: float
+    lower: float
+    upper: float
+    max_error: float
+    confidence_level: float
+    method: str
+    n: int
+    n_eff: float
+    target: str
+    finite_sample: bool
+    worst_interval: WorstInterval
+    rows_needed: int | None
+    assumptions: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Return whether the error is certified to be at most ``max_error``."""
+        return self.verdict == "certified"
+
+    def __str__(self) -> str:
+        name, level = MEASURE_NAMES[self.measure], percent(self.confidence_level).replace(".0%", "%")
+        basis = f"estimate {self.estimate:.4f}, {_rows_said(self.n, self.n_eff)}, {self.method} method"
+        whom = _whom(self.target)
+        if self.verdict == "certified":
+            finding = f"with {level} confidence the {name} of {whom} is at most {self.upper:.4f}, within the limit of"
+        elif self.verdict == "refuted":
+            finding = f"with {level} confidence the {name} of {whom} is at least {self.lower:.4f}, above the limit of"
+        else:
+            finding = (
+                f"the {name} of {whom} may be as low as {self.lower:.4f} or as high as {self.upper:.4f} (each limit "
+                f"with {level} confidence), on either side of the limit of"
+            )
+        needed = ""
+        if self.rows_needed is not None:
+            needed = f", and about {self.rows_needed:,} fresh rows would decide it if the error is as estimated"
+        sentences = (
+            f"{self.verdict.capitalize()}: {finding} {self.max_error:g} ({basis}){needed}. "
+            f"This assumes that {'; '.join(self.assumptions)}."
+        )
+        return "\n".join([sentences, *(f"Note: {note}" for note in self.notes)])
