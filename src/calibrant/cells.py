@@ -8,15 +8,15 @@ methods of `RowSource`: whatever offers them gets exact answers from the code be
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from calibrant.kernels import cell_totals, rows_in_stretches
-from calibrant.tally import ADDITIVE, Tally, Totals, given_tally
+from calibrant.kernels import cell_growth, cell_totals, rows_in_stretches
+from calibrant.tally import ADDITIVE, Tally, Totals, bet_growth, given_tally
 from calibrant.validation import FloatArray, IntArray, Observations, check_number, check_observations
 
 DEFAULT_BITS = 16
@@ -31,6 +31,7 @@ _MOST_BITS = 1000
 _MOST_INDEX_BITS = 61
 _ZOOM_ROUNDS = 3
 _ZOOM_STRETCHES = 4
+_ZOOM_GAP = 64
 _PARTS = 2
 _ROWS_WORTH_SPLITTING = 4_000_000
 
@@ -84,8 +85,11 @@ def _exponent(value: float) -> int:
 class RowSource(Protocol):
     """Rows that can be added up by cell and fetched by stretch: all that exact answers need."""
 
-    def histogram(self, grid: Grid) -> Cells:
-        """Return the totals per cell of the rows whose forecast is from ``grid.low`` to ``grid.high``."""
+    def histogram(self, grid: Grid, rates: tuple[float, ...] = ()) -> Cells:
+        """Return the totals per cell of the rows whose forecast is from ``grid.low`` to ``grid.high``.
+
+        With betting rates, the column ``growth`` too (asked for only when outcomes are 0/1 and weights 1).
+        """
         ...
 
     def fetch(self, low: FloatArray, high: FloatArray) -> Observations:
@@ -164,7 +168,7 @@ class ArrayRows:
     def __init__(self, observations: Observations) -> None:
         self.observations = observations
 
-    def histogram(self, grid: Grid) -> Cells:
+    def histogram(self, grid: Grid, rates: tuple[float, ...] = ()) -> Cells:
         """Return the totals per cell of the rows whose forecast is from ``grid.low`` to ``grid.high``."""
         place = (grid.scale, grid.first, grid.size, grid.low, grid.high)
 
@@ -178,6 +182,11 @@ class ArrayRows:
             totals += part
             totals[:, 4], totals[:, 5] = low, high
         held = np.flatnonzero(totals[:, 0])
+        growth = None
+        if rates:
+            bets = np.array(rates)
+            parts = self._over_parts(lambda rows: cell_growth(rows.y_prob, rows.y_true, bets, *place))
+            growth = np.sum(parts, axis=0)[held]
         columns = np.ascontiguousarray(totals[held].T)
         count = columns[0].astype(np.int64)
         weight = self.observations.sample_weight
@@ -197,6 +206,7 @@ class ArrayRows:
             weight_max=1.0 if weight is None else float(weight.max()),
             unit_weights=weight is None or bool((weight == 1.0).all()),
             binary_outcomes=self.observations.binary_outcomes,
+            growth=growth,
         )
 
     def fetch(self, low: FloatArray, high: FloatArray) -> Observations:
@@ -230,8 +240,19 @@ def as_source(y_true: Any, y_prob: Any, *, sample_weight: Any, pos_label: Any) -
     """Return a tally for few rows, or the rows themselves when adding them up by cell beats sorting them."""
     if isinstance(y_true, Totals):
         return given_tally(y_true, y_prob, sample_weight, pos_label)
-    rows = check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    return source_of(check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
+
+
+def source_of(rows: Observations) -> Tally | RowSource:
+    """Return checked rows in the form that gives the quickest exact answers."""
     return Tally.from_observations(rows) if rows.y_prob.size < SORT_BELOW_ROWS else ArrayRows(rows)
+
+
+def whole_tally(source: Tally | RowSource) -> Tally:
+    """Return the tally of all rows, for what needs every distinct forecast."""
+    if isinstance(source, Tally):
+        return source
+    return Tally.from_observations(source.fetch(np.array([0.0]), np.array([1.0])))
 
 
 def split_at_extremes(source: Tally | RowSource) -> Totals:
@@ -243,32 +264,117 @@ def split_at_extremes(source: Tally | RowSource) -> Totals:
     return refine(source, _may_hold_extreme, FIRST_GRID)
 
 
-def refine(source: Tally | RowSource, too_coarse: Callable[[Totals], IntArray], grid: Grid) -> Totals:
+@dataclass(frozen=True)
+class Scores:
+    """A score per entry that adds up over rows, and how far it can move inside.
+
+    ``up`` bounds the sum of the rows' positive scores, ``down`` that of the negative ones, so that in whatever order
+    its rows come the running sum stays between -down and up.
+    """
+
+    total: FloatArray
+    up: FloatArray
+    down: FloatArray
+
+
+def linear_scores(table: Totals, sign: float, coefficient: float) -> Scores:
+    """Score a row by sign w r + coefficient w^2 r^2 (coefficient >= 0)."""
+    square = coefficient * table.weight_square_residual_square
+    positive, negative = _residual_bounds(table)
+    if sign < 0.0:
+        positive, negative = negative, positive
+    return Scores(sign * table.residual + square, positive + square, negative)
+
+
+def growth_scores(table: Totals, rates: tuple[float, ...], position: int, sign: float) -> Scores:
+    """Score a row by -ln(1 - rate sign r), for the rate at a position among the rates."""
+    first = 4 * position + (0 if sign > 0.0 else 2)
+    growth = table.growth
+    if isinstance(table, Tally):
+        growth, first = bet_growth(table, rates[position : position + 1]), first - 4 * position
+    assert growth is not None
+    up, down = growth[:, first], growth[:, first + 1]
+    return Scores(up + down, up, -down)
+
+
+def largest_stretch(total: FloatArray) -> float:
+    """Return the largest sum of scores over neighbouring entries (none of them included: 0)."""
+    prefix = np.concatenate([[0.0], np.cumsum(total)])
+    return float((prefix - np.minimum.accumulate(prefix)).max())
+
+
+def may_hold_end(table: Totals, scores: Scores) -> IntArray:
+    """Return the entries inside which the stretch of the largest score might begin or end."""
+    prefix = np.concatenate([[0.0], np.cumsum(scores.total)])
+    best = (prefix - np.minimum.accumulate(prefix)).max()
+    highest = prefix[:-1] + np.minimum(scores.up, scores.total + scores.down)
+    lowest = prefix[:-1] - np.minimum(scores.down, scores.up - scores.total)
+    ends = highest - np.minimum.accumulate(lowest) > best
+    begins = np.maximum.accumulate(highest[::-1])[::-1] - lowest > best
+    return np.flatnonzero((ends | begins) & (table.high > table.low))
+
+
+def split_at_stretches(
+    source: Tally | RowSource, all_scores: Callable[[Totals], Iterable[Scores]], rates: tuple[float, ...] = ()
+) -> Totals:
+    """Return ordered entries fine enough that the stretches of largest score begin and end at their borders."""
+
+    def too_coarse(table: Totals) -> IntArray:
+        wanted = [may_hold_end(table, scores) for scores in all_scores(table)]
+        return np.unique(np.concatenate(wanted))
+
+    return refine(source, too_coarse, FIRST_GRID, rates)
+
+
+def refine(
+    source: Tally | RowSource,
+    too_coarse: Callable[[Totals], IntArray],
+    grid: Grid,
+    rates: tuple[float, ...] = (),
+) -> Totals:
     """Return ordered entries none of which is too coarse: cells of a first grid, split where they must be.
 
     ``too_coarse`` returns the positions of entries that hold several forecasts and must not. Those that hold many rows
-    are cut into finer cells first; the rows of the others are fetched and become entries of their own.
+    are cut into finer cells first; the rows of the others are fetched and become entries of their own. Betting rates
+    bring the column ``growth`` along.
     """
     if isinstance(source, Tally):
         return source
-    table: Totals = source.histogram(grid)
+    table: Totals = source.histogram(grid, rates)
     row_total = table.row_total
     for _ in range(_ZOOM_ROUNDS):
-        wanted = too_coarse(table)
-        heavy = wanted[table.rows[wanted] > row_total // 64]
-        stretches = np.split(heavy, np.flatnonzero(np.diff(heavy) > 1) + 1)
-        if heavy.size == 0 or len(stretches) > _ZOOM_STRETCHES:
+        stretches = _worth_zooming(table, too_coarse(table))
+        if not stretches:
             break
         for stretch in stretches[::-1]:  # from the right, so that the positions still to come stay valid
             finer = Grid.covering(float(table.low[stretch[0]]), float(table.high[stretch[-1]]))
-            table = _replaced(table, stretch, source.histogram(finer))
+            table = _replaced(table, stretch, source.histogram(finer, rates))
     wanted = too_coarse(table)
     if wanted.size == 0:
         return table
     if table.rows[wanted].sum() > row_total // 4:  # so many that one sort of all rows is quicker
-        return Tally.from_observations(source.fetch(np.array([0.0]), np.array([1.0])))
-    fetched = source.fetch(table.low[wanted], table.high[wanted])
-    return _replaced(table, wanted, Tally.from_observations(fetched))
+        return whole_tally(source)
+    fetched = Tally.from_observations(source.fetch(table.low[wanted], table.high[wanted]))
+    if rates:
+        fetched = replace(fetched, growth=bet_growth(fetched, rates))
+    return _replaced(table, wanted, fetched)
+
+
+def _worth_zooming(table: Totals, wanted: IntArray) -> list[IntArray]:
+    """Return runs of entries to cut into finer cells before any rows are fetched.
+
+    That pays where entries hold far more rows than the cells of an even grid would: forecasts of rare events crowd into
+    a corner of [0, 1], and others into a few spikes.
+    """
+    row_total = table.row_total
+    heavy = wanted[table.rows[wanted] > 4 * row_total // 2**_FIRST_BITS]
+    if table.rows[heavy].sum() <= row_total // 64:
+        return []
+    runs = np.split(heavy, np.flatnonzero(np.diff(heavy) > _ZOOM_GAP) + 1)
+    stretches = [np.arange(run[0], run[-1] + 1) for run in runs]
+    if len(stretches) > _ZOOM_STRETCHES or max(stretch.size for stretch in stretches) > 2**_FIRST_BITS // 3:
+        return []
+    return stretches
 
 
 def curve_slack(weight_total: float) -> float:
@@ -279,13 +385,12 @@ def curve_slack(weight_total: float) -> float:
 def _may_hold_extreme(table: Totals) -> IntArray:
     """Return the entries inside which the curve might pass its extremes so far, or come near or leave them.
 
-    Inside an entry, a row adds at most w y (1 - p) and takes away at most w p (1 - y). Counting either the rows passed
-    or the rows still to come bounds how far the curve rises above, or falls below, its value on entering.
+    Counting either the rows passed or the rows still to come bounds how far the curve rises above, or falls below, its
+    value on entering.
     """
     prefix = table.residual_prefix()
     start = prefix[:-1]
-    up = table.outcome * (1.0 - table.low)
-    down = table.high * (table.weight - table.outcome)
+    up, down = _residual_bounds(table)
     rise = np.minimum(up, down + table.residual)
     fall = np.minimum(down, up - table.residual)
     highest, lowest = start + rise, start - fall
@@ -298,6 +403,14 @@ def _may_hold_extreme(table: Totals) -> IntArray:
     return np.flatnonzero((beyond | crosses_top | crosses_bottom) & (table.high > table.low))
 
 
+def _residual_bounds(table: Totals) -> tuple[FloatArray, FloatArray]:
+    """Return the most that the rows of each entry can add to the residual curve and take from it, in any order.
+
+    A row adds at most w y (1 - p) and takes away at most w p (1 - y).
+    """
+    return table.outcome * (1.0 - table.low), table.high * (table.weight - table.outcome)
+
+
 def _replaced(table: Totals, positions: IntArray, finer: Totals) -> Totals:
     """Return the table with some entries replaced by finer ones that hold the same rows."""
     kept = np.ones(len(table), dtype=bool)
@@ -305,7 +418,8 @@ def _replaced(table: Totals, positions: IntArray, finer: Totals) -> Totals:
     low = np.concatenate([table.low[kept], finer.low])
     order = np.argsort(low, kind="stable")
     columns = {
-        name: np.concatenate([getattr(table, name)[kept], getattr(finer, name)])[order] for name in (*ADDITIVE, "high")
+        name: np.concatenate([getattr(table, name)[kept], getattr(finer, name)])[order]
+        for name in (*ADDITIVE, "high", *(() if table.growth is None else ("growth",)))
     }
     return Totals(
         low=low[order],

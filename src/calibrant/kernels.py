@@ -109,6 +109,47 @@ def cell_totals(
 
 
 @Kernel
+def cell_growth(
+    y_prob: FloatArray,
+    y_true: npt.NDArray[Any],
+    rates: FloatArray,
+    scale: float,
+    first: int,
+    size: int,
+    low: float,
+    high: float,
+) -> FloatArray:
+    """Per dyadic cell, minus the sum of ln(1 - rate s r) over rows with 0/1 outcomes: see `tally.bet_growth`.
+
+    Factors are multiplied, and a logarithm is taken only when a product leaves the safe range: that is many times
+    quicker than one logarithm per row and rate.
+    """
+    columns = 4 * rates.size
+    growth = np.zeros((size, columns))
+    product = np.ones((size, columns))
+    for i in range(y_prob.size):
+        forecast = y_prob[i]
+        if not low <= forecast <= high:
+            continue
+        cell = min(int(forecast * scale) - first, size - 1)
+        event = y_true[i] == 1.0
+        residual = 1.0 - forecast if event else forecast
+        for k in range(rates.size):
+            step = rates[k] * residual
+            up = 4 * k + (0 if event else 2)
+            down = 4 * k + (3 if event else 1)
+            product[cell, up] *= 1.0 - step
+            product[cell, down] *= 1.0 + step
+            if product[cell, up] < 1e-200:
+                growth[cell, up] -= np.log(product[cell, up])
+                product[cell, up] = 1.0
+            if product[cell, down] > 1e200:
+                growth[cell, down] -= np.log(product[cell, down])
+                product[cell, down] = 1.0
+    return growth - np.log(product)
+
+
+@Kernel
 def rows_in_stretches(
     y_prob: FloatArray,
     low: FloatArray,
@@ -321,3 +362,49 @@ def swing_events(curve: FloatArray) -> tuple[FloatArray, IntArray, IntArray]:
             held -= 2
         events += 1
     return price[:events], left[:events], right[:events]
+
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+"""Step of the splitmix64 generator: draw number i of a stream is a scrambled seed + i x GOLDEN, whoever computes it."""
+
+MIX_FIRST, MIX_SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+LANES = 64
+"""Resamples carried side by side: enough to keep vector instructions busy, few enough to stay in the nearest cache."""
+
+
+@Kernel
+def resampled_ranges(
+    seed: npt.NDArray[np.uint64], rows: IntArray, chance: IntArray, expected: FloatArray
+) -> FloatArray:
+    """Range of the residual curve of calibrated outcomes, one for each seed.
+
+    Distinct forecast k has ``rows[k]`` rows, each an event when its 53 random bits are below ``chance[k]`` (the
+    forecast times 2^53); ``expected[k]`` is the sum of the forecasts of all rows up to and including k. The curve is
+    looked at where a forecast ends, and at its start, 0. Draw i of a resample depends on its seed and i only.
+
+    Runs compiled: as plain Python the wrapping 64-bit products are slow and warn.
+    """
+    ranges = np.empty(seed.size)
+    for begin in range(0, seed.size, LANES):
+        state = seed[begin : begin + LANES].copy()
+        lanes = state.size
+        events = np.zeros(lanes)
+        highest = np.zeros(lanes)
+        lowest = np.zeros(lanes)
+        for k in range(rows.size):
+            limit = chance[k]
+            for _ in range(rows[k]):
+                for lane in range(lanes):
+                    state[lane] += GOLDEN
+                    bits = state[lane]
+                    bits = (bits ^ (bits >> np.uint64(30))) * MIX_FIRST
+                    bits = (bits ^ (bits >> np.uint64(27))) * MIX_SECOND
+                    bits ^= bits >> np.uint64(31)
+                    events[lane] += 1.0 if np.int64(bits >> np.uint64(11)) < limit else 0.0
+            for lane in range(lanes):
+                level = events[lane] - expected[k]
+                highest[lane] = level if level > highest[lane] else highest[lane]
+                lowest[lane] = level if level < lowest[lane] else lowest[lane]
+        ranges[begin : begin + LANES] = highest - lowest
+    return ranges

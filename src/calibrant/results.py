@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from calibrant.validation import FloatArray, check_number
+from calibrant.validation import FloatArray, IntArray, check_number
 
 SCHEMA = "calibrant/1"
 """Version of the shape that `to_dict` gives; it changes when a field changes its meaning or its name."""
@@ -640,3 +640,238 @@ class Certificate(Result):
             f"This assumes that {'; '.join(self.assumptions)}."
         )
         return "\n".join([sentences, *(f"Note: {note}" for note in self.notes)])
+
+
+@dataclass(frozen=True)
+class GroupCertificates(Result):
+    """A certificate per group, and one verdict for "the error of every group is at most ``max_error``".
+
+    To certify, the joint verdict needs no correction for the number of groups: only the worst group, whichever it is,
+    can make it wrong. To refute it does. The certificates of single groups hold all together.
+
+    Attributes
+    ----------
+    verdict : str
+        "certified" (every ``upper <= max_error``), "refuted" (the certificate of some group is) or "undecided".
+    max_error, confidence_level : float
+        The limit asked about, and the confidence of the joint verdict.
+    groups : tuple
+        The groups' labels, sorted.
+    upper : tuple of float
+        Per group, the upper limit at ``confidence_level`` on its own, which the joint verdict compares.
+    certificates : tuple of Certificate
+        Per group, at level 1 - (1 - confidence_level) / (number of groups): true together with ``confidence_level``.
+    """
+
+    verdict: str
+    max_error: float
+    confidence_level: float
+    groups: tuple[Any, ...]
+    upper: tuple[float, ...]
+    certificates: tuple[Certificate, ...]
+
+    def __bool__(self) -> bool:
+        """Return whether every group is certified to be at most ``max_error``."""
+        return self.verdict == "certified"
+
+    def __getitem__(self, group: Any) -> Certificate:
+        """Return the certificate of a group."""
+        if group not in self.groups:
+            raise KeyError(group)
+        return self.certificates[self.groups.index(group)]
+
+    def frame(self) -> Any:
+        """Return one row per group."""
+        names = ("n", "estimate", "lower", "upper", "verdict")
+        columns = {name: [getattr(each, name) for each in self.certificates] for name in names}
+        return as_frame({"group": list(self.groups), **columns, "upper_for_joint_verdict": list(self.upper)})
+
+    def __str__(self) -> str:
+        level = percent(self.confidence_level).replace(".0%", "%")
+        measure = MEASURE_NAMES[self.certificates[0].measure]
+        worst = self.groups[int(np.argmax(self.upper))]
+        if self.verdict == "certified":
+            finding = f"with {level} confidence the {measure} of every group is at most {self.max_error:g}"
+        elif self.verdict == "refuted":
+            bad = [str(name) for name in self.groups if self[name].verdict == "refuted"]
+            finding = f"with {level} confidence the {measure} is above {self.max_error:g} in {', '.join(bad)}"
+        else:
+            finding = f"some groups' {measure} may be above {self.max_error:g} (least settled: {worst})"
+        first = self.certificates[0]
+        lines = [
+            f"{self.verdict.capitalize()}: {finding} ({len(self.groups)} groups, {first.method} method).",
+            f"This assumes that {'; '.join(first.assumptions)}.",
+            f"Per group, limits that hold together with {level} confidence:",
+        ]
+        width = max(len(str(name)) for name in self.groups)
+        for name, each in zip(self.groups, self.certificates, strict=True):
+            lines.append(
+                f"  {name!s:<{width}}  {each.n:>9,} rows  estimate {each.estimate:.4f}  "
+                f"from {each.lower:.4f} to {each.upper:.4f}  {each.verdict}"
+            )
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class RiskBands(Result):
+    """Bias per band of forecasts, with limits that hold for all bands together; arrays have one value per band.
+
+    Attributes
+    ----------
+    low, high : array
+        Borders: forecasts from ``low`` to below ``high`` (the last band includes 1).
+    rows : array
+        Rows in the band.
+    share : array
+        Their share of the weight.
+    mean_forecast, observed_rate : array
+        Weighted means in the band; NaN where it is empty.
+    bias : array
+        Observed rate minus mean forecast.
+    lower, upper : array
+        Limits for the population's bias, true for all bands together with ``confidence_level``.
+    inherited : array
+        Limit for the size of the bias that follows from the Cutoff error alone, for these bands and any others.
+    cutoff_upper : float
+        The upper limit of the Cutoff error behind it.
+    confidence_level : float
+        Of each of the two sets of limits.
+    n : int
+        Rows in all bands.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    rows: IntArray
+    share: FloatArray
+    mean_forecast: FloatArray
+    observed_rate: FloatArray
+    bias: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    inherited: FloatArray
+    cutoff_upper: float
+    confidence_level: float
+    n: int
+
+    def frame(self) -> Any:
+        """Return one row per band."""
+        skipped = ("cutoff_upper", "confidence_level", "n")
+        return as_frame({field.name: getattr(self, field.name) for field in fields(self) if field.name not in skipped})
+
+    def __str__(self) -> str:
+        level = percent(self.confidence_level).replace(".0%", "%")
+        lines = [
+            f"Bias of the population per band of forecasts; the limits hold for all {self.rows.size} bands together "
+            f"with {level} confidence ({self.n:,} rows).",
+            "  forecasts            rows   mean forecast  observed    bias   from       to  inherited",
+        ]
+        for k in range(self.rows.size):
+            end = "]" if k == self.rows.size - 1 else ")"
+            band = f"[{self.low[k]:g}, {self.high[k]:g}{end}"
+            if self.rows[k] == 0:
+                lines.append(f"  {band:<15} {0:>9}   no rows")
+                continue
+            lines.append(
+                f"  {band:<15} {self.rows[k]:>9,}  {percent(self.mean_forecast[k]):>14}  "
+                f"{percent(self.observed_rate[k]):>8}  {self.bias[k]:+.4f} {self.lower[k]:+.4f} {self.upper[k]:+.4f}"
+                f"   <= {self.inherited[k]:.4f}"
+            )
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True)
+class RowsNeeded(Result):
+    """How many rows it takes to certify a calibrated forecaster.
+
+    Attributes
+    ----------
+    rows : int
+        Rows with which a calibrated forecaster is certified with probability ``power``.
+    paper_rows : int
+        The same with the margin of the paper's Proposition 4.1.
+    max_error, confidence_level, power : float
+        What is to be certified, how surely, and how likely success should be.
+    method : str
+        The method planned for.
+    brier : float
+        Mean squared residual assumed.
+    """
+
+    rows: int
+    paper_rows: int
+    max_error: float
+    confidence_level: float
+    power: float
+    method: str
+    brier: float
+
+    def __str__(self) -> str:
+        level = percent(self.confidence_level).replace(".0%", "%")
+        return (
+            f"About {self.rows:,} rows certify a Cutoff calibration error of at most {self.max_error:g} with {level} "
+            f"confidence in {percent(self.power).replace('.0%', '%')} of cases, if the forecaster is calibrated with "
+            f"a Brier score of {self.brier:.4g} ({self.method} method; the paper's margin needs {self.paper_rows:,})."
+        )
+
+
+USUAL_LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class CalibrationTest(Result):
+    """What a test of perfect calibration found.
+
+    Attributes
+    ----------
+    test : str
+        "cutoff" (looks at every interval of forecasts) or "spiegelhalter" (looks in one direction).
+    statistic : float
+        The Cutoff calibration error of these rows, or Spiegelhalter's z.
+    pvalue : float
+        How probable a statistic at least as extreme is when the forecasts are perfectly calibrated.
+    method : str
+        "exact" (the law of the statistic given these forecasts, by simulation) or "asymptotic" (its limit for many
+        rows).
+    n : int
+        Rows.
+    n_resamples : int or None
+        Simulated data sets; None when nothing was simulated.
+    assumptions : tuple of str
+        What the p-value rests on.
+    notes : tuple of str
+        What to keep in mind for these data.
+    """
+
+    test: str
+    statistic: float
+    pvalue: float
+    method: str
+    n: int
+    n_resamples: int | None
+    assumptions: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        rejected = self.pvalue <= USUAL_LEVEL
+        name = "Spiegelhalter's z" if self.test == "spiegelhalter" else "Cutoff calibration error"
+        rows = "1 row" if self.n == 1 else f"{self.n:,} rows"
+        how = "large-sample law" if self.n_resamples is None else f"{self.n_resamples:,} resamples"
+        finding = (
+            f"Perfect calibration of these forecasts is {'' if rejected else 'not '}rejected at the "
+            f"{100.0 * USUAL_LEVEL:g}% level (p-value {self.pvalue:.4g}, {name} {self.statistic:.4g}, {rows}, {how})."
+        )
+        if rejected:
+            meaning = (
+                "This says that the forecasts are off, not by how much: with many rows a harmless error is rejected "
+                "too, and a large p-value would not have been a certificate of calibration."
+            )
+        else:
+            meaning = (
+                "A large p-value is no certificate of calibration: too few rows hide any error, and only an upper "
+                "limit for the error, as certify() gives, says how large it may be."
+            )
+        basis = f"This assumes that {'; '.join(self.assumptions)}."
+        return "\n".join([f"{finding} {meaning}", basis, *(f"Note: {note}" for note in self.notes)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,9 @@ ADDITIVE = (
 )
 """The columns that add up when entries or parts are merged."""
 
+_WEIGHT_COLUMNS = tuple(name for name in ADDITIVE if name.startswith("weight"))
+"""Those that repeat other columns when all weights are 1."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Totals:
@@ -49,6 +52,7 @@ class Totals:
     weight_max : largest weight of a row
     unit_weights : whether every row has weight 1
     binary_outcomes : whether every outcome is 0 or 1
+    growth : four columns per betting rate, as `bet_growth` defines them; None where nobody asked for them
     """
 
     low: FloatArray
@@ -63,6 +67,7 @@ class Totals:
     weight_max: float
     unit_weights: bool
     binary_outcomes: bool
+    growth: FloatArray | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         for value in vars(self).values():  # a summary that others share must not change under them
@@ -312,6 +317,22 @@ class Tally(Totals):
             binary_outcomes=binary_outcomes,
         )
 
+    def stretch(self, begin: int, end: int) -> Tally:
+        """Return the tally of the rows of entries begin to end (exclusive), sharing the arrays."""
+        entries = slice(begin, end)
+        weighted = {} if self.unit_weights else {name: getattr(self, name)[entries] for name in _WEIGHT_COLUMNS}
+        return self._build(
+            self.forecast[entries],
+            rows=self.rows[entries],
+            residual=self.residual[entries],
+            residual_square=self.residual_square[entries],
+            outcome=self.outcome[entries],
+            binary_outcomes=self.binary_outcomes,
+            weight_max=self.weight_max,
+            unit_weights=self.unit_weights,
+            **weighted,
+        )
+
     def __add__(self, other: Tally) -> Tally:
         """Merge two tallies of different rows into the tally of all of them."""
         if not isinstance(other, Tally):
@@ -324,7 +345,7 @@ class Tally(Totals):
         merged = {
             name: _grouped(np.concatenate([getattr(self, name), getattr(other, name)])[order], starts)
             for name in ADDITIVE
-            if not (unit_weights and name.startswith("weight"))  # then they repeat other columns
+            if not (unit_weights and name in _WEIGHT_COLUMNS)
         }
         return self._build(
             forecast[starts],
@@ -345,6 +366,23 @@ class Tally(Totals):
         else:
             tail = f"mean outcome {self.outcome_total / rows:.4g}"
         return f"Tally({rows:,} row{'s' if rows > 1 else ''} on {forecasts}, {tail})"
+
+
+def bet_growth(tally: Tally, rates: tuple[float, ...]) -> FloatArray:
+    """Return -sum of ln(1 - rate s r) per forecast: how bets against a residual of sign s would shrink.
+
+    Four columns per rate: events and non-events for s = 1, non-events and events for s = -1. The first of each pair is
+    never negative, the second never positive. Needs 0/1 outcomes of unit weight.
+    """
+    forecast, events = tally.forecast, tally.outcome
+    others = tally.rows - events
+    columns = []
+    for rate in rates:
+        columns.append(-events * np.log1p(-rate * (1.0 - forecast)))
+        columns.append(-others * np.log1p(rate * forecast))
+        columns.append(-others * np.log1p(-rate * forecast))
+        columns.append(-events * np.log1p(rate * (1.0 - forecast)))
+    return np.stack(columns, axis=1)
 
 
 def as_tally(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None) -> Tally:

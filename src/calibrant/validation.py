@@ -152,6 +152,48 @@ def check_number(value: Any, name: str, *, low: float = -np.inf, high: float = n
         return np.inf
 
 
+def check_confidence(value: Any) -> float:
+    """Return a confidence level from 0.5 to below 1."""
+    level = check_number(value, "confidence_level")
+    if 1.0 < level <= 100.0:
+        raise ValueError(f"confidence_level is {level:g}; write {level / 100.0:g} for {level:g}%")
+    if not 0.5 <= level < 1.0:
+        raise ValueError(f"confidence_level must be from 0.5 to below 1, got {value!r}: no data make anything certain")
+    return level
+
+
+def check_rng(value: Any) -> np.random.Generator:
+    """Return a random generator from a seed, a generator, or None for fresh randomness."""
+    if isinstance(value, (bool, np.bool_)) or not (
+        value is None or isinstance(value, (int, np.integer, np.random.Generator, np.random.SeedSequence))
+    ):
+        raise ValueError(
+            f"rng must be a whole number, a numpy Generator or None, got {value!r} of type {type(value).__name__}"
+        )
+    if isinstance(value, (int, np.integer)) and value < 0:
+        raise ValueError(f"rng must not be negative, got {value!r}")
+    return np.random.default_rng(value)
+
+
+def check_labels(values: Any, name: str, rows: int) -> tuple[list[Any], list[IntArray]]:
+    """Return the distinct labels in sorted order, and the positions of the rows that carry each."""
+    array = _as_array(values, name)
+    if array.size != rows:
+        raise ValueError(f"{name} has {array.size:,} values for {rows:,} rows; pass one label per row")
+    if array.dtype.kind == "f":
+        _check_finite(array, name)
+    for position, value in enumerate(array.tolist() if array.dtype.kind == "O" else ()):
+        if _is_missing(value):
+            _refuse_missing(name, position)
+    try:
+        labels, inverse = np.unique(array, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(f"{name} mixes labels that cannot be compared ({error}); convert them to strings") from error
+    order = np.argsort(inverse, kind="stable")
+    ends = np.cumsum(np.bincount(inverse))
+    return labels.tolist(), np.split(order, ends[:-1])
+
+
 def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
     """Return an option that must be one of a few words."""
     if not isinstance(value, str) or value not in choices:

@@ -1,0 +1,328 @@
+"""Confidence limits for calibration errors: from the error of the rows to that of the population they come from.
+
+Every limit here is one-sided and fails with probability at most delta, for rows that are independent draws and a
+forecaster that was fixed without looking at them. The proofs are in docs/theory.md.
+
+.. [1] Rossellini, Soloff, Barber, Ren, Willett (2025), Can a calibration metric be both testable and actionable?
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from statistics import NormalDist
+
+import numpy as np
+
+from calibrant.cells import (
+    RowSource,
+    Scores,
+    growth_scores,
+    largest_stretch,
+    linear_scores,
+    split_at_stretches,
+)
+from calibrant.laws import brownian_range
+from calibrant.tally import Tally, Totals
+from calibrant.validation import FloatArray
+
+HIGHEST_RATE = 0.9
+RATE_STEP = 1.1
+VARIANCE_SHARE = 0.02
+"""Share of delta spent on learning the variance, from which the betting rate follows."""
+
+_COARSE_CELLS = 4096
+_NORMAL_STEPS = 10
+
+
+def effective_rows(table: Totals) -> float:
+    """Return how many rows of equal weight would say as much: (sum w)^2 / sum w^2."""
+    return float(table.weight_total**2 / table.weight_square.sum())
+
+
+def paper_margin(rows: float, delta: float) -> float:
+    """Return the margin (20 + sqrt(2 ln(1/delta))) / sqrt(n) on both sides of the Cutoff error: Prop. 4.1 of [1]_."""
+    return (20.0 + math.sqrt(2.0 * math.log(1.0 / delta))) / math.sqrt(rows)
+
+
+def hoeffding_margin(rows: float, delta: float) -> float:
+    """Return the upper margin sqrt(2 ln(1/delta) / n), which holds for every class of weights in [-1, 1].
+
+    Only one weight function, the one that attains the population's error, has to behave: no uniform deviation.
+    """
+    return math.sqrt(2.0 * math.log(1.0 / delta) / rows)
+
+
+def chernoff_interval(total: float, delta: float) -> tuple[float, float]:
+    """Return limits for the mean of a sum of independent terms in [0, 1], each wrong with probability at most delta.
+
+    The mean m of a sum z satisfies z ln(z/m) - z + m <= ln(1/delta): Chernoff's bound with Poisson tails, which cover
+    every such sum.
+    """
+    exponent = math.log(1.0 / delta)
+
+    def excess(mean: float) -> float:
+        return (total * math.log(total / mean) if total > 0.0 else 0.0) - total + mean - exponent
+
+    high = _root(excess, total, total + 2.0 * exponent + 2.0 * math.sqrt(exponent * total))
+    low = _root(lambda mean: -excess(mean), 0.0, total) if total > 0.0 and total > exponent * 1e-12 else 0.0
+    return low, high
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Return where an increasing function passes zero between two ends, by bisection to the last digit."""
+    for _ in range(200):
+        middle = (low + high) / 2.0
+        if middle in (low, high):
+            break
+        if function(middle) < 0.0:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _best_rate(variance_total: float, skewness: float, exponent: float) -> float:
+    """Return about the rate x at which (exponent + variance_total (x^2 / 2 + skewness x^3 / 3)) / x is smallest.
+
+    The larger the surprises beside the variance (skewness up to 1), the smaller the rate.
+    """
+    return min(HIGHEST_RATE, 1.0 / (math.sqrt(variance_total / (2.0 * exponent)) + 2.0 / 3.0 * skewness))
+
+
+def _rates_between(slowest: float, fastest: float) -> tuple[float, ...]:
+    """Return the rates of a fixed grid that the rates between two ends round to."""
+    first, last = (round(math.log(HIGHEST_RATE / rate) / math.log(RATE_STEP)) for rate in (fastest, slowest))
+    return tuple(HIGHEST_RATE * RATE_STEP**-step for step in range(first, last + 1))
+
+
+def _shares(delta: float) -> tuple[float, float]:
+    """Split delta: ln(1/.) for the bet, and what is left for each of four limits of the variance."""
+    return math.log(1.0 / (delta * (1.0 - VARIANCE_SHARE))), delta * VARIANCE_SHARE / 4.0
+
+
+def bet_rates(table: Totals, delta: float) -> tuple[float, ...]:
+    """Return the betting rates that the data cannot rule out as the best one, for 0/1 outcomes of unit weight.
+
+    The rate aims at V = max(E[p (1 - p)], E[r^2] / 2), a number of the population: p (1 - p) is the variance of a
+    calibrated forecaster, and the second part takes over when forecasts are far too sure of themselves. V lies between
+    limits, so the rate lies among the few returned, and the largest of their bounds is a bound.
+    """
+    # Coarse forecasts, because cells know no finer ones; any function of the forecasts will do.
+    coarse = (np.minimum(np.floor(table.low * _COARSE_CELLS), _COARSE_CELLS - 1) + 0.5) / _COARSE_CELLS
+    spread_total = float((coarse * (1.0 - coarse)) @ table.rows)
+    return _rates_for(spread_total, float(table.residual_square.sum()), table.row_total, delta)
+
+
+def _rates_for(spread_total: float, square_total: float, rows: int, delta: float) -> tuple[float, ...]:
+    """Return the rates within reach of the sums of p (1 - p) and of r^2."""
+    exponent, each = _shares(delta)
+    spread = chernoff_interval(4.0 * spread_total, each)
+    square = chernoff_interval(square_total, each)
+    limits = [max(spread[side] / 4.0, square[side] / 2.0) for side in (0, 1)]
+
+    def rate(variance_total: float) -> float:
+        # Rare events have small variance and large surprises. Linear, so that the rate falls as the variance grows.
+        variance = min(variance_total / rows, 0.25)
+        return _best_rate(variance * rows, 1.0 - 2.5 * variance, exponent)
+
+    return _rates_between(slowest=rate(limits[1]), fastest=rate(limits[0]))
+
+
+def _largest(growth: FloatArray, rates: FloatArray, rows: int, exponent: float) -> float:
+    """Return the upper limit (1 - exp(-(growth + exponent) / n)) / rate for a mean, the largest over the rates."""
+    return float((-np.expm1(-(growth + exponent) / rows) / rates).max())
+
+
+def _stretches(fine: Totals, all_scores: Callable[[Totals], Iterator[Scores]]) -> FloatArray:
+    """Return the largest stretch per rate, over both signs; the scores come rate by rate, sign by sign."""
+    largest = np.array([largest_stretch(scores.total) for scores in all_scores(fine)])
+    return np.asarray(np.maximum(largest[0::2], largest[1::2]))
+
+
+def _bets(rates: tuple[float, ...]) -> Callable[[Totals], Iterator[Scores]]:
+    return lambda table: (
+        growth_scores(table, rates, position, sign) for position in range(len(rates)) for sign in (1.0, -1.0)
+    )
+
+
+def adaptive_upper(source: Tally | RowSource, table: Totals, delta: float) -> float:
+    """Return the adaptive upper limit of the Cutoff error: as sharp as the variance of the residuals allows.
+
+    For 0/1 outcomes of unit weight it bets against every interval; otherwise it needs the sums of w r and w^2 r^2 only.
+    ``table`` holds the totals of all rows, however coarse.
+    """
+    exponent, _ = _shares(delta)
+    rows = table.row_total
+    if table.binary_outcomes and table.unit_weights:
+        rates = bet_rates(table, delta)
+        fine = split_at_stretches(source, _bets(rates), rates)
+        return _largest(_stretches(fine, _bets(rates)), np.array(rates), rows, exponent)
+    rates = square_rates(table, delta)
+
+    def all_scores(entries: Totals) -> Iterator[Scores]:
+        return (
+            linear_scores(entries, sign, _square_coefficient(table, rate)) for rate in rates for sign in (1.0, -1.0)
+        )
+
+    fine = split_at_stretches(source, all_scores)
+    growth = _stretches(fine, all_scores) * rates / table.weight_max
+    return _largest(growth, np.array(rates) * _mean_weight_share(table), rows, exponent)
+
+
+def adaptive_upper_of(estimate: float, table: Totals, delta: float) -> float:
+    """Return the adaptive upper limit of any weighted calibration error, from its estimate and the sum of w^2 r^2."""
+    exponent, _ = _shares(delta)
+    square_total = float(table.weight_square_residual_square.sum())
+    rates = square_rates(table, delta)
+    stretch = [estimate * table.weight_total + _square_coefficient(table, rate) * square_total for rate in rates]
+    growth = np.array(stretch) * rates / table.weight_max
+    return _largest(growth, np.array(rates) * _mean_weight_share(table), table.row_total, exponent)
+
+
+def planned_upper(forecasts: FloatArray, estimate: float, rows: int, delta: float) -> float:
+    """Return the adaptive upper limit to expect from a calibrated forecaster with forecasts like these.
+
+    Every bet is taken to win its mean, plus what an estimate of that size brings.
+    """
+    exponent, _ = _shares(delta)
+    spread_total = rows * float((forecasts * (1.0 - forecasts)).mean())
+    rates = _rates_for(spread_total, spread_total, rows, delta)
+    growth = []
+    for rate in rates:
+        means = [
+            -(
+                forecasts * np.log1p(-rate * sign * (1.0 - forecasts))
+                + (1.0 - forecasts) * np.log1p(rate * sign * forecasts)
+            )
+            for sign in (1.0, -1.0)
+        ]
+        growth.append(rows * (max(float(mean.mean()) for mean in means) + rate * estimate))
+    return _largest(np.array(growth), np.array(rates), rows, exponent)
+
+
+def square_rates(table: Totals, delta: float) -> tuple[float, ...]:
+    """Return the rates, times the largest weight, that the data cannot rule out as best, from squared residuals."""
+    exponent, each = _shares(delta)
+    square = float(table.weight_square_residual_square.sum()) / table.weight_max**2
+    low, high = chernoff_interval(square, each)
+    return _rates_between(slowest=_best_rate(high, 1.0, exponent), fastest=_best_rate(low, 1.0, exponent))
+
+
+def _square_coefficient(table: Totals, rate: float) -> float:
+    """Return c with -ln(1 - x w r) <= x (w r + c w^2 r^2) for x = rate / largest weight and every |r| <= 1."""
+    return (-math.log1p(-rate) - rate) / (rate * table.weight_max)
+
+
+def _mean_weight_share(table: Totals) -> float:
+    """Return the mean weight over the largest: 1 for equal weights."""
+    return float(table.weight_total / (table.row_total * table.weight_max))
+
+
+def normal_upper(source: Tally | RowSource, table: Totals, delta: float) -> float:
+    """Return the large-sample upper limit of the Cutoff error: max over intervals of |mean| + z standard errors.
+
+    The square root of the variance is bounded by lines, sqrt(v) <= v / (2 l) + l / 2, and for each l the maximum over
+    intervals is one pass. The limit is the smallest over ten values of l, at most 0.7% of the margin above the best.
+    """
+    quantile = NormalDist().inv_cdf(1.0 - delta)
+    scale = math.sqrt(float(table.weight_square_residual_square.sum()))
+    if scale == 0.0:
+        return 0.0
+    lengths = scale * 2.0 ** (-np.arange(_NORMAL_STEPS) / 3.0)
+
+    def all_scores(entries: Totals) -> Iterator[Scores]:
+        return (linear_scores(entries, sign, quantile / (2.0 * each)) for each in lengths for sign in (1.0, -1.0))
+
+    fine = split_at_stretches(source, all_scores)
+    return float((_stretches(fine, all_scores) + quantile * lengths / 2.0).min()) / table.weight_total
+
+
+def normal_margin(table: Totals, delta: float) -> float:
+    """Return z standard errors of a mean over all rows: the large-sample upper margin of any weighted error."""
+    return NormalDist().inv_cdf(1.0 - delta) * _standard_error(table)
+
+
+def normal_lower_margin(table: Totals, delta: float) -> float:
+    """Return the large-sample margin below the Cutoff error: a quantile of the range of Brownian motion."""
+    return float(brownian_range.ppf(1.0 - delta)) * _standard_error(table)
+
+
+def _standard_error(table: Totals) -> float:
+    return math.sqrt(float(table.weight_square_residual_square.sum())) / table.weight_total
+
+
+def hoeffding_lower_margin(table: Totals, delta: float, factor: float = 1.0) -> float:
+    """Return a margin below the Cutoff error at every number of rows: (4 + sqrt(2 ln(1/delta))) / sqrt(n_eff).
+
+    ``factor`` is 1 + M/2 for weights of total variation M, whose deviations are at most so many times as large.
+    """
+    return (4.0 * factor + math.sqrt(2.0 * math.log(1.0 / delta))) / math.sqrt(effective_rows(table))
+
+
+def uniform_lower_margin(table: Totals, delta: float, factor: float = 1.0) -> float:
+    """Return the same margin with the variance of the residuals in place of its largest possible value, 1."""
+    exponent = math.log(2.0 / delta)
+    largest = (table.weight_max / table.weight_total) ** 2 * exponent / 2.0
+    square = float(table.weight_square_residual_square.sum()) / table.weight_total**2
+    spread = min(math.sqrt(square + largest) + math.sqrt(largest), 1.0 / math.sqrt(effective_rows(table)))
+    return 4.0 * factor * spread + math.sqrt(2.0 * exponent / effective_rows(table))
+
+
+def exact_lower_margin(rows: float, delta: float) -> float:
+    """Return the margin sqrt(2 ln(2/delta) / n) below the Cutoff error of these forecasts (maximal Hoeffding)."""
+    return math.sqrt(2.0 * math.log(2.0 / delta) / rows)
+
+
+Witnessing = Callable[[Tally], Callable[[FloatArray], FloatArray]]
+"""Finds, on some rows, the weight function that attains a calibration error there."""
+
+
+def split_lower(tally: Tally, witness: Witnessing, delta: float, rng: np.random.Generator) -> float:
+    """Return a lower limit by splitting the rows: one half names a weight function, the other half tests it.
+
+    Needs 0/1 outcomes of unit weight. The halves are drawn by ``rng`` from the counts at each forecast, so the order of
+    rows plays no part. Never below -1; a limit below 0 says nothing.
+    """
+    found, rest = _halves(tally, rng)
+    if found is None or rest is None:
+        return -1.0
+    weigh = witness(found)
+    weight = weigh(found.forecast)
+    exponent = math.log(1.0 / delta)
+    variance = float(np.square(weight) @ found.residual_square) / found.row_total
+    rate = _best_rate(variance * rest.row_total, 1.0, exponent)
+    weight = weigh(rest.forecast)
+    wins = rest.outcome @ np.log1p(rate * weight * (1.0 - rest.forecast))
+    losses = (rest.rows - rest.outcome) @ np.log1p(-rate * weight * rest.forecast)
+    return math.expm1((float(wins + losses) - exponent) / rest.row_total) / rate
+
+
+def _halves(tally: Tally, rng: np.random.Generator) -> tuple[Tally | None, Tally | None]:
+    """Send each row to one of two tallies, each with probability one half."""
+    events = tally.events
+    others = tally.rows - events
+    first_events, first_others = rng.binomial(events, 0.5), rng.binomial(others, 0.5)
+    halves = []
+    for some_events, some_others in ((first_events, first_others), (events - first_events, others - first_others)):
+        rows = some_events + some_others
+        halves.append(Tally.from_counts(tally.forecast, rows, some_events) if rows.any() else None)
+    return halves[0], halves[1]
+
+
+def mean_limits(tally: Tally, delta: float) -> tuple[float, float]:
+    """Return limits for the population's mean residual, each wrong with probability at most delta.
+
+    For the rows inside an interval of forecasts that was fixed beforehand, their tally gives the limits inside it.
+    """
+    if len(tally) == 0:
+        return -1.0, 1.0
+    exponent, _ = _shares(delta)
+    if tally.binary_outcomes and tally.unit_weights:
+        rates = bet_rates(tally, delta)
+        growth = np.array([scores.total.sum() for scores in _bets(rates)(tally)]).reshape(-1, 2)
+        limits = [_largest(growth[:, side], np.array(rates), tally.row_total, exponent) for side in (0, 1)]
+    else:
+        bias = tally.residual_total / tally.weight_total
+        limits = [adaptive_upper_of(sign * bias, tally, delta) for sign in (1.0, -1.0)]
+    return max(-limits[1], -1.0), min(limits[0], 1.0)

@@ -1,0 +1,387 @@
+import itertools
+import json
+import math
+import subprocess
+import sys
+import tracemalloc
+
+import brute_force
+import numpy as np
+import pytest
+from brute_force import rows
+from hypothesis import given, settings
+from scipy.stats import binom, norm
+
+import calibrant
+from calibrant import Tally, hypotheses, kernels
+from calibrant import progress as progress_module
+from calibrant.hypotheses import CalibrationTest, calibration_test, spiegelhalter_test
+from calibrant.laws import brownian_range
+from calibrant.results import Result
+
+RNG = np.random.default_rng(11)
+FORECAST = RNG.random(300)
+OUTCOME = (RNG.random(300) < FORECAST).astype(int)
+TIED = np.round(FORECAST, 1)
+
+
+def splitmix64(seed, count):
+    """The generator as published, in whole numbers of any size."""
+    mask = 2**64 - 1
+    for _ in range(count):
+        seed = (seed + 0x9E3779B97F4A7C15) & mask
+        bits = ((seed ^ (seed >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        bits = ((bits ^ (bits >> 27)) * 0x94D049BB133111EB) & mask
+        yield bits ^ (bits >> 31)
+
+
+def obvious_range(seed, forecast):
+    """Draw outcomes row by row in the order of the forecasts, and try every interval."""
+    ordered = sorted(forecast)
+    outcomes = [bits / 2**64 < p for bits, p in zip(splitmix64(seed, len(ordered)), ordered, strict=True)]
+    return len(ordered) * brute_force.cutoff(outcomes, ordered)
+
+
+def compiled(monkeypatch):
+    monkeypatch.setattr(hypotheses, "PLAIN_DRAWS", 0)
+
+
+def resampled(forecast, seed):
+    tally = Tally.from_arrays(np.zeros(len(forecast)), forecast)
+    expected = np.cumsum(tally.rows * tally.forecast)
+    chance = np.rint(tally.forecast * 2.0**53).astype(np.int64)
+    for array in (seed, chance, expected):
+        array.flags.writeable = False
+    return np.concatenate(list(hypotheses._ranges(seed, tally.rows, chance, expected, False)))
+
+
+# --- The exact test ---------------------------------------------------------------------------------------------------
+
+
+@given(rows(binary=True, weighted=False))
+@settings(max_examples=50)
+def test_the_statistic_is_the_cutoff_error(data):
+    y, p, _ = data
+    for method in ("exact", "asymptotic"):
+        found = calibration_test(y, p, method=method, n_resamples=5, rng=0)
+        assert found.statistic == pytest.approx(brute_force.cutoff(y, p), abs=1e-12)
+        assert 0.0 <= found.pvalue <= 1.0
+
+
+@pytest.mark.parametrize(
+    "forecast",
+    [[0.1, 0.25, 0.4, 0.5, 0.65, 0.7, 0.85, 0.9], [0.2, 0.2, 0.2, 0.5, 0.5, 0.5, 0.9, 0.9], [0.3] * 8],
+    ids=["distinct", "tied", "constant"],
+)
+def test_the_p_value_is_near_the_one_from_all_possible_outcomes(forecast):
+    resamples = 4_000
+    outcomes = list(itertools.product([0, 1], repeat=len(forecast)))
+    chance = np.array([math.prod(p if y else 1 - p for y, p in zip(ys, forecast, strict=True)) for ys in outcomes])
+    statistic = np.array([brute_force.cutoff(ys, forecast) for ys in outcomes])
+    for k in range(0, len(outcomes), 37):
+        truth = chance[statistic >= statistic[k] - 1e-9].sum()
+        found = calibration_test(outcomes[k], forecast, method="exact", n_resamples=resamples, rng=k)
+        reached = round(found.pvalue * (resamples + 1)) - 1
+        assert binom.ppf(1e-6, resamples, truth) <= reached <= binom.isf(1e-6, resamples, truth)
+
+
+def test_rounding_does_not_break_ties():
+    found = calibration_test(np.arange(40) < 12, np.full(40, 0.3), method="exact", rng=0)
+    assert found.pvalue == 1.0
+    # Exactly the events forecast, and yet the curve is not exactly 0: nothing can be less off.
+    p = np.repeat(np.arange(1, 10) / 10.0, 10)
+    y = np.concatenate([np.arange(10) < k for k in range(1, 10)])
+    assert calibration_test(y, p, method="exact", rng=0).pvalue == 1.0
+
+
+def test_draws_are_those_of_the_published_generator():
+    known = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431, 16408922859458223821]
+    assert list(splitmix64(1234567, 5)) == known
+    seed = np.array([0, 1234567, 2**64 - 1, 2**63], dtype=np.uint64)
+    for forecast in (FORECAST[:60], TIED[:60], np.array([0.0, 1.0, 0.5, 0.5])):
+        obvious = [obvious_range(int(one), forecast) for one in seed]
+        np.testing.assert_allclose(resampled(forecast, seed.copy()), obvious, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("forecast", [FORECAST, TIED, np.full(300, 0.3)], ids=["distinct", "tied", "constant"])
+def test_neither_compiling_nor_parts_nor_threads_change_a_digit(forecast, monkeypatch):
+    seed = np.random.default_rng(2).integers(0, 2**64, size=157, dtype=np.uint64)
+    plain = resampled(forecast, seed)
+    monkeypatch.setattr(hypotheses, "_PLAIN_PART", 5_000)
+    assert resampled(forecast, seed).tolist() == plain.tolist()
+    compiled(monkeypatch)
+    for size, threads, lanes in itertools.product([1, 1 << 23], [1, 2, 3], [64, 10]):
+        monkeypatch.setattr(hypotheses, "_COMPILED_PART", size)
+        monkeypatch.setattr(hypotheses, "_THREADS", threads)
+        monkeypatch.setattr(hypotheses, "LANES", lanes)
+        assert resampled(forecast, seed).tolist() == plain.tolist()
+
+
+def test_the_loop_means_the_same_as_plain_python():
+    seed = np.random.default_rng(3).integers(0, 2**64, size=70, dtype=np.uint64)
+    arguments = (seed, np.array([2, 1, 1]), np.array([2**52, 0, 2**53]), np.array([1.0, 1.0, 2.0]))
+    for array in arguments:
+        array.flags.writeable = False
+    with np.errstate(over="ignore"):
+        plain = kernels.resampled_ranges.plain(*arguments)
+    assert plain.tolist() == kernels.resampled_ranges.compiled()(*arguments).tolist()
+
+
+def test_a_seed_gives_the_same_p_value_on_both_paths(monkeypatch):
+    plain = calibration_test(OUTCOME, TIED, method="exact", n_resamples=999, rng=5)
+    compiled(monkeypatch)
+    assert calibration_test(OUTCOME, TIED, method="exact", n_resamples=999, rng=5) == plain
+
+
+def test_seeds_generators_and_no_seed():
+    seeded = calibration_test(OUTCOME, FORECAST, rng=5, n_resamples=99)
+    assert calibration_test(OUTCOME, FORECAST, rng=np.random.default_rng(5), n_resamples=99) == seeded
+    assert calibration_test(OUTCOME, FORECAST, rng=np.int64(5), n_resamples=99) == seeded
+    assert 0.01 <= calibration_test(OUTCOME, FORECAST, n_resamples=99).pvalue <= 1.0
+    generator = np.random.default_rng(5)
+    assert calibration_test(OUTCOME, FORECAST, rng=generator, n_resamples=99) == seeded
+    calibration_test(OUTCOME, FORECAST, rng=generator, n_resamples=99)  # a generator moves on
+    assert generator.random() != np.random.default_rng(5).random()
+
+
+def test_rows_in_any_order_labels_and_tallies_give_the_same():
+    expected = calibration_test(OUTCOME, TIED, rng=1, n_resamples=499)
+    order = np.random.default_rng(0).permutation(300)
+    assert calibration_test(OUTCOME[order], TIED[order], rng=1, n_resamples=499) == expected
+    tally = Tally.from_arrays(OUTCOME, TIED)
+    assert calibration_test(tally, rng=1, n_resamples=499) == expected
+    counts = Tally.from_counts(tally.forecast, tally.rows, tally.events)
+    assert calibration_test(counts, rng=1, n_resamples=499) == expected
+    assert calibration_test(np.where(OUTCOME, "a", "b"), TIED, pos_label="a", rng=1, n_resamples=499) == expected
+    unit = np.ones(300)  # weights that are all 1 are no weights
+    assert calibration_test(OUTCOME, TIED, sample_weight=unit, rng=1, n_resamples=499) == expected
+
+
+def test_certain_forecasts_happen_and_impossible_ones_do_not():
+    p = np.array([0.0, 0.0, 1.0, 1.0, 0.5])
+    assert calibration_test([0, 0, 1, 1, 1], p, method="exact", n_resamples=99, rng=0).pvalue == 1.0
+    assert calibration_test([0, 1, 1, 1, 1], p, method="exact", n_resamples=99, rng=0).pvalue == 0.01
+    assert calibration_test([0, 0, 0, 1, 1], p, method="exact", n_resamples=99, rng=0).pvalue == 0.01
+
+
+def test_wrong_forecasts_are_rejected():
+    p = np.linspace(0.05, 0.95, 1_000)
+    y = np.random.default_rng(4).random(1_000) < p**1.5
+    assert calibration_test(y, p, rng=0).pvalue == 1e-4
+    assert calibration_test(y, p, method="asymptotic").pvalue < 1e-4
+
+
+@pytest.mark.parametrize("limit", [10**12, 0], ids=["numpy", "compiled"])
+def test_memory_stays_bounded(limit, monkeypatch):
+    monkeypatch.setattr(hypotheses, "PLAIN_DRAWS", limit)
+    p = np.linspace(0.0, 1.0, 2_000)
+    y = np.arange(2_000) % 2
+    calibration_test(y, p, method="exact", n_resamples=64, rng=0)
+    tracemalloc.start()
+    calibration_test(y, p, method="exact", n_resamples=2_000, rng=0)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4e6  # all draws at once would be 32 MB
+
+
+def test_a_small_test_loads_no_compiler():
+    code = """
+import json, sys
+from calibrant.hypotheses import calibration_test
+calibration_test([k % 2 for k in range(1000)], [k / 1000 for k in range(1000)], rng=0)
+print(json.dumps("numba" in sys.modules))
+"""
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert json.loads(finished.stdout) is False
+
+
+def test_progress_is_shown_on_request(monkeypatch, capsys):
+    monkeypatch.setattr(progress_module, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(progress_module, "_REDRAW_SECONDS", 0.0)
+    for limit in (10**12, 0):
+        monkeypatch.setattr(hypotheses, "PLAIN_DRAWS", limit)
+        calibration_test(OUTCOME, FORECAST, rng=0, n_resamples=999)
+        calibration_test(OUTCOME, FORECAST, rng=0, n_resamples=999, progress=False)
+        assert capsys.readouterr().err == ""
+        calibration_test(OUTCOME, FORECAST, rng=0, n_resamples=999, progress=True)
+        assert "resampling: " in capsys.readouterr().err
+
+
+# --- The large-sample test --------------------------------------------------------------------------------------------
+
+
+def test_the_large_sample_p_value_is_the_tail_of_the_brownian_range():
+    found = calibration_test(OUTCOME, FORECAST, method="asymptotic")
+    spread = math.sqrt(np.mean(FORECAST * (1 - FORECAST)))
+    cutoff = calibrant.cutoff_calibration_error(OUTCOME, FORECAST)
+    assert found.pvalue == pytest.approx(brownian_range.sf(math.sqrt(300) * cutoff / spread), rel=1e-9)
+    assert (found.method, found.n, found.n_resamples, found.notes) == ("asymptotic", 300, None, ())
+
+
+def test_weights_enter_the_variance_squared_and_their_scale_does_not_matter():
+    weight = np.random.default_rng(9).gamma(2.0, size=300)
+    found = calibration_test(OUTCOME, FORECAST, sample_weight=weight, method="asymptotic")
+    cutoff = brute_force.cutoff(OUTCOME, FORECAST, weight)
+    spread = math.sqrt(np.sum(weight**2 * FORECAST * (1 - FORECAST))) / weight.sum()
+    assert found.statistic == pytest.approx(cutoff, rel=1e-9)
+    assert found.pvalue == pytest.approx(brownian_range.sf(cutoff / spread), rel=1e-9)
+    scaled = calibration_test(OUTCOME, FORECAST, sample_weight=1e3 * weight, method="asymptotic")
+    assert scaled.pvalue == pytest.approx(found.pvalue, rel=1e-9)
+    assert scaled.notes == found.notes
+    assert "the weights were fixed without looking at the outcomes" in found.assumptions
+    from_tally = calibration_test(Tally.from_arrays(OUTCOME, FORECAST, sample_weight=weight), method="asymptotic")
+    assert from_tally == found
+
+
+def test_fractions_use_their_squared_residuals_and_say_so():
+    y = np.clip(FORECAST + 0.1 * np.sin(np.arange(300)), 0, 1)
+    found = calibration_test(y, FORECAST)
+    spread = math.sqrt(np.mean((y - FORECAST) ** 2))
+    cutoff = calibrant.cutoff_calibration_error(y, FORECAST)
+    assert found.pvalue == pytest.approx(brownian_range.sf(math.sqrt(300) * cutoff / spread), rel=1e-9)
+    assert "outcomes are fractions" in found.notes[0]
+    assert "squared residuals" in found.notes[1]
+
+
+def test_without_room_for_chance_the_p_value_is_0_or_1():
+    right = calibration_test([0, 1, 1], [0.0, 1.0, 1.0], method="asymptotic")
+    wrong = calibration_test([0, 1, 0], [0.0, 1.0, 1.0], method="asymptotic")
+    perfect = calibration_test([0.2, 0.7], [0.2, 0.7], method="asymptotic")
+    assert (right.pvalue, wrong.pvalue, perfect.pvalue) == (1.0, 0.0, 1.0)
+    assert all("no room for chance" in found.notes[-1] for found in (right, wrong, perfect))
+
+
+def test_few_rows_and_heavy_ties_are_flagged():
+    few = calibration_test(OUTCOME[:50], FORECAST[:50], method="asymptotic")
+    assert len(few.notes) == 1
+    assert "less than 30" in few.notes[0]
+    tied = calibration_test(OUTCOME, TIED, method="asymptotic")
+    assert len(tied.notes) == 1
+    assert "9 forecasts carry more than 1% of the variance each" in tied.notes[0]
+    one_heavy = calibration_test(
+        np.concatenate([OUTCOME, [0, 1] * 20]), np.concatenate([FORECAST, [0.5] * 40]), method="asymptotic"
+    )
+    assert "one forecast carries" in one_heavy.notes[0]
+
+
+# --- Choosing ---------------------------------------------------------------------------------------------------------
+
+
+def test_auto_chooses_and_says_why(monkeypatch):
+    exact = calibration_test(OUTCOME, FORECAST, rng=0)
+    assert (exact.method, exact.n_resamples) == ("exact", 9999)
+    assert exact.notes[0].startswith("the exact test was chosen: outcomes are 0/1")
+    weighted = calibration_test(OUTCOME, FORECAST, sample_weight=FORECAST)
+    assert weighted.method == "asymptotic"
+    assert weighted.notes[0] == "the large-sample test was chosen: the rows are weighted"
+    fractional = calibration_test(FORECAST**2, FORECAST)
+    assert fractional.method == "asymptotic"
+    monkeypatch.setattr(hypotheses, "AFFORDABLE_DRAWS", 1e6)
+    long = calibration_test(OUTCOME, FORECAST, rng=0)
+    assert long.method == "asymptotic"
+    assert "300 rows x 9,999 resamples would take long" in long.notes[0]
+    assert calibration_test(OUTCOME, FORECAST, rng=0, n_resamples=99).method == "exact"
+    assert calibration_test(OUTCOME, FORECAST, method="exact", rng=0).method == "exact"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "bootstrap"}, "method must be one of 'auto', 'exact', 'asymptotic', got 'bootstrap'"),
+        ({"n_resamples": 0}, "n_resamples must be a whole number from 1 to 1e[+]08, got 0"),
+        ({"n_resamples": 99.5}, "n_resamples must be a whole number"),
+        ({"rng": "today"}, "rng must be None, a whole number from 0 on as seed, or a numpy.random.Generator, got 'to"),
+        ({"rng": -1}, "rng must be None, .*, got -1"),
+        ({"progress": "yes"}, "progress must be True or False, got 'yes'"),
+        (
+            {"method": "exact", "sample_weight": FORECAST},
+            "method='exact' needs rows without weights, and sample_weight was given; use method='asymptotic', or Tally",
+        ),
+    ],
+)
+def test_bad_options_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        calibration_test(OUTCOME, FORECAST, **options)
+
+
+def test_fractions_are_refused_where_the_forecasts_do_not_determine_their_law():
+    with pytest.raises(ValueError, match=r"method='exact' needs outcomes that are 0 or 1.*use method='asymptotic'"):
+        calibration_test(FORECAST**2, FORECAST, method="exact")
+    with pytest.raises(ValueError, match=r"Spiegelhalter's z needs outcomes that are 0 or 1.*use calibration_test"):
+        spiegelhalter_test(FORECAST**2, FORECAST)
+
+
+def test_a_tally_comes_alone():
+    tally = Tally.from_arrays(OUTCOME, FORECAST)
+    with pytest.raises(ValueError, match="sample_weight was given together with a Tally"):
+        calibration_test(tally, sample_weight=FORECAST)
+    with pytest.raises(ValueError, match="y_prob was given together with a Tally"):
+        spiegelhalter_test(tally, FORECAST)
+    with pytest.raises(ValueError, match="y_prob is missing"):
+        calibration_test(OUTCOME)
+
+
+# --- Spiegelhalter's z ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("forecast", [FORECAST, TIED], ids=["distinct", "tied"])
+def test_spiegelhalters_z_is_its_formula(forecast):
+    found = spiegelhalter_test(OUTCOME, forecast)
+    brier = np.mean((OUTCOME - forecast) ** 2)
+    expected = np.mean(forecast * (1 - forecast))
+    spread = math.sqrt(np.sum((1 - 2 * forecast) ** 2 * forecast * (1 - forecast))) / 300
+    assert found.statistic == pytest.approx((brier - expected) / spread, rel=1e-9)
+    assert found.pvalue == pytest.approx(2 * norm.sf(abs(found.statistic)), rel=1e-12)
+    assert spiegelhalter_test(Tally.from_arrays(OUTCOME, forecast)) == found
+    assert (found.method, found.n, found.n_resamples) == ("asymptotic", 300, None)
+    assert spiegelhalter_test(np.where(OUTCOME, "a", "b"), forecast, pos_label="a") == found
+
+
+def test_the_sign_of_z_tells_too_extreme_from_too_timid():
+    extreme = Tally.from_counts([0.1, 0.9], [100, 100], [25, 75])
+    timid = Tally.from_counts([0.3, 0.7], [100, 100], [15, 85])
+    assert spiegelhalter_test(extreme).statistic > 3
+    assert spiegelhalter_test(timid).statistic < -3
+
+
+def test_spiegelhalters_blind_spot_is_named():
+    too_low = Tally.from_counts([0.2, 0.8], [1000, 1000], [300, 900])
+    found = spiegelhalter_test(too_low)
+    assert found.pvalue == pytest.approx(1.0)
+    assert "one direction only" in found.notes[0]
+    assert calibration_test(too_low, rng=0).pvalue == 1e-4
+
+
+def test_spiegelhalters_z_is_refused_where_it_is_not_defined():
+    with pytest.raises(ValueError, match=r"not defined when every y_prob is 0, 0.5 or 1.*use calibration_test"):
+        spiegelhalter_test([0, 1, 1, 0], [0.0, 0.5, 1.0, 0.5])
+    with pytest.raises(ValueError, match="needs rows without weights"):
+        spiegelhalter_test(Tally.from_arrays(OUTCOME, FORECAST, sample_weight=FORECAST))
+
+
+# --- The result -------------------------------------------------------------------------------------------------------
+
+
+def test_the_text_says_what_is_rejected_and_what_is_not_said():
+    accepted = CalibrationTest("cutoff", 0.0312, 0.31, "exact", 1_200, 9_999, ("one", "two"))
+    assert str(accepted) == (
+        "Perfect calibration of these forecasts is not rejected at the 5% level (p-value 0.31, Cutoff calibration "
+        "error 0.0312, 1,200 rows, 9,999 resamples). A large p-value is no certificate of calibration: too few rows "
+        "hide any error, and only an upper limit for the error, as certify() gives, says how large it may be.\n"
+        "This assumes that one; two."
+    )
+    refused = CalibrationTest("spiegelhalter", -4.2, 2.67e-5, "asymptotic", 1, None, ("one",), ("look twice",))
+    assert str(refused) == (
+        "Perfect calibration of these forecasts is rejected at the 5% level (p-value 2.67e-05, Spiegelhalter's z -4.2, "
+        "1 row, large-sample law). This says that the forecasts are off, not by how much: with many rows a harmless "
+        "error is rejected too, and a large p-value would not have been a certificate of calibration.\n"
+        "This assumes that one.\n"
+        "Note: look twice"
+    )
+
+
+def test_a_result_survives_json_and_is_shown_in_notebooks():
+    for found in (calibration_test(OUTCOME, FORECAST, rng=0, n_resamples=99), spiegelhalter_test(OUTCOME, FORECAST)):
+        assert Result.from_json(found.to_json()) == found
+        assert "Perfect calibration of these forecasts is" in found._repr_html_()
+        assert {"statistic", "pvalue", "assumptions"} <= set(found.to_dict())
