@@ -99,6 +99,7 @@ class Bench:
     def __init__(self, rows: int) -> None:
         self.rows = rows
         self.tables: dict[str, list[Entry | Absent]] = {}
+        self.power: dict[str, dict[str, int]] = {}
         self.processes: dict[str, float] = {}
         self.targets: list[Target] = []
 
@@ -133,11 +134,27 @@ def main() -> None:
     print(", ".join(f"{name} {text}" for name, text in environment.items()))
     print(f"Extra memory is {MEMORY_METHOD}.")
     bench = Bench(options.rows)
-    for section in (cutoff, cutoff_weighted, smooth, overview, binned_peers, cutoff_peers, smooth_peers):
+    for section in (
+        cutoff,
+        cutoff_weighted,
+        certificates,
+        calibration_tests,
+        smooth,
+        overview,
+        binned_peers,
+        cutoff_peers,
+        smooth_peers,
+    ):
         shown = len(bench.tables)
         section(bench)
         for title in list(bench.tables)[shown:]:
             print_race(title, bench.tables[title])
+    power(bench)
+    print_table(
+        "Rows that certify a calibrated forecaster with probability 0.9 (95% confidence)",
+        ["what", *CERTIFIED],
+        [[method, *(f"{rows[case]:,}" for case in CERTIFIED)] for method, rows in bench.power.items()],
+    )
     fresh_processes(bench)
     print_table("Fresh processes", ["what", "time"], [[name, duration(t)] for name, t in bench.processes.items()])
     print_targets(bench)
@@ -147,6 +164,7 @@ def main() -> None:
             "extra memory": MEMORY_METHOD,
             "rows": bench.rows,
             "tables": {title: [asdict(line) for line in lines] for title, lines in bench.tables.items()},
+            "rows that certify": bench.power,
             "fresh processes": bench.processes,
             "targets": [asdict(target) for target in bench.targets],
         }
@@ -204,6 +222,100 @@ def cutoff_weighted(bench: Bench) -> None:
         ],
     )
     bench.want_faster("Cutoff error with weights and fractions against argsort", argsort.seconds / ours.seconds, 3)
+
+
+def certificates(bench: Bench) -> None:
+    """Certificates against sorting the data once."""
+
+    def upper(certificate: Any) -> float:
+        return float(certificate.upper)
+
+    slowest = (0.0, "")
+    for name, forecast, outcome in distributions(bench.rows):
+        ours, packed, _ = bench.race(
+            "Adaptive certificate (value: upper limit)",
+            name,
+            bench.rows,
+            [
+                Contender("calibrant", partial(calibrant.certify, outcome, forecast, max_error=0.01), upper),
+                Contender("packed sort", partial(packed_cutoff, outcome, forecast), value=None),
+                memory_copy(forecast, outcome),
+            ],
+        )
+        slowest = max(slowest, (ours.seconds / packed.seconds, name))
+    ratio, name = slowest
+    bench.want_at_most(f"adaptive certificate against packed sort, slowest ({name})", ratio, 3)
+    slowest = (0.0, "")
+    for name, forecast, outcome in distributions(bench.rows // 100):
+        exact = partial(calibrant.certify, outcome, forecast, max_error=0.01, method="exact")
+        ours, _ = bench.race(
+            "Exact certificate (value: upper limit)",
+            name,
+            forecast.size,
+            [
+                Contender("calibrant", exact, upper),
+                Contender("packed sort", partial(packed_cutoff, outcome, forecast), value=None),
+            ],
+        )
+        slowest = max(slowest, (ours.seconds, name))
+    seconds, name = slowest
+    aim = f"exact certificate of {bench.rows // 100:,} rows, slowest ({name}): at most 5 s"
+    bench.targets.append(Target(aim, duration(seconds), seconds <= 5.0))
+
+
+def calibration_tests(bench: Bench) -> None:
+    """The exact test of calibration against drawing outcomes with numpy."""
+    forecast, outcome = uniform(bench.rows // 10)
+    resamples = 1000
+    test = partial(calibrant.calibration_test, method="exact", n_resamples=resamples, rng=SEED)
+    ours, numpy = bench.race(
+        f"Exact test of calibration, {resamples:,} resamples (value: p-value)",
+        "uniform",
+        forecast.size,
+        [
+            Contender("calibrant", partial(test, outcome, forecast), lambda found: found.pvalue),
+            Contender("numpy, in batches", partial(resample_cutoff, outcome, forecast, resamples), once=True),
+        ],
+    )
+    bench.want_faster("exact test of calibration against numpy", numpy.seconds / ours.seconds, 8)
+
+
+CERTIFIED: dict[str, tuple[float, Callable[[np.random.Generator, int], FloatArray]]] = {
+    "<= 0.05, uniform": (0.05, lambda random, rows: random.random(rows)),
+    "<= 0.02, rare": (0.02, lambda random, rows: random.beta(0.5, 20.0, rows)),
+}
+
+
+def power(bench: Bench) -> None:
+    """How many rows each method needs to certify a calibrated forecaster in nine cases of ten."""
+    for method in ("exact", "normal", "adaptive", "hoeffding", "paper"):
+        progress(f"rows that certify: {method}")
+        bench.power[method] = {case: rows_that_certify(method, *CERTIFIED[case]) for case in CERTIFIED}
+    for method, case, limit in (
+        ("adaptive", "<= 0.05, uniform", 1500),
+        ("adaptive", "<= 0.02, rare", 1800),
+        ("exact", "<= 0.05, uniform", 1200),
+    ):
+        rows = bench.power[method][case]
+        aim = f"rows to certify {case} with the {method} method: at most {limit:,}"
+        bench.targets.append(Target(aim, f"{rows:,}", rows <= limit))
+
+
+def rows_that_certify(
+    method: str, limit: float, draw: Callable[[np.random.Generator, int], FloatArray], chance: float = 0.9
+) -> int:
+    """Search for the number of rows at which the upper limit stays below ``limit`` with the given chance."""
+    random = np.random.default_rng(SEED)
+    rows = calibrant.rows_needed(limit, y_prob=draw(random, 10_000), method=method, power=chance).rows
+    for runs in (100, 400, 2000):
+        runs = runs if rows < 50_000 else 20  # the paper's margin is nearly all of its limit
+        uppers = []
+        for _ in range(runs):
+            forecast = draw(random, rows)
+            tally = calibrant.Tally.from_arrays(draw_events(random, forecast), forecast)
+            uppers.append(calibrant.confidence_interval(tally, alternative="less", method=method).upper)
+        rows = round(rows * (float(np.quantile(uppers, chance)) / limit) ** 2)  # limits shrink as 1 / sqrt(rows)
+    return rows
 
 
 def smooth(bench: Bench) -> None:
@@ -314,14 +426,17 @@ def fresh_processes(bench: Bench) -> None:
         f"measure() of {rows:,} rows, start to exit": lambda: clock(
             partial(run_python, f"import calibrant; calibrant.measure({data})")
         ),
+        f"certify() of {rows:,} rows, start to exit": lambda: clock(
+            partial(run_python, f"import calibrant; calibrant.certify({data}, max_error=0.1)")
+        ),
     }
     rounds = [{name: call() for name, call in calls.items()} for _ in range(FRESH_PROCESSES)]
     bench.processes = {name: min(times[name] for times in rounds) for name in calls}
-    ours, numpy, _, whole = bench.processes.values()
+    ours, numpy, _, *whole = bench.processes.values()
     bench.want_at_most("import calibrant against import numpy", ours / numpy, 2)
-    bench.targets.append(
-        Target(f"a fresh process measures {rows:,} rows: at most 1.5 s", duration(whole), whole <= 1.5)
-    )
+    for what, seconds in zip(("measures", "certifies"), whole, strict=True):
+        aim = f"a fresh process {what} {rows:,} rows: at most 1.5 s"
+        bench.targets.append(Target(aim, duration(seconds), seconds <= 1.5))
 
 
 # The data.
@@ -378,6 +493,20 @@ def packed_cutoff(y_true: npt.NDArray[Any], y_prob: FloatArray) -> float:
     curve = np.cumsum(residual, out=residual)
     complete = np.append(keys[1:] != keys[:-1], True)  # the curve counts only where a forecast's rows are all in
     return range_with_zero(curve[complete]) / y_prob.size
+
+
+def resample_cutoff(y_true: FloatArray, y_prob: FloatArray, resamples: int) -> float:
+    """Monte Carlo p-value of the Cutoff error: outcomes drawn and added up by numpy, a few resamples at a time."""
+    random = np.random.default_rng(SEED)
+    order = np.argsort(y_prob)
+    forecast = y_prob[order]
+    observed = range_with_zero(np.cumsum((y_true - y_prob)[order]))
+    larger = 0
+    for _ in range(0, resamples, 10):
+        drawn = random.random((10, forecast.size)) < forecast
+        curve = np.cumsum(drawn - forecast, axis=1)
+        larger += int((np.maximum(curve.max(axis=1), 0.0) - np.minimum(curve.min(axis=1), 0.0) >= observed).sum())
+    return (1 + larger) / (1 + resamples)
 
 
 def range_with_zero(curve: FloatArray) -> float:

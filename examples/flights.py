@@ -17,6 +17,7 @@ import calibrant
 
 LATE_MINUTES = 15
 LAST_FITTED_MONTH = 8
+MAX_ERROR = 0.05
 
 # Known the day before. The month is left out: the held-out months never occur in the fitted ones.
 # So is the aircraft: a tail number is missing only if the flight was cancelled, so its age and seats give that away.
@@ -111,6 +112,12 @@ def main() -> None:
         "What it means: pick flights by any range of forecasts, such as 'at least 30%'. The number of late ones\n"
         f"among them differs from the number forecast by at most {error:.1%} of all flights held out, "
         f"{error * len(y_true):,.0f} of {len(y_true):,}, of which {y_true.sum():,} were late."
+    )
+    print(f"\nCan that be said of flights to come? For a limit of {MAX_ERROR:g}:\n")
+    print(calibrant.certify(y_true, y_prob, max_error=MAX_ERROR))
+    print(
+        "\nMind the assumption: flights of one day share their weather, so these rows are not quite independent and the\n"
+        "limits are narrower than they should be; and next winter need not be like the last."
     )
 
 

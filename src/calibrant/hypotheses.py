@@ -18,7 +18,7 @@ from calibrant.laws import brownian_range
 from calibrant.progress import track
 from calibrant.results import CalibrationTest
 from calibrant.tally import Tally, as_tally
-from calibrant.validation import FloatArray, IntArray, check_choice, check_flag, check_number
+from calibrant.validation import FloatArray, IntArray, check_choice, check_flag, check_number, check_rng
 
 SeedArray = npt.NDArray[np.uint64]
 
@@ -126,7 +126,7 @@ def calibration_test(
     chosen = check_choice(method, "method", ("auto", "exact", "asymptotic"))
     resamples = int(check_number(n_resamples, "n_resamples", low=1, high=1e8, whole=True))
     shown = None if progress is None else check_flag(progress, "progress")
-    generator = _generator(rng)
+    generator = check_rng(rng)
     tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
     notes: tuple[str, ...] = ()
     if chosen == "auto":
@@ -204,15 +204,6 @@ def spiegelhalter_test(y_true: Any, y_prob: Any = None, *, pos_label: Any = None
         assumptions=(*_GIVEN_FORECASTS, _MANY_ROWS),
         notes=notes,
     )
-
-
-def _generator(rng: Any) -> np.random.Generator:
-    try:
-        return np.random.default_rng(rng)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"rng must be None, a whole number from 0 on as seed, or a numpy.random.Generator, got {rng!r}"
-        ) from error
 
 
 def _require_counts(tally: Tally, what: str, remedy: str) -> None:

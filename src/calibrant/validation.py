@@ -164,15 +164,12 @@ def check_confidence(value: Any) -> float:
 
 def check_rng(value: Any) -> np.random.Generator:
     """Return a random generator from a seed, a generator, or None for fresh randomness."""
-    if isinstance(value, (bool, np.bool_)) or not (
-        value is None or isinstance(value, (int, np.integer, np.random.Generator, np.random.SeedSequence))
-    ):
-        raise ValueError(
-            f"rng must be a whole number, a numpy Generator or None, got {value!r} of type {type(value).__name__}"
-        )
-    if isinstance(value, (int, np.integer)) and value < 0:
-        raise ValueError(f"rng must not be negative, got {value!r}")
-    return np.random.default_rng(value)
+    try:
+        if not isinstance(value, (bool, np.bool_)):
+            return np.random.default_rng(value)
+    except (TypeError, ValueError):
+        pass
+    raise ValueError(f"rng must be None, a whole number from 0 on as seed, or a numpy.random.Generator, got {value!r}")
 
 
 def check_labels(values: Any, name: str, rows: int) -> tuple[list[Any], list[IntArray]]:
