@@ -116,8 +116,8 @@ def main() -> None:
     print(f"\nCan that be said of flights to come? For a limit of {MAX_ERROR:g}:\n")
     print(calibrant.certify(y_true, y_prob, max_error=MAX_ERROR))
     print(
-        "\nMind the assumption: flights of one day share their weather, so these rows are not quite independent and the\n"
-        "limits are narrower than they should be; and next winter need not be like the last."
+        "\nMind the assumption: flights of one day share their weather, so these rows are not quite independent and\n"
+        "the limits are narrower than they should be; and next winter need not be like the last."
     )
 
 

@@ -37,6 +37,7 @@ PUBLIC = [
     "CalibrationWarning",
     "Cells",
     "Certificate",
+    "CertifiedClassifier",
     "ConfidenceInterval",
     "CurveErrors",
     "GroupCertificates",

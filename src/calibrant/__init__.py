@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from calibrant.cells import Cells
     from calibrant.certificates import certify, confidence_interval, risk_bands
+    from calibrant.classifiers import CertifiedClassifier
     from calibrant.curves import calibration_slope_intercept, integrated_calibration_index, observed_expected_ratio
     from calibrant.hypotheses import calibration_test, spiegelhalter_test
     from calibrant.laws import brownian_range
@@ -58,6 +59,7 @@ _HOME = {
     "CalibrationWarning": "validation",
     "Cells": "cells",
     "Certificate": "results",
+    "CertifiedClassifier": "classifiers",
     "ConfidenceInterval": "results",
     "CurveErrors": "results",
     "GroupCertificates": "results",
@@ -104,6 +106,7 @@ __all__ = [
     "CalibrationWarning",
     "Cells",
     "Certificate",
+    "CertifiedClassifier",
     "ConfidenceInterval",
     "CurveErrors",
     "GroupCertificates",

@@ -54,8 +54,8 @@ SMALLEST_DELTA = 1e-100
 """Down to this error probability the inverse of the binomial tail has been checked; further down it underflows."""
 
 _BITS = 3
-_BRANCHES = 1 << _BITS  # each block has 8 parts: few levels, and few pairs that a binary tree would have spared
-_PAIRS_AT_ONCE = 8  # 512 pairs of parts fill numpy's stride, and the best pairs go down first
+_BRANCHES = 1 << _BITS  # blocks of 8 parts: few levels to pass, at the price of a few more pairs to look at
+_PAIRS_AT_ONCE = 8  # they split into 512: enough to keep numpy busy, few enough to go where the bounds are best
 
 
 class _Pairs(NamedTuple):
@@ -73,15 +73,15 @@ def exact_upper(tally: Tally, delta: float) -> float:
     """Upper confidence limit for the Cutoff error of these forecasts, from exact binomial limits.
 
     (1/n) max over intervals I of max(m CP(k, m) - sum_I p, m CP(m - k, m) - sum_I (1 - p)), where I holds m rows, k of
-    them events, and CP is the Clopper-Pearson upper limit, taken as 1 for m - k = 1. Intervals contain all rows of a
-    forecast or none.
+    them events, and CP(k, m) is the Clopper-Pearson upper limit for k of m, taken as 1 for k >= m - 1. An interval has
+    all rows of a forecast or none.
 
     Whatever the true event chances are, the limit is at least the Cutoff calibration error of these n forecasts in a
     share 1 - delta of data sets with these forecasts. It does not speak of the population they come from.
 
     The value is the true maximum (up to a relative 1e-12), found by discarding blocks of intervals that cannot contain
-    it. Memory stays within a few arrays of the length of the tally, and so does the time on all but contrived data: if
-    nearly all intervals are within a hair of the largest, it grows towards that of trying them one by one.
+    it. On large data that takes a fraction of the time of sorting the rows, in less than 30 bytes a forecast. Contrived
+    outcomes, regular enough to make millions of intervals nearly the largest, take longer but no more memory.
 
     Parameters
     ----------

@@ -14,14 +14,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from calibrant.cells import (
-    RowSource,
-    Scores,
-    growth_scores,
-    largest_stretch,
-    linear_scores,
-    split_at_stretches,
-)
+from calibrant.cells import RowSource, Scores, growth_scores, largest_stretch, linear_scores, split_at_stretches
 from calibrant.laws import brownian_range
 from calibrant.tally import Tally, Totals
 from calibrant.validation import FloatArray
@@ -65,7 +58,7 @@ def chernoff_interval(total: float, delta: float) -> tuple[float, float]:
         return (total * math.log(total / mean) if total > 0.0 else 0.0) - total + mean - exponent
 
     high = _root(excess, total, total + 2.0 * exponent + 2.0 * math.sqrt(exponent * total))
-    low = _root(lambda mean: -excess(mean), 0.0, total) if total > 0.0 and total > exponent * 1e-12 else 0.0
+    low = _root(lambda mean: -excess(mean), 0.0, total) if total > 0.0 else 0.0
     return low, high
 
 

@@ -55,6 +55,7 @@ from calibrant.validation import (
     check_number,
     check_observations,
     check_rng,
+    check_weights,
 )
 
 METHODS = ("adaptive", "exact", "normal", "hoeffding", "paper")
@@ -68,6 +69,7 @@ FEW_SQUARES = 50.0
 """Large-sample limits are flagged where the squared residuals of the worst interval add up to less than this."""
 
 _MOST_ROWS = 1e12
+_NO_ECE = "no ECE certificate is possible here"
 
 
 def certify(
@@ -143,14 +145,16 @@ def certify(
     >>> y_true = rng.random(2000) < y_prob
     >>> certificate = certify(y_true, y_prob, max_error=0.05)
     >>> certificate.verdict, round(certificate.estimate, 4), round(certificate.upper, 4)
-    ('certified', 0.0122, 0.0328)
+    ('certified', 0.0104, 0.0277)
     """
     plan = _check_plan(method, measure, variation, confidence_level)
     limit = check_number(max_error, "max_error", low=0.0, high=1.0)
     generator = check_rng(rng)
     if by is None:
         source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
-        return _certificate(plan, source, limit, plan.delta, generator)
+        certificate = _certificate(plan, source, limit, plan.delta, generator)
+        _warn_of_ece(certificate.notes)
+        return certificate
     if isinstance(y_true, Totals):
         raise ValueError("by was given together with a tally, whose rows can no longer be grouped; pass the arrays")
     rows = check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
@@ -158,11 +162,14 @@ def certify(
     certificates, uppers = [], []
     for label, positions in zip(labels, members, strict=True):
         try:
-            source = source_of(rows.take(positions))
+            members_rows = rows.take(positions)
+            check_weights(members_rows.sample_weight, positions.size)
+            source = source_of(members_rows)
             certificates.append(_certificate(plan, source, limit, plan.delta / len(labels), generator))
             uppers.append(min(_evaluate(plan, source, generator, upper_delta=plan.delta).upper, 1.0))
         except ValueError as error:
             raise ValueError(f"by group {label!r}: {error}") from error
+        _warn_of_ece(certificates[-1].notes)
     refuted = any(each.verdict == "refuted" for each in certificates)
     verdict = "certified" if max(uppers) <= limit else "refuted" if refuted else "undecided"
     return GroupCertificates(
@@ -202,7 +209,7 @@ def confidence_interval(
     --------
     >>> tally = Tally.from_counts(forecast=[0.2, 0.5, 0.8], rows=[400, 300, 300], events=[85, 141, 236])
     >>> print(confidence_interval(tally, alternative="less", method="exact"))
-    With 95% confidence the Cutoff calibration error of these forecasts is at most 0.03593 (estimate 0.01300, 1,000
+    With 95% confidence the Cutoff calibration error of these forecasts is at most 0.03432 (estimate 0.01300, 1,000
     rows, exact method).
     This assumes that given their forecasts the outcomes are independent; forecaster, limit, method and level were
     fixed without looking at these outcomes.
@@ -218,6 +225,7 @@ def confidence_interval(
         lower_delta=None if alternative == "less" else each,
         upper_delta=None if alternative == "greater" else each,
     )
+    _warn_of_ece(found.notes)
     return ConfidenceInterval(
         measure=measure,
         estimate=found.estimate,
@@ -256,7 +264,7 @@ def risk_bands(
     y_true, y_prob, sample_weight, pos_label
         As in `certify`.
     cutoffs : array-like
-        Inner borders of the bands, increasing; a forecast equal to a border belongs to the band above it.
+        Inner borders of the bands, increasing, without 0 and 1; a forecast equal to a border belongs to the band above.
     confidence_level : float
         With which all limits of the bias hold together, and so do all inherited ones.
 
@@ -272,6 +280,8 @@ def risk_bands(
     if (np.diff(borders) <= 0.0).any():
         position = int(np.flatnonzero(np.diff(borders) <= 0.0)[0]) + 1
         raise ValueError(f"cutoffs[{position}] is {borders[position]:g}, not above the one before; sort them")
+    if borders[0] == 0.0 or borders[-1] == 1.0:
+        raise ValueError("cutoffs are the inner borders of bands from 0 to 1; leave out 0 and 1 themselves")
     tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
     edges = np.concatenate([[0.0], borders, [1.0]])
     ends = [0, *np.searchsorted(tally.forecast, borders).tolist(), len(tally)]
@@ -372,6 +382,13 @@ def _check_plan(method: str, measure: str, variation: float, confidence_level: f
     return _Plan(method, measure, check_number(variation, "variation", low=0.0), level)
 
 
+def _warn_of_ece(notes: tuple[str, ...]) -> None:
+    """Warn whoever called the public function that calls this one."""
+    for note in notes:
+        if note.startswith(_NO_ECE):
+            warnings.warn(note, CalibrationWarning, stacklevel=3)
+
+
 def _check_covered(plan: _Plan, table: Totals) -> None:
     """Refuse rows that a method has no proof for."""
     if plan.method in ("paper", "exact") and not table.unit_weights:
@@ -416,6 +433,8 @@ def _rows_to_decide(plan: _Plan, found: _Found, limit: float) -> int | None:
     """Return about how many rows would decide if the error is as estimated: margins shrink as 1 / sqrt(rows)."""
     if plan.measure == "distance":  # its margin has a part that shrinks more slowly
         return None
+    if plan.measure == "ece" and found.estimate >= limit:  # its lower limit is the Cutoff error's, perhaps far below
+        return None
     margin = found.upper - found.estimate if found.estimate < limit else found.estimate - found.lower
     distance = abs(limit - found.estimate)
     if distance <= margin * 1e-5:
@@ -446,9 +465,7 @@ def _evaluate(
         if plan.measure == "ece":
             note = continuity_note(source)
             if note:
-                note = f"no ECE certificate is possible here, the limit is true but useless: {note}"
-                warnings.warn(note, CalibrationWarning, stacklevel=4)
-                notes.append(note)
+                notes.append(f"{_NO_ECE}, the limit is true but useless: {note}")
         upper = 1.0
         if upper_delta is not None and plan.measure == "distance":
             # Forecasts moved to their bin's event rate are calibrated: half a bin's width on top of the bins' error.

@@ -26,6 +26,8 @@ from calibrant.validation import (
 
 METHODS = ("adaptive", "exact", "normal", "hoeffding", "paper")
 
+_MOST_ROWS = 2**53
+
 
 def rows_needed(
     max_error: float,
@@ -60,8 +62,8 @@ def rows_needed(
     Examples
     --------
     >>> print(rows_needed(0.05, brier=1 / 6, method="hoeffding"))
-    About 4,520 rows certify a Cutoff calibration error of at most 0.05 with 95% confidence in 90% of cases, if the
-    forecaster is calibrated with a Brier score of 0.1667 (hoeffding method; the paper's margin needs 218,293).
+    About 4,524 rows certify a Cutoff calibration error of at most 0.05 with 95% confidence in 90% of cases, if the
+    forecaster is calibrated with a Brier score of 0.1667 (hoeffding method; the paper's margin needs 218,327).
     """
     limit = check_number(max_error, "max_error", low=0.0, high=1.0)
     if limit == 0.0:
@@ -71,6 +73,8 @@ def rows_needed(
     if chance in (0.0, 1.0):
         raise ValueError(f"power is {chance:g}; choose how likely success should be, between 0 and 1, as in 0.9")
     check_choice(method, "method", METHODS)
+    if method == "exact" and level < 0.75:
+        raise ValueError(f"method='exact' needs a confidence_level of at least 0.75, got {level:g}")
     if (brier is None) == (y_prob is None):
         raise ValueError("pass either brier= (the mean squared residual you expect) or y_prob= (forecasts like yours)")
     if y_prob is not None:
@@ -117,6 +121,8 @@ def _fewest_rows(suffices: Callable[[int], bool]) -> int:
     high = 1
     while not suffices(high):
         high *= 2
+        if high > _MOST_ROWS:
+            raise ValueError("max_error is so small that more than 2^53 rows would be needed; choose a larger one")
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2

@@ -6,6 +6,7 @@ import html
 import importlib
 import json
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -33,8 +34,9 @@ class Result:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
         """Rebuild a result from what `to_dict` returned, or from its JSON after json.loads."""
-        kinds = {kind.__name__: kind for kind in _kinds(Result)}
-        kind = kinds.get(data.get("type", ""))
+        if not isinstance(data, dict):
+            raise ValueError(f"a {cls.__name__} is rebuilt from the dict that its to_dict() returned, got {data!r}")
+        kind = {kind.__name__: kind for kind in _kinds(Result)}.get(str(data.get("type")))
         if kind is None or not issubclass(kind, cls):
             raise ValueError(f"type is {data.get('type')!r}, not a {cls.__name__}; pass what its to_dict() returned")
         if data.get("schema", SCHEMA) != SCHEMA:
@@ -105,6 +107,12 @@ def percent(share: float) -> str:
     value = 100.0 * share
     digits = 1 if 1.0 <= abs(value) <= 99.0 or value in (0.0, 100.0) else 2
     return f"{value:.{digits}f}%"
+
+
+def _level(level: float) -> str:
+    """Write a confidence level with as many digits as it takes not to read like certainty."""
+    text = percent(level).replace(".0%", "%")
+    return f"{100.0 * level:.15g}%" if text == "100.00%" else text
 
 
 def _told_apart(low: float, high: float) -> tuple[str, str]:
@@ -535,7 +543,7 @@ class ConfidenceInterval(Result):
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        name, level = MEASURE_NAMES[self.measure], percent(self.confidence_level).replace(".0%", "%")
+        name, level = MEASURE_NAMES[self.measure], _level(self.confidence_level)
         limits = {
             "two-sided": f"lies between {self.lower:.5f} and {self.upper:.5f}",
             "less": f"is at most {self.upper:.5f}",
@@ -620,7 +628,7 @@ class Certificate(Result):
         return self.verdict == "certified"
 
     def __str__(self) -> str:
-        name, level = MEASURE_NAMES[self.measure], percent(self.confidence_level).replace(".0%", "%")
+        name, level = MEASURE_NAMES[self.measure], _level(self.confidence_level)
         basis = f"estimate {self.estimate:.4f}, {_rows_said(self.n, self.n_eff)}, {self.method} method"
         whom = _whom(self.target)
         if self.verdict == "certified":
@@ -680,6 +688,13 @@ class GroupCertificates(Result):
             raise KeyError(group)
         return self.certificates[self.groups.index(group)]
 
+    def __iter__(self) -> Iterator[Any]:
+        """Go through the groups' labels, as through the keys of a dict."""
+        return iter(self.groups)
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
     def frame(self) -> Any:
         """Return one row per group."""
         names = ("n", "estimate", "lower", "upper", "verdict")
@@ -687,7 +702,7 @@ class GroupCertificates(Result):
         return as_frame({"group": list(self.groups), **columns, "upper_for_joint_verdict": list(self.upper)})
 
     def __str__(self) -> str:
-        level = percent(self.confidence_level).replace(".0%", "%")
+        level = _level(self.confidence_level)
         measure = MEASURE_NAMES[self.certificates[0].measure]
         worst = self.groups[int(np.argmax(self.upper))]
         if self.verdict == "certified":
@@ -697,10 +712,11 @@ class GroupCertificates(Result):
             finding = f"with {level} confidence the {measure} is above {self.max_error:g} in {', '.join(bad)}"
         else:
             finding = f"some groups' {measure} may be above {self.max_error:g} (least settled: {worst})"
-        first = self.certificates[0]
+        counted = "1 group" if len(self.groups) == 1 else f"{len(self.groups)} groups"
+        assumed = dict.fromkeys(words for each in self.certificates for words in each.assumptions)
         lines = [
-            f"{self.verdict.capitalize()}: {finding} ({len(self.groups)} groups, {first.method} method).",
-            f"This assumes that {'; '.join(first.assumptions)}.",
+            f"{self.verdict.capitalize()}: {finding} ({counted}, {self.certificates[0].method} method).",
+            f"This assumes that {'; '.join(assumed)}.",
             f"Per group, limits that hold together with {level} confidence:",
         ]
         width = max(len(str(name)) for name in self.groups)
@@ -709,6 +725,8 @@ class GroupCertificates(Result):
                 f"  {name!s:<{width}}  {each.n:>9,} rows  estimate {each.estimate:.4f}  "
                 f"from {each.lower:.4f} to {each.upper:.4f}  {each.verdict}"
             )
+        for name, each in zip(self.groups, self.certificates, strict=True):
+            lines.extend(f"Note on {name}: {note}" for note in each.notes)
         return "\n".join(lines)
 
 
@@ -760,10 +778,10 @@ class RiskBands(Result):
         return as_frame({field.name: getattr(self, field.name) for field in fields(self) if field.name not in skipped})
 
     def __str__(self) -> str:
-        level = percent(self.confidence_level).replace(".0%", "%")
+        level = _level(self.confidence_level)
         lines = [
             f"Bias of the population per band of forecasts; the limits hold for all {self.rows.size} bands together "
-            f"with {level} confidence ({self.n:,} rows).",
+            f"with {level} confidence ({_rows_said(self.n, self.n)}).",
             "  forecasts            rows   mean forecast  observed    bias   from       to  inherited",
         ]
         for k in range(self.rows.size):
@@ -809,10 +827,10 @@ class RowsNeeded(Result):
     brier: float
 
     def __str__(self) -> str:
-        level = percent(self.confidence_level).replace(".0%", "%")
+        level = _level(self.confidence_level)
         return (
             f"About {self.rows:,} rows certify a Cutoff calibration error of at most {self.max_error:g} with {level} "
-            f"confidence in {percent(self.power).replace('.0%', '%')} of cases, if the forecaster is calibrated with "
+            f"confidence in {_level(self.power)} of cases, if the forecaster is calibrated with "
             f"a Brier score of {self.brier:.4g} ({self.method} method; the paper's margin needs {self.paper_rows:,})."
         )
 

@@ -154,11 +154,13 @@ def check_number(value: Any, name: str, *, low: float = -np.inf, high: float = n
 
 def check_confidence(value: Any) -> float:
     """Return a confidence level from 0.5 to below 1."""
-    level = check_number(value, "confidence_level")
-    if 1.0 < level <= 100.0:
+    level = check_number(value, "confidence_level", low=0.0)
+    if 50.0 <= level < 100.0:
         raise ValueError(f"confidence_level is {level:g}; write {level / 100.0:g} for {level:g}%")
     if not 0.5 <= level < 1.0:
-        raise ValueError(f"confidence_level must be from 0.5 to below 1, got {value!r}: no data make anything certain")
+        raise ValueError(
+            f"confidence_level must be from 0.5 to below 1, got {value!r}; 0.95 means wrong in at most 5% of cases"
+        )
     return level
 
 
@@ -179,6 +181,10 @@ def check_labels(values: Any, name: str, rows: int) -> tuple[list[Any], list[Int
         raise ValueError(f"{name} has {array.size:,} values for {rows:,} rows; pass one label per row")
     if array.dtype.kind == "f":
         _check_finite(array, name)
+    elif array.dtype.kind in "mM":
+        if np.isnat(array).any():
+            _refuse_missing(name, int(np.flatnonzero(np.isnat(array))[0]))
+        array = array.astype(str)
     for position, value in enumerate(array.tolist() if array.dtype.kind == "O" else ()):
         if _is_missing(value):
             _refuse_missing(name, position)
@@ -188,7 +194,13 @@ def check_labels(values: Any, name: str, rows: int) -> tuple[list[Any], list[Int
         raise ValueError(f"{name} mixes labels that cannot be compared ({error}); convert them to strings") from error
     order = np.argsort(inverse, kind="stable")
     ends = np.cumsum(np.bincount(inverse))
-    return labels.tolist(), np.split(order, ends[:-1])
+    return [_plain_label(label) for label in labels.tolist()], np.split(order, ends[:-1])
+
+
+def _plain_label(label: Any) -> Any:
+    """Return a label that JSON can hold: a string or number as it is, anything else (a date, say) as a string."""
+    plain = label.item() if isinstance(label, np.generic) else label
+    return plain if isinstance(plain, (str, int, float)) else str(plain)
 
 
 def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:

@@ -18,7 +18,7 @@ from calibrant import Tally, cutoff_calibration_error
 from calibrant.binomial_limits import exact_upper
 
 DELTAS = (0.05, 0.2)
-REPLICATES = {50: 800, 200: 800, 1000: 500, 5000: 200}
+REPLICATES = {50: 600, 200: 600, 1000: 350, 5000: 120}
 
 
 def spread(rows):

@@ -1,0 +1,590 @@
+"""The limits of certificates hold as often as they say, on populations whose errors are known exactly.
+
+A limit of level 1 - delta may miss the truth in a share delta of runs. Misses are counted over seeded runs and compared
+with the count that a correct limit exceeds in one of 10,000 repetitions of the whole check; where a population is small
+enough its law is enumerated instead, and nothing is left to chance.
+
+The number of runs is chosen so that this file takes about a minute. For ten times as many:
+
+    CALIBRANT_REPLICATES=10 python -m pytest tests/guarantees/test_certificate_coverage.py
+"""
+
+import functools
+import itertools
+import math
+import os
+import zlib
+from collections import Counter
+
+import numpy as np
+import populations
+import pytest
+from populations import (
+    CONSTANT,
+    FOUR_LEVELS,
+    FRACTIONS,
+    NOISY_ATOM,
+    OSCILLATING,
+    OVERCONFIDENT,
+    POPULATIONS,
+    RARE,
+    RARE_FRACTIONS,
+    RARE_HALVED,
+    SHIFTED,
+    SPIKE,
+    UNIFORM,
+    WEIGHTED_CONSTANT,
+    WEIGHTED_FRACTIONS,
+    WEIGHTED_LEVELS,
+    WEIGHTED_SHIFT,
+    ZERO,
+)
+from scipy.stats import binom, multinomial, norm
+
+import calibrant
+from calibrant import Tally, bounds, certify, confidence_interval, risk_bands
+from calibrant.binomial_limits import exact_upper
+from calibrant.measures import plug_in_error
+
+LEVELS = (0.95, 0.8)
+MULTIPLIER = float(os.environ.get("CALIBRANT_REPLICATES", "1"))
+FALSE_ALARM = 1e-4
+
+
+def runs(count):
+    return max(1, round(count * MULTIPLIER))
+
+
+def allowed(count, delta):
+    return binom.isf(FALSE_ALARM, count, delta)
+
+
+def seeded(*key):
+    return np.random.default_rng([zlib.crc32(str(part).encode()) for part in key])
+
+
+def too_many(missed, count):
+    """Return the limits that missed more often than their level lets them; keys end with the level."""
+    return {key: misses for key, misses in missed.items() if misses > allowed(count, 1.0 - key[-1])}
+
+
+def upper_limits(tally, level):
+    """Upper limits of the Cutoff error by the methods that promise something at every number of rows."""
+    delta = 1.0 - level
+    estimate = calibrant.cutoff_calibration_error(tally)
+    rows = bounds.effective_rows(tally)
+    limits = {
+        "adaptive": bounds.adaptive_upper(tally, tally, delta),
+        "hoeffding": estimate + bounds.hoeffding_margin(rows, delta),
+    }
+    if tally.unit_weights:
+        limits["paper"] = estimate + bounds.paper_margin(rows, delta)
+    return limits
+
+
+def lower_limits(tally, level, rng):
+    delta = 1.0 - level
+    estimate = calibrant.cutoff_calibration_error(tally)
+    return {
+        "adaptive": confidence_interval(tally, alternative="greater", confidence_level=level, rng=rng).lower,
+        "uniform": estimate - bounds.uniform_lower_margin(tally, delta),
+        "hoeffding": estimate - bounds.hoeffding_lower_margin(tally, delta),
+    }
+
+
+class TestTruths:
+    """The closed forms are right: a fine grid of forecasts, outcomes replaced by their means, has the same errors."""
+
+    SIZE = 30_000
+    GRID = (np.arange(SIZE) + 0.5) / SIZE
+    ENDS = np.concatenate([0.1 * GRID, 1.0 - 0.1 * GRID])
+    LAWS = (
+        (SPIKE, GRID, np.where((GRID > 0.5) & (GRID <= 0.54), GRID + 0.4, GRID)),
+        (SHIFTED, 0.8 * GRID, 0.8 * GRID + 0.1),
+        (OSCILLATING, 0.2 + 0.6 * GRID, 0.2 + 0.6 * GRID + populations.swing(0.2 + 0.6 * GRID)),
+        (OVERCONFIDENT, ENDS, 0.1 + 0.8 * ENDS),
+    )
+
+    @pytest.mark.parametrize(("population", "forecast", "mean"), LAWS, ids=[str(law[0]) for law in LAWS])
+    def test_closed_forms_are_those_of_the_law(self, population, forecast, mean):
+        law = Tally.from_arrays(mean, forecast)
+        assert calibrant.cutoff_calibration_error(law) == pytest.approx(population.cutoff, rel=2e-3)
+        assert calibrant.smooth_calibration_error(law) == pytest.approx(population.smooth, rel=2e-3)
+        assert calibrant.bounded_variation_calibration_error(law) == pytest.approx(
+            population.bounded_variation, rel=2e-3
+        )
+        assert plug_in_error(law) == pytest.approx(population.ece, rel=1e-9)
+
+    @pytest.mark.parametrize("population", POPULATIONS, ids=str)
+    def test_draws_come_from_the_law(self, population):
+        size = 400_000
+        y, p, _ = population.draw(np.random.default_rng(3), size)
+        # The mean residual lies within the Cutoff error, and reaches it where all forecasts err to one side.
+        bias = (y - p).mean()
+        noise = 4.0 * math.sqrt(np.square(y - p).mean() / size)
+        assert abs(bias) <= population.cutoff + noise
+        if population.distance is not None:
+            assert abs(bias) == pytest.approx(population.cutoff, abs=noise)
+
+
+REPLICATES = {50: 500, 200: 500, 1000: 300, 5000: 100}
+
+
+@functools.cache
+def upper_misses(population, rows):
+    # An upper limit cannot miss an error of 0: a few runs show that it is one.
+    count = runs(REPLICATES[rows]) if population.cutoff else 10
+    rng = seeded(population, rows, "upper")
+    missed = Counter()
+    for _ in range(count):
+        tally = population.tally(rng, rows)
+        for level in LEVELS:
+            for method, limit in upper_limits(tally, level).items():
+                missed[method, level] += limit < population.cutoff * (1.0 - 1e-12)
+    return missed, count
+
+
+@functools.cache
+def lower_misses(population, rows):
+    count = runs(REPLICATES[rows])
+    rng = seeded(population, rows, "lower")
+    missed = Counter()
+    for _ in range(count):
+        tally = population.tally(rng, rows)
+        for level in LEVELS if rows == 200 else LEVELS[1:]:
+            for method, limit in lower_limits(tally, level, rng).items():
+                missed[method, level] += limit > population.cutoff * (1.0 + 1e-12) + 1e-15
+    return missed, count
+
+
+class TestCutoff:
+    @pytest.mark.parametrize("rows", REPLICATES)
+    @pytest.mark.parametrize("population", POPULATIONS, ids=str)
+    def test_upper_limits_cover(self, population, rows):
+        assert not too_many(*upper_misses(population, rows))
+
+    @pytest.mark.parametrize("rows", [200, 1000, 5000])
+    @pytest.mark.parametrize("population", POPULATIONS, ids=str)
+    def test_lower_limits_cover(self, population, rows):
+        assert not too_many(*lower_misses(population, rows))
+
+    @pytest.mark.parametrize("population", POPULATIONS, ids=str)
+    def test_these_are_the_limits_that_users_get(self, population):
+        tally = population.tally(np.random.default_rng(1), 300)
+        for level in LEVELS:
+            for method, limit in upper_limits(tally, level).items():
+                found = confidence_interval(tally, alternative="less", confidence_level=level, method=method)
+                assert found.upper == pytest.approx(min(limit, 1.0), abs=1e-12)
+            limits = lower_limits(tally, level, 0)
+            found = confidence_interval(tally, alternative="greater", confidence_level=level, method="hoeffding")
+            assert found.lower == pytest.approx(max(limits["hoeffding"], 0.0), abs=1e-12)
+            if not (population.unit_weights and tally.binary_outcomes):  # nothing to split: counts are needed
+                assert limits["adaptive"] == pytest.approx(max(limits["uniform"], 0.0), abs=1e-12)
+
+    def test_fast_oscillation_is_certified_though_its_ece_is_large(self):
+        tally = OSCILLATING.tally(np.random.default_rng(2), 5000)
+        assert certify(tally, max_error=0.05)
+        assert OSCILLATING.ece == 0.2
+
+    def test_where_outcomes_have_no_noise_only_the_exact_method_misses_the_population(self):
+        # Its limit speaks of these forecasts, and says so; the population has more, or fewer, of the bad ones.
+        count, delta = runs(200), 0.05
+        rng = seeded("exact and population")
+        tallies = [NOISY_ATOM.tally(rng, 1000) for _ in range(count)]
+        assert sum(exact_upper(tally, delta) < NOISY_ATOM.cutoff for tally in tallies) > 2 * allowed(count, delta)
+        assert sum(upper_limits(tally, 0.95)["adaptive"] < NOISY_ATOM.cutoff for tally in tallies) <= allowed(
+            count, delta
+        )
+
+
+class TestEnumerated:
+    """Laws small enough for the coverage to be computed instead of simulated."""
+
+    CHANCES = np.unique(np.concatenate([np.linspace(0, 1, 501), np.geomspace(1e-4, 0.05, 60)]))
+
+    def misses(self, rows, wrong):
+        """Probability of a wrong limit for each chance of an event; ``wrong`` has a row per number of events."""
+        return (binom.pmf(np.arange(rows + 1)[:, None], rows, self.CHANCES) * wrong).sum(axis=0)
+
+    @pytest.mark.parametrize("delta", [0.01, 0.05, 0.2, 0.5])
+    @pytest.mark.parametrize("rows", [1, 3, 8, 20, 60, 200])
+    def test_a_single_forecast_is_covered_for_every_chance(self, rows, delta):
+        for forecast in (0.0, 0.01, 0.3, 1.0):
+            tallies = [Tally.from_counts([forecast], [rows], [events]) for events in range(rows + 1)]
+            bias = self.CHANCES - forecast
+            error = np.abs(bias) * (1.0 - 1e-12)
+            bet = np.array([[bounds.adaptive_upper(tally, tally, delta)] for tally in tallies])
+            assert self.misses(rows, bet < error).max() <= delta
+            squares = np.array(
+                [[bounds.adaptive_upper_of(abs(tally.residual_total) / rows, tally, delta)] for tally in tallies]
+            )
+            assert self.misses(rows, squares < error).max() <= delta
+            both = np.array([bounds.mean_limits(tally, delta) for tally in tallies])
+            assert self.misses(rows, both[:, :1] > bias + 1e-12).max() <= delta
+            assert self.misses(rows, both[:, 1:] < bias - 1e-12).max() <= delta
+
+    def test_a_single_forecast_shows_that_little_is_given_away(self):
+        # A limit that never missed would cover, too. At small n one count is much likelier than delta, hence the max.
+        delta, rows = 0.05, 20
+        limits = np.array(
+            [
+                [bounds.adaptive_upper(tally, tally, delta)]
+                for tally in (Tally.from_counts([0.0], [rows], [events]) for events in range(rows + 1))
+            ]
+        )
+        assert self.misses(rows, limits < self.CHANCES * (1.0 - 1e-12)).max() >= 0.6 * delta
+
+    @pytest.mark.parametrize("delta", [0.05, 0.2])
+    def test_two_forecasts_are_covered_for_every_law(self, delta):
+        # Which forecasts a sample has is random as well: the target is the population.
+        forecast, rows = np.array([0.1, 0.6]), 12
+        counts = np.array([each for each in itertools.product(range(rows + 1), repeat=4) if sum(each) == rows])
+        tallies = [Tally.from_counts(forecast, each[:2] + each[2:], each[:2]) for each in counts]
+        limits = np.array([bounds.adaptive_upper(tally, tally, delta) for tally in tallies])
+        for share, low, high in itertools.product([0.05, 0.5, 0.9], [0.0, 0.1, 0.4, 1.0], [0.0, 0.2, 0.6, 1.0]):
+            mass = np.array([share, 1.0 - share])
+            chance = np.array([low, high])
+            curve = np.concatenate([[0.0], np.cumsum(mass * (chance - forecast))])
+            error = curve.max() - curve.min()
+            law = multinomial(rows, np.concatenate([mass * chance, mass * (1.0 - chance)]))
+            assert law.pmf(counts)[limits < error * (1.0 - 1e-12)].sum() <= delta
+
+    def test_splitting_covers_on_average_over_seeds(self):
+        delta, rows, seeds = 0.2, 60, 30
+        for forecast in (0.05, 0.5):
+            limits = [
+                [
+                    confidence_interval(
+                        Tally.from_counts([forecast], [rows], [events]),
+                        alternative="greater",
+                        confidence_level=1.0 - delta,
+                        rng=seed,
+                    ).lower
+                    for seed in range(seeds)
+                ]
+                for events in range(rows + 1)
+            ]
+            error = np.abs(self.CHANCES - forecast) + 1e-12
+            wrong = (np.array(limits)[:, :, None] > error).mean(axis=1)
+            assert self.misses(rows, wrong).max() <= delta
+
+    @pytest.mark.xfail(
+        strict=True,
+        reason="with one seed for all, the split is a fixed function of the counts, not independent of the rows",
+    )
+    def test_splitting_covers_for_the_default_seed(self):
+        rows, forecast, chance, level = 500, 0.95, 0.91, 0.8
+        limits = np.array(
+            [
+                confidence_interval(
+                    Tally.from_counts([forecast], [rows], [events]), alternative="greater", confidence_level=level
+                ).lower
+                for events in range(rows + 1)
+            ]
+        )
+        missed = limits > abs(chance - forecast)
+        assert binom.pmf(np.arange(rows + 1), rows, chance)[missed].sum() <= 1.0 - level
+
+
+def ESTIMATES[measure](tally):
+    if measure == "smooth":
+        return calibrant.smooth_calibration_error(tally)
+    return (
+        calibrant.bounded_variation_calibration_error(tally) if measure == "bounded_variation" else plug_in_error(tally)
+    )
+
+
+class TestOtherMeasures:
+    SCALES = tuple(
+        (population, rows)
+        for population in (
+            RARE_HALVED,
+            CONSTANT,
+            ZERO,
+            FOUR_LEVELS,
+            SHIFTED,
+            NOISY_ATOM,
+            OSCILLATING,
+            OVERCONFIDENT,
+            FRACTIONS,
+            RARE_FRACTIONS,
+            WEIGHTED_SHIFT,
+            WEIGHTED_LEVELS,
+        )
+        for rows in ((200, 1000) if population.discrete else (200,))
+    )
+
+    @pytest.mark.parametrize(("population", "rows"), SCALES, ids=str)
+    def test_upper_limits_cover(self, population, rows):
+        count = runs(150)
+        rng = seeded(population, rows, "measures")
+        missed = Counter()
+        for _ in range(count):
+            tally = population.tally(rng, rows)
+            for measure in ESTIMATES:
+                estimate = ESTIMATES[measure](tally)
+                error = getattr(population, measure) * (1.0 - 1e-12)
+                for level in LEVELS:
+                    delta = 1.0 - level
+                    hoeffding = estimate + bounds.hoeffding_margin(bounds.effective_rows(tally), delta)
+                    missed[measure, "adaptive", level] += bounds.adaptive_upper_of(estimate, tally, delta) < error
+                    missed[measure, "hoeffding", level] += hoeffding < error
+            if population.distance is not None:
+                for method in ("adaptive", "hoeffding"):
+                    found = confidence_interval(
+                        tally, alternative="less", confidence_level=0.8, method=method, measure="distance"
+                    )
+                    missed["distance", method, 0.8] += found.upper < population.distance * (1.0 - 1e-12)
+        assert not too_many(missed, count)
+
+    @pytest.mark.parametrize(
+        "population", [UNIFORM, SHIFTED, FOUR_LEVELS, OVERCONFIDENT, FRACTIONS, WEIGHTED_LEVELS], ids=str
+    )
+    def test_lower_limits_cover(self, population):
+        count, rows, level = runs(80), 300, 0.8
+        rng = seeded(population, rows, "lower measures")
+        missed = Counter()
+        for _ in range(count):
+            tally = population.tally(rng, rows)
+            for measure in ("smooth", "bounded_variation", "distance"):
+                # Where the distance is not known it is at most the ECE.
+                error = getattr(population, measure)
+                error = population.ece if error is None else error
+                for method in ("adaptive", "hoeffding"):
+                    found = confidence_interval(
+                        tally, alternative="greater", confidence_level=level, method=method, measure=measure, rng=rng
+                    )
+                    missed[measure, method, level] += found.lower > error + 1e-12
+        assert not too_many(missed, count)
+
+    def test_the_ece_of_continuous_forecasts_has_a_limit_that_is_true_and_useless(self):
+        y, p, _ = OSCILLATING.draw(np.random.default_rng(4), 500)
+        with pytest.warns(calibrant.CalibrationWarning, match="no ECE certificate is possible"):
+            found = confidence_interval(y, p, alternative="less", measure="ece")
+        assert OSCILLATING.ece < 2 * OSCILLATING.ece < found.upper
+
+    @pytest.mark.parametrize("measure", ESTIMATES)
+    def test_these_are_the_limits_that_users_get(self, measure):
+        for population in (FOUR_LEVELS, WEIGHTED_LEVELS):
+            tally = population.tally(np.random.default_rng(1), 300)
+            found = confidence_interval(tally, alternative="less", measure=measure)
+            estimate = ESTIMATES[measure](tally)
+            assert found.upper == pytest.approx(bounds.adaptive_upper_of(estimate, tally, 1.0 - 0.95), abs=1e-12)
+
+
+FLAG = "too few for a large-sample limit"
+
+
+class TestNormal:
+    # With sum of squared residuals q the skewness of a residual sum is at most 1/sqrt(q), and a studentised mean of
+    # skewness g misses (2 z^2 + 1) phi(z) g / 6 too often or too rarely, to first order: 1.5 points at q = 50.
+    def slack(self, delta, squares=50.0):
+        z = norm.isf(delta)
+        return (2.0 * z**2 + 1.0) * norm.pdf(z) / (6.0 * math.sqrt(squares))
+
+    # Behind each the sum of squared residuals to expect in the worst interval, never below 50.
+    SCALES = (
+        (CONSTANT, 200),  # 50
+        (CONSTANT, 1000),  # 250
+        (SHIFTED, 1000),  # 207
+        (SPIKE, 6000),  # 56
+        (RARE_HALVED, 5000),  # 115
+        (ZERO, 20_000),  # 60
+        (OVERCONFIDENT, 1000),  # 65
+        (FRACTIONS, 1000),  # 73
+        (WEIGHTED_SHIFT, 1000),  # 91, as weights are at most 1 there
+    )
+
+    def misses(self, population, rows, count):
+        rng = seeded(population, rows, "normal")
+        missed = Counter()
+        for _ in range(count):
+            tally = population.tally(rng, rows)
+            for level in LEVELS:
+                missed[level] += bounds.normal_upper(tally, tally, 1.0 - level) < population.cutoff * (1.0 - 1e-12)
+        return missed
+
+    @pytest.mark.parametrize(("population", "rows"), SCALES, ids=str)
+    def test_upper_limit_covers_where_squared_residuals_add_up_to_fifty(self, population, rows):
+        count = runs(150)
+        missed = self.misses(population, rows, count)
+        assert all(missed[level] <= allowed(count, 1.0 - level + self.slack(1.0 - level)) for level in LEVELS)
+
+    @pytest.mark.parametrize(("population", "rows", "squares"), [(CONSTANT, 1000, 250), (ZERO, 20_000, 60)], ids=str)
+    def test_upper_limit_misses_about_as_often_as_it_says_on_a_single_forecast(self, population, rows, squares):
+        count = runs(400)
+        missed = self.misses(population, rows, count)
+        for level in LEVELS:
+            delta, slack = 1.0 - level, self.slack(1.0 - level, squares)
+            assert binom.ppf(FALSE_ALARM, count, 0.9 * delta - slack) <= missed[level] <= allowed(count, delta + slack)
+
+    def test_events_forecast_as_impossible_are_undercovered_and_every_result_says_so(self):
+        rows, chance = 1000, ZERO.cutoff
+        few = np.arange(31)  # more than 30 events among 1,000 happen once in 10^18 times
+        missed = 0.0
+        for events in few:
+            found = confidence_interval(Tally.from_counts([0.0], [rows], [events]), alternative="less", method="normal")
+            assert any(FLAG in note for note in found.notes)
+            missed += binom.pmf(events, rows, chance) * (found.upper < chance)
+        assert missed == pytest.approx(0.199, abs=0.001)
+
+    def test_nothing_is_flagged_where_there_are_enough(self):
+        for population, rows in ((CONSTANT, 1000), (SHIFTED, 2000)):
+            tally = population.tally(np.random.default_rng(6), rows)
+            assert confidence_interval(tally, alternative="less", method="normal").notes == ()
+
+    @pytest.mark.parametrize("population", [UNIFORM, FOUR_LEVELS, OSCILLATING], ids=str)
+    def test_lower_limit_covers(self, population):
+        count, rows, delta = runs(200), 1000, 0.2
+        rng = seeded(population, "normal lower")
+        missed = 0
+        for _ in range(count):
+            tally = population.tally(rng, rows)
+            limit = calibrant.cutoff_calibration_error(tally) - bounds.normal_lower_margin(tally, delta)
+            missed += limit > population.cutoff
+        assert missed <= allowed(count, delta)
+
+
+class TestVerdict:
+    # An error just beyond the limit, on either side, is where a verdict is wrong most easily.
+    @pytest.mark.parametrize("side", ["just above", "just below"])
+    @pytest.mark.parametrize("population", [CONSTANT, FOUR_LEVELS, SHIFTED, ZERO, FRACTIONS, WEIGHTED_SHIFT], ids=str)
+    def test_is_seldom_wrong(self, population, side):
+        wrong = "certified" if side == "just above" else "refuted"
+        limit = population.cutoff * (1.0 - 1e-6 if side == "just above" else 1.0 + 1e-6)
+        count, rows = runs(120), 400
+        rng = seeded(population, side)
+        missed = Counter()
+        for _ in range(count):
+            tally = population.tally(rng, rows)
+            for method, level in itertools.product(("adaptive", "hoeffding"), LEVELS):
+                found = certify(tally, max_error=limit, confidence_level=level, method=method, rng=rng)
+                missed[method, level] += found.verdict == wrong
+        assert not too_many(missed, count)
+
+    def test_is_reached_on_either_side(self):
+        # Verdicts that never come would never be wrong.
+        rng = np.random.default_rng(8)
+        tallies = [SHIFTED.tally(rng, 3000) for _ in range(20)]
+        assert all(certify(tally, max_error=0.15).verdict == "certified" for tally in tallies)
+        assert all(certify(tally, max_error=0.03).verdict == "refuted" for tally in tallies)
+
+
+class TestGroups:
+    """Groups with a single forecast each, so that the limits are as tight as they get."""
+
+    LEVEL = 0.8
+
+    def draw(self, rng, chances, forecast=0.3, rows=300):
+        by = np.repeat(np.arange(len(chances)), rows)
+        return rng.random(by.size) < np.array(chances)[by], np.full(by.size, forecast), by
+
+    def test_joint_verdict_seldom_certifies_one_bad_group_among_good_ones(self):
+        # The good groups are certified nearly always: all hangs on the bad one, whose limit is not corrected.
+        count, rng = runs(200), seeded("one bad group")
+        certified = 0
+        for _ in range(count):
+            y, p, by = self.draw(rng, [0.3, 0.4, 0.3])
+            found = certify(y, p, by=by, max_error=0.1 - 1e-6, confidence_level=self.LEVEL, rng=rng)
+            certified += bool(found)
+        assert certified <= allowed(count, 1.0 - self.LEVEL)
+        assert certified > 0
+
+    def test_joint_verdict_seldom_refutes_when_every_group_is_good(self):
+        count, rng = runs(100), seeded("good groups")
+        refuted = 0
+        for _ in range(count):
+            y, p, by = self.draw(rng, [0.4, 0.2, 0.4, 0.4])
+            found = certify(y, p, by=by, max_error=0.1 + 1e-6, confidence_level=self.LEVEL, rng=rng)
+            refuted += found.verdict == "refuted"
+        assert refuted <= allowed(count, 1.0 - self.LEVEL)
+
+    def test_limits_per_group_hold_together(self):
+        count, rng = runs(100), seeded("together")
+        missed = Counter()
+        for _ in range(count):
+            y, p, by = self.draw(rng, [0.4, 0.2, 0.3, 0.35])
+            found = certify(y, p, by=by, max_error=0.05, confidence_level=self.LEVEL, rng=rng)
+            errors = (0.1, 0.1, 0.0, 0.05)
+            pairs = list(zip(found.certificates, errors, strict=True))
+            missed["upper", self.LEVEL] += any(each.upper < error - 1e-12 for each, error in pairs)
+            missed["lower", self.LEVEL] += any(each.lower > error + 1e-12 for each, error in pairs)
+            wrong = {True: "certified", False: "refuted"}
+            pairs = [pair for pair in pairs if abs(pair[1] - 0.05) > 1e-9]
+            missed["verdict", self.LEVEL] += any(each.verdict == wrong[error > 0.05] for each, error in pairs)
+        assert not too_many(missed, count)
+
+
+class TestRiskBands:
+    CUTOFFS = (0.3, 0.5)
+    BIAS = (  # per band, in closed form
+        (SHIFTED, (0.1, 0.1, 0.1)),
+        (FRACTIONS, (0.05, 0.05, 0.05)),
+        (WEIGHTED_SHIFT, (0.1, 0.1, 0.1)),
+        (WEIGHTED_FRACTIONS, (0.05, 0.05, 0.05)),
+        (FOUR_LEVELS, (0.1, -0.1, (0.3 * 0.1 - 0.2 * 0.15) / 0.5)),
+        (WEIGHTED_LEVELS, (0.1, -0.1, (0.3 * 0.1 - 0.2 * 0.15) / 0.5)),
+        (NOISY_ATOM, (math.nan, -0.4, 0.3 * 0.4 / 0.5)),
+        (RARE, (0.0, 0.0, 0.0)),
+    )
+
+    @pytest.mark.parametrize(("population", "bias"), BIAS, ids=str)
+    @pytest.mark.parametrize("rows", [60, 600])
+    def test_limits_of_all_bands_hold_together(self, population, bias, rows):
+        count, level = runs(100), 0.8
+        rng = seeded(population, rows, "bands")
+        truth = np.array(bias)
+        present = ~np.isnan(truth)
+        missed = Counter()
+        for _ in range(count):
+            bands = risk_bands(population.tally(rng, rows), cutoffs=self.CUTOFFS, confidence_level=level)
+            too_high, too_low = bands.lower > truth + 1e-12, bands.upper < truth - 1e-12
+            missed["bias", level] += bool((too_high | too_low)[present].any())
+            missed["inherited", level] += bool((bands.inherited < np.abs(truth) - 1e-12)[present].any())
+        assert not too_many(missed, count)
+
+
+class TestTheHarnessCanFail:
+    """Limits broken on purpose are caught by the same counting."""
+
+    def misses(self, limit, population, rows, count, is_upper=True):
+        rng = seeded(population, rows, "broken")
+        values = np.array([limit(population.tally(rng, rows)) for _ in range(count)])
+        return int(((values < population.cutoff) if is_upper else (values > population.cutoff)).sum())
+
+    def test_the_adaptive_limit_without_its_exponent_is_caught(self, monkeypatch):
+        count, delta = 400, 0.05
+
+        def limit(tally):
+            return bounds.adaptive_upper(tally, tally, delta)
+
+        assert self.misses(limit, CONSTANT, 1000, count) <= allowed(count, delta)
+        whole = bounds._largest
+        monkeypatch.setattr(bounds, "_largest", lambda growth, rates, rows, _: whole(growth, rates, rows, 0.0))
+        assert self.misses(limit, CONSTANT, 1000, count) > allowed(count, delta)
+
+    def test_the_adaptive_limit_for_weights_is_caught_when_it_forgets_that_they_differ(self, monkeypatch):
+        count, delta = 200, 0.2
+
+        def limit(tally):
+            return bounds.adaptive_upper(tally, tally, delta)
+
+        assert self.misses(limit, WEIGHTED_CONSTANT, 1000, count) <= allowed(count, delta)
+        monkeypatch.setattr(bounds, "_mean_weight_share", lambda _: 1.0)
+        assert self.misses(limit, WEIGHTED_CONSTANT, 1000, count) > allowed(count, delta)
+
+    def test_an_estimate_without_a_margin_is_caught(self):
+        count = 100
+        assert self.misses(calibrant.cutoff_calibration_error, CONSTANT, 200, count) > allowed(count, 0.2)
+        caught = self.misses(calibrant.cutoff_calibration_error, UNIFORM, 200, count, is_upper=False)
+        assert caught > allowed(count, 0.2)
+
+    def test_a_lower_limit_that_is_tested_on_the_rows_that_named_it_is_caught(self, monkeypatch):
+        count, level = 300, 0.8
+
+        def limit(tally):
+            return confidence_interval(tally, alternative="greater", confidence_level=level, rng=0).lower
+
+        assert self.misses(limit, UNIFORM, 1000, count, is_upper=False) <= allowed(count, 1.0 - level)
+        monkeypatch.setattr(bounds, "_halves", lambda tally, _: (tally, tally))
+        assert self.misses(limit, UNIFORM, 1000, count, is_upper=False) > allowed(count, 1.0 - level)

@@ -1,0 +1,175 @@
+"""The two-stage procedure keeps its word: its Cutoff error is at most c in at least 1 - 2 delta of all fits.
+
+Truths are in closed form. Seeds are fixed and limits are binomial: a correct procedure fails one of these with
+probability ``FALSE_ALARM``.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from calibrant import cutoff_calibration_error
+from calibrant.classifiers import CertifiedClassifier
+
+FALSE_ALARM = 1e-4
+LEVEL = 0.8  # low, so that failures are frequent enough to be counted
+DELTA = (1.0 - LEVEL) / 2.0
+LIMIT = 0.13
+JUDGING = 500  # the constant is sure up to 0.055
+RULES = ("adaptive", "hoeffding", "normal")
+
+
+class Fixed(ClassifierMixin, BaseEstimator):
+    """A forecaster that learns nothing: the feature is the forecast."""
+
+    def fit(self, _features, _labels):
+        self.classes_ = np.array([0, 1])
+        return self
+
+    def predict_proba(self, features):
+        return np.column_stack([1.0 - features[:, 0], features[:, 0]])
+
+
+class CellMeans(ClassifierMixin, BaseEstimator):
+    """A forecaster that learns too much: the mean outcome per cell, from a few rows each."""
+
+    def fit(self, features, labels):
+        self.classes_ = np.array([0, 1])
+        rows = np.bincount(features[:, 0], minlength=CELLS)
+        self.mean_ = np.bincount(features[:, 0], weights=labels, minlength=CELLS) / np.maximum(rows, 1)
+        return self
+
+    def predict_proba(self, features):
+        forecast = self.mean_[features[:, 0]]
+        return np.column_stack([1.0 - forecast, forecast])
+
+
+CELLS = 100
+CELL_RATE = np.linspace(0.1, 0.9, CELLS)
+
+
+def shifted(by):
+    return lambda p: p + by
+
+
+# Per case: how to draw forecasts, P(Y = 1 | forecast), the Cutoff error of the forecaster, and P(Y = 1).
+CASES = {
+    "good": (lambda rng, n: rng.random(n), shifted(0.0), 0.0, 0.5),
+    "good with ties": (lambda rng, n: rng.choice([0.1, 0.4, 0.8], n), shifted(0.0), 0.0, 1.3 / 3.0),
+    "good, rare events": (lambda rng, n: 0.1 * rng.random(n), shifted(0.0), 0.0, 0.05),
+    "bad": (lambda rng, n: rng.random(n), np.square, 1.0 / 6.0, 1.0 / 3.0),
+    "borderline": (
+        lambda rng, n: 0.1 + 0.6 * rng.random(n),
+        shifted(LIMIT + 0.001),
+        LIMIT + 0.001,
+        0.4 + LIMIT + 0.001,
+    ),
+    "borderline in one spot": (
+        lambda rng, n: np.where(rng.random(n) < 0.2, 0.3, rng.random(n)),
+        lambda p: np.where(p == 0.3, 0.3 + 5.0 * (LIMIT + 0.001), p),
+        LIMIT + 0.001,
+        0.2 * 0.3 + LIMIT + 0.001 + 0.8 * 0.5,
+    ),
+}
+
+
+def fits(name, method, replicates, rows=2 * JUDGING, limit=LIMIT, weight=None):
+    """Fit many times; return whether the model was kept and the true Cutoff error of what was returned."""
+    draw, rate, truth, mean = CASES[name]
+    rng = np.random.default_rng([2025, *name.encode(), *method.encode()])
+    kept, error = np.empty(replicates, dtype=bool), np.empty(replicates)
+    classifier = CertifiedClassifier(
+        Fixed(),
+        max_error=limit,
+        confidence_level=LEVEL,
+        method=method,
+        random_state=np.random.RandomState(5),
+    )
+    for k in range(replicates):
+        p = draw(rng, rows)
+        y = (rng.random(rows) < rate(p)).astype(int)
+        classifier.fit(p[:, None], y, sample_weight=weight)
+        kept[k] = not classifier.fell_back_
+        error[k] = truth if kept[k] else abs(mean - classifier.constant_)
+    return kept, error
+
+
+def most(chance, replicates):
+    return binom.isf(FALSE_ALARM, replicates, chance)
+
+
+@pytest.mark.parametrize("method", RULES)
+@pytest.mark.parametrize("name", ["good", "good with ties", "good, rare events", "bad"])
+def test_good_and_bad_models(name, method):
+    replicates = 60
+    kept, error = fits(name, method, replicates)
+    assert (error > LIMIT).sum() <= most(1.0 - LEVEL, replicates)
+    if name == "bad":
+        assert kept.sum() <= most(DELTA, replicates)
+    else:
+        assert kept.mean() > 0.5  # the guarantee costs something, but not everything
+
+
+@pytest.mark.parametrize("method", RULES)
+@pytest.mark.parametrize("name", ["borderline", "borderline in one spot"])
+def test_a_model_just_above_the_limit(name, method):
+    replicates = 400
+    kept, error = fits(name, method, replicates)
+    assert (kept == (error == CASES[name][2])).all()  # to keep it is to fail
+    assert kept.sum() <= most(DELTA, replicates)
+    assert (error > LIMIT).sum() <= most(1.0 - LEVEL, replicates)
+
+
+def test_the_smallest_possible_limit_with_a_model_that_is_never_kept():
+    replicates = 250
+    smallest = math.sqrt(math.log(2.0 / DELTA) / (2.0 * JUDGING))
+    kept, error = fits("bad", "adaptive", replicates, limit=smallest)
+    assert not kept.any()
+    assert (error > smallest).sum() <= most(DELTA, replicates)
+
+
+def test_the_papers_margin():
+    replicates, rows, limit = 60, 6_000, 0.42
+    kept, error = fits("good", "paper", replicates, rows=rows, limit=limit)
+    assert kept.mean() > 0.5
+    assert (error > limit).sum() <= most(1.0 - LEVEL, replicates)
+    kept, _ = fits("bad", "paper", replicates, rows=rows, limit=limit)
+    assert not kept.any()
+
+
+@pytest.mark.parametrize("method", RULES)
+def test_weights(method):
+    replicates, rows = 120, 4 * JUDGING
+    weight = np.random.default_rng(3).gamma(4.0, size=rows)
+    with pytest.warns(UserWarning, match="Fixed.fit takes no sample_weight"):
+        kept, error = fits("borderline", method, replicates, rows=rows, weight=weight)
+    assert kept.sum() <= most(DELTA, replicates)
+    assert (error > LIMIT).sum() <= most(1.0 - LEVEL, replicates)
+
+
+@pytest.mark.parametrize("method", RULES)
+def test_a_model_that_learns_too_much(method):
+    limit = 0.075  # half of these models are worse
+    replicates, rng = 200, np.random.default_rng([9, *method.encode()])
+    above, kept_above, failed = 0, 0, 0
+    classifier = CertifiedClassifier(
+        CellMeans(), max_error=limit, confidence_level=LEVEL, method=method, random_state=np.random.RandomState(6)
+    )
+    every_cell = np.arange(CELLS)[:, None]
+    for _ in range(replicates):
+        cell = rng.integers(CELLS, size=2 * JUDGING)
+        classifier.fit(cell[:, None], (rng.random(cell.size) < CELL_RATE[cell]).astype(int))
+        # All cells are equally frequent, so that their rates and forecasts are the whole population.
+        model, returned = (
+            cutoff_calibration_error(CELL_RATE, each.predict_proba(every_cell)[:, 1])
+            for each in (classifier.estimator_, classifier)
+        )
+        above += model > limit
+        kept_above += model > limit and not classifier.fell_back_
+        failed += returned > limit
+    assert 0.3 * replicates < above < 0.7 * replicates
+    assert kept_above <= most(DELTA, replicates)
+    assert failed <= most(1.0 - LEVEL, replicates)

@@ -1,0 +1,444 @@
+"""The limits equal slow, obvious computations; how often they hold is checked in guarantees/."""
+
+import itertools
+import math
+from statistics import NormalDist
+
+import brute_force
+import numpy as np
+import pytest
+from brute_force import rows
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom, poisson
+
+from calibrant import Tally, bounds, cells, certify, cutoff_calibration_error
+from calibrant.certificates import _interval_weight
+from calibrant.validation import check_observations
+
+DELTAS = (0.01, 0.05, 0.2, 0.5)
+
+
+def array_rows(y, p, w=None):
+    return cells.ArrayRows(check_observations(y, p, sample_weight=w, refuse_swapped=False))
+
+
+def intervals(p):
+    """Yield the rows of every interval of forecasts, with tied rows in it all or none."""
+    values = sorted(set(np.asarray(p, dtype=float) + 0.0))
+    for low, high in itertools.combinations_with_replacement(values, 2):
+        yield (p >= low) & (p <= high)
+
+
+def betting_limit(y, p, rates, delta):
+    """The limit as the theorem states it, row by row."""
+    exponent = math.log(1.0 / (0.98 * delta))
+    limits = []
+    for rate in rates:
+        sums = [-np.log(1.0 - rate * sign * (y - p)[inside]).sum() for inside in intervals(p) for sign in (1, -1)]
+        limits.append((1.0 - math.exp(-(max(0.0, *sums) + exponent) / p.size)) / rate)
+    return max(limits)
+
+
+def bernstein_limit(y, p, w, rates, delta):
+    """The limit for fractions and weights as the theorem states it, row by row."""
+    exponent = math.log(1.0 / (0.98 * delta))
+    share = w / w.max()
+    limits = []
+    for rate in rates:
+        price = -math.log(1.0 - rate) - rate
+        scores = [rate * share * sign * (y - p) + price * np.square(share * (y - p)) for sign in (1, -1)]
+        growth = max(0.0, *(score[inside].sum() for inside in intervals(p) for score in scores))
+        limits.append((1.0 - math.exp(-(growth + exponent) / p.size)) / (rate * share.mean()))
+    return max(limits)
+
+
+def some_rows(seed, *, size=40, ties=False, fractions=False, weights=False):
+    rng = np.random.default_rng(seed)
+    p = rng.choice([0.0, 0.2, 0.35, 0.7, 1.0], size=size) if ties else rng.random(size)
+    chance = np.clip(p + rng.normal(0, 0.3), 0, 1)
+    y = rng.beta(2, 3, size) if fractions else (rng.random(size) < chance).astype(float)
+    return y, p, rng.lognormal(size=size) if weights else None
+
+
+class TestAdaptiveUpper:
+    @pytest.mark.parametrize("delta", DELTAS)
+    @pytest.mark.parametrize("ties", [False, True])
+    @pytest.mark.parametrize("seed", range(4))
+    def test_equals_the_largest_bet_over_all_intervals_signs_and_rates(self, seed, ties, delta):
+        y, p, _ = some_rows(seed, ties=ties)
+        tally = Tally.from_arrays(y, p)
+        expected = betting_limit(y, p, bounds.bet_rates(tally, delta), delta)
+        assert bounds.adaptive_upper(tally, tally, delta) == pytest.approx(expected, abs=1e-12)
+
+    @pytest.mark.parametrize("delta", DELTAS)
+    @pytest.mark.parametrize("ties", [False, True])
+    @pytest.mark.parametrize("kind", [{"fractions": True}, {"weights": True}, {"fractions": True, "weights": True}])
+    def test_equals_the_largest_bernstein_sum_for_fractions_and_weights(self, kind, ties, delta):
+        y, p, w = some_rows(5, ties=ties, **kind)
+        tally = Tally.from_arrays(y, p, sample_weight=w)
+        rates = bounds.square_rates(tally, delta)
+        expected = bernstein_limit(y, p, np.ones(p.size) if w is None else w, rates, delta)
+        assert bounds.adaptive_upper(tally, tally, delta) == pytest.approx(expected, abs=1e-12)
+
+    @given(data=rows(), delta=st.sampled_from(DELTAS))
+    def test_is_above_the_estimate_and_finite(self, data, delta):
+        y, p, w = data
+        tally = Tally.from_arrays(y, p, sample_weight=w)
+        limit = bounds.adaptive_upper(tally, tally, delta)
+        # Beyond 1 every limit is as good as 1: it says nothing.
+        assert math.isfinite(limit)
+        assert limit > 0.0
+        assert limit >= min(brute_force.cutoff(y, p, w), 1.0) - 1e-12
+
+    @pytest.mark.parametrize("kind", [{}, {"fractions": True}, {"weights": True}])
+    def test_of_a_measure_equals_that_of_intervals_where_all_rows_are_the_worst_interval(self, kind):
+        # All residuals are positive, so that the worst interval holds all rows; a bet is never worse than the squares.
+        rng = np.random.default_rng(3)
+        p = 0.5 * rng.random(30)
+        y = np.ones(30) if "fractions" not in kind else 0.5 + 0.5 * rng.random(30)
+        w = rng.lognormal(size=30) if "weights" in kind else None
+        tally = Tally.from_arrays(y, p, sample_weight=w)
+        of_estimate = bounds.adaptive_upper_of(cutoff_calibration_error(tally), tally, 0.05)
+        assert of_estimate == pytest.approx(
+            bernstein_limit(y, p, np.ones(30) if w is None else w, bounds.square_rates(tally, 0.05), 0.05), abs=1e-12
+        )
+
+    @pytest.mark.parametrize("delta", DELTAS)
+    def test_swapping_events_and_non_events_changes_nothing(self, delta):
+        y, p, _ = some_rows(6, size=200)
+        tally, mirrored = Tally.from_arrays(y, p), Tally.from_arrays(1 - y, 1 - p)
+        expected = bounds.adaptive_upper(tally, tally, delta)
+        assert bounds.adaptive_upper(mirrored, mirrored, delta) == pytest.approx(expected, abs=1e-12)
+
+    @pytest.mark.parametrize("kind", [{}, {"fractions": True}, {"weights": True}])
+    def test_row_order_and_merging_change_nothing(self, kind):
+        y, p, w = some_rows(7, size=300, ties=True, **kind)
+        whole = Tally.from_arrays(y, p, sample_weight=w)
+        expected = bounds.adaptive_upper(whole, whole, 0.05)
+        order = np.random.default_rng(0).permutation(p.size)
+        parts = [
+            Tally.from_arrays(y[part], p[part], sample_weight=None if w is None else w[part])
+            for part in (order[:100], order[100:])
+        ]
+        merged = parts[0] + parts[1]
+        assert bounds.adaptive_upper(merged, merged, 0.05) == pytest.approx(expected, abs=1e-12)
+
+
+class TestWeights:
+    @pytest.mark.parametrize("factor", [1e-6, 0.3, 8.0, 1e6])
+    @pytest.mark.parametrize("fractions", [False, True])
+    def test_scaling_all_weights_changes_nothing(self, factor, fractions):
+        y, p, w = some_rows(8, size=200, fractions=fractions, weights=True)
+        tally = Tally.from_arrays(y, p, sample_weight=w)
+        scaled = Tally.from_arrays(y, p, sample_weight=factor * w)
+
+        def limits(of):
+            return [
+                bounds.effective_rows(of),
+                bounds.adaptive_upper(of, of, 0.05),
+                bounds.adaptive_upper_of(0.1, of, 0.05),
+                bounds.normal_upper(of, of, 0.05),
+                bounds.normal_margin(of, 0.05),
+                bounds.normal_lower_margin(of, 0.05),
+                bounds.hoeffding_lower_margin(of, 0.05),
+                bounds.uniform_lower_margin(of, 0.05),
+                *bounds.mean_limits(of, 0.05),
+            ]
+
+        assert limits(scaled) == pytest.approx(limits(tally), rel=1e-10)
+
+    def test_rows_of_weight_zero_change_nothing(self):
+        y, p, w = some_rows(9, size=100, weights=True)
+        kept = np.random.default_rng(1).random(100) < 0.7
+        with_zeros = Tally.from_arrays(y, p, sample_weight=w * kept)
+        without = Tally.from_arrays(y[kept], p[kept], sample_weight=w[kept])
+        for limit in (bounds.adaptive_upper, bounds.normal_upper):
+            assert limit(with_zeros, with_zeros, 0.05) == limit(without, without, 0.05)
+
+    def test_effective_rows_are_all_rows_for_equal_weights_and_fewer_otherwise(self):
+        y, p, w = some_rows(10, size=100, weights=True)
+        assert bounds.effective_rows(Tally.from_arrays(y, p)) == 100
+        assert bounds.effective_rows(Tally.from_arrays(y, p, sample_weight=np.full(100, 3.7))) == pytest.approx(100)
+        weighted = bounds.effective_rows(Tally.from_arrays(y, p, sample_weight=w))
+        assert weighted == pytest.approx(w.sum() ** 2 / np.square(w).sum())
+        assert weighted < 100
+
+
+class TestRates:
+    @pytest.mark.parametrize("delta", [1e-6, 0.01, 0.05, 0.2, 0.5])
+    @pytest.mark.parametrize("size", [1, 2, 5, 10, 15, 16, 17, 18, 20, 30, 100, 1000, 10**6])
+    def test_the_rate_falls_as_the_variance_grows(self, monkeypatch, size, delta):
+        # With the variance known, the interval for it is a point and one rate is left. Were the rate not monotone, the
+        # rates between the ends of the interval could miss the population's.
+        monkeypatch.setattr(bounds, "chernoff_interval", lambda total, _: (total, total))
+        rates = []
+        for variance in np.linspace(0.0, 0.5, 400):
+            (rate,) = bounds._rates_for(0.0, 2.0 * variance * size, size, delta)
+            rates.append(rate)
+        assert (np.diff(rates) <= 0.0).all()
+        assert rates[0] == bounds.HIGHEST_RATE
+        assert min(rates) > 0.0
+
+    @pytest.mark.parametrize("size", [20, 200, 2000])
+    @pytest.mark.parametrize("chance", [0.001, 0.05, 0.5])
+    def test_the_rate_of_the_population_is_nearly_always_among_them(self, monkeypatch, size, chance):
+        delta, forecast = 0.5, 0.02
+        coarse = (math.floor(forecast * 4096) + 0.5) / 4096
+        spread = size * coarse * (1.0 - coarse)
+        square = size * (chance * (1 - forecast) ** 2 + (1 - chance) * forecast**2)
+        with monkeypatch.context() as known:
+            known.setattr(bounds, "chernoff_interval", lambda total, _: (total, total))
+            (rate,) = bounds._rates_for(spread, square, size, delta)
+        missing = [
+            rate not in bounds.bet_rates(Tally.from_counts([forecast], [size], [events]), delta)
+            for events in range(size + 1)
+        ]
+        chances = binom.pmf(np.arange(size + 1), size, chance)
+        assert chances[missing].sum() <= bounds.VARIANCE_SHARE * delta
+
+    def test_few_rates_are_left_where_there_are_many_rows(self):
+        y, p, _ = some_rows(11, size=20_000)
+        assert len(bounds.bet_rates(Tally.from_arrays(y, p), 0.05)) <= 2
+        weighted = Tally.from_arrays(y, p, sample_weight=1.0 + np.arange(p.size) % 3)
+        assert len(bounds.square_rates(weighted, 0.05)) <= 3
+
+    @pytest.mark.parametrize("delta", DELTAS)
+    def test_they_do_not_depend_on_how_finely_rows_are_added_up(self, delta):
+        y, p, _ = some_rows(12, size=5000)
+        coarse = array_rows(y, p).histogram(cells.Grid(12, 0.0, 1.0))
+        assert bounds.bet_rates(coarse, delta) == bounds.bet_rates(Tally.from_arrays(y, p), delta)
+
+
+class TestChernoffInterval:
+    @pytest.mark.parametrize("delta", [1e-9, 1e-4, 0.05, 0.5])
+    @pytest.mark.parametrize("total", [0.5, 1.0, 17.3, 1e3, 1e7])
+    def test_solves_its_defining_equation(self, total, delta):
+        low, high = bounds.chernoff_interval(total, delta)
+        assert 0.0 < low < total < high
+        for mean in (low, high):
+            tail = total * math.log(total / mean) - total + mean
+            assert tail == pytest.approx(math.log(1.0 / delta), rel=1e-6)
+
+    def test_of_nothing_is_what_no_events_allow(self):
+        assert bounds.chernoff_interval(0.0, 0.05) == (0.0, pytest.approx(math.log(20.0)))
+
+    @pytest.mark.parametrize("delta", [0.01, 0.2])
+    @pytest.mark.parametrize("mean", [0.01, 0.3, 2.0, 25.0, 400.0])
+    def test_each_side_fails_with_probability_at_most_delta(self, mean, delta):
+        counts = np.arange(int(mean + 20 * math.sqrt(mean) + 50))
+        low, high = np.array([bounds.chernoff_interval(float(count), delta) for count in counts]).T
+        size = max(1, math.ceil(2 * mean))
+        for law in (poisson(mean), binom(size, mean / size)):
+            chance = law.pmf(counts)
+            assert chance[low > mean].sum() <= delta
+            assert chance[high < mean].sum() <= delta
+
+    def test_grows_with_the_total(self):
+        limits = np.array([bounds.chernoff_interval(total, 0.01) for total in np.linspace(0, 50, 400)])
+        assert (np.diff(limits, axis=0) >= 0.0).all()
+
+
+class TestNormalUpper:
+    def every_interval(self, tally, delta):
+        """Largest |mean| + z standard errors over intervals, by trying all of them; and the margin of that one."""
+        z = NormalDist().inv_cdf(1.0 - delta)
+        curve = tally.residual_prefix()
+        square = np.concatenate([[0.0], np.cumsum(tally.weight_square_residual_square)])
+        begin, end = np.triu_indices(curve.size, 1)
+        margin = z * np.sqrt(square[end] - square[begin])
+        limit = np.abs(curve[end] - curve[begin]) + margin
+        worst = limit.argmax()
+        return limit[worst] / tally.weight_total, margin[worst] / tally.weight_total
+
+    @pytest.mark.parametrize("kind", [{}, {"ties": True}, {"fractions": True}, {"weights": True}])
+    @pytest.mark.parametrize("delta", [0.01, 0.05, 0.2])
+    def test_is_at_least_that_of_every_interval_and_little_more(self, kind, delta):
+        # A line above the square root costs little; that one line must serve all intervals costs a few per cent.
+        for seed in range(20):
+            y, p, w = some_rows(seed, size=150, **kind)
+            tally = Tally.from_arrays(y, p, sample_weight=w)
+            limit, margin = self.every_interval(tally, delta)
+            found = bounds.normal_upper(tally, tally, delta)
+            assert limit - 1e-12 <= found <= limit + 0.05 * margin
+
+    @given(data=rows(), delta=st.sampled_from([0.01, 0.05, 0.2]))
+    def test_is_between_that_of_every_interval_and_the_simple_one(self, data, delta):
+        y, p, w = data
+        tally = Tally.from_arrays(y, p, sample_weight=w)
+        found = bounds.normal_upper(tally, tally, delta)
+        assert found >= self.every_interval(tally, delta)[0] - 1e-12
+        assert found <= brute_force.cutoff(y, p, w) + bounds.normal_margin(tally, delta) + 1e-12
+
+    def test_of_forecasts_that_are_always_right_is_zero(self):
+        tally = Tally.from_arrays([0, 1, 1], [0, 1, 1])
+        assert bounds.normal_upper(tally, tally, 0.05) == 0.0
+
+
+MANY = 120_000  # above SORT_BELOW_ROWS: the compiled two-pass way
+
+
+@pytest.fixture(
+    params=["uniform", "rare", "two decimals", "six decimals", "constant", "weighted", "fractional", "both"],
+    scope="module",
+)
+def data(request):
+    rng = np.random.default_rng(13)
+    kind = request.param
+    p = {
+        "rare": rng.beta(0.5, 20, MANY),
+        "two decimals": np.round(rng.random(MANY), 2),
+        "six decimals": np.round(rng.random(MANY), 6),
+        "constant": np.full(MANY, 0.3),
+    }.get(kind, rng.random(MANY))
+    y = rng.random(MANY) < np.where((p > 0.2) & (p < 0.4), 1.05 * p, p)
+    if kind in ("fractional", "both"):
+        y = np.clip(p + rng.normal(0, 0.2, MANY), 0, 1)
+    return y, p, rng.lognormal(size=MANY) if kind in ("weighted", "both") else None
+
+
+class TestRowsInsteadOfATally:
+    def test_gives_the_same_limits(self, data):
+        y, p, w = data
+        tally = Tally.from_arrays(y, p, sample_weight=w)
+        source = array_rows(y, p, w)
+        table = cells.split_at_extremes(source)
+        for limit, delta in itertools.product((bounds.adaptive_upper, bounds.normal_upper), (0.05, 0.2)):
+            assert limit(source, table, delta) == pytest.approx(limit(tally, tally, delta), abs=1e-9)
+
+    def test_gives_the_same_certificate(self, data):
+        y, p, w = data
+        mine = certify(y, p, sample_weight=w, max_error=0.02)
+        other = certify(Tally.from_arrays(y, p, sample_weight=w), max_error=0.02)
+        assert mine.verdict == other.verdict
+        for name in ("estimate", "lower", "upper", "n_eff"):
+            assert getattr(mine, name) == pytest.approx(getattr(other, name), abs=1e-9)
+
+    @pytest.mark.parametrize("bits", [1, 3, 6])
+    @pytest.mark.parametrize("kind", [{}, {"ties": True}, {"fractions": True}, {"weights": True}])
+    def test_gives_the_same_limits_on_coarse_cells(self, monkeypatch, kind, bits):
+        # Coarse cells make pruning, zooming and fetching happen on a handful of rows. The rates are those of fine ones.
+        monkeypatch.setattr(cells, "_FIRST_BITS", bits)
+        monkeypatch.setattr(cells, "FIRST_GRID", cells.Grid(bits, 0.0, 1.0))
+        for seed in range(10):
+            y, p, w = some_rows(seed, size=400, **kind)
+            tally = Tally.from_arrays(y, p, sample_weight=w)
+            source = array_rows(y, p, w)
+            for limit in (bounds.adaptive_upper, bounds.normal_upper):
+                assert limit(source, tally, 0.05) == pytest.approx(limit(tally, tally, 0.05), abs=1e-12)
+
+
+class TestMargins:
+    def test_of_the_paper(self):
+        assert bounds.paper_margin(10_000, 0.05) == pytest.approx((20 + math.sqrt(2 * math.log(20))) / 100)
+
+    def test_of_hoeffding(self):
+        assert bounds.hoeffding_margin(10_000, 0.05) == pytest.approx(math.sqrt(2 * math.log(20)) / 100)
+
+    @pytest.mark.parametrize("factor", [1.0, 1.5, 2.0])
+    def test_below_the_estimate(self, factor):
+        y, p, _ = some_rows(14, size=500)
+        tally = Tally.from_arrays(y, p)
+        exponent, size = math.log(2 / 0.05), 500
+        spread = math.sqrt(np.square(y - p).mean() + exponent / (2 * size)) + math.sqrt(exponent / (2 * size))
+        expected = (4 * factor * min(1.0, spread) + math.sqrt(2 * exponent)) / math.sqrt(size)
+        assert bounds.uniform_lower_margin(tally, 0.05, factor) == pytest.approx(expected, rel=1e-12)
+        expected = (4 * factor + math.sqrt(2 * math.log(20))) / math.sqrt(size)
+        assert bounds.hoeffding_lower_margin(tally, 0.05, factor) == pytest.approx(expected, rel=1e-12)
+
+    def test_below_the_estimate_are_narrower_for_rare_events(self):
+        rng = np.random.default_rng(15)
+        p = rng.beta(0.5, 20, 20_000)
+        tally = Tally.from_arrays(rng.random(p.size) < p, p)
+        assert bounds.uniform_lower_margin(tally, 0.05) < 0.7 * bounds.hoeffding_lower_margin(tally, 0.05)
+
+    @pytest.mark.parametrize("name", ["adaptive_upper", "normal_upper"])
+    def test_more_confidence_costs_more(self, name):
+        y, p, w = some_rows(16, size=300)
+        for weights in (None, np.arange(1.0, 301.0)):
+            tally = Tally.from_arrays(y, p, sample_weight=weights if weights is not None else w)
+            limits = [getattr(bounds, name)(tally, tally, delta) for delta in (0.2, 0.05, 0.01, 1e-4)]
+            assert limits == sorted(limits)
+
+
+class TestSplitLower:
+    def limit(self, tally, seed=0, delta=0.05):
+        return bounds.split_lower(tally, _interval_weight, delta, np.random.default_rng(seed))
+
+    def test_row_order_and_merging_change_nothing_for_a_fixed_seed(self):
+        y, p, _ = some_rows(17, size=400)
+        expected = self.limit(Tally.from_arrays(y, p))
+        order = np.random.default_rng(2).permutation(400)
+        assert self.limit(Tally.from_arrays(y[order], p[order])) == expected
+        first, second = order[:150], order[150:]
+        merged = Tally.from_arrays(y[first], p[first]) + Tally.from_arrays(y[second], p[second])
+        assert self.limit(merged) == expected
+
+    def test_equals_the_bet_on_the_second_half(self):
+        y, p, _ = some_rows(18, size=400, ties=True)
+        tally, delta = Tally.from_arrays(y, p), 0.1
+        found, rest = bounds._halves(tally, np.random.default_rng(5))
+        assert found.row_total + rest.row_total == 400
+        weigh = _interval_weight(found)
+        rate = bounds._best_rate(
+            rest.row_total * float(np.square(weigh(found.forecast)) @ found.residual_square) / found.row_total,
+            1.0,
+            math.log(1 / delta),
+        )
+        growth = 0.0
+        for forecast, count, events in zip(rest.forecast, rest.rows, rest.events, strict=True):
+            bet = rate * float(weigh(np.array([forecast]))[0])
+            growth += events * math.log(1 + bet * (1 - forecast)) + (count - events) * math.log(1 - bet * forecast)
+        expected = (math.exp((growth - math.log(1 / delta)) / rest.row_total) - 1) / rate
+        assert self.limit(tally, seed=5, delta=delta) == pytest.approx(expected, abs=1e-12)
+
+    def test_halves_hold_each_row_once(self):
+        y, p, _ = some_rows(19, size=400, ties=True)
+        tally = Tally.from_arrays(y, p)
+        first, second = bounds._halves(tally, np.random.default_rng(1))
+        merged = first + second
+        np.testing.assert_array_equal(merged.rows, tally.rows)
+        np.testing.assert_array_equal(merged.events, tally.events)
+
+    def test_of_a_single_row_says_nothing(self):
+        assert self.limit(Tally.from_arrays([1], [0.3])) == -1.0
+
+    def test_finds_an_error_that_is_there(self):
+        rng = np.random.default_rng(20)
+        p = 0.5 * rng.random(4000)
+        assert 0.15 < self.limit(Tally.from_arrays(rng.random(4000) < p + 0.2, p)) < 0.2
+
+
+class TestMeanLimits:
+    @pytest.mark.parametrize("kind", [{}, {"ties": True}, {"fractions": True}, {"weights": True}])
+    def test_enclose_the_mean_residual(self, kind):
+        for seed in range(5):
+            y, p, w = some_rows(seed, size=300, **kind)
+            tally = Tally.from_arrays(y, p, sample_weight=w)
+            low, high = bounds.mean_limits(tally, 0.05)
+            assert -1.0 <= low < tally.residual_total / tally.weight_total < high <= 1.0
+
+    def test_equal_the_bet_on_all_rows(self):
+        y, p, _ = some_rows(21, size=100)
+        tally = Tally.from_arrays(y, p)
+        exponent = math.log(1.0 / (0.98 * 0.05))
+        limits = [
+            max(
+                (1 - math.exp((np.log(1 - rate * sign * (y - p)).sum() - exponent) / 100)) / rate
+                for rate in bounds.bet_rates(tally, 0.05)
+            )
+            for sign in (1, -1)
+        ]
+        assert bounds.mean_limits(tally, 0.05) == pytest.approx((-limits[1], limits[0]), abs=1e-12)
+
+    def test_swap_when_events_and_non_events_do(self):
+        y, p, _ = some_rows(22, size=100)
+        low, high = bounds.mean_limits(Tally.from_arrays(y, p), 0.05)
+        assert bounds.mean_limits(Tally.from_arrays(1 - y, 1 - p), 0.05) == pytest.approx((-high, -low), abs=1e-12)
+
+    def test_of_no_rows_say_nothing(self):
+        tally = Tally.from_arrays([0, 1], [0.2, 0.4])
+        assert bounds.mean_limits(tally.stretch(1, 1), 0.05) == (-1.0, 1.0)
+
+    def test_are_never_wider_than_what_is_possible(self):
+        assert bounds.mean_limits(Tally.from_arrays([1], [0.5]), 0.001) == (-1.0, 1.0)

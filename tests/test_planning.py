@@ -1,0 +1,272 @@
+"""The planner against simulation, and the theorem about the ECE against its formula and brute force."""
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+import calibrant
+from calibrant import RowsNeeded, certify, ece_hardness_bound, effective_variance, rows_needed
+from calibrant.planning import METHODS
+
+EVERY_METHOD = pytest.mark.parametrize("method", METHODS)
+
+
+def refused(message):
+    return pytest.raises(ValueError, match=message)
+
+
+# --- Rows needed ------------------------------------------------------------------------------------------------------
+
+
+def uniform(rng, size):
+    return rng.random(size)
+
+
+def rare(rng, size):
+    return rng.beta(0.5, 20.0, size)
+
+
+REFERENCE = {"uniform": (uniform, 0.05), "rare events": (rare, 0.02)}
+
+
+def share_certified(draw, limit, method, rows, replicates=150):
+    """Return how often a calibrated forecaster is certified from so many rows."""
+    rng = np.random.default_rng(12)
+    certified = 0
+    for _ in range(replicates):
+        y_prob = draw(rng, rows)
+        certified += bool(certify(rng.random(rows) < y_prob, y_prob, max_error=limit, method=method))
+    return certified / replicates
+
+
+@pytest.mark.parametrize("method", ["adaptive", "exact", "normal", "hoeffding"])
+@pytest.mark.parametrize("case", REFERENCE)
+def test_the_rows_planned_are_enough_and_not_many_more_than_needed(case, method):
+    draw, limit = REFERENCE[case]
+    planned = rows_needed(limit, y_prob=draw(np.random.default_rng(3), 20_000), method=method).rows
+    if planned > 10_000:  # too slow to simulate often, and sharp: even slightly fewer rows would never do
+        assert share_certified(draw, limit, method, planned, replicates=30) >= 0.8
+        assert share_certified(draw, limit, method, int(planned / 1.3), replicates=10) < 0.5
+        return
+    # Power 0.9, less three standard errors of 150 replicates.
+    assert share_certified(draw, limit, method, planned) >= 0.83
+    assert share_certified(draw, limit, method, int(planned / 1.3)) < 0.9
+
+
+@pytest.mark.parametrize(
+    ("max_error", "brier", "rows"),
+    [(0.05, 1 / 6, 218_306), (0.02, 0.5 / 20.5 - 0.5 * 1.5 / (20.5 * 21.5), 1_297_742)],
+    ids=["uniform", "rare events"],
+)
+@EVERY_METHOD
+def test_the_papers_margin_needs_the_rows_it_is_known_for(max_error, brier, rows, method):
+    planned = rows_needed(max_error, brier=brier, method=method)
+    assert planned.paper_rows == pytest.approx(rows, rel=0.002)
+    assert (planned.rows == planned.paper_rows) == (method == "paper")
+    assert planned.brier == pytest.approx(brier)
+
+
+def test_hoeffdings_rows_follow_from_the_range_of_brownian_motion():
+    spread = calibrant.brownian_range.ppf(0.9) * math.sqrt(1 / 6)
+    expected = ((spread + math.sqrt(2 * math.log(20))) / 0.05) ** 2
+    assert rows_needed(0.05, brier=1 / 6, method="hoeffding").rows == math.ceil(expected)
+
+
+@EVERY_METHOD
+def test_more_is_needed_for_smaller_errors_more_confidence_more_power_and_more_noise(method):
+    usual = {"max_error": 0.05, "confidence_level": 0.95, "power": 0.9, "brier": 0.15}
+    harder = {
+        "max_error": [0.2, 0.05, 0.01, 0.001],
+        "confidence_level": [0.75, 0.9, 0.95, 0.999],
+        "power": [0.1, 0.5, 0.9, 0.999],
+        "brier": [0.01, 0.05, 0.15, 0.25],
+    }
+    for name, values in harder.items():
+        rows = [rows_needed(**{**usual, name: value}, method=method).rows for value in values]
+        assert rows == sorted(rows), name
+        assert len(set(rows)) == len(rows), name
+
+
+def test_better_methods_need_fewer_rows():
+    for options in ({"brier": 1 / 6}, {"y_prob": uniform(np.random.default_rng(0), 1000)}):
+        rows = {method: rows_needed(0.05, method=method, **options).rows for method in METHODS}
+        assert rows["normal"] < rows["exact"] < rows["adaptive"] < rows["hoeffding"] < rows["paper"]
+
+
+@EVERY_METHOD
+def test_forecasts_stand_for_the_brier_score_of_a_calibrated_forecaster(method):
+    y_prob = np.random.default_rng(1).random(500)
+    planned = rows_needed(0.05, y_prob=y_prob, method=method)
+    assert planned.brier == pytest.approx((y_prob * (1 - y_prob)).mean())
+    by_brier = rows_needed(0.05, brier=planned.brier, method=method)
+    assert planned.rows == pytest.approx(by_brier.rows, rel=0.1)  # only the adaptive limit looks at more than the score
+    assert planned.rows <= by_brier.rows
+    # A single forecast and its Brier score are the same plan.
+    assert rows_needed(0.05, y_prob=[0.2], method=method) == rows_needed(0.05, brier=0.2 * 0.8, method=method)
+
+
+def test_a_plan_carries_what_was_asked_and_reads_as_a_sentence():
+    planned = rows_needed(0.05, confidence_level=0.99, power=0.8, brier=0.25, method="hoeffding")
+    assert isinstance(planned, RowsNeeded)
+    assert (planned.max_error, planned.confidence_level, planned.power) == (0.05, 0.99, 0.8)
+    assert (planned.method, planned.brier) == ("hoeffding", 0.25)
+    assert str(planned) == (
+        f"About {planned.rows:,} rows certify a Cutoff calibration error of at most 0.05 with 99% confidence in 80% of "
+        "cases, if the forecaster is calibrated with a Brier score of 0.25 (hoeffding method; the paper's margin needs "
+        f"{planned.paper_rows:,})."
+    )
+    assert json.loads(planned.to_json())["rows"] == planned.rows
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_error": 0}, r"^max_error is 0; no number of rows certifies an error of exactly 0"),
+        ({"max_error": -0.1}, r"^max_error must be a number from 0 to 1, got -0\.1"),
+        ({"max_error": 5}, r"^max_error must be a number from 0 to 1, got 5"),
+        ({"max_error": "0.05"}, r"^max_error must be a number, got '0\.05' of type str"),
+        ({"max_error": 1e-9}, r"^max_error is so small that more than 2\^53 rows would be needed"),
+        ({"max_error": 1e-9, "method": "exact"}, r"^max_error is so small that more than 2\^53 rows would be needed"),
+        ({"confidence_level": 95}, r"^confidence_level is 95; write 0\.95 for 95%"),
+        ({"confidence_level": 0.6, "method": "exact"}, r"^method='exact' needs a confidence_level of at least 0\.75"),
+        ({"power": 0}, r"^power is 0; choose how likely success should be, between 0 and 1, as in 0\.9"),
+        ({"power": 1}, r"^power is 1; choose how likely success should be"),
+        ({"power": 90}, r"^power must be a number from 0 to 1, got 90"),
+        ({"method": "best"}, r"^method must be one of 'adaptive', 'exact', 'normal', 'hoeffding', 'paper', got 'best'"),
+        ({"brier": None}, r"^pass either brier= \(the mean squared residual you expect\) or y_prob= \(forecasts like"),
+        ({"y_prob": [0.5]}, r"^pass either brier= .* or y_prob="),
+        ({"brier": 0}, r"^brier is 0: forecasts that are never wrong leave nothing to plan for"),
+        ({"brier": 0.3}, r"^brier must be a number from 0 to 0\.25, got 0\.3"),
+        ({"brier": [0.1]}, r"^brier must be a number, got \[0\.1\] of type list"),
+        ({"brier": None, "y_prob": []}, r"^y_prob is empty"),
+        ({"brier": None, "y_prob": [0.5, 20]}, r"^y_prob\[1\] is 20, outside \[0, 1\]; .*percentages"),
+        ({"brier": None, "y_prob": [0.5, math.nan]}, r"^y_prob\[1\] is missing"),
+        ({"brier": None, "y_prob": [0.0, 1.0]}, r"^brier is 0: forecasts that are never wrong"),
+    ],
+    ids=str,
+)
+def test_plans_that_cannot_be_made_are_refused(options, message):
+    with refused(message):
+        rows_needed(**{"max_error": 0.05, "brier": 0.1, **options})
+
+
+# --- The theorem about the ECE ----------------------------------------------------------------------------------------
+
+
+@given(
+    n=st.integers(1, 10**9),
+    error=st.floats(0.0, 0.02),
+    delta=st.floats(1e-6, 0.02),
+    variance=st.floats(1e-3, 0.25),
+)
+def test_the_hardness_bound_is_the_theorems_formula(n, error, delta, variance):
+    expected = 1 - 2 * math.e * (error + delta + 1 / n) / variance
+    found = ece_hardness_bound(n, max_error=error, confidence_level=1 - delta, effective_variance=variance)
+    assert found == pytest.approx(max(expected, 0.0), abs=1e-9)
+    assert 0.0 <= found < 1.0
+
+
+def test_the_hardness_bound_is_cut_at_0_where_the_theorem_says_nothing():
+    assert ece_hardness_bound(10, max_error=0.5, confidence_level=0.5, effective_variance=0.25) == 0.0
+    assert ece_hardness_bound(10**9, max_error=0.0, confidence_level=1 - 1e-9, effective_variance=0.0) == 0.0
+
+
+def test_the_hardness_bound_grows_with_rows_confidence_and_noise_and_falls_with_the_error():
+    usual = {"n": 10_000, "max_error": 0.002, "confidence_level": 0.998, "effective_variance": 0.1}
+    harder = {
+        "n": [1000, 10_000, 10**400],
+        "max_error": [0.005, 0.002, 0.0],
+        "confidence_level": [0.995, 0.998, 0.9999],
+        "effective_variance": [0.05, 0.1, 0.25],
+    }
+    for name, values in harder.items():
+        bounds = [ece_hardness_bound(**{**usual, name: value}) for value in values]
+        assert bounds == sorted(bounds)
+        assert len(set(bounds)) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n": 0}, r"^n must be a whole number from 1 to inf, got 0"),
+        ({"n": 1.5}, r"^n must be a whole number from 1 to inf, got 1\.5"),
+        ({"n": "many"}, r"^n must be a whole number, got 'many' of type str"),
+        ({"max_error": 2}, r"^max_error must be a number from 0 to 1, got 2"),
+        ({"confidence_level": 99}, r"^confidence_level is 99; write 0\.99"),
+        ({"confidence_level": 1}, r"^confidence_level must be from 0\.5 to below 1, got 1"),
+        ({"effective_variance": 0.5}, r"^effective_variance must be a number from 0 to 0\.25, got 0\.5"),
+        ({"effective_variance": [0.1]}, r"^effective_variance must be a number, got \[0\.1\]"),
+    ],
+    ids=str,
+)
+def test_the_hardness_bound_refuses_what_no_theorem_is_about(options, message):
+    with refused(message):
+        ece_hardness_bound(
+            **{"n": 100, "max_error": 0.01, "confidence_level": 0.99, "effective_variance": 0.1, **options}
+        )
+
+
+def least_variance(means, gamma, weights):
+    """Choose how much of each row belongs to the set, by linear programming."""
+    share = np.asarray(weights) / np.sum(weights)
+    variance = np.asarray(means) * (1 - np.asarray(means))
+    return linprog(share * variance, A_ub=[-share], b_ub=[-gamma], bounds=(0, 1)).fun
+
+
+@given(
+    rows=st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(0.1, 5.0)), min_size=1, max_size=12),
+    gamma=st.floats(0.0, 0.999),
+    weighted=st.booleans(),
+)
+def test_the_effective_variance_is_the_least_of_all_parts_of_the_population(rows, gamma, weighted):
+    means, weights = zip(*rows, strict=True)
+    weights = weights if weighted else [1.0] * len(means)
+    found = effective_variance(means, gamma, sample_weight=weights if weighted else None)
+    assert found == pytest.approx(least_variance(means, gamma, weights), abs=1e-6)
+
+
+def test_the_effective_variance_of_whole_rows_is_the_least_over_all_subsets():
+    means = np.array([0.5, 0.1, 0.9, 0.3, 0.02])
+    variance = means * (1 - means)
+    for size in range(6):
+        least = min(sum(variance[list(chosen)]) for chosen in itertools.combinations(range(5), size)) / 5
+        assert effective_variance(means, size / 5) == pytest.approx(least, abs=1e-15)
+
+
+def test_noise_everywhere_makes_the_effective_variance_at_least_gamma_times_it():
+    means = np.random.default_rng(0).uniform(0.2, 0.8, 1000)
+    for gamma in (0.05, 0.5, 1.0):
+        assert gamma * 0.16 <= effective_variance(means, gamma) <= gamma * 0.25
+    assert effective_variance(means) == effective_variance(means, 0.05)
+
+
+def test_rows_of_weight_0_have_no_variance_to_offer():
+    assert effective_variance([0.2, 0.5], 1.0, sample_weight=[1, 0]) == pytest.approx(0.16)
+    assert effective_variance([0.0, 0.5], 0.5, sample_weight=[0, 1]) == pytest.approx(0.125)
+
+
+@pytest.mark.parametrize(
+    ("means", "options", "message"),
+    [
+        ([0.5, 1.5], {}, r"^mean_outcome\[1\] is 1\.5, outside \[0, 1\]"),
+        ([0.5, None], {}, r"^mean_outcome\[1\] is missing"),
+        ([], {}, r"^mean_outcome is empty"),
+        (0.5, {}, r"^mean_outcome is one float, not an array"),
+        (None, {}, r"^mean_outcome is None"),
+        ([0.5], {"gamma": 1.5}, r"^gamma must be a number from 0 to 1, got 1\.5"),
+        ([0.5], {"gamma": "half"}, r"^gamma must be a number, got 'half'"),
+        ([0.5, 0.5], {"sample_weight": [1, -1]}, r"^sample_weight\[1\] is -1"),
+        ([0.5, 0.5], {"sample_weight": [1]}, r"^sample_weight has 1 values? for 2 rows"),
+        ([0.5, 0.5], {"sample_weight": [0, 0]}, r"^sample_weight is 0 everywhere"),
+    ],
+    ids=str,
+)
+def test_the_effective_variance_refuses_bad_input(means, options, message):
+    with refused(message):
+        effective_variance(means, **options)
