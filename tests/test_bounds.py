@@ -374,10 +374,11 @@ class TestSplitLower:
         merged = Tally.from_arrays(y[first], p[first]) + Tally.from_arrays(y[second], p[second])
         assert self.limit(merged) == expected
 
-    def test_equals_the_bet_on_the_second_half(self):
+    def test_of_one_split_equals_the_bet_on_the_second_half(self, monkeypatch):
+        monkeypatch.setattr(bounds, "SPLITS", 1)
         y, p, _ = some_rows(18, size=400, ties=True)
         tally, delta = Tally.from_arrays(y, p), 0.1
-        found, rest = bounds._halves(tally, np.random.default_rng(5))
+        found, rest = tally.halves(np.random.default_rng(5))
         assert found.row_total + rest.row_total == 400
         weigh = _interval_weight(found)
         rate = bounds._best_rate(
@@ -392,16 +393,29 @@ class TestSplitLower:
         expected = (math.exp((growth - math.log(1 / delta)) / rest.row_total) - 1) / rate
         assert self.limit(tally, seed=5, delta=delta) == pytest.approx(expected, abs=1e-12)
 
-    def test_halves_hold_each_row_once(self):
-        y, p, _ = some_rows(19, size=400, ties=True)
+    def test_of_several_splits_is_where_their_evidence_averages_to_one_over_delta(self):
+        y, p, _ = some_rows(18, size=400, ties=True)
+        tally, delta = Tally.from_arrays(y, np.minimum(p + 0.3, 1.0)), 0.1
+        limit = self.limit(tally, seed=5, delta=delta)
+        rng = np.random.default_rng(5)
+        splits = [
+            bounds._split_evidence(tally, _interval_weight, math.log(1 / delta), rng) for _ in range(bounds.SPLITS)
+        ]
+        evidence = np.mean([math.exp(growth) / (1 + rate * limit) ** rows for growth, rate, rows in splits])
+        assert evidence == pytest.approx(1 / delta)
+
+    @pytest.mark.parametrize("ties", [False, True])
+    def test_halves_hold_each_row_once(self, ties):
+        y, p, _ = some_rows(19, size=400, ties=ties)
         tally = Tally.from_arrays(y, p)
-        first, second = bounds._halves(tally, np.random.default_rng(1))
+        first, second = tally.halves(np.random.default_rng(1))
+        assert 150 < first.row_total < 250
         merged = first + second
         np.testing.assert_array_equal(merged.rows, tally.rows)
         np.testing.assert_array_equal(merged.events, tally.events)
 
     def test_of_a_single_row_says_nothing(self):
-        assert self.limit(Tally.from_arrays([1], [0.3])) == -1.0
+        assert self.limit(Tally.from_arrays([1], [0.3])) == pytest.approx(-1.0)
 
     def test_finds_an_error_that_is_there(self):
         rng = np.random.default_rng(20)

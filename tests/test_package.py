@@ -110,16 +110,52 @@ def test_every_public_name_resolves_and_is_documented(name):
     assert not inspect.getdoc(value).startswith(f"{name}(")  # what dataclasses write when nobody wrote anything
 
 
-@pytest.mark.parametrize("name", [name for name in PUBLIC if name[0].islower()])
-def test_every_public_function_shows_an_example_and_takes_options_by_name_only(name):
+FUNCTIONS = [name for name in PUBLIC if inspect.isfunction(getattr(calibrant, name))]
+BY_POSITION = {
+    "ece_hardness_bound": ["n"],
+    "effective_support_size": ["y_prob", "gamma"],
+    "effective_variance": ["mean_outcome", "gamma"],
+    "rows_needed": ["max_error"],
+}  # all others: outcomes and forecasts
+
+
+def test_what_is_public_is_a_function_a_class_or_the_one_law():
+    classes = [name for name in PUBLIC if inspect.isclass(getattr(calibrant, name))]
+    assert classes == [name for name in PUBLIC if name[0].isupper()]
+    assert sorted([*classes, *FUNCTIONS, "brownian_range"]) == sorted(PUBLIC)
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, "brownian_range"])
+def test_every_function_and_law_shows_an_example(name):
+    assert "Examples\n--------\n>>> " in inspect.getdoc(getattr(calibrant, name))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_public_function_takes_options_by_name_only(name):
     function = getattr(calibrant, name)
-    assert "Examples\n--------\n>>> " in inspect.getdoc(function)
     by_position = [
         parameter.name
         for parameter in inspect.signature(function).parameters.values()
         if parameter.kind is not inspect.Parameter.KEYWORD_ONLY
     ]
-    assert by_position == (["y_prob", "gamma"] if name == "effective_support_size" else ["y_true", "y_prob"])
+    assert by_position == BY_POSITION.get(name, ["y_true", "y_prob"])
+
+
+def test_what_is_required_cannot_be_forgotten():
+    required = {
+        name: [
+            parameter.name
+            for parameter in inspect.signature(getattr(calibrant, name)).parameters.values()
+            if parameter.kind is inspect.Parameter.KEYWORD_ONLY and parameter.default is inspect.Parameter.empty
+        ]
+        for name in FUNCTIONS
+    }
+    assert {name: names for name, names in required.items() if names} == {
+        "certify": ["max_error"],
+        "ece_hardness_bound": ["max_error", "confidence_level", "effective_variance"],
+        "risk_bands": ["cutoffs"],
+        "weighted_calibration_error": ["weight"],
+    }
 
 
 def test_the_package_lists_its_public_names():
@@ -170,8 +206,13 @@ def test_importing_loads_numpy_at_most():
     assert loaded == []
 
 
+ON_SCIKIT_LEARN = {"classifiers"}  # a scikit-learn estimator cannot be defined without it
+
+
 def test_importing_the_modules_of_the_core_loads_nothing_heavy():
-    modules = ["calibrant." + module.name for module in pkgutil.iter_modules(calibrant.__path__)]
+    names = {module.name for module in pkgutil.iter_modules(calibrant.__path__)} - ON_SCIKIT_LEARN
+    assert {"certificates", "hypotheses", "planning"} <= names
+    modules = ["calibrant." + name for name in sorted(names)]
     code = f"""
 import importlib, json, sys
 for name in {modules}:
@@ -181,16 +222,30 @@ print(json.dumps([m for m in {HEAVY} if m in sys.modules]))
     assert run(code) == []
 
 
-def test_measuring_a_thousand_rows_compiles_nothing():
+FIRST_USES = {
+    "measure": "calibrant.measure(y_true, y_prob).cutoff",
+    **{
+        f"certify {method}": f"calibrant.certify(y_true, y_prob, max_error=0.05, method={method!r}).estimate"
+        for method in ("adaptive", "exact", "normal", "hoeffding", "paper")
+    },
+    "certify smooth": "calibrant.certify(y_true, y_prob, max_error=0.05, measure='smooth').estimate",
+    "certify groups": "calibrant.certify(y_true, y_prob, max_error=0.05, by=y_true).certificates[0].estimate",
+    "risk_bands": "calibrant.risk_bands(y_true, y_prob, cutoffs=[0.5]).cutoff_upper",
+    "calibration_test": "calibrant.calibration_test(y_true, y_prob, rng=0).statistic",
+}
+
+
+@pytest.mark.parametrize("use", FIRST_USES.values(), ids=FIRST_USES.keys())
+def test_the_first_use_on_a_thousand_rows_compiles_nothing(use):
     code = f"""
 import json, random, sys, calibrant
 y_prob = [random.Random(k).random() for k in range(1000)]
 y_true = [random.Random(-k - 1).random() < p for k, p in enumerate(y_prob)]
-cutoff = calibrant.measure(y_true, y_prob).cutoff
-print(json.dumps([cutoff, [m for m in {HEAVY} if m in sys.modules]]))
+error = {use}
+print(json.dumps([error, [m for m in {HEAVY} if m in sys.modules]]))
 """
-    cutoff, loaded = run(code)
-    assert 0.0 < cutoff < 0.1
+    error, loaded = run(code)
+    assert 0.0 < error < 1.0
     assert "numba" not in loaded
     assert set(loaded) <= {"scipy"}
 
@@ -322,6 +377,12 @@ OBJECTS = {
     "CalibrationDistance": calibrant.distance_from_calibration(*ROWS),
     "CalibrationSlope": calibrant.calibration_slope_intercept(*ROWS),
     "CurveErrors": calibrant.integrated_calibration_index(*ROWS),
+    "Certificate": calibrant.certify(*ROWS, max_error=0.1),
+    "GroupCertificates": calibrant.certify(*ROWS, max_error=0.1, by=list("aabbaabb"), sample_weight=WEIGHTS),
+    "ConfidenceInterval": calibrant.confidence_interval(*ROWS, method="normal"),
+    "RiskBands": calibrant.risk_bands(*ROWS, cutoffs=[0.5]),
+    "RowsNeeded": calibrant.rows_needed(0.05, brier=0.1),
+    "CalibrationTest": calibrant.calibration_test(*ROWS, n_resamples=9, rng=0),
 }
 
 WAYS = {
@@ -379,7 +440,9 @@ SCORES = {
 
 def test_every_float_measure_is_tried_as_a_score():
     annotated = {
-        name for name in PUBLIC if name[0].islower() and getattr(calibrant, name).__annotations__["return"] == "float"
+        name
+        for name in FUNCTIONS
+        if name not in BY_POSITION and getattr(calibrant, name).__annotations__["return"] == "float"
     }
     assert annotated == set(SCORES)
 

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from brute_force import rows
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import calibrant
@@ -143,3 +143,81 @@ def test_the_worst_interval_does_not_depend_on_row_order(data, seed):
         Tally.from_arrays(y[order], p[order], sample_weight=None if w is None else w[order])
     )
     assert (one.low, one.high, one.direction, one.rows) == (other.low, other.high, other.direction, other.rows)
+
+
+# --- Limits -----------------------------------------------------------------------------------------------------------
+
+
+def limits_by(method, measure="cutoff"):
+    def limits(tally):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CalibrationWarning)
+            found = calibrant.confidence_interval(tally, method=method, measure=measure, confidence_level=0.75)
+        return found.estimate, found.lower, found.upper
+
+    return limits
+
+
+WEIGHTED_LIMITS = {
+    f"{method} {measure}": limits_by(method, measure)
+    for method in ("adaptive", "normal", "hoeffding")
+    for measure in ("cutoff", "smooth", "bounded_variation", "distance", "ece")
+}
+LIMITS = WEIGHTED_LIMITS | {"exact": limits_by("exact"), "paper": limits_by("paper")}
+
+every_limit = pytest.mark.parametrize("name", LIMITS)
+fewer = settings(max_examples=25)
+
+
+def covered(name, data):
+    """Rows as a method takes them: the exact one wants 0/1 outcomes, and neither it nor the paper's wants weights."""
+    y, p, w = data
+    return np.round(y) if name == "exact" else y, p, w if name in WEIGHTED_LIMITS else None
+
+
+@every_limit
+@fewer
+@given(data=rows())
+def test_limits_enclose_the_estimate_within_0_and_1(name, data):
+    y, p, w = covered(name, data)
+    estimate, lower, upper = LIMITS[name](Tally.from_arrays(y, p, sample_weight=w))
+    assert 0.0 <= lower <= upper + 1e-12
+    assert estimate - 1e-12 <= upper <= 1.0
+
+
+@every_limit
+@fewer
+@given(data=rows(), seed=st.integers(0, 2**32 - 1))
+def test_limits_do_not_depend_on_row_order(name, data, seed):
+    y, p, w = covered(name, data)
+    order = np.random.default_rng(seed).permutation(len(p))
+    shuffled = Tally.from_arrays(y[order], p[order], sample_weight=None if w is None else w[order])
+    assert LIMITS[name](shuffled) == pytest.approx(LIMITS[name](Tally.from_arrays(y, p, sample_weight=w)), abs=1e-12)
+
+
+@every_limit
+@fewer
+@given(data=rows())
+def test_limits_of_the_complement_are_the_same(name, data):
+    y, p, w = covered(name, data)
+    # Odd multiples of 2^-14: 1 - p is exact, ties stay ties, and no forecast is the border of a coarse cell.
+    p = (np.floor(p * 2**13).clip(0, 2**13 - 1) + 0.5) / 2**13
+    y = np.round(y * 2**20) / 2**20
+    mirrored = LIMITS[name](Tally.from_arrays(1 - y, 1 - p, sample_weight=w))
+    original = LIMITS[name](Tally.from_arrays(y, p, sample_weight=w))
+    if name.startswith("adaptive"):  # its lower limit draws halves, which are others in another order
+        mirrored, original = mirrored[::2], original[::2]
+    if name.endswith("distance"):  # a forecast on the border of two bins belongs to the upper one
+        assume(not (p * math.ceil(len(p) ** (1 / 3)) % 1 == 0).any())
+    assert mirrored == pytest.approx(original, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", WEIGHTED_LIMITS)
+@fewer
+@given(data=rows(weighted=True), factor=st.sampled_from([1e-6, 0.3, 7.0, 1e9]))
+def test_scaling_the_weights_changes_no_limit(name, data, factor):
+    y, p, w = data
+    assume(len(set(w[w > 0])) > 1)  # equal weights of 1 have limits of their own
+    scaled = WEIGHTED_LIMITS[name](Tally.from_arrays(y, p, sample_weight=factor * w))
+    original = WEIGHTED_LIMITS[name](Tally.from_arrays(y, p, sample_weight=w))
+    assert scaled == pytest.approx(original, abs=1e-10)

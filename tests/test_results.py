@@ -18,14 +18,18 @@ import calibrant
 from calibrant import (
     CalibrationDistance,
     CalibrationSlope,
+    Certificate,
     CurveErrors,
+    GroupCertificates,
     Measures,
     Relation,
+    RiskBands,
     Spectrum,
     Tally,
     Witness,
     WorstInterval,
 )
+from calibrant.results import Result
 
 Y_TRUE = [0, 0, 1, 0, 1, 1, 1, 0] * 5
 Y_PROB = [0.25, 0.25, 0.25, 0.75, 0.75, 0.75, 0.5, 0.5] * 5
@@ -43,8 +47,29 @@ RESULTS = {
     "CurveErrors": calibrant.integrated_calibration_index(TALLY),
     "loess CurveErrors": calibrant.integrated_calibration_index(TALLY, smoother="loess"),
     "Relation": calibrant.measure(TALLY).relations[0],
+    "certified Certificate": calibrant.certify(TALLY, max_error=0.9),
+    "undecided Certificate": calibrant.certify(TALLY, max_error=0.1, method="hoeffding"),
+    "Certificate with a note": calibrant.certify(TALLY, max_error=0.1, method="normal"),
+    "Certificate of fractions": calibrant.certify([0.5, 0.25, 1], [0.25, 0.25, 0.75], max_error=0.1),
+    "GroupCertificates": calibrant.certify(Y_TRUE, Y_PROB, max_error=0.3, by=["b", "a"] * 20),
+    "weighted GroupCertificates": calibrant.certify(
+        Y_TRUE, Y_PROB, max_error=0.3, by=[2, 1, 3, 1] * 10, sample_weight=[1.0, 2.5] * 20, measure="smooth"
+    ),
+    "ConfidenceInterval": calibrant.confidence_interval(TALLY),
+    "one-sided ConfidenceInterval": calibrant.confidence_interval(TALLY, alternative="greater", measure="distance"),
+    "RiskBands": calibrant.risk_bands(TALLY, cutoffs=[0.1, 0.6]),  # the first is empty
+    "RowsNeeded": calibrant.rows_needed(0.05, y_prob=Y_PROB),
+    "exact CalibrationTest": calibrant.calibration_test(TALLY, method="exact", n_resamples=99, rng=0),
+    "asymptotic CalibrationTest": calibrant.calibration_test(TALLY, method="asymptotic"),
+    "Spiegelhalter's CalibrationTest": calibrant.spiegelhalter_test(TALLY),
 }
 EVERY_RESULT = pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS.keys())
+
+
+def test_the_table_of_results_is_complete():
+    public = [getattr(calibrant, name) for name in calibrant.__all__]
+    kinds = {kind for kind in public if isinstance(kind, type) and issubclass(kind, Result)}
+    assert {type(result) for result in RESULTS.values()} == kinds == set(Result.__subclasses__())
 
 
 def edge_cases():
@@ -182,6 +207,118 @@ def test_undefined_numbers_become_none():
     spectrum = Spectrum(variation=np.array([0.0, np.inf]), error=np.array([np.nan, 0.5]))
     assert (spectrum.to_dict()["variation"], spectrum.to_dict()["error"]) == ([0.0, None], [None, 0.5])
     assert json.loads(slope.to_json())["slope"] is None
+
+
+# --- And back ---------------------------------------------------------------------------------------------------------
+
+
+def shape(value):
+    """The types of everything inside a result, arrays with their kind of number."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind, value.shape
+    if isinstance(value, tuple):
+        return [shape(item) for item in value]
+    if dataclasses.is_dataclass(value):
+        return {field.name: shape(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return type(value)
+
+
+def assert_rebuilt(result):
+    for source in (Result, type(result)):
+        for twin in (source.from_dict(result.to_dict()), source.from_json(result.to_json())):
+            assert type(twin) is type(result)
+            assert twin.to_dict() == result.to_dict()
+            assert shape(twin) == shape(result)
+            assert str(twin) == str(result)
+
+
+@EVERY_RESULT
+def test_a_result_is_rebuilt_from_its_dict_and_its_json(result):
+    assert_rebuilt(result)
+    assert type(result).from_json(result.to_json()) == result
+
+
+@EDGE_CASES
+def test_results_of_edge_cases_are_rebuilt(tally):
+    assert_rebuilt(calibrant.measure(tally, spectrum=True))
+    assert_rebuilt(calibrant.smooth_witness(tally))
+    assert_rebuilt(calibrant.certify(tally, max_error=0.1))
+    assert_rebuilt(calibrant.risk_bands(tally, cutoffs=[0.01, 0.99]))
+    assert_rebuilt(calibrant.calibration_test(tally, method="asymptotic"))
+
+
+def test_what_is_undefined_is_undefined_again():
+    slope = CalibrationSlope.from_json(CalibrationSlope(math.nan, 0.5, math.nan).to_json())
+    assert (math.isnan(slope.slope), slope.intercept, math.isnan(slope.intercept_at_unit_slope)) == (True, 0.5, True)
+    bands = RiskBands.from_json(RESULTS["RiskBands"].to_json())
+    assert np.isnan(bands.bias).tolist() == [True, False, False]
+    assert bands.rows.tolist() == [0, 25, 15]
+    measures = Measures.from_json(calibrant.measure([0, 0], [0.0, 0.0]).to_json())
+    assert (measures.slope, measures.observed_expected_ratio, measures.spectrum) == (None, None, None)
+    assert Certificate.from_json(RESULTS["certified Certificate"].to_json()).rows_needed is None
+
+
+def test_results_inside_a_result_are_rebuilt_as_what_they_were():
+    measures = Measures.from_json(RESULTS["Measures with spectrum"].to_json())
+    assert isinstance(measures.spectrum, Spectrum)
+    assert measures.spectrum.at(2) == RESULTS["Measures with spectrum"].spectrum.at(2)
+    assert all(isinstance(relation, Relation) for relation in measures.relations)
+    grouped = GroupCertificates.from_json(RESULTS["weighted GroupCertificates"].to_json())
+    assert grouped.groups == (1, 2, 3)
+    assert isinstance(grouped[2], Certificate)
+    assert isinstance(grouped[2].worst_interval, WorstInterval)
+    assert bool(grouped) == bool(RESULTS["weighted GroupCertificates"])
+
+
+def without(name):
+    return {key: value for key, value in RESULTS["RowsNeeded"].to_dict().items() if key != name}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (
+            calibrant.measure(TALLY).to_dict(),
+            r"^type is 'Measures', not a RowsNeeded; pass what its to_dict\(\) returned",
+        ),
+        ({**without("type"), "type": "RowNeeded"}, r"^type is 'RowNeeded', not a RowsNeeded"),
+        ({**without("type"), "type": ["RowsNeeded"]}, r"^type is \['RowsNeeded'\], not a RowsNeeded"),
+        (without("type"), r"^type is None, not a RowsNeeded"),
+        ({}, r"^type is None, not a RowsNeeded"),
+        (
+            {**without("schema"), "schema": "calibrant/2"},
+            r"^schema is 'calibrant/2', this version .* reads 'calibrant/1'",
+        ),
+        (without("power"), r"^power is missing from this RowsNeeded; pass all that to_dict\(\) returned"),
+        (None, r"^a RowsNeeded is rebuilt from the dict that its to_dict\(\) returned, got None"),
+        ([1, 2], r"^a RowsNeeded is rebuilt from the dict .*, got \[1, 2\]"),
+        ("RowsNeeded", r"^a RowsNeeded is rebuilt from the dict .*, got 'RowsNeeded'"),
+    ],
+    ids=str,
+)
+def test_what_is_no_such_result_is_refused(data, message):
+    with pytest.raises(ValueError, match=message):
+        calibrant.RowsNeeded.from_dict(data)
+    with pytest.raises(ValueError, match=message):
+        calibrant.RowsNeeded.from_json(json.dumps(data))
+
+
+@pytest.mark.parametrize("text", ["", "{", "About 1,515 rows"])
+def test_what_is_no_json_is_refused(text):
+    with pytest.raises(ValueError, match=r"line 1 column"):
+        Result.from_json(text)
+
+
+def test_an_error_inside_a_nested_result_is_found():
+    data = RESULTS["certified Certificate"].to_dict()
+    del data["worst_interval"]["share"]
+    with pytest.raises(ValueError, match=r"^share is missing from this WorstInterval"):
+        Certificate.from_dict(data)
+
+
+def test_fields_that_later_versions_add_do_no_harm():
+    result = RESULTS["RowsNeeded"]
+    assert calibrant.RowsNeeded.from_dict({**result.to_dict(), "colour": "green"}) == result
 
 
 # --- Text and HTML ----------------------------------------------------------------------------------------------------
@@ -358,6 +495,10 @@ HOSTILE = "<script>alert('x')</script> & \"more\""
         Relation(HOSTILE, 0.0, 1.0, True, HOSTILE),
         CalibrationDistance(low=0.0, high=1.0, low_from=HOSTILE, high_from=HOSTILE),
         dataclasses.replace(calibrant.worst_interval(TALLY), direction=HOSTILE),
+        dataclasses.replace(RESULTS["certified Certificate"], notes=(HOSTILE,)),
+        dataclasses.replace(RESULTS["GroupCertificates"], groups=("a", HOSTILE)),
+        dataclasses.replace(RESULTS["ConfidenceInterval"], assumptions=(HOSTILE,)),
+        dataclasses.replace(RESULTS["exact CalibrationTest"], notes=(HOSTILE,)),
     ],
     ids=lambda result: type(result).__name__,
 )
@@ -373,6 +514,14 @@ FRAMES = {
     "Measures": (calibrant.measure(TALLY), ["measure", "value", "meaning"]),
     "Witness": (calibrant.smooth_witness(TALLY), ["forecast", "weight"]),
     "Spectrum": (calibrant.bounded_variation_spectrum(TALLY), ["variation", "error"]),
+    "GroupCertificates": (
+        RESULTS["GroupCertificates"],
+        ["group", "n", "estimate", "lower", "upper", "verdict", "upper_for_joint_verdict"],
+    ),
+    "RiskBands": (
+        calibrant.risk_bands(TALLY, cutoffs=[0.4, 0.6]),
+        [field.name for field in dataclasses.fields(RiskBands)[:-3]],
+    ),
 }
 WITH_FRAME = pytest.mark.parametrize(("result", "columns"), FRAMES.values(), ids=FRAMES.keys())
 
@@ -380,7 +529,12 @@ WITH_FRAME = pytest.mark.parametrize(("result", "columns"), FRAMES.values(), ids
 def expected_columns(result):
     if isinstance(result, Measures):
         return [list(column) for column in zip(*result.table(), strict=True)]
-    return [getattr(result, field.name).tolist() for field in dataclasses.fields(result)[:2]]
+    if isinstance(result, GroupCertificates):
+        names = ("n", "estimate", "lower", "upper", "verdict")
+        columns = [[getattr(each, name) for each in result.certificates] for name in names]
+        return [list(result.groups), *columns, list(result.upper)]
+    arrays = [getattr(result, field.name) for field in dataclasses.fields(result)]
+    return [array.tolist() for array in arrays if isinstance(array, np.ndarray)]
 
 
 @WITH_FRAME

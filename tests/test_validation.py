@@ -336,8 +336,9 @@ def test_a_hard_classifier_is_not_mistaken_for_swapped_arguments():
 def test_inputs_are_left_as_they_were():
     y_true, y_prob, weight = np.array(OUTCOMES * 10, bool), np.array(FORECASTS * 10), np.array(WEIGHTS * 10)
     before = y_true.copy(), y_prob.copy(), weight.copy()
-    for call in ROW_FUNCTIONS.values():
-        call(y_true, y_prob, sample_weight=weight)
+    for name, call in ROW_FUNCTIONS.items():
+        call(y_true, y_prob, **({} if name == WITHOUT_WEIGHTS else {"sample_weight": weight}))
+    calibrant.certify(y_true, y_prob, max_error=0.05, by=y_prob, sample_weight=weight + 1.0)
     for array_now, array_before in zip((y_true, y_prob, weight), before, strict=True):
         assert array_now.tolist() == array_before.tolist()
 
@@ -690,9 +691,21 @@ def test_swapped_arguments_are_refused_and_a_tally_says_they_are_meant():
 
 # --- Nothing bypasses the gate ----------------------------------------------------------------------------------------
 
-EXTRA_OPTIONS = {"weighted_calibration_error": {"weight": np.cos}, "expected_calibration_error": {"n_bins": 4}}
+EXTRA_OPTIONS = {
+    "certify": {"max_error": 0.05},
+    "expected_calibration_error": {"n_bins": 4},
+    "risk_bands": {"cutoffs": [0.5]},
+    "weighted_calibration_error": {"weight": np.cos},
+}
 PUBLIC_FUNCTIONS = [name for name in calibrant.__all__ if inspect.isfunction(getattr(calibrant, name))]
-FORECAST_ONLY = "effective_support_size"
+OF_NO_OUTCOMES = {
+    "ece_hardness_bound": "n",
+    "effective_support_size": "y_prob",
+    "effective_variance": "mean_outcome",
+    "rows_needed": "max_error",
+}
+"""What the functions that are not about outcomes and forecasts take first; they are tested beside what they compute."""
+WITHOUT_WEIGHTS = "spiegelhalter_test"  # nobody has defined it for weighted rows
 
 
 def caller(function, **options):
@@ -702,10 +715,13 @@ def caller(function, **options):
 MEASURES = {
     name: caller(getattr(calibrant, name), **EXTRA_OPTIONS.get(name, {}))
     for name in PUBLIC_FUNCTIONS
-    if name != FORECAST_ONLY
+    if name not in OF_NO_OUTCOMES
 }
 MEASURES["expected_calibration_error, plug-in"] = calibrant.expected_calibration_error
 MEASURES["integrated_calibration_index, loess"] = caller(calibrant.integrated_calibration_index, smoother="loess")
+MEASURES["certify, hoeffding smooth"] = caller(calibrant.certify, max_error=0.05, method="hoeffding", measure="smooth")
+MEASURES["confidence_interval, normal"] = caller(calibrant.confidence_interval, method="normal")
+MEASURES["calibration_test, asymptotic"] = caller(calibrant.calibration_test, method="asymptotic")
 BUILDERS = {"Tally.from_arrays": Tally.from_arrays, "Cells.from_arrays": Cells.from_arrays}
 ROW_FUNCTIONS = MEASURES | BUILDERS
 
@@ -734,22 +750,30 @@ BAD_ROWS = {
 def test_the_table_of_functions_is_complete():
     for name in PUBLIC_FUNCTIONS:
         parameters = list(inspect.signature(getattr(calibrant, name)).parameters)
-        assert parameters[0] == ("y_prob" if name == FORECAST_ONLY else "y_true"), name
-        assert name == FORECAST_ONLY or name in MEASURES
-        assert "sample_weight" in parameters
-    assert len(PUBLIC_FUNCTIONS) >= 17
+        assert parameters[0] == OF_NO_OUTCOMES.get(name, "y_true"), name
+        if name not in OF_NO_OUTCOMES:
+            assert name in MEASURES
+            assert ("sample_weight" in parameters) == (name != WITHOUT_WEIGHTS), name
+    assert len(PUBLIC_FUNCTIONS) >= 25
 
 
 @pytest.mark.parametrize("bad", BAD_ROWS.values(), ids=BAD_ROWS.keys())
 @pytest.mark.parametrize("function", ROW_FUNCTIONS.values(), ids=ROW_FUNCTIONS.keys())
 def test_every_function_refuses_bad_rows(function, bad):
     rows, options, message = bad
+    if function is MEASURES[WITHOUT_WEIGHTS] and "sample_weight" in options:
+        with pytest.raises(TypeError, match="unexpected keyword argument 'sample_weight'"):
+            function(*rows, **options)
+        return
     with refused(message):
         function(*rows, **options)
 
 
 @pytest.mark.parametrize("bad", BAD_ROWS.values(), ids=BAD_ROWS.keys())
-@pytest.mark.parametrize("name", ["cutoff_calibration_error", "expected_calibration_error", "worst_interval"])
+@pytest.mark.parametrize(
+    "name",
+    ["cutoff_calibration_error", "expected_calibration_error", "worst_interval", "certify", "confidence_interval"],
+)
 def test_the_way_without_sorting_has_the_same_gate(monkeypatch, name, bad):
     monkeypatch.setattr("calibrant.cells.SORT_BELOW_ROWS", 0)
     rows, options, message = bad
@@ -775,6 +799,10 @@ def test_every_measure_says_when_the_forecasts_are_missing(function):
 )
 def test_every_measure_refuses_arguments_beside_a_tally(function, name, value):
     tally = Tally.from_arrays([0, 1], [0.1, 0.2])
+    if function is MEASURES[WITHOUT_WEIGHTS] and name == "sample_weight":
+        with pytest.raises(TypeError, match="unexpected keyword argument 'sample_weight'"):
+            function(tally, sample_weight=value)
+        return
     with refused(rf"^{name} was given together with a Tally, which already holds it; pass the Tally alone"):
         function(tally, **{name: value})
 

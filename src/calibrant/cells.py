@@ -244,7 +244,9 @@ def as_source(y_true: Any, y_prob: Any, *, sample_weight: Any, pos_label: Any) -
 
 
 def source_of(rows: Observations) -> Tally | RowSource:
-    """Return checked rows in the form that gives the quickest exact answers."""
+    """Return checked rows in the form that gives the quickest exact answers; rows of weight zero are left out."""
+    if rows.sample_weight is not None and not rows.sample_weight.all():
+        rows = rows.take(np.flatnonzero(rows.sample_weight))
     return Tally.from_observations(rows) if rows.y_prob.size < SORT_BELOW_ROWS else ArrayRows(rows)
 
 

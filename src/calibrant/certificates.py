@@ -32,7 +32,7 @@ from calibrant.bounds import (
     split_lower,
     uniform_lower_margin,
 )
-from calibrant.cells import RowSource, as_source, source_of, split_at_extremes, whole_tally
+from calibrant.cells import SORT_BELOW_ROWS, RowSource, as_source, source_of, split_at_extremes, whole_tally
 from calibrant.measures import (
     bounded_variation_calibration_error,
     bounded_variation_witness,
@@ -62,8 +62,8 @@ METHODS = ("adaptive", "exact", "normal", "hoeffding", "paper")
 MEASURES = ("cutoff", "smooth", "bounded_variation", "distance", "ece")
 ALTERNATIVES = ("two-sided", "less", "greater")
 
-SPLIT_UP_TO_ROWS = 1_000_000
-"""Beyond this many rows the lower limit without splitting is within 0.005 of the estimate, and needs no sorting."""
+SPLIT_BELOW_ROWS = SORT_BELOW_ROWS
+"""From this many rows on the lower limit without splitting is within 0.025 of the estimate, and needs no sorting."""
 
 FEW_SQUARES = 50.0
 """Large-sample limits are flagged where the squared residuals of the worst interval add up to less than this."""
@@ -125,8 +125,8 @@ def certify(
     pos_label : label, optional
         The label in ``y_true`` that counts as the event.
     rng : int, Generator or None, default 0
-        Draws the halves of the rows from which the adaptive method's lower limit is found and tested. Fix it
-        beforehand: whoever tries several has looked several times.
+        Draws the halves of the rows on which the adaptive method's lower limit is found and tested, sixteen times over.
+        Fix it beforehand: whoever tries several has looked several times.
 
     Returns
     -------
@@ -532,7 +532,7 @@ def _lower(
         lower = estimate - exact_lower_margin(rows, delta)
     elif plan.method == "normal":
         lower = estimate - plan.factor * normal_lower_margin(table, delta)
-    elif table.binary_outcomes and table.unit_weights and table.row_total <= SPLIT_UP_TO_ROWS:
+    elif table.binary_outcomes and table.unit_weights and table.row_total < SPLIT_BELOW_ROWS:
         lower = split_lower(whole_tally(source), _witnessing(plan), delta, generator)
     else:
         lower = estimate - uniform_lower_margin(table, delta, plan.factor)

@@ -717,7 +717,7 @@ class GroupCertificates(Result):
         lines = [
             f"{self.verdict.capitalize()}: {finding} ({counted}, {self.certificates[0].method} method).",
             f"This assumes that {'; '.join(assumed)}.",
-            f"Per group, limits that hold together with {level} confidence:",
+            f"Per group, verdicts that hold together with {level} confidence (and so do all upper limits):",
         ]
         width = max(len(str(name)) for name in self.groups)
         for name, each in zip(self.groups, self.certificates, strict=True):

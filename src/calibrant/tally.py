@@ -333,6 +333,17 @@ class Tally(Totals):
             **weighted,
         )
 
+    def halves(self, rng: np.random.Generator) -> tuple[Tally, Tally]:
+        """Send each row to one of two tallies by the toss of a coin; needs 0/1 outcomes of unit weight."""
+        events = self.events
+        some_events, some_others = (_tossed(count, rng) for count in (events, self.rows - events))
+        rows = some_events + some_others
+        parts = ((rows, some_events), (self.rows - rows, events - some_events))
+        first, second = (
+            self._from_events(self.forecast[part > 0], part[part > 0], hits[part > 0]) for part, hits in parts
+        )
+        return first, second
+
     def __add__(self, other: Tally) -> Tally:
         """Merge two tallies of different rows into the tally of all of them."""
         if not isinstance(other, Tally):
@@ -403,6 +414,13 @@ def given_tally(summary: Totals, y_prob: Any, sample_weight: Any, pos_label: Any
         if value is not None:
             raise ValueError(f"{name} was given together with a Tally, which already holds it; pass the Tally alone")
     return summary
+
+
+def _tossed(count: IntArray, rng: np.random.Generator) -> IntArray:
+    """Return how many of each count come up heads."""
+    if count.max(initial=0) <= 1:  # single rows, the usual case, need one bit each
+        return count & rng.integers(0, 2, size=count.size, dtype=np.int64)
+    return rng.binomial(count, 0.5)
 
 
 def _starts(ordered: npt.NDArray[Any]) -> IntArray:
