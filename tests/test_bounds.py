@@ -169,39 +169,50 @@ class TestRates:
     @pytest.mark.parametrize("delta", [1e-6, 0.01, 0.05, 0.2, 0.5])
     @pytest.mark.parametrize("size", [1, 2, 5, 10, 15, 16, 17, 18, 20, 30, 100, 1000, 10**6])
     def test_the_rate_falls_as_the_variance_grows(self, monkeypatch, size, delta):
-        # With the variance known, the interval for it is a point and one rate is left. Were the rate not monotone, the
-        # rates between the ends of the interval could miss the population's.
+        # With the variance known, the interval for it is a point and so are the rates. Were the rate not monotone, it
+        # could lie outside the two found from the ends of the interval.
         monkeypatch.setattr(bounds, "chernoff_interval", lambda total, _: (total, total))
         rates = []
         for variance in np.linspace(0.0, 0.5, 400):
-            (rate,) = bounds._rates_for(0.0, 2.0 * variance * size, size, delta)
-            rates.append(rate)
+            slowest, fastest = bounds._rates_for(0.0, 2.0 * variance * size, size, delta)
+            assert slowest == fastest
+            rates.append(slowest)
         assert (np.diff(rates) <= 0.0).all()
         assert rates[0] == bounds.HIGHEST_RATE
         assert min(rates) > 0.0
 
     @pytest.mark.parametrize("size", [20, 200, 2000])
     @pytest.mark.parametrize("chance", [0.001, 0.05, 0.5])
-    def test_the_rate_of_the_population_is_nearly_always_among_them(self, monkeypatch, size, chance):
+    def test_the_rate_of_the_population_is_nearly_always_between_them(self, monkeypatch, size, chance):
         delta, forecast = 0.5, 0.02
         coarse = (math.floor(forecast * 4096) + 0.5) / 4096
         spread = size * coarse * (1.0 - coarse)
         square = size * (chance * (1 - forecast) ** 2 + (1 - chance) * forecast**2)
         with monkeypatch.context() as known:
             known.setattr(bounds, "chernoff_interval", lambda total, _: (total, total))
-            (rate,) = bounds._rates_for(spread, square, size, delta)
-        missing = [
-            rate not in bounds.bet_rates(Tally.from_counts([forecast], [size], [events]), delta)
-            for events in range(size + 1)
-        ]
+            rate, _ = bounds._rates_for(spread, square, size, delta)
+        missing = []
+        for events in range(size + 1):
+            slowest, fastest = bounds.bet_rates(Tally.from_counts([forecast], [size], [events]), delta)
+            missing.append(not slowest <= rate <= fastest)
         chances = binom.pmf(np.arange(size + 1), size, chance)
         assert chances[missing].sum() <= bounds.VARIANCE_SHARE * delta
 
-    def test_few_rates_are_left_where_there_are_many_rows(self):
+    @pytest.mark.parametrize("seed", range(30))
+    def test_no_rate_between_two_has_a_larger_bound_than_both(self, seed):
+        y, p, w = some_rows(seed, size=40, ties=seed % 2 == 0, fractions=seed % 3 == 0, weights=seed % 5 == 0)
+        w = np.ones(40) if w is None else w
+        rates = np.sort(np.random.default_rng(seed).uniform(0.01, 0.9, size=12))
+        limits = [bernstein_limit(y, p, w, [rate], 0.05) for rate in rates]
+        if seed % 3 and seed % 5:
+            limits = [betting_limit(y, p, [rate], 0.05) for rate in rates]
+        for k in range(1, 11):
+            assert limits[k] <= max(min(limits[:k]), min(limits[k + 1 :])) + 1e-12
+
+    def test_the_two_are_near_where_there_are_many_rows(self):
         y, p, _ = some_rows(11, size=20_000)
-        assert len(bounds.bet_rates(Tally.from_arrays(y, p), 0.05)) <= 2
-        weighted = Tally.from_arrays(y, p, sample_weight=1.0 + np.arange(p.size) % 3)
-        assert len(bounds.square_rates(weighted, 0.05)) <= 3
+        slowest, fastest = bounds.bet_rates(Tally.from_arrays(y, p), 0.05)
+        assert slowest < fastest < 1.1 * slowest
 
     @pytest.mark.parametrize("delta", DELTAS)
     def test_they_do_not_depend_on_how_finely_rows_are_added_up(self, delta):

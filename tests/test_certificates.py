@@ -337,10 +337,9 @@ def test_weights_are_not_repetitions(method):
     assert (doubled.n, doubled.n_eff) == (1500, pytest.approx(1500))
     assert (repeated.n, repeated.n_eff) == (3000, 3000)
     assert repeated.upper < once.upper
-    if method == "adaptive":  # equal weights other than 1 take the way of all weights, a little wider
-        assert once.upper < doubled.upper < 1.1 * once.upper
-    else:
-        assert limits(doubled) == pytest.approx(limits(once), abs=1e-12)
+    assert limits(doubled) == pytest.approx(limits(once), abs=1e-12)
+    counted = certify(Tally.from_arrays(TRUE, PROB, sample_weight=np.full(1500, 2.0)), **options)
+    assert limits(counted) == pytest.approx(limits(once), abs=1e-12)
 
 
 @pytest.mark.parametrize("method", GENERAL)
@@ -446,7 +445,7 @@ def test_more_confidence_means_wider_limits(method):
 
 
 def test_much_more_confidence_means_wider_adaptive_limits():
-    # The betting rates lie on a grid, so that a hair more confidence can mean a hair less width.
+    # More confidence also widens the interval for the variance, so that a hair of it can mean a hair less width.
     for rows in ((TRUE, PROB**3), (FRACTION, PROB**3), (TRUE[:80], PROB[:80])):
         found = [confidence_interval(*rows, confidence_level=level) for level in (0.5, 0.8, 0.95, 0.99, 0.9999)]
         assert [each.upper for each in found] == sorted(each.upper for each in found)
@@ -579,11 +578,11 @@ def test_a_refuted_error_reads_well():
 
 
 def test_an_undecided_error_reads_well():
-    # 0.013 + sqrt(2 ln 20 / 1000), and 2 ln 20 / (0.05 - 0.013)^2 rows
+    # 0.013 + sqrt(2 ln 20 / 1000); with 1.28 standard errors on top of that margin, divided by 0.05 - 0.013, squared
     assert str(certify(COUNTS, max_error=0.05, method="hoeffding")) == (
         "Undecided: the Cutoff calibration error of the population may be as low as 0.0000 or as high as 0.0904 (each "
         "limit with 95% confidence), on either side of the limit of 0.05 (estimate 0.0130, 1,000 rows, hoeffding "
-        "method), and about 4,377 fresh rows would decide it if the error is as estimated. This assumes that the rows "
+        "method), and about 6,618 fresh rows would decide it if the error is as estimated. This assumes that the rows "
         "are independent draws from the population; forecaster, limit, method and level were fixed without looking at "
         "these rows."
     )
@@ -878,11 +877,12 @@ def test_an_empty_band_says_so_and_has_no_numbers():
 def test_bands_read_as_a_table():
     tally = Tally.from_counts(forecast=[0.05, 0.3, 0.7], rows=[600, 300, 100], events=[31, 102, 71])
     bands = risk_bands(tally, cutoffs=[0.1, 0.5])
-    first, heads, *lines = str(bands).splitlines()
+    first, assumed, heads, *lines = str(bands).splitlines()
     assert first == (
         "Bias of the population per band of forecasts; the limits hold for all 3 bands together with 95% confidence "
         "(1,000 rows)."
     )
+    assert assumed == f"This assumes that {'; '.join(bands.assumptions)}."
     assert heads.split() == ["forecasts", "rows", "mean", "forecast", "observed", "bias", "from", "to", "inherited"]
     assert [line.split()[:6] for line in lines] == [
         ["[0,", "0.1)", "600", "5.0%", "5.2%", "+0.0017"],

@@ -520,7 +520,7 @@ FRAMES = {
     ),
     "RiskBands": (
         calibrant.risk_bands(TALLY, cutoffs=[0.4, 0.6]),
-        [field.name for field in dataclasses.fields(RiskBands)[:-3]],
+        [field.name for field in dataclasses.fields(RiskBands)[:-4]],
     ),
 }
 WITH_FRAME = pytest.mark.parametrize(("result", "columns"), FRAMES.values(), ids=FRAMES.keys())

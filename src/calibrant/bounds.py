@@ -20,7 +20,6 @@ from calibrant.tally import Tally, Totals
 from calibrant.validation import FloatArray
 
 HIGHEST_RATE = 0.9
-RATE_STEP = 1.1
 VARIANCE_SHARE = 0.02
 """Share of delta spent on learning the variance, from which the betting rate follows."""
 
@@ -86,23 +85,18 @@ def _best_rate(variance_total: float, skewness: float, exponent: float) -> float
     return min(HIGHEST_RATE, 1.0 / (math.sqrt(variance_total / (2.0 * exponent)) + 2.0 / 3.0 * skewness))
 
 
-def _rates_between(slowest: float, fastest: float) -> tuple[float, ...]:
-    """Return the rates of a fixed grid that the rates between two ends round to."""
-    first, last = (round(math.log(HIGHEST_RATE / rate) / math.log(RATE_STEP)) for rate in (fastest, slowest))
-    return tuple(HIGHEST_RATE * RATE_STEP**-step for step in range(first, last + 1))
-
-
 def _shares(delta: float) -> tuple[float, float]:
     """Split delta: ln(1/.) for the bet, and what is left for each of four limits of the variance."""
     return math.log(1.0 / (delta * (1.0 - VARIANCE_SHARE))), delta * VARIANCE_SHARE / 4.0
 
 
 def bet_rates(table: Totals, delta: float) -> tuple[float, ...]:
-    """Return the betting rates that the data cannot rule out as the best one, for 0/1 outcomes of unit weight.
+    """Return two betting rates between which the one to use lies, for 0/1 outcomes of unit weight.
 
     The rate aims at V = max(E[p (1 - p)], E[r^2] / 2), a number of the population: p (1 - p) is the variance of a
     calibrated forecaster, and the second part takes over when forecasts are far too sure of themselves. V lies between
-    limits, so the rate lies among the few returned, and the largest of their bounds is a bound.
+    limits found from the rows, so its rate lies between two rates; and no rate between them has a larger bound than
+    both of them, so the larger of the two bounds is a bound.
     """
     # Coarse forecasts, because cells know no finer ones; any function of the forecasts will do.
     coarse = (np.minimum(np.floor(table.low * _COARSE_CELLS), _COARSE_CELLS - 1) + 0.5) / _COARSE_CELLS
@@ -111,7 +105,7 @@ def bet_rates(table: Totals, delta: float) -> tuple[float, ...]:
 
 
 def _rates_for(spread_total: float, square_total: float, rows: int, delta: float) -> tuple[float, ...]:
-    """Return the rates within reach of the sums of p (1 - p) and of r^2."""
+    """Return the slowest and the fastest rate within reach of the sums of p (1 - p) and of r^2."""
     exponent, each = _shares(delta)
     spread = chernoff_interval(4.0 * spread_total, each)
     square = chernoff_interval(square_total, each)
@@ -122,7 +116,7 @@ def _rates_for(spread_total: float, square_total: float, rows: int, delta: float
         variance = min(variance_total / rows, 0.25)
         return _best_rate(variance * rows, 1.0 - 2.5 * variance, exponent)
 
-    return _rates_between(slowest=rate(limits[1]), fastest=rate(limits[0]))
+    return rate(limits[1]), rate(limits[0])
 
 
 def _largest(growth: FloatArray, rates: FloatArray, rows: int, exponent: float) -> float:
@@ -198,11 +192,11 @@ def planned_upper(forecasts: FloatArray, estimate: float, rows: int, delta: floa
 
 
 def square_rates(table: Totals, delta: float) -> tuple[float, ...]:
-    """Return the rates, times the largest weight, that the data cannot rule out as best, from squared residuals."""
+    """Return two rates, times the largest weight, between which the one to use lies, from squared residuals."""
     exponent, each = _shares(delta)
     square = float(table.weight_square_residual_square.sum()) / table.weight_max**2
     low, high = chernoff_interval(square, each)
-    return _rates_between(slowest=_best_rate(high, 1.0, exponent), fastest=_best_rate(low, 1.0, exponent))
+    return _best_rate(high, 1.0, exponent), _best_rate(low, 1.0, exponent)
 
 
 def _square_coefficient(table: Totals, rate: float) -> float:

@@ -250,6 +250,17 @@ def source_of(rows: Observations) -> Tally | RowSource:
     return Tally.from_observations(rows) if rows.y_prob.size < SORT_BELOW_ROWS else ArrayRows(rows)
 
 
+def with_unit_weights(source: Tally | RowSource) -> Tally | RowSource:
+    """Return a source with weights of 1 where all weights are equal: a guarantee cannot depend on their size."""
+    if isinstance(source, Tally):
+        return source.with_unit_weights()
+    if isinstance(source, ArrayRows) and source.observations.sample_weight is not None:
+        weight = source.observations.sample_weight
+        if weight.min() == weight.max():
+            return ArrayRows(replace(source.observations, sample_weight=None))
+    return source
+
+
 def whole_tally(source: Tally | RowSource) -> Tally:
     """Return the tally of all rows, for what needs every distinct forecast."""
     if isinstance(source, Tally):

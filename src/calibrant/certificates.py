@@ -32,7 +32,15 @@ from calibrant.bounds import (
     split_lower,
     uniform_lower_margin,
 )
-from calibrant.cells import SORT_BELOW_ROWS, RowSource, as_source, source_of, split_at_extremes, whole_tally
+from calibrant.cells import (
+    SORT_BELOW_ROWS,
+    RowSource,
+    as_source,
+    source_of,
+    split_at_extremes,
+    whole_tally,
+    with_unit_weights,
+)
 from calibrant.measures import (
     bounded_variation_calibration_error,
     bounded_variation_witness,
@@ -255,9 +263,8 @@ def risk_bands(
     """Judge the forecasts band by band, for bands of forecasts fixed beforehand such as low, medium and high risk.
 
     Per band: rows, mean forecast, observed rate, and the bias (observed rate minus mean forecast) with limits that hold
-    for all bands together. A second limit is what every band inherits from the Cutoff error: |bias| is at most
-    Cutoff / P(band), for these bands and all others (section 2 of [1]_). Both speak of the population and hold at every
-    number of rows.
+    for all bands together. A second limit is what the bands inherit from the Cutoff error: |bias| is at most
+    Cutoff / P(band) (section 2 of [1]_). Both speak of the population and hold at every number of rows.
 
     Parameters
     ----------
@@ -282,7 +289,7 @@ def risk_bands(
         raise ValueError(f"cutoffs[{position}] is {borders[position]:g}, not above the one before; sort them")
     if borders[0] == 0.0 or borders[-1] == 1.0:
         raise ValueError("cutoffs are the inner borders of bands from 0 to 1; leave out 0 and 1 themselves")
-    tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label).with_unit_weights()
     edges = np.concatenate([[0.0], borders, [1.0]])
     ends = [0, *np.searchsorted(tally.forecast, borders).tolist(), len(tally)]
     bands = [tally.stretch(begin, end) for begin, end in pairwise(ends)]
@@ -311,6 +318,7 @@ def risk_bands(
         cutoff_upper=upper,
         confidence_level=level,
         n=tally.row_total,
+        assumptions=_Plan("adaptive", "cutoff", 0.0, level).assumptions(tally),
     )
 
 
@@ -430,12 +438,16 @@ def _certificate(
 
 
 def _rows_to_decide(plan: _Plan, found: _Found, limit: float) -> int | None:
-    """Return about how many rows would decide if the error is as estimated: margins shrink as 1 / sqrt(rows)."""
+    """Return about how many rows would decide if the error is as estimated: margins shrink as 1 / sqrt(rows).
+
+    The estimate of those rows will differ from this one; allow for it, so that nine times out of ten they decide.
+    """
     if plan.measure == "distance":  # its margin has a part that shrinks more slowly
         return None
     if plan.measure == "ece" and found.estimate >= limit:  # its lower limit is the Cutoff error's, perhaps far below
         return None
     margin = found.upper - found.estimate if found.estimate < limit else found.estimate - found.lower
+    margin += normal_margin(found.table, 0.1)
     distance = abs(limit - found.estimate)
     if distance <= margin * 1e-5:
         return None
@@ -452,6 +464,7 @@ def _evaluate(
     upper_delta: float | None = None,
 ) -> _Found:
     """Return the estimate and the limits asked for, by the plan's method and measure."""
+    source = with_unit_weights(source)
     table = split_at_extremes(source)
     _check_covered(plan, table)
     worst = find_worst_interval(table)
@@ -467,15 +480,16 @@ def _evaluate(
             if note:
                 notes.append(f"{_NO_ECE}, the limit is true but useless: {note}")
         upper = 1.0
-        if upper_delta is not None and plan.measure == "distance":
-            # Forecasts moved to their bin's event rate are calibrated: half a bin's width on top of the bins' error.
-            bins = math.ceil(effective_rows(source) ** (1.0 / 3.0))
-            error = expected_calibration_error(source, n_bins=bins)
-            upper = _general_upper(plan, source, error, upper_delta) + 1.0 / (2.0 * bins)
+        bins = math.ceil(effective_rows(source) ** (1.0 / 3.0))
+        if plan.measure == "distance":
             notes.append(
                 "the estimate is the smooth calibration error; the lower limit is half that of the smooth error, the "
                 f"upper limit that of the error of {bins} bins plus half the width of a bin"
             )
+        if upper_delta is not None and plan.measure == "distance":
+            # Forecasts moved to their bin's event rate are calibrated: half a bin's width on top of the bins' error.
+            error = expected_calibration_error(source, n_bins=bins)
+            upper = _general_upper(plan, source, error, upper_delta) + 1.0 / (2.0 * bins)
         elif upper_delta is not None:
             upper = _general_upper(plan, source, estimate, upper_delta)
     lower = 0.0

@@ -84,7 +84,8 @@ def rows_needed(
         forecasts = np.array([0.5 - math.sqrt(0.25 - square)])  # the forecast whose Brier score it is
     variance = float((forecasts * (1.0 - forecasts)).mean())
     if variance == 0.0:
-        raise ValueError("brier is 0: forecasts that are never wrong leave nothing to plan for")
+        given = "brier is 0" if y_prob is None else "y_prob holds only 0 and 1"
+        raise ValueError(f"{given}: calibrated forecasts that are never wrong leave nothing to plan for")
     spread = float(brownian_range.ppf(chance)) * math.sqrt(variance)
     delta = 1.0 - level
     return RowsNeeded(

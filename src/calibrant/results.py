@@ -749,13 +749,15 @@ class RiskBands(Result):
     lower, upper : array
         Limits for the population's bias, true for all bands together with ``confidence_level``.
     inherited : array
-        Limit for the size of the bias that follows from the Cutoff error alone, for these bands and any others.
+        Limits for the size of the bias that follow from the Cutoff error and the shares of the bands alone.
     cutoff_upper : float
         The upper limit of the Cutoff error behind it.
     confidence_level : float
         Of each of the two sets of limits.
     n : int
         Rows in all bands.
+    assumptions : tuple of str
+        What the limits rest on.
     """
 
     low: FloatArray
@@ -771,10 +773,11 @@ class RiskBands(Result):
     cutoff_upper: float
     confidence_level: float
     n: int
+    assumptions: tuple[str, ...]
 
     def frame(self) -> Any:
         """Return one row per band."""
-        skipped = ("cutoff_upper", "confidence_level", "n")
+        skipped = ("cutoff_upper", "confidence_level", "n", "assumptions")
         return as_frame({field.name: getattr(self, field.name) for field in fields(self) if field.name not in skipped})
 
     def __str__(self) -> str:
@@ -782,7 +785,8 @@ class RiskBands(Result):
         lines = [
             f"Bias of the population per band of forecasts; the limits hold for all {self.rows.size} bands together "
             f"with {level} confidence ({_rows_said(self.n, self.n)}).",
-            "  forecasts            rows   mean forecast  observed    bias   from       to  inherited",
+            f"This assumes that {'; '.join(self.assumptions)}.",
+            "  forecasts            rows   mean forecast  observed     bias     from       to  inherited",
         ]
         for k in range(self.rows.size):
             end = "]" if k == self.rows.size - 1 else ")"
@@ -792,8 +796,8 @@ class RiskBands(Result):
                 continue
             lines.append(
                 f"  {band:<15} {self.rows[k]:>9,}  {percent(self.mean_forecast[k]):>14}  "
-                f"{percent(self.observed_rate[k]):>8}  {self.bias[k]:+.4f} {self.lower[k]:+.4f} {self.upper[k]:+.4f}"
-                f"   <= {self.inherited[k]:.4f}"
+                f"{percent(self.observed_rate[k]):>8}  {self.bias[k]:+.4f}  {self.lower[k]:+.4f}  {self.upper[k]:+.4f}"
+                f"  <= {self.inherited[k]:.4f}"
             )
         return "\n".join(lines)
 

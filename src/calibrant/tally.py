@@ -317,6 +317,19 @@ class Tally(Totals):
             binary_outcomes=binary_outcomes,
         )
 
+    def with_unit_weights(self) -> Tally:
+        """Return the tally with weights of 1 where all weights are equal, which changes no mean; otherwise itself."""
+        if self.unit_weights or not np.allclose(self.weight, self.weight_max * self.rows, rtol=1e-12, atol=0.0):
+            return self
+        return self._build(
+            self.forecast,
+            rows=self.rows,
+            residual=self.residual / self.weight_max,
+            residual_square=self.residual_square / self.weight_max,
+            outcome=self.outcome / self.weight_max,
+            binary_outcomes=self.binary_outcomes,
+        )
+
     def stretch(self, begin: int, end: int) -> Tally:
         """Return the tally of the rows of entries begin to end (exclusive), sharing the arrays."""
         entries = slice(begin, end)
