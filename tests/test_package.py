@@ -125,7 +125,8 @@ def test_every_public_function_shows_an_example_and_takes_options_by_name_only(n
         for parameter in inspect.signature(function).parameters.values()
         if parameter.kind is not inspect.Parameter.KEYWORD_ONLY
     ]
-    assert by_position == (["y_prob", "gamma"] if name == "effective_support_size" else ["y_true", "y_prob"])
+    others = {"effective_support_size": ["y_prob", "gamma"], "decision_guarantee": ["certificate", "threshold"]}
+    assert by_position == others.get(name, ["y_true", "y_prob"])
 
 
 def test_the_package_lists_its_public_names():
@@ -328,6 +329,13 @@ OBJECTS = {
     "CalibrationDistance": calibrant.distance_from_calibration(*ROWS),
     "CalibrationSlope": calibrant.calibration_slope_intercept(*ROWS),
     "CurveErrors": calibrant.integrated_calibration_index(*ROWS),
+    "DecisionRisk": calibrant.decision_risk(*ROWS, threshold=[0.25, 0.5]),
+    "RiskGap": calibrant.risk_gap(*ROWS, threshold=0.5),
+    "RiskGapCurve": calibrant.risk_gap_curve(*ROWS),
+    "MurphyCurve": calibrant.murphy_curve(*ROWS),
+    "BestThreshold": calibrant.best_threshold(*ROWS, threshold=0.5),
+    "ScoreDecomposition": calibrant.score_decomposition(*ROWS, score="log"),
+    "NetBenefit": calibrant.net_benefit(*ROWS),
 }
 
 WAYS = {

@@ -24,6 +24,11 @@ def both_ends(tally):
     return distance.low, distance.high
 
 
+def decomposed(tally):
+    result = calibrant.score_decomposition(tally)
+    return result.score, result.miscalibration, result.discrimination, result.uncertainty
+
+
 MEASURES = {
     "cutoff": calibrant.cutoff_calibration_error,
     "ks": calibrant.ks_calibration_error,
@@ -39,6 +44,16 @@ MEASURES = {
     "distance": both_ends,
     "isotonic index": lambda tally: calibrant.integrated_calibration_index(tally).ici,
     "support": calibrant.effective_support_size,
+    "decision risk": lambda tally: calibrant.decision_risk(tally, threshold=[0.0, 0.3, 0.5, 1.0]).risk,
+    "risk gap": lambda tally: calibrant.risk_gap(tally, threshold=0.3).gap,
+    "monotone risk gap": lambda tally: calibrant.risk_gap(tally, threshold=0.5, wrapper="monotone").gap,
+    "sign-testing gap": lambda tally: calibrant.sign_testing_gap(tally, threshold=0.5).gap,
+    "risk gap curve": lambda tally: calibrant.risk_gap_curve(tally).at([0.1, 0.3, 0.55, 0.9]),
+    "largest gap": lambda tally: calibrant.risk_gap_curve(tally, wrapper="monotone").largest_gap,
+    "largest regret": lambda tally: calibrant.risk_gap_curve(tally).largest_regret,
+    "net benefit": lambda tally: calibrant.net_benefit(tally, threshold=[0.0, 0.25, 0.6]).net_benefit,
+    "best threshold": lambda tally: calibrant.best_threshold(tally, threshold=0.6).best_risk,
+    "decomposition": decomposed,
 }
 
 every_measure = pytest.mark.parametrize("measure", MEASURES.values(), ids=MEASURES.keys())

@@ -34,7 +34,7 @@ from calibrant.results import (
     ScoreDecomposition,
 )
 from calibrant.scores import SCORES, ProperScore, SchervishMeasure
-from calibrant.tally import Tally, Totals, as_tally, given_tally
+from calibrant.tally import Tally, Totals, as_tally, given_tally, group_starts
 from calibrant.validation import (
     BoolArray,
     CalibrationWarning,
@@ -97,29 +97,15 @@ def decision_risk(
     Examples
     --------
     >>> print(decision_risk([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9], threshold=0.5))
-    At threshold 0.5, acting from there up (on 50.0% of the weight) loses 0.25000 per row on average: 0.12500 from
+    At threshold 0.5, acting from there up (on 50.0% of all rows) loses 0.25000 per row on average: 0.12500 from
     acting in vain and 0.12500 from events missed.
     >>> result = decision_risk([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9], cost_false_positive=1, cost_false_negative=3)
     >>> result.threshold, result.risk, result.cost
     (0.25, 0.0625, 0.25)
     """
-    at, (vain_cost, missed_cost) = _threshold_or_costs(threshold, cost_false_positive, cost_false_negative)
-    thresholds = np.atleast_1d(at)
-    table = _split_at(thresholds, y_true, y_prob, sample_weight, pos_label)
-    events_missed, vain, acted = _sides(table, np.searchsorted(table.low, thresholds))
-    false_positive = thresholds * vain / table.weight_total
-    false_negative = (1.0 - thresholds) * events_missed / table.weight_total
-    return DecisionRisk(
-        loss="decision",
-        threshold=at,
-        risk=_as_given(false_positive + false_negative, at),
-        false_positive=_as_given(false_positive, at),
-        false_negative=_as_given(false_negative, at),
-        acted=_as_given(acted / table.weight_total, at),
-        mean_outcome=table.outcome_total / table.weight_total,
-        cost_false_positive=vain_cost,
-        cost_false_negative=missed_cost,
-    )
+    at, costs = _threshold_or_costs(threshold, cost_false_positive, cost_false_negative)
+    table = _split_at(np.atleast_1d(at), y_true, y_prob, sample_weight, pos_label)
+    return _risk_of_totals(table, at, costs=costs)
 
 
 def risk_gap(
@@ -173,7 +159,7 @@ def risk_gap(
     # A fraction may be an exact event probability, for which nothing is overfitted; 0 and 1 hardly can.
     notes = _overfitting(tally, wrapper, suspect=tally.binary_outcomes)
     gap, rule = _best_rule(tally, at, wrapper, strict=False)
-    risk = _risk_of(tally, at)
+    risk = float(_risk_of_totals(tally, at).risk)
     return RiskGap(
         loss="decision",
         threshold=at,
@@ -238,7 +224,9 @@ def risk_gap_curve(
     if wrapper == "monotone":
         bends, lowest = _lower_of(bends, lowest, *_best_risk(tally, increasing=False))
     mean_outcome = tally.outcome_total / tally.weight_total
-    threshold, risk, risk_right = _risk_knots(tally, np.append(bends, mean_outcome))
+    threshold, risk, risk_right = _risk_knots(
+        tally, np.insert(bends, np.searchsorted(bends, mean_outcome), mean_outcome)
+    )
     best_risk = np.interp(threshold, bends, lowest)
     constant_risk = np.minimum(threshold * (1.0 - mean_outcome), (1.0 - threshold) * mean_outcome)
     gap, gap_at, gap_attained = _largest(threshold, risk - best_risk, risk_right - best_risk)
@@ -409,9 +397,9 @@ def sign_testing_risk(
                 "y_true is a Tally of fractional outcomes, which holds their sums and no longer how far each lies from "
                 "the threshold; pass the arrays, or use sign_testing_gap, which a Tally is enough for"
             )
-        return _sign_testing_binary(tally, at)
+        return _risk_of_totals(tally, at, strict=True)
     observations = check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
-    return _sign_testing_rows(observations, at)
+    return _sign_testing_of_rows(observations, at)
 
 
 def sign_testing_gap(
@@ -458,11 +446,11 @@ def sign_testing_gap(
     if isinstance(y_true, Totals):
         tally = given_tally(y_true, y_prob, sample_weight, pos_label)
         if tally.binary_outcomes:
-            risk = float(_sign_testing_binary(tally, at).risk)
+            risk = float(_risk_of_totals(tally, at, strict=True).risk)
     else:
         observations = check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
         tally = Tally.from_observations(observations)
-        risk = float(_sign_testing_rows(observations, at).risk)
+        risk = float(_sign_testing_of_rows(observations, at).risk)
     notes = _overfitting(tally, wrapper, suspect=True)
     gap, rule = _best_rule(tally, at, wrapper, strict=True)
     return RiskGap(
@@ -643,7 +631,7 @@ def best_threshold(
     at, (vain_cost, missed_cost) = _one_threshold(threshold, cost_false_positive, cost_false_negative)
     tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
     gap, rule = _best_rule(tally, at, "nondecreasing", strict=False)
-    risk = _risk_of(tally, at)
+    risk = float(_risk_of_totals(tally, at).risk)
     forecast = tally.forecast
     cutoff = {"always": 0.0, "never": None}.get(rule.kind, rule.cutoff)
     acts = rule.acts(forecast)
@@ -657,6 +645,7 @@ def best_threshold(
         best_risk=max(risk - gap, 0.0),
         saving=gap,
         changed=float(tally.weight[acts != (forecast >= at)].sum()) / tally.weight_total,
+        unit_weights=tally.unit_weights,
         cost_false_positive=vain_cost,
         cost_false_negative=missed_cost,
     )
@@ -719,11 +708,6 @@ def _prefix(values: npt.NDArray[Any]) -> FloatArray:
     sums = np.zeros(values.size + 1)
     np.cumsum(values, out=sums[1:])
     return sums
-
-
-def _risk_of(tally: Tally, at: float) -> float:
-    missed, vain, _ = _sides(tally, np.searchsorted(tally.forecast, [at]))
-    return float(at * vain[0] + (1.0 - at) * missed[0]) / tally.weight_total
 
 
 def _best_rule(tally: Tally, at: float, wrapper: str, *, strict: bool) -> tuple[float, DecisionRule]:
@@ -798,15 +782,16 @@ def _best_risk(tally: Tally, *, increasing: bool) -> tuple[FloatArray, FloatArra
     It is the risk of the isotonic (or antitonic) regression: concave and linear between the fitted values.
     """
     curve = isotonic_curve(tally, increasing=increasing)
-    starts = np.flatnonzero(np.concatenate([[True], curve[1:] != curve[:-1]]))
+    starts = group_starts(curve)
     events, weight = np.add.reduceat(tally.outcome, starts), np.add.reduceat(tally.weight, starts)
     if not increasing:
         events, weight = events[::-1], weight[::-1]
     rate = np.maximum.accumulate(events / weight)  # rounding must not turn equal blocks round
     missed, vain = _prefix(events)[:-1], _prefix((weight - events)[::-1])[::-1][:-1]
     risk = (rate * vain + (1.0 - rate) * missed) / tally.weight_total
-    bends, place = np.unique(np.concatenate([[0.0], rate, [1.0]]), return_index=True)
-    return bends, np.concatenate([[0.0], risk, [0.0]])[place]
+    bends, risk = np.concatenate([[0.0], rate, [1.0]]), np.concatenate([[0.0], risk, [0.0]])
+    distinct = group_starts(bends)
+    return bends[distinct], risk[distinct]
 
 
 def _lower_of(
@@ -826,12 +811,12 @@ def _lower_of(
 
 
 def _risk_knots(tally: Tally, bends: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return thresholds with the risk at, and just above, each: all forecasts, and the bends among them.
+    """Return thresholds with the risk at, and just above, each: all forecasts, and the ordered bends among them.
 
     Just above a forecast its rows are no longer acted on, which adds their residuals to the risk.
     """
     forecast, total = tally.forecast, tally.weight_total
-    extra = np.unique(bends)
+    extra = bends[group_starts(bends)]
     below = np.searchsorted(forecast, extra)
     new = forecast[np.minimum(below, forecast.size - 1)] != extra
     extra, below = extra[new], below[new]
@@ -864,45 +849,62 @@ def _largest(threshold: FloatArray, value: FloatArray, right: FloatArray) -> tup
     return max(top, 0.0), float(threshold[near.argmax()]), attained
 
 
-def _sign_testing_rows(rows: Observations, at: float | FloatArray) -> DecisionRisk:
+def _risk_of_totals(
+    table: Totals, at: float | FloatArray, *, strict: bool = False, costs: Costs = (None, None)
+) -> DecisionRisk:
+    """Return the risk of acting from thresholds up or, if strict, above them; for sign testing of 0/1 outcomes too."""
     thresholds = np.atleast_1d(at)
-    outcome = rows.y_true.astype(np.float64, copy=False)
-    weight = np.ones(outcome.size) if rows.sample_weight is None else rows.sample_weight
-    vain, missed, acted = (np.empty(thresholds.size) for _ in range(3))
-    for k, threshold in enumerate(thresholds):
-        treated = np.where(rows.y_prob > threshold, weight, 0.0)
-        above = outcome - threshold
-        vain[k] = treated @ np.maximum(-above, 0.0)
-        missed[k] = (weight - treated) @ np.maximum(above, 0.0)
-        acted[k] = treated.sum()
-    total = float(weight.sum())
-    return _sign_testing_result(at, vain / total, missed / total, acted / total, float(weight @ outcome) / total)
-
-
-def _sign_testing_binary(tally: Tally, at: float | FloatArray) -> DecisionRisk:
-    thresholds = np.atleast_1d(at)
-    missed, vain, acted = _sides(tally, np.searchsorted(tally.forecast, thresholds, side="right"))
-    total = tally.weight_total
-    return _sign_testing_result(
+    below = np.searchsorted(table.low, thresholds, side="right" if strict else "left")
+    missed, vain, acted = _sides(table, below)
+    return _risk_result(
+        "sign testing" if strict else "decision",
         at,
-        thresholds * vain / total,
-        (1.0 - thresholds) * missed / total,
-        acted / total,
-        tally.outcome_total / total,
+        np.stack([thresholds * vain, (1.0 - thresholds) * missed, acted]) / table.weight_total,
+        mean_outcome=table.outcome_total / table.weight_total,
+        unit_weights=table.unit_weights,
+        costs=costs,
     )
 
 
-def _sign_testing_result(
-    at: float | FloatArray, vain: FloatArray, missed: FloatArray, acted: FloatArray, mean_outcome: float
+def _sign_testing_of_rows(rows: Observations, at: float | FloatArray) -> DecisionRisk:
+    outcome = rows.y_true.astype(np.float64, copy=False)
+    weight = np.ones(outcome.size) if rows.sample_weight is None else rows.sample_weight
+    parts = []
+    for threshold in np.atleast_1d(at):
+        acted = np.where(rows.y_prob > threshold, weight, 0.0)
+        above = outcome - threshold
+        parts.append((acted @ np.maximum(-above, 0.0), (weight - acted) @ np.maximum(above, 0.0), acted.sum()))
+    return _risk_result(
+        "sign testing",
+        at,
+        np.array(parts).T / weight.sum(),
+        mean_outcome=float(weight @ outcome / weight.sum()),
+        unit_weights=rows.sample_weight is None or bool((weight == 1.0).all()),
+    )
+
+
+def _risk_result(
+    loss: str,
+    at: float | FloatArray,
+    parts: FloatArray,
+    *,
+    mean_outcome: float,
+    unit_weights: bool,
+    costs: Costs = (None, None),
 ) -> DecisionRisk:
+    """Return losses from acting in vain, losses from events missed and shares acted on, with one column a threshold."""
+    vain, missed, acted = parts
     return DecisionRisk(
-        loss="sign testing",
+        loss=loss,
         threshold=at,
         risk=_as_given(vain + missed, at),
         false_positive=_as_given(vain, at),
         false_negative=_as_given(missed, at),
         acted=_as_given(acted, at),
         mean_outcome=mean_outcome,
+        unit_weights=unit_weights,
+        cost_false_positive=costs[0],
+        cost_false_negative=costs[1],
     )
 
 

@@ -107,6 +107,11 @@ def percent(share: float) -> str:
     return f"{value:.{digits}f}%"
 
 
+def _whole(unit_weights: bool) -> str:
+    """Say what a share is a share of."""
+    return "of all rows" if unit_weights else "of the weight"
+
+
 def _told_apart(low: float, high: float) -> tuple[str, str]:
     """Write two different numbers with as few digits, from four on, as keep them different."""
     for digits in range(4, 17):
@@ -165,7 +170,7 @@ class WorstInterval(Result):
             low, high = _told_apart(self.low, self.high)
             which = f"Forecasts between {low} and {high}"
         rows = "this 1 row" if self.rows == 1 else f"these {self.rows:,} rows"
-        whole = "of all rows" if self.unit_weights else "of the weight"
+        whole = _whole(self.unit_weights)
         return (
             f"{which} are {self.direction} by {100.0 * abs(self.bias):.2f} percentage points on average: on {rows} "
             f"({percent(self.share)} {whole}) the mean forecast is {percent(self.mean_forecast)} and the event rate is "
@@ -728,6 +733,8 @@ class DecisionRisk(_WithCosts, Result):
         Share of the weight acted on.
     mean_outcome : float
         Mean of the outcomes.
+    unit_weights : bool
+        Whether every row has weight 1.
     cost_false_positive, cost_false_negative : float or None
         The costs that were translated into the threshold, if any; ``cost`` then gives the mean cost per row.
     """
@@ -739,6 +746,7 @@ class DecisionRisk(_WithCosts, Result):
     false_negative: float | FloatArray
     acted: float | FloatArray
     mean_outcome: float
+    unit_weights: bool
     cost_false_positive: float | None = None
     cost_false_negative: float | None = None
 
@@ -767,7 +775,7 @@ class DecisionRisk(_WithCosts, Result):
         vain, missed = (float(np.atleast_1d(part)[0]) for part in (self.false_positive, self.false_negative))
         acted = percent(float(np.atleast_1d(self.acted)[0]))
         return (
-            f"At {where}, acting {rule} (on {acted} of the weight) loses {risk[0]:.5f} per row on average"
+            f"At {where}, acting {rule} (on {acted} {_whole(self.unit_weights)}) loses {risk[0]:.5f} per row on average"
             f"{self._in_costs(risk[0])}: {vain:.5f} from acting in vain and {missed:.5f} from events missed."
         )
 
@@ -775,9 +783,9 @@ class DecisionRisk(_WithCosts, Result):
 
 
 _WRAPPERS = {
-    "nondecreasing": "no non-decreasing recalibration",
-    "monotone": "no monotone recalibration (rising or falling)",
-    "any": "no recalibration of any shape",
+    "nondecreasing": "non-decreasing recalibration",
+    "monotone": "monotone recalibration (rising or falling)",
+    "any": "recalibration of any shape",
 }
 
 
@@ -823,13 +831,17 @@ class RiskGap(_WithCosts, Result):
 
     def __str__(self) -> str:
         where = _at_threshold(self.threshold, self.cost_false_positive, self.cost_false_negative)
-        now = "" if self.risk is None else f" from {self.risk:.5f} to {self.best_risk:.5f}"
-        lines = [
-            f"At {where}, {_WRAPPERS[self.wrapper]} of these forecasts lowers the mean {self.loss} loss on these rows "
-            f"by more than {self.gap:.5f}{self._in_costs(self.gap)}{now}. To attain that, {self.rule}.",
-            str(self.bound),
-        ]
-        return "\n".join(lines + [f"Note: {note}" for note in self.notes])
+        shape = f"{_WRAPPERS[self.wrapper]} of these forecasts"
+        if self.rule.cutoff == self.threshold and self.rule.kind in ("at least", "above"):
+            now = "" if self.risk is None else f", {self.risk:.5f}"
+            finding = f"no {shape} lowers the mean {self.loss} loss on these rows{now}."
+        else:
+            now = "" if self.risk is None else f", from {self.risk:.5f} to {self.best_risk:.5f}"
+            finding = (
+                f"{shape} could lower the mean {self.loss} loss on these rows by {self.gap:.5f}"
+                f"{self._in_costs(self.gap)}{now}, and by no more. To attain that, {self.rule}."
+            )
+        return "\n".join([f"At {where}, {finding}", str(self.bound), *(f"Note: {note}" for note in self.notes)])
 
     __repr__ = __str__
 
@@ -854,6 +866,8 @@ class BestThreshold(_WithCosts, Result):
         Their difference.
     changed : float
         Share of the weight that is treated differently.
+    unit_weights : bool
+        Whether every row has weight 1.
     cost_false_positive, cost_false_negative : float or None
         The costs that were translated into the threshold, if any; ``saving * cost_unit`` is in cost units.
     """
@@ -866,6 +880,7 @@ class BestThreshold(_WithCosts, Result):
     best_risk: float
     saving: float
     changed: float
+    unit_weights: bool
     cost_false_positive: float | None = None
     cost_false_negative: float | None = None
 
@@ -875,8 +890,9 @@ class BestThreshold(_WithCosts, Result):
             return f"At {where}, no other cutoff does better on these rows: the mean loss is {self.risk:.5f}."
         return (
             f"At {where}, the mean loss on these rows falls from {self.risk:.5f} to {self.best_risk:.5f}, a saving of "
-            f"{self.saving:.5f}{self._in_costs(self.saving)}, if you {self.rule}; {percent(self.changed)} of the "
-            "weight is then treated differently. The cutoff was chosen on these rows, so expect less of it on others."
+            f"{self.saving:.5f}{self._in_costs(self.saving)}, if you {self.rule}; {percent(self.changed)} "
+            f"{_whole(self.unit_weights)} would be treated differently. The cutoff was chosen on these rows, so expect "
+            "less of it on others."
         )
 
     __repr__ = __str__
@@ -1019,7 +1035,7 @@ class RiskGapCurve(MurphyCurve):
             else "At no threshold would always or never acting have been better."
         )
         return (
-            f"At no threshold does {_WRAPPERS[self.wrapper].removeprefix('no ')} save more than {self.largest_gap:.5f} "
+            f"At no threshold does {_WRAPPERS[self.wrapper]} save more than {self.largest_gap:.5f} "
             f"of the mean loss on these rows ({where}). {regret}\n{self.bound}"
         )
 
@@ -1090,9 +1106,9 @@ class DecisionGuarantee(_WithCosts, Result):
             f"by more than {self.nondecreasing:.4f}{self._in_costs(self.nondecreasing)}, and no monotone one, rising "
             f"or falling, by more than {self.monotone:.4f}{self._in_costs(self.monotone)}"
         )
-        shape = "no non-decreasing recalibration"
+        shape = _WRAPPERS["nondecreasing"]
         if self.any is not None:
-            shape, limits = "no recalibration of any shape", f"by more than {self.any:.4f}{self._in_costs(self.any)}"
+            shape, limits = _WRAPPERS["any"], f"by more than {self.any:.4f}{self._in_costs(self.any)}"
         whom = (
             "in the population that the rows come from"
             if self.target == "population"
@@ -1100,7 +1116,7 @@ class DecisionGuarantee(_WithCosts, Result):
         )
         rows = "It holds at every number of rows" if self.finite_sample else "It holds approximately, for many rows"
         lines = [
-            f"With {level} confidence {shape} of these forecasts lowers the expected loss at {where} {limits}. This "
+            f"With {level} confidence no {shape} of these forecasts lowers the expected loss at {where} {limits}. This "
             f"speaks of the expected loss {whom}.",
             f"It follows from {MEASURE_NAMES[self.measure]} <= {self.upper:.4f} ({self.method} method). {rows}, and "
             f"assumes that {'; '.join(self.assumptions)}.",

@@ -201,7 +201,7 @@ class Tally(Totals):
         kept = counted > 0
         order = np.argsort(values[kept], kind="stable")
         values, counted, occurred = values[kept][order], counted[kept][order], occurred[kept][order]
-        starts = _starts(values)
+        starts = group_starts(values)
         return cls._from_events(values[starts] + 0.0, _grouped(counted, starts), _grouped(occurred, starts))
 
     @classmethod
@@ -217,7 +217,7 @@ class Tally(Totals):
         forecast = y_prob[order] + 0.0  # turns -0.0 into 0.0
         outcome = y_true[order].astype(np.float64, copy=False)
         residual = outcome - forecast
-        starts = _starts(forecast)
+        starts = group_starts(forecast)
         rows = np.diff(starts, append=forecast.size)
         if weight is None:
             return cls._build(
@@ -255,7 +255,7 @@ class Tally(Totals):
         keys.sort()
         outcome = (keys & np.uint64(1)).astype(np.uint8)
         keys >>= np.uint64(1)
-        starts = _starts(keys)
+        starts = group_starts(keys)
         if starts.size == keys.size:  # no ties: nothing to add up
             return cls._from_events(keys.view(np.float64), np.ones(keys.size, dtype=np.int64), outcome)
         rows = np.diff(starts, append=keys.size)
@@ -319,7 +319,7 @@ class Tally(Totals):
         forecast = np.concatenate([self.forecast, other.forecast])
         order = np.argsort(forecast, kind="stable")
         forecast = forecast[order]
-        starts = _starts(forecast)
+        starts = group_starts(forecast)
         unit_weights = self.unit_weights and other.unit_weights
         merged = {
             name: _grouped(np.concatenate([getattr(self, name), getattr(other, name)])[order], starts)
@@ -367,7 +367,7 @@ def given_tally(summary: Totals, y_prob: Any, sample_weight: Any, pos_label: Any
     return summary
 
 
-def _starts(ordered: npt.NDArray[Any]) -> IntArray:
+def group_starts(ordered: npt.NDArray[Any]) -> IntArray:
     """Return the positions at which a new value begins in an ordered array."""
     new = np.empty(ordered.size, dtype=bool)
     new[0] = True
