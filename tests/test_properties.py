@@ -24,6 +24,25 @@ def both_ends(tally):
     return distance.low, distance.high
 
 
+def risks(tally):
+    at = [0.0, 0.3, 0.5, 0.9]
+    return [*calibrant.decision_risk(tally, threshold=at).risk, *calibrant.net_benefit(tally, threshold=at).net_benefit]
+
+
+def gaps(tally):
+    curve, both = (calibrant.risk_gap_curve(tally, wrapper=wrapper) for wrapper in ("nondecreasing", "monotone"))
+    return [
+        calibrant.risk_gap(tally, threshold=0.3).gap,
+        calibrant.risk_gap(tally, threshold=0.5, wrapper="monotone").gap,
+        calibrant.sign_testing_gap(tally, threshold=0.5).gap,
+        calibrant.best_threshold(tally, threshold=0.6).best_risk,
+        curve.largest_gap,
+        curve.largest_regret,
+        both.largest_gap,
+        *curve.at([0.1, 0.3, 0.55, 0.9]),
+    ]
+
+
 def decomposed(tally):
     result = calibrant.score_decomposition(tally)
     return result.score, result.miscalibration, result.discrimination, result.uncertainty
@@ -44,15 +63,8 @@ MEASURES = {
     "distance": both_ends,
     "isotonic index": lambda tally: calibrant.integrated_calibration_index(tally).ici,
     "support": calibrant.effective_support_size,
-    "decision risk": lambda tally: calibrant.decision_risk(tally, threshold=[0.0, 0.3, 0.5, 1.0]).risk,
-    "risk gap": lambda tally: calibrant.risk_gap(tally, threshold=0.3).gap,
-    "monotone risk gap": lambda tally: calibrant.risk_gap(tally, threshold=0.5, wrapper="monotone").gap,
-    "sign-testing gap": lambda tally: calibrant.sign_testing_gap(tally, threshold=0.5).gap,
-    "risk gap curve": lambda tally: calibrant.risk_gap_curve(tally).at([0.1, 0.3, 0.55, 0.9]),
-    "largest gap": lambda tally: calibrant.risk_gap_curve(tally, wrapper="monotone").largest_gap,
-    "largest regret": lambda tally: calibrant.risk_gap_curve(tally).largest_regret,
-    "net benefit": lambda tally: calibrant.net_benefit(tally, threshold=[0.0, 0.25, 0.6]).net_benefit,
-    "best threshold": lambda tally: calibrant.best_threshold(tally, threshold=0.6).best_risk,
+    "decision risk": risks,
+    "risk gaps": gaps,
     "decomposition": decomposed,
 }
 
