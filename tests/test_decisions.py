@@ -211,6 +211,19 @@ def test_the_bounds_for_rising_and_for_any_wrappers_are_attained():
         assert (result.gap, result.bound.right) == (0.5, 0.5)
 
 
+@pytest.mark.parametrize(
+    ("function", "sources"),
+    [(calibrant.risk_gap, ("3.1", "3.2")), (calibrant.sign_testing_gap, ("B.2", "B.2"))],
+)
+def test_bounds_name_their_source(function, sources):
+    tally = Tally.from_counts([0.2, 0.6], [20, 20], [15, 3])
+    bounds = {wrapper: function(tally, threshold=0.5, wrapper=wrapper).bound for wrapper in WRAPPERS}
+    assert bounds["nondecreasing"].source == "this project"
+    assert bounds["monotone"].source == f"Rossellini et al. 2025, Prop. {sources[1]}"
+    assert bounds["any"].source == f"Rossellini et al. 2025, Prop. {sources[0]}"
+    assert [bounds[wrapper].statement for wrapper in WRAPPERS] == ["gap <= Cutoff", "gap <= 2 Cutoff", "gap <= ECE"]
+
+
 def test_today_s_rule_stays_where_none_is_better_and_else_the_nearest_is_chosen():
     y, p = [0, 1, 0, 1], [0.2, 0.4, 0.6, 0.8]
     assert str(calibrant.risk_gap([0, 0, 1, 1], p, threshold=0.5).rule) == "act on forecasts of at least 0.5"
@@ -643,6 +656,14 @@ def test_a_measure_of_atoms_and_a_density_adds_up():
     assert result.name == "mixed"
     assert str(result).startswith("mixed score ")
     assert "<= mass 5 x Cutoff" in result.bounds[0].statement
+
+
+def test_bounds_hold_however_heavy_the_measure():
+    # Where gap and Cutoff are equal, a large mass magnifies the rounding of both sides.
+    heavy = SchervishMeasure(atoms=[0.1], masses=[1e9])
+    result = calibrant.score_decomposition([0, 0, 0], [0.1, 0.1, 0.1], score=heavy)
+    assert result.miscalibration == pytest.approx(1e8)
+    assert all(bound.holds for bound in result.bounds)
 
 
 def test_usual_scores_are_those_of_scikit_learn():

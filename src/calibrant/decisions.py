@@ -14,12 +14,12 @@ import warnings
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from calibrant.cells import COARSE_GRID, TOLERANCE, as_source, refine
 from calibrant.curves import isotonic_curve
 from calibrant.measures import FEW_ROWS, cutoff_calibration_error, lonely_rows, plug_in_error
 from calibrant.results import (
+    WRAPPERS,
     BestThreshold,
     Certificate,
     ConfidenceInterval,
@@ -34,7 +34,7 @@ from calibrant.results import (
     ScoreDecomposition,
 )
 from calibrant.scores import SCORES, ProperScore, SchervishMeasure
-from calibrant.tally import Tally, Totals, as_tally, given_tally, group_starts
+from calibrant.tally import Tally, Totals, as_tally, given_tally, group_starts, prefix_sums
 from calibrant.validation import (
     BoolArray,
     CalibrationWarning,
@@ -47,7 +47,6 @@ from calibrant.validation import (
     check_thresholds,
 )
 
-_WRAPPERS = ("nondecreasing", "monotone", "any")
 _PAPER = "Rossellini et al. 2025"
 _PROJECT = "this project"
 
@@ -154,7 +153,7 @@ def risk_gap(
     gap <= Cutoff: 0.125 <= 0.175 holds (this project)
     """
     at, (vain_cost, missed_cost) = _one_threshold(threshold, cost_false_positive, cost_false_negative)
-    check_choice(wrapper, "wrapper", _WRAPPERS)
+    check_choice(wrapper, "wrapper", tuple(WRAPPERS))
     tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
     # A fraction may be an exact event probability, for which nothing is overfitted; 0 and 1 hardly can.
     notes = _overfitting(tally, wrapper, suspect=tally.binary_outcomes)
@@ -223,19 +222,12 @@ def risk_gap_curve(
     bends, lowest = _best_risk(tally, increasing=True)
     if wrapper == "monotone":
         bends, lowest = _lower_of(bends, lowest, *_best_risk(tally, increasing=False))
-    mean_outcome = tally.outcome_total / tally.weight_total
-    threshold, risk, risk_right = _risk_knots(
-        tally, np.insert(bends, np.searchsorted(bends, mean_outcome), mean_outcome)
-    )
-    best_risk = np.interp(threshold, bends, lowest)
-    constant_risk = np.minimum(threshold * (1.0 - mean_outcome), (1.0 - threshold) * mean_outcome)
-    gap, gap_at, gap_attained = _largest(threshold, risk - best_risk, risk_right - best_risk)
-    regret, regret_at, regret_attained = _largest(threshold, risk - constant_risk, risk_right - constant_risk)
+    murphy = _murphy_curve(tally, bends)
+    best_risk = np.interp(murphy.threshold, bends, lowest)
+    gap, gap_at, gap_attained = _largest(murphy, best_risk)
+    regret, regret_at, regret_attained = _largest(murphy, murphy.constant_risk)
     return RiskGapCurve(
-        threshold=threshold,
-        risk=risk,
-        risk_right=risk_right,
-        mean_outcome=mean_outcome,
+        **vars(murphy),
         best_risk=best_risk,
         wrapper=wrapper,
         largest_gap=gap,
@@ -271,9 +263,7 @@ def murphy_curve(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, 
     array([0.0625, 0.125 ])
     """
     tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
-    mean_outcome = tally.outcome_total / tally.weight_total
-    threshold, risk, risk_right = _risk_knots(tally, np.array([0.0, mean_outcome, 1.0]))
-    return MurphyCurve(threshold=threshold, risk=risk, risk_right=risk_right, mean_outcome=mean_outcome)
+    return _murphy_curve(tally, np.array([0.0, 1.0]))
 
 
 def decision_guarantee(
@@ -441,7 +431,7 @@ def sign_testing_gap(
     0.066666666667
     """
     at = _one_number(check_thresholds(threshold))
-    check_choice(wrapper, "wrapper", _WRAPPERS)
+    check_choice(wrapper, "wrapper", tuple(WRAPPERS))
     risk: float | None = None
     if isinstance(y_true, Totals):
         tally = given_tally(y_true, y_prob, sample_weight, pos_label)
@@ -461,7 +451,7 @@ def sign_testing_gap(
         best_risk=None if risk is None else max(risk - gap, 0.0),
         gap=gap,
         rule=rule,
-        bound=_gap_bound(tally, gap, wrapper),
+        bound=_gap_bound(tally, gap, wrapper, propositions=("B.2", "B.2")),
         notes=notes,
     )
 
@@ -698,16 +688,10 @@ def _split_at(thresholds: FloatArray, y_true: Any, y_prob: Any, sample_weight: A
 
 def _sides(table: Totals, below: IntArray | slice) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return, for numbers of entries not acted on: events among these; non-events, and all weight, among the others."""
-    events = _prefix(table.outcome)
-    nonevents = _prefix((table.weight - table.outcome)[::-1])[::-1]
-    weight = _prefix(table.weight[::-1])[::-1]
+    events = prefix_sums(table.outcome)
+    nonevents = prefix_sums((table.weight - table.outcome)[::-1])[::-1]
+    weight = prefix_sums(table.weight[::-1])[::-1]
     return events[below], nonevents[below], weight[below]
-
-
-def _prefix(values: npt.NDArray[Any]) -> FloatArray:
-    sums = np.zeros(values.size + 1)
-    np.cumsum(values, out=sums[1:])
-    return sums
 
 
 def _best_rule(tally: Tally, at: float, wrapper: str, *, strict: bool) -> tuple[float, DecisionRule]:
@@ -726,7 +710,7 @@ def _best_rule(tally: Tally, at: float, wrapper: str, *, strict: bool) -> tuple[
         gap = float(np.abs(gain[wrong]).sum())
         rule = DecisionRule("one of", forecasts=forecast[acts ^ wrong])
         return gap / total, rule if gap > slack else today
-    forgone = _prefix(gain)  # by acting from the k-th forecast up
+    forgone = prefix_sums(gain)  # by acting from the k-th forecast up
     gap, rule = float(forgone[first] - forgone.min()), today
     if gap > slack:
         best = np.flatnonzero(forgone <= forgone.min() + slack)
@@ -746,19 +730,17 @@ def _cut_rule(forecast: FloatArray, cut: int) -> DecisionRule:
     return DecisionRule("never") if cut == forecast.size else DecisionRule("at least", float(forecast[cut]))
 
 
-def _gap_bound(tally: Tally, gap: float, wrapper: str, name: str = "gap") -> Relation:
-    """Return what theory says about a gap, with both sides."""
+def _gap_bound(
+    tally: Tally, gap: float, wrapper: str, *, name: str = "gap", propositions: tuple[str, str] = ("3.1", "3.2")
+) -> Relation:
+    """Return what theory says about a gap, with both sides, and the paper's propositions for any and for monotone."""
     if wrapper == "any":
-        bound, statement, source = plug_in_error(tally), "ECE", f"{_PAPER}, Prop. 3.1"
+        bound, statement, source = plug_in_error(tally), "ECE", f"{_PAPER}, Prop. {propositions[0]}"
     else:
         bound, statement, source = cutoff_calibration_error(tally), "Cutoff", _PROJECT
         if wrapper == "monotone":
-            bound, statement, source = 2.0 * bound, "2 Cutoff", f"{_PAPER}, Prop. 3.2"
-    return _relation(f"{name} <= {statement}", gap, bound, source)
-
-
-def _relation(statement: str, left: float, right: float, source: str) -> Relation:
-    return Relation(statement, left, right, bool(left <= right + TOLERANCE), source)
+            bound, statement, source = 2.0 * bound, "2 Cutoff", f"{_PAPER}, Prop. {propositions[1]}"
+    return Relation(f"{name} <= {statement}", gap, bound, gap <= bound + TOLERANCE, source)
 
 
 def _overfitting(tally: Tally, wrapper: str, *, suspect: bool) -> tuple[str, ...]:
@@ -787,7 +769,7 @@ def _best_risk(tally: Tally, *, increasing: bool) -> tuple[FloatArray, FloatArra
     if not increasing:
         events, weight = events[::-1], weight[::-1]
     rate = np.maximum.accumulate(events / weight)  # rounding must not turn equal blocks round
-    missed, vain = _prefix(events)[:-1], _prefix((weight - events)[::-1])[::-1][:-1]
+    missed, vain = prefix_sums(events)[:-1], prefix_sums((weight - events)[::-1])[::-1][:-1]
     risk = (rate * vain + (1.0 - rate) * missed) / tally.weight_total
     bends, risk = np.concatenate([[0.0], rate, [1.0]]), np.concatenate([[0.0], risk, [0.0]])
     distinct = group_starts(bends)
@@ -810,13 +792,15 @@ def _lower_of(
     return joined[order], np.concatenate([np.minimum(first, second), value])[order]
 
 
-def _risk_knots(tally: Tally, bends: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return thresholds with the risk at, and just above, each: all forecasts, and the ordered bends among them.
+def _murphy_curve(tally: Tally, bends: FloatArray) -> MurphyCurve:
+    """Return the risk at, and just above, all forecasts, the given bends, and the bend of the best constant action.
 
     Just above a forecast its rows are no longer acted on, which adds their residuals to the risk.
     """
     forecast, total = tally.forecast, tally.weight_total
-    extra = bends[group_starts(bends)]
+    mean_outcome = tally.outcome_total / total
+    extra = np.insert(bends, np.searchsorted(bends, mean_outcome), mean_outcome)
+    extra = extra[group_starts(extra)]
     below = np.searchsorted(forecast, extra)
     new = forecast[np.minimum(below, forecast.size - 1)] != extra
     extra, below = extra[new], below[new]
@@ -832,21 +816,23 @@ def _risk_knots(tally: Tally, bends: FloatArray) -> tuple[FloatArray, FloatArray
         values[known], values[place] = forecasts, extras
         return values
 
-    return (
-        merged(forecast, extra),
-        merged(at_forecast, at_extra),
-        merged(at_forecast + tally.residual / total, at_extra),
+    return MurphyCurve(
+        threshold=merged(forecast, extra),
+        risk=merged(at_forecast, at_extra),
+        risk_right=merged(at_forecast + tally.residual / total, at_extra),
+        mean_outcome=mean_outcome,
     )
 
 
-def _largest(threshold: FloatArray, value: FloatArray, right: FloatArray) -> tuple[float, float, bool]:
-    """Return the largest of values and right limits, the lowest threshold of it, and whether it is attained there."""
+def _largest(curve: MurphyCurve, reference: FloatArray) -> tuple[float, float, bool]:
+    """Return how far a curve rises above one that never jumps, the lowest threshold of that, and if it is attained."""
+    value, right = curve.risk - reference, curve.risk_right - reference
     top = max(float(value.max()), float(right.max()))
     near = value >= top - TOLERANCE
     attained = bool(near.any())
     if not attained:
         near = right >= top - TOLERANCE
-    return max(top, 0.0), float(threshold[near.argmax()]), attained
+    return max(top, 0.0), float(curve.threshold[near.argmax()]), attained
 
 
 def _risk_of_totals(
@@ -936,7 +922,8 @@ def _score_bounds(
         (f"monotone recalibration <= 2 x {shown} x Cutoff", min(recalibrated, turned), 2.0 * mass * cutoff, source),
         (f"any recalibration <= {shown} x ECE", single, mass * plug_in_error(tally), source),
     ]
+    slack = TOLERANCE * max(1.0, mass)
     return tuple(
-        _relation(f"saving of {statement}", max(value - best, 0.0), bound, reference)
+        Relation(f"saving of {statement}", max(value - best, 0.0), bound, value - best <= bound + slack, reference)
         for statement, best, bound, reference in facts
     )

@@ -782,11 +782,12 @@ class DecisionRisk(_WithCosts, Result):
     __repr__ = __str__
 
 
-_WRAPPERS = {
+WRAPPERS = {
     "nondecreasing": "non-decreasing recalibration",
     "monotone": "monotone recalibration (rising or falling)",
     "any": "recalibration of any shape",
 }
+"""The recalibrations that forecasts can be compared with, in words."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -831,7 +832,7 @@ class RiskGap(_WithCosts, Result):
 
     def __str__(self) -> str:
         where = _at_threshold(self.threshold, self.cost_false_positive, self.cost_false_negative)
-        shape = f"{_WRAPPERS[self.wrapper]} of these forecasts"
+        shape = f"{WRAPPERS[self.wrapper]} of these forecasts"
         if self.rule.cutoff == self.threshold and self.rule.kind in ("at least", "above"):
             now = "" if self.risk is None else f", {self.risk:.5f}"
             finding = f"no {shape} lowers the mean {self.loss} loss on these rows{now}."
@@ -1035,7 +1036,7 @@ class RiskGapCurve(MurphyCurve):
             else "At no threshold would always or never acting have been better."
         )
         return (
-            f"At no threshold does {_WRAPPERS[self.wrapper]} save more than {self.largest_gap:.5f} "
+            f"At no threshold does {WRAPPERS[self.wrapper]} save more than {self.largest_gap:.5f} "
             f"of the mean loss on these rows ({where}). {regret}\n{self.bound}"
         )
 
@@ -1106,9 +1107,9 @@ class DecisionGuarantee(_WithCosts, Result):
             f"by more than {self.nondecreasing:.4f}{self._in_costs(self.nondecreasing)}, and no monotone one, rising "
             f"or falling, by more than {self.monotone:.4f}{self._in_costs(self.monotone)}"
         )
-        shape = _WRAPPERS["nondecreasing"]
+        shape = WRAPPERS["nondecreasing"]
         if self.any is not None:
-            shape, limits = _WRAPPERS["any"], f"by more than {self.any:.4f}{self._in_costs(self.any)}"
+            shape, limits = WRAPPERS["any"], f"by more than {self.any:.4f}{self._in_costs(self.any)}"
         whom = (
             "in the population that the rows come from"
             if self.target == "population"

@@ -105,10 +105,7 @@ class Totals:
 
     def residual_prefix(self) -> FloatArray:
         """Return the residual totals of the first 0, 1, ..., m entries: the curve whose range is the Cutoff error."""
-        prefix = np.empty(len(self) + 1)
-        prefix[0] = 0.0
-        np.cumsum(self.residual, out=prefix[1:])
-        return prefix
+        return prefix_sums(self.residual)
 
 
 class Tally(Totals):
@@ -365,6 +362,14 @@ def given_tally(summary: Totals, y_prob: Any, sample_weight: Any, pos_label: Any
         if value is not None:
             raise ValueError(f"{name} was given together with a Tally, which already holds it; pass the Tally alone")
     return summary
+
+
+def prefix_sums(values: npt.NDArray[Any]) -> FloatArray:
+    """Return the sums of the first 0, 1, ..., n values."""
+    sums = np.empty(values.size + 1)
+    sums[0] = 0.0
+    np.cumsum(values, out=sums[1:])
+    return sums
 
 
 def group_starts(ordered: npt.NDArray[Any]) -> IntArray:
