@@ -141,6 +141,7 @@ def main() -> None:
         calibration_tests,
         smooth,
         overview,
+        decisions,
         binned_peers,
         cutoff_peers,
         smooth_peers,
@@ -366,6 +367,29 @@ def overview(bench: Bench) -> None:
         bench.want_at_most(f"measure() against np.argsort, {name}", ours.seconds / argsort.seconds, 5)
 
 
+def decisions(bench: Bench) -> None:
+    """What recalibration could save at every threshold, against a sort and the isotonic regression it rests on."""
+    for name, shift in SHIFTS:
+        forecast, outcome = uniform(bench.rows // 10, shift)
+        for wrapper in ("nondecreasing", "monotone"):
+            ours, fit, sort = bench.race(
+                "risk_gap_curve(), every threshold at once (value: largest gap)",
+                f"{name}, {wrapper}",
+                forecast.size,
+                [
+                    Contender(
+                        "calibrant",
+                        partial(calibrant.risk_gap_curve, outcome, forecast, wrapper=wrapper),
+                        lambda curve: curve.largest_gap,
+                    ),
+                    isotonic_fit(forecast, outcome),
+                    Contender("np.sort of forecasts", partial(np.sort, forecast), value=None),
+                ],
+            )
+            ratio = ours.seconds / (fit.seconds + sort.seconds)
+            bench.want_at_most(f"risk_gap_curve() against isotonic fit + sort, {name}, {wrapper}", ratio, 5)
+
+
 def binned_peers(bench: Bench) -> None:
     """Binned ECE beside the packages that offer it, or the curve behind it."""
     for strategy, words in (("uniform", "equal width"), ("quantile", "equal weight")):
@@ -522,6 +546,15 @@ def memory_copy(*arrays: npt.NDArray[Any]) -> Contender:
             np.copyto(copy, array)
 
     return Contender("one memory copy", call, value=None)
+
+
+def isotonic_fit(forecast: FloatArray, outcome: FloatArray) -> Contender:
+    """Fit outcomes that are already in the order of their forecasts: the core of recalibration, without the sort."""
+    from scipy.optimize import isotonic_regression
+
+    return Contender(
+        "scipy isotonic_regression, sorted", partial(isotonic_regression, outcome[np.argsort(forecast)]), value=None
+    )
 
 
 def linear_program(y_true: FloatArray, y_prob: FloatArray, divisor: int) -> float:

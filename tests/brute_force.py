@@ -74,6 +74,51 @@ def best_signs(y, p, changes, w=None):
     return max(float(signs @ residual) for signs in allowed) / weight.sum()
 
 
+def decision_loss(y, acts, threshold):
+    """Loss of one row: the threshold for acting without an event, the rest for an event missed."""
+    return threshold * (1 - y) if acts else (1 - threshold) * y
+
+
+def sign_loss(y, acts, threshold):
+    """Loss of one row: its distance from the threshold, when that was guessed to be on the other side."""
+    return abs(y - threshold) if acts != (y > threshold) else 0.0
+
+
+def mean_loss(y, p, w, acts, threshold, loss=decision_loss):
+    """Mean loss of a rule, row by row; ``acts`` says for a forecast whether to act."""
+    w = [1.0] * len(p) if w is None else w
+    pairs = zip(y, p, w, strict=True)
+    return sum(weight * loss(outcome, acts(forecast), threshold) for outcome, forecast, weight in pairs) / sum(w)
+
+
+def best_risk(y, p, threshold, wrapper, w=None, loss=decision_loss):
+    """Try every cutoff, in one direction or both; or, for any wrapper, both actions at every distinct forecast."""
+    if wrapper == "any":
+        w = np.ones(len(p)) if w is None else w
+        total = 0.0
+        for forecast in set(p):
+            here = p == forecast
+            share = w[here].sum() / w.sum()
+            if share > 0:
+                both = (mean_loss(y[here], p[here], w[here], lambda _, a=act: a, threshold, loss) for act in (0, 1))
+                total += share * min(both)
+        return total
+    cuts = [*p, -1.0, 2.0]
+    rules = [lambda q, cut=cut: q >= cut for cut in cuts]
+    if wrapper == "monotone":
+        rules += [lambda q, cut=cut: q <= cut for cut in cuts]
+    return min(mean_loss(y, p, w, rule, threshold, loss) for rule in rules)
+
+
+def isotonic(y, p, w=None):
+    """Non-decreasing least squares at each row's forecast, by the max-min formula over runs of forecasts."""
+    forecast, weight, _, outcome = merged(y, p, w)
+    size = len(forecast)
+    mean = {(i, j): outcome[i:j].sum() / weight[i:j].sum() for i in range(size) for j in range(i + 1, size + 1)}
+    fit = [max(min(mean[i, j] for j in range(k + 1, size + 1)) for i in range(k + 1)) for k in range(size)]
+    return np.array([dict(zip(forecast, fit, strict=True))[q + 0.0] for q in p])
+
+
 GRID = [0.0, 0.1, 0.25, 0.3, 0.5, 0.6, 0.75, 0.9, 1.0]
 
 

@@ -31,6 +31,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = Path(calibrant.__file__).parents[1]
 
 PUBLIC = [
+    "BestThreshold",
     "CalibrationDistance",
     "CalibrationSlope",
     "CalibrationTest",
@@ -40,15 +41,25 @@ PUBLIC = [
     "CertifiedClassifier",
     "ConfidenceInterval",
     "CurveErrors",
+    "DecisionGuarantee",
+    "DecisionRisk",
+    "DecisionRule",
     "GroupCertificates",
     "Measures",
+    "MurphyCurve",
+    "NetBenefit",
     "Relation",
     "RiskBands",
+    "RiskGap",
+    "RiskGapCurve",
     "RowsNeeded",
+    "SchervishMeasure",
+    "ScoreDecomposition",
     "Spectrum",
     "Tally",
     "Witness",
     "WorstInterval",
+    "best_threshold",
     "bounded_variation_calibration_error",
     "bounded_variation_spectrum",
     "bounded_variation_witness",
@@ -59,6 +70,8 @@ PUBLIC = [
     "certify",
     "confidence_interval",
     "cutoff_calibration_error",
+    "decision_guarantee",
+    "decision_risk",
     "distance_from_calibration",
     "ece_hardness_bound",
     "effective_support_size",
@@ -67,9 +80,16 @@ PUBLIC = [
     "integrated_calibration_index",
     "ks_calibration_error",
     "measure",
+    "murphy_curve",
+    "net_benefit",
     "observed_expected_ratio",
     "risk_bands",
+    "risk_gap",
+    "risk_gap_curve",
     "rows_needed",
+    "score_decomposition",
+    "sign_testing_gap",
+    "sign_testing_risk",
     "smooth_calibration_error",
     "smooth_witness",
     "spiegelhalter_test",
@@ -112,6 +132,7 @@ def test_every_public_name_resolves_and_is_documented(name):
 
 FUNCTIONS = [name for name in PUBLIC if inspect.isfunction(getattr(calibrant, name))]
 BY_POSITION = {
+    "decision_guarantee": ["certificate", "threshold"],
     "ece_hardness_bound": ["n"],
     "effective_support_size": ["y_prob", "gamma"],
     "effective_variance": ["mean_outcome", "gamma"],
@@ -154,6 +175,8 @@ def test_what_is_required_cannot_be_forgotten():
         "certify": ["max_error"],
         "ece_hardness_bound": ["max_error", "confidence_level", "effective_variance"],
         "risk_bands": ["cutoffs"],
+        "sign_testing_gap": ["threshold"],
+        "sign_testing_risk": ["threshold"],
         "weighted_calibration_error": ["weight"],
     }
 
@@ -383,6 +406,13 @@ OBJECTS = {
     "RiskBands": calibrant.risk_bands(*ROWS, cutoffs=[0.5]),
     "RowsNeeded": calibrant.rows_needed(0.05, brier=0.1),
     "CalibrationTest": calibrant.calibration_test(*ROWS, n_resamples=9, rng=0),
+    "DecisionRisk": calibrant.decision_risk(*ROWS, threshold=[0.25, 0.5]),
+    "RiskGap": calibrant.risk_gap(*ROWS, threshold=0.5),
+    "RiskGapCurve": calibrant.risk_gap_curve(*ROWS),
+    "MurphyCurve": calibrant.murphy_curve(*ROWS),
+    "BestThreshold": calibrant.best_threshold(*ROWS, threshold=0.5),
+    "ScoreDecomposition": calibrant.score_decomposition(*ROWS, score="log"),
+    "NetBenefit": calibrant.net_benefit(*ROWS),
 }
 
 WAYS = {

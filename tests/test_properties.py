@@ -24,6 +24,30 @@ def both_ends(tally):
     return distance.low, distance.high
 
 
+def risks(tally):
+    at = [0.0, 0.3, 0.5, 0.9]
+    return [*calibrant.decision_risk(tally, threshold=at).risk, *calibrant.net_benefit(tally, threshold=at).net_benefit]
+
+
+def gaps(tally):
+    curve, both = (calibrant.risk_gap_curve(tally, wrapper=wrapper) for wrapper in ("nondecreasing", "monotone"))
+    return [
+        calibrant.risk_gap(tally, threshold=0.3).gap,
+        calibrant.risk_gap(tally, threshold=0.5, wrapper="monotone").gap,
+        calibrant.sign_testing_gap(tally, threshold=0.5).gap,
+        calibrant.best_threshold(tally, threshold=0.6).best_risk,
+        curve.largest_gap,
+        curve.largest_regret,
+        both.largest_gap,
+        *curve.at([0.1, 0.3, 0.55, 0.9]),
+    ]
+
+
+def decomposed(tally):
+    result = calibrant.score_decomposition(tally)
+    return result.score, result.miscalibration, result.discrimination, result.uncertainty
+
+
 MEASURES = {
     "cutoff": calibrant.cutoff_calibration_error,
     "ks": calibrant.ks_calibration_error,
@@ -39,6 +63,9 @@ MEASURES = {
     "distance": both_ends,
     "isotonic index": lambda tally: calibrant.integrated_calibration_index(tally).ici,
     "support": calibrant.effective_support_size,
+    "decision risk": risks,
+    "risk gaps": gaps,
+    "decomposition": decomposed,
 }
 
 every_measure = pytest.mark.parametrize("measure", MEASURES.values(), ids=MEASURES.keys())

@@ -692,13 +692,19 @@ def test_swapped_arguments_are_refused_and_a_tally_says_they_are_meant():
 # --- Nothing bypasses the gate ----------------------------------------------------------------------------------------
 
 EXTRA_OPTIONS = {
+    "best_threshold": {"threshold": 0.5},
     "certify": {"max_error": 0.05},
+    "decision_risk": {"threshold": 0.5},
     "expected_calibration_error": {"n_bins": 4},
     "risk_bands": {"cutoffs": [0.5]},
+    "risk_gap": {"threshold": 0.5},
+    "sign_testing_gap": {"threshold": 0.5},
+    "sign_testing_risk": {"threshold": 0.5},
     "weighted_calibration_error": {"weight": np.cos},
 }
 PUBLIC_FUNCTIONS = [name for name in calibrant.__all__ if inspect.isfunction(getattr(calibrant, name))]
 OF_NO_OUTCOMES = {
+    "decision_guarantee": "certificate",
     "ece_hardness_bound": "n",
     "effective_support_size": "y_prob",
     "effective_variance": "mean_outcome",

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from calibrant.kernels import cell_growth, cell_totals, rows_in_stretches
-from calibrant.tally import ADDITIVE, Tally, Totals, bet_growth, given_tally
+from calibrant.tally import ADDITIVE, Tally, Totals, bet_growth, given_tally, prefix_sums
 from calibrant.validation import FloatArray, IntArray, Observations, check_number, check_observations
 
 DEFAULT_BITS = 16
@@ -312,13 +312,13 @@ def growth_scores(table: Totals, rates: tuple[float, ...], position: int, sign: 
 
 def largest_stretch(total: FloatArray) -> float:
     """Return the largest sum of scores over neighbouring entries (none of them included: 0)."""
-    prefix = np.concatenate([[0.0], np.cumsum(total)])
+    prefix = prefix_sums(total)
     return float((prefix - np.minimum.accumulate(prefix)).max())
 
 
 def may_hold_end(table: Totals, scores: Scores) -> IntArray:
     """Return the entries inside which the stretch of the largest score might begin or end."""
-    prefix = np.concatenate([[0.0], np.cumsum(scores.total)])
+    prefix = prefix_sums(scores.total)
     best = (prefix - np.minimum.accumulate(prefix)).max()
     highest = prefix[:-1] + np.minimum(scores.up, scores.total + scores.down)
     lowest = prefix[:-1] - np.minimum(scores.down, scores.up - scores.total)

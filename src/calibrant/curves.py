@@ -142,11 +142,12 @@ def integrated_calibration_index(
     return curve_errors(tally, curve, smoother)
 
 
-def isotonic_curve(tally: Tally) -> FloatArray:
-    """Return the isotonic regression of the outcomes at each distinct forecast."""
+def isotonic_curve(tally: Tally, *, increasing: bool = True) -> FloatArray:
+    """Return the isotonic (or antitonic) regression of the outcomes at each distinct forecast."""
     from scipy.optimize import isotonic_regression
 
-    curve: FloatArray = isotonic_regression(tally.mean_outcome, weights=tally.weight.astype(np.float64)).x
+    weight = tally.weight.astype(np.float64)
+    curve: FloatArray = isotonic_regression(tally.mean_outcome, weights=weight, increasing=increasing).x
     return curve
 
 

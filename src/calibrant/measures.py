@@ -451,7 +451,7 @@ def effective_support_size(y_prob: Any, gamma: float = 0.05, *, sample_weight: A
 
 def continuity_note(tally: Totals) -> str | None:
     """Return why the ECE plug-in means little on these forecasts, or None when most of them repeat."""
-    lonely = int(tally.rows[tally.rows < FEW_ROWS].sum())
+    lonely = lonely_rows(tally)
     if 2 * lonely <= tally.row_total:
         return None
     return (
@@ -461,6 +461,11 @@ def continuity_note(tally: Totals) -> str | None:
         "cutoff_calibration_error, or n_bins= for the ECE of the binned forecast; ignore this if y_true holds exact "
         "event probabilities."
     )
+
+
+def lonely_rows(tally: Totals) -> int:
+    """Return how many rows share their forecast with fewer than `FEW_ROWS` rows, themselves included."""
+    return int(tally.rows[tally.rows < FEW_ROWS].sum())
 
 
 def plug_in_error(tally: Tally) -> float:

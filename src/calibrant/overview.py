@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from calibrant.curves import calibration_slope_intercept, curve_errors, isotonic_curve, observed_expected_ratio
 from calibrant.measures import (
@@ -21,7 +20,7 @@ from calibrant.measures import (
     smooth_calibration_error,
 )
 from calibrant.results import CalibrationDistance, Measures, Relation
-from calibrant.tally import Tally, as_tally
+from calibrant.tally import Tally, as_tally, prefix_sums
 from calibrant.validation import FloatArray, IntArray
 
 _MOST_BORDERS = 256
@@ -187,8 +186,8 @@ def _spacing_factor(tally: Tally) -> float:
 def _best_partition(tally: Tally, curve: FloatArray) -> float:
     """Smallest mean |p - event rate of p's cell| over interval partitions whose borders are among the candidates."""
     borders = _candidate_borders(tally, curve)
-    weight, outcome = _prefix(tally.weight), _prefix(tally.outcome)
-    forecast = _prefix(tally.weight * tally.forecast)
+    weight, outcome = prefix_sums(tally.weight), prefix_sums(tally.outcome)
+    forecast = prefix_sums(tally.weight * tally.forecast)
     begin, end = (index.astype(np.int64) for index in np.triu_indices(borders.size, k=1))
     first, last = borders[begin], borders[end]
     mean = (outcome[last] - outcome[first]) / (weight[last] - weight[first])
@@ -214,10 +213,6 @@ def _candidate_borders(tally: Tally, curve: FloatArray) -> IntArray:
     steps = np.flatnonzero(np.diff(curve) > 0.0) + 1
     steps = steps[np.linspace(0, steps.size - 1, min(steps.size, _MOST_BORDERS // 4)).astype(np.int64)]
     return np.unique(np.concatenate([[0], quantiles, widths, steps, [size]])).astype(np.int64)
-
-
-def _prefix(values: npt.NDArray[Any]) -> FloatArray:
-    return np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
 
 
 def _relations(

@@ -110,10 +110,7 @@ class Totals:
 
     def residual_prefix(self) -> FloatArray:
         """Return the residual totals of the first 0, 1, ..., m entries: the curve whose range is the Cutoff error."""
-        prefix = np.empty(len(self) + 1)
-        prefix[0] = 0.0
-        np.cumsum(self.residual, out=prefix[1:])
-        return prefix
+        return prefix_sums(self.residual)
 
 
 class Tally(Totals):
@@ -206,7 +203,7 @@ class Tally(Totals):
         kept = counted > 0
         order = np.argsort(values[kept], kind="stable")
         values, counted, occurred = values[kept][order], counted[kept][order], occurred[kept][order]
-        starts = _starts(values)
+        starts = group_starts(values)
         return cls._from_events(values[starts] + 0.0, _grouped(counted, starts), _grouped(occurred, starts))
 
     @classmethod
@@ -222,7 +219,7 @@ class Tally(Totals):
         forecast = y_prob[order] + 0.0  # turns -0.0 into 0.0
         outcome = y_true[order].astype(np.float64, copy=False)
         residual = outcome - forecast
-        starts = _starts(forecast)
+        starts = group_starts(forecast)
         rows = np.diff(starts, append=forecast.size)
         if weight is None:
             return cls._build(
@@ -260,7 +257,7 @@ class Tally(Totals):
         keys.sort()
         outcome = (keys & np.uint64(1)).astype(np.uint8)
         keys >>= np.uint64(1)
-        starts = _starts(keys)
+        starts = group_starts(keys)
         if starts.size == keys.size:  # no ties: nothing to add up
             return cls._from_events(keys.view(np.float64), np.ones(keys.size, dtype=np.int64), outcome)
         rows = np.diff(starts, append=keys.size)
@@ -364,7 +361,7 @@ class Tally(Totals):
         forecast = np.concatenate([self.forecast, other.forecast])
         order = np.argsort(forecast, kind="stable")
         forecast = forecast[order]
-        starts = _starts(forecast)
+        starts = group_starts(forecast)
         unit_weights = self.unit_weights and other.unit_weights
         merged = {
             name: _grouped(np.concatenate([getattr(self, name), getattr(other, name)])[order], starts)
@@ -436,7 +433,15 @@ def _tossed(count: IntArray, rng: np.random.Generator) -> IntArray:
     return rng.binomial(count, 0.5)
 
 
-def _starts(ordered: npt.NDArray[Any]) -> IntArray:
+def prefix_sums(values: npt.NDArray[Any]) -> FloatArray:
+    """Return the sums of the first 0, 1, ..., n values."""
+    sums = np.empty(values.size + 1)
+    sums[0] = 0.0
+    np.cumsum(values, out=sums[1:])
+    return sums
+
+
+def group_starts(ordered: npt.NDArray[Any]) -> IntArray:
     """Return the positions at which a new value begins in an ordered array."""
     new = np.empty(ordered.size, dtype=bool)
     new[0] = True

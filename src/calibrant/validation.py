@@ -15,9 +15,11 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 
 _CHUNK = 1 << 16
 _SLIP = 1e-6  # a forecast outside [0, 1] by less than this is more likely rounding than another scale
+_MOST_COST = 1e300  # two of them still add up to a number
 _LOOKS_LIKE_PERCENT = 1.5  # a largest value above this, and at most 100, is more likely a percentage than a slip
 
 
@@ -58,10 +60,7 @@ def check_observations(
         )
     forecasts = check_forecasts(y_prob)
     outcomes, binary = _check_outcomes(y_true, pos_label)
-    if outcomes.size != forecasts.size:
-        raise ValueError(
-            f"y_true has {outcomes.size:,} values and y_prob has {forecasts.size:,}; pass one outcome per forecast"
-        )
+    _check_same_length(outcomes.size, forecasts.size)
     if refuse_swapped and not binary and _only_zero_and_one(forecasts):
         position = int(np.flatnonzero((outcomes != 0) & (outcomes != 1))[0])
         raise ValueError(
@@ -203,6 +202,60 @@ def _plain_label(label: Any) -> Any:
     return plain if isinstance(plain, (str, int, float)) else str(plain)
 
 
+def check_thresholds(threshold: Any, name: str = "threshold") -> float | FloatArray:
+    """Return one decision threshold as a float, or several as an array, each in [0, 1]."""
+    if isinstance(threshold, np.ndarray) and threshold.ndim == 0:
+        threshold = threshold.item()
+    if isinstance(threshold, str) or not hasattr(threshold, "__len__"):
+        return check_number(threshold, name, low=0.0, high=1.0)
+    if len(threshold) == 0:
+        raise ValueError(f"{name} is empty; pass one threshold or an array of them")
+    values = _as_numbers(threshold, name)
+    _check_finite(values, name)
+    outside = np.flatnonzero((values < 0.0) | (values > 1.0))
+    if outside.size:
+        position = int(outside[0])
+        raise ValueError(
+            f"{name}[{position}] is {_shown(values[position])}, outside [0, 1]; a threshold is the probability from "
+            "which it pays to act: divide percentages by 100"
+        )
+    return values
+
+
+def check_costs(cost_false_positive: Any, cost_false_negative: Any) -> tuple[float, float]:
+    """Return the costs of acting in vain and of a missed event, not both 0."""
+    costs = []
+    for name, value in (("cost_false_positive", cost_false_positive), ("cost_false_negative", cost_false_negative)):
+        if value is None:
+            raise ValueError(f"{name} is missing: pass both costs, or threshold= in their place")
+        costs.append(check_number(value, name, low=0.0, high=_MOST_COST))
+    if not any(costs):
+        raise ValueError("both costs are 0, so no decision matters; at least one must be positive")
+    return costs[0], costs[1]
+
+
+def check_masses(masses: Any, size: int) -> FloatArray:
+    """Return the masses of the atoms of a measure: positive numbers, one for each."""
+    values = _as_numbers([masses] if isinstance(masses, (int, float)) else masses, "masses")
+    if values.size != size:
+        raise ValueError(f"masses has {values.size:,} values for {size:,} atoms; pass one mass for each atom")
+    _check_finite(values, "masses")
+    bad = np.flatnonzero(values <= 0.0)
+    if bad.size:
+        position = int(bad[0])
+        raise ValueError(
+            f"masses[{position}] is {_shown(values[position])}; masses must be positive: leave the atom out"
+        )
+    return values
+
+
+def check_outcomes(y_true: Any, size: int) -> FloatArray:
+    """Return outcomes as float64, one for each of so many forecasts."""
+    outcomes, _ = _check_outcomes(y_true, None)
+    _check_same_length(outcomes.size, size)
+    return outcomes.astype(np.float64, copy=False)
+
+
 def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
     """Return an option that must be one of a few words."""
     if not isinstance(value, str) or value not in choices:
@@ -240,6 +293,11 @@ def _check_outcomes(y_true: Any, pos_label: Any) -> tuple[npt.NDArray[np.uint8] 
             "pos_label= with the one that counts as the event, if they are amounts scale them into [0, 1]"
         )
     return values, _only_zero_and_one(values)
+
+
+def _check_same_length(outcomes: int, forecasts: int) -> None:
+    if outcomes != forecasts:
+        raise ValueError(f"y_true has {outcomes:,} values and y_prob has {forecasts:,}; pass one outcome per forecast")
 
 
 def _match_label(array: npt.NDArray[Any], pos_label: Any) -> npt.NDArray[np.uint8]:

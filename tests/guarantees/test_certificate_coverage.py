@@ -232,7 +232,7 @@ class TestEnumerated:
                 for tally in (Tally.from_counts([0.0], [rows], [events]) for events in range(rows + 1))
             ]
         )
-        assert self.misses(rows, limits < self.CHANCES * (1.0 - 1e-12)).max() >= 0.6 * delta
+        assert self.misses(rows, limits < self.CHANCES * (1.0 - 1e-12)).max() >= delta / 2
 
     @pytest.mark.parametrize("delta", [0.05, 0.2])
     def test_two_forecasts_are_covered_for_every_law(self, delta):

@@ -127,7 +127,21 @@ def test_loess_curve_of_cleveland_and_grosse():
     assert errors.ici == pytest.approx(0.09758399220772912, abs=1e-4)
 
 
-def test_brier_score_of_a_published_decomposition():
+def test_a_published_decomposition_of_the_brier_score():
     # model-diagnostics, decomposition test: mean squared error .2266667 = .1016667 + .25 - .125.
-    result = calibrant.measure([0, 0, 0, 1, 1, 1], [0.4, 0.3, 0.2, 0.1, 0.5, 0.9])
-    assert result.brier == pytest.approx(0.1016667 - 0.125 + 0.25, abs=1e-7)
+    rows = [0, 0, 0, 1, 1, 1], [0.4, 0.3, 0.2, 0.1, 0.5, 0.9]
+    assert calibrant.measure(*rows).brier == pytest.approx(0.1016667 - 0.125 + 0.25, abs=1e-7)
+    parts = calibrant.score_decomposition(*rows)
+    assert parts.miscalibration == pytest.approx(0.1016667, abs=1e-7)
+    assert parts.discrimination == pytest.approx(0.125, abs=1e-12)
+    assert parts.uncertainty == pytest.approx(0.25, abs=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [0.25, 1 / 16, 2**-20])
+def test_risks_of_example_3_1_of_the_paper(epsilon):
+    # Acting from 3/4 up has risk 3/8, the Bayes rule given the forecasts risk 0.
+    x = np.tile([0, 1, 1, 1], 10)
+    tally = Tally.from_arrays(x, 0.75 + epsilon - 2 * epsilon * x)
+    for wrapper in ("monotone", "any"):
+        result = calibrant.risk_gap(tally, threshold=0.75, wrapper=wrapper)
+        assert (result.risk, result.best_risk) == (3 / 8, 0.0)
