@@ -33,6 +33,15 @@ if TYPE_CHECKING:
     )
     from calibrant.overview import distance_from_calibration, measure
     from calibrant.planning import ece_hardness_bound, effective_variance, rows_needed
+    from calibrant.recalibration import (
+        BetaRecalibrator,
+        ConstantRecalibrator,
+        GuardedRecalibrator,
+        IsotonicRecalibrator,
+        PlattRecalibrator,
+        Recalibrator,
+        TemperatureRecalibrator,
+    )
     from calibrant.results import (
         CalibrationDistance,
         CalibrationSlope,
@@ -41,7 +50,9 @@ if TYPE_CHECKING:
         ConfidenceInterval,
         CurveErrors,
         GroupCertificates,
+        LadderRung,
         Measures,
+        RecalibrationGuarantee,
         Relation,
         RiskBands,
         RowsNeeded,
@@ -53,6 +64,7 @@ if TYPE_CHECKING:
     from calibrant.validation import CalibrationWarning
 
 _HOME = {
+    "BetaRecalibrator": "recalibration",
     "CalibrationDistance": "results",
     "CalibrationSlope": "results",
     "CalibrationTest": "results",
@@ -61,14 +73,22 @@ _HOME = {
     "Certificate": "results",
     "CertifiedClassifier": "classifiers",
     "ConfidenceInterval": "results",
+    "ConstantRecalibrator": "recalibration",
     "CurveErrors": "results",
     "GroupCertificates": "results",
+    "GuardedRecalibrator": "recalibration",
+    "IsotonicRecalibrator": "recalibration",
+    "LadderRung": "results",
     "Measures": "results",
+    "PlattRecalibrator": "recalibration",
+    "RecalibrationGuarantee": "results",
+    "Recalibrator": "recalibration",
     "Relation": "results",
     "RiskBands": "results",
     "RowsNeeded": "results",
     "Spectrum": "results",
     "Tally": "tally",
+    "TemperatureRecalibrator": "recalibration",
     "Witness": "results",
     "WorstInterval": "results",
     "bounded_variation_calibration_error": "measures",
@@ -100,6 +120,7 @@ _HOME = {
 }
 
 __all__ = [
+    "BetaRecalibrator",
     "CalibrationDistance",
     "CalibrationSlope",
     "CalibrationTest",
@@ -108,14 +129,22 @@ __all__ = [
     "Certificate",
     "CertifiedClassifier",
     "ConfidenceInterval",
+    "ConstantRecalibrator",
     "CurveErrors",
     "GroupCertificates",
+    "GuardedRecalibrator",
+    "IsotonicRecalibrator",
+    "LadderRung",
     "Measures",
+    "PlattRecalibrator",
+    "RecalibrationGuarantee",
+    "Recalibrator",
     "Relation",
     "RiskBands",
     "RowsNeeded",
     "Spectrum",
     "Tally",
+    "TemperatureRecalibrator",
     "Witness",
     "WorstInterval",
     "bounded_variation_calibration_error",

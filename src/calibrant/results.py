@@ -893,3 +893,99 @@ class CalibrationTest(Result):
             )
         basis = f"This assumes that {'; '.join(self.assumptions)}."
         return "\n".join([f"{finding} {meaning}", basis, *(f"Note: {note}" for note in self.notes)])
+
+
+@dataclass(frozen=True)
+class LadderRung(Result):
+    """What a guard found on one rung of its ladder.
+
+    Attributes
+    ----------
+    recalibrator : str
+        The kind of recalibrator tried.
+    error : float or None
+        Cutoff error of its forecasts on the rows it was fitted to; None when it could not be fitted.
+    tolerance : float or None
+        The largest error with which it is kept; None when it could not be fitted.
+    kept : bool
+        Whether it was kept; the rungs after that are not tried.
+    reason : str
+        Why, in words.
+    """
+
+    recalibrator: str
+    error: float | None
+    tolerance: float | None
+    kept: bool
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.recalibrator}: {'kept' if self.kept else 'not kept'}, {self.reason}"
+
+
+@dataclass(frozen=True)
+class RecalibrationGuarantee(Result):
+    """A bound on the Cutoff calibration error of a recalibrated forecaster in the population.
+
+    All the numbers hold together with ``confidence_level``. No error is above 1, and no bound here either.
+
+    Attributes
+    ----------
+    recalibrator : str
+        The kind of recalibrator.
+    bound : float
+        The error is at most this: what it is on the fitting rows, plus how far a monotone map can stray from that.
+    paper_bound : float
+        The same with the paper's constants.
+    in_advance : float or None
+        A bound that was known before any data, from the number of rows alone; None where there is none.
+    paper_in_advance : float or None
+        The same with the paper's constants.
+    error : float
+        Cutoff error of the recalibrated forecasts on the rows the map was fitted to.
+    margin, paper_margin : float
+        How far the population's error can be above it, for every monotone map at once.
+    confidence_level : float
+        Of all these numbers together.
+    n : int
+        Rows the map was fitted to.
+    direction : str
+        "increasing", "decreasing" or "constant": what the map does to the order of the forecasts.
+    promise : str
+        What was promised before the data, in words.
+    ladder : tuple of LadderRung
+        For a guard: what it tried, which rung it kept and why.
+    assumptions : tuple of str
+        What the guarantee rests on.
+    notes : tuple of str
+        What to keep in mind for this map.
+    """
+
+    recalibrator: str
+    bound: float
+    paper_bound: float
+    in_advance: float | None
+    paper_in_advance: float | None
+    error: float
+    margin: float
+    paper_margin: float
+    confidence_level: float
+    n: int
+    direction: str
+    promise: str
+    ladder: tuple[LadderRung, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        rows = "1 row" if self.n == 1 else f"{self.n:,} rows"
+        lines = [
+            f"With {_level(self.confidence_level)} confidence the Cutoff calibration error of the recalibrated "
+            f"forecaster is at most {self.bound:.4f} in the population: {self.error:.4f} on the {rows} it was fitted "
+            f"to, and at most {self.margin:.4f} more elsewhere (with the paper's constants {self.paper_bound:.4f}).",
+            f"Before the data: {self.promise}.",
+            f"This assumes that {'; '.join(self.assumptions)}.",
+        ]
+        lines.extend(f"Rung {number}, {rung}." for number, rung in enumerate(self.ladder, start=1))
+        lines.extend(f"Note: {note}" for note in self.notes)
+        return "\n".join(lines)
