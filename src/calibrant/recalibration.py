@@ -113,6 +113,8 @@ class Sample:
         """Return the sample of checked rows: a tally for few, the rows as they are when sorting them takes long."""
         if rows.y_prob.size < SORT_BELOW_ROWS:
             return cls.of_tally(Tally.from_observations(rows))
+        if rows.sample_weight is not None and not rows.sample_weight.all():
+            rows = rows.take(np.flatnonzero(rows.sample_weight))
         weight = rows.sample_weight
         total = float(rows.y_true.sum(dtype=np.float64)) if weight is None else float(weight @ rows.y_true)
         return cls(
@@ -121,7 +123,7 @@ class Sample:
             weight=weight,
             source=ArrayRows(rows),
             scores=None,
-            rows=rows.y_prob.size if weight is None else int(np.count_nonzero(weight)),
+            rows=rows.y_prob.size,
             weight_total=float(rows.y_prob.size) if weight is None else float(weight.sum()),
             outcome_total=total,
             unit_weights=weight is None or bool((weight == 1.0).all()),
@@ -375,6 +377,8 @@ class Recalibrator(ABC, BaseEstimator):
         notes = []
         if self._direction == "decreasing":
             notes.append("the map reverses the order of the forecasts: higher ones went with fewer events")
+        if self.fit_error_ + margin >= 1.0:
+            notes.append("no error is above 1, so that this bound says nothing: there are too few rows")
         return RecalibrationGuarantee(
             recalibrator=type(self).__name__,
             bound=min(1.0, self.fit_error_ + margin),
@@ -405,7 +409,7 @@ class Recalibrator(ABC, BaseEstimator):
     def _to_dict(self) -> dict[str, Any]:
         return {
             "type": type(self).__name__,
-            "params": {name: _plain_param(name, value) for name, value in self.get_params(deep=False).items()},
+            "params": _plain_params(self),
             "fitted": {name: _plain_state(getattr(self, name)) for name in self._fitted},
             "rows": {name: getattr(self, name) for name in _ROW_FACTS},
         }
@@ -434,6 +438,9 @@ class Recalibrator(ABC, BaseEstimator):
     @classmethod
     def _from_params(cls, params: Any) -> Self:
         _check_fields(params, tuple(cls._get_param_names()), f"params of {cls.__name__}")
+        for name, value in params.items():
+            if name != "ladder":
+                _plain_param(name, value)
         rebuilt = cls(**params)
         rebuilt._check_params()
         return rebuilt
@@ -1068,8 +1075,11 @@ class GuardedRecalibrator(Recalibrator):
 
     def _check_state(self) -> None:
         kept, tried = type(self.recalibrator_).__name__, self.ladder_
-        if not all(isinstance(rung.reason, str) and isinstance(rung.kept, bool) for rung in tried):
-            raise ValueError("ladder_ holds a rung without a reason; the text is damaged")
+        for rung in tried:
+            check_flag(rung.kept, "kept")
+            for number in (rung.error, rung.tolerance):
+                if number is not None:
+                    check_number(number, "error and tolerance", low=0.0)
         if [rung.kept for rung in tried] != [False] * (len(tried) - 1) + [True] or tried[-1].recalibrator != kept:
             raise ValueError(f"ladder_ does not end by keeping {kept}, which recalibrator_ is; the text is damaged")
 
@@ -1279,8 +1289,7 @@ class _Likelihood:
 def _refuse_no_maximum(sample: Sample, *, either_way: bool, remedy: str) -> None:
     """Refuse outcomes to which no finite curve is the most likely: one class, or classes that do not overlap."""
     weight = 1.0 if sample.weight is None else sample.weight
-    counts = np.broadcast_to(np.asarray(weight) > 0.0, sample.value.shape)
-    some_on, some_off = sample.value[counts & (sample.outcome > 0.0)], sample.value[counts & (sample.outcome < weight)]
+    some_on, some_off = sample.value[sample.outcome > 0.0], sample.value[sample.outcome < weight]
     if some_on.size == 0 or some_off.size == 0:
         raise ValueError(
             f"every outcome is {'0' if some_on.size == 0 else '1'}, so that no finite logistic curve is the most "
@@ -1371,18 +1380,17 @@ def _check_inside(name: str, values: FloatArray) -> None:
 
 
 def _plain_param(name: str, value: Any) -> Any:
-    if isinstance(value, (list, tuple)):
-        return [
-            {
-                "type": type(rung).__name__,
-                "params": {key: _plain_param(key, item) for key, item in rung.get_params(deep=False).items()},
-            }
-            for rung in value
-        ]
+    """Return a parameter as JSON holds it: names, numbers, and the rungs of a ladder unfitted."""
+    if name == "ladder" and value is not None:
+        return [{"type": type(rung).__name__, "params": _plain_params(rung)} for rung in value]
     plain = value.item() if isinstance(value, np.generic) else value
     if plain is not None and not isinstance(plain, (str, bool, int, float)):
-        raise ValueError(f"{name} is {value!r}, which JSON cannot hold; use a string or a number")
+        raise ValueError(f"{name} is {value!r}, which the JSON of a recalibrator cannot hold; use a string or a number")
     return plain
+
+
+def _plain_params(recalibrator: Recalibrator) -> dict[str, Any]:
+    return {name: _plain_param(name, value) for name, value in recalibrator.get_params(deep=False).items()}
 
 
 def _plain_state(value: Any) -> Any:
