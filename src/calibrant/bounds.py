@@ -321,16 +321,13 @@ def mean_limits(tally: Tally, delta: float) -> tuple[float, float]:
     return max(-limits[1], -1.0), min(limits[0], 1.0)
 
 
-def monotone_margin(rows: float, delta: float, *, binary: bool) -> float:
+def monotone_margin(rows: float, delta: float) -> float:
     """Return how far the Cutoff error of a monotone map can be above its value on the rows, for all such maps at once.
 
-    A monotone map is a mixture of steps, so that only three distribution functions have to behave: those of the
-    forecasts of all rows, of events and of non-events. For 0/1 outcomes 3 sqrt(ln(6 / delta) / (2 n)). Fractions are
-    first turned into events by a coin, which costs a factor e in two of the three.
+    3 sqrt(ln(2e / delta) / (2 n)). A monotone map is a mixture of steps, so that only three distribution functions have
+    to behave: those of the forecasts of all rows, of events and of non-events.
     """
-    whole = math.sqrt(math.log(6.0 / delta) / (2.0 * rows))
-    part = whole if binary else math.sqrt((1.0 + math.log(6.0 / delta)) / (2.0 * rows))
-    return whole + 2.0 * part
+    return 3.0 * math.sqrt((1.0 + math.log(2.0 / delta)) / (2.0 * rows))
 
 
 def paper_monotone_margin(rows: float, delta: float) -> float:

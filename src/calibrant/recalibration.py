@@ -72,7 +72,7 @@ class Sample:
     source : the same rows as a tally or a `RowSource`
     scores : the scores that the forecasts 0/m, 1/m, ... of ``source`` stand for; None where they are themselves
     rows, weight_total, outcome_total : over all rows
-    unit_weights, binary_outcomes : as in a tally
+    unit_weights : whether every row has weight 1
     """
 
     value: FloatArray
@@ -84,12 +84,6 @@ class Sample:
     weight_total: float
     outcome_total: float
     unit_weights: bool
-    binary_outcomes: bool
-
-    @property
-    def is_ordered(self) -> bool:
-        """Whether ``value`` holds distinct values in increasing order."""
-        return isinstance(self.source, Tally)
 
     @classmethod
     def of_tally(cls, tally: Tally, scores: FloatArray | None = None) -> Sample:
@@ -105,7 +99,6 @@ class Sample:
             weight_total=tally.weight_total,
             outcome_total=tally.outcome_total,
             unit_weights=tally.unit_weights,
-            binary_outcomes=tally.binary_outcomes,
         )
 
     @classmethod
@@ -127,7 +120,6 @@ class Sample:
             weight_total=float(rows.y_prob.size) if weight is None else float(weight.sum()),
             outcome_total=total,
             unit_weights=weight is None or bool((weight == 1.0).all()),
-            binary_outcomes=rows.binary_outcomes,
         )
 
     def cutoff(self, forecast: FloatArray) -> float:
@@ -203,7 +195,7 @@ class Recalibrator(ABC, BaseEstimator):
             Probabilities in [0, 1].
         """
         self._check_fitted("predict")
-        return self._map(check_scores(y_prob) if self.input == "score" else check_forecasts(y_prob))
+        return self._mapped(check_scores(y_prob) if self.input == "score" else check_forecasts(y_prob))
 
     def guarantee(self, confidence_level: float = 0.95) -> RecalibrationGuarantee:
         """Say what is guaranteed about the Cutoff calibration error of the recalibrated forecaster.
@@ -322,6 +314,14 @@ class Recalibrator(ABC, BaseEstimator):
     def _check_state(self) -> None:
         """Check fitted attributes that came from a file."""
 
+    def _mapped(self, value: FloatArray) -> FloatArray:
+        """Return the recalibrated forecasts of checked values, some thousand at a time to spare memory."""
+        forecast = np.empty(value.size)
+        for begin in range(0, value.size, _CHUNK):
+            part = slice(begin, begin + _CHUNK)
+            forecast[part] = self._map(value[part])
+        return forecast
+
     def _promise(self) -> tuple[float | None, str]:
         """Return what the error on the fitting rows was known in advance to stay below, and that in words."""
         return None, (
@@ -332,13 +332,12 @@ class Recalibrator(ABC, BaseEstimator):
     def _fit_to(self, sample: Sample) -> Self:
         self._check_params()
         error = self._fit_map(sample)
-        return self._record(sample.rows, not sample.unit_weights, sample.binary_outcomes, error)
+        return self._record(sample.rows, not sample.unit_weights, error)
 
-    def _record(self, rows: int, weighted: bool, binary: bool, error: float) -> Self:
+    def _record(self, rows: int, weighted: bool, error: float) -> Self:
         """Keep what the guarantee needs to know about the rows."""
         self.n_rows_ = rows
         self.weighted_ = weighted
-        self.binary_outcomes_ = binary
         self.fit_error_ = error
         self.guarantee_ = None if weighted else self._guarantee(0.95)
         return self
@@ -401,7 +400,7 @@ class Recalibrator(ABC, BaseEstimator):
         )
 
     def _margin(self, delta: float) -> float:
-        return monotone_margin(self.n_rows_, delta, binary=self.binary_outcomes_)
+        return monotone_margin(self.n_rows_, delta)
 
     def _ladder_found(self) -> tuple[LadderRung, ...]:
         return ()
@@ -431,7 +430,6 @@ class Recalibrator(ABC, BaseEstimator):
         return rebuilt._record(
             int(check_number(facts["n_rows_"], "n_rows_", low=1, whole=True)),
             check_flag(facts["weighted_"], "weighted_"),
-            check_flag(facts["binary_outcomes_"], "binary_outcomes_"),
             check_number(facts["fit_error_"], "fit_error_", low=0.0, high=1.0),
         )
 
@@ -456,7 +454,7 @@ class IsotonicRecalibrator(Recalibrator):
     Forecasts that are equal are merged first; then neighbouring groups are pooled until their mean outcomes increase.
     On the rows it was fitted to, the result has no Cutoff calibration error at all, and the error in the population is
     bounded before any data is seen: at most (30 + 2 sqrt(2 ln(2/delta))) / sqrt(n) with probability 1 - delta
-    (Proposition 5.1 of [1]_), and at most 3 sqrt(ln(6/delta) / (2n)) for 0/1 outcomes (this project).
+    (Proposition 5.1 of [1]_), and at most 3 sqrt(ln(2e/delta) / (2n)) (this project).
 
     Parameters
     ----------
@@ -480,7 +478,7 @@ class IsotonicRecalibrator(Recalibrator):
         guarantee covers.
     fit_error_ : float
         Cutoff error of the recalibrated forecasts on the fitting rows: 0.
-    n_rows_, weighted_, binary_outcomes_
+    n_rows_, weighted_
         What the guarantee needs to know about the rows.
 
     References
@@ -598,7 +596,7 @@ class PlattRecalibrator(Recalibrator):
     slope_, intercept_ : float
         Of the curve. A negative slope reverses the order of the forecasts; the guarantee says so. A single distinct
         forecast gets slope 0.
-    guarantee_, fit_error_, n_rows_, weighted_, binary_outcomes_
+    guarantee_, fit_error_, n_rows_, weighted_
         As in `IsotonicRecalibrator`.
 
     References
@@ -660,7 +658,7 @@ class PlattRecalibrator(Recalibrator):
         else:
             slope, intercept = _fit_logistic(sample, self._features, targets)
             self.slope_, self.intercept_ = slope, intercept
-        return sample.cutoff(self._map(sample.value))
+        return sample.cutoff(self._mapped(sample.value))
 
     def _features(self, value: FloatArray) -> FloatArray:
         return (value if self.on == "forecast" else _logit(_clipped(value, self.clip)))[None]
@@ -708,7 +706,7 @@ class BetaRecalibrator(Recalibrator):
     ----------
     a_, b_, c_ : float
         Of the curve. All forecasts equal give a = b = 0.
-    guarantee_, fit_error_, n_rows_, weighted_, binary_outcomes_
+    guarantee_, fit_error_, n_rows_, weighted_
         As in `IsotonicRecalibrator`.
 
     References
@@ -742,7 +740,7 @@ class BetaRecalibrator(Recalibrator):
             self.a_, self.b_, self.c_ = 0.0, 0.0, _logit_of(sample.outcome_total / sample.weight_total)
         else:
             self.a_, self.b_, self.c_ = _fit_logistic(sample, self._features, (0.0, 1.0), not_negative=True)
-        return sample.cutoff(self._map(sample.value))
+        return sample.cutoff(self._mapped(sample.value))
 
     def _features(self, value: FloatArray) -> FloatArray:
         inside = _clipped(value, self.clip)
@@ -796,7 +794,7 @@ class TemperatureRecalibrator(Recalibrator):
     ----------
     temperature_ : float
         Above 0.
-    guarantee_, fit_error_, n_rows_, weighted_, binary_outcomes_
+    guarantee_, fit_error_, n_rows_, weighted_
         As in `IsotonicRecalibrator`.
 
     References
@@ -837,7 +835,7 @@ class TemperatureRecalibrator(Recalibrator):
             )
         (sharpness,) = _fit_logistic(sample, self._features, (0.0, 1.0), intercept=False)
         self.temperature_ = 1.0 / sharpness
-        return sample.cutoff(self._map(sample.value))
+        return sample.cutoff(self._mapped(sample.value))
 
     def _features(self, value: FloatArray) -> FloatArray:
         return _logit(_clipped(value, self.clip))[None]
@@ -870,7 +868,7 @@ class ConstantRecalibrator(Recalibrator):
     ----------
     constant_ : float
         The mean outcome.
-    guarantee_, fit_error_, n_rows_, weighted_, binary_outcomes_
+    guarantee_, fit_error_, n_rows_, weighted_
         As in `IsotonicRecalibrator`.
 
     Examples
@@ -940,7 +938,7 @@ class GuardedRecalibrator(Recalibrator):
         The rung that was kept, fitted.
     ladder_ : tuple of LadderRung
         What was tried, with error, tolerance and the reason for keeping it or not.
-    guarantee_, fit_error_, n_rows_, weighted_, binary_outcomes_
+    guarantee_, fit_error_, n_rows_, weighted_
         As in `IsotonicRecalibrator`. With weights, the tolerance takes their sum for the number of rows.
 
     References
@@ -1031,7 +1029,7 @@ class GuardedRecalibrator(Recalibrator):
         if self.tolerance == "paper":
             return paper_margin(sample.weight_total, 1.0 - _NULL_LEVEL)
         if self.tolerance == "null-95":
-            forecast = rung._map(sample.value)
+            forecast = rung._mapped(sample.value)
             return _null_quantile(sample.mean(forecast * (1.0 - forecast)), sample.weight_total)
         return float(self.tolerance)
 
@@ -1353,7 +1351,7 @@ def _null_quantile(variance: float, rows: float) -> float:
 # --- JSON and SQL -----------------------------------------------------------------------------------------------------
 
 _LARGEST = float(np.finfo(np.float64).max)
-_ROW_FACTS = ("n_rows_", "weighted_", "binary_outcomes_", "fit_error_")
+_ROW_FACTS = ("n_rows_", "weighted_", "fit_error_")
 _OTHER_ORDER = ("the order is (y_true, y_prob)", "the order is fit(y_prob, y_true)")
 
 
