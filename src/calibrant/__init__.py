@@ -13,7 +13,8 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from calibrant.cells import Cells
     from calibrant.certificates import certify, confidence_interval, risk_bands
-    from calibrant.classifiers import CertifiedClassifier
+    from calibrant.classifiers import CertifiedClassifier, RecalibratedClassifier
+    from calibrant.comparisons import RecalibratorComparison, RecalibratorScores, compare_recalibrators
     from calibrant.curves import calibration_slope_intercept, integrated_calibration_index, observed_expected_ratio
     from calibrant.hypotheses import calibration_test, spiegelhalter_test
     from calibrant.laws import brownian_range
@@ -81,8 +82,11 @@ _HOME = {
     "LadderRung": "results",
     "Measures": "results",
     "PlattRecalibrator": "recalibration",
+    "RecalibratedClassifier": "classifiers",
     "RecalibrationGuarantee": "results",
     "Recalibrator": "recalibration",
+    "RecalibratorComparison": "comparisons",
+    "RecalibratorScores": "comparisons",
     "Relation": "results",
     "RiskBands": "results",
     "RowsNeeded": "results",
@@ -99,6 +103,7 @@ _HOME = {
     "calibration_slope_intercept": "curves",
     "calibration_test": "hypotheses",
     "certify": "certificates",
+    "compare_recalibrators": "comparisons",
     "confidence_interval": "certificates",
     "cutoff_calibration_error": "measures",
     "distance_from_calibration": "overview",
@@ -137,8 +142,11 @@ __all__ = [
     "LadderRung",
     "Measures",
     "PlattRecalibrator",
+    "RecalibratedClassifier",
     "RecalibrationGuarantee",
     "Recalibrator",
+    "RecalibratorComparison",
+    "RecalibratorScores",
     "Relation",
     "RiskBands",
     "RowsNeeded",
@@ -155,6 +163,7 @@ __all__ = [
     "calibration_slope_intercept",
     "calibration_test",
     "certify",
+    "compare_recalibrators",
     "confidence_interval",
     "cutoff_calibration_error",
     "distance_from_calibration",
