@@ -153,7 +153,13 @@ def test_many_rows_give_what_their_tally_gives(kind):
     y = rng.beta(1 + p, 2 - p) if kind == "fractions" else rng.random(rows) < p**1.5
     weight = rng.integers(0, 3, rows) if kind == "weights" else None
     tally = Tally.from_arrays(y, p, sample_weight=weight)
-    for recalibrator in (IsotonicRecalibrator(), PlattRecalibrator(), GuardedRecalibrator()):
+    kinds = [
+        IsotonicRecalibrator(),
+        PlattRecalibrator(),
+        PlattRecalibrator(on="logit", clip=1e-3),
+        GuardedRecalibrator(),
+    ]
+    for recalibrator in [*kinds, BetaRecalibrator(clip=1e-3), TemperatureRecalibrator(clip=1e-3)]:
         many, summed = clone(recalibrator).fit(p, y, sample_weight=weight), clone(recalibrator).fit(tally)
         if isinstance(recalibrator, IsotonicRecalibrator):
             assert many.block_low_.tolist() == summed.block_low_.tolist()
@@ -575,6 +581,13 @@ def test_scores_of_any_scale(kind, scale, shift):
     if not isinstance(kind, PlattRecalibrator):
         return
     assert fitted.guarantee_.direction == ("increasing" if scale > 0 else "decreasing")
+
+
+def test_scores_far_from_zero_lose_no_digits():
+    far = 1e6 + P * 2.0**-20  # exact in float64 up to a rounding of P's digits
+    near = far - 1e6
+    there, here = (PlattRecalibrator(input="score").fit(scores, Y) for scores in (far, near))
+    np.testing.assert_allclose(there.predict(far), here.predict(near), rtol=0, atol=1e-9)
 
 
 @every_scored

@@ -596,6 +596,8 @@ class PlattRecalibrator(Recalibrator):
     slope_, intercept_ : float
         Of the curve. A negative slope reverses the order of the forecasts; the guarantee says so. A single distinct
         forecast gets slope 0.
+    centre_, level_ : float
+        The same curve as slope (p - centre) + level, which is how it is computed: scores far from 0 lose no digits.
     guarantee_, fit_error_, n_rows_, weighted_
         As in `IsotonicRecalibrator`.
 
@@ -612,7 +614,7 @@ class PlattRecalibrator(Recalibrator):
     array([0.285, 0.5  , 0.715])
     """
 
-    _fitted: ClassVar = ("slope_", "intercept_")
+    _fitted: ClassVar = ("slope_", "centre_", "level_")
 
     def __init__(
         self,
@@ -651,13 +653,10 @@ class PlattRecalibrator(Recalibrator):
         targets = _smoothed(sample) if self.smoothing else (0.0, 1.0)
         if sample.value.min() == sample.value.max():
             low, high = targets
-            self.slope_, self.intercept_ = (
-                0.0,
-                _logit_of(low + (high - low) * sample.outcome_total / sample.weight_total),
-            )
+            share = low + (high - low) * sample.outcome_total / sample.weight_total
+            self.slope_, self.centre_, self.level_ = 0.0, 0.0, _logit_of(share)
         else:
-            slope, intercept = _fit_logistic(sample, self._features, targets)
-            self.slope_, self.intercept_ = slope, intercept
+            (self.slope_,), (self.centre_,), self.level_ = _fit_logistic(sample, self._features, targets)
         return sample.cutoff(self._mapped(sample.value))
 
     def _features(self, value: FloatArray) -> FloatArray:
@@ -665,19 +664,23 @@ class PlattRecalibrator(Recalibrator):
 
     def _map(self, value: FloatArray) -> FloatArray:
         if self.slope_ == 0.0:  # at p = 0 and 1 the logit is infinite, and zero times infinity is nothing
-            return np.full(value.size, _expit(np.array([self.intercept_]))[0])
-        return _expit(self.slope_ * self._features(value)[0] + self.intercept_)
+            return np.full(value.size, _expit(np.array([self.level_]))[0])
+        return _expit(self.slope_ * (self._features(value)[0] - self.centre_) + self.level_)
 
     def _sql(self, column: str) -> str:
         if self.slope_ == 0.0:
             return _literal(self._map(np.array([0.5]))[0])
+        slope, centre, level = (_literal(number) for number in (self.slope_, self.centre_, self.level_))
         if self.on == "forecast":
-            return _expit_sql(f"{_literal(self.slope_)} * {column} + {_literal(self.intercept_)}")
+            return _expit_sql(f"{slope} * ({column} - {centre}) + {level}")
         inside = _clipped_sql(column, self.clip)
-        curve = _expit_sql(
-            f"{_literal(self.slope_)} * (LN({inside}) - LN(1e0 - {inside})) + {_literal(self.intercept_)}"
-        )
+        curve = _expit_sql(f"{slope} * (LN({inside}) - LN(1e0 - {inside}) - {centre}) + {level}")
         return curve if self.clip is not None else _with_ends_sql(column, self, curve)
+
+    @property
+    def intercept_(self) -> float:
+        """The curve's level at 0, on the logit scale."""
+        return float(self.level_ - self.slope_ * self.centre_)
 
     @property
     def _direction(self) -> str:
@@ -739,7 +742,9 @@ class BetaRecalibrator(Recalibrator):
         if sample.value.min() == sample.value.max():
             self.a_, self.b_, self.c_ = 0.0, 0.0, _logit_of(sample.outcome_total / sample.weight_total)
         else:
-            self.a_, self.b_, self.c_ = _fit_logistic(sample, self._features, (0.0, 1.0), not_negative=True)
+            slopes, centre, level = _fit_logistic(sample, self._features, (0.0, 1.0), not_negative=True)
+            self.a_, self.b_ = slopes
+            self.c_ = level - self.a_ * centre[0] - self.b_ * centre[1]
         return sample.cutoff(self._mapped(sample.value))
 
     def _features(self, value: FloatArray) -> FloatArray:
@@ -833,7 +838,7 @@ class TemperatureRecalibrator(Recalibrator):
                 "every outcome is on the side of 0.5 that its forecast says, so that the temperature would be 0; "
                 "collect more rows, or use PlattRecalibrator(), whose smoothing gives a finite fit"
             )
-        (sharpness,) = _fit_logistic(sample, self._features, (0.0, 1.0), intercept=False)
+        (sharpness,), _, _ = _fit_logistic(sample, self._features, (0.0, 1.0), intercept=False)
         self.temperature_ = 1.0 / sharpness
         return sample.cutoff(self._mapped(sample.value))
 
@@ -1148,8 +1153,8 @@ def _fit_logistic(
     *,
     intercept: bool = True,
     not_negative: bool = False,
-) -> list[float]:
-    """Return the coefficients of the features, then the intercept, of the most likely logistic curve.
+) -> tuple[list[float], list[float], float]:
+    """Return the most likely logistic curve: slopes of the features, their centres, and the level at the centres.
 
     ``targets`` are what outcomes of 0 and 1 count as. The start is the fit to pooled rows, so good that one or two
     passes over all rows are left.
@@ -1172,8 +1177,7 @@ def _fit_logistic(
             "hardly differ; use IsotonicRecalibrator() or ConstantRecalibrator()"
         )
     slopes = found[: len(column)] / scale
-    result = [float(slope) for slope in slopes]
-    return [*result, float(found[-1] - slopes @ centre)] if intercept else result
+    return slopes.tolist(), centre.tolist(), float(found[-1]) if intercept else 0.0
 
 
 def _pooled(sample: Sample) -> tuple[FloatArray, FloatArray, FloatArray]:
