@@ -139,6 +139,7 @@ def main() -> None:
         cutoff_weighted,
         certificates,
         calibration_tests,
+        recalibrators,
         smooth,
         overview,
         decisions,
@@ -279,6 +280,45 @@ def calibration_tests(bench: Bench) -> None:
         ],
     )
     bench.want_faster("exact test of calibration against numpy", numpy.seconds / ours.seconds, 8)
+
+
+def recalibrators(bench: Bench) -> None:
+    """Isotonic and Platt fits, guarantee included, beside scikit-learn's."""
+    # Private, but the public way to it, CalibratedClassifierCV, wraps a model around it.
+    sigmoid = getattr(import_module("sklearn.calibration"), "_SigmoidCalibration", None)
+    isotonic = import_module("sklearn.isotonic").IsotonicRegression
+    middle = np.array([0.5])
+
+    def at_half(fitted: Any) -> float:
+        return float(fitted.predict(middle)[0])
+
+    for name, forecast, outcome in distributions(bench.rows):
+        if name not in ("uniform", "beta(.05, 5)", "two decimals"):
+            continue
+        title = "Isotonic fit (value: what 0.5 becomes)"
+        ours, theirs = bench.race(
+            title,
+            name,
+            bench.rows,
+            [
+                Contender("calibrant", partial(calibrant.IsotonicRecalibrator().fit, forecast, outcome), at_half),
+                Contender("scikit-learn", partial(isotonic(out_of_bounds="clip").fit, forecast, outcome), at_half),
+            ],
+        )
+        bench.want_faster(f"isotonic fit against scikit-learn, {name}", theirs.seconds / ours.seconds, 5)
+        title = "Platt fit (value: what 0.5 becomes)"
+        platt = Contender("calibrant", partial(calibrant.PlattRecalibrator().fit, forecast, outcome), at_half)
+        if sigmoid is None:
+            bench.race(title, name, bench.rows, [platt])
+            bench.tables[title].append(Absent(bench.rows, "scikit-learn", "has moved its sigmoid calibration"))
+            continue
+        ours, theirs = bench.race(
+            title,
+            name,
+            bench.rows,
+            [platt, Contender("scikit-learn", partial(sigmoid().fit, forecast, outcome), at_half)],
+        )
+        bench.want_faster(f"Platt fit against scikit-learn, {name}", theirs.seconds / ours.seconds, 3)
 
 
 CERTIFIED: dict[str, tuple[float, Callable[[np.random.Generator, int], FloatArray]]] = {

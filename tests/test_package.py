@@ -32,6 +32,7 @@ SOURCE = Path(calibrant.__file__).parents[1]
 
 PUBLIC = [
     "BestThreshold",
+    "BetaRecalibrator",
     "CalibrationDistance",
     "CalibrationSlope",
     "CalibrationTest",
@@ -40,14 +41,24 @@ PUBLIC = [
     "Certificate",
     "CertifiedClassifier",
     "ConfidenceInterval",
+    "ConstantRecalibrator",
     "CurveErrors",
     "DecisionGuarantee",
     "DecisionRisk",
     "DecisionRule",
     "GroupCertificates",
+    "GuardedRecalibrator",
+    "IsotonicRecalibrator",
+    "LadderRung",
     "Measures",
     "MurphyCurve",
     "NetBenefit",
+    "PlattRecalibrator",
+    "RecalibratedClassifier",
+    "RecalibrationGuarantee",
+    "Recalibrator",
+    "RecalibratorComparison",
+    "RecalibratorScores",
     "Relation",
     "RiskBands",
     "RiskGap",
@@ -57,6 +68,7 @@ PUBLIC = [
     "ScoreDecomposition",
     "Spectrum",
     "Tally",
+    "TemperatureRecalibrator",
     "Witness",
     "WorstInterval",
     "best_threshold",
@@ -68,6 +80,7 @@ PUBLIC = [
     "calibration_slope_intercept",
     "calibration_test",
     "certify",
+    "compare_recalibrators",
     "confidence_interval",
     "cutoff_calibration_error",
     "decision_guarantee",
@@ -132,6 +145,7 @@ def test_every_public_name_resolves_and_is_documented(name):
 
 FUNCTIONS = [name for name in PUBLIC if inspect.isfunction(getattr(calibrant, name))]
 BY_POSITION = {
+    "compare_recalibrators": ["y_prob", "y_true"],
     "decision_guarantee": ["certificate", "threshold"],
     "ece_hardness_bound": ["n"],
     "effective_support_size": ["y_prob", "gamma"],
@@ -229,7 +243,7 @@ def test_importing_loads_numpy_at_most():
     assert loaded == []
 
 
-ON_SCIKIT_LEARN = {"classifiers"}  # a scikit-learn estimator cannot be defined without it
+ON_SCIKIT_LEARN = {"classifiers", "comparisons", "recalibration"}  # an estimator cannot be defined without it
 
 
 def test_importing_the_modules_of_the_core_loads_nothing_heavy():

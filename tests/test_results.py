@@ -35,6 +35,7 @@ Y_TRUE = [0, 0, 1, 0, 1, 1, 1, 0] * 5
 Y_PROB = [0.25, 0.25, 0.25, 0.75, 0.75, 0.75, 0.5, 0.5] * 5
 TALLY = Tally.from_arrays(Y_TRUE, Y_PROB)
 
+COMPARISON = calibrant.compare_recalibrators(TALLY, candidates={"platt": calibrant.PlattRecalibrator()}, cv=2, rng=0)
 RESULTS = {
     "Measures": calibrant.measure(TALLY),
     "Measures with spectrum": calibrant.measure(TALLY, spectrum=True),
@@ -72,6 +73,11 @@ RESULTS = {
     "DecisionGuarantee": calibrant.decision_guarantee(calibrant.certify(TALLY, max_error=0.9)),
     "ScoreDecomposition": calibrant.score_decomposition(TALLY, score="log"),
     "NetBenefit": calibrant.net_benefit(TALLY),
+    "RecalibrationGuarantee": calibrant.PlattRecalibrator().fit(TALLY).guarantee_,
+    "guarded RecalibrationGuarantee": calibrant.GuardedRecalibrator().fit(TALLY).guarantee_,
+    "LadderRung": calibrant.GuardedRecalibrator().fit(TALLY).ladder_[0],
+    "RecalibratorComparison": COMPARISON,
+    "RecalibratorScores": COMPARISON["as is"],
 }
 EVERY_RESULT = pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS.keys())
 

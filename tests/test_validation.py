@@ -703,14 +703,15 @@ EXTRA_OPTIONS = {
     "weighted_calibration_error": {"weight": np.cos},
 }
 PUBLIC_FUNCTIONS = [name for name in calibrant.__all__ if inspect.isfunction(getattr(calibrant, name))]
-OF_NO_OUTCOMES = {
+OTHERS_FIRST = {
+    "compare_recalibrators": "y_prob",
     "decision_guarantee": "certificate",
     "ece_hardness_bound": "n",
     "effective_support_size": "y_prob",
     "effective_variance": "mean_outcome",
     "rows_needed": "max_error",
 }
-"""What the functions that are not about outcomes and forecasts take first; they are tested beside what they compute."""
+"""What functions take first that do not begin with the outcomes; they are tested beside what they compute."""
 WITHOUT_WEIGHTS = "spiegelhalter_test"  # nobody has defined it for weighted rows
 
 
@@ -721,7 +722,7 @@ def caller(function, **options):
 MEASURES = {
     name: caller(getattr(calibrant, name), **EXTRA_OPTIONS.get(name, {}))
     for name in PUBLIC_FUNCTIONS
-    if name not in OF_NO_OUTCOMES
+    if name not in OTHERS_FIRST
 }
 MEASURES["expected_calibration_error, plug-in"] = calibrant.expected_calibration_error
 MEASURES["integrated_calibration_index, loess"] = caller(calibrant.integrated_calibration_index, smoother="loess")
@@ -756,8 +757,8 @@ BAD_ROWS = {
 def test_the_table_of_functions_is_complete():
     for name in PUBLIC_FUNCTIONS:
         parameters = list(inspect.signature(getattr(calibrant, name)).parameters)
-        assert parameters[0] == OF_NO_OUTCOMES.get(name, "y_true"), name
-        if name not in OF_NO_OUTCOMES:
+        assert parameters[0] == OTHERS_FIRST.get(name, "y_true"), name
+        if name not in OTHERS_FIRST:
             assert name in MEASURES
             assert ("sample_weight" in parameters) == (name != WITHOUT_WEIGHTS), name
     assert len(PUBLIC_FUNCTIONS) >= 25

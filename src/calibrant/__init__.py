@@ -13,7 +13,8 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from calibrant.cells import Cells
     from calibrant.certificates import certify, confidence_interval, risk_bands
-    from calibrant.classifiers import CertifiedClassifier
+    from calibrant.classifiers import CertifiedClassifier, RecalibratedClassifier
+    from calibrant.comparisons import compare_recalibrators
     from calibrant.curves import calibration_slope_intercept, integrated_calibration_index, observed_expected_ratio
     from calibrant.decisions import (
         best_threshold,
@@ -45,6 +46,15 @@ if TYPE_CHECKING:
     )
     from calibrant.overview import distance_from_calibration, measure
     from calibrant.planning import ece_hardness_bound, effective_variance, rows_needed
+    from calibrant.recalibration import (
+        BetaRecalibrator,
+        ConstantRecalibrator,
+        GuardedRecalibrator,
+        IsotonicRecalibrator,
+        PlattRecalibrator,
+        Recalibrator,
+        TemperatureRecalibrator,
+    )
     from calibrant.results import (
         BestThreshold,
         CalibrationDistance,
@@ -57,9 +67,13 @@ if TYPE_CHECKING:
         DecisionRisk,
         DecisionRule,
         GroupCertificates,
+        LadderRung,
         Measures,
         MurphyCurve,
         NetBenefit,
+        RecalibrationGuarantee,
+        RecalibratorComparison,
+        RecalibratorScores,
         Relation,
         RiskBands,
         RiskGap,
@@ -76,6 +90,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "BestThreshold": "results",
+    "BetaRecalibrator": "recalibration",
     "CalibrationDistance": "results",
     "CalibrationSlope": "results",
     "CalibrationTest": "results",
@@ -84,14 +99,24 @@ _HOME = {
     "Certificate": "results",
     "CertifiedClassifier": "classifiers",
     "ConfidenceInterval": "results",
+    "ConstantRecalibrator": "recalibration",
     "CurveErrors": "results",
     "DecisionGuarantee": "results",
     "DecisionRisk": "results",
     "DecisionRule": "results",
     "GroupCertificates": "results",
+    "GuardedRecalibrator": "recalibration",
+    "IsotonicRecalibrator": "recalibration",
+    "LadderRung": "results",
     "Measures": "results",
     "MurphyCurve": "results",
     "NetBenefit": "results",
+    "PlattRecalibrator": "recalibration",
+    "RecalibratedClassifier": "classifiers",
+    "RecalibrationGuarantee": "results",
+    "Recalibrator": "recalibration",
+    "RecalibratorComparison": "results",
+    "RecalibratorScores": "results",
     "Relation": "results",
     "RiskBands": "results",
     "RiskGap": "results",
@@ -101,6 +126,7 @@ _HOME = {
     "ScoreDecomposition": "results",
     "Spectrum": "results",
     "Tally": "tally",
+    "TemperatureRecalibrator": "recalibration",
     "Witness": "results",
     "WorstInterval": "results",
     "best_threshold": "decisions",
@@ -112,6 +138,7 @@ _HOME = {
     "calibration_slope_intercept": "curves",
     "calibration_test": "hypotheses",
     "certify": "certificates",
+    "compare_recalibrators": "comparisons",
     "confidence_interval": "certificates",
     "cutoff_calibration_error": "measures",
     "decision_guarantee": "decisions",
@@ -143,6 +170,7 @@ _HOME = {
 
 __all__ = [
     "BestThreshold",
+    "BetaRecalibrator",
     "CalibrationDistance",
     "CalibrationSlope",
     "CalibrationTest",
@@ -151,14 +179,24 @@ __all__ = [
     "Certificate",
     "CertifiedClassifier",
     "ConfidenceInterval",
+    "ConstantRecalibrator",
     "CurveErrors",
     "DecisionGuarantee",
     "DecisionRisk",
     "DecisionRule",
     "GroupCertificates",
+    "GuardedRecalibrator",
+    "IsotonicRecalibrator",
+    "LadderRung",
     "Measures",
     "MurphyCurve",
     "NetBenefit",
+    "PlattRecalibrator",
+    "RecalibratedClassifier",
+    "RecalibrationGuarantee",
+    "Recalibrator",
+    "RecalibratorComparison",
+    "RecalibratorScores",
     "Relation",
     "RiskBands",
     "RiskGap",
@@ -168,6 +206,7 @@ __all__ = [
     "ScoreDecomposition",
     "Spectrum",
     "Tally",
+    "TemperatureRecalibrator",
     "Witness",
     "WorstInterval",
     "best_threshold",
@@ -179,6 +218,7 @@ __all__ = [
     "calibration_slope_intercept",
     "calibration_test",
     "certify",
+    "compare_recalibrators",
     "confidence_interval",
     "cutoff_calibration_error",
     "decision_guarantee",

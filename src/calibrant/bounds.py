@@ -320,3 +320,22 @@ def mean_limits(tally: Tally, delta: float) -> tuple[float, float]:
         bias = tally.residual_total / tally.weight_total
         limits = [adaptive_upper_of(sign * bias, tally, delta) for sign in (1.0, -1.0)]
     return max(-limits[1], -1.0), min(limits[0], 1.0)
+
+
+def monotone_margin(rows: float, delta: float) -> float:
+    """Return how far the Cutoff error of a monotone map can be above its value on the rows, for all such maps at once.
+
+    3 sqrt(ln(2e / delta) / (2 n)). A monotone map is a mixture of steps, so that only three distribution functions have
+    to behave: those of the forecasts of all rows, of events and of non-events.
+    """
+    return 3.0 * math.sqrt((1.0 + math.log(2.0 / delta)) / (2.0 * rows))
+
+
+def paper_monotone_margin(rows: float, delta: float) -> float:
+    """Return the same as (30 + 2 sqrt(2 ln(2 / delta))) / sqrt(n): Proposition 5.1 and appendix D.2 of [1]_."""
+    return (30.0 + 2.0 * math.sqrt(2.0 * math.log(2.0 / delta))) / math.sqrt(rows)
+
+
+def constant_margin(rows: float, delta: float) -> float:
+    """Return how far the mean outcome of the rows can be from that of the population: Hoeffding, both sides."""
+    return math.sqrt(math.log(2.0 / delta) / (2.0 * rows))

@@ -11,19 +11,20 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.utils import check_random_state, column_or_1d, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from calibrant.certificates import certify
+from calibrant.recalibration import GuardedRecalibrator, Recalibrator
 from calibrant.results import Certificate, percent
 from calibrant.validation import (
     CalibrationWarning,
@@ -42,9 +43,115 @@ except ImportError:  # scikit-learn before 1.6 has no frozen models
 
 METHODS = ("adaptive", "normal", "hoeffding", "paper")
 FALLBACKS = ("constant",)
+LOOK_AGAIN = "It holds for one fit: to fit again on the same rows and choose among the results is to look again."
+FEWER_FOR_JUDGING = ", or keep fewer for judging with a smaller split"
 
 
-class CertifiedClassifier(ClassifierMixin, BaseEstimator):
+class _AroundModel(ClassifierMixin, BaseEstimator):
+    """What the classifiers here share: a model inside, two classes, and metadata for the model's fit."""
+
+    _weights_count_for: ClassVar[str]
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the more probable class of each row, the first one where both are equally probable.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n, n_features)
+            Features, as the model takes them.
+
+        Returns
+        -------
+        array of shape (n,)
+            Labels out of ``classes_``.
+        """
+        check_is_fitted(self)
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+
+    def get_metadata_routing(self) -> Any:
+        """Say which metadata the two fits ask for: ``sample_weight`` here, and whatever the model requests.
+
+        Returns
+        -------
+        MetadataRouter
+            As scikit-learn describes it.
+        """
+        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
+        if self._is_given:
+            return router
+        return router.add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import get_tags  # scikit-learn before 1.6 has none, and does not call this
+
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        read_by_model = get_tags(self.estimator).input_tags
+        tags.input_tags.sparse = read_by_model.sparse
+        tags.input_tags.allow_nan = read_by_model.allow_nan
+        return tags
+
+    def _more_tags(self) -> dict[str, Any]:  # what scikit-learn before 1.6 asks for instead
+        return {"binary_only": True}
+
+    @property
+    def _is_frozen(self) -> bool:
+        return FrozenEstimator is not None and isinstance(self.estimator, FrozenEstimator)
+
+    @property
+    def _is_given(self) -> bool:
+        """Whether the model comes fitted and is used as it is."""
+        return self._is_frozen
+
+    def _routed(self, weight: FloatArray | None, fit_params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what the model's fit and the splitter of rows are to be given besides features and labels."""
+        if self._is_given:
+            if fit_params:
+                raise ValueError(
+                    f"{next(iter(fit_params))} was given for the model's fit, and the model is fitted already; leave "
+                    "it out"
+                )
+            return {}, {}
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", sample_weight=weight, **fit_params)
+            return dict(routed.estimator.fit), dict(routed.splitter.split) if "splitter" in routed else {}
+        if weight is None:
+            return fit_params, {}
+        if has_fit_parameter(self.estimator, "sample_weight"):
+            return {**fit_params, "sample_weight": weight}, {}
+        if not any(name.endswith("__sample_weight") for name in fit_params):
+            warnings.warn(
+                f"{type(self.estimator).__name__}.fit takes no sample_weight, so the weights count for "
+                f"{self._weights_count_for} only; to pass them on, enable metadata routing or name the step, as in "
+                "step__sample_weight=",
+                CalibrationWarning,
+                stacklevel=3,
+            )
+        return fit_params, {}
+
+    def _judge(
+        self, outcome: npt.NDArray[Any], forecast: FloatArray, weight: FloatArray | None, level: float
+    ) -> Certificate:
+        """Certify forecasts of rows that neither the model nor its recalibration has seen."""
+        certificate = certify(
+            outcome,
+            forecast,
+            max_error=self.max_error,
+            confidence_level=level,
+            method=self.method,
+            sample_weight=weight,
+        )
+        assert isinstance(certificate, Certificate)  # and not one per group
+        return certificate
+
+    def _take_names(self, model: Any) -> None:
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)  # an earlier fit may have had names where this one has none
+            if hasattr(model, name):
+                setattr(self, name, getattr(model, name))
+
+
+class CertifiedClassifier(_AroundModel):
     """Fit any binary classifier, and keep it only if its calibration error is certified to be small.
 
     The rows are split at random. One part fits the model, the other judges it, as in `certify`: is its Cutoff
@@ -126,6 +233,8 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):
     It holds for one fit: to fit again on the same rows and choose among the results is to look again.
     """
 
+    _weights_count_for = "the certificate and the constant"
+
     def __init__(
         self,
         estimator: Any,
@@ -169,37 +278,26 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):
         delta = (1.0 - level) / 2.0
         X, y = indexable(X, _check_classes(y))
         weight = check_weights(sample_weight, y.size)
-        fit_params = self._routed(weight, fit_params)
-        if self._is_frozen:
+        fit_params, _ = self._routed(weight, fit_params)
+        if self._is_given:
             model = self.estimator.fit(X, y)  # fits nothing, but makes sure that the model is fitted
             self._check_possible(y, weight, delta, share=1.0)
         else:
-            X_fit, X, y_fit, y, fit_params, chosen = self._parts(X, y, fit_params)
+            X_fit, X, y_fit, y, kept, chosen = _draw_rows(X, y, self.split, check_random_state(self.random_state))
             weight = None if weight is None else weight[chosen]
             self._check_possible(y, weight, delta, share=self.split)
-            _check_both_classes(y_fit)
-            model = clone(self.estimator).fit(X_fit, y_fit, **fit_params)
+            _check_both_classes(y_fit, "drawn for fitting", FEWER_FOR_JUDGING)
+            model = clone(self.estimator).fit(X_fit, y_fit, **_rows_of(fit_params, kept, kept.size + chosen.size))
         classes = _two_classes(model, y)
         outcome = y == classes[1]
-        certificate = certify(
-            outcome,
-            _forecasts(model, X)[:, 1],
-            max_error=self.max_error,
-            confidence_level=1.0 - delta,
-            method=self.method,
-            sample_weight=weight,
-        )
-        assert isinstance(certificate, Certificate)  # and not one per group
+        certificate = self._judge(outcome, _forecasts(model, X)[:, 1], weight, 1.0 - delta)
         self.estimator_ = model
         self.classes_ = classes
         self.certificate_ = certificate
         self.fell_back_ = not certificate
         self.constant_ = float(np.average(outcome, weights=weight))
         self.guarantee_ = self._guarantee(level)
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)  # an earlier fit may have had names where this one has none
-            if hasattr(model, name):
-                setattr(self, name, getattr(model, name))
+        self._take_names(model)
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -222,107 +320,12 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):
         # The model is still asked, so that features it cannot read are an error either way.
         return np.tile([1.0 - self.constant_, self.constant_], (len(forecasts), 1))
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the more probable class of each row, the first one where both are equally probable.
-
-        Parameters
-        ----------
-        X : array-like, frame or sparse matrix of shape (n, n_features)
-            Features, as the model takes them.
-
-        Returns
-        -------
-        array of shape (n,)
-            Labels out of ``classes_``.
-        """
-        check_is_fitted(self)
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
-
-    def get_metadata_routing(self) -> Any:
-        """Say which metadata the two fits ask for: ``sample_weight`` here, and whatever the model requests.
-
-        Returns
-        -------
-        MetadataRouter
-            As scikit-learn describes it.
-        """
-        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
-        return router.add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
-
-    def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import get_tags  # scikit-learn before 1.6 has none, and does not call this
-
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        read_by_model = get_tags(self.estimator).input_tags
-        tags.input_tags.sparse = read_by_model.sparse
-        tags.input_tags.allow_nan = read_by_model.allow_nan
-        return tags
-
-    def _more_tags(self) -> dict[str, Any]:  # what scikit-learn before 1.6 asks for instead
-        return {"binary_only": True}
-
-    @property
-    def _is_frozen(self) -> bool:
-        return FrozenEstimator is not None and isinstance(self.estimator, FrozenEstimator)
-
     def _check_options(self) -> float:
         """Check what was set when the classifier was made, and return the confidence level."""
         check_number(self.max_error, "max_error", low=0.0, high=1.0)
-        share = check_number(self.split, "split")
-        if not 0.0 < share < 1.0:
-            raise ValueError(
-                f"split is {self.split!r}; it is the share of the rows kept for judging, between 0 and 1, as in 0.5"
-            )
-        if self.method == "exact":
-            raise ValueError(
-                "method='exact' speaks of the forecasts at hand, and a classifier makes new ones; use method='adaptive'"
-            )
-        check_choice(self.method, "method", METHODS)
+        _check_judging(self.split, self.method)
         check_choice(self.fallback, "fallback", FALLBACKS)
         return check_confidence(self.confidence_level)
-
-    def _routed(self, weight: FloatArray | None, fit_params: dict[str, Any]) -> dict[str, Any]:
-        """Return what the model's fit is to be given besides features and labels."""
-        if get_config()["enable_metadata_routing"]:
-            return dict(process_routing(self, "fit", sample_weight=weight, **fit_params).estimator.fit)
-        if weight is None or self._is_frozen:
-            return fit_params
-        if has_fit_parameter(self.estimator, "sample_weight"):
-            return {**fit_params, "sample_weight": weight}
-        if not any(name.endswith("__sample_weight") for name in fit_params):
-            warnings.warn(
-                f"{type(self.estimator).__name__}.fit takes no sample_weight, so the weights count for the certificate "
-                "and the constant only; to pass them on, enable metadata routing or name the step, as in "
-                "step__sample_weight=",
-                CalibrationWarning,
-                stacklevel=3,
-            )
-        return fit_params
-
-    def _parts(self, X: Any, y: npt.NDArray[Any], fit_params: dict[str, Any]) -> tuple[Any, ...]:
-        """Draw the rows for judging; return features and labels of both parts, the fit's options, and the rows drawn.
-
-        A plain random split: given its size, both parts are independent draws from the population.
-        """
-        rows = y.size
-        judging = round(self.split * rows)
-        if judging in (0, rows):
-            raise ValueError(
-                f"n_samples={rows} and split={self.split!r} leave {rows - judging} for fitting and {judging} for "
-                "judging; both parts need rows"
-            )
-        by_row = {name: value for name, value in fit_params.items() if _has_one_per_row(value, rows)}
-        X_fit, X_judge, y_fit, y_judge, _, chosen, *values = train_test_split(
-            X,
-            y,
-            np.arange(rows),
-            *by_row.values(),
-            test_size=judging,
-            random_state=check_random_state(self.random_state),
-        )
-        fit_params = {**fit_params, **dict(zip(by_row, values[::2], strict=True))}
-        return X_fit, X_judge, y_fit, y_judge, fit_params, chosen
 
     def _check_possible(self, y: npt.NDArray[Any], weight: FloatArray | None, delta: float, share: float) -> None:
         """Refuse a limit that the constant could not keep to (two-sided Hoeffding); no error is above 1."""
@@ -362,10 +365,404 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):
             f"{surely} the Cutoff calibration error of this classifier is at most {self.max_error:g} in the "
             f"population: {reason}.",
             f"This assumes that {'; '.join(certificate.assumptions)}.",
-            "It holds for one fit: to fit again on the same rows and choose among the results is to look again.",
+            LOOK_AGAIN,
             *(f"Note: {note}" for note in certificate.notes),
         ]
         return "\n".join(sentences)
+
+
+class RecalibratedClassifier(_AroundModel):
+    """Fit any binary classifier and repair its calibration with a recalibrator, without wasting rows on it.
+
+    A recalibrator must learn from forecasts of rows that the model has not seen. Cross-fitting gets them from the
+    same rows: they are cut into ``cv`` parts, a copy of the model fitted on the others forecasts each part, and all
+    these forecasts together fit one recalibrator. It is then put behind one model that is fitted on all rows (what
+    scikit-learn calls ``ensemble=False``: one model and one map to store, explain and carry elsewhere, instead of one
+    pair per part whose forecasts are averaged). With a model that is fitted already, all rows fit the recalibrator.
+
+    **What is guaranteed.** Cross-fitted forecasts are not those of one fixed forecaster: each part has a model of its
+    own, and the map ends up behind yet another. So the guarantee of the recalibrator does not carry over, and only
+    rows kept aside from everything can tell how well the result is calibrated. Ask for that with ``max_error``. With a
+    model fitted beforehand on other rows the recalibrator's own guarantee holds. ``guarantee_`` says in words which
+    case this is.
+
+    Parameters
+    ----------
+    estimator : classifier with ``predict_proba`` or ``decision_function``
+        The model, or a whole pipeline. A model wrapped in ``FrozenEstimator`` of scikit-learn 1.6 or later counts as
+        fitted, whatever ``cv`` says.
+    recalibrator : Recalibrator, optional
+        By default `GuardedRecalibrator`, which keeps Platt scaling unless it is visibly off and then steps back to
+        isotonic regression. One with ``input="score"`` reads what ``decision_function`` returns, or the probabilities
+        where there is none; the others read ``predict_proba``. A model that has no ``predict_proba`` needs the first
+        kind, and the default is then of it.
+    cv : int, splitter, list of pairs, or "prefit"
+        Into how many parts the rows are cut, at random and with the classes in equal shares; or a splitter of
+        scikit-learn, for instance one that keeps groups together or respects time; or the positions of the rows that
+        fit and that are forecast, part by part. A row may be in no part, and then has no say in the recalibration, but
+        not in two. "prefit": ``estimator`` is fitted already and is used as it
+        is; none of the rows may have been used to fit it.
+    max_error : float in [0, 1], optional
+        Keep rows aside and judge the result on them, as in `certify`: is its Cutoff error at most this?
+    confidence_level : float from 0.5 to below 1
+        Of the certificate, or of the recalibrator's guarantee.
+    method : {"adaptive", "hoeffding", "normal", "paper"}
+        Of the certificate, as in `certify`. "exact" is refused, because it speaks of the forecasts at hand and not of
+        those to come.
+    split : float between 0 and 1
+        Share of the rows kept aside, drawn without regard to their classes; without ``max_error`` it has no effect.
+    random_state : int, RandomState or None
+        Draws the rows kept aside and the parts; an int gives the same ones at every fit.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted model.
+    recalibrator_ : Recalibrator
+        The fitted recalibrator; ``recalibrator_.to_sql`` and ``to_json`` carry it elsewhere. What it says about its
+        own guarantee is about the forecasts it was fitted to: see above.
+    response_method_ : str
+        What the recalibrator reads: "predict_proba" or "decision_function".
+    classes_ : array of shape (2,)
+        The two classes; the forecasts recalibrated are those of the second.
+    certificate_ : Certificate or None
+        The verdict on the result, from the rows kept aside; None without ``max_error``. Nothing is replaced when it is
+        not "certified": for that, put this classifier inside a `CertifiedClassifier`.
+    guarantee_ : str
+        What holds, how surely, and under which assumptions.
+    n_features_in_, feature_names_in_
+        As the model saw them, where it says so.
+
+    Notes
+    -----
+    ``sample_weight`` counts for the model (if its ``fit`` accepts it), the recalibrator and the certificate. ``cv=5``
+    fits six models. ``clone``, and so a search or cross-validation around, turns a fitted model into an unfitted one:
+    there, use ``FrozenEstimator`` and not "prefit". A certificate means something only when nothing around the
+    classifier has chosen it by looking at its rows.
+
+    References
+    ----------
+    Section 5 of [1]_ for the guarantees of recalibrators; `certify` for the certificate.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = make_classification(n_samples=4000, n_redundant=10, flip_y=0.2, random_state=0)
+    >>> model = RecalibratedClassifier(GaussianNB(), max_error=0.1, random_state=0).fit(X, y)
+    >>> model.certificate_.verdict
+    'certified'
+    """
+
+    _weights_count_for = "the recalibration and the certificate"
+
+    def __init__(
+        self,
+        estimator: Any,
+        recalibrator: Any = None,
+        *,
+        cv: Any = 5,
+        max_error: float | None = None,
+        confidence_level: float = 0.95,
+        method: str = "adaptive",
+        split: float = 0.25,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.recalibrator = recalibrator
+        self.cv = cv
+        self.max_error = max_error
+        self.confidence_level = confidence_level
+        self.method = method
+        self.split = split
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
+        """Fit the model and its recalibration, and certify the result if that was asked for.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n, n_features)
+            Features, as the model takes them.
+        y : array-like of shape (n,)
+            Labels of two classes.
+        sample_weight : array-like of shape (n,), optional
+            Weights that are fixed, not random.
+        **fit_params
+            Passed on to the model's ``fit``, by metadata routing where that is enabled (then also to the splitter's
+            ``split``, groups for instance); values with one entry per row are split like the rows.
+
+        Returns
+        -------
+        RecalibratedClassifier
+            Itself.
+        """
+        level = self._check_options()
+        X, y = indexable(X, _check_classes(y))
+        rows = y.size
+        weight = check_weights(sample_weight, rows)
+        fit_params, split_params = self._routed(weight, fit_params)
+        generator = check_random_state(self.random_state)
+        X_fit, y_fit, kept = X, y, np.arange(rows)
+        where, remedy = "for fitting", ""
+        if self.max_error is not None:
+            X_fit, X_judge, y_fit, y_judge, kept, chosen = _draw_rows(X, y, self.split, generator)
+            fit_params, split_params = _rows_of(fit_params, kept, rows), _rows_of(split_params, kept, rows)
+            where, remedy = "drawn for fitting", FEWER_FOR_JUDGING
+        if self._is_given:
+            model = self._given_model(X_fit, y_fit)
+        else:
+            _check_both_classes(y_fit, where, remedy)
+            folds = self._folds(X_fit, y_fit, kept, rows, generator, split_params)
+            model = clone(self.estimator).fit(X_fit, y_fit, **fit_params)
+        classes = _two_classes(model, y)
+        recalibrator, response_method = self._chosen(model)
+        if self._is_given:
+            response = _response(model, X_fit, response_method)
+            forecast_rows = np.arange(kept.size)
+        else:
+            response, forecast_rows = self._cross_fitted(X_fit, y_fit, folds, response_method, fit_params)
+        recalibrator.fit(
+            response,
+            y_fit[forecast_rows] == classes[1],
+            sample_weight=None if weight is None else weight[kept[forecast_rows]],
+        )
+        certificate: Certificate | None = None
+        if self.max_error is not None:
+            judge_weight = None if weight is None else weight[chosen]
+            _effective_rows(judge_weight, y_judge.size)  # refuses weights that are all zero
+            judged = recalibrator.predict(_response(model, X_judge, response_method))
+            certificate = self._judge(y_judge == classes[1], judged, judge_weight, level)
+        self.estimator_ = model
+        self.recalibrator_ = recalibrator
+        self.response_method_ = response_method
+        self.classes_ = classes
+        self.certificate_ = certificate
+        self.guarantee_ = self._guarantee(level, weighted=weight is not None)
+        self._take_names(model)
+        return self
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the recalibrated probabilities of the two classes.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n, n_features)
+            Features, as the model takes them.
+
+        Returns
+        -------
+        array of shape (n, 2)
+            Probabilities, in the order of ``classes_``.
+        """
+        check_is_fitted(self)
+        forecast = self.recalibrator_.predict(_response(self.estimator_, X, self.response_method_))
+        return np.stack([1.0 - forecast, forecast], axis=1)
+
+    def get_metadata_routing(self) -> Any:
+        """Say which metadata the fits and the splitter ask for: ``sample_weight`` here, and whatever they request.
+
+        Returns
+        -------
+        MetadataRouter
+            As scikit-learn describes it.
+        """
+        router = super().get_metadata_routing()
+        if not self._is_given and hasattr(self.cv, "get_metadata_routing"):
+            router.add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
+        return router
+
+    @property
+    def _is_given(self) -> bool:
+        return self._is_frozen or (isinstance(self.cv, str) and self.cv == "prefit")
+
+    def _check_options(self) -> float:
+        """Check what was set when the classifier was made, and return the confidence level."""
+        if self.max_error is not None:
+            check_number(self.max_error, "max_error", low=0.0, high=1.0)
+        _check_judging(self.split, self.method)
+        if self.recalibrator is not None and not isinstance(self.recalibrator, Recalibrator):
+            raise ValueError(
+                f"recalibrator is {self.recalibrator!r}, not a recalibrator of calibrant; pass one, as in "
+                "IsotonicRecalibrator(), or None for the guarded default"
+            )
+        if self.recalibrator is not None and self.recalibrator.pos_label is not None:
+            raise ValueError(
+                f"recalibrator has pos_label={self.recalibrator.pos_label!r}, and the classes are known from y: the "
+                "second in sorted order counts as the event; leave pos_label out"
+            )
+        if isinstance(self.cv, str):
+            check_choice(self.cv, "cv", ("prefit",))
+        elif not (hasattr(self.cv, "split") or isinstance(self.cv, (list, tuple))):
+            check_number(self.cv, "cv", low=2, whole=True)
+        return check_confidence(self.confidence_level)
+
+    def _given_model(self, X: Any, y: npt.NDArray[Any]) -> Any:
+        if self._is_frozen:
+            return self.estimator.fit(X, y)  # fits nothing, but makes sure that the model is fitted
+        check_is_fitted(self.estimator)
+        return self.estimator
+
+    def _folds(
+        self,
+        X: Any,
+        y: npt.NDArray[Any],
+        kept: npt.NDArray[Any],
+        rows: int,
+        generator: np.random.RandomState,
+        split_params: dict[str, Any],
+    ) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+        """Return positions of the rows that fit a model, and of those that it forecasts, for each part."""
+        if hasattr(self.cv, "split"):
+            return list(self.cv.split(X, y, **split_params))
+        if isinstance(self.cv, (list, tuple)):
+            # They speak of all rows, and those kept aside are not there any more.
+            number = np.full(rows, -1)
+            number[kept] = np.arange(kept.size)
+            listed = [[number[positions] for positions in pair] for pair in self.cv]
+            return [(others[others >= 0], part[part >= 0]) for others, part in listed]
+        labels, counts = (values.tolist() for values in np.unique(y, return_counts=True))
+        rarer = counts.index(min(counts))
+        if counts[rarer] < self.cv:
+            fewer = f"use cv={counts[rarer]} or less" if counts[rarer] > 1 else "collect more"
+            raise ValueError(
+                f"cv is {self.cv}, and only {counts[rarer]} of the {y.size:,} rows for fitting are of class "
+                f"{labels[rarer]!r}, too few for one in every part; {fewer}"
+            )
+        return list(StratifiedKFold(int(self.cv), shuffle=True, random_state=generator).split(X, y))
+
+    def _chosen(self, model: Any) -> tuple[Recalibrator, str]:
+        """Return an unfitted recalibrator and the method of the model that it reads."""
+        name = type(model).__name__
+        # Asked after fitting: some models know only then.
+        has_probabilities, has_scores = hasattr(model, "predict_proba"), hasattr(model, "decision_function")
+        if not (has_probabilities or has_scores):
+            raise ValueError(
+                f"{name} has neither predict_proba nor decision_function, so there is nothing to recalibrate; pass a "
+                "classifier that has one of them"
+            )
+        recalibrator: Recalibrator
+        if self.recalibrator is not None:
+            recalibrator = clone(self.recalibrator)
+        else:
+            recalibrator = GuardedRecalibrator(input="probability" if has_probabilities else "score")
+        if recalibrator.input == "score":
+            return recalibrator, "decision_function" if has_scores else "predict_proba"
+        if not has_probabilities:
+            raise ValueError(
+                f"{name} has a decision_function but no predict_proba, and {recalibrator!r} reads probabilities; pass "
+                "one with input='score', as in GuardedRecalibrator(input='score')"
+            )
+        return recalibrator, "predict_proba"
+
+    def _cross_fitted(
+        self,
+        X: Any,
+        y: npt.NDArray[Any],
+        folds: list[tuple[npt.NDArray[Any], npt.NDArray[Any]]],
+        response_method: str,
+        fit_params: dict[str, Any],
+    ) -> tuple[FloatArray, npt.NDArray[Any]]:
+        """Return forecasts or scores by models that have not seen the row, and the positions of the rows."""
+        responses, positions = [], []
+        times_forecast = np.zeros(y.size, dtype=np.int64)
+        for number, (others, part) in enumerate(folds, start=1):
+            _check_both_classes(y[others], f"that cv leaves for fitting the model of part {number}")
+            model = clone(self.estimator).fit(_take(X, others), y[others], **_rows_of(fit_params, others, y.size))
+            responses.append(_response(model, _take(X, part), response_method))
+            positions.append(part)
+            times_forecast[part] += 1
+        if (times_forecast > 1).any():
+            row = int(np.flatnonzero(times_forecast > 1)[0])
+            raise ValueError(
+                f"cv puts row {row} into {times_forecast[row]} parts, and it would count as many times; pass a "
+                "splitter that puts every row into one, such as StratifiedKFold"
+            )
+        return np.concatenate(responses), np.concatenate(positions)
+
+    def _guarantee(self, level: float, *, weighted: bool) -> str:
+        certificate = self.certificate_
+        sentences = [] if certificate is None else self._certified(certificate, level)
+        if not self._is_given:
+            so = "The certificate alone counts"
+            if certificate is None:
+                so = "Nothing is guaranteed about the calibration of this classifier"
+            sentences.append(
+                f"{so}: the recalibration was fitted to forecasts of several models, each fitted on part of the rows, "
+                "and is applied to another, fitted on all. They are not one fixed forecaster, so the recalibrator's "
+                "own guarantee does not carry over."
+            )
+            if certificate is None:
+                sentences.append("A certificate needs rows kept aside: set max_error.")
+        elif weighted:
+            sentences.append("The recalibration on its own guarantees nothing: no guarantee covers weighted rows.")
+        else:
+            also = "" if certificate is None else "On its own, from the rows that fitted the recalibration: "
+            sentences.append(f"{also}{self.recalibrator_.guarantee(level)}")
+            sentences.append("The model must have been fitted beforehand, on none of these rows.")
+        return "\n".join(sentences)
+
+    def _certified(self, certificate: Certificate, level: float) -> list[str]:
+        """Return what the certificate says, and on what it rests."""
+        surely = f"With {percent(level).replace('.0%', '%')} confidence"
+        if not certificate.finite_sample:
+            surely += ", approximately and for many rows only,"
+        fitted = "the recalibration" if self._is_given else "the model or its recalibration"
+        if certificate:
+            limit, verdict = f"at most {self.max_error:g}", "it was certified"
+        elif certificate.verdict == "refuted":
+            limit, verdict = f"at least {certificate.lower:.4g}", f"at most {self.max_error:g} was refuted"
+        else:
+            limit, verdict = f"at most {certificate.upper:.4g}", f"at most {self.max_error:g} could not be decided"
+        return [
+            f"{surely} the Cutoff calibration error of this classifier is {limit} in the population: {verdict} on "
+            f"{certificate.n:,} rows that had no part in fitting {fitted} ({self.method} method).",
+            f"This assumes that {'; '.join(certificate.assumptions)}.",
+            LOOK_AGAIN,
+            *(f"Note: {note}" for note in certificate.notes),
+        ]
+
+
+def _check_judging(split: Any, method: Any) -> None:
+    """Check how many rows are kept for judging, and by which method they judge."""
+    share = check_number(split, "split")
+    if not 0.0 < share < 1.0:
+        raise ValueError(
+            f"split is {split!r}; it is the share of the rows kept for judging, between 0 and 1, as in 0.5"
+        )
+    if method == "exact":
+        raise ValueError(
+            "method='exact' speaks of the forecasts at hand, and a classifier makes new ones; use method='adaptive'"
+        )
+    check_choice(method, "method", METHODS)
+
+
+def _draw_rows(X: Any, y: npt.NDArray[Any], split: float, generator: np.random.RandomState) -> tuple[Any, ...]:
+    """Draw the rows for judging; return features, labels and positions of the others and of them.
+
+    A plain random split: given its size, both parts are independent draws from the population.
+    """
+    rows = y.size
+    judging = round(split * rows)
+    if judging in (0, rows):
+        raise ValueError(
+            f"n_samples={rows} and split={split!r} leave {rows - judging} for fitting and {judging} for judging; both "
+            "parts need rows"
+        )
+    return tuple(train_test_split(X, y, np.arange(rows), test_size=judging, random_state=generator))
+
+
+def _rows_of(options: dict[str, Any], positions: npt.NDArray[Any], rows: int) -> dict[str, Any]:
+    """Return options of a fit, those with one value per row cut to the rows at the given positions."""
+    return {
+        name: _take(value, positions) if _has_one_per_row(value, rows) else value for name, value in options.items()
+    }
+
+
+def _take(values: Any, positions: npt.NDArray[Any]) -> Any:
+    if hasattr(values, "iloc"):
+        return values.iloc[positions]
+    return values[positions] if hasattr(values, "shape") else [values[position] for position in positions]
 
 
 def _check_classes(y: Any) -> npt.NDArray[Any]:
@@ -381,12 +778,12 @@ def _check_classes(y: Any) -> npt.NDArray[Any]:
     return np.asarray(labels)
 
 
-def _check_both_classes(y_fit: npt.NDArray[Any]) -> None:
+def _check_both_classes(y_fit: npt.NDArray[Any], where: str, remedy: str = "") -> None:
     distinct = np.unique(y_fit).tolist()
     if len(distinct) == 1:
         raise ValueError(
-            f"y has one class only, {distinct[0]!r}, in the {y_fit.size:,} rows drawn for fitting, and a model needs "
-            "both; collect rows of the other class, or keep fewer for judging with a smaller split"
+            f"y has one class only, {distinct[0]!r}, in the {y_fit.size:,} rows {where}, and a model needs both; "
+            f"collect rows of the other class{remedy}"
         )
 
 
@@ -410,7 +807,7 @@ def _forecasts(model: Any, X: Any) -> FloatArray:
     if not hasattr(model, "predict_proba"):
         raise ValueError(
             f"{type(model).__name__} has no predict_proba, and only probabilities can be calibrated; choose options "
-            "with which it has, or wrap it in sklearn.calibration.CalibratedClassifierCV"
+            "with which it has, or wrap it in RecalibratedClassifier"
         )
     forecasts = np.asarray(model.predict_proba(X))
     if forecasts.ndim != 2 or forecasts.shape[1] != 2:
@@ -418,6 +815,18 @@ def _forecasts(model: Any, X: Any) -> FloatArray:
             f"{type(model).__name__}.predict_proba returned shape {forecasts.shape}; one column per class is needed"
         )
     return forecasts
+
+
+def _response(model: Any, X: Any, response_method: str) -> FloatArray:
+    """Return the probability, or the score, of the second class."""
+    if response_method == "predict_proba":
+        return _forecasts(model, X)[:, 1]
+    scores = np.asarray(model.decision_function(X))
+    if scores.ndim != 1:
+        raise ValueError(
+            f"{type(model).__name__}.decision_function returned shape {scores.shape}; one score per row is needed"
+        )
+    return scores
 
 
 def _effective_rows(weight: FloatArray | None, rows: int) -> float:

@@ -89,6 +89,16 @@ def check_forecasts(y_prob: Any, *, name: str = "y_prob") -> FloatArray:
     raise ValueError(f"{name}[{position}] is {_shown(values[position])}, outside [0, 1]; {remedy}")
 
 
+def check_scores(scores: Any, *, name: str = "y_prob") -> FloatArray:
+    """Return raw scores as contiguous float64: any finite numbers, not so far apart that their distance overflows."""
+    values = _as_numbers(scores, name)
+    _check_finite(values, name)
+    low, high = float(values.min()), float(values.max())
+    if not np.isfinite(high - low):
+        raise ValueError(f"{name} reaches from {low:g} to {high:g}, too far for float64 to subtract; scale the scores")
+    return values
+
+
 def check_weights(sample_weight: Any, rows: int) -> FloatArray | None:
     """Return weights as contiguous float64, or None when there are none."""
     if sample_weight is None:

@@ -145,3 +145,22 @@ def test_risks_of_example_3_1_of_the_paper(epsilon):
     for wrapper in ("monotone", "any"):
         result = calibrant.risk_gap(tally, threshold=0.75, wrapper=wrapper)
         assert (result.risk, result.best_risk) == (3 / 8, 0.0)
+
+
+def test_sigmoid_calibration_of_scikit_learn():
+    # scikit-learn, test_sigmoid_calibration: scores [5, -4, 1], labels [1, -1, -1], 1 / (1 + exp(A x + B)) with
+    # A = -0.20261354391187855, B = 0.65236314980010512: LIBSVM's values, which stopped a few 1e-6 short of the best.
+    fitted = calibrant.PlattRecalibrator(input="score").fit([5.0, -4.0, 1.0], [1, 0, 0])
+    assert fitted.slope_ == pytest.approx(0.20261354391187855, abs=1e-5)
+    assert fitted.intercept_ == pytest.approx(-0.65236314980010512, abs=1e-5)
+    expected = 1.0 / (1.0 + np.exp(-0.20261354391187855 * np.array([5.0, -4.0, 1.0]) + 0.65236314980010512))
+    np.testing.assert_allclose(fitted.predict([5.0, -4.0, 1.0]), expected, atol=1e-5)
+
+
+def test_logistic_curve_of_figure_4_of_the_paper():
+    # f uniform on {0, .25, .5, 1}, E[Y|f] = (1, 0, 0, 1): the population's curve is not calibrated.
+    law = Tally.from_counts(forecast=[0, 0.25, 0.5, 1], rows=[1, 1, 1, 1], events=[1, 0, 0, 1])
+    fitted = calibrant.PlattRecalibrator(smoothing=False).fit(law)
+    assert fitted.intercept_ == pytest.approx(-0.405804, abs=1e-6)
+    assert fitted.slope_ == pytest.approx(0.930895, abs=1e-6)
+    assert np.abs(fitted.predict(law.forecast) - 0.5).mean() == pytest.approx(0.0716219, abs=1e-7)

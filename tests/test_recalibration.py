@@ -1,0 +1,895 @@
+import copy
+import inspect
+import json
+import math
+import pickle
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from scipy.optimize import isotonic_regression, minimize
+from scipy.special import expit, logit
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.isotonic import IsotonicRegression
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant import (
+    BetaRecalibrator,
+    ConstantRecalibrator,
+    GuardedRecalibrator,
+    IsotonicRecalibrator,
+    LadderRung,
+    PlattRecalibrator,
+    RecalibrationGuarantee,
+    Recalibrator,
+    Tally,
+    TemperatureRecalibrator,
+    brownian_range,
+    cutoff_calibration_error,
+    recalibration,
+)
+from calibrant.bounds import constant_margin, monotone_margin, paper_margin, paper_monotone_margin
+from calibrant.cells import Grid
+from calibrant.results import Result
+
+KINDS = {
+    "isotonic": IsotonicRecalibrator(),
+    "isotonic, linear": IsotonicRecalibrator(interpolation="linear"),
+    "Platt": PlattRecalibrator(),
+    "Platt, not smoothed": PlattRecalibrator(smoothing=False),
+    "Platt on the logit": PlattRecalibrator(on="logit"),
+    "Platt on the logit, clipped": PlattRecalibrator(on="logit", clip=0.01),
+    "beta": BetaRecalibrator(),
+    "beta, clipped": BetaRecalibrator(clip=1e-3),
+    "temperature": TemperatureRecalibrator(),
+    "temperature, clipped": TemperatureRecalibrator(clip=1e-3),
+    "constant": ConstantRecalibrator(),
+    "guarded": GuardedRecalibrator(),
+    "modified Platt": GuardedRecalibrator([PlattRecalibrator(), ConstantRecalibrator()], tolerance="paper"),
+    "guarded, strict": GuardedRecalibrator([BetaRecalibrator(), ConstantRecalibrator()], tolerance=0.0),
+}
+SCORED = {
+    "isotonic": IsotonicRecalibrator(input="score"),
+    "isotonic, linear": IsotonicRecalibrator(interpolation="linear", input="score"),
+    "Platt": PlattRecalibrator(input="score"),
+    "guarded": GuardedRecalibrator(input="score"),
+    "modified Platt": GuardedRecalibrator([PlattRecalibrator(input="score"), ConstantRecalibrator()], input="score"),
+}
+every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
+every_scored = pytest.mark.parametrize("kind", SCORED.values(), ids=SCORED.keys())
+
+
+def draw(seed, rows=400, digits=2):
+    """Forecasts with ties, strictly inside [0, 1], of events that follow another curve."""
+    rng = np.random.default_rng(seed)
+    p = np.clip(np.round(rng.random(rows), digits), 0.01, 0.99)
+    return p, (rng.random(rows) < 0.1 + 0.7 * p**2).astype(int)
+
+
+P, Y = draw(0)
+WEIGHTS = np.random.default_rng(1).integers(0, 4, P.size)
+EVERYWHERE = np.linspace(0.0, 1.0, 1001)
+
+
+# --- Isotonic ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("fractions", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_isotonic_is_that_of_scipy_and_scikit_learn_on_merged_rows(seed, fractions, weighted):
+    p, y = draw(seed, rows=200)
+    rng = np.random.default_rng(100 + seed)
+    y = rng.random(p.size) if fractions else y
+    weight = rng.random(p.size) + 0.1 if weighted else None
+    fitted = IsotonicRecalibrator().fit(p, y, sample_weight=weight)
+    tally = Tally.from_arrays(y, p, sample_weight=weight)
+    ours = fitted.predict(tally.forecast)
+    theirs = isotonic_regression(tally.mean_outcome, weights=tally.weight.astype(float)).x
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12)
+    learned = IsotonicRegression(out_of_bounds="clip").fit(p, y, sample_weight=weight)
+    np.testing.assert_allclose(ours, learned.predict(tally.forecast), rtol=0, atol=1e-12)
+    linear = IsotonicRecalibrator(interpolation="linear").fit(p, y, sample_weight=weight)
+    np.testing.assert_allclose(linear.predict(EVERYWHERE), learned.predict(EVERYWHERE), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("interpolation", ["step", "linear"])
+@pytest.mark.parametrize("rows", [1, 2, 30, 3_000])
+@pytest.mark.parametrize("digits", [1, 3, 16])
+def test_isotonic_has_no_cutoff_error_on_its_own_rows(rows, digits, interpolation):
+    p, y = draw(rows, rows, digits)
+    recalibrator = IsotonicRecalibrator(interpolation=interpolation).fit(p, y)
+    assert cutoff_calibration_error(y, recalibrator.predict(p)) < 1e-12
+    assert recalibrator.fit_error_ == 0.0
+    weight = np.random.default_rng(rows).random(rows) + 0.1
+    weighted = IsotonicRecalibrator(interpolation=interpolation).fit(p, y, sample_weight=weight)
+    assert cutoff_calibration_error(y, weighted.predict(p), sample_weight=weight) < 1e-12
+
+
+def test_between_and_beyond_the_forecasts_it_was_fitted_to():
+    p, y = [0.2, 0.3, 0.5, 0.6, 0.8], [0, 0, 1, 0, 1]
+    step = IsotonicRecalibrator().fit(p, y)
+    assert step.block_low_.tolist() == [0.2, 0.5, 0.8]
+    assert step.block_high_.tolist() == [0.3, 0.6, 0.8]
+    assert step.block_value_.tolist() == [0.0, 0.5, 1.0]
+    assert step.predict([0.0, 0.2, 0.4, 0.4999, 0.5, 0.7, 0.8, 1.0]).tolist() == [0, 0, 0, 0, 0.5, 0.5, 1, 1]
+    linear = IsotonicRecalibrator(interpolation="linear").fit(p, y)
+    expected = [0, 0, 0.25, 0.5, 0.5, 0.75, 1, 1]
+    assert linear.predict([0.0, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0]) == pytest.approx(expected, abs=1e-12)
+
+
+def as_rows(monkeypatch, bits=18):
+    """Take the way of many rows, which adds up cells instead of sorting, for few rows too."""
+    monkeypatch.setattr(recalibration, "SORT_BELOW_ROWS", 0)
+    monkeypatch.setattr(recalibration, "_ISOTONIC_GRID", Grid(bits, 0.0, 1.0))
+
+
+@pytest.mark.parametrize("bits", [0, 2, 4, 7])
+def test_isotonic_without_sorting_is_the_same_step_function(monkeypatch, bits):
+    for seed in range(25):
+        rng = np.random.default_rng([bits, seed])
+        p = rng.random(rng.integers(1, 200))
+        p = np.round(p, rng.integers(1, 4)) if seed % 2 else p
+        y = rng.random(p.size) < rng.choice([p, p**2, 1 - p, 0.05 + 0 * p, 0 * p])
+        weight = rng.integers(0, 3, p.size) + (np.arange(p.size) == 0) if seed % 3 == 0 else None
+        sorted_first = IsotonicRecalibrator().fit(p, y, sample_weight=weight)
+        with monkeypatch.context() as patch:
+            as_rows(patch, bits)
+            unsorted = IsotonicRecalibrator().fit(p, y, sample_weight=weight)
+        for name in ("block_low_", "block_high_", "block_value_"):
+            assert getattr(unsorted, name).tolist() == getattr(sorted_first, name).tolist()
+        assert unsorted.n_rows_ == sorted_first.n_rows_
+
+
+@pytest.mark.parametrize("kind", ["uniform", "rare", "rounded", "fractions", "weights"])
+def test_many_rows_give_what_their_tally_gives(kind):
+    rng = np.random.default_rng([5, *kind.encode()])
+    rows = 120_000
+    p = rng.beta(0.5, 20, rows) if kind == "rare" else rng.random(rows)
+    p = np.round(p, 2) if kind == "rounded" else p
+    y = rng.beta(1 + p, 2 - p) if kind == "fractions" else rng.random(rows) < p**1.5
+    weight = rng.integers(0, 3, rows) if kind == "weights" else None
+    tally = Tally.from_arrays(y, p, sample_weight=weight)
+    kinds = [
+        IsotonicRecalibrator(),
+        PlattRecalibrator(),
+        PlattRecalibrator(on="logit", clip=1e-3),
+        GuardedRecalibrator(),
+    ]
+    for recalibrator in [*kinds, BetaRecalibrator(clip=1e-3), TemperatureRecalibrator(clip=1e-3)]:
+        many, summed = clone(recalibrator).fit(p, y, sample_weight=weight), clone(recalibrator).fit(tally)
+        if isinstance(recalibrator, IsotonicRecalibrator):
+            assert many.block_low_.tolist() == summed.block_low_.tolist()
+        np.testing.assert_allclose(many.predict(p[:2_000]), summed.predict(p[:2_000]), rtol=0, atol=1e-12)
+        assert many.fit_error_ == pytest.approx(summed.fit_error_, abs=1e-12)
+        assert many.n_rows_ == summed.n_rows_
+        assert (many.guarantee_ is None) == (kind == "weights")
+
+
+# --- Platt, beta, temperature -----------------------------------------------------------------------------------------
+
+
+def best(features, target, weight, bounds=None):
+    """The most likely logistic curve, by a solver."""
+
+    def loss(coefficient):
+        linear = coefficient @ features
+        return weight @ np.logaddexp(0.0, linear) - target @ linear
+
+    def slope(coefficient):
+        return features @ (weight * expit(coefficient @ features) - target)
+
+    start = np.zeros(len(features))
+    method = "L-BFGS-B" if bounds else "BFGS"
+    found = minimize(loss, start, jac=slope, bounds=bounds, method=method, options={"gtol": 1e-10, "maxiter": 10_000})
+    return found.x, found.fun, loss
+
+
+@pytest.mark.parametrize("on", ["forecast", "logit"])
+@pytest.mark.parametrize("smoothing", [True, False])
+@pytest.mark.parametrize("kind", ["events", "fractions", "weights"])
+def test_platt_is_the_most_likely_curve_of_smoothed_outcomes(on, smoothing, kind):
+    rng = np.random.default_rng(3)
+    y = rng.beta(1 + P, 2 - P) if kind == "fractions" else Y
+    weight = rng.random(P.size) if kind == "weights" else np.ones(P.size)
+    fitted = PlattRecalibrator(on=on, smoothing=smoothing).fit(P, y, None if kind != "weights" else weight)
+    events, others = float(weight @ y), float(weight @ (1 - y))
+    # The paper's footnote; for 0/1 outcomes it is Platt's (N+ + 1) / (N+ + 2) and 1 / (N- + 2).
+    target = y * (events + 1) / (events + 2) + (1 - y) / (others + 2) if smoothing else y
+    features = np.stack([P if on == "forecast" else logit(P), np.ones(P.size)])
+    expected, _, _ = best(features, weight * target, weight)
+    assert [fitted.slope_, fitted.intercept_] == pytest.approx(expected, abs=1e-6)
+    # And to the last digits: there the likelihood is flat.
+    pull = features @ (weight * (target - expit(fitted.slope_ * features[0] + fitted.intercept_)))
+    assert np.abs(pull).max() < 1e-11
+    np.testing.assert_allclose(fitted.predict(P), expit(fitted.slope_ * features[0] + fitted.intercept_), atol=1e-15)
+
+
+def test_perfect_separation_has_a_finite_smoothed_curve():
+    p, y = np.array([0.1, 0.2, 0.8, 0.9]), np.array([0, 0, 1, 1])
+    fitted = PlattRecalibrator().fit(p, y)
+    assert 0 < fitted.slope_ < 100
+    expected, _, _ = best(np.stack([p, np.ones(4)]), np.where(y == 1, 3 / 4, 1 / 4), np.ones(4))
+    assert [fitted.slope_, fitted.intercept_] == pytest.approx(expected, abs=1e-6)
+    # Far apart and many: the curve becomes steep, and Newton's method must not run away.
+    p, y = np.concatenate([np.linspace(0, 0.4999, 50_00), np.linspace(0.5, 1, 50_00)]), np.repeat([0, 1], 5_000)
+    steep = PlattRecalibrator().fit(p, y)
+    pull = y * (5001 / 5002) + (1 - y) / 5002 - steep.predict(p)
+    assert abs(pull.sum()) < 1e-9
+    assert abs(pull @ p) < 1e-9
+
+
+@pytest.mark.parametrize("y", [[0, 0, 1, 1], [1, 1, 0, 0], [0, 0, 0.5, 1], [1, 1, 1, 1], [0, 0, 0, 0]])
+def test_without_smoothing_a_curve_that_would_be_a_step_is_refused(y):
+    p = [0.1, 0.2, 0.8, 0.9]
+    words = "every outcome is" if len(set(y)) == 1 else "separate the outcomes perfectly"
+    with pytest.raises(ValueError, match=f"{words}.*keep smoothing=True"):
+        PlattRecalibrator(smoothing=False).fit(p, y)
+    assert np.isfinite(PlattRecalibrator().fit(p, y).slope_)
+
+
+def test_constant_forecasts_and_one_class():
+    fitted = PlattRecalibrator().fit([0.3] * 10, [0] * 6 + [1] * 4)
+    share = (4 * 5 / 6 + 6 / 8) / 10
+    assert fitted.slope_ == 0.0
+    assert fitted.predict([0.0, 0.3, 1.0]) == pytest.approx([share] * 3, abs=1e-15)
+    assert PlattRecalibrator(smoothing=False).fit([0.3] * 10, [0] * 6 + [1] * 4).predict([0.9]) == pytest.approx([0.4])
+    one_class = PlattRecalibrator().fit([0.1, 0.5, 0.9], [1, 1, 1])
+    assert one_class.slope_ == pytest.approx(0.0, abs=1e-9)
+    assert one_class.predict([0.2]) == pytest.approx([4 / 5])
+    assert IsotonicRecalibrator().fit([0.1, 0.5, 0.9], [1, 1, 1]).predict([0.2]).tolist() == [1.0]
+    assert BetaRecalibrator().fit([0.3] * 10, [0] * 6 + [1] * 4).predict([0.9]) == pytest.approx([0.4])
+    with pytest.raises(ValueError, match=r"every outcome is 1, .* use PlattRecalibrator"):
+        BetaRecalibrator().fit([0.1, 0.5, 0.9], [1, 1, 1])
+
+
+def test_a_decreasing_curve_says_so():
+    p, y = draw(4)
+    fitted = PlattRecalibrator().fit(p, 1 - y)
+    assert fitted.slope_ < 0.0
+    assert fitted.guarantee_.direction == "decreasing"
+    assert "reverses the order" in fitted.guarantee_.notes[0]
+    assert (np.diff(fitted.predict(EVERYWHERE)) < 0.0).all()
+    assert fitted.fit_error_ == pytest.approx(cutoff_calibration_error(1 - y, fitted.predict(p)), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "recalibrator", [PlattRecalibrator(on="logit"), BetaRecalibrator(), TemperatureRecalibrator()], ids=str
+)
+def test_forecasts_of_exactly_0_and_1(recalibrator):
+    y = [0, 1, 0, 1, 0, 1]
+    for end in (0.0, 1.0):
+        with pytest.raises(ValueError, match=f"y_prob holds forecasts of exactly {end:g}, whose logit .* clip=1e-6"):
+            recalibrator.fit([end, 0.3, 0.4, 0.6, 0.7, 0.8], y)
+    fitted = recalibrator.fit([0.2, 0.3, 0.4, 0.6, 0.7, 0.8], y)
+    low, high = fitted.predict([0.0, 1.0])
+    nearly = fitted.predict([1e-300, 1.0 - 1e-16])
+    assert (low, high) == (0.0, 1.0)
+    assert 0.0 < nearly[0] < 1e-9
+    assert 1.0 > nearly[1] > 0.99
+    clipped = clone(recalibrator).set_params(clip=0.25).fit([0.0, 0.3, 0.4, 0.6, 0.7, 1.0], y)
+    inside = clone(recalibrator).fit([0.25, 0.3, 0.4, 0.6, 0.7, 0.75], y)
+    assert clipped.predict([0.0, 0.1, 0.5, 1.0]).tolist() == inside.predict([0.25, 0.25, 0.5, 0.75]).tolist()
+
+
+def test_on_the_logit_with_slope_zero_the_ends_are_no_exception():
+    fitted = PlattRecalibrator(on="logit").fit([0.3, 0.3], [0, 1])
+    assert fitted.predict([0.0, 0.3, 1.0]).tolist() == [0.5, 0.5, 0.5]
+
+
+@pytest.mark.parametrize("curve", ["a rise", "a fall", "a hump", "steep below", "steep above", "fractions", "weights"])
+def test_beta_is_the_most_likely_curve_with_a_and_b_not_negative(curve):
+    rng = np.random.default_rng([9, *curve.encode()])
+    p = rng.uniform(0.01, 0.99, 500)
+    truth = {"a fall": 1 - p, "a hump": 4 * p * (1 - p), "steep below": p**0.1, "steep above": p**8}.get(curve, p)
+    y = rng.beta(1 + p, 2 - p) if curve == "fractions" else (rng.random(500) < truth).astype(float)
+    weight = rng.random(500) if curve == "weights" else np.ones(500)
+    fitted = BetaRecalibrator().fit(p, y, sample_weight=weight if curve == "weights" else None)
+    features = np.stack([np.log(p), -np.log1p(-p), np.ones(500)])
+    _, lowest, loss = best(features, weight * y, weight, bounds=[(0, None), (0, None), (None, None)])
+    assert min(fitted.a_, fitted.b_) >= 0.0
+    found = np.array([fitted.a_, fitted.b_, fitted.c_])
+    assert loss(found) <= lowest + 1e-9
+    # Slackness: the likelihood is flat in every coefficient that is not held at zero, and falls in those that are.
+    pull = features @ (weight * (y - expit(found @ features)))
+    assert (np.abs(pull) * (found != 0.0) < 1e-9).all()
+    assert (pull < 1e-9).all()
+    if curve == "a fall":
+        assert fitted.predict([0.0, 1.0]) == pytest.approx([y.mean()] * 2)
+        assert fitted.guarantee_.direction == "constant"
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 3.0])
+def test_temperature_is_the_most_likely_one(power):
+    rng = np.random.default_rng(11)
+    p = rng.uniform(0.01, 0.99, 400)
+    y = rng.random(400) < expit(power * logit(p))
+    fitted = TemperatureRecalibrator().fit(p, y)
+    (expected,), _, _ = best(logit(p)[None], y.astype(float), np.ones(400))
+    assert fitted.temperature_ == pytest.approx(1 / expected, abs=1e-6)
+    assert abs(logit(p) @ (y - expit(logit(p) / fitted.temperature_))) < 1e-9
+    np.testing.assert_allclose(fitted.predict(p), expit(logit(p) / fitted.temperature_), atol=1e-15)
+
+
+def test_no_temperature_helps():
+    with pytest.raises(ValueError, match=r"no temperature improves on forecasting 0.5"):
+        TemperatureRecalibrator().fit([0.2, 0.8], [1, 0])
+    with pytest.raises(ValueError, match=r"no temperature improves on forecasting 0.5"):
+        TemperatureRecalibrator().fit([0.5, 0.5], [1, 0])
+    with pytest.raises(ValueError, match="every outcome is on the side"):
+        TemperatureRecalibrator().fit([0.2, 0.8], [0, 1])
+    with pytest.raises(ValueError, match=r"separate the outcomes perfectly.*PlattRecalibrator"):
+        BetaRecalibrator().fit([0.2, 0.3, 0.8], [0, 1, 1])
+
+
+# --- The guard --------------------------------------------------------------------------------------------------------
+
+FIGURE_4 = Tally.from_counts(forecast=[0, 0.25, 0.5, 1], rows=[1000] * 4, events=[1000, 0, 0, 1000])
+
+
+def test_the_guard_keeps_platt_where_it_fits():
+    rng = np.random.default_rng(6)
+    p = rng.random(2_000)
+    y = rng.random(2_000) < expit(3 * p - 2)
+    guarded, platt = GuardedRecalibrator().fit(p, y), PlattRecalibrator().fit(p, y)
+    assert isinstance(guarded.recalibrator_, PlattRecalibrator)
+    assert guarded.predict(p).tolist() == platt.predict(p).tolist()
+    (rung,) = guarded.ladder_
+    forecast = platt.predict(p)
+    tolerance = brownian_range.ppf(0.95) * math.sqrt((forecast * (1 - forecast)).mean() / 2_000)
+    assert rung.tolerance == pytest.approx(tolerance, rel=1e-12)
+    assert rung.error == platt.fit_error_ == pytest.approx(cutoff_calibration_error(y, forecast), abs=1e-12)
+    assert rung.kept
+    assert guarded.guarantee_.ladder == guarded.ladder_
+    assert guarded.guarantee_.bound == platt.guarantee_.bound
+
+
+def test_the_guard_falls_back_where_it_does_not():
+    guarded = GuardedRecalibrator().fit(FIGURE_4)
+    assert [rung.recalibrator for rung in guarded.ladder_] == ["PlattRecalibrator", "IsotonicRecalibrator"]
+    assert [rung.kept for rung in guarded.ladder_] == [False, True]
+    assert guarded.predict([0.0, 0.3, 1.0]).tolist() == [1 / 3, 1 / 3, 1.0]
+    assert guarded.fit_error_ == 0.0
+    constant = GuardedRecalibrator([PlattRecalibrator(), ConstantRecalibrator()]).fit(FIGURE_4)
+    assert constant.predict([0.0, 0.3]).tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("rows", [100, 250, 12_000, 16_000])
+def test_modified_platt_is_the_papers_procedure(rows):
+    # Appendix D.2: Platt if its error on the rows is at most (20 + sqrt(2 ln 20)) / sqrt(n), else the mean outcome.
+    tally = Tally.from_counts(
+        forecast=[0, 0.25, 0.5, 1], rows=[rows // 4] * 4, events=[rows // 4, rows // 40, rows // 30, rows // 4]
+    )
+    modified = GuardedRecalibrator([PlattRecalibrator(), ConstantRecalibrator()], tolerance="paper").fit(tally)
+    platt = PlattRecalibrator().fit(tally)
+    epsilon = (20 + math.sqrt(2 * math.log(20))) / math.sqrt(rows)
+    if platt.fit_error_ <= epsilon:
+        expected = platt.predict(EVERYWHERE)
+    else:
+        expected = np.full(EVERYWHERE.size, tally.outcome_total / rows)
+    assert modified.predict(EVERYWHERE).tolist() == expected.tolist()
+    assert (platt.fit_error_ <= epsilon) == (rows < 10_000)
+    guarantee = modified.guarantee_
+    assert guarantee.paper_in_advance == pytest.approx(
+        min(1.0, (30 + 2 * math.sqrt(2 * math.log(40))) / math.sqrt(rows) + epsilon), rel=1e-12
+    )
+    assert guarantee.in_advance == pytest.approx(
+        min(1.0, 3 * math.sqrt((1 + math.log(40)) / (2 * rows)) + epsilon), rel=1e-12
+    )
+
+
+def test_a_rung_that_cannot_be_fitted_is_passed_over_with_its_reason():
+    guarded = GuardedRecalibrator([BetaRecalibrator(), IsotonicRecalibrator()]).fit([0.0, 0.5, 1.0], [1, 0, 1])
+    first, second = guarded.ladder_
+    assert (first.error, first.tolerance, first.kept) == (None, None, False)
+    assert "could not be fitted: y_prob holds forecasts of exactly 0" in first.reason
+    assert second.kept
+    assert "Rung 1, BetaRecalibrator: not kept, it could not be fitted" in str(guarded.guarantee_)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ladder": []}, r"ladder must be a list of recalibrators, got \[\]"),
+        ({"ladder": ConstantRecalibrator()}, "ladder must be a list of recalibrators"),
+        (
+            {"ladder": [PlattRecalibrator, ConstantRecalibrator()]},
+            r"ladder\[0\] is .* not a recalibrator; pass instances",
+        ),
+        ({"ladder": [PlattRecalibrator()]}, "ladder ends with PlattRecalibrator, which may miss the tolerance"),
+        ({"ladder": [PlattRecalibrator(input="score"), ConstantRecalibrator()]}, r"ladder\[0\] takes input='score'"),
+        ({"ladder": [BetaRecalibrator(), ConstantRecalibrator()], "input": "score"}, r"ladder\[0\] takes input='prob"),
+        ({"tolerance": "null-99"}, "tolerance must be one of 'null-95', 'paper', got 'null-99'"),
+        ({"tolerance": -0.1}, "tolerance must be a number from 0 to 1, got -0.1"),
+        ({"input": "logits"}, "input must be one of 'probability', 'score', got 'logits'"),
+    ],
+)
+def test_a_guard_that_makes_no_sense_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        GuardedRecalibrator(**options).fit(P, Y)
+
+
+def test_the_ladder_given_is_left_as_it_was():
+    rungs = [PlattRecalibrator(), ConstantRecalibrator()]
+    GuardedRecalibrator(rungs, tolerance=0.0).fit(P, Y)
+    assert not hasattr(rungs[0], "slope_")
+    assert not hasattr(rungs[1], "constant_")
+
+
+# --- Guarantees -------------------------------------------------------------------------------------------------------
+
+
+def test_isotonic_promises_its_bound_in_advance():
+    guarantee = IsotonicRecalibrator().fit(P, Y).guarantee_
+    rows = P.size
+    assert isinstance(guarantee, RecalibrationGuarantee)
+    assert guarantee.n == rows
+    assert guarantee.bound == guarantee.in_advance == 3 * math.sqrt((1 + math.log(2 / (1 - 0.95))) / (2 * rows))
+    assert guarantee.bound <= 4.65 / math.sqrt(rows)
+    assert guarantee.paper_margin == (30 + 2 * math.sqrt(2 * math.log(2 / (1 - 0.95)))) / math.sqrt(rows)
+    assert guarantee.paper_bound == guarantee.paper_in_advance == 1.0  # 400 rows are few for the paper's constants
+    assert "Before the data: this bound was promised" in str(guarantee)
+
+
+def test_fractions_have_the_same_bound():
+    fractions = np.random.default_rng(0).random(P.size)
+    assert (
+        IsotonicRecalibrator().fit(P, fractions).guarantee_.bound == IsotonicRecalibrator().fit(P, Y).guarantee_.bound
+    )
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
+def test_other_levels(level):
+    fitted = IsotonicRecalibrator().fit(FIGURE_4)
+    guarantee = fitted.guarantee(level)
+    assert guarantee.confidence_level == level
+    assert guarantee.bound == monotone_margin(4_000, 1 - level)
+    assert guarantee.paper_bound == paper_monotone_margin(4_000, 1 - level)
+    assert fitted.guarantee() == fitted.guarantee_
+    with pytest.raises(ValueError, match=r"confidence_level is 95; write 0.95 for 95%"):
+        fitted.guarantee(95)
+
+
+def test_platt_promises_nothing_in_advance_and_bounds_its_error_afterwards():
+    fitted = PlattRecalibrator().fit(FIGURE_4)
+    guarantee = fitted.guarantee_
+    recalibrated = Tally.from_arrays(
+        FIGURE_4.mean_outcome, fitted.predict(FIGURE_4.forecast), sample_weight=FIGURE_4.rows
+    )
+    assert guarantee.error == pytest.approx(cutoff_calibration_error(recalibrated), abs=1e-12)
+    assert guarantee.error > 0.2
+    assert guarantee.in_advance is None
+    assert guarantee.paper_in_advance is None
+    assert guarantee.bound == guarantee.error + monotone_margin(4_000, 1 - 0.95)
+    assert guarantee.paper_bound == guarantee.error + paper_monotone_margin(4_000, 1 - 0.95)
+    assert "Before the data: nothing was promised" in str(guarantee)
+
+
+def test_a_constant_is_off_by_no_more_than_a_mean():
+    fitted = ConstantRecalibrator().fit(P, Y)
+    assert fitted.predict([0.1]).tolist() == [Y.mean()]
+    assert fitted.guarantee_.bound == fitted.guarantee_.in_advance == constant_margin(P.size, 1 - 0.95)
+    assert fitted.guarantee_.bound == math.sqrt(math.log(2 / (1 - 0.95)) / (2 * P.size))
+    # Whether a guard keeps it depends on the rows, so that there the uniform margin is due.
+    guarded = GuardedRecalibrator([ConstantRecalibrator()]).fit(P, Y)
+    assert guarded.guarantee_.margin == monotone_margin(P.size, 1 - 0.95)
+
+
+@pytest.mark.parametrize("tolerance", ["null-95", "paper", 0.03])
+def test_the_guard_promises_isotonics_bound_plus_the_tolerance(tolerance):
+    guarantee = GuardedRecalibrator(tolerance=tolerance).fit(FIGURE_4).guarantee_
+    most = {
+        "null-95": brownian_range.ppf(0.95) / 2 / math.sqrt(4_000),
+        "paper": paper_margin(4_000, 0.05),
+        0.03: 0.03,
+    }[tolerance]
+    assert guarantee.in_advance == pytest.approx(monotone_margin(4_000, 0.05) + most, rel=1e-12)
+    assert guarantee.bound <= guarantee.in_advance
+
+
+@every_kind
+def test_weighted_rows_have_no_guarantee_and_the_error_says_what_to_do(kind):
+    fitted = clone(kind).fit(P, Y, sample_weight=WEIGHTS)
+    assert fitted.guarantee_ is None
+    with pytest.raises(
+        ValueError, match=r"sample_weight was given to fit, and no guarantee.*Tally.from_counts.*certify"
+    ):
+        fitted.guarantee()
+    assert clone(kind).fit(P, Y, sample_weight=np.ones(P.size)).guarantee_ == clone(kind).fit(P, Y).guarantee_
+
+
+@every_kind
+def test_guarantees_are_results(kind):
+    guarantee = clone(kind).fit(P, Y).guarantee_
+    assert Result.from_json(guarantee.to_json()) == guarantee
+    assert type(guarantee).from_dict(guarantee.to_dict()) == guarantee
+    assert all(isinstance(rung, LadderRung) for rung in guarantee.ladder)
+    assert guarantee.bound == min(1.0, guarantee.error + guarantee.margin)
+    assert guarantee.bound < guarantee.paper_bound
+    assert str(guarantee).startswith("With 95% confidence the Cutoff calibration error of the recalibrated forecaster")
+    assert "independent draws" in str(guarantee)
+    fitted = clone(kind).fit(P, Y)
+    assert guarantee.error == pytest.approx(cutoff_calibration_error(Y, np.round(fitted.predict(P), 13)), abs=1e-10)
+
+
+def test_few_rows_are_told_that_the_bound_says_nothing():
+    guarantee = IsotonicRecalibrator().fit([0.5], [1]).guarantee_
+    assert guarantee.bound == 1.0
+    assert "too few rows" in str(guarantee)
+    assert "on the 1 row it" in str(guarantee)
+
+
+# --- What every map obeys ---------------------------------------------------------------------------------------------
+
+
+@every_kind
+def test_weights_are_repetitions(kind):
+    weighted = clone(kind).fit(P, Y, sample_weight=WEIGHTS).predict(EVERYWHERE)
+    repeated = clone(kind).fit(np.repeat(P, WEIGHTS), np.repeat(Y, WEIGHTS)).predict(EVERYWHERE)
+    np.testing.assert_allclose(weighted, repeated, rtol=0, atol=1e-12)
+
+
+@every_scored
+def test_weights_are_repetitions_for_scores(kind):
+    scores = 40 * P - 7
+    weighted = clone(kind).fit(scores, Y, sample_weight=WEIGHTS).predict(scores)
+    repeated = clone(kind).fit(np.repeat(scores, WEIGHTS), np.repeat(Y, WEIGHTS)).predict(scores)
+    np.testing.assert_allclose(weighted, repeated, rtol=0, atol=1e-12)
+
+
+@every_kind
+def test_a_tally_gives_what_its_rows_give(kind):
+    rows, tally = clone(kind).fit(P, Y), clone(kind).fit(Tally.from_arrays(Y, P))
+    parts = clone(kind).fit(Tally.from_arrays(Y[:150], P[:150]) + Tally.from_arrays(Y[150:], P[150:]))
+    for other in (tally, parts):
+        assert rows.predict(EVERYWHERE).tolist() == other.predict(EVERYWHERE).tolist()
+        assert rows.guarantee_ == other.guarantee_
+    shuffled = np.random.default_rng(0).permutation(P.size)
+    assert clone(kind).fit(P[shuffled], Y[shuffled]).predict(EVERYWHERE).tolist() == rows.predict(EVERYWHERE).tolist()
+
+
+@every_kind
+def test_maps_are_monotone_and_stay_inside(kind):
+    for seed in range(4):
+        p, y = draw(seed, rows=60)
+        fitted = clone(kind).fit(p, y if seed % 2 or "temp" in type(kind).__name__.lower() else 1 - y)
+        forecast = fitted.predict(np.concatenate([EVERYWHERE, [1e-300, 1 - 2**-53]]))
+        assert ((forecast >= 0.0) & (forecast <= 1.0)).all()
+        step = np.diff(forecast[: EVERYWHERE.size])
+        direction = fitted.guarantee_.direction
+        assert (step >= 0.0).all() if direction == "increasing" else (step <= 0.0).all()
+        assert direction != "constant" or (step == 0.0).all()
+
+
+@every_scored
+@pytest.mark.parametrize(("scale", "shift"), [(1.0, 0.0), (1e6, -3e5), (1e-9, 0.0), (-50.0, 10.0), (1.0, 1e6)])
+def test_scores_of_any_scale(kind, scale, shift):
+    scores = scale * P + shift
+    fitted = clone(kind).fit(scores, Y)
+    if scale > 0:  # an increasing change of scale changes nothing
+        usual = clone(kind).set_params(input="probability")
+        if isinstance(kind, GuardedRecalibrator):
+            usual = GuardedRecalibrator(kind.ladder and [PlattRecalibrator(), ConstantRecalibrator()])
+        usual = usual.fit(P, Y)
+        np.testing.assert_allclose(fitted.predict(scores), usual.predict(P), rtol=0, atol=1e-9)
+    beyond = fitted.predict([scores.min() - 1e9, scores.max() + 1e9])
+    assert ((beyond >= 0) & (beyond <= 1)).all()
+    assert fitted.guarantee_.n == P.size
+    if not isinstance(kind, PlattRecalibrator):
+        return
+    assert fitted.guarantee_.direction == ("increasing" if scale > 0 else "decreasing")
+
+
+def test_scores_far_from_zero_lose_no_digits():
+    far = 1e6 + P * 2.0**-20  # exact in float64 up to a rounding of P's digits
+    near = far - 1e6
+    there, here = (PlattRecalibrator(input="score").fit(scores, Y) for scores in (far, near))
+    np.testing.assert_allclose(there.predict(far), here.predict(near), rtol=0, atol=1e-9)
+
+
+@every_scored
+def test_scores_that_are_not_numbers_are_refused(kind):
+    with pytest.raises(ValueError, match=r"y_prob\[1\] is inf; every value must be finite"):
+        clone(kind).fit([1.0, np.inf], [0, 1])
+    with pytest.raises(ValueError, match=r"y_prob reaches from .* too far for float64"):
+        clone(kind).fit([-1e308, 1e308], [0, 1])
+    with pytest.raises(ValueError, match=r"y_prob\[0\] is missing"):
+        clone(kind).fit([-4.0, 2.0, 3.0], [0, 1, 0]).predict([np.nan])
+    with pytest.raises(ValueError, match="y_true has 2 values and y_prob has 3"):
+        clone(kind).fit([-4.0, 2.0, 3.0], [0, 1])
+
+
+def test_a_tally_may_stand_for_scores():
+    assert PlattRecalibrator(input="score").fit(Tally.from_arrays(Y, P)).slope_ == PlattRecalibrator().fit(P, Y).slope_
+
+
+@every_kind
+def test_series_lists_labels_and_booleans(kind):
+    expected = clone(kind).fit(P, Y).predict(P).tolist()
+    assert clone(kind).fit(pd.Series(P), pd.Series(Y)).predict(pd.Series(P)).tolist() == expected
+    assert clone(kind).fit(P.tolist(), (Y == 1).tolist()).predict(P.tolist()).tolist() == expected
+    labelled = clone(kind).set_params(pos_label="late")
+    assert labelled.fit(P, np.where(Y == 1, "late", "on time")).predict(P).tolist() == expected
+
+
+# --- Bad input --------------------------------------------------------------------------------------------------------
+
+
+@every_kind
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([0.2, 0.5], [0, 1, 1]), "y_true has 3 values and y_prob has 2"),
+        (([], []), "y_prob is empty; at least one row is needed"),
+        (([0.2, 1.5], [0, 1]), r"y_prob\[1\] is 1.5, outside \[0, 1\]"),
+        (([0.2, math.nan], [0, 1]), r"y_prob\[1\] is missing"),
+        (([0.2, 0.5], [0, 2]), r"y_true\[1\] is 2, outside \[0, 1\]"),
+        (([0.2, 0.5], ["a", "b"]), "y_true.0. is 'a', a label and not a number .* pass pos_label="),
+        (([0.2, 0.5],), r"y_true is missing: pass forecasts and outcomes, as in fit\(y_prob, y_true\)"),
+        (([0.2, 0.5], [0, 1], [1.0]), "sample_weight has 1 values for 2 rows"),
+        (([0.2, 0.5], [0, 1], [1.0, -1.0]), r"sample_weight\[1\] is -1; weights must not be negative"),
+        (([[0.2, 0.8], [0.5, 0.5]], [0, 1]), r"pass one class's column, for two classes y_prob\[:, 1\]"),
+        (([0, 1, 1], [0.2, 0.5, 0.9]), r"look swapped, the order is fit\(y_prob, y_true\)"),
+        ((Tally.from_arrays(Y, P), Y), "y_true was given together with a Tally"),
+        ((Tally.from_arrays(Y, P), None, WEIGHTS), "sample_weight was given together with a Tally"),
+    ],
+)
+def test_bad_input_gets_a_message(kind, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        clone(kind).fit(*arguments)
+
+
+@every_kind
+def test_nothing_works_before_fitting(kind):
+    unfitted = clone(kind)
+    name = type(kind).__name__
+    for call in (lambda: unfitted.predict(P), unfitted.guarantee, unfitted.to_json, lambda: unfitted.to_sql("p")):
+        with pytest.raises(NotFittedError, match=rf"this {name} is not fitted yet; call fit\(y_prob, y_true\) before"):
+            call()
+    with pytest.raises(ValueError, match=r"y_prob\[0\] is -0.1, outside"):
+        unfitted.fit(P, Y).predict([-0.1])
+
+
+@pytest.mark.parametrize(
+    ("recalibrator", "message"),
+    [
+        (IsotonicRecalibrator(interpolation="cubic"), "interpolation must be one of 'step', 'linear', got 'cubic'"),
+        (IsotonicRecalibrator(input="logit"), "input must be one of 'probability', 'score'"),
+        (PlattRecalibrator(on="score"), "on must be one of 'forecast', 'logit'"),
+        (PlattRecalibrator(smoothing=1), "smoothing must be True or False, got 1"),
+        (PlattRecalibrator(on="logit", input="score"), "on='logit' needs probabilities"),
+        (PlattRecalibrator(clip=1e-6), "clip is 1e-06, but on='forecast' takes no logarithm"),
+        (PlattRecalibrator(on="logit", clip=0.5), "clip must be between 0 and 0.5, got 0.5"),
+        (BetaRecalibrator(clip=0), "clip must be between 0 and 0.5, got 0"),
+        (TemperatureRecalibrator(clip="a"), "clip must be a number, got 'a'"),
+    ],
+    ids=str,
+)
+def test_bad_options_get_a_message(recalibrator, message):
+    with pytest.raises(ValueError, match=message):
+        recalibrator.fit(P, Y)
+
+
+def test_a_likelihood_that_is_nearly_flat_still_has_its_maximum_found():
+    # Classes that overlap in one pair of rows out of thousands.
+    p = np.concatenate([np.linspace(0.0, 0.5, 3_000), np.linspace(0.5001, 1.0, 3_000)])
+    y = np.repeat([0, 1], 3_000)
+    y[2_999], y[3_000] = 1, 0
+    fitted = PlattRecalibrator(smoothing=False).fit(p, y)
+    pull = y - fitted.predict(p)
+    assert abs(pull.sum()) < 1e-8
+    assert abs(pull @ p) < 1e-8
+    assert fitted.slope_ > 100
+
+
+# --- scikit-learn's conventions ---------------------------------------------------------------------------------------
+
+
+@every_kind
+def test_they_are_estimators(kind):
+    assert isinstance(kind, BaseEstimator)
+    assert isinstance(kind, Recalibrator)
+    fitted = clone(kind)
+    assert fitted.fit(P, Y) is fitted
+    check_is_fitted(fitted)
+    twin = clone(fitted)
+    assert not hasattr(twin, "guarantee_")
+    assert str(twin.get_params()) == str(kind.get_params())
+    assert twin.set_params(**kind.get_params()) is twin
+    parameters = inspect.signature(type(kind)).parameters
+    assert all(
+        name == "ladder" or parameter.kind is inspect.Parameter.KEYWORD_ONLY for name, parameter in parameters.items()
+    )
+    for copied in (pickle.loads(pickle.dumps(fitted)), copy.deepcopy(fitted)):
+        assert copied.predict(EVERYWHERE).tolist() == fitted.predict(EVERYWHERE).tolist()
+        assert copied.guarantee_ == fitted.guarantee_
+    assert type(kind).__name__ in repr(fitted)
+
+
+@every_kind
+def test_a_second_fit_forgets_the_first(kind):
+    again = clone(kind).fit(P[:100], Y[:100], sample_weight=WEIGHTS[:100]).fit(P, Y)
+    assert again.predict(EVERYWHERE).tolist() == clone(kind).fit(P, Y).predict(EVERYWHERE).tolist()
+    assert again.guarantee_ == clone(kind).fit(P, Y).guarantee_
+
+
+@every_kind
+def test_weights_are_the_only_metadata_to_route(kind):
+    with sklearn.config_context(enable_metadata_routing=True):
+        asked = clone(kind).set_fit_request(sample_weight=True)
+        assert asked.get_metadata_routing().fit.requests == {"sample_weight": True}
+        assert asked.get_metadata_routing().predict.requests == {}
+    assert list(inspect.signature(kind.fit).parameters) == ["y_prob", "y_true", "sample_weight"]
+
+
+# --- JSON -------------------------------------------------------------------------------------------------------------
+
+
+@every_kind
+def test_json_carries_everything_over(kind):
+    fitted = clone(kind).fit(P, Y)
+    for home in (type(kind), Recalibrator):
+        rebuilt = home.from_json(fitted.to_json())
+        assert type(rebuilt) is type(kind)
+        assert rebuilt.predict(EVERYWHERE).tolist() == fitted.predict(EVERYWHERE).tolist()
+        assert rebuilt.guarantee_ == fitted.guarantee_
+        assert rebuilt.guarantee(0.9) == fitted.guarantee(0.9)
+        assert str(rebuilt.get_params()) == str(fitted.get_params())
+        assert rebuilt.to_json() == fitted.to_json()
+    weighted = Recalibrator.from_json(clone(kind).fit(P, Y, sample_weight=WEIGHTS).to_json())
+    assert weighted.guarantee_ is None
+    json.loads(fitted.to_json(), parse_constant=pytest.fail)
+
+
+@every_scored
+def test_json_of_scores(kind):
+    fitted = clone(kind).fit(P - 5.0, Y)
+    rebuilt = Recalibrator.from_json(fitted.to_json())
+    assert rebuilt.predict(EVERYWHERE - 5.0).tolist() == fitted.predict(EVERYWHERE - 5.0).tolist()
+    assert rebuilt.input == "score"
+
+
+def test_json_keeps_the_label_of_the_event():
+    labels = np.where(Y == 1, "late", "on time")
+    fitted = PlattRecalibrator(pos_label="late").fit(P, labels)
+    assert PlattRecalibrator.from_json(fitted.to_json()).pos_label == "late"
+    number = PlattRecalibrator(pos_label=np.int64(2)).fit(P, Y + 1)
+    assert PlattRecalibrator.from_json(number.to_json()).pos_label == 2
+    date = PlattRecalibrator(pos_label=np.datetime64("2025-01-02")).fit(
+        P, np.array(["2025-01-01", "2025-01-02"], dtype="datetime64[D]")[Y]
+    )
+    with pytest.raises(ValueError, match=r"pos_label is .* which the JSON of a recalibrator cannot hold"):
+        date.to_json()
+
+
+def damaged(change, kind="Platt"):
+    data = json.loads(clone(KINDS[kind]).fit(P, Y).to_json())
+    change(data)
+    return json.dumps(data)
+
+
+DAMAGED = {
+    "cut": (clone(KINDS["Platt"]).fit(P, Y).to_json()[:-20], "text is not JSON"),
+    "a list": ("[1, 2]", "text is JSON, but not a recalibrator"),
+    "a result": (clone(KINDS["Platt"]).fit(P, Y).guarantee_.to_json(), "schema is 'calibrant/1', this version of"),
+    "NaN": ('{"schema": NaN}', "NaN is not a number"),
+    "version": (damaged(lambda d: d.update(schema="calibrant-recalibrator/2")), "schema is 'calibrant-recalibrator/2'"),
+    "type": (damaged(lambda d: d.update(type="Tally")), "type is 'Tally', not a Recalibrator"),
+    "no type": (damaged(lambda d: d.pop("type")), "type is missing from this recalibrator"),
+    "no fitted": (damaged(lambda d: d.pop("fitted")), "fitted is missing from this recalibrator"),
+    "more": (damaged(lambda d: d.update(code="import os")), "'code' is unknown in this recalibrator"),
+    "no slope": (damaged(lambda d: d["fitted"].pop("slope_")), "slope_ is missing from fitted of PlattRecalibrator"),
+    "slope": (damaged(lambda d: d["fitted"].update(slope_="2")), "slope_ must be a number, got '2'"),
+    "huge": (damaged(lambda d: d["fitted"].update(slope_=10**400)), "slope_ must be a number from"),
+    "option": (damaged(lambda d: d["params"].update(on="x")), "on must be one of 'forecast', 'logit'"),
+    "unknown option": (damaged(lambda d: d["params"].update(extra=1)), "'extra' is unknown in params of Platt"),
+    "label": (damaged(lambda d: d["params"].update(pos_label=[1])), "pos_label is .1., which the JSON"),
+    "rows": (damaged(lambda d: d["rows"].update(n_rows_=0)), "n_rows_ must be a whole number from 1"),
+    "flag": (damaged(lambda d: d["rows"].update(weighted_=1)), "weighted_ must be True or False, got 1"),
+    "error": (damaged(lambda d: d["rows"].update(fit_error_=-1)), "fit_error_ must be a number from 0 to 1"),
+    "no object": (damaged(lambda d: d.update(rows=3)), "rows of PlattRecalibrator is not an object"),
+    "steps": (damaged(lambda d: d["fitted"]["block_value_"].reverse(), "isotonic"), "not in increasing order"),
+    "outside": (damaged(lambda d: d["fitted"]["block_value_"].__setitem__(-1, 2), "isotonic"), "block_value_ is"),
+    "length": (damaged(lambda d: d["fitted"]["block_low_"].pop(), "isotonic"), "must have the same length"),
+    "no list": (
+        damaged(lambda d: d["fitted"].update(block_low_=1), "isotonic"),
+        "block_low_ must be a list of numbers",
+    ),
+    "beta": (damaged(lambda d: d["fitted"].update(a_=-1), "beta"), "neither can be negative"),
+    "temperature": (damaged(lambda d: d["fitted"].update(temperature_=0), "temperature"), "temperature_ is 0"),
+    "constant": (damaged(lambda d: d["fitted"].update(constant_=1.5), "constant"), "constant_ is .*1.5"),
+    "kept": (damaged(lambda d: d["fitted"]["ladder_"][-1].update(kept=False), "guarded"), "does not end by keeping"),
+    "rung": (damaged(lambda d: d["fitted"].update(ladder_=[1]), "guarded"), "rebuilt from the dict"),
+    "no rungs": (damaged(lambda d: d["fitted"].update(ladder_=[]), "guarded"), "ladder_ must be a list of rungs"),
+    "rung's error": (damaged(lambda d: d["fitted"]["ladder_"][0].update(error="x"), "guarded"), "error and tolerance"),
+    "ladder": (damaged(lambda d: d["params"].update(ladder=3), "guarded"), "ladder must be a list of recalibrators"),
+    "rung type": (
+        damaged(lambda d: d["params"]["ladder"][0].update(type="os"), "modified Platt"),
+        "type of a rung is 'os', not a recalibrator",
+    ),
+    "not text": (b"{}", "text must be the string that to_json.. returned, got bytes"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), DAMAGED.values(), ids=DAMAGED.keys())
+def test_damaged_or_foreign_text_is_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        Recalibrator.from_json(text)
+
+
+def test_one_kind_does_not_read_another():
+    text = PlattRecalibrator().fit(P, Y).to_json()
+    with pytest.raises(ValueError, match="type is 'PlattRecalibrator', not a IsotonicRecalibrator"):
+        IsotonicRecalibrator.from_json(text)
+
+
+# --- SQL --------------------------------------------------------------------------------------------------------------
+
+
+def from_database(expression, column, values):
+    frame = pd.DataFrame({column: values})
+    with duckdb.connect() as database:
+        database.register("rows", frame)
+        return [value for (value,) in database.execute(f"SELECT {expression} FROM rows").fetchall()]
+
+
+@every_kind
+def test_the_database_gives_the_same_numbers(kind):
+    # No temperature fits forecasts that point the wrong way.
+    for outcome in (Y,) if isinstance(kind, TemperatureRecalibrator) else (Y, 1 - Y):
+        fitted = clone(kind).fit(P, outcome)
+        values = np.concatenate([EVERYWHERE, P, [1e-300, 5e-324, 1e-9, 1 - 2**-53]])
+        found = from_database(fitted.to_sql("p"), "p", values)
+        np.testing.assert_allclose(found, fitted.predict(values), rtol=0, atol=1e-12)
+        assert from_database(fitted.to_sql("p"), "p", [-0.1, 1.1, math.inf, math.nan]) == [None] * 4
+
+
+@every_scored
+def test_the_database_gives_the_same_numbers_for_scores(kind):
+    for scale in (1.0, -1e4, 1e-7):
+        scores = scale * (P - 0.3)
+        fitted = clone(kind).fit(scores, Y)
+        values = np.concatenate([scores, scores[:-1] / 2 + scores[1:] / 2, [-1e300, 1e300, 0.0, 1e9, -1e9]])
+        found = from_database(fitted.to_sql("s"), "s", values)
+        np.testing.assert_allclose(found, fitted.predict(values), rtol=0, atol=1e-12)
+        assert from_database(fitted.to_sql("s"), "s", [math.inf, -math.inf, math.nan]) == [None] * 3
+
+
+@pytest.mark.parametrize("column", ["p", "two words", 'quo"te', "semi;colon -- drop", "Zürich", "select", "%s", "a.b"])
+def test_any_column_name_is_safe(column):
+    fitted = PlattRecalibrator().fit(P, Y)
+    found = from_database(fitted.to_sql(column), column, EVERYWHERE)
+    np.testing.assert_allclose(found, fitted.predict(EVERYWHERE), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("column", ["", 3, None, "a\0b"])
+def test_a_column_without_a_name_is_refused(column):
+    with pytest.raises(ValueError, match="column must be the name of a column"):
+        PlattRecalibrator().fit(P, Y).to_sql(column)
+
+
+@pytest.mark.parametrize("interpolation", ["step", "linear"])
+def test_many_steps_fit_one_expression(interpolation):
+    p = np.linspace(0.01, 0.99, 800)
+    fitted = IsotonicRecalibrator(interpolation=interpolation).fit(p, p**2)  # every forecast is its own step
+    assert fitted.block_value_.size == 800
+    values = np.random.default_rng(0).random(3_000)
+    np.testing.assert_allclose(
+        from_database(fitted.to_sql("p"), "p", values), fitted.predict(values), rtol=0, atol=1e-12
+    )
+
+
+def test_other_column_types():
+    fitted = BetaRecalibrator().fit(P, Y)
+    narrow = EVERYWHERE.astype(np.float32)
+    found = from_database(fitted.to_sql("p"), "p", narrow)
+    np.testing.assert_allclose(found, fitted.predict(narrow), rtol=0, atol=1e-12)
+    assert from_database(fitted.to_sql("p"), "p", np.array([0, 1])) == fitted.predict([0, 1]).tolist()
+    with duckdb.connect() as database:
+        (value,) = database.execute(f"SELECT {fitted.to_sql('p')} FROM (SELECT 0.25::DECIMAL(4, 2) AS p)").fetchone()
+        assert value == pytest.approx(fitted.predict([0.25])[0], abs=1e-12)
+        (missing,) = database.execute(f"SELECT {fitted.to_sql('p')} FROM (SELECT NULL::DOUBLE AS p)").fetchone()
+        assert missing is None
