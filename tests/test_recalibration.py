@@ -29,7 +29,7 @@ from calibrant import (
     TemperatureRecalibrator,
     brownian_range,
     cutoff_calibration_error,
-    recalibration,
+    fits,
 )
 from calibrant.bounds import constant_margin, monotone_margin, paper_margin, paper_monotone_margin
 from calibrant.cells import Grid
@@ -123,8 +123,8 @@ def test_between_and_beyond_the_forecasts_it_was_fitted_to():
 
 def as_rows(monkeypatch, bits=18):
     """Take the way of many rows, which adds up cells instead of sorting, for few rows too."""
-    monkeypatch.setattr(recalibration, "SORT_BELOW_ROWS", 0)
-    monkeypatch.setattr(recalibration, "_ISOTONIC_GRID", Grid(bits, 0.0, 1.0))
+    monkeypatch.setattr(fits, "SORT_BELOW_ROWS", 0)
+    monkeypatch.setattr(fits, "_ISOTONIC_GRID", Grid(bits, 0.0, 1.0))
 
 
 @pytest.mark.parametrize("bits", [0, 2, 4, 7])

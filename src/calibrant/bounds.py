@@ -9,12 +9,12 @@ forecaster that was fixed without looking at them. The proofs are in docs/theory
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from statistics import NormalDist
 
 import numpy as np
 
-from calibrant.cells import RowSource, Scores, growth_scores, largest_stretch, linear_scores, split_at_stretches
+from calibrant.cells import Pair, RowSource, growth_scores, largest_of, linear_scores, split_at_stretches
 from calibrant.laws import brownian_range
 from calibrant.tally import Tally, Totals
 from calibrant.validation import FloatArray
@@ -124,16 +124,28 @@ def _largest(growth: FloatArray, rates: FloatArray, rows: int, exponent: float) 
     return float((-np.expm1(-(growth + exponent) / rows) / rates).max())
 
 
-def _stretches(fine: Totals, all_scores: Callable[[Totals], Iterator[Scores]]) -> FloatArray:
-    """Return the largest stretch per rate, over both signs; the scores come rate by rate, sign by sign."""
-    largest = np.array([largest_stretch(scores.total) for scores in all_scores(fine)])
-    return np.asarray(np.maximum(largest[0::2], largest[1::2]))
+def _bets(rates: tuple[float, ...]) -> Callable[[Totals], Iterator[Pair]]:
+    def pairs(table: Totals) -> Iterator[Pair]:
+        for position in range(len(rates)):
+            yield growth_scores(table, rates, position, 1.0), growth_scores(table, rates, position, -1.0)
+
+    return pairs
 
 
-def _bets(rates: tuple[float, ...]) -> Callable[[Totals], Iterator[Scores]]:
-    return lambda table: (
-        growth_scores(table, rates, position, sign) for position in range(len(rates)) for sign in (1.0, -1.0)
-    )
+def _squares(coefficients: Sequence[float]) -> Callable[[Totals], Iterator[Pair]]:
+    def pairs(table: Totals) -> Iterator[Pair]:
+        for coefficient in coefficients:
+            yield linear_scores(table, 1.0, coefficient), linear_scores(table, -1.0, coefficient)
+
+    return pairs
+
+
+def _stretches(
+    source: Tally | RowSource, all_pairs: Callable[[Totals], Iterator[Pair]], rates: tuple[float, ...] = ()
+) -> FloatArray:
+    """Return the largest stretch of each pair of scores."""
+    fine = split_at_stretches(source, all_pairs, rates)
+    return np.array([largest_of(pair) for pair in all_pairs(fine)])
 
 
 def adaptive_upper(source: Tally | RowSource, table: Totals, delta: float) -> float:
@@ -146,17 +158,10 @@ def adaptive_upper(source: Tally | RowSource, table: Totals, delta: float) -> fl
     rows = table.row_total
     if table.binary_outcomes and table.unit_weights:
         rates = bet_rates(table, delta)
-        fine = split_at_stretches(source, _bets(rates), rates)
-        return _largest(_stretches(fine, _bets(rates)), np.array(rates), rows, exponent)
+        return _largest(_stretches(source, _bets(rates), rates), np.array(rates), rows, exponent)
     rates = square_rates(table, delta)
-
-    def all_scores(entries: Totals) -> Iterator[Scores]:
-        return (
-            linear_scores(entries, sign, _square_coefficient(table, rate)) for rate in rates for sign in (1.0, -1.0)
-        )
-
-    fine = split_at_stretches(source, all_scores)
-    growth = _stretches(fine, all_scores) * rates / table.weight_max
+    pairs = _squares([_square_coefficient(table, rate) for rate in rates])
+    growth = _stretches(source, pairs) * rates / table.weight_max
     return _largest(growth, np.array(rates) * _mean_weight_share(table), rows, exponent)
 
 
@@ -221,12 +226,8 @@ def normal_upper(source: Tally | RowSource, table: Totals, delta: float) -> floa
     if scale == 0.0:
         return 0.0
     lengths = scale * 2.0 ** (-np.arange(_NORMAL_STEPS) / 3.0)
-
-    def all_scores(entries: Totals) -> Iterator[Scores]:
-        return (linear_scores(entries, sign, quantile / (2.0 * each)) for each in lengths for sign in (1.0, -1.0))
-
-    fine = split_at_stretches(source, all_scores)
-    return float((_stretches(fine, all_scores) + quantile * lengths / 2.0).min()) / table.weight_total
+    stretches = _stretches(source, _squares((quantile / (2.0 * lengths)).tolist()))
+    return float((stretches + quantile * lengths / 2.0).min()) / table.weight_total
 
 
 def normal_margin(table: Totals, delta: float) -> float:
@@ -314,7 +315,7 @@ def mean_limits(tally: Tally, delta: float) -> tuple[float, float]:
     exponent, _ = _shares(delta)
     if tally.binary_outcomes and tally.unit_weights:
         rates = bet_rates(tally, delta)
-        growth = np.array([scores.total.sum() for scores in _bets(rates)(tally)]).reshape(-1, 2)
+        growth = np.array([[scores.total.sum() for scores in pair] for pair in _bets(rates)(tally)])
         limits = [_largest(growth[:, side], np.array(rates), tally.row_total, exponent) for side in (0, 1)]
     else:
         bias = tally.residual_total / tally.weight_total

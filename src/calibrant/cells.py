@@ -316,10 +316,18 @@ def largest_stretch(total: FloatArray) -> float:
     return float((prefix - np.minimum.accumulate(prefix)).max())
 
 
-def may_hold_end(table: Totals, scores: Scores) -> IntArray:
-    """Return the entries inside which the stretch of the largest score might begin or end."""
+Pair = tuple[Scores, Scores]
+"""Scores for the two signs of the residual."""
+
+
+def largest_of(pair: Pair) -> float:
+    """Return the largest stretch of either sign."""
+    return max(largest_stretch(scores.total) for scores in pair)
+
+
+def may_hold_end(table: Totals, scores: Scores, best: float) -> IntArray:
+    """Return the entries inside which a stretch of a larger sum than the best so far might begin or end."""
     prefix = prefix_sums(scores.total)
-    best = (prefix - np.minimum.accumulate(prefix)).max()
     highest = prefix[:-1] + np.minimum(scores.up, scores.total + scores.down)
     lowest = prefix[:-1] - np.minimum(scores.down, scores.up - scores.total)
     ends = highest - np.minimum.accumulate(lowest) > best
@@ -328,12 +336,15 @@ def may_hold_end(table: Totals, scores: Scores) -> IntArray:
 
 
 def split_at_stretches(
-    source: Tally | RowSource, all_scores: Callable[[Totals], Iterable[Scores]], rates: tuple[float, ...] = ()
+    source: Tally | RowSource, all_pairs: Callable[[Totals], Iterable[Pair]], rates: tuple[float, ...] = ()
 ) -> Totals:
-    """Return ordered entries fine enough that the stretches of largest score begin and end at their borders."""
+    """Return ordered entries fine enough that, for each pair, the largest stretch begins and ends at their borders.
+
+    The larger of the two signs is what counts, so that the smaller one is looked into only where it could be larger.
+    """
 
     def too_coarse(table: Totals) -> IntArray:
-        wanted = [may_hold_end(table, scores) for scores in all_scores(table)]
+        wanted = [may_hold_end(table, scores, largest_of(pair)) for pair in all_pairs(table) for scores in pair]
         return np.unique(np.concatenate(wanted))
 
     return refine(source, too_coarse, FIRST_GRID, rates)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.results import CalibrationSlope, CurveErrors
-from calibrant.tally import Tally, as_tally
+from calibrant.tally import Tally, Totals, as_tally
 from calibrant.validation import FloatArray, check_choice, check_number
 
 _NEWTON_STEPS = 100
@@ -144,11 +144,17 @@ def integrated_calibration_index(
 
 def isotonic_curve(tally: Tally, *, increasing: bool = True) -> FloatArray:
     """Return the isotonic (or antitonic) regression of the outcomes at each distinct forecast."""
+    curve: FloatArray = isotonic_fit(tally, increasing=increasing).x
+    return curve
+
+
+def isotonic_fit(table: Totals, *, increasing: bool = True) -> Any:
+    """Return scipy's isotonic regression of the mean outcomes of entries, with its blocks."""
     from scipy.optimize import isotonic_regression
 
-    weight = tally.weight.astype(np.float64)
-    curve: FloatArray = isotonic_regression(tally.mean_outcome, weights=weight, increasing=increasing).x
-    return curve
+    return isotonic_regression(
+        table.outcome / table.weight, weights=table.weight.astype(np.float64), increasing=increasing
+    )
 
 
 def curve_errors(tally: Tally, curve: FloatArray, smoother: str) -> CurveErrors:
