@@ -119,6 +119,17 @@ def main() -> None:
         "\nMind the assumption: flights of one day share their weather, so these rows are not quite independent and\n"
         "the limits are narrower than they should be; and next winter need not be like the last."
     )
+    print("\nCan it be repaired? A recalibrator learns from half of these flights, at random; the others judge:\n")
+    learns = np.random.default_rng(0).random(len(y_true)) < 0.5
+    recalibrator = calibrant.GuardedRecalibrator().fit(y_prob[learns], y_true[learns])
+    before, after = (
+        calibrant.certify(y_true[~learns], forecast, max_error=MAX_ERROR)
+        for forecast in (y_prob[~learns], recalibrator.predict(y_prob[~learns]))
+    )
+    for rung in recalibrator.ladder_:
+        print(f"  {rung}")
+    for when, certificate in (("before", before), ("after", after)):
+        print(f"  {when:<6}  Cutoff error {certificate.estimate:.4f}, at most {certificate.upper:.4f}")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import warnings
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -78,6 +78,40 @@ FEW_SQUARES = 50.0
 
 _MOST_ROWS = 1e12
 _NO_ECE = "no ECE certificate is possible here"
+
+
+@overload
+def certify(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    max_error: float,
+    confidence_level: float = 0.95,
+    method: str = "adaptive",
+    measure: str = "cutoff",
+    variation: float = 2.0,
+    by: None = None,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    rng: Any = 0,
+) -> Certificate: ...
+
+
+@overload
+def certify(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    max_error: float,
+    confidence_level: float = 0.95,
+    method: str = "adaptive",
+    measure: str = "cutoff",
+    variation: float = 2.0,
+    by: Any,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    rng: Any = 0,
+) -> GroupCertificates: ...
 
 
 def certify(

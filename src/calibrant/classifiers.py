@@ -133,7 +133,7 @@ class _AroundModel(ClassifierMixin, BaseEstimator):
         self, outcome: npt.NDArray[Any], forecast: FloatArray, weight: FloatArray | None, level: float
     ) -> Certificate:
         """Certify forecasts of rows that neither the model nor its recalibration has seen."""
-        certificate = certify(
+        return certify(
             outcome,
             forecast,
             max_error=self.max_error,
@@ -141,8 +141,6 @@ class _AroundModel(ClassifierMixin, BaseEstimator):
             method=self.method,
             sample_weight=weight,
         )
-        assert isinstance(certificate, Certificate)  # and not one per group
-        return certificate
 
     def _take_names(self, model: Any) -> None:
         for name in ("n_features_in_", "feature_names_in_"):
