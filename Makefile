@@ -20,7 +20,7 @@ demo: $(VENV)/.installed-demo ## Forecast late flights on real data and judge th
 
 .PHONY: test
 test: lint ## Run the checks of `make lint`, then every test and documented example
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 .PHONY: lint
 lint: $(VENV)/.installed-dev ## Check style, formatting, types and import directions

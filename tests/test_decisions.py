@@ -231,6 +231,9 @@ def test_today_s_rule_stays_where_none_is_better_and_else_the_nearest_is_chosen(
     assert calibrant.risk_gap(y, p, threshold=0.55).rule.cutoff == 0.8
     tie = calibrant.risk_gap([0, 1, 0, 0, 1], [0.1, 0.2, 0.4, 0.6, 0.9], threshold=0.5)
     assert (tie.rule.kind, tie.rule.cutoff) == ("at least", 0.9)
+    # Cutting at 0.45 and at 0.95 are equally good; the first is nearer, though more forecasts lie between.
+    near = calibrant.risk_gap([0, 1, 0.5, 0, 1], [0.1, 0.45, 0.46, 0.9, 0.95], threshold=0.5)
+    assert (near.gap, near.rule.cutoff) == (0.1, 0.45)
     assert str(calibrant.sign_testing_gap([0, 0, 1, 1], p, threshold=0.5).rule) == "act on forecasts above 0.5"
 
 
@@ -241,6 +244,7 @@ def test_today_s_rule_stays_where_none_is_better_and_else_the_nearest_is_chosen(
         ([0, 0, 0], [0.7, 0.8, 0.9], 0.5, "nondecreasing", "never act"),
         ([1, 0, 0], [0.2, 0.8, 0.9], 0.5, "monotone", "act on forecasts of at most 0.2"),
         ([1, 0, 1] * 10, [0.2, 0.5, 0.9] * 10, 0.5, "any", "act on 2 of the distinct forecasts and on no other"),
+        ([0, 0] * 10, [0.6, 0.7] * 10, 0.5, "any", "never act"),
     ],
 )
 def test_the_rule_that_attains_the_best_risk_in_words(y, p, threshold, wrapper, text):
@@ -377,10 +381,11 @@ def test_the_murphy_curve_is_the_risk_at_every_threshold():
 
 
 def test_calibrated_forecasts_have_a_flat_curve():
-    curve = calibrant.risk_gap_curve([0.2, 0.5, 0.9], [0.2, 0.5, 0.9])
-    assert curve.largest_gap == pytest.approx(0.0, abs=1e-15)
-    assert (curve.largest_regret, curve.bound.holds) == (0.0, True)
-    assert "At no threshold would always or never acting have been better." in str(curve)
+    for y, p in (([0.2, 0.5, 0.9], [0.2, 0.5, 0.9]), ([0] * 9 + [1] + [0] * 7 + [1] * 3, [0.1] * 10 + [0.3] * 10)):
+        curve = calibrant.risk_gap_curve(y, p)
+        assert (curve.largest_gap, curve.largest_regret, curve.bound.holds) == (0.0, 0.0, True)
+        assert "At no threshold would always or never acting have been better." in str(curve)
+        assert calibrant.risk_gap(y, p, threshold=0.3).gap == 0.0
 
 
 # --- Guarantees -------------------------------------------------------------------------------------------------------
@@ -388,13 +393,15 @@ def test_calibrated_forecasts_have_a_flat_curve():
 ASSUMPTIONS = ("rows are independent draws from one population", "the forecaster was fixed without looking at them")
 
 
-def limit(measure="cutoff", upper=0.03, alternative="less", target="population", finite_sample=True):
+def limit(
+    measure="cutoff", upper=0.03, alternative="less", target="population", finite_sample=True, confidence_level=0.95
+):
     return ConfidenceInterval(
         measure=measure,
         estimate=0.01,
         lower=0.0,
         upper=upper,
-        confidence_level=0.95,
+        confidence_level=confidence_level,
         alternative=alternative,
         method="adaptive",
         n=5000,
@@ -461,7 +468,16 @@ def test_a_guarantee_at_one_threshold_never_promises_less_than_nothing_can_cost(
     assert "by more than 0.0300 (30 in cost units)" in str(costs)
 
 
-@pytest.mark.parametrize("measure", ["smooth", "bounded_variation", "distance"])
+def test_a_guarantee_never_reads_like_certainty():
+    assert str(calibrant.decision_guarantee(limit(confidence_level=0.999999))).startswith("With 99.9999% confidence")
+
+
+def test_a_guarantee_needs_to_know_its_variation():
+    with refused(r"^certificate\.measure is 'bounded_variation', .*does not record that; certify 'cutoff'"):
+        calibrant.decision_guarantee(limit("bounded_variation"))
+
+
+@pytest.mark.parametrize("measure", ["smooth", "distance"])
 def test_only_cutoff_and_ece_guarantee_decisions(measure):
     with refused(rf"^certificate\.measure is '{measure}', which does not bound .*Example 3\.1.*certify 'cutoff'"):
         calibrant.decision_guarantee(limit(measure))
@@ -509,7 +525,18 @@ def test_sign_testing_acts_strictly_above_its_threshold():
     y, p = [0.1, 0.9], [0.5, 0.5]
     assert calibrant.sign_testing_risk(y, p, threshold=0.5).acted == 0.0
     assert calibrant.decision_risk(y, p, threshold=0.5).acted == 1.0
-    assert "acting above it" in str(calibrant.sign_testing_risk(y, p, threshold=0.5))
+    assert str(calibrant.sign_testing_risk(y, p, threshold=0.5)) == (
+        "At threshold 0.5, acting above it (on 0.0% of all rows) loses 0.20000 per row on average: 0.00000 from "
+        "outcomes not above it acted on and 0.20000 from outcomes above it not acted on."
+    )
+
+
+def test_a_sign_testing_gap_at_a_forecast_equal_to_the_threshold_is_told():
+    result = calibrant.sign_testing_gap([0, 1], [0.2, 0.5], threshold=0.5)
+    assert result.gap == 0.25
+    assert "by 0.25000, from 0.25000 to 0.00000, and by no more. To attain that, act on forecasts of at least 0.5." in (
+        str(result)
+    )
 
 
 def test_the_sign_testing_risk_of_fractions_is_no_function_of_a_tally_but_its_gap_is():
@@ -637,6 +664,18 @@ def test_a_sure_forecast_that_is_wrong_has_an_infinite_log_loss_and_no_warning()
     assert math.isfinite(brier.score)
 
 
+def test_the_saving_of_any_recalibration_says_where_it_overfits():
+    rng = np.random.default_rng(2)
+    p = rng.random(100)
+    noisy = calibrant.score_decomposition(rng.random(100) < p, p)
+    assert "the saving of any recalibration compares each distinct forecast with the outcomes at that very" in str(
+        noisy
+    )
+    assert "100 of 100 rows share theirs with fewer than 10 rows: it overfits by construction" in noisy.notes[0]
+    assert calibrant.score_decomposition(p**2, p).notes == ()
+    assert calibrant.score_decomposition([0, 1] * 10, [0.3, 0.6] * 10).notes == ()
+
+
 def test_skill_is_undefined_without_uncertainty():
     result = calibrant.score_decomposition([1, 1], [0.4, 0.9])
     assert (result.uncertainty, result.skill) == (0.0, None)
@@ -759,7 +798,7 @@ def test_thresholds_and_costs_that_make_no_sense_are_refused(function, options, 
 
 @pytest.mark.parametrize("function", [*ONE_THRESHOLD, calibrant.sign_testing_gap])
 def test_functions_of_one_threshold_say_where_to_go_with_more(function):
-    with refused(r"^threshold has 2 values where one is needed; for all thresholds at once use risk_gap_curve"):
+    with refused(r"^threshold has 2 values where one is needed: call it once for each; .*risk_gap_curve tells"):
         function(*ROWS, threshold=[0.2, 0.3])
 
 
@@ -853,6 +892,24 @@ def test_frames_have_one_row_per_threshold():
         "regret_right",
     ]
     assert len(curve.frame()) == curve.threshold.size
+    gap = ALL_RESULTS["RiskGap"]
+    assert gap.frame().to_dict("records") == [
+        {
+            "threshold": 0.3,
+            "wrapper": "nondecreasing",
+            "risk": gap.risk,
+            "best_risk": gap.risk,
+            "gap": 0.0,
+            "bound": gap.bound.right,
+        }
+    ]
+    best = ALL_RESULTS["BestThreshold"].frame()
+    assert list(best.columns) == ["threshold", "cutoff", "cutoff_above", "risk", "best_risk", "saving", "changed"]
+    assert best.cutoff.tolist() == [0.3]
+    promised = ALL_RESULTS["DecisionGuarantee"].frame()
+    assert promised.recalibration.tolist() == ["nondecreasing", "monotone", "any"]
+    assert promised.upper[:2].tolist() == [0.03, 0.06]
+    assert promised.upper.isna().tolist() == [False, False, True]
 
 
 def test_risks_in_words():

@@ -319,6 +319,8 @@ def test_no_temperature_helps():
         TemperatureRecalibrator().fit([0.2, 0.8], [1, 0])
     with pytest.raises(ValueError, match=r"no temperature improves on forecasting 0.5"):
         TemperatureRecalibrator().fit([0.5, 0.5], [1, 0])
+    with pytest.raises(ValueError, match=r"no temperature improves on forecasting 0.5"):
+        TemperatureRecalibrator().fit([0.1, 0.5, 0.9], [1, 1, 1])  # whose logits add up to zero but for rounding
     with pytest.raises(ValueError, match="every outcome is on the side"):
         TemperatureRecalibrator().fit([0.2, 0.8], [0, 1])
     with pytest.raises(ValueError, match=r"separate the outcomes perfectly.*PlattRecalibrator"):
@@ -402,6 +404,10 @@ def test_a_rung_that_cannot_be_fitted_is_passed_over_with_its_reason():
         ({"ladder": [PlattRecalibrator()]}, "ladder ends with PlattRecalibrator, which may miss the tolerance"),
         ({"ladder": [PlattRecalibrator(input="score"), ConstantRecalibrator()]}, r"ladder\[0\] takes input='score'"),
         ({"ladder": [BetaRecalibrator(), ConstantRecalibrator()], "input": "score"}, r"ladder\[0\] takes input='prob"),
+        (
+            {"ladder": [PlattRecalibrator(pos_label=0), ConstantRecalibrator()]},
+            r"ladder\[0\] has pos_label=0; pass pos_label= to the guard instead",
+        ),
         ({"tolerance": "null-99"}, "tolerance must be one of 'null-95', 'paper', got 'null-99'"),
         ({"tolerance": -0.1}, "tolerance must be a number from 0 to 1, got -0.1"),
         ({"input": "logits"}, "input must be one of 'probability', 'score', got 'logits'"),
@@ -565,7 +571,9 @@ def test_maps_are_monotone_and_stay_inside(kind):
 
 
 @every_scored
-@pytest.mark.parametrize(("scale", "shift"), [(1.0, 0.0), (1e6, -3e5), (1e-9, 0.0), (-50.0, 10.0), (1.0, 1e6)])
+@pytest.mark.parametrize(
+    ("scale", "shift"), [(1, 0), (1e6, -3e5), (1e-9, 0), (-50, 10), (1, 1e6), (1e-300, 0), (1e300, 1e299)]
+)
 def test_scores_of_any_scale(kind, scale, shift):
     scores = scale * P + shift
     fitted = clone(kind).fit(scores, Y)
@@ -588,6 +596,21 @@ def test_scores_far_from_zero_lose_no_digits():
     near = far - 1e6
     there, here = (PlattRecalibrator(input="score").fit(scores, Y) for scores in (far, near))
     np.testing.assert_allclose(there.predict(far), here.predict(near), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-305, 1e305])
+def test_many_scores_of_any_scale(scale):
+    # So many that the fit begins with pooled ones.
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=20_000)
+    y = rng.random(20_000) < expit(scores)
+    there, here = (PlattRecalibrator(input="score").fit(unit * scores, y) for unit in (scale, 1.0))
+    np.testing.assert_allclose(there.predict(scale * scores), here.predict(scores), rtol=0, atol=1e-9)
+
+
+def test_scores_too_close_to_divide_by_are_refused():
+    with pytest.raises(ValueError, match="scores that differ by less than float64 can divide by; scale the scores up"):
+        PlattRecalibrator(input="score").fit([0.0, 5e-324, 1e-323, 1.5e-323], [0, 1, 0, 1])
 
 
 @every_scored
@@ -788,6 +811,14 @@ DAMAGED = {
     "unknown option": (damaged(lambda d: d["params"].update(extra=1)), "'extra' is unknown in params of Platt"),
     "label": (damaged(lambda d: d["params"].update(pos_label=[1])), "pos_label is .1., which the JSON"),
     "rows": (damaged(lambda d: d["rows"].update(n_rows_=0)), "n_rows_ must be a whole number from 1"),
+    "endless rows": (
+        damaged(lambda d: d["rows"].update(n_rows_=0)).replace('"n_rows_": 0', '"n_rows_": 1e999'),
+        "n_rows_ must be a whole number from 1",
+    ),
+    "endless label": (
+        damaged(lambda d: d["params"].update(pos_label=0)).replace('"pos_label": 0', '"pos_label": 1e999'),
+        "pos_label is inf, which the JSON",
+    ),
     "flag": (damaged(lambda d: d["rows"].update(weighted_=1)), "weighted_ must be True or False, got 1"),
     "error": (damaged(lambda d: d["rows"].update(fit_error_=-1)), "fit_error_ must be a number from 0 to 1"),
     "no object": (damaged(lambda d: d.update(rows=3)), "rows of PlattRecalibrator is not an object"),
@@ -805,11 +836,28 @@ DAMAGED = {
     "rung": (damaged(lambda d: d["fitted"].update(ladder_=[1]), "guarded"), "rebuilt from the dict"),
     "no rungs": (damaged(lambda d: d["fitted"].update(ladder_=[]), "guarded"), "ladder_ must be a list of rungs"),
     "rung's error": (damaged(lambda d: d["fitted"]["ladder_"][0].update(error="x"), "guarded"), "error and tolerance"),
+    "rung's tolerance": (
+        damaged(lambda d: d["fitted"]["ladder_"][0].update(tolerance=10**400), "guarded"),
+        "error and tolerance must be a number from 0",
+    ),
+    "no error of the rung kept": (
+        damaged(lambda d: d["fitted"]["ladder_"][-1].update(error=None), "guarded"),
+        "error and tolerance must be a number, got None",
+    ),
+    "rung's kind": (
+        damaged(lambda d: d["fitted"]["ladder_"][0].update(recalibrator=["x"]), "guarded"),
+        "recalibrator of a rung must be one of 'IsotonicRecalibrator'",
+    ),
+    "rung's reason": (
+        damaged(lambda d: d["fitted"]["ladder_"][0].update(reason=None), "guarded"),
+        "reason of a rung must be words, got None",
+    ),
     "ladder": (damaged(lambda d: d["params"].update(ladder=3), "guarded"), "ladder must be a list of recalibrators"),
     "rung type": (
         damaged(lambda d: d["params"]["ladder"][0].update(type="os"), "modified Platt"),
         "type of a rung is 'os', not a recalibrator",
     ),
+    "nested": ("[" * 100_000, "text is not JSON"),
     "not text": (b"{}", "text must be the string that to_json.. returned, got bytes"),
 }
 

@@ -413,7 +413,7 @@ def test_a_missing_value_is_refused_wherever_it_hides(name, convert):
         pa.array(["late", None, "late"]),
         pa.array(["late", None, "late"]).dictionary_encode(),
     ],
-    ids=repr,
+    ids=lambda labels: f"{type(labels).__module__} {type(labels).__name__}",
 )
 def test_a_missing_label_is_refused_and_never_counts_as_the_other_one(labels):
     with refused(r"y_true\[1\] is missing"):
@@ -538,7 +538,9 @@ def test_a_table_of_outcomes_or_weights_is_refused(name):
 
 @ARGUMENTS
 @pytest.mark.parametrize(
-    "scalar", [0.5, np.float64(0.5), np.array(0.5), "0.5", b"0.5", {0.5}, (0.5 for _ in range(4))], ids=str
+    "scalar",
+    [0.5, np.float64(0.5), np.array(0.5), "0.5", b"0.5", {0.5}, (0.5 for _ in range(4))],
+    ids=lambda value: type(value).__name__,
 )
 def test_what_is_not_a_sequence_is_refused(name, scalar):
     with refused(rf"^{name} is one {type(scalar).__name__}, not an array; pass one value per row"):

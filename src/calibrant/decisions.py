@@ -156,7 +156,7 @@ def risk_gap(
     check_choice(wrapper, "wrapper", tuple(WRAPPERS))
     tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
     # A fraction may be an exact event probability, for which nothing is overfitted; 0 and 1 hardly can.
-    notes = _overfitting(tally, wrapper, suspect=tally.binary_outcomes)
+    notes = _overfitting(tally) if wrapper == "any" and tally.binary_outcomes else ()
     gap, rule = _best_rule(tally, at, wrapper, strict=False)
     risk = float(_risk_of_totals(tally, at).risk)
     return RiskGap(
@@ -314,6 +314,11 @@ def decision_guarantee(
             f"certificate must be a Certificate or ConfidenceInterval, got {type(certificate).__name__}; a number "
             "measured on some rows guarantees nothing about others"
         )
+    if certificate.measure == "bounded_variation":
+        raise ValueError(
+            "certificate.measure is 'bounded_variation', which bounds decisions by a factor that depends on the "
+            "variation, and a certificate does not record that; certify 'cutoff'"
+        )
     if certificate.measure not in ("cutoff", "ece"):
         raise ValueError(
             f"certificate.measure is {certificate.measure!r}, which does not bound what decisions lose (forecasts at "
@@ -355,8 +360,8 @@ def sign_testing_risk(
     """Mean distance to a threshold of the outcomes that fell on its other side than forecast.
 
     R(y*) = mean of (y - y*) 1{p <= y*, y > y*} + (y* - y) 1{p > y*, y <= y*}: whoever guesses on which side of y* an
-    outcome in [0, 1] falls pays its distance when wrong. Note the strict inequality: it acts when p > y*, where
-    `decision_risk` acts when p >= tau.
+    outcome in [0, 1] falls pays its distance when wrong. To act is to guess "above". Note the strict
+    inequality: it acts when p > y*, where `decision_risk` acts when p >= tau.
 
     Parameters
     ----------
@@ -441,7 +446,7 @@ def sign_testing_gap(
         observations = check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
         tally = Tally.from_observations(observations)
         risk = float(_sign_testing_of_rows(observations, at).risk)
-    notes = _overfitting(tally, wrapper, suspect=True)
+    notes = _overfitting(tally) if wrapper == "any" else ()
     gap, rule = _best_rule(tally, at, wrapper, strict=True)
     return RiskGap(
         loss="sign testing",
@@ -495,8 +500,8 @@ def score_decomposition(
 
     Examples
     --------
-    >>> print(score_decomposition([0, 0, 1, 1], [0.2, 0.3, 0.4, 0.9]))
-    brier score 0.12500 = miscalibration 0.12500 - discrimination 0.25000 + uncertainty 0.25000; skill against the base
+    >>> print(score_decomposition([0, 0, 1, 1] * 10, [0.2, 0.3, 0.4, 0.9] * 10))
+    Brier score 0.12500 = miscalibration 0.12500 - discrimination 0.25000 + uncertainty 0.25000; skill against the base
     rate 50.0%
     saving of non-decreasing recalibration <= mass 2 x Cutoff: 0.125 <= 0.35 holds (this project)
     saving of monotone recalibration <= 2 x mass 2 x Cutoff: 0.125 <= 0.7 holds (Rossellini et al. 2025, Prop. B.1)
@@ -516,6 +521,12 @@ def score_decomposition(
     bounds: tuple[Relation, ...] = ()
     if np.isfinite(rule.mass):
         bounds = _score_bounds(rule, tally, value, recalibrated)
+        noise = _noise(tally) if tally.binary_outcomes else None
+        if noise is not None:
+            notes.append(
+                f"the saving of any recalibration compares each distinct forecast with {noise}, and says nothing about "
+                "new rows"
+            )
     else:
         notes.append(
             f"no calibration error bounds the miscalibration of the {rule.name} score: its weight on thresholds near 0 "
@@ -612,6 +623,11 @@ def best_threshold(
     y_true, y_prob, threshold, cost_false_positive, cost_false_negative, sample_weight, pos_label
         As in `decision_risk`, with one threshold.
 
+    Returns
+    -------
+    BestThreshold
+        The cutoff, the rule that it makes, the saving, and the share of rows that it treats differently.
+
     Examples
     --------
     >>> best = best_threshold([0, 0, 1, 1], [0.2, 0.3, 0.4, 0.9], threshold=0.5)
@@ -666,7 +682,8 @@ def _one_number(threshold: float | FloatArray) -> float:
     if isinstance(threshold, float):
         return threshold
     raise ValueError(
-        f"threshold has {threshold.size:,} values where one is needed; for all thresholds at once use risk_gap_curve"
+        f"threshold has {threshold.size:,} values where one is needed: call it once for each; what recalibration could "
+        "save at every threshold at once, risk_gap_curve tells"
     )
 
 
@@ -709,13 +726,16 @@ def _best_rule(tally: Tally, at: float, wrapper: str, *, strict: bool) -> tuple[
         wrong = np.where(acts, gain < 0.0, gain > 0.0)
         gap = float(np.abs(gain[wrong]).sum())
         rule = DecisionRule("one of", forecasts=forecast[acts ^ wrong])
-        return gap / total, rule if gap > slack else today
+        return (gap / total, rule) if gap > slack else (0.0, today)
     forgone = prefix_sums(gain)  # by acting from the k-th forecast up
-    gap, rule = float(forgone[first] - forgone.min()), today
-    if gap > slack:
+    gap, rule = 0.0, today
+    saved = float(forgone[first] - forgone.min())
+    if saved > slack:
+        gap = saved
         best = np.flatnonzero(forgone <= forgone.min() + slack)
-        cut = int(best[np.abs(best - first).argmin()])
-        rule = _cut_rule(forecast, cut)
+        # The k-th cut is made by every cutoff above the forecast before the k-th and up to that: take the nearest end.
+        nearest = forecast[np.where(best < first, best, best - 1)]
+        rule = _cut_rule(forecast, int(best[np.abs(nearest - at).argmin()]))
     if wrapper == "monotone":
         turned = float(forgone[first] + forgone.max() - forgone[-1])
         if turned > gap + slack:
@@ -743,16 +763,25 @@ def _gap_bound(
     return Relation(f"{name} <= {statement}", gap, bound, gap <= bound + TOLERANCE, source)
 
 
-def _overfitting(tally: Tally, wrapper: str, *, suspect: bool) -> tuple[str, ...]:
-    """Warn where comparing with the outcomes at single forecasts means comparing with noise."""
+def _noise(tally: Tally) -> str | None:
+    """Say so where comparing with the outcomes at single forecasts means comparing with noise."""
     lonely = lonely_rows(tally)
-    if wrapper != "any" or not suspect or 2 * lonely <= tally.row_total:
+    if 2 * lonely <= tally.row_total:
+        return None
+    return (
+        f"the outcomes at that very forecast, but {lonely:,} of {tally.row_total:,} rows share theirs with fewer than "
+        f"{FEW_ROWS} rows: it overfits by construction"
+    )
+
+
+def _overfitting(tally: Tally) -> tuple[str, ...]:
+    """Warn where the best rule of any shape is one for noise."""
+    noise = _noise(tally)
+    if noise is None:
         return ()
     note = (
-        f"wrapper='any' acts on each distinct forecast by the outcomes at that very forecast, but {lonely:,} of "
-        f"{tally.row_total:,} rows share theirs with fewer than {FEW_ROWS} rows: it overfits by construction, and the "
-        "gap says nothing about new rows. Use wrapper='nondecreasing' or 'monotone'; ignore this if y_true holds exact "
-        "expectations."
+        f"wrapper='any' acts on each distinct forecast by {noise}, and the gap says nothing about new rows. Use "
+        "wrapper='nondecreasing' or 'monotone'; ignore this if y_true holds exact expectations."
     )
     warnings.warn(note, CalibrationWarning, stacklevel=3)
     return (note,)
@@ -832,7 +861,8 @@ def _largest(curve: MurphyCurve, reference: FloatArray) -> tuple[float, float, b
     attained = bool(near.any())
     if not attained:
         near = right >= top - TOLERANCE
-    return max(top, 0.0), float(curve.threshold[near.argmax()]), attained
+    # What rounding leaves of no rise at all is none.
+    return top if top > TOLERANCE else 0.0, float(curve.threshold[near.argmax()]), attained
 
 
 def _risk_of_totals(

@@ -176,9 +176,7 @@ def fit_logistic(
     """
     value, outcome, weight = _pooled(sample)
     column = features(value)
-    centre = np.average(column, axis=1, weights=weight) if intercept else np.zeros(len(column))
-    scale = np.sqrt(np.average(np.square(column - centre[:, None]), axis=1, weights=weight))
-    scale[scale == 0.0] = 1.0
+    centre, scale = _centre_and_scale(column, weight / weight.sum(), intercept=intercept)
     kept = (features, targets, centre, scale, intercept, not_negative)
     start = np.zeros(len(column) + intercept)
     if value.size < sample.value.size:
@@ -191,8 +189,21 @@ def fit_logistic(
             "the likelihood is so flat that the curve does not settle: the forecasts nearly separate the outcomes, or "
             "hardly differ; use IsotonicRecalibrator() or ConstantRecalibrator()"
         )
-    slopes = found[: len(column)] / scale
+    with np.errstate(over="ignore"):
+        slopes = found[: len(column)] / scale
+    if not np.isfinite(slopes).all():
+        raise ValueError("y_prob holds scores that differ by less than float64 can divide by; scale the scores up")
     return slopes.tolist(), centre.tolist(), float(found[-1]) if intercept else 0.0
+
+
+def _centre_and_scale(column: FloatArray, share: FloatArray, *, intercept: bool) -> tuple[FloatArray, FloatArray]:
+    """Return mean and root mean square of each feature, in an order in which no scale of scores overflows."""
+    centre = column @ share if intercept else np.zeros(len(column))
+    apart = column - centre[:, None]
+    widest = np.maximum(np.abs(apart).max(axis=1), np.finfo(np.float64).tiny)
+    scale = widest * np.sqrt(np.square(apart / widest[:, None]) @ share)
+    scale[scale == 0.0] = 1.0
+    return centre, scale
 
 
 def _pooled(sample: Sample) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -209,7 +220,8 @@ def _pooled(sample: Sample) -> tuple[FloatArray, FloatArray, FloatArray]:
         return sample.value, np.asarray(sample.outcome), weight
     starts = np.arange(0, weight.size, -(-weight.size // _POOLED))
     total = np.add.reduceat(weight, starts)
-    return np.add.reduceat(weight * sample.value, starts) / total, np.add.reduceat(sample.outcome, starts), total
+    share = weight / np.repeat(total, np.diff(starts, append=weight.size))  # first, so that huge scores do not overflow
+    return np.add.reduceat(share * sample.value, starts), np.add.reduceat(sample.outcome, starts), total
 
 
 class _Likelihood:

@@ -55,7 +55,7 @@ SCHEMA = "calibrant-recalibrator/1"
 
 INPUTS = ("probability", "score")
 ROUNDING = 1e-12
-"""An error on the fitting rows above the tolerance by less than this is rounding."""
+"""A difference of errors, or of sums in proportion to their terms, below this is rounding."""
 
 _NULL_LEVEL = 0.95
 _SURE_EXPONENT = 700.0  # beyond it a logistic function is 0 or 1 to all digits, and some engines refuse the exponential
@@ -173,7 +173,7 @@ class Recalibrator(ABC, BaseEstimator):
             raise ValueError(f"text must be the string that to_json() returned, got {type(text).__name__}")
         try:
             data = json.loads(text, parse_constant=_refuse_constant)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"text is not JSON ({error}); pass what to_json() returned, whole") from error
         if not isinstance(data, dict) or "schema" not in data:
             raise ValueError("text is JSON, but not a recalibrator; pass what to_json() returned")
@@ -344,7 +344,7 @@ class Recalibrator(ABC, BaseEstimator):
         facts = data["rows"]
         _check_fields(facts, _ROW_FACTS, f"rows of {kind.__name__}")
         return rebuilt._record(
-            int(check_number(facts["n_rows_"], "n_rows_", low=1, whole=True)),
+            int(check_number(facts["n_rows_"], "n_rows_", low=1, high=_MOST_ROWS, whole=True)),
             check_flag(facts["weighted_"], "weighted_"),
             check_number(facts["fit_error_"], "fit_error_", low=0.0, high=1.0),
         )
@@ -575,7 +575,8 @@ class PlattRecalibrator(Recalibrator):
     def _map(self, value: FloatArray) -> FloatArray:
         if self.slope_ == 0.0:  # at p = 0 and 1 the logit is infinite, and zero times infinity is nothing
             return np.full(value.size, expit(np.array([self.level_]))[0])
-        return expit(self.slope_ * (self._features(value)[0] - self.centre_) + self.level_)
+        with np.errstate(over="ignore"):  # the curve's limit, 0 or 1, is right
+            return expit(self.slope_ * (self._features(value)[0] - self.centre_) + self.level_)
 
     def _sql(self, column: str) -> str:
         if self.slope_ == 0.0:
@@ -738,7 +739,7 @@ class TemperatureRecalibrator(Recalibrator):
         inside = clipped(sample.value, self.clip)
         count = 1.0 if sample.weight is None else sample.weight
         pull = (sample.outcome - 0.5 * count) * logit(inside)
-        if not float(pull.sum()) > 0.0:
+        if not float(pull.sum()) > ROUNDING * float(np.abs(pull).sum()):
             raise ValueError(
                 "no temperature improves on forecasting 0.5 everywhere, because the outcomes do not side with the "
                 "forecasts; use PlattRecalibrator(), which can also shift and reverse them"
@@ -907,6 +908,11 @@ class GuardedRecalibrator(Recalibrator):
                 raise ValueError(
                     f"ladder[{position}] takes input={rung.input!r} and the guard input={self.input!r}; set both alike"
                 )
+            if rung.pos_label is not None:
+                raise ValueError(
+                    f"ladder[{position}] has pos_label={rung.pos_label!r}; pass pos_label= to the guard instead, which "
+                    "reads the outcomes for all rungs"
+                )
         if not isinstance(self.ladder[-1], (IsotonicRecalibrator, ConstantRecalibrator)):
             raise ValueError(
                 f"ladder ends with {type(self.ladder[-1]).__name__}, which may miss the tolerance too; end it with "
@@ -990,9 +996,12 @@ class GuardedRecalibrator(Recalibrator):
         kept, tried = type(self.recalibrator_).__name__, self.ladder_
         for rung in tried:
             check_flag(rung.kept, "kept")
+            check_choice(rung.recalibrator, "recalibrator of a rung", tuple(kind.__name__ for kind in KINDS))
+            if not isinstance(rung.reason, str):
+                raise ValueError(f"reason of a rung must be words, got {rung.reason!r}; the text is damaged")
             for number in (rung.error, rung.tolerance):
-                if number is not None:
-                    check_number(number, "error and tolerance", low=0.0)
+                if number is not None or rung.kept:
+                    check_number(number, "error and tolerance", low=0.0, high=_LARGEST)
         if [rung.kept for rung in tried] != [False] * (len(tried) - 1) + [True] or tried[-1].recalibrator != kept:
             raise ValueError(f"ladder_ does not end by keeping {kept}, which recalibrator_ is; the text is damaged")
 
@@ -1021,6 +1030,7 @@ def _null_quantile(variance: float, rows: float) -> float:
 # --- JSON and SQL -----------------------------------------------------------------------------------------------------
 
 _LARGEST = float(np.finfo(np.float64).max)
+_MOST_ROWS = 2.0**63
 _ROW_FACTS = ("n_rows_", "weighted_", "fit_error_")
 _OTHER_ORDER = ("the order is (y_true, y_prob)", "the order is fit(y_prob, y_true)")
 
@@ -1052,7 +1062,8 @@ def _plain_param(name: str, value: Any) -> Any:
     if name == "ladder" and value is not None:
         return [{"type": type(rung).__name__, "params": _plain_params(rung)} for rung in value]
     plain = value.item() if isinstance(value, np.generic) else value
-    if plain is not None and not isinstance(plain, (str, bool, int, float)):
+    is_plain = plain is None or isinstance(plain, (str, bool, int, float))
+    if not is_plain or (isinstance(plain, float) and not math.isfinite(plain)):
         raise ValueError(f"{name} is {value!r}, which the JSON of a recalibrator cannot hold; use a string or a number")
     return plain
 

@@ -934,8 +934,10 @@ class DecisionRule(Result):
         return acted
 
     def __str__(self) -> str:
-        if self.forecasts is not None:
+        if self.forecasts is not None and self.forecasts.size:
             return f"act on {self.forecasts.size:,} of the distinct forecasts and on no other"
+        if self.forecasts is not None:
+            return "never act"
         if self.cutoff is None:
             return f"{self.kind} act"
         return f"act on forecasts {'above' if self.kind == 'above' else f'of {self.kind}'} {self.cutoff:.4g}"
@@ -1027,13 +1029,15 @@ class DecisionRisk(_WithCosts, Result):
                 f"mean {self.loss} loss at {risk.size:,} thresholds from {threshold.min():.4g} to "
                 f"{threshold.max():.4g}: between {risk.min():.5f} and {risk.max():.5f}"
             )
-        rule = "above it" if self.loss == "sign testing" else "from there up"
+        rule, wrongly, missing = "from there up", "acting in vain", "events missed"
+        if self.loss == "sign testing":
+            rule, wrongly, missing = "above it", "outcomes not above it acted on", "outcomes above it not acted on"
         where = _at_threshold(float(threshold[0]), self.cost_false_positive, self.cost_false_negative)
         vain, missed = (float(np.atleast_1d(part)[0]) for part in (self.false_positive, self.false_negative))
         acted = percent(float(np.atleast_1d(self.acted)[0]))
         return (
             f"At {where}, acting {rule} (on {acted} {_whole(self.unit_weights)}) loses {risk[0]:.5f} per row on average"
-            f"{self._in_costs(risk[0])}: {vain:.5f} from acting in vain and {missed:.5f} from events missed."
+            f"{self._in_costs(risk[0])}: {vain:.5f} from {wrongly} and {missed:.5f} from {missing}."
         )
 
     __repr__ = __str__
@@ -1087,10 +1091,16 @@ class RiskGap(_WithCosts, Result):
     cost_false_negative: float | None = None
     notes: tuple[str, ...] = ()
 
+    def frame(self) -> Any:
+        """Return one row, to be joined with those of other thresholds or wrappers."""
+        names = ["threshold", "wrapper", "risk", "best_risk", "gap"]
+        return as_frame({name: [getattr(self, name)] for name in names} | {"bound": [self.bound.right]})
+
     def __str__(self) -> str:
         where = _at_threshold(self.threshold, self.cost_false_positive, self.cost_false_negative)
         shape = f"{WRAPPERS[self.wrapper]} of these forecasts"
-        if self.rule.cutoff == self.threshold and self.rule.kind in ("at least", "above"):
+        today = "above" if self.loss == "sign testing" else "at least"
+        if self.rule.cutoff == self.threshold and self.rule.kind == today:
             now = "" if self.risk is None else f", {self.risk:.5f}"
             finding = f"no {shape} lowers the mean {self.loss} loss on these rows{now}."
         else:
@@ -1141,6 +1151,11 @@ class BestThreshold(_WithCosts, Result):
     unit_weights: bool
     cost_false_positive: float | None = None
     cost_false_negative: float | None = None
+
+    def frame(self) -> Any:
+        """Return one row, to be joined with those of other thresholds."""
+        names = ["threshold", "cutoff", "cutoff_above", "risk", "best_risk", "saving", "changed"]
+        return as_frame({name: [getattr(self, name)] for name in names})
 
     def __str__(self) -> str:
         where = _at_threshold(self.threshold, self.cost_false_positive, self.cost_false_negative)
@@ -1355,9 +1370,12 @@ class DecisionGuarantee(_WithCosts, Result):
     cost_false_negative: float | None = None
     notes: tuple[str, ...] = ()
 
+    def frame(self) -> Any:
+        """Return one row per kind of recalibration, with the most it can save."""
+        return as_frame({"recalibration": list(WRAPPERS), "upper": [getattr(self, name) for name in WRAPPERS]})
+
     def __str__(self) -> str:
-        level = percent(self.confidence_level).replace(".0%", "%")
-        where = "any threshold"
+        level, where = _level(self.confidence_level), "any threshold"
         if self.threshold is not None:
             where = _at_threshold(self.threshold, self.cost_false_positive, self.cost_false_negative)
         limits = (
@@ -1439,9 +1457,10 @@ class ScoreDecomposition(Result):
         return as_frame({"component": names, "value": [getattr(self, name) for name in names]})
 
     def __str__(self) -> str:
+        name = "Brier" if self.name == "brier" else self.name
         skill = "undefined" if self.skill is None else f"{100.0 * self.skill:.1f}%"
         lines = [
-            f"{self.name} score {self.score:.5f} = miscalibration {self.miscalibration:.5f} - discrimination "
+            f"{name} score {self.score:.5f} = miscalibration {self.miscalibration:.5f} - discrimination "
             f"{self.discrimination:.5f} + uncertainty {self.uncertainty:.5f}; skill against the base rate {skill}",
             *(str(bound) for bound in self.bounds),
         ]

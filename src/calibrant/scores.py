@@ -115,7 +115,7 @@ class SchervishMeasure:
         atoms: Any = None,
         masses: Any = None,
         density: Callable[[FloatArray], Any] | None = None,
-        name: str = "your Schervish measure",
+        name: str = "custom",
     ) -> None:
         if not isinstance(name, str):
             raise ValueError(f"name must be a string, got {name!r}")
