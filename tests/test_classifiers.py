@@ -81,11 +81,9 @@ EXPECTED_FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": SPLIT,
     "check_sample_weight_equivalence_on_sparse_data": SPLIT,
     "check_sample_weights_invariance": SPLIT,  # the name before scikit-learn 1.6
-    "check_all_zero_sample_weights_error": "our message says 0 where the check looks for the word zero",
 }
 EXPECTED_WITHOUT_JUDGING = {
     "check_sample_weights_invariance": PARTS,
-    "check_all_zero_sample_weights_error": EXPECTED_FAILURES["check_all_zero_sample_weights_error"],
 }
 if sklearn.__version__.startswith("1.6"):
     SWAPPED = "the check takes the class of the first row for the first one, and that differs between its two fits"
@@ -1054,6 +1052,10 @@ def test_a_search_around_a_frozen_model():
         ({"cv": None}, "cv must be a whole number, got None of type NoneType"),
         ({"cv": "fitted"}, "cv must be one of 'prefit', got 'fitted'"),
         ({"cv": 700}, "of the 1,200 rows for fitting are of class "),
+        (
+            {"cv": [(range(1200), range(5, 9))]},
+            "cv has row 5 forecast by a model that was fitted on it, in part 1; pass a",
+        ),
         ({"cv": ShuffleSplit(3, random_state=0)}, "parts, and it would count as many times; pass a splitter that puts"),
         ({"max_error": 1.5}, "max_error must be a number from 0 to 1, got 1.5"),
         ({"split": 0}, "split is 0; it is the share of the rows kept for judging, between 0 and 1, as in 0.5"),

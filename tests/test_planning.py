@@ -264,7 +264,7 @@ def test_rows_of_weight_0_have_no_variance_to_offer():
         ([0.5], {"gamma": "half"}, r"^gamma must be a number, got 'half'"),
         ([0.5, 0.5], {"sample_weight": [1, -1]}, r"^sample_weight\[1\] is -1"),
         ([0.5, 0.5], {"sample_weight": [1]}, r"^sample_weight has 1 values? for 2 rows"),
-        ([0.5, 0.5], {"sample_weight": [0, 0]}, r"^sample_weight is 0 everywhere"),
+        ([0.5, 0.5], {"sample_weight": [0, 0]}, r"^sample_weight is zero everywhere"),
     ],
     ids=str,
 )

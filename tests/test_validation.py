@@ -617,8 +617,8 @@ def test_a_record_is_refused_as_a_label_too():
     [
         ([1, 2, -3, 4], r"sample_weight\[2\] is -3; weights must not be negative: drop the row or give it weight 0"),
         ([1, 2, -1e-9, 4], r"sample_weight\[2\] is -1e-09; weights must not be negative"),
-        ([0, 0, 0, 0], r"sample_weight is 0 everywhere; at least one row must count"),
-        ([False] * 4, r"sample_weight is 0 everywhere"),
+        ([0, 0, 0, 0], r"sample_weight is zero everywhere; at least one row must count"),
+        ([False] * 4, r"sample_weight is zero everywhere"),
         ([1e308] * 4, r"sample_weight sums to infinity \(largest weight 1e\+308\); divide"),
         ([1e200] * 4, r"sample_weight"),  # their squares, which a tally holds, overflow
         ([1e-200] * 4, r"sample_weight"),  # their squares vanish
@@ -751,7 +751,7 @@ BAD_ROWS = {
     "three labels": ((["a", "b", "c"], [0.1, 0.2, 0.3]), {"pos_label": "a"}, r"^y_true has 3 different labels"),
     "unknown event": ((["a", "b"], [0.1, 0.2]), {"pos_label": "c"}, r"^pos_label is 'c'"),
     "negative weight": (([0, 1], [0.1, 0.2]), {"sample_weight": [1, -1]}, r"^sample_weight\[1\] is -1"),
-    "zero weights": (([0, 1], [0.1, 0.2]), {"sample_weight": [0, 0]}, r"^sample_weight is 0 everywhere"),
+    "zero weights": (([0, 1], [0.1, 0.2]), {"sample_weight": [0, 0]}, r"^sample_weight is zero everywhere"),
     "few weights": (([0, 1], [0.1, 0.2]), {"sample_weight": [1]}, r"^sample_weight has 1 values? for 2 rows"),
 }
 

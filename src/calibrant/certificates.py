@@ -251,7 +251,7 @@ def confidence_interval(
     --------
     >>> tally = Tally.from_counts(forecast=[0.2, 0.5, 0.8], rows=[400, 300, 300], events=[85, 141, 236])
     >>> print(confidence_interval(tally, alternative="less", method="exact"))
-    With 95% confidence the Cutoff calibration error of these forecasts is at most 0.03432 (estimate 0.01300, 1,000
+    With 95% confidence the Cutoff calibration error of these forecasts is at most 0.03433 (estimate 0.01300, 1,000
     rows, exact method).
     This assumes that given their forecasts the outcomes are independent; forecaster, limit, method and level were
     fixed without looking at these outcomes.

@@ -398,8 +398,8 @@ class RecalibratedClassifier(_AroundModel):
         Into how many parts the rows are cut, at random and with the classes in equal shares; or a splitter of
         scikit-learn, for instance one that keeps groups together or respects time; or the positions of the rows that
         fit and that are forecast, part by part. A row may be in no part, and then has no say in the recalibration, but
-        not in two. "prefit": ``estimator`` is fitted already and is used as it
-        is; none of the rows may have been used to fit it.
+        not in two, and no model may forecast rows that it was fitted on. "prefit": ``estimator`` is fitted already and
+        is used as it is; none of the rows may have been used to fit it.
     max_error : float in [0, 1], optional
         Keep rows aside and judge the result on them, as in `certify`: is its Cutoff error at most this?
     confidence_level : float from 0.5 to below 1
@@ -666,6 +666,12 @@ class RecalibratedClassifier(_AroundModel):
         times_forecast = np.zeros(y.size, dtype=np.int64)
         for number, (others, part) in enumerate(folds, start=1):
             _check_both_classes(y[others], f"that cv leaves for fitting the model of part {number}")
+            seen = np.intersect1d(others, part)
+            if seen.size:
+                raise ValueError(
+                    f"cv has row {seen[0]} forecast by a model that was fitted on it, in part {number}; pass a "
+                    "splitter that keeps them apart, such as StratifiedKFold"
+                )
             model = clone(self.estimator).fit(_take(X, others), y[others], **_rows_of(fit_params, others, y.size))
             responses.append(_response(model, _take(X, part), response_method))
             positions.append(part)

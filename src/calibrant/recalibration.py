@@ -841,8 +841,9 @@ class GuardedRecalibrator(Recalibrator):
         In the order to try; by default Platt, isotonic, constant. The last one must be isotonic or constant.
     tolerance : {"null-95", "paper"} or float
         The largest Cutoff error with which a rung is kept. "null-95" is what calibrated forecasts stay below in 95% of
-        cases, x sqrt(mean of h (1 - h) / n) with x the 95% quantile of the range of Brownian motion: it notices a curve
-        that does not fit. "paper" is (20 + sqrt(2 ln 20)) / sqrt(n), which nearly everything stays below.
+        cases (for many rows), x sqrt(mean of h (1 - h) / n) with x the 95% quantile of the range of Brownian motion: it
+        notices a curve that does not fit. "paper" is (20 + sqrt(2 ln 20)) / sqrt(n), some twenty times as much: it
+        notices only gross misfits, and those only with many rows (below 500 rows it is above 1).
     input : {"probability", "score"}
         Whether ``y_prob`` holds probabilities, or scores of any scale. A ladder of your own must say the same.
     pos_label : label, optional

@@ -109,6 +109,16 @@ def percent(share: float) -> str:
     return f"{value:.{digits}f}%"
 
 
+def rounded_up(limit: float, digits: int = 4) -> str:
+    """Write an upper limit so that what is written is a limit too."""
+    return f"{math.ceil(limit * 10**digits - 1e-6) / 10**digits + 0.0:.{digits}f}"
+
+
+def rounded_down(limit: float, digits: int = 4) -> str:
+    """Write a lower limit so that what is written is a limit too."""
+    return f"{math.floor(limit * 10**digits + 1e-6) / 10**digits + 0.0:.{digits}f}"
+
+
 def _whole(unit_weights: bool) -> str:
     """Say what a share is a share of."""
     return "of all rows" if unit_weights else "of the weight"
@@ -550,9 +560,9 @@ class ConfidenceInterval(Result):
     def __str__(self) -> str:
         name, level = MEASURE_NAMES[self.measure], _level(self.confidence_level)
         limits = {
-            "two-sided": f"lies between {self.lower:.5f} and {self.upper:.5f}",
-            "less": f"is at most {self.upper:.5f}",
-            "greater": f"is at least {self.lower:.5f}",
+            "two-sided": f"lies between {rounded_down(self.lower, 5)} and {rounded_up(self.upper, 5)}",
+            "less": f"is at most {rounded_up(self.upper, 5)}",
+            "greater": f"is at least {rounded_down(self.lower, 5)}",
         }[self.alternative]
         lines = [
             f"With {level} confidence the {name} of {_whom(self.target)} {limits} (estimate {self.estimate:.5f}, "
@@ -637,12 +647,15 @@ class Certificate(Result):
         basis = f"estimate {self.estimate:.4f}, {_rows_said(self.n, self.n_eff)}, {self.method} method"
         whom = _whom(self.target)
         if self.verdict == "certified":
-            finding = f"with {level} confidence the {name} of {whom} is at most {self.upper:.4f}, within the limit of"
+            upper = rounded_up(self.upper)
+            finding = f"with {level} confidence the {name} of {whom} is at most {upper}, within the limit of"
         elif self.verdict == "refuted":
-            finding = f"with {level} confidence the {name} of {whom} is at least {self.lower:.4f}, above the limit of"
+            lower = rounded_down(self.lower)
+            finding = f"with {level} confidence the {name} of {whom} is at least {lower}, above the limit of"
         else:
             finding = (
-                f"the {name} of {whom} may be as low as {self.lower:.4f} or as high as {self.upper:.4f} (each limit "
+                f"the {name} of {whom} may be as low as {rounded_down(self.lower)} or as high as "
+                f"{rounded_up(self.upper)} (each limit "
                 f"with {level} confidence), on either side of the limit of"
             )
         needed = ""
@@ -728,7 +741,7 @@ class GroupCertificates(Result):
         for name, each in zip(self.groups, self.certificates, strict=True):
             lines.append(
                 f"  {name!s:<{width}}  {each.n:>9,} rows  estimate {each.estimate:.4f}  "
-                f"from {each.lower:.4f} to {each.upper:.4f}  {each.verdict}"
+                f"from {rounded_down(each.lower)} to {rounded_up(each.upper)}  {each.verdict}"
             )
         for name, each in zip(self.groups, self.certificates, strict=True):
             lines.extend(f"Note on {name}: {note}" for note in each.notes)
@@ -802,7 +815,7 @@ class RiskBands(Result):
             lines.append(
                 f"  {band:<15} {self.rows[k]:>9,}  {percent(self.mean_forecast[k]):>14}  "
                 f"{percent(self.observed_rate[k]):>8}  {self.bias[k]:+.4f}  {self.lower[k]:+.4f}  {self.upper[k]:+.4f}"
-                f"  <= {self.inherited[k]:.4f}"
+                f"  <= {rounded_up(self.inherited[k])}"
             )
         return "\n".join(lines)
 
@@ -1379,12 +1392,12 @@ class DecisionGuarantee(_WithCosts, Result):
         if self.threshold is not None:
             where = _at_threshold(self.threshold, self.cost_false_positive, self.cost_false_negative)
         limits = (
-            f"by more than {self.nondecreasing:.4f}{self._in_costs(self.nondecreasing)}, and no monotone one, rising "
-            f"or falling, by more than {self.monotone:.4f}{self._in_costs(self.monotone)}"
+            f"by more than {rounded_up(self.nondecreasing)}{self._in_costs(self.nondecreasing)}, and no monotone one, "
+            f"rising or falling, by more than {rounded_up(self.monotone)}{self._in_costs(self.monotone)}"
         )
         shape = WRAPPERS["nondecreasing"]
         if self.any is not None:
-            shape, limits = WRAPPERS["any"], f"by more than {self.any:.4f}{self._in_costs(self.any)}"
+            shape, limits = WRAPPERS["any"], f"by more than {rounded_up(self.any)}{self._in_costs(self.any)}"
         whom = (
             "in the population that the rows come from"
             if self.target == "population"
@@ -1394,8 +1407,8 @@ class DecisionGuarantee(_WithCosts, Result):
         lines = [
             f"With {level} confidence no {shape} of these forecasts lowers the expected loss at {where} {limits}. This "
             f"speaks of the expected loss {whom}.",
-            f"It follows from {MEASURE_NAMES[self.measure]} <= {self.upper:.4f} ({self.method} method). {rows}, and "
-            f"assumes that {'; '.join(self.assumptions)}.",
+            f"It follows from {MEASURE_NAMES[self.measure]} <= {rounded_up(self.upper)} ({self.method} method). "
+            f"{rows}, and assumes that {'; '.join(self.assumptions)}.",
         ]
         return "\n".join(lines + [f"Note: {note}" for note in self.notes])
 
@@ -1602,8 +1615,9 @@ class RecalibrationGuarantee(Result):
         rows = "1 row" if self.n == 1 else f"{self.n:,} rows"
         lines = [
             f"With {_level(self.confidence_level)} confidence the Cutoff calibration error of the recalibrated "
-            f"forecaster is at most {self.bound:.4f} in the population: {self.error:.4f} on the {rows} it was fitted "
-            f"to, and at most {self.margin:.4f} more elsewhere (with the paper's constants {self.paper_bound:.4f}).",
+            f"forecaster is at most {rounded_up(self.bound)} in the population: {self.error:.4f} on the {rows} it was "
+            f"fitted to, and at most {rounded_up(self.margin)} more elsewhere (with the paper's constants "
+            f"{rounded_up(self.paper_bound)}).",
             f"Before the data: {self.promise}.",
             f"This assumes that {'; '.join(self.assumptions)}.",
         ]

@@ -115,7 +115,7 @@ def check_weights(sample_weight: Any, rows: int) -> FloatArray | None:
             "give it weight 0"
         )
     if high == 0.0:
-        raise ValueError("sample_weight is 0 everywhere; at least one row must count")
+        raise ValueError("sample_weight is zero everywhere; at least one row must count")
     with np.errstate(over="ignore", under="ignore"):
         total, square_total = float(weights.sum()), float(weights @ weights)
     if not np.isfinite(total):
@@ -153,12 +153,16 @@ def check_number(value: Any, name: str, *, low: float = -np.inf, high: float = n
     kind = "a whole number" if whole else "a number"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise ValueError(f"{name} must be {kind}, got {value!r} of type {type(value).__name__}")
-    if value != value or not low <= value <= high or (whole and value != int(value)):
+    if value != value or not low <= value <= high or (whole and not _is_whole(value)):
         raise ValueError(f"{name} must be {kind} from {low:g} to {high:g}, got {value!r}")
     try:
         return float(value)
     except OverflowError:  # a whole number beyond every float
         return np.inf
+
+
+def _is_whole(value: Any) -> bool:
+    return bool(abs(value) != np.inf and value == int(value))
 
 
 def check_confidence(value: Any) -> float:
