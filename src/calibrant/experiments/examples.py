@@ -215,12 +215,10 @@ def _draw(report: Report, figure: Figure) -> None:
     tidy(left, xlabel="epsilon", ylabel="value", title="Example 3.1")
     separation = np.array(SEPARATIONS)
     ratio = report.column("computed", example="two forecasts", quantity="ece_over_distance")
-    middle.plot(separation, 1.0 + 1.0 / separation, color=BLACK, linewidth=1, label="1 + 1/b")
-    middle.plot(separation, ratio, color=BLUE, marker="o", linestyle="", markersize=5, label="computed")
-    middle.set_xscale("log")
-    middle.set_yscale("log")
+    middle.plot(1.0 / separation, 1.0 + 1.0 / separation, color=BLACK, linewidth=1, label="1 + 1/b")
+    middle.plot(1.0 / separation, ratio, color=BLUE, marker="o", linestyle="", markersize=5, label="computed")
     middle.legend(fontsize=7, frameon=False)
-    tidy(middle, xlabel="separation b", ylabel="ECE / dCE", title="A.4: two forecasts")
+    tidy(middle, xlabel="1/b, b apart", ylabel="ECE / dCE", title="A.4: two forecasts")
     steps = np.array(STEPS)
     for quantity, colour, marker, words in (
         ("distance_high", PINK, "D", "dCE at most"),

@@ -46,7 +46,11 @@ class Population:
 
     def sample(self, generator: np.random.Generator, rows: int) -> calibrant.Tally:
         """Draw independent rows."""
-        return calibrant.Tally.from_counts(self.forecast, *self.counts(generator, rows))
+        return self.tally(*self.counts(generator, rows))
+
+    def tally(self, rows: Any, events: Any, *, forecast: Any = None) -> calibrant.Tally:
+        """Return counts as a tally, if given with other forecasts in place of the population's own."""
+        return calibrant.Tally.from_counts(self.forecast if forecast is None else forecast, rows, events)
 
     def cutoff(self, forecast: Any = None) -> float:
         """Return the Cutoff error of the population itself, if given with other forecasts in place of its own."""

@@ -184,3 +184,14 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return value
+
+
+def at_most_share(measured: float, share: float, runs: int) -> bool:
+    """Tell whether something seen in a share of runs can happen with at most the given probability.
+
+    It can unless as many or more would be seen by chance in fewer than one experiment in a hundred thousand, so that
+    the many comparisons of a report do not raise false alarms.
+    """
+    from scipy.stats import binom
+
+    return bool(binom.sf(round(measured * runs) - 1, runs, share) > 1e-5)
