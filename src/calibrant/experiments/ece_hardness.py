@@ -232,7 +232,7 @@ def _draw(report: Report, figure: Figure) -> None:
         value = report.column("value", part="support", series=name)
         middle.plot(sizes, value, color=colour, marker=marker, markersize=4, linewidth=1, label=name)
     middle.plot(sizes, sizes**2, color=BLACK, linestyle="--", linewidth=1, label="n squared")
-    middle.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(0.0, 0.42))
+    middle.legend(fontsize=7, frameon=False, loc="lower left", bbox_to_anchor=(0.0, 0.16))
     against_rows(middle, ylabel="values that carry 95%", title="Effective support")
     middle.set_xticks(sizes, [str(size) for size in sizes])
     middle.minorticks_off()

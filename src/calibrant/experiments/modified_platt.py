@@ -159,9 +159,10 @@ def _draw(report: Report, figure: Figure) -> None:
     }
     titles = {"figure 4": "The population of Figure 4", "a curve": "A logistic truth"}
     for axes, (case, title) in zip(panels, titles.items(), strict=True):
-        for name, (colour, marker, words) in styles.items():
+        # Smaller and smaller, so that series on top of each other can all be seen.
+        for wide, (name, (colour, marker, words)) in zip((8, 5, 3), styles.items(), strict=True):
             size, error = (report.column(column, case=case, recalibrator=name) for column in ("rows", "cutoff_95"))
-            axes.plot(size, error, color=colour, marker=marker, markersize=4, linewidth=1, label=words)
+            axes.plot(size, error, color=colour, marker=marker, markersize=wide, linewidth=1, label=words)
         size, paper = (report.column(column, case=case, recalibrator="modified") for column in ("rows", "paper_bound"))
         axes.plot(size, paper, color=BLACK, label="bound of the paper")
         ours = report.column("bound", case=case, recalibrator="guarded")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import calibrant
 from calibrant.experiments.figures import BLACK, BLUE, GREEN, ORANGE, against_rows, tidy
-from calibrant.experiments.populations import Population
+from calibrant.experiments.populations import Population, nearest_calibrated
 from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def run(settings: Settings) -> Report:
     curve = calibrant.PlattRecalibrator(smoothing=False).fit(whole)
     fitted = curve.predict(FIGURE_4.forecast)
     limit = FIGURE_4.cutoff(fitted)
-    nearest, distance = _nearest_calibrated(fitted)
+    nearest, distance = nearest_calibrated(FIGURE_4, fitted)
     recalibrated = calibrant.Tally.from_arrays(FIGURE_4.chance, fitted)
     certain = calibrant.distance_from_calibration(recalibrated)
     kinds = {"platt": calibrant.PlattRecalibrator, "isotonic": calibrant.IsotonicRecalibrator}
@@ -97,29 +97,6 @@ def run(settings: Settings) -> Report:
         size=(7.2, 3.0),
         draw=_draw,
     )
-
-
-def _nearest_calibrated(fitted: Any) -> tuple[Any, float]:
-    """Return the calibrated predictor nearest to fitted values, by trying every way to pool the four forecasts.
-
-    A calibrated predictor is constant on the parts of some partition and equal to the event rate there.
-    """
-    best, smallest = fitted, np.inf
-    for part in _partitions(fitted.size):
-        events = np.bincount(part, weights=FIGURE_4.share * FIGURE_4.chance)
-        calibrated = (events / np.bincount(part, weights=FIGURE_4.share))[part]
-        distance = float(FIGURE_4.share @ np.abs(calibrated - fitted))
-        if distance < smallest:
-            best, smallest = calibrated, distance
-    return best, smallest
-
-
-def _partitions(count: int) -> list[Any]:
-    """Return all partitions of some things, each as the number of the part that every one of them belongs to."""
-    found = [[0]]
-    for _ in range(count - 1):
-        found = [[*labels, part] for labels in found for part in range(max(labels) + 2)]
-    return [np.array(labels) for labels in found]
 
 
 def _draw(report: Report, figure: Figure) -> None:

@@ -12,6 +12,10 @@ from typing import Any
 from calibrant.experiments.reports import SCHEMA, Report, Settings
 
 EXPERIMENTS = {
+    "bands": ("Section 2", "Cutoff bounds the bias inside every risk band"),
+    "relations": ("Propositions 2.1 and A.1", "How dCE, Cutoff and ECE bound each other"),
+    "bounded-variation": ("Proposition 2.2", "Weights of bounded variation lie between Cutoff and a multiple of it"),
+    "noise": ("Section 3.2, footnote", "Noise makes forecasts of small dCE actionable, at a price"),
     "simulation": ("Section 3.3, Figure 3", "Which calibration measure goes with better decisions?"),
     "examples": ("Example 3.1, appendix A.4", "Forecasters whose errors are known exactly"),
     "platt": ("Figure 4", "Platt scaling stays wrong however many rows there are"),
@@ -20,8 +24,10 @@ EXPERIMENTS = {
     "ece-hardness": ("Theorem 4.1", "No estimator sees the ECE of continuous forecasts"),
     "isotonic": ("Proposition 5.1", "Isotonic regression calibrates, whatever the population"),
     "modified-platt": ("Proposition D.1", "A guard makes Platt scaling safe"),
+    "scoring-rules": ("Proposition B.1", "What recalibration saves in a proper score"),
+    "sign-testing": ("Proposition B.2", "The same bounds for guessing on which side of a value outcomes fall"),
 }
-"""What each experiment checks, in the order of the paper."""
+"""What each experiment checks, roughly in the order of the paper."""
 
 PIXELS_PER_INCH = 200
 

@@ -28,7 +28,8 @@ def _populations() -> dict[str, Population]:
     x = middles(GRID)
     return {
         "fits": Population.evenly("logistic truth", x, 1.0 / (1.0 + np.exp(3.0 - 6.0 * x))),
-        "does not fit": Population.evenly("a parabola", x, (1.0 - 2.0 * x) ** 2),
+        # The likeliest logistic curve has a Cutoff error of 0.1086 here, just above the limit.
+        "does not fit": Population.evenly("mostly a parabola", x, 0.85 * (1.0 - 2.0 * x) ** 2 + 0.15 * x),
     }
 
 
@@ -41,9 +42,8 @@ def run(settings: Settings) -> Report:
         for size in settings.track(SIZES):
             outcomes = np.array([_both_stages(population, generator, size) for _ in range(runs)])
             for position, method in enumerate(METHODS):
-                kept, small = outcomes[:, position].mean(axis=0)
-                rows.append((case, method, size, kept, small))
-    names = ("case", "method", "rows", "kept", "within_limit")
+                rows.append((case, method, size, *outcomes[:, position].mean(axis=0)))
+    names = ("case", "method", "rows", "kept", "within_limit", "kept_wrongly")
     table = {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
     needed = {method: _rows_to_keep(table, method) for method in METHODS}
     return Report(
@@ -59,8 +59,8 @@ def run(settings: Settings) -> Report:
     )
 
 
-def _both_stages(population: Population, generator: np.random.Generator, size: int) -> list[tuple[bool, bool]]:
-    """Return for each method whether the model was kept, and whether the result's error is within the limit."""
+def _both_stages(population: Population, generator: np.random.Generator, size: int) -> list[tuple[bool, bool, bool]]:
+    """Return for each method: was the model kept, is the result's error within the limit, was it kept wrongly?"""
     fitting = population.sample(generator, size - size // 2)
     model = calibrant.PlattRecalibrator(smoothing=False).fit(fitting)  # logistic regression on x
     forecast = model.predict(population.forecast)
@@ -75,7 +75,8 @@ def _both_stages(population: Population, generator: np.random.Generator, size: i
             judging, confidence_level=1.0 - DELTA, alternative="less", method=method
         ).upper
         kept = upper <= LIMIT
-        found.append((kept, (error_of_model if kept else error_of_constant) <= LIMIT))
+        within = (error_of_model if kept else error_of_constant) <= LIMIT
+        found.append((kept, within, kept and not within))
     return found
 
 
@@ -104,13 +105,13 @@ def _statements(table: dict[str, Any], needed: dict[str, int | None], runs: int)
                 holds=at_most_share(1.0 - least, 2.0 * DELTA, runs),
             )
         )
-    wrong = float(table["kept"][table["case"] == "does not fit"].max())
+    wrong = float(table["kept_wrongly"].max())
     statements.append(
         Statement(
             item="Corollary 4.1",
             source=PAPER,
             claim="a model whose error is above the limit is hardly ever kept",
-            measured=f"kept in {100 * wrong:.1f}% of {runs} where it is kept most",
+            measured=f"kept in {100 * wrong:.1f}% of {runs} where it is kept most, with an error just above the limit",
             holds=at_most_share(wrong, DELTA, runs),
         )
     )
