@@ -31,6 +31,16 @@ def tidy(axes: Any, *, xlabel: str, ylabel: str, title: str | None = None) -> No
     axes.tick_params(labelsize=8)
 
 
+def shared_legend(figure: Any, panels: Any, *, columns: int) -> None:
+    """Put one legend below all panels, each label once."""
+    entries = {
+        label: line for axes in panels.flat for line, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(
+        entries.values(), entries.keys(), loc="outside lower center", ncols=columns, fontsize=8, frameon=False
+    )
+
+
 def against_rows(axes: Any, *, ylabel: str, title: str | None = None) -> None:
     """Make both axes logarithmic, with the number of rows on the lower one."""
     axes.set_xscale("log")

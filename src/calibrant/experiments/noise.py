@@ -111,7 +111,7 @@ def _statements(table: dict[str, Any], smooth: float, gap: float) -> tuple[State
             item="Noise",
             source=PROJECT,
             claim="the price: what the forecasts knew is lost, the best attainable loss rises from 0 towards 3/16",
-            measured=f"{table['best_risk'][0]:.4f} at width {width[0]:.4f}, {table['best_risk'][-1]:.4f} at {width[-1]:.2f}",
+            measured=f"{table['best_risk'][0]:.4f} at width {width[0]:.4f}, {table['best_risk'][-1]:.4f} at the widest",
             holds=bool(table["best_risk"][0] < 0.001 and table["best_risk"][-1] > 0.18),
         ),
         Statement(
@@ -149,5 +149,5 @@ def _draw(report: Report, figure: Figure) -> None:
     )
     right.plot(width, report.column("price"), color=PINK, linestyle="-.", label="harm to calibrated forecasts")
     right.set_xscale("log")
-    right.legend(fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(0.0, 0.9))
+    right.legend(fontsize=7, frameon=False, loc="center right", bbox_to_anchor=(1.0, 0.62))
     tidy(right, xlabel="width of the noise", ylabel="share, or mean loss", title="The price")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import calibrant
-from calibrant.experiments.figures import BLACK, GREEN, GREY, SERIES, tidy
+from calibrant.experiments.figures import BLACK, GREEN, GREY, SERIES, shared_legend, tidy
 from calibrant.experiments.populations import Population, random_populations
 from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement
 
@@ -103,7 +103,7 @@ def _statements(table: dict[str, Any], logs: list[float]) -> tuple[Statement, ..
             item="Decisions",
             source=PROJECT,
             claim="the log loss, whose thresholds have infinite mass, has no such bound",
-            measured=f"saving over Cutoff grows without limit as the forecast shrinks: up to {max(logs):.0f} times Cutoff",
+            measured=f"the saving grows as the forecast shrinks, here to {max(logs):.0f} times Cutoff",
             holds=bool(np.all(np.diff(logs) > 0.0) and max(logs) > 100.0),
         ),
     )
@@ -124,8 +124,7 @@ def _draw(report: Report, figure: Figure) -> None:
         line = {"color": BLACK if factor == 2.0 or measure == "ece" else GREEN}
         axes.plot([0.0, reach], [0.0, factor * reach], label="proved bound", linewidth=1.2, **line)
         if wrapper == "monotone":
-            axes.plot([0.0, reach], [0.0, reach], color=GREY, linestyle=":", linewidth=1)
+            axes.plot([0.0, reach], [0.0, reach], color=GREY, linestyle=":", linewidth=1, label="Cutoff")
         axes.set_ylim(-0.02, 1.05 * max(report.column(wrapper).max(), reach))
         tidy(axes, xlabel=words, ylabel="saving in the score" if wrapper == "any" else "", title=title)
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=7, frameon=False, markerscale=2)
+    shared_legend(figure, panels, columns=5)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import calibrant
-from calibrant.experiments.figures import BLACK, BLUE, GREEN, GREY, tidy
+from calibrant.experiments.figures import BLACK, BLUE, GREEN, GREY, shared_legend, tidy
 from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement
 
 if TYPE_CHECKING:
@@ -54,20 +54,12 @@ def _gaps(generator: np.random.Generator, number: int) -> list[float]:
             calibrant.sign_testing_gap(outcome, forecast, threshold=threshold, wrapper=wrapper) for wrapper in WRAPPERS
         ]
         ece = calibrant.expected_calibration_error(outcome, forecast)
-    acting = found[2].rule
-    best = np.isin(forecast, forecast[_acts(acting, forecast)])
     # The risk of the best rule, from the definition of the loss.
-    risk = np.where(best, np.maximum(threshold - outcome, 0.0), np.maximum(outcome - threshold, 0.0)).mean()
+    acts = found[2].rule.acts(forecast)
+    risk = np.where(acts, np.maximum(threshold - outcome, 0.0), np.maximum(outcome - threshold, 0.0)).mean()
     identity = abs(float(found[2].best_risk or 0.0) - float(risk))
     gaps = [result.gap for result in found]
     return [threshold, *gaps, calibrant.cutoff_calibration_error(outcome, forecast), ece, identity]
-
-
-def _acts(rule: calibrant.DecisionRule, forecast: Any) -> Any:
-    """Return on which forecasts a non-decreasing rule acts."""
-    if rule.cutoff is None:
-        return np.full(forecast.size, rule.kind == "always")
-    return forecast >= rule.cutoff
 
 
 def _statements(table: dict[str, Any]) -> tuple[Statement, ...]:
@@ -109,9 +101,11 @@ def _draw(report: Report, figure: Figure) -> None:
         axes.plot(error, gap, color=BLUE, marker=".", linestyle="", markersize=3, label="random rows")
         reach = error.max()
         colour = GREEN if wrapper == "nondecreasing" else BLACK
-        axes.plot([0.0, reach], [0.0, factor * reach], color=colour, label=f"at most {factor:g} {words}")
+        axes.plot([0.0, reach], [0.0, factor * reach], color=colour, label=f"proved: at most {factor:g} {words}")
         if wrapper == "monotone":
-            axes.plot([0.0, reach], [0.0, reach], color=GREY, linestyle=":", linewidth=1)
+            axes.plot(
+                [0.0, reach], [0.0, reach], color=GREY, linestyle=":", linewidth=1, label="Cutoff, for comparison"
+            )
         axes.set_ylim(-0.02 * gap.max(), 1.1 * max(gap.max(), reach))
-        axes.legend(fontsize=7, frameon=False, loc="upper left")
         tidy(axes, xlabel=words, ylabel="sign-testing gap" if wrapper == "any" else "", title=title)
+    shared_legend(figure, panels, columns=3)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import calibrant
-from calibrant.experiments.figures import ALPHA_MAP, BLUE, GREEN, ORANGE, tidy
+from calibrant.experiments.figures import ALPHA_MAP, BLUE, GREEN, ORANGE, shared_legend, tidy
 from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement
 
 if TYPE_CHECKING:
@@ -200,8 +200,7 @@ def _draw(report: Report, figure: Figure) -> None:
             )
             axes.set_xlim(-0.01, reach)
             axes.set_ylim(-0.01, reach)
-    lines = {label: line for axes in panels.flat for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+    shared_legend(figure, panels, columns=3)
     figure.colorbar(points, ax=panels, label="alpha: 0 fits, 1 is a parabola", shrink=0.7, aspect=30)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import calibrant
-from calibrant.experiments.figures import BLACK, BLUE, GREEN, ORANGE, tidy
+from calibrant.experiments.figures import BLACK, BLUE, GREEN, ORANGE, shared_legend, tidy
 from calibrant.experiments.populations import Population, middles
 from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement, at_most_share
 
@@ -146,5 +146,4 @@ def _draw(report: Report, figure: Figure) -> None:
         axes.axhline(1.0 - 2.0 * DELTA, color=BLACK, linestyle=":", linewidth=0.8, label="promised")
         axes.set_xscale("log")
         tidy(axes, xlabel="rows n", ylabel="share of runs" if case == "fits" else "", title=title)
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=7, frameon=False)
+    shared_legend(figure, panels, columns=3)
