@@ -62,7 +62,7 @@ def run(settings: Settings) -> Report:
             Statement(
                 item="Verdicts, groups, bands",
                 source=PROJECT,
-                claim=f"limits of the bias in {len(CUTOFFS) + 1} bands chosen in advance hold together in 95% of samples",
+                claim=f"limits of the bias in {len(CUTOFFS) + 1} bands chosen in advance hold together in 95%",
                 measured=f"some limit is wrong in {100 * simultaneous:.1f}% of {runs} samples of {ROWS:,} rows",
                 holds=at_most_share(simultaneous, 1.0 - LEVEL, runs),
             ),
