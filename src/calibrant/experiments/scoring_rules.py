@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import calibrant
-from calibrant.experiments.figures import BLACK, GREEN, GREY, SERIES, shared_legend, tidy
+from calibrant.experiments.figures import BLACK, GREY, SERIES, shared_legend, tidy
 from calibrant.experiments.populations import Population, random_populations
 from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement
 
@@ -121,10 +121,11 @@ def _draw(report: Report, figure: Figure) -> None:
             error, saved = (report.column(column, score=name) for column in (measure, wrapper))
             axes.plot(error, saved, color=colour, marker=marker, linestyle="", markersize=2, label=name)
         reach = report.column(measure).max()
-        line = {"color": BLACK if factor == 2.0 or measure == "ece" else GREEN}
-        axes.plot([0.0, reach], [0.0, factor * reach], label="proved bound", linewidth=1.2, **line)
+        axes.plot([0.0, reach], [0.0, factor * reach], color=BLACK, linewidth=1.2, label="proved bound")
         if wrapper == "monotone":
-            axes.plot([0.0, reach], [0.0, reach], color=GREY, linestyle=":", linewidth=1, label="Cutoff")
+            axes.plot(
+                [0.0, reach], [0.0, reach], color=GREY, linestyle=":", linewidth=1, label="Cutoff, for comparison"
+            )
         axes.set_ylim(-0.02, 1.05 * max(report.column(wrapper).max(), reach))
         tidy(axes, xlabel=words, ylabel="saving in the score" if wrapper == "any" else "", title=title)
     shared_legend(figure, panels, columns=5)
