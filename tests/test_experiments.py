@@ -214,7 +214,8 @@ def test_the_index_shows_every_statement_and_which_do_not_agree(reports, tmp_pat
         assert f"{count} of {count + 1} statements agree" in content
         assert content.count("DOES NOT AGREE") == 1
         assert "examples.csv" in content
-        assert "calibrant reproduce platt --seed 1" in content
+        assert f"calibrant reproduce platt --seed 1 --runs {RUNS} --out ." in content
+        assert "calibrant reproduce examples --seed 1 --out ." in content
     assert "1 is &lt;not&gt;" in page.read_text()
     assert "A \\| B" in text.read_text()
 

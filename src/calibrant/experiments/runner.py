@@ -105,7 +105,8 @@ def _summary_line(reports: Sequence[Report]) -> str:
 def _command(report: Report) -> str:
     settings = report.settings
     stream = " --stream authors" if settings.get("stream") == "authors" else ""
-    return f"calibrant reproduce {report.name} --seed {settings['seed']} --runs {settings['runs']}{stream} --out ."
+    runs = "" if settings["runs"] is None else f" --runs {settings['runs']}"  # nothing to repeat where nothing is drawn
+    return f"calibrant reproduce {report.name} --seed {settings['seed']}{runs}{stream} --out ."
 
 
 def _markdown_page(reports: Sequence[Report]) -> str:
