@@ -322,13 +322,14 @@ def test_the_wheel_holds_the_package_its_types_and_its_licence_and_nothing_else(
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     metadata = f"calibrant-{calibrant.__version__}.dist-info"
-    sources = {f"calibrant/{path.name}" for path in (ROOT / "src" / "calibrant").glob("*.py")}
+    sources = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src" / "calibrant").rglob("*.py")}
     assert names == {
         *sources,
         "calibrant/py.typed",
         f"{metadata}/METADATA",
         f"{metadata}/RECORD",
         f"{metadata}/WHEEL",
+        f"{metadata}/entry_points.txt",
         f"{metadata}/licenses/LICENSE",
     }
 

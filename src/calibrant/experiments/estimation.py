@@ -1,0 +1,181 @@
+"""Proposition 4.1: how far the Cutoff error of n rows is from that of the population, and what may be promised."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import calibrant
+from calibrant.experiments.figures import BLACK, GREY, SERIES, against_rows, tidy
+from calibrant.experiments.populations import Population, middles
+from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement, at_most_share
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RUNS = 400
+SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
+COVERED_SIZES = (100, 1_000, 10_000)
+DELTA = 0.05
+GRID = 500
+METHODS = ("paper", "hoeffding", "adaptive", "normal")
+
+
+def _populations() -> tuple[Population, ...]:
+    grid = middles(GRID)
+    rare = 0.1 * grid**2
+    return (
+        Population.evenly("calibrated", grid, grid),
+        Population.evenly("calibrated, rare events", rare, rare),
+        Population.evenly("too low by 0.1", 0.9 * grid, 0.9 * grid + 0.1),
+        Population.evenly("overconfident", grid, 0.25 + 0.5 * grid),
+        Population.evenly("waves", grid, np.clip(grid + 0.2 * np.sin(8.0 * np.pi * grid), 0.0, 1.0)),
+    )
+
+
+def run(settings: Settings) -> Report:
+    """Draw samples of growing size from each population, and compare their errors with its own."""
+    runs = settings.runs or RUNS
+    generator = settings.generator()
+    rows: list[tuple[Any, ...]] = []
+    populations = _populations()
+    for population in settings.track(populations):
+        truth = population.cutoff()
+        for size in SIZES:
+            samples = [population.sample(generator, size) for _ in range(runs)]
+            estimates = np.array([calibrant.cutoff_calibration_error(sample) for sample in samples])
+            errors = np.abs(estimates - truth)
+            covered = [_coverage(samples, truth, method) if size in COVERED_SIZES else math.nan for method in METHODS]
+            rows.append(
+                (
+                    population.name,
+                    size,
+                    truth,
+                    errors.mean(),
+                    np.quantile(errors, 1.0 - DELTA),
+                    (errors > paper_margin(size)).mean(),
+                    (truth - estimates > upper_margin(size)).mean(),
+                    (estimates - truth > lower_margin(size)).mean(),
+                    *covered,
+                )
+            )
+    names = (
+        "forecaster",
+        "rows",
+        "cutoff",
+        "mean_error",
+        "error_95",
+        "above_paper",
+        "above_upper",
+        "above_lower",
+        *(f"coverage_{method}" for method in METHODS),
+    )
+    table = {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+    slopes = {population.name: _slope(table, population.name) for population in populations}
+    return Report(
+        name="estimation",
+        title="How well rows tell the Cutoff error of a forecaster",
+        item="Proposition 4.1",
+        settings={"seed": settings.seed, "runs": runs, "stream": "ours", "delta": DELTA},
+        statements=_statements(table, slopes, runs),
+        table=table,
+        findings={"slopes": slopes},
+        size=(7.2, 3.4),
+        draw=_draw,
+    )
+
+
+def paper_margin(rows: Any) -> Any:
+    """Return the paper's margin, for the error to both sides."""
+    return (20.0 + math.sqrt(2.0 * math.log(1.0 / DELTA))) / np.sqrt(rows)
+
+
+def upper_margin(rows: Any) -> Any:
+    """Return this project's margin for how much less than the truth the rows may show."""
+    return np.sqrt(2.0 * math.log(1.0 / DELTA) / np.asarray(rows))
+
+
+def lower_margin(rows: Any) -> Any:
+    """Return this project's margin for how much more than the truth the rows may show."""
+    return (4.0 + math.sqrt(2.0 * math.log(2.0 / DELTA))) / np.sqrt(rows)
+
+
+def _coverage(samples: list[calibrant.Tally], truth: float, method: str) -> float:
+    """Return how often an upper limit is at least the error of the population."""
+    limits = [
+        calibrant.confidence_interval(sample, confidence_level=1.0 - DELTA, alternative="less", method=method).upper
+        for sample in samples
+    ]
+    return float(np.mean(np.array(limits) >= truth - 1e-12))
+
+
+def _slope(table: dict[str, Any], name: str) -> float:
+    kept = table["forecaster"] == name
+    return float(np.polyfit(np.log(table["rows"][kept]), np.log(table["mean_error"][kept]), 1)[0])
+
+
+def _statements(table: dict[str, Any], slopes: dict[str, float], runs: int) -> tuple[Statement, ...]:
+    steepest, flattest = min(slopes.values()), max(slopes.values())
+
+    def margin(item: str, source: str, column: str, claim: str) -> Statement:
+        worst = float(table[column].max())
+        return Statement(
+            item=item,
+            source=source,
+            claim=claim,
+            measured=f"exceeded in {100 * worst:.1f}% of {runs} samples where it is exceeded most",
+            holds=at_most_share(worst, DELTA, runs),
+        )
+
+    def coverage(method: str) -> Statement:
+        least = float(np.nanmin(table[f"coverage_{method}"]))
+        return Statement(
+            item="Section 4",
+            source=PAPER if method == "paper" else PROJECT,
+            claim=f"the upper limit '{method}' is right in 95% of samples, for every forecaster and number of rows",
+            measured=f"in {100 * least:.1f}% of {runs} where it does worst",
+            holds=at_most_share(1.0 - least, DELTA, runs),
+        )
+
+    return (
+        margin("Proposition 4.1", PAPER, "above_paper", "the error stays within (20 + sqrt(2 ln 20))/sqrt(n) in 95%"),
+        Statement(
+            item="Proposition 4.1",
+            source=PAPER,
+            claim="the error falls like 1/sqrt(n): a line of slope -1/2 in logarithms",
+            measured=f"slopes from {steepest:.3f} to {flattest:.3f} for {len(slopes)} forecasters",
+            # Few runs leave the slopes uncertain.
+            holds=max(-0.5 - steepest, flattest + 0.5) < 0.1 + 0.5 / math.sqrt(runs),
+        ),
+        margin(
+            "Upper limits", PROJECT, "above_upper", "rows show at most sqrt(2 ln 20 / n) less than the truth in 95%"
+        ),
+        margin("Lower limits", PROJECT, "above_lower", "and at most (4 + sqrt(2 ln 40))/sqrt(n) more"),
+        *(coverage(method) for method in METHODS if method != "normal"),
+    )
+
+
+def _draw(report: Report, figure: Figure) -> None:
+    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+    sizes = np.array(SIZES)
+    for (colour, marker), population in zip(SERIES, _populations(), strict=False):
+        error = report.column("error_95", forecaster=population.name)
+        left.plot(sizes, error, color=colour, marker=marker, markersize=4, linewidth=1, label=population.name)
+    left.plot(sizes, paper_margin(sizes), color=BLACK, linestyle="-", label="bound of the paper")
+    left.plot(sizes, lower_margin(sizes), color=GREY, linestyle="--", label="ours, rows show more")
+    left.plot(sizes, upper_margin(sizes), color=GREY, linestyle=":", label="ours, rows show less")
+    against_rows(left, ylabel="|error of rows - error of population|, 95%", title="Error of the plug-in")
+    figure.legend(loc="outside lower center", ncols=4, fontsize=7, frameon=False)
+    names = [population.name for population in _populations()]
+    place = np.arange(len(names))
+    for (colour, marker), method in zip(SERIES, METHODS, strict=False):
+        covered = report.column(f"coverage_{method}", rows=1_000)
+        offset = 0.15 * (METHODS.index(method) - 1.5)
+        right.plot(100 * covered, place + offset, color=colour, marker=marker, linestyle="", markersize=5, label=method)
+    right.axvline(100 * (1.0 - DELTA), color=BLACK, linewidth=0.8, linestyle=":")
+    right.set_yticks(place, names)
+    right.invert_yaxis()
+    right.legend(fontsize=7, frameon=False, loc="lower left")
+    tidy(right, xlabel="% of upper limits that are right", ylabel="", title="Coverage at n = 1,000")

@@ -1,0 +1,235 @@
+"""Example 3.1 and the examples of appendix A.4: forecasters whose errors are known exactly."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import calibrant
+from calibrant.experiments.figures import BLACK, BLUE, GREEN, ORANGE, PINK, tidy
+from calibrant.experiments.populations import middles
+from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PERTURBATIONS = (0.2, 0.1, 0.05, 0.02, 0.01, 0.001)
+SEPARATIONS = (0.8, 0.4, 0.2, 0.1, 0.05, 0.02)
+STEPS = (2, 4, 8, 16, 32, 64, 128)
+POINTS_PER_STEP = 64
+MANY = 1000
+"""Rows enough that nobody takes exact event rates for chance."""
+
+
+def run(settings: Settings) -> Report:
+    """Compute every example, and put the exact values beside the computed ones."""
+    rows: list[tuple[str, float, str, float, float]] = []
+    for perturbation in PERTURBATIONS:
+        rows += [("perturbed constant", perturbation, *line) for line in _perturbed(perturbation)]
+    rows += [("all equal", 0.0, *line) for line in _all_equal()]
+    for separation in SEPARATIONS:
+        rows += [("two forecasts", separation, *line) for line in _two_forecasts(separation)]
+    for steps in settings.track(STEPS):
+        rows += [("stairs", float(steps), *line) for line in _stairs(steps)]
+    names = ("example", "parameter", "quantity", "exact", "computed")
+    table = {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+    slopes = {quantity: _slope(table, quantity) for quantity in ("cutoff", "distance_high", "distance_low")}
+    return Report(
+        name="examples",
+        title="Forecasters whose errors are known exactly",
+        item="Example 3.1, appendix A.4",
+        settings={"seed": settings.seed, "runs": None, "stream": "ours"},
+        statements=_statements(table, slopes),
+        table=table,
+        findings={"slopes": slopes},
+        size=(7.2, 2.9),
+        draw=_draw,
+    )
+
+
+def _ece(tally: calibrant.Tally) -> float:
+    with warnings.catch_warnings():
+        # The warning is about estimating the ECE from outcomes; here the exact chances are known.
+        warnings.simplefilter("ignore", calibrant.CalibrationWarning)
+        return calibrant.expected_calibration_error(tally)
+
+
+def _perturbed(perturbation: float) -> list[tuple[str, float, float]]:
+    """Compute Example 3.1: a calibrated 0.75, moved by a hair against the outcome, decides everything wrongly."""
+    forecast = [0.75 + perturbation, 0.75 - perturbation]
+    tally = calibrant.Tally.from_counts(forecast, rows=[MANY, 3 * MANY], events=[0, 3 * MANY])
+    risk = calibrant.decision_risk(tally, threshold=0.75).risk
+    gap = calibrant.risk_gap(tally, threshold=0.75, wrapper="any").gap
+    return [
+        ("ece", 0.375 + perturbation, _ece(tally)),
+        ("cutoff", 0.1875 + 0.75 * perturbation, calibrant.cutoff_calibration_error(tally)),
+        ("distance_high", perturbation, calibrant.distance_from_calibration(tally).high),
+        ("risk", 0.375, float(risk)),
+        ("best_risk", 0.0, float(risk) - gap),
+    ]
+
+
+def _all_equal() -> list[tuple[str, float, float]]:
+    """Compute a certain forecast of what never happens: every error is 1."""
+    tally = calibrant.Tally.from_counts([1.0], rows=[MANY], events=[0])
+    distance = calibrant.distance_from_calibration(tally)
+    return [
+        ("ece", 1.0, _ece(tally)),
+        ("cutoff", 1.0, calibrant.cutoff_calibration_error(tally)),
+        ("distance_high", 1.0, distance.high),
+        ("distance_low", 1.0, distance.low),
+    ]
+
+
+def _two_forecasts(separation: float) -> list[tuple[str, float, float]]:
+    """Compute two forecasts around 0.5 in the wrong order: near to calibration, far from it in ECE."""
+    forecast = [0.5 * (1.0 + separation), 0.5 * (1.0 - separation)]
+    tally = calibrant.Tally.from_counts(forecast, rows=[MANY, MANY], events=[0, MANY])
+    distance = calibrant.distance_from_calibration(tally)
+    return [
+        ("ece", 0.5 * (1.0 + separation), _ece(tally)),
+        ("distance_high", 0.5 * separation, distance.high),
+        ("ece_over_distance", 1.0 + 1.0 / separation, _ece(tally) / distance.high),
+    ]
+
+
+def _stairs(steps: int) -> list[tuple[str, float, float]]:
+    """Compute uniform forecasts whose event rate climbs in steps: Cutoff sees the square of the step.
+
+    Within half a step residuals are linear in the forecast, so the middles of equal parts give the exact integrals.
+    """
+    forecast = middles(2 * steps * POINTS_PER_STEP)
+    step = np.floor(forecast * steps)
+    chance = (step + 0.5) / steps
+    tally = calibrant.Tally.from_arrays(chance, forecast)
+    near = _paired(forecast, steps)
+    return [
+        ("cutoff", 1.0 / (8.0 * steps**2), calibrant.cutoff_calibration_error(tally)),
+        ("ece", 1.0 / (4.0 * steps), _ece(tally)),
+        ("distance_high", (1.0 + 1.0 / steps) / (8.0 * steps), float(np.abs(forecast - near).mean())),
+        ("ece_of_neighbour", 0.0, _ece(calibrant.Tally.from_arrays(chance, near))),  # calibrated, so a bound
+        ("distance_low", 1.0 / (24.0 * steps), _wave_bound(tally, steps)),
+    ]
+
+
+def _paired(forecast: Any, steps: int) -> Any:
+    """Return calibrated forecasts near the given ones.
+
+    In the middle half of a step the event rate itself. Elsewhere a point is paired with its mirror image on the other
+    side of the nearest edge; the mean event rate of such a pair is the edge. At 0 and 1 there is nobody to pair with.
+    """
+    within = forecast * steps - np.floor(forecast * steps)
+    edge = np.round(forecast * steps)
+    alone = (np.abs(within - 0.5) < 0.25) | (edge == 0) | (edge == steps)
+    return np.where(alone, (np.floor(forecast * steps) + 0.5) / steps, edge / steps)
+
+
+def _wave_bound(tally: calibrant.Tally, steps: int) -> float:
+    """Return a lower bound of the distance from calibration, from a wave that follows the stairs.
+
+    Let w be a triangle wave of period 1 / steps and height 1. For calibrated g that depends on the forecast only,
+    E[(Y - f) w(f)] = E[(Y - f) (w(f) - w(g))] + E[(g - f) w(g)], at most (slope of w / (2 steps) + 1) E|f - g|.
+    """
+
+    def wave(forecast: Any) -> Any:
+        # From 0 in the middle of a step down to -1 at three quarters of it, and back to 0 at its edge.
+        phase = np.asarray(forecast) * steps - np.floor(np.asarray(forecast) * steps) - 0.5
+        return -np.sign(phase) * (1.0 - np.abs(4.0 * np.abs(phase) - 1.0))
+
+    collected = calibrant.weighted_calibration_error(tally, weight=wave)
+    return abs(collected) / (4.0 * steps / (2.0 * steps) + 1.0)
+
+
+def _slope(table: dict[str, Any], quantity: str) -> float:
+    """Return the slope of a quantity of the stairs against their number, both as logarithms, in the finer half."""
+    kept = (table["example"] == "stairs") & (table["quantity"] == quantity) & (table["parameter"] >= 8)
+    return float(np.polyfit(np.log(table["parameter"][kept]), np.log(table["computed"][kept]), 1)[0])
+
+
+def _statements(table: dict[str, Any], slopes: dict[str, float]) -> tuple[Statement, ...]:
+    def exact(item: str, source: str, example: str, quantities: tuple[str, ...], claim: str) -> Statement:
+        kept = (table["example"] == example) & np.isin(table["quantity"], quantities)
+        error = np.abs(table["exact"] - table["computed"])[kept]
+        relative = error / np.maximum(np.abs(table["exact"][kept]), 1.0)
+        return Statement(
+            item=item,
+            source=source,
+            claim=claim,
+            measured=f"largest difference {error.max():.1g} in {kept.sum()} values",
+            holds=bool((relative <= 1e-9).all()),
+        )
+
+    return (
+        exact("Example 3.1", PAPER, "perturbed constant", ("ece",), "the ECE is 3/8 + epsilon"),
+        exact("Example 3.1", PAPER, "perturbed constant", ("distance_high",), "dCE is at most epsilon"),
+        exact("Example 3.1", PAPER, "perturbed constant", ("risk", "best_risk"), "acting loses 3/8, the best rule 0"),
+        exact("Example 3.1", PROJECT, "perturbed constant", ("cutoff",), "Cutoff is 3/16 + 3 epsilon / 4"),
+        exact(
+            "Appendix A.4",
+            PAPER,
+            "all equal",
+            ("ece", "cutoff", "distance_high", "distance_low"),
+            "dCE, Cutoff and ECE are all 1 for a forecast of 1 of what never happens",
+        ),
+        exact("Appendix A.4", PAPER, "two forecasts", ("ece",), "the ECE is (1 + b) / 2 for two forecasts b apart"),
+        exact("Appendix A.4", PAPER, "two forecasts", ("ece_over_distance",), "and (1 + 1/b) times the distance b / 2"),
+        exact("Appendix A.4", PAPER, "stairs", ("cutoff",), "Cutoff is 1 / (8 N^2) for stairs of N steps"),
+        Statement(
+            item="Appendix A.4",
+            source=PAPER,
+            claim="dCE is of order 1 / N there, so Cutoff of order dCE squared",
+            measured=(
+                f"slopes against N, as logarithms: Cutoff {slopes['cutoff']:.3f}, limits of dCE "
+                f"{slopes['distance_low']:.3f} and {slopes['distance_high']:.3f}"
+            ),
+            holds=abs(slopes["cutoff"] + 2.0) < 1e-6
+            and abs(slopes["distance_low"] + 1.0) < 0.05
+            and abs(slopes["distance_high"] + 1.0) < 0.05,
+        ),
+        exact(
+            "Appendix A.4",
+            PROJECT,
+            "stairs",
+            ("distance_high", "ece_of_neighbour", "distance_low"),
+            "dCE lies between 1 / (24 N) and (1 + 1/N) / (8 N) if g sees the forecast only",
+        ),
+    )
+
+
+def _draw(report: Report, figure: Figure) -> None:
+    left, middle, right = figure.subplots(1, 3)
+    perturbation = np.array(PERTURBATIONS)
+    for quantity, colour, marker, words in (
+        ("ece", BLUE, "o", "ECE"),
+        ("risk", ORANGE, "s", "loss of acting"),
+        ("cutoff", GREEN, "^", "Cutoff"),
+        ("distance_high", PINK, "D", "dCE at most"),
+    ):
+        computed = report.column("computed", example="perturbed constant", quantity=quantity)
+        left.plot(perturbation, computed, color=colour, marker=marker, markersize=4, linewidth=1, label=words)
+    left.set_xscale("log")
+    left.set_yscale("log")
+    left.legend(fontsize=7, frameon=False)
+    tidy(left, xlabel="epsilon", ylabel="value", title="Example 3.1")
+    separation = np.array(SEPARATIONS)
+    ratio = report.column("computed", example="two forecasts", quantity="ece_over_distance")
+    middle.plot(1.0 / separation, 1.0 + 1.0 / separation, color=BLACK, linewidth=1, label="1 + 1/b")
+    middle.plot(1.0 / separation, ratio, color=BLUE, marker="o", linestyle="", markersize=5, label="computed")
+    middle.legend(fontsize=7, frameon=False)
+    tidy(middle, xlabel="1/b, b apart", ylabel="ECE / dCE", title="A.4: two forecasts")
+    steps = np.array(STEPS)
+    for quantity, colour, marker, words in (
+        ("distance_high", PINK, "D", "dCE at most"),
+        ("distance_low", ORANGE, "v", "dCE at least"),
+        ("cutoff", GREEN, "^", "Cutoff"),
+    ):
+        computed = report.column("computed", example="stairs", quantity=quantity)
+        right.plot(steps, computed, color=colour, marker=marker, linestyle="", markersize=5, label=words)
+        exact = report.column("exact", example="stairs", quantity=quantity)
+        right.plot(steps, exact, color=BLACK, linewidth=0.8, zorder=0)
+    right.set_xscale("log", base=2)
+    right.set_yscale("log")
+    right.legend(fontsize=7, frameon=False)
+    tidy(right, xlabel="steps N (lines: exact)", ylabel="value", title="A.4: stairs, slopes -1 and -2")

@@ -1,0 +1,131 @@
+"""Proposition B.1: what recalibration saves in a proper score is bounded by the mass of its thresholds times Cutoff."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import calibrant
+from calibrant.experiments.figures import BLACK, GREY, SERIES, shared_legend, tidy
+from calibrant.experiments.populations import Population, random_populations
+from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RUNS = 500
+ROUNDING = 1e-9
+WRAPPERS = ("any", "monotone", "nondecreasing")
+RARE = (1e-2, 1e-4, 1e-8, 1e-16, 1e-32, 1e-64)
+
+
+def _scores() -> dict[str, calibrant.SchervishMeasure]:
+    """Return proper scores whose thresholds have total mass 1, as the proposition asks."""
+    return {
+        "half the Brier score": calibrant.SchervishMeasure(density=np.ones_like),
+        "mostly the middle": calibrant.SchervishMeasure(density=lambda t: 6.0 * t * (1.0 - t)),
+        "three thresholds": calibrant.SchervishMeasure(atoms=[0.1, 0.35, 0.8], masses=[0.25, 0.5, 0.25]),
+    }
+
+
+def run(settings: Settings) -> Report:
+    """Compute on random forecasters what each kind of recalibration would save in each score."""
+    runs = settings.runs or RUNS
+    rows: list[tuple[Any, ...]] = []
+    scores = _scores()
+    for population in settings.track(random_populations(settings.generator(), runs)):
+        for name, score in scores.items():
+            rows.append((name, *_savings(population, score), population.cutoff(), population.ece()))
+    names = ("score", *WRAPPERS, "cutoff", "ece")
+    table = {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+    logs = [_log_saving(forecast) for forecast in RARE]
+    return Report(
+        name="scoring-rules",
+        title="What recalibration saves in a proper score",
+        item="Proposition B.1",
+        settings={"seed": settings.seed, "runs": runs, "stream": "ours"},
+        statements=_statements(table, logs),
+        table=table,
+        findings={"log_loss_saving_over_cutoff": dict(zip(map(str, RARE), logs, strict=True))},
+        size=(7.2, 2.9),
+        draw=_draw,
+    )
+
+
+def _savings(population: Population, score: calibrant.SchervishMeasure) -> list[float]:
+    """Return what the best map of each kind saves: any, monotone either way, non-decreasing."""
+    rising = calibrant.score_decomposition(population.law(), score=score)
+    # Turned round, the forecasts have the best falling map for their best rising one.
+    turned = calibrant.score_decomposition(
+        population.chance, 1.0 - population.forecast, score=score, sample_weight=population.share
+    )
+    best = _best(population, score)
+    falling = turned.score - turned.miscalibration
+    return [
+        rising.score - best,
+        rising.score - min(rising.score - rising.miscalibration, falling),
+        rising.miscalibration,
+    ]
+
+
+def _best(population: Population, score: calibrant.SchervishMeasure) -> float:
+    """Return the score of the true chances, which no map of the forecasts beats."""
+    return calibrant.score_decomposition(
+        population.chance, population.chance, score=score, sample_weight=population.share
+    ).score
+
+
+def _log_saving(forecast: float) -> float:
+    """Return the saving in log loss over Cutoff when events have chance 0.01 and the forecast is far smaller."""
+    result = calibrant.score_decomposition([0.01], [forecast], score="log")
+    return result.miscalibration / (0.01 - forecast) if forecast < 0.01 else 0.0
+
+
+def _statements(table: dict[str, Any], logs: list[float]) -> tuple[Statement, ...]:
+    def bounded(item: str, source: str, wrapper: str, bound: Any, claim: str) -> Statement:
+        return Statement(
+            item=item,
+            source=source,
+            claim=claim,
+            measured=f"largest share of the bound {(table[wrapper] / bound).max():.3f} in {bound.size:,} cases",
+            holds=bool((table[wrapper] <= bound + ROUNDING).all()),
+        )
+
+    cutoff, ece = table["cutoff"], table["ece"]
+    return (
+        bounded("Proposition B.1", PAPER, "any", ece, "no map of the forecasts saves more than the ECE"),
+        bounded("Proposition B.1", PAPER, "monotone", 2.0 * cutoff, "no monotone map saves more than 2 Cutoff"),
+        bounded(
+            "Non-decreasing wrappers", PROJECT, "nondecreasing", cutoff, "no non-decreasing map saves more than Cutoff"
+        ),
+        Statement(
+            item="Decisions",
+            source=PROJECT,
+            claim="the log loss, whose thresholds have infinite mass, has no such bound",
+            measured=f"the saving grows as the forecast shrinks, here to {max(logs):.0f} times Cutoff",
+            holds=bool(np.all(np.diff(logs) > 0.0) and max(logs) > 100.0),
+        ),
+    )
+
+
+def _draw(report: Report, figure: Figure) -> None:
+    panels = figure.subplots(1, 3)
+    bounds = {
+        "any": ("ece", 1.0, "ECE", "any map"),
+        "monotone": ("cutoff", 2.0, "Cutoff", "monotone maps"),
+        "nondecreasing": ("cutoff", 1.0, "Cutoff", "non-decreasing maps"),
+    }
+    for axes, (wrapper, (measure, factor, words, title)) in zip(panels, bounds.items(), strict=True):
+        for (colour, marker), name in zip(SERIES, _scores(), strict=False):
+            error, saved = (report.column(column, score=name) for column in (measure, wrapper))
+            axes.plot(error, saved, color=colour, marker=marker, linestyle="", markersize=2, label=name)
+        reach = report.column(measure).max()
+        axes.plot([0.0, reach], [0.0, factor * reach], color=BLACK, linewidth=1.2, label="proved bound")
+        if wrapper == "monotone":
+            axes.plot(
+                [0.0, reach], [0.0, reach], color=GREY, linestyle=":", linewidth=1, label="Cutoff, for comparison"
+            )
+        axes.set_ylim(-0.02, 1.05 * max(report.column(wrapper).max(), reach))
+        tidy(axes, xlabel=words, ylabel="saving in the score" if wrapper == "any" else "", title=title)
+    shared_legend(figure, panels, columns=3)

@@ -1,0 +1,111 @@
+"""Proposition B.2: outcomes between 0 and 1, and the loss of guessing on which side of a value they fall."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import calibrant
+from calibrant.experiments.figures import BLACK, BLUE, GREEN, GREY, shared_legend, tidy
+from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RUNS = 500
+ROWS = 60
+ROUNDING = 1e-12
+WRAPPERS = ("any", "monotone", "nondecreasing")
+REWARDING = 3
+"""Of so many rows, one is a forecaster in the wrong order, where turning the rule round pays most."""
+
+
+def run(settings: Settings) -> Report:
+    """Compute on random rows with outcomes in [0, 1] what better rules would save, at a random threshold."""
+    runs = settings.runs or RUNS
+    generator = settings.generator()
+    rows = [_gaps(generator, number) for number in settings.track(range(runs))]
+    names = ("threshold", *WRAPPERS, "cutoff", "ece", "identity")
+    table = {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+    return Report(
+        name="sign-testing",
+        title="The same bounds for guessing on which side of a value outcomes fall",
+        item="Proposition B.2",
+        settings={"seed": settings.seed, "runs": runs, "stream": "ours"},
+        statements=_statements(table),
+        table=table,
+        findings={},
+        size=(7.2, 2.7),
+        draw=_draw,
+    )
+
+
+def _gaps(generator: np.random.Generator, number: int) -> list[float]:
+    forecast = generator.choice(np.round(generator.random(6), 3), ROWS)
+    centre = 1.0 - forecast if number % REWARDING == 0 else generator.random() * forecast + 0.3 * generator.random()
+    outcome = np.clip(centre + 0.3 * generator.standard_normal(ROWS), 0.0, 1.0)
+    threshold = float(generator.choice(np.unique(forecast))) if number % 2 else float(generator.random())
+    with warnings.catch_warnings():
+        # Few rows share a forecast: a warning to who wants to learn from them, while here they are the population.
+        warnings.simplefilter("ignore", calibrant.CalibrationWarning)
+        found = [
+            calibrant.sign_testing_gap(outcome, forecast, threshold=threshold, wrapper=wrapper) for wrapper in WRAPPERS
+        ]
+        ece = calibrant.expected_calibration_error(outcome, forecast)
+    # The risk of the best rule, from the definition of the loss.
+    acts = found[2].rule.acts(forecast)
+    risk = np.where(acts, np.maximum(threshold - outcome, 0.0), np.maximum(outcome - threshold, 0.0)).mean()
+    identity = abs(float(found[2].best_risk or 0.0) - float(risk))
+    gaps = [result.gap for result in found]
+    return [threshold, *gaps, calibrant.cutoff_calibration_error(outcome, forecast), ece, identity]
+
+
+def _statements(table: dict[str, Any]) -> tuple[Statement, ...]:
+    def bounded(item: str, source: str, wrapper: str, bound: Any, claim: str) -> Statement:
+        return Statement(
+            item=item,
+            source=source,
+            claim=claim,
+            measured=f"largest share of the bound {(table[wrapper] / bound).max():.3f} in {bound.size:,} cases",
+            holds=bool((table[wrapper] <= bound + ROUNDING).all()),
+        )
+
+    cutoff, ece = table["cutoff"], table["ece"]
+    return (
+        bounded("Proposition B.2", PAPER, "any", ece, "no rule on the forecasts saves more than the ECE"),
+        bounded("Proposition B.2", PAPER, "monotone", 2.0 * cutoff, "no monotone rule saves more than 2 Cutoff"),
+        bounded(
+            "Non-decreasing wrappers", PROJECT, "nondecreasing", cutoff, "no non-decreasing rule saves more than Cutoff"
+        ),
+        Statement(
+            item="Appendix B.4",
+            source=PAPER,
+            claim="the gap is the difference of two sign-testing risks",
+            measured=f"largest difference from the definition of the loss {table['identity'].max():.1g}",
+            holds=bool(table["identity"].max() < 1e-9),
+        ),
+    )
+
+
+def _draw(report: Report, figure: Figure) -> None:
+    panels = figure.subplots(1, 3)
+    bounds = {
+        "any": ("ece", 1.0, "ECE", "any rule"),
+        "monotone": ("cutoff", 2.0, "Cutoff", "monotone rules"),
+        "nondecreasing": ("cutoff", 1.0, "Cutoff", "non-decreasing rules"),
+    }
+    for axes, (wrapper, (measure, factor, words, title)) in zip(panels, bounds.items(), strict=True):
+        error, gap = report.column(measure), report.column(wrapper)
+        axes.plot(error, gap, color=BLUE, marker=".", linestyle="", markersize=3, label="random rows")
+        reach = error.max()
+        colour = GREEN if wrapper == "nondecreasing" else BLACK
+        axes.plot([0.0, reach], [0.0, factor * reach], color=colour, label=f"proved: at most {factor:g} {words}")
+        if wrapper == "monotone":
+            axes.plot(
+                [0.0, reach], [0.0, reach], color=GREY, linestyle=":", linewidth=1, label="Cutoff, for comparison"
+            )
+        axes.set_ylim(-0.02 * gap.max(), 1.1 * max(gap.max(), reach))
+        tidy(axes, xlabel=words, ylabel="sign-testing gap" if wrapper == "any" else "", title=title)
+    shared_legend(figure, panels, columns=3)
