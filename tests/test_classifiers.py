@@ -948,7 +948,7 @@ def test_groups_reach_the_splitter(max_error):
     seen = []
 
     class Watching(GroupKFold):
-        def split(self, X, y=None, groups=None):  # noqa: N803
+        def split(self, X, y=None, groups=None):
             for others, part in super().split(X, y, groups):
                 seen.append(set(groups[others]) & set(groups[part]))
                 yield others, part

@@ -122,3 +122,13 @@ def test_the_module_runs_as_a_command_and_help_loads_nothing_heavy():
 
 def test_the_version_is_that_of_the_package():
     assert CliRunner().invoke(cli.main, ["--version"]).stdout == f"calibrant, version {calibrant.__version__}\n"
+
+
+def test_without_click_the_remedy_is_named():
+    source = str(Path(calibrant.__file__).parents[1])
+    code = "import sys; sys.modules['click'] = None\nimport calibrant.__main__"
+    found = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": source}, capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 1
+    assert found.stderr == "the command line needs click; install it with: pip install 'calibrant[cli]'\n"

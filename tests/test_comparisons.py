@@ -24,7 +24,7 @@ from calibrant.recalibration import (
     IsotonicRecalibrator,
     PlattRecalibrator,
 )
-from calibrant.results import Result
+from calibrant.results.base import Result
 
 RNG = np.random.default_rng(0)
 FORECAST = RNG.random(1000).round(3)

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss, log_loss
 
 import calibrant
-from calibrant import CalibrationWarning, Certificate, ConfidenceInterval, SchervishMeasure, Tally, results
+from calibrant import CalibrationWarning, Certificate, ConfidenceInterval, SchervishMeasure, Tally
+from calibrant.results.base import Result
 
 WRAPPERS = ["nondecreasing", "monotone", "any"]
 thresholds = st.one_of(st.sampled_from(brute_force.GRID), st.floats(0.0, 1.0))
@@ -656,7 +657,7 @@ def test_a_sure_forecast_that_is_wrong_has_an_infinite_log_loss_and_no_warning()
     assert result.uncertainty == pytest.approx(math.log(2))
     assert 0.0 < result.discrimination < math.log(2)
     assert "outcomes contradicted forecasts of exactly 0 or 1, at infinite cost" in str(result)
-    back = results.Result.from_json(result.to_json())
+    back = Result.from_json(result.to_json())
     assert (back.score, back.miscalibration, back.skill, back.mass) == (math.inf, math.inf, -math.inf, math.inf)
     right = calibrant.score_decomposition([0, 1], [0.0, 1.0], score="log")
     assert (right.score, right.miscalibration, right.skill) == (0.0, 0.0, 1.0)
@@ -861,7 +862,7 @@ ALL_RESULTS = {
 @pytest.mark.parametrize("result", ALL_RESULTS.values(), ids=ALL_RESULTS.keys())
 def test_results_survive_a_file_and_read_the_same(result):
     content = json.loads(result.to_json())
-    back = results.Result.from_dict(content)
+    back = Result.from_dict(content)
     assert type(back) is type(result)
     assert back == result
     assert back.to_dict() == result.to_dict()

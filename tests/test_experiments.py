@@ -103,11 +103,10 @@ def test_every_point_agrees_with_an_independent_version_of_appendix_b5(authors):
         assert authors.table[name] == pytest.approx(column, abs=1e-7), name
 
 
-def test_the_authors_stream_leaves_numpys_global_one_alone(authors):
-    np.random.seed(5)  # noqa: NPY002
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
+def test_the_authors_stream_leaves_numpys_global_one_alone(authors, monkeypatch):
+    for name in ("seed", "set_state", "uniform", "random", "random_sample", "rand", "binomial"):
+        monkeypatch.setattr(np.random, name, None)  # so that calling it would fail
     again = run("simulation", Settings(stream="authors", runs=3))
-    assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
     assert (again.table["cutoff"] == authors.table["cutoff"][:3]).all()
 
 

@@ -17,7 +17,7 @@ from calibrant import Tally, hypotheses, kernels
 from calibrant import progress as progress_module
 from calibrant.hypotheses import CalibrationTest, calibration_test, spiegelhalter_test
 from calibrant.laws import brownian_range
-from calibrant.results import Result
+from calibrant.results.base import Result
 
 RNG = np.random.default_rng(11)
 FORECAST = RNG.random(300)

@@ -33,7 +33,7 @@ from calibrant import (
 )
 from calibrant.bounds import constant_margin, monotone_margin, paper_margin, paper_monotone_margin
 from calibrant.cells import Grid
-from calibrant.results import Result
+from calibrant.results.base import Result
 
 KINDS = {
     "isotonic": IsotonicRecalibrator(),

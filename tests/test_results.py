@@ -29,7 +29,7 @@ from calibrant import (
     Witness,
     WorstInterval,
 )
-from calibrant.results import Result, _kinds
+from calibrant.results.base import Result, result_types
 
 Y_TRUE = [0, 0, 1, 0, 1, 1, 1, 0] * 5
 Y_PROB = [0.25, 0.25, 0.25, 0.75, 0.75, 0.75, 0.5, 0.5] * 5
@@ -85,7 +85,7 @@ EVERY_RESULT = pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS.k
 def test_the_table_of_results_is_complete():
     public = [getattr(calibrant, name) for name in calibrant.__all__]
     kinds = {kind for kind in public if isinstance(kind, type) and issubclass(kind, Result)}
-    assert {type(result) for result in RESULTS.values()} == kinds == set(_kinds(Result))
+    assert {type(result) for result in RESULTS.values()} == kinds == set(result_types(Result))
 
 
 def edge_cases():

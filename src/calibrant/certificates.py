@@ -51,7 +51,8 @@ from calibrant.measures import (
     smooth_calibration_error,
     smooth_witness,
 )
-from calibrant.results import Certificate, ConfidenceInterval, GroupCertificates, RiskBands, WorstInterval
+from calibrant.results.certificates import Certificate, ConfidenceInterval, GroupCertificates, RiskBands
+from calibrant.results.measures import WorstInterval
 from calibrant.tally import Tally, Totals, as_tally
 from calibrant.validation import (
     CalibrationWarning,

@@ -3,9 +3,8 @@
 .. [1] Rossellini, Soloff, Barber, Ren, Willett (2025), Can a calibration metric be both testable and actionable?
 """
 
-# scikit-learn has no types, so that its classes count as Any; and it calls the features X.
+# scikit-learn has no types, so that its classes count as Any.
 # mypy: allow-subclassing-any
-# ruff: noqa: N803, N806
 
 from __future__ import annotations
 
@@ -25,7 +24,8 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from calibrant.certificates import certify
 from calibrant.recalibration import GuardedRecalibrator, Recalibrator
-from calibrant.results import Certificate, percent
+from calibrant.results.base import level_said
+from calibrant.results.certificates import Certificate
 from calibrant.validation import (
     CalibrationWarning,
     FloatArray,
@@ -356,7 +356,7 @@ class CertifiedClassifier(_AroundModel):
             )
         else:
             reason = f"the model was certified on {rows} ({self.method} method)"
-        surely = f"With {percent(level).replace('.0%', '%')} confidence"
+        surely = f"With {level_said(level)} confidence"
         if not certificate.finite_sample:
             surely += ", approximately and for many rows only,"
         sentences = [
@@ -708,7 +708,7 @@ class RecalibratedClassifier(_AroundModel):
 
     def _certified(self, certificate: Certificate, level: float) -> list[str]:
         """Return what the certificate says, and on what it rests."""
-        surely = f"With {percent(level).replace('.0%', '%')} confidence"
+        surely = f"With {level_said(level)} confidence"
         if not certificate.finite_sample:
             surely += ", approximately and for many rows only,"
         fitted = "the recalibration" if self._is_given else "the model or its recalibration"

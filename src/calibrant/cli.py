@@ -11,7 +11,7 @@ from typing import Any
 
 try:
     import click
-except ImportError as missing:  # pragma: no cover - depends on what is installed
+except ImportError as missing:
     raise SystemExit("the command line needs click; install it with: pip install 'calibrant[cli]'") from missing
 
 from calibrant import __version__

@@ -27,7 +27,8 @@ from calibrant.recalibration import (
     Recalibrator,
     TemperatureRecalibrator,
 )
-from calibrant.results import RecalibratorComparison, RecalibratorScores, percent, shown
+from calibrant.results.base import level_said
+from calibrant.results.recalibration import RecalibratorComparison, RecalibratorScores, shown
 from calibrant.tally import Tally, Totals, given_tally
 from calibrant.validation import (
     FloatArray,
@@ -364,7 +365,7 @@ def _recommend(trials: list[_Trial], entries: _Entries, parts: list[IntArray], l
             promise = f"before the data {shown(chosen.guarantee_in_advance)} was promised"
         words.append(
             f"Fitted to all rows its Cutoff error is at most {shown(chosen.guarantee)} with "
-            f"{percent(level).replace('.0%', '%')} confidence; {promise}."
+            f"{level_said(level)} confidence; {promise}."
         )
     if chosen.log_loss == math.inf:
         words.append("Its log loss is infinite, since it gives a probability of 0 to something that happened.")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.results import CalibrationSlope, CurveErrors
+from calibrant.results.measures import CalibrationSlope, CurveErrors
 from calibrant.tally import Tally, Totals, as_tally
 from calibrant.validation import FloatArray, check_choice, check_number
 

@@ -18,21 +18,20 @@ import numpy as np
 from calibrant.cells import COARSE_GRID, TOLERANCE, as_source, refine
 from calibrant.curves import isotonic_curve
 from calibrant.measures import FEW_ROWS, cutoff_calibration_error, lonely_rows, plug_in_error
-from calibrant.results import (
+from calibrant.results.certificates import Certificate, ConfidenceInterval
+from calibrant.results.decisions import (
     WRAPPERS,
     BestThreshold,
-    Certificate,
-    ConfidenceInterval,
     DecisionGuarantee,
     DecisionRisk,
     DecisionRule,
     MurphyCurve,
     NetBenefit,
-    Relation,
     RiskGap,
     RiskGapCurve,
     ScoreDecomposition,
 )
+from calibrant.results.measures import Relation
 from calibrant.scores import SCORES, ProperScore, SchervishMeasure
 from calibrant.tally import Tally, Totals, as_tally, given_tally, group_starts, prefix_sums
 from calibrant.validation import (

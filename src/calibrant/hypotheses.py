@@ -16,7 +16,7 @@ from calibrant.cells import TOLERANCE
 from calibrant.kernels import GOLDEN, LANES, MIX_FIRST, MIX_SECOND, resampled_ranges
 from calibrant.laws import brownian_range
 from calibrant.progress import track
-from calibrant.results import CalibrationTest
+from calibrant.results.certificates import CalibrationTest
 from calibrant.tally import Tally, as_tally
 from calibrant.validation import FloatArray, IntArray, check_choice, check_flag, check_number, check_rng
 

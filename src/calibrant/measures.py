@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from calibrant.cells import COARSE_GRID, TOLERANCE, RowSource, as_source, curve_slack, refine, split_at_extremes
 from calibrant.kernels import smooth_fit, smooth_weights, swing_events
-from calibrant.results import Spectrum, Witness, WorstInterval
+from calibrant.results.measures import Spectrum, Witness, WorstInterval
 from calibrant.tally import Tally, Totals, as_tally, given_tally
 from calibrant.validation import (
     CalibrationWarning,

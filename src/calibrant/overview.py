@@ -19,7 +19,7 @@ from calibrant.measures import (
     plug_in_error,
     smooth_calibration_error,
 )
-from calibrant.results import CalibrationDistance, Measures, Relation
+from calibrant.results.measures import CalibrationDistance, Measures, Relation
 from calibrant.tally import Tally, as_tally, prefix_sums
 from calibrant.validation import FloatArray, IntArray
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from calibrant.bounds import hoeffding_margin, paper_margin, planned_upper
 from calibrant.laws import brownian_range
-from calibrant.results import RowsNeeded
+from calibrant.results.certificates import RowsNeeded
 from calibrant.validation import (
     FloatArray,
     check_choice,

@@ -37,7 +37,7 @@ from calibrant.fits import (
     smoothed_targets,
 )
 from calibrant.laws import brownian_range
-from calibrant.results import LadderRung, RecalibrationGuarantee
+from calibrant.results.recalibration import LadderRung, RecalibrationGuarantee
 from calibrant.tally import Tally, Totals, given_tally
 from calibrant.validation import (
     FloatArray,
