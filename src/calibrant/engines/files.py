@@ -223,8 +223,8 @@ def _refuse_no_rows(table: Table) -> None:
 def _refuse_missing(table: Table, name: str, position: int, count: int) -> NoReturn:
     others = f" (and in {count - 1:,} more)" if count > 1 else ""
     raise TableError(
-        f"{table.name}: column {name!r} has no value in {table.row_said(position)}{others}; drop such rows or fill in their "
-        "values"
+        f"{table.name}: column {name!r} has no value in {table.row_said(position)}{others}; drop such rows or fill in "
+        "their values"
     )
 
 
@@ -590,6 +590,6 @@ def _refuse_text(table: Table, name: str) -> NoReturn:
     comma = ", with a decimal point" if re.fullmatch(r"-?\d*,\d+", value) else ""
     percent = ": divide percentages by 100" if value.endswith("%") else ""
     raise TableError(
-        f"{table.name}: column {name!r} is {value!r} in {table.row_said(position)}, text where a number is needed; write "
-        f"numbers{comma}{percent}, or choose another column"
+        f"{table.name}: column {name!r} is {value!r} in {table.row_said(position)}, text where a number is needed; "
+        f"write numbers{comma}{percent}, or choose another column"
     )
