@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from calibrant.bands import risk_bands
     from calibrant.cells import Cells
-    from calibrant.certificates import certify, confidence_interval, risk_bands
+    from calibrant.certificates import certify, confidence_interval
     from calibrant.classifiers import CertifiedClassifier, RecalibratedClassifier
     from calibrant.comparisons import compare_recalibrators
     from calibrant.curves import calibration_slope_intercept, integrated_calibration_index, observed_expected_ratio
@@ -160,7 +161,7 @@ _HOME = {
     "murphy_curve": "decisions",
     "net_benefit": "decisions",
     "observed_expected_ratio": "curves",
-    "risk_bands": "certificates",
+    "risk_bands": "bands",
     "risk_gap": "decisions",
     "risk_gap_curve": "decisions",
     "rows_needed": "planning",
