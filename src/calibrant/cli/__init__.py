@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 
 try:
     import click
-except ImportError as missing:
-    raise SystemExit("the command line needs click; install it with: pip install 'calibrant[cli]'") from missing
+except ImportError:
+    print("the command line needs click; install it with: pip install 'calibrant[cli]'", file=sys.stderr)
+    raise SystemExit(2) from None  # 1 would read as a verdict
 
 from calibrant import __version__
 from calibrant.cli.outputs import WithExamples
 
-COMMANDS = ("measure", "certify", "test", "decide", "recalibrate", "compare", "plan", "reproduce")
+COMMANDS = ("measure", "certify", "test", "decide", "recalibrate", "compare", "plan", "report", "reproduce")
 
 
 class Program(WithExamples, click.Group):

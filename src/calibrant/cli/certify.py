@@ -11,6 +11,7 @@ from calibrant.cli.outputs import DONE, NOT_SHOWN, Command, Show
 
 @click.command(
     "certify",
+    short_help="Is the error of cases to come at most so much?",
     cls=Command,
     examples="""
     calibrant certify preds.csv --max-error 0.05

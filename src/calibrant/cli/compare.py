@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "compare",
+    short_help="Several models, and which are certified.",
     cls=Command,
     examples="""
     calibrant compare preds.csv --y-true y --y-prob old --y-prob new --max-error 0.05
@@ -33,11 +34,11 @@ if TYPE_CHECKING:
 @MEASURE
 @VARIATION
 @SEED
-@takes_rows(by=False, several=True)
+@takes_rows(by=False, files=True, models=True)
 def command(
     sources: list[Source],
-    y_prob: tuple[str, ...],
     show: Show,
+    y_prob: tuple[str, ...],
     max_error: float | None,
     confidence_level: float,
     method: str,
@@ -175,5 +176,6 @@ def _choice(chosen: str | None, passed: list[str], max_error: float, level: floa
     others = f" ({', '.join(name for name in passed if name != chosen)} too)" if len(passed) > 1 else ""
     return (
         f"Certified: {chosen}{others}, an error of at most {max_error:g} with {level_said(level)} confidence, having "
-        f"chosen among {count}. Of the certified models it has the lowest Brier score."
+        f"chosen among {count}. Of the certified models it has the lowest Brier score. (Verdicts are one-sided, so "
+        "that they may come a little before the limits shown do.)"
     )

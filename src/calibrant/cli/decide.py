@@ -13,6 +13,7 @@ from calibrant.cli.outputs import BadInput, Command, Show, table
 
 @click.command(
     "decide",
+    short_help="What does acting on the forecasts lose?",
     cls=Command,
     examples="""
     calibrant decide preds.csv --threshold 0.2

@@ -124,15 +124,18 @@ class Rows:
             )
 
 
-def takes_rows(*, outcomes: bool = True, by: bool = True, several: bool = False) -> Callable[[Function], Function]:
+def takes_rows(
+    *, outcomes: bool = True, by: bool = True, files: bool = False, models: bool = False, format: str = "--format"
+) -> Callable[[Function], Function]:
     """Add to a command its file, the options that name columns, and those that say how to read and to show.
 
-    The function is called with the `Source` (or several, one per file) and a `Show`, then with options of its own.
+    The function is called with the `Source` and a `Show`, then with options of its own. Where several files may be
+    named it gets a list of sources; where several models may be, the columns of forecasts stand in ``y_prob``.
     """
-    forecasts = "Column of forecasts, in [0, 1]." + (" Several may be named, each a model." if several else "")
+    forecasts = "Column of forecasts, in [0, 1]." + (" Several may be named, each a model." if models else "")
     options = [
-        click.argument("file", nargs=-1 if several else 1, required=True),
-        click.option("--y-prob", metavar="COLUMN", multiple=several, help=forecasts),
+        click.argument("file", nargs=-1 if files else 1, required=True),
+        click.option("--y-prob", metavar="COLUMN", multiple=models, help=forecasts),
     ]
     if outcomes:
         options += [
@@ -142,7 +145,7 @@ def takes_rows(*, outcomes: bool = True, by: bool = True, several: bool = False)
         ]
     if by:
         options.append(click.option("--by", metavar="COLUMN", help="Also judge each group of this column."))
-    options += [*FILE_OPTIONS, *OUTPUT_OPTIONS]
+    options += [*file_options(format), *OUTPUT_OPTIONS]
 
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
@@ -159,24 +162,30 @@ def takes_rows(*, outcomes: bool = True, by: bool = True, several: bool = False)
             named = {name: rest.pop(name, None) for name in ("y_true", "weight", "pos_label", "by")}
             common = {"format": file_format, "memory_limit": memory_limit, "quiet": quiet, **named}
             show = Show(as_json, quiet)
-            if several:
-                return function([Source(each, **common) for each in file], y_prob, show, **rest)
-            return function(Source(file, y_prob=y_prob, **common), show, **rest)
+            if models:
+                rest["y_prob"] = y_prob
+            else:
+                common["y_prob"] = y_prob
+            if files:
+                return function([Source(each, **common) for each in file], show, **rest)
+            return function(Source(file, **common), show, **rest)
 
         return cast(Function, functools.reduce(lambda decorated, option: option(decorated), reversed(options), run))
 
     return decorate
 
 
-FILE_OPTIONS = (
-    click.option(
-        "--format",
-        "file_format",
-        type=click.Choice(_FORMATS),
-        help="What the file is; by default what its name or its first bytes say.",
-    ),
-    click.option("--memory-limit", metavar="SIZE", help="The most memory for reading files, such as 2GB."),
-)
+def file_options(format: str = "--format") -> tuple[Callable[[Function], Function], ...]:
+    """Return the options that say how a file is read."""
+    return (
+        click.option(
+            format,
+            "file_format",
+            type=click.Choice(_FORMATS),
+            help="What the file is; by default what its name or its first bytes say.",
+        ),
+        click.option("--memory-limit", metavar="SIZE", help="The most memory for reading files, such as 2GB."),
+    )
 
 
 def read_rows(source: Source) -> Rows:
@@ -189,8 +198,9 @@ def read_rows(source: Source) -> Rows:
 def read_models(source: Source, y_prob: Sequence[str]) -> list[Rows]:
     """Read one file with the forecasts of one or several models, one per column named."""
     with _opened(source) as table:
-        names = y_prob or (None,)
-        return [_checked(_guessed(replace(source, y_prob=name), table, outcomes=True), table) for name in names]
+        first = _guessed(replace(source, y_prob=y_prob[0] if y_prob else None), table, outcomes=True)
+        names = y_prob or (first.y_prob,)
+        return [_checked(replace(first, y_prob=name), table) for name in names]
 
 
 @contextlib.contextmanager
@@ -263,26 +273,26 @@ def _guessed(source: Source, table: Table, *, outcomes: bool) -> Source:
     for name in (source.y_true, source.y_prob, source.weight, source.by):
         if name is not None:
             table.check_column(name)
+    taken = {source.y_true, source.y_prob, source.weight, source.by}
     y_true, y_prob = source.y_true, source.y_prob
     if y_true is None and outcomes:
-        y_true = _recognised(table, OUTCOME_NAMES, {y_prob})
+        y_true = _recognised(table, OUTCOME_NAMES, taken)
     if y_prob is None:
-        y_prob = _recognised(table, FORECAST_NAMES, {y_true})
-    if len(table.columns) == 2 and outcomes:  # of two columns, one tells the other
-        first, second = table.columns
-        other = {first: second, second: first}
-        y_true = y_true or (other.get(y_prob) if y_prob else None)
-        y_prob = y_prob or (other.get(y_true) if y_true else None)
+        y_prob = _recognised(table, FORECAST_NAMES, taken)
+    remaining = [name for name in table.columns if name not in {y_true, y_prob, *taken}]
+    if len(table.columns) == 2 and len(remaining) == 1 and outcomes:  # of two columns, one tells the other
+        y_true, y_prob = y_true or remaining[0], y_prob or remaining[0]
     if y_true is None and outcomes:
         _refuse_guess(table, "outcomes", "--y-true", OUTCOME_NAMES)
     if y_prob is None:
         _refuse_guess(table, "forecasts", "--y-prob", FORECAST_NAMES)
-    for said, taken, what, option in (
+    for said, guess, what, option in (
         (source.y_true, y_true, "outcomes", "--y-true"),
         (source.y_prob, y_prob, "forecasts", "--y-prob"),
     ):
-        if said is None and taken is not None:
-            remark(f"{what}: column {taken!r} of {table.name}, by its name ({option} chooses)", quiet=source.quiet)
+        if said is None and guess is not None:
+            why = "the only one left" if guess in remaining else "by its name"
+            remark(f"{what}: column {guess!r} of {table.name}, {why} ({option} chooses)", quiet=source.quiet)
     return replace(source, y_true=y_true, y_prob=y_prob)
 
 

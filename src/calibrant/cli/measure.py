@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "measure",
+    short_help="How wrong are the forecasts of these rows?",
     cls=Command,
     examples="""
     calibrant measure preds.csv

@@ -40,6 +40,14 @@ _COLOURS = {
     "Undecided": "yellow",
     "undecided": "yellow",
 }
+_IN_A_SHELL = {
+    "Use cutoff_calibration_error, or n_bins= for the ECE of the binned forecast": (
+        "Use the Cutoff error, or expected_binned, the ECE of the binned forecast"
+    ),
+    "y_true holds": "the outcomes are",
+    "as certify() gives": "as calibrant certify gives",
+    "put it on the ladder of a GuardedRecalibrator": "fit with --method guarded, which tries Platt scaling first",
+}
 _COLOURED = re.compile(rf"(?m)^({'|'.join(_COLOURS)})(?=:)|(?<=  )({'|'.join(_COLOURS)})$")
 
 
@@ -127,12 +135,16 @@ class Show:
     as_json: bool
     quiet: bool
 
-    def answer(self, text: str, *, exit_code: int = DONE, **facts: Any) -> NoReturn:
-        """Print an answer in words or as JSON, and end with its exit code."""
+    def answer(self, text: str, *, exit_code: int = DONE, verbatim: bool = False, **facts: Any) -> NoReturn:
+        """Print an answer in words (or a document as it is) or as JSON, and end with its exit code."""
         if self.as_json:
             command = " ".join(click.get_current_context().command_path.split()[1:])
             click.echo(json.dumps(document(command, exit_code, facts), allow_nan=False))
+        elif verbatim:
+            click.echo(text)
         elif not self.quiet:
+            for python, words in _IN_A_SHELL.items():
+                text = text.replace(python, words)
             click.echo(_coloured(wrapped(text)))
         sys.stdout.flush()
         raise click.exceptions.Exit(exit_code)

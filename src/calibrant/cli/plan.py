@@ -6,13 +6,14 @@ from typing import Any
 
 import click
 
-from calibrant.cli.inputs import FILE_OPTIONS, Source, explained, open_forecasts
+from calibrant.cli.inputs import Source, explained, file_options, open_forecasts
 from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD
 from calibrant.cli.outputs import OUTPUT_OPTIONS, BadInput, Command, Show
 
 
 @click.command(
     "plan",
+    short_help="How many rows will a certificate take?",
     cls=Command,
     examples="""
     calibrant plan --max-error 0.05 --brier 0.15
@@ -37,8 +38,8 @@ from calibrant.cli.outputs import OUTPUT_OPTIONS, BadInput, Command, Show
 @CONFIDENCE_LEVEL
 @LIMIT_METHOD
 @click.option("--y-prob", metavar="COLUMN", help="Column of forecasts like those to come.")
-@FILE_OPTIONS[0]
-@FILE_OPTIONS[1]
+@file_options()[0]
+@file_options()[1]
 @OUTPUT_OPTIONS[0]
 @OUTPUT_OPTIONS[1]
 @OUTPUT_OPTIONS[2]

@@ -42,6 +42,7 @@ class _Commands(WithExamples, click.Group):
 
 @click.group(
     "recalibrate",
+    short_help="Repair forecasts: fit, apply, print as SQL.",
     cls=_Commands,
     examples="""
     calibrant recalibrate choose past.csv

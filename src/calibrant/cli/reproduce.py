@@ -18,6 +18,7 @@ ALL = "all"
 
 @click.command(
     "reproduce",
+    short_help="Check the paper, item by item.",
     cls=Command,
     examples="""
     calibrant reproduce --list

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "test",
+    short_help="Are the forecasts perfectly calibrated?",
     cls=Command,
     examples="""
     calibrant test preds.csv
@@ -71,7 +72,8 @@ def command(source: Source, show: Show, kind: str, method: str, level: float, re
         text = _per_group(found, rejected, each_level, level, rows.source.by)
     else:
         rejected = [None] if whole.pvalue <= level else []
-        text = f"{'Rejected' if rejected else 'Not rejected'}: {whole.said(level)}"
+        said = whole.said(level)
+        text = f"{'Rejected' if rejected else 'Not rejected'}: {said[0].lower()}{said[1:]}"
     show.answer(
         text,
         exit_code=NOT_SHOWN if rejected else DONE,
