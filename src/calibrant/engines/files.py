@@ -55,8 +55,10 @@ _MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow", 
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _DELIMITERS = (",", ";", "\t", "|")
 _HEAD = 1 << 20
+_LISTED = 20
 _NUMBERS = re.compile(r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL.*|BOOLEAN)")
 _NESTED = re.compile(r".*\[\d*\]|(STRUCT|MAP|UNION)\b.*|BLOB|BIT")
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _MISSING_WORDS = {"", "na", "n/a", "nan", "null", "none", "missing", "?", "."}
 
@@ -105,10 +107,13 @@ class Table:
             return name
         near = difflib.get_close_matches(name.lower(), [each.lower() for each in self.columns], n=1)
         meant = next((each for each in self.columns if each.lower() in near), None)
-        known = ", ".join(repr(each) for each in list(self.columns)[:20])
-        more = f" and {len(self.columns) - 20:,} more" if len(self.columns) > 20 else ""
         hint = f"did you mean {meant!r}? Its columns" if meant else "its columns"
-        raise TableError(f"{self.name} has no column {name!r}; {hint} are {known}{more}")
+        raise TableError(f"{self.name} has no column {name!r}; {hint} are {self.columns_said()}")
+
+    def columns_said(self) -> str:
+        """List the columns, the first ones where there are many."""
+        more = f" and {len(self.columns) - _LISTED:,} more" if len(self.columns) > _LISTED else ""
+        return ", ".join(repr(name) for name in list(self.columns)[:_LISTED]) + more
 
     def is_numeric(self, name: str) -> bool:
         """Whether a column holds numbers or true/false, as opposed to text, dates or nested values."""
@@ -451,12 +456,13 @@ def _check_header(table: Table, paths: list[Path]) -> str:
             ) from error
         if "\0" in text:
             raise TableError(f"{table.name} is not text; name its format, one of {', '.join(FORMATS)}")
-        line = next(csv.reader(io.StringIO(text), delimiter="\0"), [""])[0]
+        line = _QUOTED.sub("", text).partition("\n")[0]
         delimiter = "\t" if table.format == "tsv" else max(_DELIMITERS, key=line.count)
         names = next(csv.reader(io.StringIO(text), delimiter=delimiter), [])
         if all(_is_number(each) for each in names):
             raise TableError(
-                f"{table.name}: the first line is {line[:60]!r}, numbers and not column names; add a header line"
+                f"{table.name}: the first line is {line.strip()[:60]!r}, numbers and not column names; add a header "
+                "line"
             )
         twice = next((each for each in names if each and names.count(each) > 1), None)
         if twice is not None:
@@ -497,7 +503,9 @@ def _arrays_of_npz(paths: list[Path], name: str) -> Any:
     for path in paths:
         _head(path, name)
         try:
-            arrays = {key: _npz_member(path, key) for key in np.load(path, allow_pickle=False).files}
+            with zipfile.ZipFile(path) as archive:
+                keys = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+            arrays = {key: _npz_member(path, key) for key in keys}
         except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
             raise TableError(f"{name} cannot be read as an NPZ file: {_first_line(error)}") from error
         columns = {key: array for key, array in arrays.items() if array.ndim == 1}
@@ -528,7 +536,8 @@ def _npz_member(path: Path, key: str) -> npt.NDArray[Any]:
             shape, _, dtype = read(file)
             if len(shape) == 1 and shape[0] and dtype.kind in "iuf" and dtype.isnative:
                 return np.memmap(path, dtype=dtype, mode="r", offset=file.tell(), shape=shape)
-    loaded: npt.NDArray[Any] = np.load(path, allow_pickle=False)[key]
+    with np.load(path, allow_pickle=False) as arrays:
+        loaded: npt.NDArray[Any] = arrays[key]
     return loaded
 
 
