@@ -12,7 +12,8 @@ import pyarrow.parquet
 import pytest
 from tables import FORMATS, predictions, write
 
-from calibrant.engines.files import TableError, open_table, read_columns, write_with_column
+from calibrant.engines.files import open_table, read_columns, write_with_column
+from calibrant.engines.sources import TableError, npz_array
 
 
 def read(source, names=None, **options):
@@ -127,19 +128,34 @@ def test_spaces_around_the_names_of_a_header_do_not_count(tmp_path):
     assert list(read(text_file(tmp_path, "y , p\n1,0.5\n"))) == ["y", "p"]
 
 
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [("true false", "b"), ("TRUE FALSE", "b"), ("yes no", "O"), ("t f", "O"), ("0 1", "i"), ("007 008", "O")],
+)
+def test_only_true_and_false_are_truth_values_and_only_numbers_are_numbers(words, kind, tmp_path):
+    first, second = words.split()
+    found = read(text_file(tmp_path, f"y,p\n{first},0.5\n{second},inf\n"))
+    assert (found["y"].dtype.kind, found["p"].dtype.kind) == (kind, "f")
+    if kind == "O":
+        assert found["y"].tolist() == [first, second]
+
+
+def test_dates_in_text_stay_as_they_are_written(tmp_path):
+    path = text_file(tmp_path, "day,p\n01/02/2024,0.5\n2024-03-01,0.25\n")
+    assert read(path)["day"].tolist() == ["01/02/2024", "2024-03-01"]
+
+
 def test_hash_signs_and_apostrophes_are_text_and_nothing_is_skipped(tmp_path):
     path = text_file(tmp_path, "y,p\n#1,0.5\n'0',0.25\n")
     assert read(path)["y"].tolist() == ["#1", "'0'"]
 
 
 def test_a_compressed_array_is_read_and_a_stored_one_is_mapped(tmp_path):
-    from calibrant.engines.files import _npz_member
-
     values = np.array([0.5, 0.25])
     np.savez(tmp_path / "stored.npz", p=values, labels=np.array(["a", "b"]), square=np.eye(2))
     np.savez_compressed(tmp_path / "small.npz", p=values)
-    assert isinstance(_npz_member(tmp_path / "stored.npz", "p"), np.memmap)
-    assert not isinstance(_npz_member(tmp_path / "small.npz", "p"), np.memmap)
+    assert isinstance(npz_array(tmp_path / "stored.npz", "p"), np.memmap)
+    assert not isinstance(npz_array(tmp_path / "small.npz", "p"), np.memmap)
     assert list(read(tmp_path / "stored.npz")) == ["p", "labels"]
     assert read(tmp_path / "small.npz")["p"].tolist() == values.tolist()
 
@@ -293,7 +309,7 @@ def test_a_new_column_stands_beside_the_old_ones_as_they_were(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("id,p\n" + "".join(f"{k:07d},{k / rows!r}\n" for k in numbers))
     with open_table(path) as table:
-        write_with_column(table, "q", np.array(numbers) / 2.0, tmp_path / "out.csv", "FORMAT csv, HEADER")
+        write_with_column(table, "q", np.array(numbers) / 2.0, tmp_path / "out.csv", "FORMAT csv, HEADER", as_text=True)
     lines = (tmp_path / "out.csv").read_text().splitlines()
     assert lines[0] == "id,p,q"
     assert lines[1:] == [f"{k:07d},{k / rows!r},{k / 2.0!r}" for k in numbers]
