@@ -36,10 +36,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from calibrant import CalibrationWarning, Certificate, cutoff_calibration_error
 from calibrant.certificates import certify
 from calibrant.classifiers import CertifiedClassifier, RecalibratedClassifier
-from calibrant.recalibration import (
+from calibrant.guards import GuardedRecalibrator
+from calibrant.monotone_maps import (
     BetaRecalibrator,
     ConstantRecalibrator,
-    GuardedRecalibrator,
     IsotonicRecalibrator,
     PlattRecalibrator,
     TemperatureRecalibrator,

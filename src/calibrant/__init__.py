@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from calibrant.comparisons import compare_recalibrators
     from calibrant.curves import calibration_slope_intercept, integrated_calibration_index, observed_expected_ratio
     from calibrant.decompositions import score_decomposition
+    from calibrant.guards import GuardedRecalibrator
     from calibrant.hypotheses import calibration_test, spiegelhalter_test
     from calibrant.laws import brownian_range
     from calibrant.measures import (
@@ -34,17 +35,16 @@ if TYPE_CHECKING:
         weighted_calibration_error,
         worst_interval,
     )
-    from calibrant.overview import distance_from_calibration, measure
-    from calibrant.planning import ece_hardness_bound, effective_variance, rows_needed
-    from calibrant.recalibration import (
+    from calibrant.monotone_maps import (
         BetaRecalibrator,
         ConstantRecalibrator,
-        GuardedRecalibrator,
         IsotonicRecalibrator,
         PlattRecalibrator,
-        Recalibrator,
         TemperatureRecalibrator,
     )
+    from calibrant.overview import distance_from_calibration, measure
+    from calibrant.planning import ece_hardness_bound, effective_variance, rows_needed
+    from calibrant.recalibration import Recalibrator
     from calibrant.results.certificates import (
         CalibrationTest,
         Certificate,
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "BestThreshold": "results.risk_gaps",
-    "BetaRecalibrator": "recalibration",
+    "BetaRecalibrator": "monotone_maps",
     "CalibrationDistance": "results.measures",
     "CalibrationSlope": "results.measures",
     "CalibrationTest": "results.certificates",
@@ -89,19 +89,19 @@ _HOME = {
     "Certificate": "results.certificates",
     "CertifiedClassifier": "classifiers",
     "ConfidenceInterval": "results.certificates",
-    "ConstantRecalibrator": "recalibration",
+    "ConstantRecalibrator": "monotone_maps",
     "CurveErrors": "results.measures",
     "DecisionGuarantee": "results.risk_gaps",
     "DecisionRisk": "results.risks",
     "DecisionRule": "results.risk_gaps",
     "GroupCertificates": "results.certificates",
-    "GuardedRecalibrator": "recalibration",
-    "IsotonicRecalibrator": "recalibration",
+    "GuardedRecalibrator": "guards",
+    "IsotonicRecalibrator": "monotone_maps",
     "LadderRung": "results.recalibration",
     "Measures": "results.measures",
     "MurphyCurve": "results.risks",
     "NetBenefit": "results.risks",
-    "PlattRecalibrator": "recalibration",
+    "PlattRecalibrator": "monotone_maps",
     "RecalibratedClassifier": "classifiers",
     "RecalibrationGuarantee": "results.recalibration",
     "Recalibrator": "recalibration",
@@ -116,7 +116,7 @@ _HOME = {
     "ScoreDecomposition": "results.decompositions",
     "Spectrum": "results.measures",
     "Tally": "tally",
-    "TemperatureRecalibrator": "recalibration",
+    "TemperatureRecalibrator": "monotone_maps",
     "Witness": "results.measures",
     "WorstInterval": "results.measures",
     "best_threshold": "risk_gaps",

@@ -23,7 +23,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from calibrant.certificates import certify
-from calibrant.recalibration import GuardedRecalibrator, Recalibrator
+from calibrant.guards import GuardedRecalibrator
+from calibrant.recalibration import Recalibrator
 from calibrant.results.base import level_said
 from calibrant.results.certificates import Certificate
 from calibrant.validation import (
