@@ -35,7 +35,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from calibrant import CalibrationWarning, Certificate, cutoff_calibration_error
 from calibrant.certificates import certify
-from calibrant.classifiers import CertifiedClassifier, RecalibratedClassifier
+from calibrant.certified_classifiers import CertifiedClassifier
 from calibrant.guards import GuardedRecalibrator
 from calibrant.monotone_maps import (
     BetaRecalibrator,
@@ -44,6 +44,7 @@ from calibrant.monotone_maps import (
     PlattRecalibrator,
     TemperatureRecalibrator,
 )
+from calibrant.recalibrated_classifiers import RecalibratedClassifier
 
 try:
     from sklearn.frozen import FrozenEstimator

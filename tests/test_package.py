@@ -244,7 +244,15 @@ def test_importing_loads_numpy_at_most():
 
 
 # An estimator cannot be defined without it.
-ON_SCIKIT_LEARN = {"classifiers", "comparisons", "guards", "monotone_maps", "recalibration"}
+ON_SCIKIT_LEARN = {
+    "certified_classifiers",
+    "classifiers",
+    "comparisons",
+    "guards",
+    "monotone_maps",
+    "recalibrated_classifiers",
+    "recalibration",
+}
 
 
 def test_importing_the_modules_of_the_core_loads_nothing_heavy():

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from calibrant.bands import risk_bands
     from calibrant.cells import Cells
     from calibrant.certificates import certify, confidence_interval
-    from calibrant.classifiers import CertifiedClassifier, RecalibratedClassifier
+    from calibrant.certified_classifiers import CertifiedClassifier
     from calibrant.comparisons import compare_recalibrators
     from calibrant.curves import calibration_slope_intercept, integrated_calibration_index, observed_expected_ratio
     from calibrant.decompositions import score_decomposition
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     )
     from calibrant.overview import distance_from_calibration, measure
     from calibrant.planning import ece_hardness_bound, effective_variance, rows_needed
+    from calibrant.recalibrated_classifiers import RecalibratedClassifier
     from calibrant.recalibration import Recalibrator
     from calibrant.results.certificates import (
         CalibrationTest,
@@ -87,7 +88,7 @@ _HOME = {
     "CalibrationWarning": "validation",
     "Cells": "cells",
     "Certificate": "results.certificates",
-    "CertifiedClassifier": "classifiers",
+    "CertifiedClassifier": "certified_classifiers",
     "ConfidenceInterval": "results.certificates",
     "ConstantRecalibrator": "monotone_maps",
     "CurveErrors": "results.measures",
@@ -102,7 +103,7 @@ _HOME = {
     "MurphyCurve": "results.risks",
     "NetBenefit": "results.risks",
     "PlattRecalibrator": "monotone_maps",
-    "RecalibratedClassifier": "classifiers",
+    "RecalibratedClassifier": "recalibrated_classifiers",
     "RecalibrationGuarantee": "results.recalibration",
     "Recalibrator": "recalibration",
     "RecalibratorComparison": "results.recalibration",
