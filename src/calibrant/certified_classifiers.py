@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from calibrant.classifiers import (
     FEWER_FOR_JUDGING,
     AroundModel,
+    Asked,
     check_both_classes,
     check_judging,
     draw_rows,
@@ -132,17 +133,9 @@ class CertifiedClassifier(AroundModel):
         self.fallback = fallback
         self.random_state = random_state
 
-    def _fit(
-        self,
-        X: Any,
-        y: npt.NDArray[Any],
-        weight: FloatArray | None,
-        level: float,
-        fit_params: dict[str, Any],
-        split_params: dict[str, Any],
-    ) -> None:
-        del split_params
-        delta = (1.0 - level) / 2.0
+    def _fit(self, asked: Asked) -> None:
+        X, y, weight = asked.X, asked.y, asked.weight
+        delta = (1.0 - asked.level) / 2.0
         if self._is_given:
             model = self.estimator.fit(X, y)  # fits nothing, but makes sure that the model is fitted
             self._check_possible(y, weight, delta, share=1.0)
@@ -151,7 +144,7 @@ class CertifiedClassifier(AroundModel):
             weight = None if weight is None else weight[chosen]
             self._check_possible(y, weight, delta, share=self.split)
             check_both_classes(y_fit, "drawn for fitting", FEWER_FOR_JUDGING)
-            model = clone(self.estimator).fit(X_fit, y_fit, **rows_of(fit_params, kept, kept.size + chosen.size))
+            model = clone(self.estimator).fit(X_fit, y_fit, **rows_of(asked.fit_params, kept, asked.y.size))
         classes = two_classes(model, y)
         outcome = y == classes[1]
         certificate = self._judge(outcome, forecasts_of(model, X)[:, 1], weight, 1.0 - delta)
@@ -160,7 +153,7 @@ class CertifiedClassifier(AroundModel):
         self.certificate_ = certificate
         self.fell_back_ = not certificate
         self.constant_ = float(np.average(outcome, weights=weight))
-        self.guarantee_ = self._guarantee(level)
+        self.guarantee_ = self._guarantee(asked.level)
         self._take_names(model)
 
     def _probabilities(self, X: Any) -> FloatArray:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -32,6 +33,18 @@ except ImportError:  # scikit-learn before 1.6 has no frozen models
 METHODS = ("adaptive", "normal", "hoeffding", "paper")
 LOOK_AGAIN = "It holds for one fit: to fit again on the same rows and choose among the results is to look again."
 FEWER_FOR_JUDGING = ", or keep fewer for judging with a smaller split"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a fit was asked to do, checked: rows, confidence level, and what model and splitter are to be given."""
+
+    X: Any
+    y: npt.NDArray[Any]
+    weight: FloatArray | None
+    level: float
+    fit_params: dict[str, Any]
+    split_params: dict[str, Any]
 
 
 class AroundModel(ABC, ClassifierMixin, BaseEstimator):
@@ -62,7 +75,7 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
         level = self._check_options()
         X, y = indexable(X, _check_classes(y))
         weight = check_weights(sample_weight, y.size)
-        self._fit(X, y, weight, level, *self._routed(weight, fit_params))
+        self._fit(Asked(X, y, weight, level, *self._routed(weight, fit_params)))
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -128,16 +141,8 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
         """Check what was set when the classifier was made, and return the confidence level."""
 
     @abstractmethod
-    def _fit(
-        self,
-        X: Any,
-        y: npt.NDArray[Any],
-        weight: FloatArray | None,
-        level: float,
-        fit_params: dict[str, Any],
-        split_params: dict[str, Any],
-    ) -> None:
-        """Set the fitted attributes, from checked rows and from what the model and the splitter are to be given."""
+    def _fit(self, asked: Asked) -> None:
+        """Set the fitted attributes."""
 
     @abstractmethod
     def _probabilities(self, X: Any) -> FloatArray:

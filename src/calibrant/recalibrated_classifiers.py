@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant.classifiers import (
     FEWER_FOR_JUDGING,
     AroundModel,
+    Asked,
     check_both_classes,
     check_judging,
     draw_rows,
@@ -139,16 +140,9 @@ class RecalibratedClassifier(AroundModel):
         self.split = split
         self.random_state = random_state
 
-    def _fit(
-        self,
-        X: Any,
-        y: npt.NDArray[Any],
-        weight: FloatArray | None,
-        level: float,
-        fit_params: dict[str, Any],
-        split_params: dict[str, Any],
-    ) -> None:
-        rows = y.size
+    def _fit(self, asked: Asked) -> None:
+        X, y, weight, rows = asked.X, asked.y, asked.weight, asked.y.size
+        fit_params, split_params = asked.fit_params, asked.split_params
         generator = check_random_state(self.random_state)
         X_fit, y_fit, kept = X, y, np.arange(rows)
         where, remedy = "for fitting", ""
@@ -179,13 +173,13 @@ class RecalibratedClassifier(AroundModel):
             judge_weight = None if weight is None else weight[chosen]
             effective_size(judge_weight, y_judge.size)  # refuses weights that are all zero
             judged = recalibrator.predict(response_of(model, X_judge, response_method))
-            certificate = self._judge(y_judge == classes[1], judged, judge_weight, level)
+            certificate = self._judge(y_judge == classes[1], judged, judge_weight, asked.level)
         self.estimator_ = model
         self.recalibrator_ = recalibrator
         self.response_method_ = response_method
         self.classes_ = classes
         self.certificate_ = certificate
-        self.guarantee_ = self._guarantee(level, weighted=weight is not None)
+        self.guarantee_ = self._guarantee(asked.level, weighted=weight is not None)
         self._take_names(model)
 
     def _probabilities(self, X: Any) -> FloatArray:
