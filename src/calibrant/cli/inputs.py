@@ -307,11 +307,13 @@ def _candidates(table: Table, names: Sequence[str], taken: set[str | None]) -> l
 
 
 def _refuse_guess(table: Table, what: str, option: str, names: Sequence[str], taken: set[str | None]) -> NoReturn:
+    from calibrant.engines.files import listed
+
     found = _candidates(table, names, taken)
     why = f"{' and '.join(repr(name) for name in found)} all may be" if found else "no name says so"
     raise BadInput(
         f"{table.name}: which column holds the {what}? ({why}.) Name it with {option}; the columns are "
-        f"{table.columns_said()}"
+        f"{listed(table.columns)}"
     )
 
 
