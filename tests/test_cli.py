@@ -258,6 +258,17 @@ def test_rows_are_written_with_all_their_columns(suffix, files, tmp_path):
     assert rows == [("007", "a, b", True), ("008", None, True)]
 
 
+def test_forecasts_of_0_and_1_are_taken_inside_where_a_curve_needs_it(tmp_path):
+    file = write({"y": [0, 1, 0, 1, 1, 0], "p": [0.0, 1.0, 0.3, 0.6, 0.2, 0.7]}, tmp_path / "t.csv", "csv")
+    fit = ("recalibrate", "fit", file, "--out", tmp_path / "m.json", "--method")
+    for method in ("platt-logit", "beta", "temperature"):
+        found = call(*fit, method)
+        assert found.exit_code == 2
+        assert "as in --clip 1e-6, or fit with --method platt" in found.stderr
+        assert answer(*fit, method, "--clip", "0.01")["model"]["params"]["clip"] == 0.01
+    assert "--clip does not go with --method isotonic" in call(*fit, "isotonic", "--clip", "0.01").stderr
+
+
 def test_no_guarantee_is_claimed_for_weighted_rows(files, tmp_path):
     arguments = ("recalibrate", "fit", files / "t.csv", "--weight", "w", "--out", tmp_path / "m.json")
     assert "No guarantee covers weighted rows" in call(*arguments).stdout
