@@ -1,5 +1,6 @@
 """The command line as a shell meets it: every command, format and exit code, and what goes to which stream."""
 
+import dataclasses
 import json
 import os
 import re
@@ -142,6 +143,63 @@ def test_groups_are_measured_one_by_one_and_limits_of_groups_hold_together(files
     )
     decided = answer("decide", files / "t.csv", "--threshold", 0.3, "--by", "ward")["groups"]
     assert decided[0]["result"]["guarantee"]["confidence_level"] == pytest.approx(1 - 0.05 / 3)
+
+
+# --- The documents that --json prints --------------------------------------------------------------------------------
+
+ROOT = Path(__file__).parents[1]
+PLAIN = {
+    "text": str,
+    "number": (int, float),
+    "whole number": int,
+    "true/false": bool,
+    "list": list,
+    "object": dict,
+    "null": type(None),
+}
+
+
+def documented():
+    """Return what docs/cli.md says of every command: its keys, and what they hold."""
+    found = {}
+    for line in (ROOT / "docs" / "cli.md").read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 3 and re.fullmatch(r"`\w+`", cells[1]):
+            found.setdefault(cells[0], {})[cells[1].strip("`")] = cells[2]
+    return found
+
+
+def fits(value, words):
+    """Whether a value is one of the things that the words name."""
+    for word in re.split(r" or |, or ", words):
+        kind, _, names = word.partition(" of ")
+        kind = kind.removesuffix(" with `--by`")
+        if kind in PLAIN:
+            parts = value if isinstance(value, list) else [value]
+            listed = re.findall(r"`(\w+)`", names)
+            if isinstance(value, PLAIN[kind]) and all(sorted(part) == sorted(listed) for part in parts if listed):
+                return True
+        elif isinstance(value, dict) and value.get("type") == kind:
+            names = {field.name for field in dataclasses.fields(getattr(calibrant, kind))}
+            return set(value) == {"type", *names}
+    return False
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_documents_are_as_documented(run, files, tmp_path):
+    tables = documented()
+    document = answer(*filled(run, file=files / "t.csv", out=tmp_path, model=files / "m.json"))
+    expected = {**tables["all"], **tables[document["command"]]}
+    assert set(document) == set(expected)
+    for key, words in expected.items():
+        assert fits(document[key], words), (key, words, document[key])
+
+
+def test_the_documentation_names_every_command_and_no_other():
+    inner = {f"recalibrate {name}" for name in ("fit", "choose", "apply")}
+    assert set(documented()) == {"all", *COMMANDS, *inner} - {"recalibrate", "reproduce"}
+    assert not fits(3, "text or null")
+    assert not fits({"a": 1}, "object of `a`, `b`")
 
 
 # --- Exit codes -------------------------------------------------------------------------------------------------------

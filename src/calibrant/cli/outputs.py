@@ -135,7 +135,12 @@ class Show:
         elif verbatim:
             click.echo(text)
         elif not self.quiet:
-            click.echo(_coloured(wrapped(in_a_shell(text))))
+            said = (
+                in_a_shell(text)
+                .replace("y_true", "the column of outcomes")
+                .replace("y_prob", "the column of forecasts")
+            )
+            click.echo(_coloured(wrapped(said)))
         sys.stdout.flush()
         raise click.exceptions.Exit(exit_code)
 
@@ -183,6 +188,7 @@ _PYTHON = {
     "; if it is meant, pass Tally.from_arrays(y_true, y_prob)": "",
     "compare with one label first, as in y_true == 'event'": "write a column that says whether the event happened",
     "bring it back, as in numpy.clip(values, 0, 1)": "bring it back into [0, 1]",
+    "inside, as in numpy.clip(y_prob, 1e-6, 1 - 1e-6), and": "inside, by 1e-6 say, and",
     ", or pass predict_proba output": "",
     ", or Tally.from_counts if the weights are counts of real observations": "",
     "as in clip=1e-6, or fit with on='forecast'": "as in --clip 1e-6, or fit with --method platt",
