@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from calibrant.comparisons import compare_recalibrators
     from calibrant.curves import calibration_slope_intercept, integrated_calibration_index, observed_expected_ratio
     from calibrant.decompositions import score_decomposition
+    from calibrant.displays.cumulative import CumulativeDisplay
+    from calibrant.displays.reliability import ReliabilityDisplay
+    from calibrant.displays.risk_gap import RiskGapDisplay
     from calibrant.guards import GuardedRecalibrator
     from calibrant.hypotheses import calibration_test, spiegelhalter_test
     from calibrant.laws import brownian_range
@@ -91,6 +94,7 @@ _HOME = {
     "CertifiedClassifier": "certified_classifiers",
     "ConfidenceInterval": "results.certificates",
     "ConstantRecalibrator": "monotone_maps",
+    "CumulativeDisplay": "displays.cumulative",
     "CurveErrors": "results.measures",
     "DecisionGuarantee": "results.risk_gaps",
     "DecisionRisk": "results.risks",
@@ -109,9 +113,11 @@ _HOME = {
     "RecalibratorComparison": "results.recalibration",
     "RecalibratorScores": "results.recalibration",
     "Relation": "results.measures",
+    "ReliabilityDisplay": "displays.reliability",
     "RiskBands": "results.certificates",
     "RiskGap": "results.risk_gaps",
     "RiskGapCurve": "results.risk_gaps",
+    "RiskGapDisplay": "displays.risk_gap",
     "RowsNeeded": "results.certificates",
     "SchervishMeasure": "scores",
     "ScoreDecomposition": "results.decompositions",
@@ -171,6 +177,7 @@ __all__ = [
     "CertifiedClassifier",
     "ConfidenceInterval",
     "ConstantRecalibrator",
+    "CumulativeDisplay",
     "CurveErrors",
     "DecisionGuarantee",
     "DecisionRisk",
@@ -189,9 +196,11 @@ __all__ = [
     "RecalibratorComparison",
     "RecalibratorScores",
     "Relation",
+    "ReliabilityDisplay",
     "RiskBands",
     "RiskGap",
     "RiskGapCurve",
+    "RiskGapDisplay",
     "RowsNeeded",
     "SchervishMeasure",
     "ScoreDecomposition",
