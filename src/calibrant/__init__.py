@@ -28,9 +28,12 @@ if TYPE_CHECKING:
         sign_testing_gap,
         sign_testing_risk,
     )
+    from calibrant.displays.certificate import CertificateDisplay
     from calibrant.displays.cumulative import CumulativeDisplay
+    from calibrant.displays.decision_curve import DecisionCurveDisplay
     from calibrant.displays.reliability import ReliabilityDisplay
     from calibrant.displays.risk_gap import RiskGapDisplay
+    from calibrant.displays.spectrum import SpectrumDisplay
     from calibrant.hypotheses import calibration_test, spiegelhalter_test
     from calibrant.laws import brownian_range
     from calibrant.measures import (
@@ -106,11 +109,13 @@ _HOME = {
     "CalibrationWarning": "validation",
     "Cells": "cells",
     "Certificate": "results.certificates",
+    "CertificateDisplay": "displays.certificate",
     "CertifiedClassifier": "classifiers",
     "ConfidenceInterval": "results.certificates",
     "ConstantRecalibrator": "recalibration",
     "CumulativeDisplay": "displays.cumulative",
     "CurveErrors": "results.measures",
+    "DecisionCurveDisplay": "displays.decision_curve",
     "DecisionGuarantee": "results.decisions",
     "DecisionRisk": "results.decisions",
     "DecisionRule": "results.decisions",
@@ -137,6 +142,7 @@ _HOME = {
     "SchervishMeasure": "scores",
     "ScoreDecomposition": "results.decisions",
     "Spectrum": "results.measures",
+    "SpectrumDisplay": "displays.spectrum",
     "Tally": "tally",
     "TemperatureRecalibrator": "recalibration",
     "Witness": "results.measures",
@@ -189,11 +195,13 @@ __all__ = [
     "CalibrationWarning",
     "Cells",
     "Certificate",
+    "CertificateDisplay",
     "CertifiedClassifier",
     "ConfidenceInterval",
     "ConstantRecalibrator",
     "CumulativeDisplay",
     "CurveErrors",
+    "DecisionCurveDisplay",
     "DecisionGuarantee",
     "DecisionRisk",
     "DecisionRule",
@@ -220,6 +228,7 @@ __all__ = [
     "SchervishMeasure",
     "ScoreDecomposition",
     "Spectrum",
+    "SpectrumDisplay",
     "Tally",
     "TemperatureRecalibrator",
     "Witness",
