@@ -70,7 +70,7 @@ class Display:
         **options
             Those of ``from_predictions``.
         """
-        from calibrant.classifiers import class_forecasts, two_classes
+        from calibrant.classifiers import forecasts_of, two_classes
 
         classes = two_classes(estimator, y).tolist()
         event = classes[1] if pos_label is None else pos_label
@@ -78,7 +78,7 @@ class Display:
             raise ValueError(
                 f"pos_label is {event!r}, which is not a class of the estimator; its classes are {classes}"
             )
-        forecasts = class_forecasts(estimator, X)[:, classes.index(event)]
+        forecasts = forecasts_of(estimator, X)[:, classes.index(event)]
         return cls.from_predictions(y, forecasts, pos_label=event, **options)
 
     def frame(self) -> Any:

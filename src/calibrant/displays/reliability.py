@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from calibrant.certificates import risk_bands
+from calibrant.bands import risk_bands
 from calibrant.curves import isotonic_fit
 from calibrant.displays.base import Display, check_resamples, dress, forecast_limits, inches_below
 from calibrant.displays.palette import palette_of
