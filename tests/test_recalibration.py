@@ -32,8 +32,8 @@ from calibrant import (
     fits,
 )
 from calibrant.bounds import constant_margin, monotone_margin, paper_margin, paper_monotone_margin
-from calibrant.cells import Grid
 from calibrant.results.base import Result
+from calibrant.sources import Grid
 
 KINDS = {
     "isotonic": IsotonicRecalibrator(),

@@ -14,8 +14,9 @@ from statistics import NormalDist
 
 import numpy as np
 
-from calibrant.cells import Pair, RowSource, growth_scores, largest_of, linear_scores, split_at_stretches
 from calibrant.laws import brownian_range
+from calibrant.refinement import Pair, growth_scores, largest_of, linear_scores, split_at_stretches
+from calibrant.sources import RowSource
 from calibrant.tally import Tally, Totals
 from calibrant.validation import FloatArray
 

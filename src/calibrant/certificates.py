@@ -32,15 +32,7 @@ from calibrant.bounds import (
     split_lower,
     uniform_lower_margin,
 )
-from calibrant.cells import (
-    SORT_BELOW_ROWS,
-    RowSource,
-    as_source,
-    source_of,
-    split_at_extremes,
-    whole_tally,
-    with_unit_weights,
-)
+from calibrant.cells import SORT_BELOW_ROWS, as_source, source_of, with_unit_weights
 from calibrant.measures import (
     bounded_variation_calibration_error,
     bounded_variation_witness,
@@ -51,8 +43,10 @@ from calibrant.measures import (
     smooth_calibration_error,
     smooth_witness,
 )
+from calibrant.refinement import split_at_extremes, whole_tally
 from calibrant.results.certificates import Certificate, ConfidenceInterval, GroupCertificates, RiskBands
 from calibrant.results.measures import WorstInterval
+from calibrant.sources import RowSource
 from calibrant.tally import Tally, Totals, as_tally
 from calibrant.validation import (
     CalibrationWarning,

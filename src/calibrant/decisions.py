@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.cells import COARSE_GRID, TOLERANCE, as_source, refine
+from calibrant.cells import as_source
 from calibrant.curves import isotonic_curve
 from calibrant.measures import FEW_ROWS, cutoff_calibration_error, lonely_rows, plug_in_error
+from calibrant.refinement import TOLERANCE, refine
 from calibrant.results.certificates import Certificate, ConfidenceInterval
 from calibrant.results.decisions import (
     WRAPPERS,
@@ -33,6 +34,7 @@ from calibrant.results.decisions import (
 )
 from calibrant.results.measures import Relation
 from calibrant.scores import SCORES, ProperScore, SchervishMeasure
+from calibrant.sources import COARSE_GRID
 from calibrant.tally import Tally, Totals, as_tally, given_tally, group_starts, prefix_sums
 from calibrant.validation import (
     BoolArray,

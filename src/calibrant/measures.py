@@ -17,9 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.cells import COARSE_GRID, TOLERANCE, RowSource, as_source, curve_slack, refine, split_at_extremes
+from calibrant.cells import as_source
 from calibrant.kernels import smooth_fit, smooth_weights, swing_events
+from calibrant.refinement import TOLERANCE, curve_slack, refine, split_at_extremes
 from calibrant.results.measures import Spectrum, Witness, WorstInterval
+from calibrant.sources import COARSE_GRID, RowSource
 from calibrant.tally import Tally, Totals, as_tally, given_tally
 from calibrant.validation import (
     CalibrationWarning,
