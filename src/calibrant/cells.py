@@ -17,7 +17,7 @@ import numpy as np
 from calibrant.kernels import cell_growth, cell_totals, rows_in_stretches
 from calibrant.refinement import Opened, whole_tally
 from calibrant.sources import FIRST_GRID, Grid, GroupedSource, RowSource
-from calibrant.tally import ADDITIVE, Tally, Totals, given_tally, refuse_more
+from calibrant.tally import ADDITIVE, Tally, Totals, bet_growth, given_tally, group_starts, refuse_more
 from calibrant.validation import FloatArray, IntArray, Observations, check_number, check_observations
 
 DEFAULT_BITS = 16
@@ -72,6 +72,24 @@ class Cells(Totals):
         )
         return ArrayRows(observations).histogram(Grid(depth, 0.0, 1.0))
 
+    @classmethod
+    def from_tally(cls, tally: Tally, grid: Grid, rates: tuple[float, ...] = ()) -> Cells:
+        """Add up the entries of a tally, all of which the grid covers; with betting rates, their growth too."""
+        index = grid.index(tally.forecast)
+        starts = group_starts(index)
+        columns: dict[str, Any] = {name: np.add.reduceat(getattr(tally, name), starts) for name in ADDITIVE}
+        return cls(
+            bits=grid.bits,
+            index=index[starts],
+            low=tally.forecast[starts],
+            high=tally.forecast[np.append(starts[1:], len(tally)) - 1],
+            weight_max=tally.weight_max,
+            unit_weights=tally.unit_weights,
+            binary_outcomes=tally.binary_outcomes,
+            growth=np.add.reduceat(bet_growth(tally, rates), starts) if rates else None,
+            **columns,
+        )
+
     def __add__(self, other: Cells) -> Cells:
         """Merge the cells of two different sets of rows."""
         if not isinstance(other, Cells):
@@ -106,6 +124,9 @@ class ArrayRows:
 
     def histogram(self, grid: Grid, rates: tuple[float, ...] = ()) -> Cells:
         """Return the totals per cell of the rows whose forecast is from ``grid.low`` to ``grid.high``."""
+        if grid.within:  # cells far apart
+            low, high = np.array(grid.within).T
+            return Cells.from_tally(Tally.from_observations(self.fetch(low, high)), grid, rates)
         place = (grid.scale, grid.first, grid.size, grid.low, grid.high)
 
         def add_up(rows: Observations) -> FloatArray:

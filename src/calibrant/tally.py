@@ -108,6 +108,16 @@ class Totals:
             return float(self.weight[entries] @ self.low[entries])
         return float(self.outcome[entries].sum() - self.residual[entries].sum())
 
+    def entries(self, positions: IntArray) -> Totals:
+        """Return the entries at some positions."""
+        columns = ("low", "high", *ADDITIVE, *(() if self.growth is None else ("growth",)))
+        return Totals(
+            **{name: getattr(self, name)[positions] for name in columns},
+            weight_max=self.weight_max,
+            unit_weights=self.unit_weights,
+            binary_outcomes=self.binary_outcomes,
+        )
+
     def with_unit_weights(self) -> Self:
         """Return the totals with weights of 1 where all weights are equal, which changes no mean; otherwise itself."""
         if self.unit_weights or not np.allclose(self.weight, self.weight_max * self.rows, rtol=1e-12, atol=0.0):
