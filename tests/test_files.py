@@ -13,7 +13,7 @@ import pytest
 from tables import FORMATS, predictions, write
 
 from calibrant.engines.files import open_table, read_columns, write_with_column
-from calibrant.engines.sources import TableError, npz_array
+from calibrant.engines.formats import TableError, npz_array
 
 
 def read(source, names=None, **options):

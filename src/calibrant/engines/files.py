@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, Self
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.engines.sources import (
+from calibrant.engines.formats import (
     FORMATS,
     HEAD_BYTES,
     TableError,
