@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from tables import write
+from table_cases import write
 
 import calibrant
 from calibrant.cli import main
