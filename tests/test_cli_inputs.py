@@ -160,7 +160,10 @@ def bad_calls(files):
             r"at least",
         ),
         (["recalibrate", "fit", table], r"Missing option '--out'"),
-        (["recalibrate", "fit", table, "--out", "no/such/folder/m.json"], r"cannot be written: No such file"),
+        (
+            ["recalibrate", "fit", table, "--out", "no/such/folder/m.json"],
+            r"cannot be written: there is no folder no/such/folder",
+        ),
         (["recalibrate", "fit", table, "--method", "magic", "--out", "m"], r"'magic' is not one of"),
         (["recalibrate", "apply", table, table, "--out", "o.csv"], r"is not a model that recalibrate fit wrote"),
         (

@@ -90,7 +90,7 @@ def _columns(files):
     [
         (("--out", "r.pdf"), "--out r.pdf does not end in .html, .md or .json; say what to write with --format"),
         (("--format", "pdf"), "'pdf' is not one of 'html', 'md', 'json'"),
-        (("--out", "no/such/folder/r.html"), "cannot be written: No such file or directory"),
+        (("--out", "no/such/folder/r.html"), "cannot be written: there is no folder no/such/folder"),
         (("--threshold", "1"), "1.0 is not in the range"),
     ],
 )

@@ -252,6 +252,13 @@ def working(text: str, *, quiet: bool = False) -> Iterator[None]:
         yield
 
 
+def check_folder(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
+    """Refuse a file in a folder that does not exist, before any work is done for it."""
+    if path is not None and not path.parent.is_dir():
+        raise BadInput(f"{path} cannot be written: there is no folder {path.parent}")
+    return path
+
+
 @contextlib.contextmanager
 def temporary_beside(path: Path) -> Iterator[Path]:
     """Give a temporary path in the folder of a file, and put what was written there in the file's place."""

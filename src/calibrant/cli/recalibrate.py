@@ -10,7 +10,7 @@ import click
 
 from calibrant.cli.inputs import Source, explained, open_forecasts, read_rows, takes_rows
 from calibrant.cli.options import CONFIDENCE_LEVEL, SEED
-from calibrant.cli.outputs import BadInput, Command, Show, WithExamples, temporary_beside, working
+from calibrant.cli.outputs import BadInput, Command, Show, WithExamples, check_folder, temporary_beside, working
 
 if TYPE_CHECKING:
     from calibrant.engines.files import Table
@@ -76,6 +76,7 @@ def command() -> None:
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
+    callback=check_folder,
     required=True,
     help="Where to write the fitted map, as JSON.",
 )
@@ -150,6 +151,7 @@ def choose(source: Source, show: Show, parts: int, confidence_level: float, seed
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
+    callback=check_folder,
     required=True,
     help="Where to write the rows with the new column: .csv, .tsv, .parquet or .jsonl.",
 )

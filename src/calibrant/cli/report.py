@@ -8,7 +8,7 @@ import click
 
 from calibrant.cli.inputs import Source, explained, read_models, takes_rows
 from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, SEED
-from calibrant.cli.outputs import DONE, NOT_SHOWN, BadInput, Command, Show, temporary_beside, working
+from calibrant.cli.outputs import DONE, NOT_SHOWN, BadInput, Command, Show, check_folder, temporary_beside, working
 
 USUAL_MAX_ERROR = 0.05
 FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".json",)}
@@ -25,7 +25,12 @@ FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".jso
     calibrant report preds.csv --format md
     """,
 )
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Where to write it; else it is printed.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    callback=check_folder,
+    help="Where to write it; else it is printed.",
+)
 @click.option(
     "--format",
     "to",
