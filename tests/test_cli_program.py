@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
-from cli_cases import SOURCE, call, write_files
+from cli_cases import ROOT, SOURCE, call, write_files
 from click.testing import CliRunner
+from table_cases import write
 
 import calibrant
 from calibrant.cli import COMMANDS, main, outputs
@@ -50,6 +51,16 @@ def test_a_terminal_sees_that_something_is_going_on(monkeypatch, capsys):
     with outputs.working("reading t.csv", quiet=True):
         pass
     assert capsys.readouterr().out == ""
+
+
+def test_names_of_groups_cannot_steer_the_terminal(tmp_path):
+    columns = {"y": [0, 1] * 20, "p": [0.25, 0.75] * 20, "by": ["\x1b[2Jgone", "two lines"] * 20}
+    file = write(columns, tmp_path / "[red]t.parquet", "parquet")
+    for command in (("measure",), ("certify", "--max-error", "0.9"), ("decide", "--threshold", "0.5")):
+        found = CliRunner().invoke(main, [command[0], str(file), *command[1:], "--by", "by"], color=True)
+        assert found.exit_code == 0
+        assert "\x1b[2J" not in found.output
+        assert "\N{REPLACEMENT CHARACTER}[2Jgone" in found.stdout
 
 
 @pytest.mark.parametrize(
@@ -183,6 +194,28 @@ def test_help_loads_nothing_heavy():
         )
         assert found.returncode == 0, found.stderr
         assert "Examples:" in found.stdout
+
+
+@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
+def test_completion_is_offered_as_documented(name):
+    variable = f"_CALIBRANT_COMPLETE={name}_source"
+    assert variable in (ROOT / "docs" / "cli.md").read_text()
+    found = CliRunner().invoke(main, prog_name="calibrant", env={"_CALIBRANT_COMPLETE": f"{name}_source"})
+    assert "_CALIBRANT_COMPLETE" in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [("calibrant cer", ["certify"]), ("calibrant recalibrate a", ["apply"]), ("calibrant test --le", ["--level"])],
+)
+def test_commands_and_options_are_completed(words, expected):
+    environment = {
+        "_CALIBRANT_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    found = CliRunner().invoke(main, prog_name="calibrant", env=environment)
+    assert found.stdout.split() == [f"plain,{word}" for word in expected]
 
 
 def test_the_version_is_that_of_the_package():

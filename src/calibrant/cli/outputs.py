@@ -140,7 +140,7 @@ class Show:
                 .replace("y_true", "the column of outcomes")
                 .replace("y_prob", "the column of forecasts")
             )
-            click.echo(_coloured(wrapped(said)))
+            click.echo(_coloured(wrapped(_CONTROL.sub("\N{REPLACEMENT CHARACTER}", said))))
         sys.stdout.flush()
         raise click.exceptions.Exit(exit_code)
 
@@ -207,6 +207,10 @@ _ARGUMENTS = re.compile(
 )
 
 
+# Group names come from the file, and a terminal would obey what they hold.
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+
+
 def wrapped(text: str) -> str:
     """Break long lines at words where a person reads along; pipes and files get them whole."""
     if not sys.stdout.isatty():
@@ -227,7 +231,7 @@ def _coloured(text: str) -> str:
 
 def table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return rows of words and numbers in columns, the first one left-aligned and so is the last."""
-    cells = [list(names), *[list(row) for row in rows]]
+    cells = [[cell.replace("\n", " ") for cell in row] for row in (names, *rows)]
     widths = [max(len(row[k]) for row in cells) for k in range(len(names))]
     last = len(names) - 1
     return "\n".join(
@@ -247,8 +251,9 @@ def working(text: str, *, quiet: bool = False) -> Iterator[None]:
         yield
         return
     from rich.console import Console
+    from rich.text import Text
 
-    with Console(stderr=True).status(text):
+    with Console(stderr=True).status(Text(text)):  # a name in brackets is a name, not a style
         yield
 
 
