@@ -4,7 +4,7 @@ import math
 import re
 import subprocess
 import sys
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from itertools import combinations
 from pathlib import Path
 
@@ -376,17 +376,20 @@ def test_the_band_of_many_rows_is_the_brownian_range():
     assert "399 simulations" in simulated.band_.get_label()
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_the_curve_leaves_the_band_when_its_range_is_larger(seed):
-    rng = np.random.default_rng(seed)
-    p = rng.random(100)
-    y = rng.random(100) < (p if seed % 2 else np.clip(p + 0.25 * (-1) ** (seed // 2), 0, 1))
-    display = CumulativeDisplay.from_predictions(y, p)
+@pytest.mark.parametrize("swing", [0.0, 0.3, -0.3])
+@pytest.mark.parametrize("shift", [0.0, 0.1, -0.1])
+@pytest.mark.parametrize("share", [0.1, 0.4, 0.7, 0.99, 1.01, 3.0])
+def test_the_curve_leaves_the_band_exactly_when_its_range_is_larger(swing, shift, share):
+    p = (np.arange(200) + 0.5) / 200
+    rate = np.clip(p + swing * np.sin(2 * np.pi * p) + shift, 0, 1)
+    computed = CumulativeDisplay.from_predictions(np.random.default_rng(1).random(200) < rate, p)
+    display = replace(computed, band_height=share * computed.worst.error).plot()
     low, high = display.band_.get_y(), display.band_.get_y() + display.band_.get_height()
     assert high - low == pytest.approx(display.band_height)
+    assert low <= 1e-12
+    assert high >= -1e-12
     inside = display.deviation.min() >= low - 1e-12 and display.deviation.max() <= high + 1e-12
-    assert inside == (display.worst.error <= display.band_height)
-    assert low <= 0.0 <= high
+    assert inside == (share > 1.0)
 
 
 def test_no_band_is_drawn_when_none_is_asked_for():
@@ -630,6 +633,16 @@ def test_the_spectrum_is_the_librarys(ties):
     assert ("mostly noise" in said) == (ties is None)
 
 
+def test_errors_far_below_the_ece_are_not_flattened():
+    y, p = rows(250)
+    assert SpectrumDisplay.from_predictions(y, p).ax_.get_yscale() == "linear"
+    display = SpectrumDisplay.from_predictions(_million())
+    assert display.ax_.get_yscale() == "log"
+    low, high = display.ax_.get_ylim()
+    assert low < display.cutoff < display.error[-1] < high
+    assert drawn_colours(display.figure_) <= set(asdict(PALETTES["light"]).values())
+
+
 # --- Certificates -----------------------------------------------------------------------------------------------------
 
 
@@ -692,6 +705,15 @@ def test_results_at_hand_are_each_drawn_by_themselves():
     display = CertificateDisplay.from_certificates(named)
     assert [line.get_xdata()[0] for line in display.bounds_] == [0.01, 0.4]
     assert "each result by itself" in display.limits_said
+
+
+def test_names_are_drawn_as_they_are():
+    y, p = rows(200)
+    certificate = calibrant.certify(y, p, max_error=0.2)
+    named = {"$x^{": certificate, "<b>": certificate, "": certificate, 1: certificate, "1": certificate}
+    display = CertificateDisplay.from_certificates(named)
+    display.figure_.draw_without_rendering()
+    assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["$x^{", "<b>", "", "1", "1"]
 
 
 def test_long_names_leave_room_for_the_plot():

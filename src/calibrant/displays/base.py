@@ -148,7 +148,7 @@ def dress(ax: Axes, palette: Palette) -> None:
     ax.set_facecolor(palette.paper)
     ax.set_axisbelow(True)
     ax.grid(True, color=palette.grid, linewidth=0.8)
-    ax.tick_params(colors=palette.muted, labelsize=9)
+    ax.tick_params(which="both", colors=palette.muted, labelsize=9)
     for side, spine in ax.spines.items():
         spine.set_visible(side in ("left", "bottom"))
         spine.set_color(palette.muted)

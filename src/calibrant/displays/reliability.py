@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 MOST_GROUPS = 2000
 """Groups of neighbouring forecasts that the consistency band is simulated on."""
 
-MOST_STRETCHES = 200
+MOST_STRETCHES = 400
 """Groups of equal weight whose runs the confidence band looks at: all runs pay for being looked at together."""
 
 _WIDEST = 20  # no group of a confidence band is wider than such a part of the range
@@ -60,7 +60,7 @@ class ReliabilityDisplay(Display):
       fractional outcomes sums of outcomes are drawn from a normal law instead, a large-sample approximation.
     - "confidence", around the curve: where the true event rate lies, at all forecasts together (simultaneous), with at
       least 95% confidence at every number of rows. It assumes that the event rate does not fall as the forecast rises,
-      and that outcomes are independent given the forecasts. Clopper-Pearson limits on all runs of up to 220 groups of
+      and that outcomes are independent given the forecasts. Clopper-Pearson limits on all runs of up to 420 groups of
       neighbours, each at 0.05 / (number of limits); a bootstrap would be narrower and is not valid for isotonic
       regression.
 
@@ -138,14 +138,8 @@ class ReliabilityDisplay(Display):
 
         Parameters
         ----------
-        y_true : array-like of shape (n,), or Tally
-            Outcomes: 0/1, booleans, fractions in [0, 1], or two labels with ``pos_label``; or a tally on its own.
-        y_prob : array-like of shape (n,)
-            Forecast probabilities.
-        sample_weight : array-like of shape (n,), optional
-            Nonnegative weights.
-        pos_label : label, optional
-            The label in ``y_true`` that counts as the event.
+        y_true, y_prob, sample_weight, pos_label
+            As in `CumulativeDisplay.from_predictions`.
         band : {"consistency", "confidence"} or None
             Where calibrated forecasts would lie, around the diagonal; or where the true event rate lies, around the
             curve (0/1 outcomes without weights only).
@@ -218,12 +212,8 @@ class ReliabilityDisplay(Display):
             Draw event rate minus forecast, so that the diagonal is level and small differences are seen.
         histogram : bool
             Draw the histogram of the forecasts below the axes.
-        theme : {"light", "dark"}
-            The colours, see ``calibrant.displays.palette.PALETTES``.
-        legend : bool
-            Whether to say below the axes what is drawn.
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
+        theme, legend, ax
+            As in `CumulativeDisplay.plot`.
         """
         turned, below = check_flag(difference, "difference"), check_flag(histogram, "histogram")
         ax, palette = self._begin(
