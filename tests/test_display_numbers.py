@@ -212,21 +212,6 @@ def test_the_confidence_band_is_the_best_of_exact_limits_on_all_runs():
     assert "event rate not falling" in display.band_.get_label()
 
 
-def test_the_confidence_band_covers_the_event_rate_everywhere():
-    rng = np.random.default_rng(9)
-    missed = 0
-    for _ in range(40):
-        p = rng.beta(0.8, 1.5, 400)
-        y = rng.random(400) < p**1.5
-        display = ReliabilityDisplay.from_predictions(y, p, band="confidence", confidence_level=0.8)
-        rate = display.band_forecast**1.5
-        missed += bool((rate < display.band_lower).any() or (rate > display.band_upper).any())
-        assert (display.band_lower <= display.band_upper).all()
-        assert (np.diff(display.band_lower) >= 0).all()
-        assert (np.diff(display.band_upper) >= 0).all()
-    assert missed <= 14  # 8 are allowed on average
-
-
 def test_bins_are_those_of_risk_bands():
     y, p = rows(400)
     display = ReliabilityDisplay.from_predictions(y, p, n_bins=5)
