@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet
 import pytest
-from tables import FORMATS, predictions, write
+from table_cases import FORMATS, predictions, write
 
 from calibrant.engines.files import open_table, read_columns, write_with_column
-from calibrant.engines.sources import TableError, npz_array
+from calibrant.engines.formats import TableError, npz_array
 
 
 def read(source, names=None, **options):

@@ -129,23 +129,17 @@ def _table(names: list[str], found: list[tuple[Any, Any, float]], measure: str, 
     from calibrant.results.base import level_said, rounded_down, rounded_up
     from calibrant.results.certificates import MEASURE_NAMES
 
-    rows = [
-        (
-            name,
-            f"{interval.n:,}",
-            f"{interval.estimate:.4f}",
-            rounded_down(interval.lower),
-            rounded_up(interval.upper),
-            f"{brier:.4f}",
-            "" if certificate is None else certificate.verdict,
-        )
-        for name, (interval, certificate, brier) in zip(names, found, strict=True)
-    ]
+    rows = []
+    for name, (interval, certificate, brier) in zip(names, found, strict=True):
+        limits = (f"{interval.estimate:.4f}", rounded_down(interval.lower), rounded_up(interval.upper))
+        verdict = "" if certificate is None else certificate.verdict
+        rows.append((name, f"{interval.n:,}", *limits, f"{brier:.4f}", verdict))
     title = (
         f"The {MEASURE_NAMES[measure]} of {len(names)} models, with limits that hold for all of them together with "
         f"{level_said(confidence_level)} confidence:"
     )
-    return "\n".join([title, table(("model", "rows", "estimate", "from", "to", "Brier", "verdict"), rows)])
+    last = "verdict" if rows[0][-1] else ""
+    return "\n".join([title, table(("model", "rows", "estimate", "from", "to", "Brier", last), rows)])
 
 
 def _difference_table(differences: list[dict[str, Any]]) -> str:

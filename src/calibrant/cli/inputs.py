@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import click
 
-from calibrant.cli.outputs import OUTPUT_OPTIONS, BadInput, Show, remark, working
+from calibrant.cli.outputs import OUTPUT_OPTIONS, BadInput, Show, in_a_shell, remark, working
 
 if TYPE_CHECKING:
     from calibrant.engines.files import Table
@@ -307,11 +307,13 @@ def _candidates(table: Table, names: Sequence[str], taken: set[str | None]) -> l
 
 
 def _refuse_guess(table: Table, what: str, option: str, names: Sequence[str], taken: set[str | None]) -> NoReturn:
+    from calibrant.engines.files import listed
+
     found = _candidates(table, names, taken)
     why = f"{' and '.join(repr(name) for name in found)} all may be" if found else "no name says so"
     raise BadInput(
         f"{table.name}: which column holds the {what}? ({why}.) Name it with {option}; the columns are "
-        f"{table.columns_said()}"
+        f"{listed(table.columns)}"
     )
 
 
@@ -332,8 +334,6 @@ def in_words_of(message: str, source: Source, table: Table | None = None) -> str
         "sample_weight": source.weight,
         "by": source.by,
     }
-    for python, words in _REMEDIES.items():
-        message = message.replace(python, words)
 
     def named(found: re.Match[str]) -> str:
         argument, position = found[1] or found[3], found[2] or found[4]
@@ -342,29 +342,7 @@ def in_words_of(message: str, source: Source, table: Table | None = None) -> str
         place = "" if position is None or table is None else f", {table.row_said(int(position))},"
         return f"column {columns[argument]!r}{place}"
 
-    return with_options(_DATA.sub(named, message))
+    return _DATA.sub(named, in_a_shell(message))
 
 
-def with_options(message: str) -> str:
-    """Write the arguments in a message as the options of this program."""
-    message = re.sub(r"\b(method|measure|wrapper)='([\w-]+)'", lambda found: f"--{found[1]} {found[2]}", message)
-    names = "|".join(_ARGUMENTS)
-    return re.sub(rf"\b({names})\b=?", lambda found: f"--{found[1].replace('_', '-')}", message)
-
-
-_ARGUMENTS = (
-    *("max_error", "confidence_level", "pos_label", "n_resamples", "memory_limit"),
-    *("cost_false_positive", "cost_false_negative"),
-)
 _DATA = re.compile(r"\b(y_true|y_prob|sample_weight)\b(?:\[(\d+)\])?(?!=)|^(by)\b(?:\[(\d+)\])?")
-_REMEDIES = {
-    "the arguments look swapped, the order is (y_true, y_prob)": (
-        "the columns look swapped: exchange --y-true and --y-prob"
-    ),
-    "; if it is meant, pass Tally.from_arrays(y_true, y_prob)": "",
-    "compare with one label first, as in y_true == 'event'": "write a column that says whether the event happened",
-    "bring it back, as in numpy.clip(values, 0, 1)": "bring it back into [0, 1]",
-    ", or pass predict_proba output": "",
-    ", or Tally.from_counts if the weights are counts of real observations": "",
-    "convert it with astype(float) first": "write numbers",
-}

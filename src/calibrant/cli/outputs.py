@@ -40,14 +40,6 @@ _COLOURS = {
     "Undecided": "yellow",
     "undecided": "yellow",
 }
-_IN_A_SHELL = {
-    "Use cutoff_calibration_error, or n_bins= for the ECE of the binned forecast": (
-        "Use the Cutoff error, or expected_binned, the ECE of the binned forecast"
-    ),
-    "y_true holds": "the outcomes are",
-    "as certify() gives": "as calibrant certify gives",
-    "put it on the ladder of a GuardedRecalibrator": "fit with --method guarded, which tries Platt scaling first",
-}
 _COLOURED = re.compile(rf"(?m)^({'|'.join(_COLOURS)})(?=:)|(?<=  )({'|'.join(_COLOURS)})$")
 
 
@@ -143,9 +135,12 @@ class Show:
         elif verbatim:
             click.echo(text)
         elif not self.quiet:
-            for python, words in _IN_A_SHELL.items():
-                text = text.replace(python, words)
-            click.echo(_coloured(wrapped(text)))
+            said = (
+                in_a_shell(text)
+                .replace("y_true", "the column of outcomes")
+                .replace("y_prob", "the column of forecasts")
+            )
+            click.echo(_coloured(wrapped(said)))
         sys.stdout.flush()
         raise click.exceptions.Exit(exit_code)
 
@@ -176,6 +171,40 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(each) for each in value]
     return value
+
+
+def in_a_shell(text: str) -> str:
+    """Rewrite what the library says to people who write Python for people who type commands."""
+    for python, words in _PYTHON.items():
+        text = text.replace(python, words)
+    text = _CHOICES.sub(lambda found: f"--{found[1]} {found[2]}", text)
+    return _ARGUMENTS.sub(lambda found: f"--{found[1].replace('_', '-')}", text)
+
+
+_PYTHON = {
+    "the arguments look swapped, the order is (y_true, y_prob)": (
+        "the columns look swapped: exchange --y-true and --y-prob"
+    ),
+    "; if it is meant, pass Tally.from_arrays(y_true, y_prob)": "",
+    "compare with one label first, as in y_true == 'event'": "write a column that says whether the event happened",
+    "bring it back, as in numpy.clip(values, 0, 1)": "bring it back into [0, 1]",
+    "inside, as in numpy.clip(y_prob, 1e-6, 1 - 1e-6), and": "inside, by 1e-6 say, and",
+    ", or pass predict_proba output": "",
+    ", or Tally.from_counts if the weights are counts of real observations": "",
+    "as in clip=1e-6, or fit with on='forecast'": "as in --clip 1e-6, or fit with --method platt",
+    "as in clip=1e-6, or use PlattRecalibrator()": "as in --clip 1e-6, or fit with --method platt",
+    "Use cutoff_calibration_error, or n_bins= for the ECE of the binned forecast": (
+        "Use the Cutoff error, or expected_binned, the ECE of the binned forecast"
+    ),
+    "; ignore this if y_true holds exact event probabilities": "",
+    "certify() says": "calibrant certify says",
+    "as certify() gives": "as calibrant certify gives",
+    "put it on the ladder of a GuardedRecalibrator": "use --method guarded, which tries Platt scaling first",
+}
+_CHOICES = re.compile(r"\b(method|measure|wrapper)='([\w-]+)'")
+_ARGUMENTS = re.compile(
+    r"\b(max_error|confidence_level|pos_label|n_resamples|memory_limit|cost_false_positive|cost_false_negative)\b=?"
+)
 
 
 def wrapped(text: str) -> str:
@@ -221,6 +250,13 @@ def working(text: str, *, quiet: bool = False) -> Iterator[None]:
 
     with Console(stderr=True).status(text):
         yield
+
+
+def check_folder(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
+    """Refuse a file in a folder that does not exist, before any work is done for it."""
+    if path is not None and not path.parent.is_dir():
+        raise BadInput(f"{path} cannot be written: there is no folder {path.parent}")
+    return path
 
 
 @contextlib.contextmanager

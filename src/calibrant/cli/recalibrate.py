@@ -10,7 +10,7 @@ import click
 
 from calibrant.cli.inputs import Source, explained, open_forecasts, read_rows, takes_rows
 from calibrant.cli.options import CONFIDENCE_LEVEL, SEED
-from calibrant.cli.outputs import BadInput, Command, Show, WithExamples, temporary_beside, working
+from calibrant.cli.outputs import BadInput, Command, Show, WithExamples, check_folder, temporary_beside, working
 
 if TYPE_CHECKING:
     from calibrant.engines.files import Table
@@ -76,12 +76,18 @@ def command() -> None:
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
+    callback=check_folder,
     required=True,
     help="Where to write the fitted map, as JSON.",
 )
+@click.option(
+    "--clip",
+    type=click.FloatRange(0.0, 0.5, min_open=True, max_open=True),
+    help="For platt-logit, beta and temperature: take forecasts of 0 and 1 for this much inside.",
+)
 @CONFIDENCE_LEVEL
 @takes_rows(by=False)
-def fit(source: Source, show: Show, method: str, out: Path, confidence_level: float) -> None:
+def fit(source: Source, show: Show, method: str, out: Path, clip: float | None, confidence_level: float) -> None:
     """Fit a map from forecasts to better ones, and write it to a JSON file.
 
     The guarantee printed is about the repaired forecasts of cases to come; it assumes independent rows that the model
@@ -89,7 +95,7 @@ def fit(source: Source, show: Show, method: str, out: Path, confidence_level: fl
     """
     rows = read_rows(source)
     with explained(rows.source):
-        recalibrator = _recalibrator(method).fit(rows.y_prob, rows.y_true, sample_weight=rows.sample_weight)
+        recalibrator = _recalibrator(method, clip).fit(rows.y_prob, rows.y_true, sample_weight=rows.sample_weight)
         guarantee = None if recalibrator.weighted_ else recalibrator.guarantee(confidence_level)
     with temporary_beside(out) as temporary:
         temporary.write_text(recalibrator.to_json() + "\n", encoding="utf-8")
@@ -145,6 +151,7 @@ def choose(source: Source, show: Show, parts: int, confidence_level: float, seed
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
+    callback=check_folder,
     required=True,
     help="Where to write the rows with the new column: .csv, .tsv, .parquet or .jsonl.",
 )
@@ -189,11 +196,17 @@ def sql(model: Path, column: str, debug: bool) -> None:  # noqa: ARG001 - read b
     click.echo(_read_model(model).to_sql(column))
 
 
-def _recalibrator(method: str) -> Recalibrator:
+def _recalibrator(method: str, clip: float | None) -> Recalibrator:
     import calibrant
 
     if method == "platt-logit":
-        return calibrant.PlattRecalibrator(on="logit")
+        return calibrant.PlattRecalibrator(on="logit", clip=clip)
+    if method == "beta":
+        return calibrant.BetaRecalibrator(clip=clip)
+    if method == "temperature":
+        return calibrant.TemperatureRecalibrator(clip=clip)
+    if clip is not None:
+        raise BadInput(f"--clip does not go with --method {method}, which takes forecasts of 0 and 1 as they are")
     if method == "modified-platt":
         ladder = [calibrant.PlattRecalibrator(), calibrant.ConstantRecalibrator()]
         return calibrant.GuardedRecalibrator(ladder, tolerance="paper")

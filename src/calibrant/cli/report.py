@@ -8,7 +8,7 @@ import click
 
 from calibrant.cli.inputs import Source, explained, read_models, takes_rows
 from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, SEED
-from calibrant.cli.outputs import DONE, NOT_SHOWN, BadInput, Command, Show, temporary_beside, working
+from calibrant.cli.outputs import DONE, NOT_SHOWN, BadInput, Command, Show, check_folder, temporary_beside, working
 
 USUAL_MAX_ERROR = 0.05
 FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".json",)}
@@ -25,7 +25,12 @@ FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".jso
     calibrant report preds.csv --format md
     """,
 )
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Where to write it; else it is printed.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    callback=check_folder,
+    help="Where to write it; else it is printed.",
+)
 @click.option(
     "--format",
     "to",
@@ -36,8 +41,8 @@ FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".jso
 @click.option(
     "--max-error",
     type=click.FloatRange(0.0, 1.0),
-    help=f"The largest error you can live with; exit with 1 unless it is certified. The page speaks of "
-    f"{USUAL_MAX_ERROR:g} unless this is given.",
+    help="The largest error you can live with; exit with 1 unless it is certified, for every model and group. Without "
+    f"it the page speaks of {USUAL_MAX_ERROR:g}, and the exit code is 0.",
 )
 @click.option(
     "--threshold",
@@ -92,9 +97,11 @@ def command(
     if out is not None:
         with temporary_beside(out) as temporary:
             temporary.write_text(text, encoding="utf-8", newline="\n")
+    # As in certify, a verdict on groups is one on all of them.
+    certified = report.certified and all(each.groups is None or each.groups for each in report.summary.models)
     show.answer(
         text if out is None else f"Wrote {out}.\n{report}",
-        exit_code=DONE if max_error is None or report.certified else NOT_SHOWN,
+        exit_code=DONE if max_error is None or certified else NOT_SHOWN,
         verbatim=out is None,
         input=[rows.facts() for rows in models],
         out=None if out is None else str(out),

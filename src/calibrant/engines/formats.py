@@ -1,4 +1,4 @@
-"""Where the rows of a table come from: files, patterns, folders and streams, what they are, and arrays in them."""
+"""What a source of rows is: files, patterns, folders and streams, their formats, and the arrays in them."""
 
 from __future__ import annotations
 

@@ -1,0 +1,148 @@
+"""The shell examples of the documentation: each command runs, and prints what the page shows."""
+
+import contextlib
+import doctest
+import io
+import json
+import os
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from table_cases import write
+
+import calibrant
+from calibrant.cli import main
+
+ROOT = Path(__file__).parents[1]
+PAGES = [
+    path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if "```console" in path.read_text()
+]
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+
+
+def execute(command, last):
+    """Run one line of a console block, and return what a terminal would show and the exit code."""
+    words = shlex.split(command)
+    if command == "echo $?":
+        return f"{last}\n", 0
+    if words[0] == "calibrant":
+        found = CliRunner().invoke(main, words[1:])
+        return found.output, found.exit_code
+    if words[0] == "python":
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown):
+            runpy.run_path(words[1])
+        return shown.getvalue(), 0
+    found = subprocess.run(words, capture_output=True, text=True, check=False)
+    return found.stdout + found.stderr, found.returncode
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_prints_what_the_page_shows(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for script in blocks(page, "python"):
+        named = re.match(r"# (\w+\.py)\n", script)
+        if named:
+            Path(named[1]).write_text(script)
+    last = 0
+    for block in blocks(page, "console"):
+        for part in re.split(r"(?m)^\$ ", block)[1:]:
+            command, _, wanted = part.partition("\n")
+            shown, last = execute(command, last)
+            assert doctest.OutputChecker().check_output(wanted, shown, FLAGS), f"$ {command}\n{shown}"
+
+
+def test_pages_with_commands_are_found():
+    assert {"tutorial.md", "cli.md"} <= {page.name for page in PAGES}
+
+
+# --- The gate ---------------------------------------------------------------------------------------------------------
+
+GATE = ROOT / "docs" / "ci-gate.md"
+
+
+@pytest.fixture
+def shell(tmp_path):
+    """Run a script as a build does, with the program on the path and predictions of a good or a bad model."""
+    program = tmp_path / "bin" / "calibrant"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m calibrant "$@"\n')
+    program.chmod(0o755)
+    environment = {
+        "PATH": f"{program.parent}:{os.environ['PATH']}",
+        "PYTHONPATH": str(Path(calibrant.__file__).parents[1]),
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
+    }
+
+    def run(script, model):
+        rng = np.random.default_rng(0)
+        forecast = rng.random(2000)
+        columns = {"outcome": (rng.random(2000) < forecast).astype(int), "forecast": forecast}
+        if model == "bad":
+            columns["forecast"] = np.sqrt(forecast)
+        if model == "broken":
+            del columns["outcome"]
+        write(columns, tmp_path / "predictions.csv", "csv")
+        return subprocess.run(
+            ["bash", "-e", "-o", "pipefail", "-c", script],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+def workflow_step(name):
+    """Return the shell lines of a step of the documented workflow, without those that install things."""
+    workflow = blocks(GATE, "yaml")[0]
+    script = re.search(rf"- name: {name}\n(?: +if: .*\n)? +run: \|\n((?: {{10}}.*\n?)+)", workflow)[1]
+    return "\n".join(line.strip() for line in script.splitlines() if not line.strip().startswith("pip "))
+
+
+EXIT_CODES = {"good": 0, "bad": 1, "broken": 2}
+
+
+@pytest.mark.parametrize("model", EXIT_CODES)
+def test_the_documented_build_passes_with_a_good_model_only(model, shell):
+    found = shell(workflow_step("The model must be certified"), model)
+    assert found.returncode == EXIT_CODES[model], found.stderr
+    assert found.stdout.startswith({"good": "Certified: ", "bad": "Refuted: ", "broken": ""}[model])
+
+
+@pytest.mark.parametrize("model", ["good", "bad"])
+def test_the_documented_hook_passes_with_a_good_model_only(model, shell):
+    hook = dict(re.findall(r"^[ -] (\w+): (.*)$", (ROOT / ".pre-commit-hooks.yaml").read_text(), flags=re.MULTILINE))
+    configuration = blocks(GATE, "yaml")[1]
+    assert hook["id"] in configuration
+    assert hook["pass_filenames"] == "false"
+    arguments = re.search(r"args: \[(.*)\]", configuration)[1].replace(",", " ")
+    assert shell(f"{hook['entry']} {arguments}", model).returncode == EXIT_CODES[model]
+
+
+@pytest.mark.parametrize("model", EXIT_CODES)
+def test_the_documented_script_keeps_the_verdict_and_stops_at_bad_input_only(model, shell, tmp_path):
+    found = shell(blocks(GATE, "bash")[0], model)
+    assert found.returncode == (1 if model == "broken" else 0), found.stderr
+    if model != "broken":
+        verdict = json.loads((tmp_path / "verdict.json").read_text())["result"]["verdict"]
+        assert verdict == {"good": "certified", "bad": "refuted"}[model]
+
+
+def test_the_hook_installs_what_the_command_line_needs():
+    text = (ROOT / ".pre-commit-hooks.yaml").read_text()
+    assert 'additional_dependencies: [".[cli]"]' in text
+    assert "language: python" in text
