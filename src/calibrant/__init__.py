@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     )
     from calibrant.results.decompositions import ScoreDecomposition
     from calibrant.results.measures import (
+        Bracket,
         CalibrationDistance,
         CalibrationSlope,
         CurveErrors,
@@ -81,6 +82,7 @@ if TYPE_CHECKING:
 _HOME = {
     "BestThreshold": "results.risk_gaps",
     "BetaRecalibrator": "recalibration",
+    "Bracket": "results.measures",
     "CalibrationDistance": "results.measures",
     "CalibrationSlope": "results.measures",
     "CalibrationTest": "results.certificates",
@@ -161,6 +163,7 @@ _HOME = {
 __all__ = [
     "BestThreshold",
     "BetaRecalibrator",
+    "Bracket",
     "CalibrationDistance",
     "CalibrationSlope",
     "CalibrationTest",

@@ -202,7 +202,7 @@ class Scores:
 def linear_scores(table: Totals, sign: float, coefficient: float) -> Scores:
     """Score a row by sign w r + coefficient w^2 r^2 (coefficient >= 0)."""
     square = coefficient * table.weight_square_residual_square
-    positive, negative = _residual_bounds(table)
+    positive, negative = residual_bounds(table)
     if sign < 0.0:
         positive, negative = negative, positive
     return Scores(sign * table.residual + square, positive + square, negative)
@@ -264,6 +264,13 @@ def largest_stretch(total: FloatArray) -> float:
     return float((prefix - np.minimum.accumulate(prefix)).max())
 
 
+def bracket_stretch(scores: Scores) -> tuple[float, float]:
+    """Return two ends between which the largest sum of neighbouring rows' scores lies."""
+    highest, lowest = inner_bounds(scores)
+    most = float((highest - np.minimum.accumulate(lowest)).max())
+    return largest_stretch(scores.total), max(most, 0.0)
+
+
 Pair = tuple[Scores, Scores]
 """Scores for the two signs of the residual."""
 
@@ -275,9 +282,7 @@ def largest_of(pair: Pair) -> float:
 
 def may_hold_end(table: Totals, scores: Scores, best: float) -> IntArray:
     """Return the entries inside which a stretch of a larger sum than the best so far might begin or end."""
-    prefix = prefix_sums(scores.total)
-    highest = prefix[:-1] + np.minimum(scores.up, scores.total + scores.down)
-    lowest = prefix[:-1] - np.minimum(scores.down, scores.up - scores.total)
+    highest, lowest = inner_bounds(scores)
     ends = highest - np.minimum.accumulate(lowest) > best
     begins = np.maximum.accumulate(highest[::-1])[::-1] - lowest > best
     return np.flatnonzero((ends | begins) & (table.high > table.low))
@@ -378,17 +383,9 @@ def curve_slack(weight_total: float) -> float:
 
 
 def _may_hold_extreme(table: Totals) -> IntArray:
-    """Return the entries inside which the curve might pass its extremes so far, or come near or leave them.
-
-    Counting either the rows passed or the rows still to come bounds how far the curve rises above, or falls below, its
-    value on entering.
-    """
+    """Return the entries inside which the curve might pass its extremes so far, or come near or leave them."""
     prefix = table.residual_prefix()
-    start = prefix[:-1]
-    up, down = _residual_bounds(table)
-    rise = np.minimum(up, down + table.residual)
-    fall = np.minimum(down, up - table.residual)
-    highest, lowest = start + rise, start - fall
+    highest, lowest = curve_bounds(table)
     top, bottom = prefix.max(), prefix.min()
     slack = curve_slack(table.weight_total)
     beyond = (highest > top) | (lowest < bottom)
@@ -398,7 +395,25 @@ def _may_hold_extreme(table: Totals) -> IntArray:
     return np.flatnonzero((beyond | crosses_top | crosses_bottom) & (table.high > table.low))
 
 
-def _residual_bounds(table: Totals) -> tuple[FloatArray, FloatArray]:
+def curve_bounds(table: Totals) -> tuple[FloatArray, FloatArray]:
+    """Return the highest and the lowest value that the residual curve can take inside each entry."""
+    up, down = residual_bounds(table)
+    return inner_bounds(Scores(table.residual, up, down))
+
+
+def inner_bounds(scores: Scores) -> tuple[FloatArray, FloatArray]:
+    """Return the highest and the lowest value that the running sum of scores can take inside each entry.
+
+    Counting either the rows passed or the rows still to come bounds how far it rises above, or falls below, its value
+    on entering.
+    """
+    start = prefix_sums(scores.total)[:-1]
+    highest: FloatArray = start + np.minimum(scores.up, scores.total + scores.down)
+    lowest: FloatArray = start - np.minimum(scores.down, scores.up - scores.total)
+    return highest, lowest
+
+
+def residual_bounds(table: Totals) -> tuple[FloatArray, FloatArray]:
     """Return the most that the rows of each entry can add to the residual curve and take from it, in any order.
 
     A row adds at most w y (1 - p) and takes away at most w p (1 - y).

@@ -106,7 +106,9 @@ class Totals:
         entries = slice(begin, end)
         if self.high is self.low:
             return float(self.weight[entries] @ self.low[entries])
-        return float(self.outcome[entries].sum() - self.residual[entries].sum())
+        low, several = self.low[entries], self.high[entries] > self.low[entries]
+        forecasts = np.where(several, self.outcome[entries] - self.residual[entries], self.weight[entries] * low)
+        return float(forecasts.sum())
 
     def entries(self, positions: IntArray) -> Totals:
         """Return the entries at some positions."""
