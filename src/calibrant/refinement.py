@@ -29,6 +29,10 @@ _ZOOM_SPAN = 64.0  # ... if they are not that many times narrower than the wides
 _TALLY_GRID = Grid(20, 0.0, 1.0)
 
 
+class TooManyForecastsError(ValueError):
+    """A source has more rows to tell apart than may be fetched from it."""
+
+
 class Opened:
     """A source and the finest table made of its rows so far, from which the next question starts.
 
@@ -161,7 +165,7 @@ def whole_tally(source: Tally | RowSource) -> Tally:
         several = np.flatnonzero(table.high > table.low)
     count = int(table.rows[several].sum())
     if count > rows.tally_limit:
-        raise ValueError(
+        raise TooManyForecastsError(
             f"this needs every distinct forecast, and {count:,} of {table.row_total:,} rows would have to be fetched "
             f"to tell them apart, above the limit of {int(rows.tally_limit):,}; raise the limit (tally_limit), round "
             "the forecasts or take a sample, or use Cells.bracket for an answer with known ends"

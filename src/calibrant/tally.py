@@ -120,6 +120,22 @@ class Totals:
             binary_outcomes=self.binary_outcomes,
         )
 
+    def at_means(self) -> Tally:
+        """Return the tally of other forecasts: each moved to the mean of those in its entry.
+
+        Sums of residuals stay as they are, and so does every difference between entries.
+        """
+        mean = np.clip((self.outcome - self.residual) / self.weight, self.low, self.high)
+        columns = {name: getattr(self, name) for name in ADDITIVE}
+        return Tally(
+            low=mean,
+            high=mean,
+            weight_max=self.weight_max,
+            unit_weights=self.unit_weights,
+            binary_outcomes=self.binary_outcomes,
+            **columns,
+        )
+
     def with_unit_weights(self) -> Self:
         """Return the totals with weights of 1 where all weights are equal, which changes no mean; otherwise itself."""
         if self.unit_weights or not np.allclose(self.weight, self.weight_max * self.rows, rtol=1e-12, atol=0.0):
