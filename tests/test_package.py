@@ -40,10 +40,13 @@ PUBLIC = [
     "CalibrationWarning",
     "Cells",
     "Certificate",
+    "CertificateDisplay",
     "CertifiedClassifier",
     "ConfidenceInterval",
     "ConstantRecalibrator",
+    "CumulativeDisplay",
     "CurveErrors",
+    "DecisionCurveDisplay",
     "DecisionGuarantee",
     "DecisionRisk",
     "DecisionRule",
@@ -61,13 +64,16 @@ PUBLIC = [
     "RecalibratorComparison",
     "RecalibratorScores",
     "Relation",
+    "ReliabilityDisplay",
     "RiskBands",
     "RiskGap",
     "RiskGapCurve",
+    "RiskGapDisplay",
     "RowsNeeded",
     "SchervishMeasure",
     "ScoreDecomposition",
     "Spectrum",
+    "SpectrumDisplay",
     "Tally",
     "TemperatureRecalibrator",
     "Witness",
@@ -244,7 +250,16 @@ def test_importing_loads_numpy_at_most():
     assert loaded == []
 
 
-ON_SCIKIT_LEARN = {"classifiers", "comparisons", "recalibration"}  # an estimator cannot be defined without it
+# An estimator cannot be defined without it.
+ON_SCIKIT_LEARN = {
+    "certified_classifiers",
+    "classifiers",
+    "comparisons",
+    "guards",
+    "monotone_maps",
+    "recalibrated_classifiers",
+    "recalibration",
+}
 
 
 def test_importing_the_modules_of_the_core_loads_nothing_heavy():

@@ -364,19 +364,28 @@ def _asymptotic(table: Totals, notes: tuple[str, ...]) -> CalibrationTest:
     )
 
 
+def outcome_variance(tally: Tally) -> FloatArray:
+    """Return the variance of each forecast's residual total when the forecasts are calibrated.
+
+    For outcomes of 0 or 1 the forecasts determine it; for fractions the squared residuals stand in for it.
+    """
+    if tally.binary_outcomes:
+        return tally.weight_square * tally.forecast * (1.0 - tally.forecast)
+    return tally.weight_square_residual_square
+
+
 def _variances(table: Totals) -> tuple[FloatArray, FloatArray]:
-    """Return the least and the largest sum of w^2 p (1 - p) that the rows of each entry can have.
+    """Return the least and the largest that the variance of each entry's residual total can be.
 
     For n forecasts of unit weight with mean m it is n m (1 - m) minus their scatter, n q^2 at most in an entry of half
-    width q. For fractions it is the sum of w^2 r^2, which is known.
+    width q.
     """
-    if not table.binary_outcomes:
-        return table.weight_square_residual_square, table.weight_square_residual_square
+    if isinstance(table, Tally) or not table.binary_outcomes:
+        variance = outcome_variance(table) if isinstance(table, Tally) else table.weight_square_residual_square
+        return variance, variance
     ends = [end * (1.0 - end) for end in (table.low, table.high)]
     squares = table.weight_square.astype(np.float64)
     most = np.where((table.low < 0.5) & (table.high > 0.5), 0.25, np.maximum(*ends)) * squares
-    if isinstance(table, Tally):
-        return most, most
     least = np.minimum(*ends) * squares
     if table.unit_weights:
         mean = (table.outcome - table.residual) / table.rows
