@@ -33,6 +33,7 @@ SOURCE = Path(calibrant.__file__).parents[1]
 PUBLIC = [
     "BestThreshold",
     "BetaRecalibrator",
+    "Bracket",
     "CalibrationDistance",
     "CalibrationSlope",
     "CalibrationTest",

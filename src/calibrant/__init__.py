@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     )
     from calibrant.results.decompositions import ScoreDecomposition
     from calibrant.results.measures import (
+        Bracket,
         CalibrationDistance,
         CalibrationSlope,
         CurveErrors,
@@ -88,6 +89,7 @@ if TYPE_CHECKING:
 _HOME = {
     "BestThreshold": "results.risk_gaps",
     "BetaRecalibrator": "monotone_maps",
+    "Bracket": "results.measures",
     "CalibrationDistance": "results.measures",
     "CalibrationSlope": "results.measures",
     "CalibrationTest": "results.certificates",
@@ -174,6 +176,7 @@ _HOME = {
 __all__ = [
     "BestThreshold",
     "BetaRecalibrator",
+    "Bracket",
     "CalibrationDistance",
     "CalibrationSlope",
     "CalibrationTest",
