@@ -28,6 +28,9 @@ if TYPE_CHECKING:
         sign_testing_gap,
         sign_testing_risk,
     )
+    from calibrant.displays.cumulative import CumulativeDisplay
+    from calibrant.displays.reliability import ReliabilityDisplay
+    from calibrant.displays.risk_gap import RiskGapDisplay
     from calibrant.hypotheses import calibration_test, spiegelhalter_test
     from calibrant.laws import brownian_range
     from calibrant.measures import (
@@ -106,6 +109,7 @@ _HOME = {
     "CertifiedClassifier": "classifiers",
     "ConfidenceInterval": "results.certificates",
     "ConstantRecalibrator": "recalibration",
+    "CumulativeDisplay": "displays.cumulative",
     "CurveErrors": "results.measures",
     "DecisionGuarantee": "results.decisions",
     "DecisionRisk": "results.decisions",
@@ -124,9 +128,11 @@ _HOME = {
     "RecalibratorComparison": "results.recalibration",
     "RecalibratorScores": "results.recalibration",
     "Relation": "results.measures",
+    "ReliabilityDisplay": "displays.reliability",
     "RiskBands": "results.certificates",
     "RiskGap": "results.decisions",
     "RiskGapCurve": "results.decisions",
+    "RiskGapDisplay": "displays.risk_gap",
     "RowsNeeded": "results.certificates",
     "SchervishMeasure": "scores",
     "ScoreDecomposition": "results.decisions",
@@ -186,6 +192,7 @@ __all__ = [
     "CertifiedClassifier",
     "ConfidenceInterval",
     "ConstantRecalibrator",
+    "CumulativeDisplay",
     "CurveErrors",
     "DecisionGuarantee",
     "DecisionRisk",
@@ -204,9 +211,11 @@ __all__ = [
     "RecalibratorComparison",
     "RecalibratorScores",
     "Relation",
+    "ReliabilityDisplay",
     "RiskBands",
     "RiskGap",
     "RiskGapCurve",
+    "RiskGapDisplay",
     "RowsNeeded",
     "SchervishMeasure",
     "ScoreDecomposition",

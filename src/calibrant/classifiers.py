@@ -286,9 +286,9 @@ class CertifiedClassifier(_AroundModel):
             self._check_possible(y, weight, delta, share=self.split)
             _check_both_classes(y_fit, "drawn for fitting", FEWER_FOR_JUDGING)
             model = clone(self.estimator).fit(X_fit, y_fit, **_rows_of(fit_params, kept, kept.size + chosen.size))
-        classes = _two_classes(model, y)
+        classes = two_classes(model, y)
         outcome = y == classes[1]
-        certificate = self._judge(outcome, _forecasts(model, X)[:, 1], weight, 1.0 - delta)
+        certificate = self._judge(outcome, class_forecasts(model, X)[:, 1], weight, 1.0 - delta)
         self.estimator_ = model
         self.classes_ = classes
         self.certificate_ = certificate
@@ -312,7 +312,7 @@ class CertifiedClassifier(_AroundModel):
             Probabilities, in the order of ``classes_``.
         """
         check_is_fitted(self)
-        forecasts = _forecasts(self.estimator_, X)
+        forecasts = class_forecasts(self.estimator_, X)
         if not self.fell_back_:
             return forecasts
         # The model is still asked, so that features it cannot read are an error either way.
@@ -513,7 +513,7 @@ class RecalibratedClassifier(_AroundModel):
             _check_both_classes(y_fit, where, remedy)
             folds = self._folds(X_fit, y_fit, kept, rows, generator, split_params)
             model = clone(self.estimator).fit(X_fit, y_fit, **fit_params)
-        classes = _two_classes(model, y)
+        classes = two_classes(model, y)
         recalibrator, response_method = self._chosen(model)
         if self._is_given:
             response = _response(model, X_fit, response_method)
@@ -791,7 +791,7 @@ def _check_both_classes(y_fit: npt.NDArray[Any], where: str, remedy: str = "") -
         )
 
 
-def _two_classes(model: Any, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def two_classes(model: Any, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the classes of a fitted model, after making sure that they are two and cover the labels."""
     name = type(model).__name__
     if not hasattr(model, "classes_"):
@@ -805,7 +805,7 @@ def _two_classes(model: Any, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return classes
 
 
-def _forecasts(model: Any, X: Any) -> FloatArray:
+def class_forecasts(model: Any, X: Any) -> FloatArray:
     """Return the probabilities of both classes."""
     # Asked after fitting: some models know only then.
     if not hasattr(model, "predict_proba"):
@@ -824,7 +824,7 @@ def _forecasts(model: Any, X: Any) -> FloatArray:
 def _response(model: Any, X: Any, response_method: str) -> FloatArray:
     """Return the probability, or the score, of the second class."""
     if response_method == "predict_proba":
-        return _forecasts(model, X)[:, 1]
+        return class_forecasts(model, X)[:, 1]
     scores = np.asarray(model.decision_function(X))
     if scores.ndim != 1:
         raise ValueError(
