@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         Recalibrator,
         TemperatureRecalibrator,
     )
+    from calibrant.report.calibration_report import CalibrationReport
     from calibrant.results.certificates import (
         CalibrationTest,
         Certificate,
@@ -93,6 +94,7 @@ if TYPE_CHECKING:
         RecalibratorComparison,
         RecalibratorScores,
     )
+    from calibrant.results.reports import DecisionTable, ModelSummary, Omission, RepairTrial, ReportSummary
     from calibrant.scores import SchervishMeasure
     from calibrant.tally import Tally
     from calibrant.validation import CalibrationWarning
@@ -101,6 +103,7 @@ _HOME = {
     "BestThreshold": "results.decisions",
     "BetaRecalibrator": "recalibration",
     "CalibrationDistance": "results.measures",
+    "CalibrationReport": "report.calibration_report",
     "CalibrationSlope": "results.measures",
     "CalibrationTest": "results.certificates",
     "CalibrationWarning": "validation",
@@ -114,13 +117,16 @@ _HOME = {
     "DecisionGuarantee": "results.decisions",
     "DecisionRisk": "results.decisions",
     "DecisionRule": "results.decisions",
+    "DecisionTable": "results.reports",
     "GroupCertificates": "results.certificates",
     "GuardedRecalibrator": "recalibration",
     "IsotonicRecalibrator": "recalibration",
     "LadderRung": "results.recalibration",
     "Measures": "results.measures",
+    "ModelSummary": "results.reports",
     "MurphyCurve": "results.decisions",
     "NetBenefit": "results.decisions",
+    "Omission": "results.reports",
     "PlattRecalibrator": "recalibration",
     "RecalibratedClassifier": "classifiers",
     "RecalibrationGuarantee": "results.recalibration",
@@ -129,6 +135,8 @@ _HOME = {
     "RecalibratorScores": "results.recalibration",
     "Relation": "results.measures",
     "ReliabilityDisplay": "displays.reliability",
+    "RepairTrial": "results.reports",
+    "ReportSummary": "results.reports",
     "RiskBands": "results.certificates",
     "RiskGap": "results.decisions",
     "RiskGapCurve": "results.decisions",
@@ -184,6 +192,7 @@ __all__ = [
     "BestThreshold",
     "BetaRecalibrator",
     "CalibrationDistance",
+    "CalibrationReport",
     "CalibrationSlope",
     "CalibrationTest",
     "CalibrationWarning",
@@ -197,13 +206,16 @@ __all__ = [
     "DecisionGuarantee",
     "DecisionRisk",
     "DecisionRule",
+    "DecisionTable",
     "GroupCertificates",
     "GuardedRecalibrator",
     "IsotonicRecalibrator",
     "LadderRung",
     "Measures",
+    "ModelSummary",
     "MurphyCurve",
     "NetBenefit",
+    "Omission",
     "PlattRecalibrator",
     "RecalibratedClassifier",
     "RecalibrationGuarantee",
@@ -212,6 +224,8 @@ __all__ = [
     "RecalibratorScores",
     "Relation",
     "ReliabilityDisplay",
+    "RepairTrial",
+    "ReportSummary",
     "RiskBands",
     "RiskGap",
     "RiskGapCurve",

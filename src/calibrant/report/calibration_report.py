@@ -95,9 +95,7 @@ class CalibrationReport:
         question = Question.checked(
             max_error=max_error, confidence_level=confidence_level, method=method, threshold=threshold, seed=seed
         )
-        sources = find_sources(
-            y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, by=by, name=str(name)
-        )
+        sources = find_sources(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, by=by, name=str(name))
         return cls(summarize(sources, question, title=str(title)), tuple(source.tally for source in sources))
 
     @classmethod
@@ -125,7 +123,9 @@ class CalibrationReport:
             found = {name: event_forecasts(each, X, y, pos_label) for name, each in estimator.items()}
             events = {event for _, event in found.values()}
             if len(events) > 1:
-                raise ValueError(f"the classifiers forecast different events, {sorted(map(repr, events))}; pass pos_label")
+                raise ValueError(
+                    f"the classifiers forecast different events, {sorted(map(repr, events))}; pass pos_label"
+                )
             forecasts: Any = {name: forecast for name, (forecast, _) in found.items()}
             event = events.pop() if events else pos_label
         else:

@@ -18,6 +18,7 @@ from calibrant.displays.cumulative import CumulativeDisplay
 from calibrant.displays.palette import PALETTES, Palette
 from calibrant.displays.reliability import ReliabilityDisplay
 from calibrant.displays.risk_gap import RiskGapDisplay
+from calibrant.results.base import level_said
 from calibrant.results.reports import ModelSummary
 from calibrant.tally import Tally
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-SIZE = (6.4, 4.0)
+SIZE = (5.6, 3.7)
 """Inches, at 72 units per inch."""
 
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -45,17 +46,15 @@ class Entry:
 class Drawing:
     """A plot ready for the page.
 
-    ``name`` tells it from others of the same model, ``heading`` and ``reading`` say what it is and how to read it;
-    ``left`` and ``right`` are where 0 and 1 of the horizontal axis lie, in the units of the SVG.
+    ``tab`` and ``name`` tell it from others of the same model, ``heading`` and ``reading`` say what it is and how to read it.
     """
 
     name: str
+    tab: str
     heading: str
     reading: str
     svg: str
     legend: tuple[Entry, ...]
-    left: float
-    right: float
 
 
 class Styles:
@@ -70,8 +69,8 @@ class Styles:
         """Return the class of a style as matplotlib wrote it."""
         rules = dict(rule.split(": ", 1) for rule in style.split("; ") if rule)
         if "font" in rules:
-            size = re.search(r"[\d.]+px", rules.pop("font"))
-            rules["font-size"] = size[0] if size else "10px"
+            small = re.search(r"\b9px", rules.pop("font")) is not None
+            rules["font-size"] = "var(--plot-ticks)" if small else "var(--plot-words)"
         text = ";".join(f"{name}:{self._variables.get(value.lower(), value)}" for name, value in sorted(rules.items()))
         return self._names.setdefault(text, f"p{len(self._names)}")
 
@@ -91,7 +90,9 @@ def palette_css(theme: str) -> str:
     return " ".join(f"--plot-{role}: {getattr(palette, role)};" for role in roles() if role != "paper")
 
 
-def draw_model(model: ModelSummary, tally: Tally, styles: Styles, *, seed: int, prefix: str) -> Iterator[Drawing]:
+def draw_model(
+    model: ModelSummary, tally: Tally, styles: Styles, *, seed: int, threshold: float, prefix: str
+) -> Iterator[Drawing]:
     """Draw the plots of one model."""
     level = model.certificate.confidence_level
     cumulative = CumulativeDisplay.from_predictions(tally, rng=seed)
@@ -100,6 +101,7 @@ def draw_model(model: ModelSummary, tally: Tally, styles: Styles, *, seed: int, 
         styles,
         prefix=prefix,
         name="cumulative",
+        tab="Cumulative",
         heading="Where the error collects",
         reading=(
             "Read from left to right: the curve adds up outcome minus forecast over the rows, in order of forecast. "
@@ -113,6 +115,7 @@ def draw_model(model: ModelSummary, tally: Tally, styles: Styles, *, seed: int, 
         styles,
         prefix=prefix,
         name="reliability",
+        tab="Reliability",
         heading="Forecast against event rate",
         reading=(
             "When the forecast was 30%, did it happen 30% of the time? On the dashed diagonal, yes. Below it the "
@@ -124,6 +127,7 @@ def draw_model(model: ModelSummary, tally: Tally, styles: Styles, *, seed: int, 
         styles,
         prefix=prefix,
         name="difference",
+        tab="Difference",
         heading="Event rate minus forecast",
         reading="The same curve with the diagonal laid flat, so that small differences can be seen.",
     )
@@ -133,16 +137,26 @@ def draw_model(model: ModelSummary, tally: Tally, styles: Styles, *, seed: int, 
         styles,
         prefix=prefix,
         name="gap",
+        tab="Risk gap",
         heading="What recalibration could save",
         reading=(
             "Per row and on average, at every threshold from which somebody might act. The upper dashed line holds for "
-            f"cases to come, with {100.0 * level:.4g}% confidence."
+            f"cases to come, with {level_said(level)} confidence."
         ),
+        marked=threshold,
     )
 
 
 def _drawn(
-    plot: Callable[..., Any], styles: Styles, *, prefix: str, name: str, heading: str, reading: str
+    plot: Callable[..., Any],
+    styles: Styles,
+    *,
+    prefix: str,
+    name: str,
+    tab: str,
+    heading: str,
+    reading: str,
+    marked: float | None = None,
 ) -> Drawing:
     import matplotlib.style
     from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -155,23 +169,33 @@ def _drawn(
         FigureCanvasSVG(figure)
         axes = figure.add_subplot()
         plot(ax=axes, legend=False)
-        axes.set_title("")
+        axes.set_title("", loc="left")
         written = io.StringIO()
         figure.savefig(written, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    place = axes.get_position()
-    left, right = axes.transAxes.inverted().transform(axes.transData.transform([[0.0, 0.0], [1.0, 0.0]]))[:, 0]
+    root = _rewritten(written.getvalue(), styles, prefix=f"{prefix}-{name}", title=heading, description=reading)
+    if marked is not None:
+        root.append(_marker(axes, marked))
     return Drawing(
         name=name,
+        tab=tab,
         heading=heading,
         reading=reading,
-        svg=_rewritten(written.getvalue(), styles, prefix=f"{prefix}-{name}", title=heading, description=reading),
+        svg=ElementTree.tostring(root, encoding="unicode"),
         legend=tuple(_legend(axes)),
-        left=float((place.x0 + left * place.width) * 72.0 * SIZE[0]),
-        right=float((place.x0 + right * place.width) * 72.0 * SIZE[0]),
     )
 
 
-def _rewritten(text: str, styles: Styles, *, prefix: str, title: str, description: str) -> str:
+def _marker(axes: Axes, threshold: float) -> ElementTree.Element:
+    """Return a line at a threshold, with what it takes to move it to another: where 0 and 1 lie."""
+    place = axes.get_position()  # its horizontal axis runs from 0 to 1
+    width, height = (72.0 * side for side in SIZE)
+    at = f"{width * (place.x0 + threshold * place.width):.2f}"
+    ends = {"x1": at, "x2": at, "y1": f"{height * (1.0 - place.y1):.2f}", "y2": f"{height * (1.0 - place.y0):.2f}"}
+    scale = {"data-from": f"{width * place.x0:.2f}", "data-to": f"{width * place.x1:.2f}"}
+    return ElementTree.Element("line", {"class": "marker", **ends, **scale})
+
+
+def _rewritten(text: str, styles: Styles, *, prefix: str, title: str, description: str) -> ElementTree.Element:
     """Return an SVG that can stand inside a page beside others."""
     root = ElementTree.fromstring(text)
     linked = {value[1:] for element in root.iter() for value in [element.get(_LINK, "")] if value}
@@ -207,7 +231,7 @@ def _rewritten(text: str, styles: Styles, *, prefix: str, title: str, descriptio
         said = ElementTree.Element(tag, id=f"{prefix}-{'title' if tag == 'title' else 'description'}")
         said.text = words
         root.insert(0, said)
-    return ElementTree.tostring(root, encoding="unicode")
+    return root
 
 
 def _legend(axes: Axes) -> Iterator[Entry]:

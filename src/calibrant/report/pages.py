@@ -72,6 +72,7 @@ def render_html(summary: ReportSummary, tallies: Iterable[Tally]) -> str:
 def render_markdown(summary: ReportSummary) -> str:
     """Return the report without its plots as Markdown, for a pull request or a ticket."""
     environment = _environment(autoescape=False, finalize=_in_markdown)
+    environment.filters["verbatim"] = Verbatim
     text: str = environment.get_template("report.md.j2").render(
         summary=summary,
         models=[view_of(model, summary) for model in summary.models],

@@ -7,13 +7,12 @@ from typing import Any
 
 from calibrant.results.base import level_said, percent, rounded_down, rounded_up
 from calibrant.results.certificates import Certificate, GroupCertificates
-from calibrant.results.decisions import BestThreshold
 from calibrant.results.measures import Measures, WorstInterval
 from calibrant.results.reports import DecisionTable, ModelSummary, RepairTrial, ReportSummary
 
 FINGERPRINT_SAID = (
-    "The fingerprint is the SHA-256 of the distinct forecasts, in order, with their rows and outcomes added up: it does "
-    "not depend on the order of the rows, and no row can be read back from it."
+    "The fingerprint is the SHA-256 of the distinct forecasts, in order, with their rows and outcomes added up. It does "
+    "not depend on the order of the rows."
 )
 
 METHODS_SAID = {
@@ -24,26 +23,43 @@ METHODS_SAID = {
     "paper": "The method is the paper's Proposition 4.1, which holds at every number of rows and is very wide.",
 }
 
-LABELS = {
-    "cutoff": ("Cutoff", "0"),
-    "ks": ("Kolmogorov-Smirnov", "0"),
-    "smooth": ("Smooth", "0"),
-    "bounded_variation": ("Bounded variation", "0"),
-    "expected": ("ECE, plug-in", "0"),
-    "expected_binned": ("ECE, 15 bins", "0"),
-    "distance_low": ("Distance, lower end", "0"),
-    "distance_high": ("Distance, upper end", "0"),
-    "calibration_in_the_large": ("Mean bias", "0"),
-    "observed_expected_ratio": ("Observed / expected", "1"),
-    "slope": ("Slope", "1"),
-    "intercept": ("Intercept", "0"),
-    "intercept_at_unit_slope": ("Intercept at slope 1", "0"),
-    "ici": ("ICI", "0"),
-    "e50": ("E50", "0"),
-    "e90": ("E90", "0"),
-    "brier": ("Brier score", "0"),
+MEASURES = {
+    "cutoff": (
+        "Cutoff",
+        "0",
+        "Choose rows by any interval of forecasts: events and forecasts among them differ by at most this share of all "
+        "rows.",
+    ),
+    "ks": ("Kolmogorov-Smirnov", "0", "The same for intervals that start at 0."),
+    "smooth": ("Smooth", "0", "Largest error under smooth weights; hardly changes when forecasts move by a hair."),
+    "bounded_variation": ("Bounded variation", "0", "Largest error under weights of total variation 2."),
+    "expected": (
+        "ECE, plug-in",
+        "0",
+        "Mean distance from each distinct forecast to the event rate there; of meaning only where forecasts repeat.",
+    ),
+    "expected_binned": (
+        "ECE, 15 bins",
+        "0",
+        "The same for forecasts rounded into 15 bins, whatever happens inside them.",
+    ),
+    "distance_low": (
+        "Distance, lower end",
+        "0",
+        "The nearest calibrated forecasts are at least so far away, on average,",
+    ),
+    "distance_high": ("Distance, upper end", "0", "and at most so far."),
+    "calibration_in_the_large": ("Mean bias", "0", "Event rate minus mean forecast: below 0, too high on the whole."),
+    "observed_expected_ratio": ("Observed / expected", "1", "Event rate divided by mean forecast."),
+    "slope": ("Slope", "1", "Below 1 the forecasts are too extreme, above 1 too timid."),
+    "intercept": ("Intercept", "0", "Fitted together with the slope."),
+    "intercept_at_unit_slope": ("Intercept at slope 1", "0", "Below 0 the forecasts are too high on the whole."),
+    "ici": ("ICI", "0", "Mean distance from the forecast to the isotonic calibration curve."),
+    "e50": ("E50", "0", "Median of that distance."),
+    "e90": ("E90", "0", "Its 90th percentile."),
+    "brier": ("Brier score", "0", "Mean squared error: calibration and discrimination together; smaller is better."),
 }
-"""What each measure is called in a table, and its ideal value."""
+"""What each measure is called in a table, its ideal value, and what it means."""
 
 MISSING = "\N{EN DASH}"
 _BAR = 200.0
@@ -144,7 +160,17 @@ def ways_to_redo(summary: ReportSummary) -> list[dict[str, str]]:
         "calibrant report predictions.parquet --y-true y_true --y-prob y_prob \\\n"
         f"    --max-error {summary.max_error:g} --out report.html\n"
     )
-    return [{"heading": "In Python", "code": python}, {"heading": "On the command line", "code": shell}]
+    repair = (
+        "recalibrator = calibrant.GuardedRecalibrator().fit(y_prob, y_true)  # on rows the model was not fitted to\n"
+        "print(recalibrator.guarantee_)\n"
+        "better = recalibrator.predict(new_forecasts)\n"
+        'recalibrator.to_json(), recalibrator.to_sql("y_prob")  # to carry it elsewhere\n'
+    )
+    return [
+        {"tab": "Python", "heading": "In Python", "code": python},
+        {"tab": "Command line", "heading": "On the command line", "code": shell},
+        {"tab": "Repair", "heading": "Repair the forecasts", "code": repair},
+    ]
 
 
 def facts(summary: ReportSummary) -> list[tuple[str, str, bool]]:
@@ -172,8 +198,8 @@ def _counted(count: int, thing: str) -> str:
 def _finding(certificate: Certificate) -> str:
     limit = f"{certificate.max_error:g}"
     return {
-        "certified": f"The probabilities can be trusted to within {limit}",
-        "refuted": f"The probabilities are off by more than {limit}",
+        "certified": f"The forecasts match what happens, to within {limit}",
+        "refuted": f"The forecasts do not match what happens: the error is above {limit}",
         "undecided": f"These rows do not settle whether the error is within {limit}",
     }[certificate.verdict]
 
@@ -221,7 +247,7 @@ def _next_step(model: ModelSummary) -> str:
         )
     return (
         f"Learned on half of the rows and judged on the rest, recalibration moves the error from "
-        f"{repair.before.estimate:.4f} to {repair.after.estimate:.4f}; with so few rows the verdict on that is: "
+        f"{repair.before.estimate:.4f} to {repair.after.estimate:.4f}; the verdict on that is: "
         f"{repair.after.verdict}."
     )
 
@@ -276,13 +302,11 @@ def _measures(measures: Measures | None) -> list[dict[str, str]] | None:
     if measures is None:
         return None
     return [
-        {
-            "label": LABELS[name][0],
-            "value": MISSING if value is None else f"{value:.5f}",
-            "ideal": LABELS[name][1],
-            "meaning": meaning,
-        }
-        for name, value, meaning in measures.table()
+        dict(
+            zip(("label", "ideal", "meaning"), MEASURES[name], strict=True),
+            value=MISSING if value is None else f"{value:.5f}",
+        )
+        for name, value, _ in measures.table()
     ]
 
 
@@ -314,16 +338,12 @@ def _decisions(table: DecisionTable, threshold: float) -> dict[str, Any]:
             ("constant", "Loss of always or never acting"),
             ("net_benefit", "Net benefit"),
         ],
-        "best": _best(table.best),
+        "best": str(table.best),
         "footnote": (
             f"The guarantee: with {level} confidence no non-decreasing recalibration lowers the expected loss by more, at "
             f"any threshold. It assumes that {'; '.join(table.assumptions)}."
         ),
     }
-
-
-def _best(best: BestThreshold) -> str:
-    return str(best)
 
 
 def _trade_off(threshold: float) -> str:
