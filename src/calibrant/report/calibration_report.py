@@ -6,6 +6,7 @@ import html
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -121,13 +122,12 @@ class CalibrationReport:
 
         if isinstance(estimator, Mapping):
             found = {name: event_forecasts(each, X, y, pos_label) for name, each in estimator.items()}
-            events = {event for _, event in found.values()}
-            if len(events) > 1:
-                raise ValueError(
-                    f"the classifiers forecast different events, {sorted(map(repr, events))}; pass pos_label"
-                )
             forecasts: Any = {name: forecast for name, (forecast, _) in found.items()}
-            event = events.pop() if events else pos_label
+            events = dict.fromkeys(event for _, event in found.values())
+            if len(events) > 1:
+                said = " and ".join(map(repr, events))
+                raise ValueError(f"the classifiers forecast different events, {said}; say which one with pos_label")
+            event = next(iter(events), pos_label)
         else:
             forecasts, event = event_forecasts(estimator, X, y, pos_label)
             options = {"name": type(estimator).__name__, **options}
@@ -140,6 +140,10 @@ class CalibrationReport:
 
     def html(self) -> str:
         """Return the page: one self-contained file."""
+        return self._page
+
+    @cached_property
+    def _page(self) -> str:
         from calibrant.report.pages import render_html
 
         return render_html(self.summary, self._tallies)
@@ -168,9 +172,12 @@ class CalibrationReport:
 
     def _repr_html_(self) -> str:
         # A notebook has styles and scripts of its own: the page lives in a frame, where neither disturbs the other.
-        page = html.escape(self.html(), quote=True)
+        try:
+            page = self.html()
+        except ImportError:  # the words need neither jinja2 nor matplotlib
+            return self.summary._repr_html_()
         return (
-            f'<iframe srcdoc="{page}" title="{html.escape(self.summary.title, quote=True)}" sandbox="allow-scripts" '
+            f'<iframe srcdoc="{html.escape(page)}" title="{html.escape(self.summary.title)}" sandbox="allow-scripts" '
             f'width="100%" height="{FRAME_HEIGHT}" loading="lazy"></iframe>'
         )
 

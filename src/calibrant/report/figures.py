@@ -46,7 +46,8 @@ class Entry:
 class Drawing:
     """A plot ready for the page.
 
-    ``tab`` and ``name`` tell it from others of the same model, ``heading`` and ``reading`` say what it is and how to read it.
+    ``name`` and ``tab`` tell it from others of the same model, ``heading`` and ``reading`` say what it is and how to
+    read it.
     """
 
     name: str
@@ -68,9 +69,10 @@ class Styles:
     def name_of(self, style: str) -> str:
         """Return the class of a style as matplotlib wrote it."""
         rules = dict(rule.split(": ", 1) for rule in style.split("; ") if rule)
-        if "font" in rules:
-            small = re.search(r"\b9px", rules.pop("font")) is not None
-            rules["font-size"] = "var(--plot-ticks)" if small else "var(--plot-words)"
+        fonts = [rules.pop(name) for name in ("font", "font-size", "font-family") if name in rules]
+        if fonts:  # the page has a font of its own, and sizes that suit its width
+            is_tick = re.search(r"\b9px", " ".join(fonts)) is not None
+            rules["font-size"] = "var(--plot-ticks)" if is_tick else "var(--plot-words)"
         text = ";".join(f"{name}:{self._variables.get(value.lower(), value)}" for name, value in sorted(rules.items()))
         return self._names.setdefault(text, f"p{len(self._names)}")
 

@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from calibrant.report.figures import Drawing, Styles, draw_model, palette_css, roles
@@ -33,9 +34,9 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~$&])")
 
 def render_html(summary: ReportSummary, tallies: Iterable[Tally]) -> str:
     """Return the page: one file, complete, that loads nothing from elsewhere."""
-    from markupsafe import Markup
+    environment = _environment()
+    from markupsafe import Markup  # comes with jinja2
 
-    environment = _environment(autoescape=True)
     styles = Styles()
     views = []
     for number, (model, tally) in enumerate(zip(summary.models, tallies, strict=True), start=1):
@@ -71,16 +72,18 @@ def render_html(summary: ReportSummary, tallies: Iterable[Tally]) -> str:
 
 def render_markdown(summary: ReportSummary) -> str:
     """Return the report without its plots as Markdown, for a pull request or a ticket."""
-    environment = _environment(autoescape=False, finalize=_in_markdown)
-    environment.filters["verbatim"] = Verbatim
-    text: str = environment.get_template("report.md.j2").render(
-        summary=summary,
-        models=[view_of(model, summary) for model in summary.models],
-        limit=f"{summary.max_error:g}",
-        comparison=compared(summary),
-        method=method_lines(summary),
-        ways=ways_to_redo(summary),
-        facts=facts(summary),
+    text: str = (
+        _environment(markdown=True)
+        .get_template("report.md.j2")
+        .render(
+            summary=summary,
+            models=[view_of(model, summary) for model in summary.models],
+            limit=f"{summary.max_error:g}",
+            comparison=compared(summary),
+            method=method_lines(summary),
+            ways=ways_to_redo(summary),
+            facts=facts(summary),
+        )
     )
     return text
 
@@ -91,19 +94,23 @@ def embedded_json(summary: ReportSummary) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _environment(**options: Any) -> Environment:
+@cache
+def _environment(*, markdown: bool = False) -> Environment:
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:
         raise ImportError("the report needs jinja2 and matplotlib: pip install 'calibrant[cli]'") from error
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("calibrant.report"),
+        autoescape=not markdown,
+        finalize=_in_markdown if markdown else None,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        **options,
     )
+    environment.filters["verbatim"] = Verbatim
+    return environment
 
 
 def _shown(drawing: Drawing) -> dict[str, Any]:

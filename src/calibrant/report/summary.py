@@ -230,7 +230,7 @@ def try_repair(source: Source, question: Question, level: float) -> RepairTrial:
 
 
 def fingerprint(tally: Tally) -> str:
-    """Return the SHA-256 of a tally: of its distinct forecasts, rows and outcome totals (docs/report.md has the recipe).
+    """Return the SHA-256 of a tally: of its distinct forecasts, rows and outcome totals (see docs/report.md).
 
     Examples
     --------

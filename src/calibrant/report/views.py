@@ -11,12 +11,12 @@ from calibrant.results.measures import Measures, WorstInterval
 from calibrant.results.reports import DecisionTable, ModelSummary, RepairTrial, ReportSummary
 
 FINGERPRINT_SAID = (
-    "The fingerprint is the SHA-256 of the distinct forecasts, in order, with their rows and outcomes added up. It does "
-    "not depend on the order of the rows."
+    "The fingerprint is the SHA-256 of the distinct forecasts, in order, with their rows and outcomes added up. It "
+    "does not depend on the order of the rows."
 )
 
 METHODS_SAID = {
-    "adaptive": "The adaptive method holds at every number of rows and is as sharp as the variance of the residuals allows.",
+    "adaptive": "The adaptive method holds at every number of rows and is as sharp as the residuals allow.",
     "exact": "The exact method uses binomial limits; it speaks of these very forecasts, as if issued once more.",
     "normal": "The normal method is a large-sample one: right for many rows only.",
     "hoeffding": "The Hoeffding method holds at every number of rows; it is simple and wide.",
@@ -41,12 +41,12 @@ MEASURES = {
     "expected_binned": (
         "ECE, 15 bins",
         "0",
-        "The same for forecasts rounded into 15 bins, whatever happens inside them.",
+        "The same for forecasts rounded into 15 bins; blind to what happens inside.",
     ),
     "distance_low": (
         "Distance, lower end",
         "0",
-        "The nearest calibrated forecasts are at least so far away, on average,",
+        "The nearest calibrated forecasts are at least so far away on average,",
     ),
     "distance_high": ("Distance, upper end", "0", "and at most so far."),
     "calibration_in_the_large": ("Mean bias", "0", "Event rate minus mean forecast: below 0, too high on the whole."),
@@ -113,9 +113,9 @@ def method_lines(summary: ReportSummary) -> list[str]:
         "The Cutoff calibration error is the largest mean of outcome minus forecast, in size, that collects on an "
         "interval of forecasts: choose rows by any interval, and the number of events among them differs from the "
         "number forecast by at most this share of all rows.",
-        f"The verdict compares confidence limits for it with {summary.max_error:g}: certified when the upper limit is at "
-        f"most that, refuted when the lower limit is above it, else undecided. Each limit holds with {level} confidence. "
-        + METHODS_SAID[summary.method],
+        f"The verdict compares confidence limits for it with {summary.max_error:g}: certified when the upper limit is "
+        f"at most that, refuted when the lower limit is above it, else undecided. Each limit holds with {level} "
+        "confidence. " + METHODS_SAID[summary.method],
     ]
     assumed = dict.fromkeys(words for model in models for words in model.certificate.assumptions)
     lines.append(f"This assumes that {'; '.join(assumed)}.")
@@ -186,8 +186,8 @@ def facts(summary: ReportSummary) -> list[tuple[str, str, bool]]:
 def _headline(model: ModelSummary) -> str:
     weight = "" if math.isclose(model.weight_total, model.rows) else f", total weight {model.weight_total:g}"
     return (
-        f"{_counted(model.rows, 'row')}{weight}, {_counted(model.distinct_forecasts, 'distinct forecast')}, mean forecast "
-        f"{percent(model.mean_forecast)}, event rate {percent(model.mean_outcome)}"
+        f"{_counted(model.rows, 'row')}{weight}, {_counted(model.distinct_forecasts, 'distinct forecast')}, mean "
+        f"forecast {percent(model.mean_forecast)}, event rate {percent(model.mean_outcome)}"
     )
 
 
@@ -210,8 +210,9 @@ def _in_plain_words(certificate: Certificate) -> str:
     future = "among cases to come" if certificate.target == "population" else "for forecasts like these very ones"
     if certificate.verdict == "refuted":
         return (
-            f"There is a range of forecasts on which, {future}, the number of events differs from the number forecast by "
-            f"at least {rounded_down(100.0 * certificate.lower, 1)} {per_hundred}. We can say so with {level} confidence."
+            f"There is a range of forecasts on which, {future}, the number of events differs from the number forecast "
+            f"by at least {rounded_down(100.0 * certificate.lower, 1)} {per_hundred}. We can say so with {level} "
+            "confidence."
         )
     lead = "Choose cases by any range of forecasts, such as \N{LEFT SINGLE QUOTATION MARK}30% and more"
     most = (
@@ -242,8 +243,8 @@ def _next_step(model: ModelSummary) -> str:
         return "Find where the error is below, and recalibrate on rows of their own."
     if repair.after.verdict == "certified":
         return (
-            "Recalibration mends it: learned on half of the rows and judged on the rest, it brings the error down to at "
-            f"most {rounded_up(repair.after.upper)} (with {level_said(repair.after.confidence_level)} confidence)."
+            "Recalibration mends it: learned on half of the rows and judged on the rest, it brings the error down to "
+            f"at most {rounded_up(repair.after.upper)} (with {level_said(repair.after.confidence_level)} confidence)."
         )
     return (
         f"Learned on half of the rows and judged on the rest, recalibration moves the error from "
@@ -340,8 +341,8 @@ def _decisions(table: DecisionTable, threshold: float) -> dict[str, Any]:
         ],
         "best": str(table.best),
         "footnote": (
-            f"The guarantee: with {level} confidence no non-decreasing recalibration lowers the expected loss by more, at "
-            f"any threshold. It assumes that {'; '.join(table.assumptions)}."
+            f"The guarantee: with {level} confidence no non-decreasing recalibration lowers the expected loss by more, "
+            f"at any threshold. It assumes that {'; '.join(table.assumptions)}."
         ),
     }
 
@@ -357,9 +358,9 @@ def _trade_off(threshold: float) -> str:
 def _repair(repair: RepairTrial, scale: float) -> dict[str, Any]:
     return {
         "story": (
-            f"Each row was sent to one of two halves by the toss of a coin (seed {repair.seed}). A guarded recalibrator "
-            f"learned from {_counted(repair.fitted_rows, 'row')} and kept the {repair.recalibrator}; the other "
-            f"{_counted(repair.judged_rows, 'row')}, which it has not seen, judge the forecasts before and after it."
+            f"Each row was sent to one of two halves by the toss of a coin (seed {repair.seed}). A guarded "
+            f"recalibrator learned from {_counted(repair.fitted_rows, 'row')} and kept the {repair.recalibrator}; the "
+            f"other {_counted(repair.judged_rows, 'row')}, which it has not seen, judge them before and after."
         ),
         "rows": [
             {"label": label, "verdict": certificate.verdict, "bar": _bar(certificate, scale), "brier": f"{brier:.4f}"}
