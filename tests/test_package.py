@@ -253,7 +253,16 @@ def test_importing_loads_numpy_at_most():
     assert loaded == []
 
 
-ON_SCIKIT_LEARN = {"classifiers", "comparisons", "recalibration"}  # an estimator cannot be defined without it
+# An estimator cannot be defined without it.
+ON_SCIKIT_LEARN = {
+    "certified_classifiers",
+    "classifiers",
+    "comparisons",
+    "guards",
+    "monotone_maps",
+    "recalibrated_classifiers",
+    "recalibration",
+}
 
 
 def test_importing_the_modules_of_the_core_loads_nothing_heavy():

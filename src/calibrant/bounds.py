@@ -35,6 +35,22 @@ def effective_rows(table: Totals) -> float:
     return float(table.weight_total**2 / table.weight_square.sum())
 
 
+def assumptions(table: Totals, method: str) -> tuple[str, ...]:
+    """Return what limits of the given method rest on, for the words of a result."""
+    if method == "exact":
+        listed = ["given their forecasts the outcomes are independent"]
+        unseen = "forecaster, limit, method and level were fixed without looking at these outcomes"
+    else:
+        listed = ["the rows are independent draws from the population"]
+        unseen = "forecaster, limit, method and level were fixed without looking at these rows"
+    listed.append(unseen)
+    if not table.unit_weights:
+        listed.append("the weights are fixed numbers, not random ones")
+    if method == "normal":
+        listed.append("there are enough rows for the central limit theorem")
+    return tuple(listed)
+
+
 def paper_margin(rows: float, delta: float) -> float:
     """Return the margin (20 + sqrt(2 ln(1/delta))) / sqrt(n) on both sides of the Cutoff error: Prop. 4.1 of [1]_."""
     return (20.0 + math.sqrt(2.0 * math.log(1.0 / delta))) / math.sqrt(rows)

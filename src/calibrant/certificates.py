@@ -9,7 +9,6 @@ import math
 import warnings
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from typing import Any, overload
 
 import numpy as np
@@ -19,12 +18,11 @@ from calibrant.bounds import (
     Witnessing,
     adaptive_upper,
     adaptive_upper_of,
-    chernoff_interval,
+    assumptions,
     effective_rows,
     exact_lower_margin,
     hoeffding_lower_margin,
     hoeffding_margin,
-    mean_limits,
     normal_lower_margin,
     normal_margin,
     normal_upper,
@@ -51,15 +49,14 @@ from calibrant.measures import (
     smooth_calibration_error,
     smooth_witness,
 )
-from calibrant.results.certificates import Certificate, ConfidenceInterval, GroupCertificates, RiskBands
+from calibrant.results.certificates import Certificate, ConfidenceInterval, GroupCertificates
 from calibrant.results.measures import WorstInterval
-from calibrant.tally import Tally, Totals, as_tally
+from calibrant.tally import Tally, Totals
 from calibrant.validation import (
     CalibrationWarning,
     FloatArray,
     check_choice,
     check_confidence,
-    check_forecasts,
     check_labels,
     check_number,
     check_observations,
@@ -281,79 +278,8 @@ def confidence_interval(
         n_eff=effective_rows(found.table),
         target=plan.target,
         finite_sample=plan.finite_sample,
-        assumptions=plan.assumptions(found.table),
+        assumptions=assumptions(found.table, plan.method),
         notes=found.notes,
-    )
-
-
-def risk_bands(
-    y_true: Any,
-    y_prob: Any = None,
-    *,
-    cutoffs: Any,
-    confidence_level: float = 0.95,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-) -> RiskBands:
-    """Judge the forecasts band by band, for bands of forecasts fixed beforehand such as low, medium and high risk.
-
-    Per band: rows, mean forecast, observed rate, and the bias (observed rate minus mean forecast) with limits that hold
-    for all bands together. A second limit is what the bands inherit from the Cutoff error: |bias| is at most
-    Cutoff / P(band) (section 2 of [1]_). Both speak of the population and hold at every number of rows.
-
-    Parameters
-    ----------
-    y_true, y_prob, sample_weight, pos_label
-        As in `certify`.
-    cutoffs : array-like
-        Inner borders of the bands, increasing, without 0 and 1; a forecast equal to a border belongs to the band above.
-    confidence_level : float
-        With which all limits of the bias hold together, and so do all inherited ones.
-
-    Examples
-    --------
-    >>> tally = Tally.from_counts(forecast=[0.05, 0.3, 0.7], rows=[600, 300, 100], events=[31, 102, 71])
-    >>> bands = risk_bands(tally, cutoffs=[0.1, 0.5])
-    >>> bands.rows, bands.bias.round(4)
-    (array([600, 300, 100]), array([0.0017, 0.04  , 0.01  ]))
-    """
-    level = check_confidence(confidence_level)
-    borders = check_forecasts(cutoffs, name="cutoffs")
-    if (np.diff(borders) <= 0.0).any():
-        position = int(np.flatnonzero(np.diff(borders) <= 0.0)[0]) + 1
-        raise ValueError(f"cutoffs[{position}] is {borders[position]:g}, not above the one before; sort them")
-    if borders[0] == 0.0 or borders[-1] == 1.0:
-        raise ValueError("cutoffs are the inner borders of bands from 0 to 1; leave out 0 and 1 themselves")
-    tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label).with_unit_weights()
-    edges = np.concatenate([[0.0], borders, [1.0]])
-    ends = [0, *np.searchsorted(tally.forecast, borders).tolist(), len(tally)]
-    bands = [tally.stretch(begin, end) for begin, end in pairwise(ends)]
-    delta = 1.0 - level
-    limits = np.array([mean_limits(band, delta / (2.0 * len(bands))) for band in bands])
-    weight = np.array([band.weight_total for band in bands])
-    share = weight / tally.weight_total
-    upper = min(adaptive_upper(tally, tally, delta / 2.0), 1.0)
-    # The population may have less of a band than the rows.
-    counts = [chernoff_interval(each / tally.weight_max, delta / (2.0 * len(bands)))[0] for each in weight]
-    least = np.array(counts) * tally.weight_max / tally.weight_total
-    counted = np.where(weight > 0.0, weight, math.nan)
-    mean_forecast = np.array([band.forecast_total() for band in bands]) / counted
-    observed_rate = np.array([band.outcome_total for band in bands]) / counted
-    return RiskBands(
-        low=edges[:-1],
-        high=edges[1:],
-        rows=np.array([band.row_total for band in bands]),
-        share=share,
-        mean_forecast=mean_forecast,
-        observed_rate=observed_rate,
-        bias=observed_rate - mean_forecast,
-        lower=limits[:, 0],
-        upper=limits[:, 1],
-        inherited=np.minimum(upper / np.maximum(least, 1e-300), 1.0),
-        cutoff_upper=upper,
-        confidence_level=level,
-        n=tally.row_total,
-        assumptions=_Plan("adaptive", "cutoff", 0.0, level).assumptions(tally),
     )
 
 
@@ -383,20 +309,6 @@ class _Plan:
         """How many times the deviation of intervals the deviation of this measure can be: 1 + M/2 (docs/theory.md)."""
         variation = {"smooth": 1.0, "distance": 1.0, "bounded_variation": self.variation}.get(self.measure, 0.0)
         return 1.0 + variation / 2.0
-
-    def assumptions(self, table: Totals) -> tuple[str, ...]:
-        if self.method == "exact":
-            listed = ["given their forecasts the outcomes are independent"]
-            unseen = "forecaster, limit, method and level were fixed without looking at these outcomes"
-        else:
-            listed = ["the rows are independent draws from the population"]
-            unseen = "forecaster, limit, method and level were fixed without looking at these rows"
-        listed.append(unseen)
-        if not table.unit_weights:
-            listed.append("the weights are fixed numbers, not random ones")
-        if not self.finite_sample:
-            listed.append("there are enough rows for the central limit theorem")
-        return tuple(listed)
 
 
 @dataclass(frozen=True)
@@ -467,7 +379,7 @@ def _certificate(
         finite_sample=plan.finite_sample,
         worst_interval=found.worst,
         rows_needed=_rows_to_decide(plan, found, limit) if verdict == "undecided" else None,
-        assumptions=plan.assumptions(found.table),
+        assumptions=assumptions(found.table, plan.method),
         notes=found.notes,
     )
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from calibrant.decisions import decision_guarantee, risk_gap_curve
 from calibrant.displays.cumulative import CumulativeDisplay
 from calibrant.displays.palette import PALETTES, Palette
 from calibrant.displays.reliability import ReliabilityDisplay
 from calibrant.displays.risk_gap import RiskGapDisplay
 from calibrant.results.base import level_said
 from calibrant.results.reports import ModelSummary
+from calibrant.risk_gaps import decision_guarantee, risk_gap_curve
 from calibrant.tally import Tally
 
 if TYPE_CHECKING:

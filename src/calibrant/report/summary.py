@@ -18,19 +18,14 @@ import numpy.typing as npt
 
 import calibrant
 from calibrant.certificates import certify
-from calibrant.decisions import (
-    best_threshold,
-    decision_guarantee,
-    decision_risk,
-    net_benefit,
-    risk_gap_curve,
-    score_decomposition,
-)
+from calibrant.decompositions import score_decomposition
 from calibrant.overview import measure
 from calibrant.results.certificates import Certificate, GroupCertificates
-from calibrant.results.decisions import ScoreDecomposition
+from calibrant.results.decompositions import ScoreDecomposition
 from calibrant.results.measures import Measures
 from calibrant.results.reports import DecisionTable, ModelSummary, Omission, RepairTrial, ReportSummary
+from calibrant.risk_gaps import best_threshold, decision_guarantee, risk_gap_curve
+from calibrant.risks import decision_risk, net_benefit
 from calibrant.tally import Tally, Totals, as_tally
 from calibrant.validation import FloatArray, Observations, check_labels, check_number, check_observations, check_rng
 
@@ -204,7 +199,7 @@ def tabulate(tally: Tally, certificate: Certificate, threshold: float) -> Decisi
 
 def try_repair(source: Source, question: Question, level: float) -> RepairTrial:
     """Fit a recalibrator to a random half of the rows and judge the other half before and after it."""
-    from calibrant.recalibration import GuardedRecalibrator  # loads scikit-learn
+    from calibrant.guards import GuardedRecalibrator  # loads scikit-learn
 
     count = source.tally.row_total
     if count < FEWEST_FOR_REPAIR:

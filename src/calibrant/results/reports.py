@@ -7,9 +7,10 @@ from typing import Any
 
 from calibrant.results.base import Result, as_frame, level_said, rounded_up
 from calibrant.results.certificates import Certificate, GroupCertificates
-from calibrant.results.decisions import BestThreshold, ScoreDecomposition
+from calibrant.results.decompositions import ScoreDecomposition
 from calibrant.results.measures import Measures
 from calibrant.results.recalibration import LadderRung
+from calibrant.results.risk_gaps import BestThreshold
 from calibrant.validation import FloatArray
 
 
