@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     from calibrant.comparisons import compare_recalibrators
     from calibrant.curves import calibration_slope_intercept, integrated_calibration_index, observed_expected_ratio
     from calibrant.decompositions import score_decomposition
+    from calibrant.displays.certificate import CertificateDisplay
     from calibrant.displays.cumulative import CumulativeDisplay
+    from calibrant.displays.decision_curve import DecisionCurveDisplay
     from calibrant.displays.reliability import ReliabilityDisplay
     from calibrant.displays.risk_gap import RiskGapDisplay
+    from calibrant.displays.spectrum import SpectrumDisplay
     from calibrant.guards import GuardedRecalibrator
     from calibrant.hypotheses import calibration_test, spiegelhalter_test
     from calibrant.laws import brownian_range
@@ -94,11 +97,13 @@ _HOME = {
     "CalibrationWarning": "validation",
     "Cells": "cells",
     "Certificate": "results.certificates",
+    "CertificateDisplay": "displays.certificate",
     "CertifiedClassifier": "certified_classifiers",
     "ConfidenceInterval": "results.certificates",
     "ConstantRecalibrator": "monotone_maps",
     "CumulativeDisplay": "displays.cumulative",
     "CurveErrors": "results.measures",
+    "DecisionCurveDisplay": "displays.decision_curve",
     "DecisionGuarantee": "results.risk_gaps",
     "DecisionRisk": "results.risks",
     "DecisionRule": "results.risk_gaps",
@@ -130,6 +135,7 @@ _HOME = {
     "SchervishMeasure": "scores",
     "ScoreDecomposition": "results.decompositions",
     "Spectrum": "results.measures",
+    "SpectrumDisplay": "displays.spectrum",
     "Tally": "tally",
     "TemperatureRecalibrator": "monotone_maps",
     "Witness": "results.measures",
@@ -183,11 +189,13 @@ __all__ = [
     "CalibrationWarning",
     "Cells",
     "Certificate",
+    "CertificateDisplay",
     "CertifiedClassifier",
     "ConfidenceInterval",
     "ConstantRecalibrator",
     "CumulativeDisplay",
     "CurveErrors",
+    "DecisionCurveDisplay",
     "DecisionGuarantee",
     "DecisionRisk",
     "DecisionRule",
@@ -219,6 +227,7 @@ __all__ = [
     "SchervishMeasure",
     "ScoreDecomposition",
     "Spectrum",
+    "SpectrumDisplay",
     "Tally",
     "TemperatureRecalibrator",
     "Witness",
