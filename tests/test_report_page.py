@@ -186,15 +186,15 @@ def test_hostile_words_stay_words(visit):
     assert page.locator("img").count() == 0
 
 
-@pytest.mark.parametrize("width", [320, 360, 768])
-def test_a_narrow_screen_never_scrolls_sideways(visit, width):
-    for name in ("one", "hostile"):
-        page = visit(name, viewport={"width": width, "height": 640})
-        for tab in [None, *page.get_by_role("tab").all()]:
-            if tab is not None and tab.is_visible():
-                tab.click()
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, tab)
-            assert page.evaluate("document.body.scrollWidth") <= width
+@pytest.mark.parametrize(("name", "width"), [("one", 320), ("hostile", 360)])
+def test_a_narrow_screen_never_scrolls_sideways(visit, name, width):
+    page = visit(name, viewport={"width": width, "height": 640})
+    page.locator("summary").first.click()  # the widest table
+    for tab in [None, *page.get_by_role("tab").all()]:
+        if tab is not None and tab.is_visible():
+            tab.click()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, tab
+        assert page.evaluate("document.body.scrollWidth") <= width
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
