@@ -215,7 +215,8 @@ def _rewritten(text: str, styles: Styles, *, prefix: str, title: str, descriptio
             element.set("id", names[attributes["id"]])
         for name, value in attributes.items():
             if name == "style":
-                element.set("class", styles.name_of(value))
+                turned = element.tag == "text" and "rotate(-90" in attributes.get("transform", "")
+                element.set("class", styles.name_of(value) + (" sideways" if turned else ""))
             elif name == _LINK:
                 element.set("href", f"#{names[value[1:]]}")
             elif name == "clip-path":
