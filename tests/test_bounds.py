@@ -10,17 +10,14 @@ import pytest
 from brute_force import rows
 from hypothesis import given
 from hypothesis import strategies as st
+from row_sources import array_rows, first_grid
 from scipy.stats import binom, poisson
 
-from calibrant import Tally, bounds, cells, certify, cutoff_calibration_error
+from calibrant import Tally, bounds, certify, cutoff_calibration_error, refinement
 from calibrant.certificates import _interval_weight
-from calibrant.validation import check_observations
+from calibrant.sources import Grid
 
 DELTAS = (0.01, 0.05, 0.2, 0.5)
-
-
-def array_rows(y, p, w=None):
-    return cells.ArrayRows(check_observations(y, p, sample_weight=w, refuse_swapped=False))
 
 
 def intervals(p):
@@ -217,7 +214,7 @@ class TestRates:
     @pytest.mark.parametrize("delta", DELTAS)
     def test_they_do_not_depend_on_how_finely_rows_are_added_up(self, delta):
         y, p, _ = some_rows(12, size=5000)
-        coarse = array_rows(y, p).histogram(cells.Grid(12, 0.0, 1.0))
+        coarse = array_rows(y, p).histogram(Grid(12, 0.0, 1.0))
         assert bounds.bet_rates(coarse, delta) == bounds.bet_rates(Tally.from_arrays(y, p), delta)
 
 
@@ -313,7 +310,7 @@ class TestRowsInsteadOfATally:
         y, p, w = data
         tally = Tally.from_arrays(y, p, sample_weight=w)
         source = array_rows(y, p, w)
-        table = cells.split_at_extremes(source)
+        table = refinement.split_at_extremes(source)
         for limit, delta in itertools.product((bounds.adaptive_upper, bounds.normal_upper), (0.05, 0.2)):
             assert limit(source, table, delta) == pytest.approx(limit(tally, tally, delta), abs=1e-9)
 
@@ -329,8 +326,7 @@ class TestRowsInsteadOfATally:
     @pytest.mark.parametrize("kind", [{}, {"ties": True}, {"fractions": True}, {"weights": True}])
     def test_gives_the_same_limits_on_coarse_cells(self, monkeypatch, kind, bits):
         # Coarse cells make pruning, zooming and fetching happen on a handful of rows. The rates are those of fine ones.
-        monkeypatch.setattr(cells, "_FIRST_BITS", bits)
-        monkeypatch.setattr(cells, "FIRST_GRID", cells.Grid(bits, 0.0, 1.0))
+        first_grid(monkeypatch, bits)
         for seed in range(10):
             y, p, w = some_rows(seed, size=400, **kind)
             tally = Tally.from_arrays(y, p, sample_weight=w)

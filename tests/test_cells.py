@@ -4,15 +4,12 @@ import pytest
 from brute_force import rows
 from hypothesis import given
 from hypothesis import strategies as st
+from row_sources import array_rows, first_grid
 
 import calibrant
-from calibrant import Cells, Tally, cells, measures
+from calibrant import Cells, Tally, cells, measures, refinement
+from calibrant.sources import Grid
 from calibrant.tally import ADDITIVE
-from calibrant.validation import check_observations
-
-
-def array_rows(y, p, w=None):
-    return cells.ArrayRows(check_observations(y, p, sample_weight=w, refuse_swapped=False))
 
 
 def cutoff_of(table):
@@ -23,9 +20,8 @@ def cutoff_of(table):
 @pytest.fixture(params=[1, 3, 15], ids=lambda bits: f"2^{bits} cells")
 def first_bits(request, monkeypatch):
     """Coarse grids make pruning, zooming and fetching happen on a handful of rows."""
-    monkeypatch.setattr(cells, "_FIRST_BITS", request.param)
-    monkeypatch.setattr(cells, "FIRST_GRID", cells.Grid(request.param, 0.0, 1.0))
-    monkeypatch.setattr(measures, "COARSE_GRID", cells.Grid(request.param, 0.0, 1.0))
+    first_grid(monkeypatch, request.param)
+    monkeypatch.setattr(measures, "COARSE_GRID", Grid(request.param, 0.0, 1.0))
 
 
 @pytest.mark.usefixtures("first_bits")
@@ -33,7 +29,7 @@ class TestExactFinish:
     @given(data=rows())
     def test_cutoff_and_worst_interval_equal_those_of_the_tally(self, data):
         y, p, w = data
-        table = cells.split_at_extremes(array_rows(y, p, w))
+        table = refinement.split_at_extremes(array_rows(y, p, w))
         assert cutoff_of(table) == pytest.approx(brute_force.cutoff(y, p, w), abs=1e-12)
         mine = measures.find_worst_interval(table)
         other = calibrant.worst_interval(Tally.from_arrays(y, p, sample_weight=w))
@@ -83,7 +79,7 @@ def test_large_arrays_give_the_answer_of_the_full_sort(forecast, outcome, weight
     w = RNG.integers(0, 4, SIZE) / 3.0 if weighted else None
     tally = Tally.from_arrays(y, p, sample_weight=w)
     source = array_rows(y, p, w)
-    table = cells.split_at_extremes(source)
+    table = refinement.split_at_extremes(source)
     assert cutoff_of(table) == pytest.approx(cutoff_of(tally), abs=1e-12)
     mine, other = (measures.find_worst_interval(entries) for entries in (table, tally))
     assert (mine.low, mine.high, mine.direction, mine.rows) == (other.low, other.high, other.direction, other.rows)
@@ -104,7 +100,7 @@ def test_parts_added_up_side_by_side_equal_the_whole(weighted, monkeypatch):
     low, high = np.array([0.1, 0.5]), np.array([0.1001, 0.6])
 
     def both():
-        return source.histogram(cells.Grid(8, 0.25, 1.0)), source.fetch(low, high)
+        return source.histogram(Grid(8, 0.25, 1.0)), source.fetch(low, high)
 
     whole, fetched = both()
     monkeypatch.setattr(cells, "_ROWS_WORTH_SPLITTING", 1_000)
@@ -122,7 +118,7 @@ def test_ordinary_data_need_few_rows_one_by_one():
     fetched = []
     original = source.fetch
     source.fetch = lambda low, high: fetched.append(original(low, high)) or fetched[-1]
-    cells.split_at_extremes(source)
+    refinement.split_at_extremes(source)
     assert sum(part.y_prob.size for part in fetched) < 0.05 * SIZE
 
 

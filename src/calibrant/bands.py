@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from calibrant.bounds import adaptive_upper, assumptions, chernoff_interval, mean_limits
+from calibrant.cells import as_tally
 from calibrant.results.certificates import RiskBands
-from calibrant.tally import as_tally
 from calibrant.validation import check_confidence, check_forecasts
 
 

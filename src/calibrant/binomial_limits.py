@@ -43,7 +43,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.cells import TOLERANCE
+from calibrant.refinement import TOLERANCE
 from calibrant.tally import Tally
 from calibrant.validation import FloatArray, IntArray
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, overload
@@ -23,6 +24,7 @@ from calibrant.bounds import (
     exact_lower_margin,
     hoeffding_lower_margin,
     hoeffding_margin,
+    limit_ends,
     normal_lower_margin,
     normal_margin,
     normal_upper,
@@ -30,15 +32,7 @@ from calibrant.bounds import (
     split_lower,
     uniform_lower_margin,
 )
-from calibrant.cells import (
-    SORT_BELOW_ROWS,
-    RowSource,
-    as_source,
-    source_of,
-    split_at_extremes,
-    whole_tally,
-    with_unit_weights,
-)
+from calibrant.cells import SORT_BELOW_ROWS, as_source, given_source, source_of, with_unit_weights
 from calibrant.measures import (
     bounded_variation_calibration_error,
     bounded_variation_witness,
@@ -49,12 +43,15 @@ from calibrant.measures import (
     smooth_calibration_error,
     smooth_witness,
 )
+from calibrant.refinement import split_at_extremes, whole_tally
 from calibrant.results.certificates import Certificate, ConfidenceInterval, GroupCertificates
 from calibrant.results.measures import WorstInterval
-from calibrant.tally import Tally, Totals
+from calibrant.sources import GroupedSource, RowSource, by_group, naming_group
+from calibrant.tally import Tally, Totals, refuse_more
 from calibrant.validation import (
     CalibrationWarning,
     FloatArray,
+    Observations,
     check_choice,
     check_confidence,
     check_labels,
@@ -76,6 +73,19 @@ FEW_SQUARES = 50.0
 
 _MOST_ROWS = 1e12
 _NO_ECE = "no ECE certificate is possible here"
+
+
+@overload
+def certify(
+    y_true: GroupedSource,
+    *,
+    max_error: float,
+    confidence_level: float = 0.95,
+    method: str = "adaptive",
+    measure: str = "cutoff",
+    variation: float = 2.0,
+    rng: Any = 0,
+) -> GroupCertificates: ...
 
 
 @overload
@@ -190,35 +200,39 @@ def certify(
     plan = _check_plan(method, measure, variation, confidence_level)
     limit = check_number(max_error, "max_error", low=0.0, high=1.0)
     generator = check_rng(rng)
-    if by is None:
+    if isinstance(y_true, GroupedSource):
+        refuse_more("a source of rows in groups", y_prob, sample_weight, pos_label)
+        if by is not None:
+            raise ValueError("by was given together with rows that are in groups already; leave it out")
+        labels = y_true.groups
+        judged = by_group(y_true, lambda rows: _judge_group(plan, given_source(rows), limit, len(labels), generator))
+    elif by is not None:
+        if isinstance(y_true, Totals):
+            raise ValueError("by was given together with a tally, whose rows can no longer be grouped; pass the arrays")
+        if isinstance(y_true, RowSource):
+            raise ValueError(
+                "by was given together with a source of rows; name the groups' column, as scan(..., by=...)"
+            )
+        rows = check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+        labels, judged = _judge_groups(plan, rows, by, limit, generator)
+    else:
         source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
         certificate = _certificate(plan, source, limit, plan.delta, generator)
         _warn_of_ece(certificate.notes)
         return certificate
-    if isinstance(y_true, Totals):
-        raise ValueError("by was given together with a tally, whose rows can no longer be grouped; pass the arrays")
-    rows = check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
-    labels, members = check_labels(by, "by", rows.y_prob.size)
-    certificates, uppers = [], []
-    for label, positions in zip(labels, members, strict=True):
-        try:
-            members_rows = rows.take(positions)
-            check_weights(members_rows.sample_weight, positions.size)
-            source = source_of(members_rows)
-            certificates.append(_certificate(plan, source, limit, plan.delta / len(labels), generator))
-            uppers.append(min(_evaluate(plan, source, generator, upper_delta=plan.delta).upper, 1.0))
-        except ValueError as error:
-            raise ValueError(f"by group {label!r}: {error}") from error
-        _warn_of_ece(certificates[-1].notes)
+    certificates = tuple(certificate for certificate, _ in judged)
+    uppers = tuple(upper for _, upper in judged)
+    for certificate in certificates:
+        _warn_of_ece(certificate.notes)
     refuted = any(each.verdict == "refuted" for each in certificates)
     verdict = "certified" if max(uppers) <= limit else "refuted" if refuted else "undecided"
     return GroupCertificates(
         verdict=verdict,
         max_error=limit,
         confidence_level=plan.confidence_level,
-        groups=tuple(labels),
-        upper=tuple(uppers),
-        certificates=tuple(certificates),
+        groups=labels,
+        upper=uppers,
+        certificates=certificates,
     )
 
 
@@ -358,6 +372,39 @@ def _check_covered(plan: _Plan, table: Totals) -> None:
         )
 
 
+def _judge_groups(
+    plan: _Plan, rows: Observations, by: Any, limit: float, generator: np.random.Generator
+) -> tuple[tuple[Any, ...], tuple[tuple[Certificate, float], ...]]:
+    """Return the groups' labels and what is found in each of them."""
+    labels, members = check_labels(by, "by", rows.y_prob.size)
+    judged = []
+    for label, positions in zip(labels, members, strict=True):
+        with naming_group(label):
+            members_rows = rows.take(positions)
+            check_weights(members_rows.sample_weight, positions.size)
+            judged.append(_judge_group(plan, source_of(members_rows), limit, len(labels), generator))
+    return tuple(labels), tuple(judged)
+
+
+def _judge_group(
+    plan: _Plan, source: Tally | RowSource, limit: float, groups: int, generator: np.random.Generator
+) -> tuple[Certificate, float]:
+    """Return a group's certificate, which holds together with the others, and its upper limit on its own.
+
+    Every group draws the same random numbers as it would alone.
+    """
+    source = with_unit_weights(source)
+    _split(plan, source, plan.delta / groups, plan.delta)  # what both need, in one go
+    certificate = _certificate(plan, source, limit, plan.delta / groups, deepcopy(generator))
+    return certificate, min(_evaluate(plan, source, generator, upper_delta=plan.delta).upper, 1.0)
+
+
+def _split(plan: _Plan, source: Tally | RowSource, *deltas: float) -> Totals:
+    """Return entries fine enough for the estimate and for upper limits at the given levels."""
+    pruned = plan.measure == "cutoff" and plan.method in ("adaptive", "normal")
+    return split_at_extremes(source, *(limit_ends(plan.method, delta) for delta in deltas if pruned))
+
+
 def _certificate(
     plan: _Plan, source: Tally | RowSource, limit: float, delta: float, generator: np.random.Generator
 ) -> Certificate:
@@ -412,7 +459,7 @@ def _evaluate(
 ) -> _Found:
     """Return the estimate and the limits asked for, by the plan's method and measure."""
     source = with_unit_weights(source)
-    table = split_at_extremes(source)
+    table = _split(plan, source, *([] if upper_delta is None else [upper_delta]))
     _check_covered(plan, table)
     worst = find_worst_interval(table)
     notes = []

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.cells import as_source, as_tally
+from calibrant.refinement import some_table
 from calibrant.results.measures import CalibrationSlope, CurveErrors
-from calibrant.tally import Tally, Totals, as_tally
+from calibrant.tally import Tally, Totals
 from calibrant.validation import FloatArray, check_choice, check_number
 
 _NEWTON_STEPS = 100
@@ -32,10 +34,10 @@ def observed_expected_ratio(
     >>> observed_expected_ratio([0, 1, 1, 1], [0.25, 0.5, 0.75, 1.0])
     1.2
     """
-    tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
-    if tally.forecast[-1] == 0.0:
+    table = some_table(as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
+    if table.high[-1] == 0.0:
         raise ValueError("y_prob is 0 everywhere, so no event is expected and the ratio to it is undefined")
-    return tally.outcome_total / tally.forecast_total()
+    return table.outcome_total / table.forecast_total()
 
 
 def calibration_slope_intercept(

@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.cells import TOLERANCE
+from calibrant.cells import as_tally
 from calibrant.curves import isotonic_curve
 from calibrant.measures import cutoff_calibration_error, plug_in_error
+from calibrant.refinement import TOLERANCE
 from calibrant.results.decompositions import ScoreDecomposition
 from calibrant.results.measures import PAPER, PROJECT, Relation
 from calibrant.risk_gaps import noise_note
 from calibrant.scores import SCORES, ProperScore, SchervishMeasure
-from calibrant.tally import Tally, as_tally
+from calibrant.tally import Tally
 from calibrant.validation import FloatArray
 
 

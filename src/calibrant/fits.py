@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.cells import SORT_BELOW_ROWS, TOLERANCE, ArrayRows, Grid, RowSource, refine, split_at_extremes
+from calibrant.cells import SORT_BELOW_ROWS, ArrayRows
 from calibrant.curves import isotonic_fit
+from calibrant.refinement import TOLERANCE, refine, split_at_extremes
+from calibrant.sources import Grid, RowSource
 from calibrant.tally import Tally, Totals, prefix_sums
 from calibrant.validation import FloatArray, IntArray, Observations
 

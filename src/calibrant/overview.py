@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.cells import as_tally
 from calibrant.curves import calibration_slope_intercept, curve_errors, isotonic_curve, observed_expected_ratio
 from calibrant.measures import (
     bounded_variation_calibration_error,
@@ -20,7 +21,7 @@ from calibrant.measures import (
     smooth_calibration_error,
 )
 from calibrant.results.measures import PAPER, PROJECT, CalibrationDistance, Measures, Relation
-from calibrant.tally import Tally, as_tally, prefix_sums
+from calibrant.tally import Tally, prefix_sums
 from calibrant.validation import FloatArray, IntArray
 
 _MOST_BORDERS = 256

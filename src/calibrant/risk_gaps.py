@@ -13,15 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.cells import TOLERANCE
+from calibrant.cells import as_tally
 from calibrant.curves import isotonic_curve
 from calibrant.measures import FEW_ROWS, cutoff_calibration_error, lonely_rows, plug_in_error
+from calibrant.refinement import TOLERANCE
 from calibrant.results.certificates import Certificate, ConfidenceInterval
 from calibrant.results.measures import PAPER, PROJECT, Relation
 from calibrant.results.risk_gaps import WRAPPERS, BestThreshold, DecisionGuarantee, DecisionRule, RiskGap, RiskGapCurve
 from calibrant.results.risks import MurphyCurve
 from calibrant.risks import Costs, curve_through, one_number, one_threshold, risk_of_totals, sign_testing_of_rows
-from calibrant.tally import Tally, Totals, as_tally, given_tally, group_starts, prefix_sums
+from calibrant.tally import Tally, Totals, given_tally, group_starts, prefix_sums
 from calibrant.validation import CalibrationWarning, FloatArray, check_choice, check_observations, check_thresholds
 
 

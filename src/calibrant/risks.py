@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.cells import COARSE_GRID, as_source, refine
+from calibrant.cells import as_source, as_tally
+from calibrant.refinement import refine
 from calibrant.results.risks import DecisionRisk, MurphyCurve, NetBenefit
-from calibrant.tally import Tally, Totals, as_tally, given_tally, group_starts, prefix_sums
+from calibrant.sources import COARSE_GRID
+from calibrant.tally import Tally, Totals, given_tally, group_starts, prefix_sums
 from calibrant.validation import (
     BoolArray,
     FloatArray,

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from calibrant.cells import as_tally
 from calibrant.displays.base import THRESHOLD_SAID, Display
 from calibrant.displays.thinning import thinned
 from calibrant.risks import net_benefit
-from calibrant.tally import Tally, as_tally
+from calibrant.tally import Tally
 from calibrant.validation import FloatArray, check_thresholds
 
 if TYPE_CHECKING:

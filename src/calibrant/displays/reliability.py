@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from calibrant.bands import risk_bands
+from calibrant.cells import as_tally
 from calibrant.curves import isotonic_fit
 from calibrant.displays.base import Display, check_resamples, dress, forecast_limits, inches_below
 from calibrant.displays.palette import palette_of
@@ -16,7 +17,7 @@ from calibrant.displays.thinning import thinned
 from calibrant.hypotheses import outcome_variance
 from calibrant.results.base import level_said
 from calibrant.results.certificates import RiskBands
-from calibrant.tally import Tally, as_tally, prefix_sums
+from calibrant.tally import Tally, prefix_sums
 from calibrant.validation import (
     FloatArray,
     IntArray,

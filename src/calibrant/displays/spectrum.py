@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from calibrant.cells import as_tally
 from calibrant.displays.base import Display
 from calibrant.displays.thinning import thinned
 from calibrant.measures import bounded_variation_spectrum, continuity_note, find_worst_interval
-from calibrant.tally import as_tally
 from calibrant.validation import FloatArray
 
 if TYPE_CHECKING:
