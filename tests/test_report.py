@@ -10,6 +10,7 @@ import pickle
 import re
 import sys
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import matplotlib
 import numpy as np
@@ -21,9 +22,11 @@ from test_results import edge_cases
 
 import calibrant
 from calibrant import CalibrationReport, ReportSummary, Tally
+from calibrant.cells import ArrayRows
 from calibrant.displays.palette import PALETTES
 from calibrant.report import pages
 from calibrant.results.base import rounded_up
+from calibrant.validation import check_observations
 
 HOSTILE = '</script><script>alert(1)</script><img src=x onerror="alert(2)">"\'`{{ 7*7 }}<!--$x$|*_[a](b)\n# x'
 
@@ -493,8 +496,8 @@ def test_a_section_that_the_data_cannot_support_is_left_out_with_the_reason():
 REFUSED = {
     "threshold is 0, where everybody or nobody": {"threshold": 0},
     "threshold must be a number": {"threshold": "half"},
-    "seed must be a whole number, which the report can state, got None": {"seed": None},
-    "rng must be None, a whole number": {"seed": -1},
+    "seed must be a whole number, got None": {"seed": None},
+    "seed must be a whole number from 0 to inf, got -1": {"seed": -1},
     "max_error must be": {"max_error": 2},
     "confidence_level": {"confidence_level": 1.0},
     "method must be|method is": {"method": "magic"},
@@ -535,3 +538,56 @@ def test_results_of_a_report_read_as_sentences(report, model):
     buffer = io.StringIO()
     print(report, file=buffer)
     assert str(model.certificate) in buffer.getvalue()
+
+
+# --- Rows that are scanned, not held ----------------------------------------------------------------------------------
+
+
+class Scanned:
+    """Rows that hand over so many at most."""
+
+    def __init__(self, y_true, y_prob, tally_limit):
+        self._rows = ArrayRows(check_observations(y_true, y_prob))
+        self.fetch_limit, self.tally_limit = 20_000, tally_limit
+
+    def histogram(self, grid, rates=()):
+        return self._rows.histogram(grid, rates)
+
+    def fetch(self, low, high):
+        return self._rows.fetch(low, high)
+
+
+@pytest.fixture(scope="module")
+def many():
+    return rows(120_000, seed=4)
+
+
+def test_a_source_of_rows_is_reported_like_its_rows(many):
+    scanned = CalibrationReport.from_predictions(Scanned(*many, tally_limit=1_000_000))
+    listed = CalibrationReport.from_predictions(*many)
+    assert scanned.summary.models[0].fingerprint == listed.summary.models[0].fingerprint
+    assert scanned.summary.models[0].decisions == listed.summary.models[0].decisions
+
+
+def test_more_rows_than_can_be_held_still_get_a_verdict(many):
+    source = Scanned(*many, tally_limit=1000)
+    report = CalibrationReport.from_predictions(source, max_error=0.05)
+    model = report.summary.models[0]
+    expected = calibrant.certify(source, max_error=0.05)
+    assert model.certificate.verdict == expected.verdict
+    assert model.certificate.upper == pytest.approx(expected.upper, abs=1e-12)
+    assert model.rows == 120_000
+    assert model.mean_outcome == pytest.approx(many[0].mean())
+    assert (model.measures, model.decisions, model.repair, model.fingerprint) == (None, None, None, None)
+    assert [each.section for each in model.omissions] == ["plots", "measures", "decisions", "repair"]
+    text = report.html()
+    assert text.count("Left out: this needs every distinct forecast, and 120,000 of 120,000 rows") == 4
+    assert 'class="plot"' not in text
+    assert "Left out, plots: this needs every distinct forecast" in report.markdown()
+    assert ReportSummary.from_json(report.json()) == report.summary
+
+
+def test_a_source_in_groups_is_sent_elsewhere():
+    grouped = SimpleNamespace(groups=("a", "b"), histograms=list, fetches=list)
+    with pytest.raises(ValueError, match="this source holds rows in groups"):
+        CalibrationReport.from_predictions(grouped)

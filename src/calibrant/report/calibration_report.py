@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from calibrant.report.summary import ONE_MODEL, Question, find_sources, summarize
+from calibrant.report.summary import ONE_MODEL, Question, find_models, summarize
 from calibrant.results.reports import ReportSummary
 from calibrant.tally import Tally
 
@@ -44,7 +44,7 @@ class CalibrationReport:
     """
 
     summary: ReportSummary
-    _tallies: tuple[Tally, ...] = field(repr=False)
+    _tallies: tuple[Tally | None, ...] = field(repr=False)
 
     @classmethod
     def from_predictions(
@@ -68,8 +68,8 @@ class CalibrationReport:
         Parameters
         ----------
         y_true : array-like of shape (n,), Tally, or dict of name to Tally
-            Outcomes: 0/1, booleans, fractions in [0, 1], or two labels with ``pos_label``. A tally holds the forecasts
-            too; a dict of tallies stands for several models.
+            Outcomes: 0/1, booleans, fractions in [0, 1], or two labels with ``pos_label``. A tally, or a source of rows
+            such as a scanned file, holds the forecasts too; a dict of them stands for several models.
         y_prob : array-like of shape (n,), or dict of name to array-like
             Forecast probabilities; a dict for several models judged on the same outcomes.
         sample_weight : array-like of shape (n,), optional
@@ -96,8 +96,8 @@ class CalibrationReport:
         question = Question.checked(
             max_error=max_error, confidence_level=confidence_level, method=method, threshold=threshold, seed=seed
         )
-        sources = find_sources(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, by=by, name=str(name))
-        return cls(summarize(sources, question, title=str(title)), tuple(source.tally for source in sources))
+        models = find_models(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, by=by, name=str(name))
+        return cls(summarize(models, question, title=str(title)), tuple(model.tally for model in models))
 
     @classmethod
     def from_estimator(

@@ -248,10 +248,13 @@ def _legend(axes: Axes) -> Iterator[Entry]:
 
 
 def _look(artist: Artist) -> tuple[str, Any]:
+    from matplotlib.collections import Collection
     from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
 
     if isinstance(artist, Line2D):
         is_point = artist.get_linestyle() == "None"
         is_dashed = artist.is_dashed()
         return "point" if is_point else "dashed" if is_dashed else "line", artist.get_color()
-    return "area", artist.get_facecolor()  # type: ignore[attr-defined]
+    assert isinstance(artist, (Collection, Patch))
+    return "area", artist.get_facecolor()

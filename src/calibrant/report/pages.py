@@ -15,6 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from calibrant.report.figures import Drawing, Styles, draw_model, palette_css, roles
+from calibrant.report.summary import ONE_MODEL
 from calibrant.report.views import (
     FINGERPRINT_SAID,
     compared,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~$&])")
 
 
-def render_html(summary: ReportSummary, tallies: Iterable[Tally]) -> str:
+def render_html(summary: ReportSummary, tallies: Iterable[Tally | None]) -> str:
     """Return the page: one file, complete, that loads nothing from elsewhere."""
     environment = _environment()
     from markupsafe import Markup  # comes with jinja2
@@ -41,7 +42,9 @@ def render_html(summary: ReportSummary, tallies: Iterable[Tally]) -> str:
     views = []
     for number, (model, tally) in enumerate(zip(summary.models, tallies, strict=True), start=1):
         prefix = f"m{number}"
-        drawn = draw_model(model, tally, styles, seed=summary.seed, threshold=summary.threshold, prefix=prefix)
+        drawn: Iterable[Drawing] = ()
+        if tally is not None:
+            drawn = draw_model(model, tally, styles, seed=summary.seed, threshold=summary.threshold, prefix=prefix)
         views.append({"id": prefix, "drawings": [_shown(drawing) for drawing in drawn], **view_of(model, summary)})
     css = environment.get_template("report.css.j2").render(
         plots={theme: Markup(palette_css(theme)) for theme in ("light", "dark")},
@@ -62,6 +65,7 @@ def render_html(summary: ReportSummary, tallies: Iterable[Tally]) -> str:
         ways=ways_to_redo(summary),
         facts=facts(summary),
         fingerprint_said=FINGERPRINT_SAID,
+        unnamed=ONE_MODEL,
         css=Markup(css),
         script=Markup(script),
         policy=policy,

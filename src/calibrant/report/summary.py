@@ -1,7 +1,8 @@
 """What a report says, computed through the library's own functions and free of any formatting.
 
-Everything works from a `Tally`; rows are kept only where a tally cannot tell them apart (weights, fractions, groups). A
-section that the data cannot support is left out and the reason recorded, so that the rest of the report stands.
+Everything but the verdict works from a `Tally`; rows are kept only where a tally cannot tell them apart (weights,
+fractions, groups). A section that the data cannot support is left out and the reason recorded, so that the rest of the
+report stands: a source of more rows than fit in memory still gets its verdict.
 """
 
 from __future__ import annotations
@@ -11,23 +12,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from platform import python_version
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 import calibrant
+from calibrant.cells import as_source
 from calibrant.certificates import certify
 from calibrant.decompositions import score_decomposition
 from calibrant.overview import measure
+from calibrant.refinement import some_table, whole_tally
 from calibrant.results.certificates import Certificate, GroupCertificates
-from calibrant.results.decompositions import ScoreDecomposition
-from calibrant.results.measures import Measures
 from calibrant.results.reports import DecisionTable, ModelSummary, Omission, RepairTrial, ReportSummary
 from calibrant.risk_gaps import best_threshold, decision_guarantee, risk_gap_curve
 from calibrant.risks import decision_risk, net_benefit
-from calibrant.tally import Tally, Totals, as_tally
-from calibrant.validation import FloatArray, Observations, check_labels, check_number, check_observations, check_rng
+from calibrant.sources import GroupedSource, RowSource
+from calibrant.tally import Tally, Totals
+from calibrant.validation import FloatArray, Observations, check_labels, check_number, check_observations
 
 ONE_MODEL = "model"
 """What a model is called when it is the only one and has no name."""
@@ -40,21 +42,34 @@ GRID = 100
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "matplotlib")
 
-Part = TypeVar("Part")
+NEED_EVERY_FORECAST = ("plots", "measures", "decisions", "repair")
+"""The sections that take a tally."""
+
 Map = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True)
-class Source:
+class Model:
     """One model's forecasts and outcomes, in an order that depends on nothing but their content.
 
-    ``rows`` and ``labels`` (the group of each row) are None where the tally says all that is needed.
+    ``tally`` is None, and ``refusal`` the reason, where the distinct forecasts are too many to hold. ``rows`` and
+    ``labels`` (the group of each row) are None where the totals say all that is needed.
     """
 
     name: str
-    tally: Tally
+    data: Tally | RowSource
+    tally: Tally | None
+    refusal: str = ""
     rows: Observations | None = None
     labels: npt.NDArray[Any] | None = None
+
+    @classmethod
+    def of(cls, name: str, data: Tally | RowSource) -> Model:
+        """Tell the distinct forecasts of a source apart, if they can be."""
+        try:
+            return cls(name, data, whole_tally(data))
+        except ValueError as refusal:
+            return cls(name, data, None, str(refusal))
 
 
 @dataclass(frozen=True)
@@ -73,38 +88,36 @@ class Question:
         at = check_number(threshold, "threshold", low=0.0, high=1.0)
         if at in (0.0, 1.0):
             raise ValueError(f"threshold is {at:g}, where everybody or nobody is acted on; choose one between 0 and 1")
-        if isinstance(seed, np.random.Generator) or seed is None:
-            raise ValueError(f"seed must be a whole number, which the report can state, got {seed!r}")
-        check_rng(seed)
-        return cls(max_error, confidence_level, method, at, int(seed))
+        return cls(max_error, confidence_level, method, at, int(check_number(seed, "seed", low=0.0, whole=True)))
 
 
-def find_sources(y_true: Any, y_prob: Any, *, sample_weight: Any, pos_label: Any, by: Any, name: str) -> list[Source]:
-    """Return one source per model from whatever was passed as outcomes and forecasts."""
-    if isinstance(y_true, (Totals, Mapping)):
+def find_models(y_true: Any, y_prob: Any, *, sample_weight: Any, pos_label: Any, by: Any, name: str) -> list[Model]:
+    """Return the models from whatever was passed as outcomes and forecasts."""
+    summaries = (Totals, RowSource, GroupedSource)
+    if isinstance(y_true, (Mapping, *summaries)):
         if by is not None:
             raise ValueError("by was given together with a Tally, whose rows can no longer be grouped; pass the arrays")
-        tallies = _check_named(y_true, "y_true") if isinstance(y_true, Mapping) else {name: y_true}
-        for model, tally in tallies.items():
-            if not isinstance(tally, Totals):
+        given = _check_named(y_true, "y_true") if isinstance(y_true, Mapping) else {name: y_true}
+        for each, held in given.items():
+            if not isinstance(held, summaries):
                 raise ValueError(
-                    f"y_true[{model!r}] is a {type(tally).__name__}; a dict in place of the outcomes holds a Tally per "
+                    f"y_true[{each!r}] is a {type(held).__name__}; a dict in place of the outcomes holds a Tally per "
                     "model, and forecasts of several models for the same outcomes go into a dict for y_prob"
                 )
         return [
-            Source(model, as_tally(tally, y_prob, sample_weight=sample_weight, pos_label=pos_label))
-            for model, tally in tallies.items()
+            Model.of(each, as_source(held, y_prob, sample_weight=sample_weight, pos_label=pos_label))
+            for each, held in given.items()
         ]
     forecasts = _check_named(y_prob, "y_prob") if isinstance(y_prob, Mapping) else {name: y_prob}
     return [
-        _source_of_rows(model, check_observations(y_true, each, sample_weight=sample_weight, pos_label=pos_label), by)
-        for model, each in forecasts.items()
+        _model_of_rows(each, check_observations(y_true, held, sample_weight=sample_weight, pos_label=pos_label), by)
+        for each, held in forecasts.items()
     ]
 
 
-def summarize(sources: list[Source], question: Question, *, title: str) -> ReportSummary:
+def summarize(models: list[Model], question: Question, *, title: str) -> ReportSummary:
     """Answer the question for every model, at levels that let one be chosen afterwards."""
-    level = 1.0 - (1.0 - question.confidence_level) / len(sources) if len(sources) > 1 else question.confidence_level
+    level = 1.0 - (1.0 - question.confidence_level) / len(models) if len(models) > 1 else question.confidence_level
     return ReportSummary(
         title=title,
         max_error=question.max_error,
@@ -112,61 +125,44 @@ def summarize(sources: list[Source], question: Question, *, title: str) -> Repor
         method=question.method,
         threshold=question.threshold,
         seed=question.seed,
-        models=tuple(summarize_model(source, question, level) for source in sources),
+        models=tuple(summarize_model(model, question, level) for model in models),
         versions=_versions(),
     )
 
 
-def summarize_model(source: Source, question: Question, level: float) -> ModelSummary:
+def summarize_model(model: Model, question: Question, level: float) -> ModelSummary:
     """Compute every section for one model, leaving out those that its data cannot support."""
-    tally, omissions = source.tally, list[Omission]()
-
-    def attempt(section: str, compute: Callable[[], Part]) -> Part | None:
+    table, tally = some_table(model.data), model.tally
+    certificate = judge(model.data, question, level)
+    omissions = [Omission(section, model.refusal) for section in NEED_EVERY_FORECAST if tally is None]
+    repair: RepairTrial | None = None
+    if tally is not None:
         try:
-            return compute()
+            repair = try_repair(model, tally, question, level)
         except ValueError as refusal:
-            omissions.append(Omission(section, str(refusal)))
-            return None
-
-    certificate = judge(tally, question, level)
-    measures: Measures | None = attempt("measures", lambda: measure(tally))
-    score: ScoreDecomposition | None = attempt("score", lambda: score_decomposition(tally))
-    decisions: DecisionTable | None = attempt("decisions", lambda: tabulate(tally, certificate, question.threshold))
-    repair: RepairTrial | None = attempt("repair", lambda: try_repair(source, question, level))
-    groups: GroupCertificates | None = None
-    if source.rows is not None and source.labels is not None:
-        groups = certify(
-            source.rows.y_true,
-            source.rows.y_prob,
-            sample_weight=source.rows.sample_weight,
-            by=source.labels,
-            max_error=question.max_error,
-            confidence_level=level,
-            method=question.method,
-            rng=question.seed,
-        )
+            omissions.append(Omission("repair", str(refusal)))
     return ModelSummary(
-        name=source.name,
-        rows=tally.row_total,
-        distinct_forecasts=len(tally),
-        weight_total=tally.weight_total,
-        mean_forecast=tally.forecast_total() / tally.weight_total,
-        mean_outcome=tally.outcome_total / tally.weight_total,
-        fingerprint=fingerprint(tally),
+        name=model.name,
+        rows=table.row_total,
+        distinct_forecasts=None if tally is None else len(tally),
+        weight_total=table.weight_total,
+        mean_forecast=table.forecast_total() / table.weight_total,
+        mean_outcome=table.outcome_total / table.weight_total,
+        fingerprint=None if tally is None else fingerprint(tally),
         certificate=certificate,
-        measures=measures,
-        score=score,
-        decisions=decisions,
+        measures=None if tally is None else measure(tally),
+        score=None if tally is None else score_decomposition(tally),
+        decisions=None if tally is None else tabulate(tally, certificate, question.threshold),
         repair=repair,
-        groups=groups,
+        groups=_judge_groups(model, question, level),
         omissions=tuple(omissions),
     )
 
 
-def judge(tally: Tally, question: Question, level: float) -> Certificate:
-    """Return the verdict on one tally."""
+def judge(data: Tally | RowSource, question: Question, level: float) -> Certificate:
+    """Return the verdict."""
     return certify(
-        tally,
+        data,
         max_error=question.max_error,
         confidence_level=level,
         method=question.method,
@@ -197,16 +193,16 @@ def tabulate(tally: Tally, certificate: Certificate, threshold: float) -> Decisi
     )
 
 
-def try_repair(source: Source, question: Question, level: float) -> RepairTrial:
+def try_repair(model: Model, tally: Tally, question: Question, level: float) -> RepairTrial:
     """Fit a recalibrator to a random half of the rows and judge the other half before and after it."""
     from calibrant.guards import GuardedRecalibrator  # loads scikit-learn
 
-    count = source.tally.row_total
+    count = tally.row_total
     if count < FEWEST_FOR_REPAIR:
         raise ValueError(
             f"it takes at least {FEWEST_FOR_REPAIR} rows to learn from half of them, and there are {count}"
         )
-    learned, held_out, moved = _halves(source, np.random.default_rng(question.seed))
+    learned, held_out, moved = _halves(tally, model.rows, np.random.default_rng(question.seed))
     recalibrator = GuardedRecalibrator().fit(learned)
     tallies = held_out, moved(recalibrator.predict)
     before, after = (judge(tally, question, level) for tally in tallies)
@@ -244,6 +240,21 @@ def fingerprint(tally: Tally) -> str:
     return digest.hexdigest()
 
 
+def _judge_groups(model: Model, question: Question, level: float) -> GroupCertificates | None:
+    if model.rows is None or model.labels is None:
+        return None
+    return certify(
+        model.rows.y_true,
+        model.rows.y_prob,
+        sample_weight=model.rows.sample_weight,
+        by=model.labels,
+        max_error=question.max_error,
+        confidence_level=level,
+        method=question.method,
+        rng=question.seed,
+    )
+
+
 def _check_named(models: Mapping[Any, Any], argument: str) -> dict[str, Any]:
     if not models:
         raise ValueError(f"{argument} is an empty dict; pass at least one model")
@@ -253,10 +264,10 @@ def _check_named(models: Mapping[Any, Any], argument: str) -> dict[str, Any]:
     return dict(models)
 
 
-def _source_of_rows(name: str, rows: Observations, by: Any) -> Source:
+def _model_of_rows(name: str, rows: Observations, by: Any) -> Model:
     counted = rows.binary_outcomes and rows.sample_weight is None
     if counted and by is None:
-        return Source(name, Tally.from_observations(rows))
+        return Model.of(name, Tally.from_observations(rows))
     labels: npt.NDArray[Any] | None = None
     if by is not None:
         distinct, members = check_labels(by, "by", rows.y_prob.size)
@@ -267,15 +278,17 @@ def _source_of_rows(name: str, rows: Observations, by: Any) -> Source:
     keys = (rows.y_true, rows.y_prob) if rows.sample_weight is None else (rows.sample_weight, rows.y_true, rows.y_prob)
     order = np.lexsort(keys)
     rows = rows.take(order)
-    return Source(name, Tally.from_observations(rows), rows, None if labels is None else labels[order])
+    tally = Tally.from_observations(rows)
+    return Model(name, tally, tally, rows=rows, labels=None if labels is None else labels[order])
 
 
-def _halves(source: Source, generator: np.random.Generator) -> tuple[Tally, Tally, Callable[[Map], Tally]]:
+def _halves(
+    tally: Tally, rows: Observations | None, generator: np.random.Generator
+) -> tuple[Tally, Tally, Callable[[Map], Tally]]:
     """Send each row to one of two halves by the toss of a coin.
 
     Returns both, and what gives the second half with its forecasts moved by a map.
     """
-    tally, rows = source.tally, source.rows
     if tally.unit_weights and tally.binary_outcomes:
         learned, held_out = tally.halves(generator)
         return (

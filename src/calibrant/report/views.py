@@ -176,18 +176,22 @@ def ways_to_redo(summary: ReportSummary) -> list[dict[str, str]]:
 def facts(summary: ReportSummary) -> list[tuple[str, str, bool]]:
     """Return what the report was made from: label, value, and whether it is code."""
     several = len(summary.models) > 1
-    found = []
+    found: list[tuple[str, str, bool]] = []
     for model in summary.models:
-        found.append((f"Fingerprint of {model.name}" if several else "Data fingerprint", model.fingerprint, True))
+        if model.fingerprint is not None:
+            found.append((f"Fingerprint of {model.name}" if several else "Data fingerprint", model.fingerprint, True))
         found.append((f"Rows of {model.name}" if several else "Rows", f"{model.rows:,}", False))
     return [*found, ("Seed", str(summary.seed), False), ("Versions", ", ".join(summary.versions), False)]
 
 
 def _headline(model: ModelSummary) -> str:
     weight = "" if math.isclose(model.weight_total, model.rows) else f", total weight {model.weight_total:g}"
+    distinct = ""
+    if model.distinct_forecasts is not None:
+        distinct = f", {_counted(model.distinct_forecasts, 'distinct forecast')}"
     return (
-        f"{_counted(model.rows, 'row')}{weight}, {_counted(model.distinct_forecasts, 'distinct forecast')}, mean "
-        f"forecast {percent(model.mean_forecast)}, event rate {percent(model.mean_outcome)}"
+        f"{_counted(model.rows, 'row')}{weight}{distinct}, mean forecast {percent(model.mean_forecast)}, event rate "
+        f"{percent(model.mean_outcome)}"
     )
 
 
@@ -207,7 +211,11 @@ def _finding(certificate: Certificate) -> str:
 def _in_plain_words(certificate: Certificate) -> str:
     level = level_said(certificate.confidence_level)
     per_hundred = "per 100 cases of the whole"
-    future = "among cases to come" if certificate.target == "population" else "for forecasts like these very ones"
+    future = (
+        "among cases to come, in the long run"
+        if certificate.target == "population"
+        else "for forecasts like these very ones"
+    )
     if certificate.verdict == "refuted":
         return (
             f"There is a range of forecasts on which, {future}, the number of events differs from the number forecast "

@@ -21,7 +21,7 @@ class Omission(Result):
     Attributes
     ----------
     section : str
-        "measures", "decisions", "repair", "groups" or "plots".
+        "plots", "measures", "decisions" or "repair".
     reason : str
         What was missing, in words.
     """
@@ -140,14 +140,15 @@ class ModelSummary(Result):
         The model's name.
     rows : int
         Rows it was judged on.
-    distinct_forecasts : int
-        Different forecasts among them.
+    distinct_forecasts : int or None
+        Different forecasts among them; None where they are too many to tell apart.
     weight_total : float
         Sum of the weights; the number of rows for unit weights.
     mean_forecast, mean_outcome : float
         Weighted means.
-    fingerprint : str
-        SHA-256 of the distinct forecasts and their totals; the order of the rows makes no difference.
+    fingerprint : str or None
+        SHA-256 of the distinct forecasts and their totals, if they can be told apart; the order of the rows makes no
+        difference.
     certificate : Certificate
         The verdict.
     measures : Measures or None
@@ -166,11 +167,11 @@ class ModelSummary(Result):
 
     name: str
     rows: int
-    distinct_forecasts: int
+    distinct_forecasts: int | None
     weight_total: float
     mean_forecast: float
     mean_outcome: float
-    fingerprint: str
+    fingerprint: str | None
     certificate: Certificate
     measures: Measures | None
     score: ScoreDecomposition | None
