@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from calibrant.planning import ece_hardness_bound, effective_variance, rows_needed
     from calibrant.recalibrated_classifiers import RecalibratedClassifier
     from calibrant.recalibration import Recalibrator
+    from calibrant.report.calibration_report import CalibrationReport
     from calibrant.results.certificates import (
         CalibrationTest,
         Certificate,
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
         RecalibratorComparison,
         RecalibratorScores,
     )
+    from calibrant.results.reports import DecisionTable, ModelSummary, Omission, RepairTrial, ReportSummary
     from calibrant.results.risk_gaps import BestThreshold, DecisionGuarantee, DecisionRule, RiskGap, RiskGapCurve
     from calibrant.results.risks import DecisionRisk, MurphyCurve, NetBenefit
     from calibrant.risk_gaps import best_threshold, decision_guarantee, risk_gap, risk_gap_curve, sign_testing_gap
@@ -91,6 +93,7 @@ _HOME = {
     "BetaRecalibrator": "monotone_maps",
     "Bracket": "results.measures",
     "CalibrationDistance": "results.measures",
+    "CalibrationReport": "report.calibration_report",
     "CalibrationSlope": "results.measures",
     "CalibrationTest": "results.certificates",
     "CalibrationWarning": "validation",
@@ -106,13 +109,16 @@ _HOME = {
     "DecisionGuarantee": "results.risk_gaps",
     "DecisionRisk": "results.risks",
     "DecisionRule": "results.risk_gaps",
+    "DecisionTable": "results.reports",
     "GroupCertificates": "results.certificates",
     "GuardedRecalibrator": "guards",
     "IsotonicRecalibrator": "monotone_maps",
     "LadderRung": "results.recalibration",
     "Measures": "results.measures",
+    "ModelSummary": "results.reports",
     "MurphyCurve": "results.risks",
     "NetBenefit": "results.risks",
+    "Omission": "results.reports",
     "PlattRecalibrator": "monotone_maps",
     "RecalibratedClassifier": "recalibrated_classifiers",
     "RecalibrationGuarantee": "results.recalibration",
@@ -121,6 +127,8 @@ _HOME = {
     "RecalibratorScores": "results.recalibration",
     "Relation": "results.measures",
     "ReliabilityDisplay": "displays.reliability",
+    "RepairTrial": "results.reports",
+    "ReportSummary": "results.reports",
     "RiskBands": "results.certificates",
     "RiskGap": "results.risk_gaps",
     "RiskGapCurve": "results.risk_gaps",
@@ -178,6 +186,7 @@ __all__ = [
     "BetaRecalibrator",
     "Bracket",
     "CalibrationDistance",
+    "CalibrationReport",
     "CalibrationSlope",
     "CalibrationTest",
     "CalibrationWarning",
@@ -193,13 +202,16 @@ __all__ = [
     "DecisionGuarantee",
     "DecisionRisk",
     "DecisionRule",
+    "DecisionTable",
     "GroupCertificates",
     "GuardedRecalibrator",
     "IsotonicRecalibrator",
     "LadderRung",
     "Measures",
+    "ModelSummary",
     "MurphyCurve",
     "NetBenefit",
+    "Omission",
     "PlattRecalibrator",
     "RecalibratedClassifier",
     "RecalibrationGuarantee",
@@ -208,6 +220,8 @@ __all__ = [
     "RecalibratorScores",
     "Relation",
     "ReliabilityDisplay",
+    "RepairTrial",
+    "ReportSummary",
     "RiskBands",
     "RiskGap",
     "RiskGapCurve",
