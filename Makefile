@@ -15,7 +15,7 @@ help: ## Show the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
-demo: $(VENV)/.installed-demo ## Forecast late flights on real data and judge the forecast (about a minute the first time)
+demo: $(VENV)/.installed-demo ## Forecast late flights on real data, judge the forecast and write a report (about a minute the first time)
 	@$(BIN)/python examples/flights.py
 
 .PHONY: test

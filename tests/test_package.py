@@ -29,11 +29,14 @@ from calibrant import Cells, Tally
 
 ROOT = Path(__file__).parents[1]
 SOURCE = Path(calibrant.__file__).parents[1]
+TEMPLATES = SOURCE / "calibrant" / "report" / "templates"
 
 PUBLIC = [
     "BestThreshold",
     "BetaRecalibrator",
+    "Bracket",
     "CalibrationDistance",
+    "CalibrationReport",
     "CalibrationSlope",
     "CalibrationTest",
     "CalibrationWarning",
@@ -49,13 +52,16 @@ PUBLIC = [
     "DecisionGuarantee",
     "DecisionRisk",
     "DecisionRule",
+    "DecisionTable",
     "GroupCertificates",
     "GuardedRecalibrator",
     "IsotonicRecalibrator",
     "LadderRung",
     "Measures",
+    "ModelSummary",
     "MurphyCurve",
     "NetBenefit",
+    "Omission",
     "PlattRecalibrator",
     "RecalibratedClassifier",
     "RecalibrationGuarantee",
@@ -64,6 +70,8 @@ PUBLIC = [
     "RecalibratorScores",
     "Relation",
     "ReliabilityDisplay",
+    "RepairTrial",
+    "ReportSummary",
     "RiskBands",
     "RiskGap",
     "RiskGapCurve",
@@ -338,8 +346,11 @@ def test_the_wheel_holds_the_package_its_types_and_its_licence_and_nothing_else(
         names = set(archive.namelist())
     metadata = f"calibrant-{calibrant.__version__}.dist-info"
     sources = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src" / "calibrant").rglob("*.py")}
+    templates = {f"calibrant/report/templates/{path.name}" for path in TEMPLATES.iterdir()}
+    assert {"calibrant/report/templates/report.html.j2", "calibrant/report/templates/report.js"} <= templates
     assert names == {
         *sources,
+        *templates,
         "calibrant/py.typed",
         f"{metadata}/METADATA",
         f"{metadata}/RECORD",

@@ -36,6 +36,8 @@ Y_PROB = [0.25, 0.25, 0.25, 0.75, 0.75, 0.75, 0.5, 0.5] * 5
 TALLY = Tally.from_arrays(Y_TRUE, Y_PROB)
 
 COMPARISON = calibrant.compare_recalibrators(TALLY, candidates={"platt": calibrant.PlattRecalibrator()}, cv=2, rng=0)
+REPORT = calibrant.CalibrationReport.from_predictions(Y_TRUE, Y_PROB, by=["b", "a"] * 20, max_error=0.3).summary
+FEW = calibrant.CalibrationReport.from_predictions(Y_TRUE[:8], Y_PROB[:8], max_error=0.3).summary
 RESULTS = {
     "Measures": calibrant.measure(TALLY),
     "Measures with spectrum": calibrant.measure(TALLY, spectrum=True),
@@ -78,6 +80,12 @@ RESULTS = {
     "LadderRung": calibrant.GuardedRecalibrator().fit(TALLY).ladder_[0],
     "RecalibratorComparison": COMPARISON,
     "RecalibratorScores": COMPARISON["as is"],
+    "ReportSummary": REPORT,
+    "ReportSummary with an omission": FEW,
+    "ModelSummary": REPORT.models[0],
+    "DecisionTable": REPORT.models[0].decisions,
+    "RepairTrial": REPORT.models[0].repair,
+    "Omission": FEW.models[0].omissions[0],
 }
 EVERY_RESULT = pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS.keys())
 

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from calibrant.planning import ece_hardness_bound, effective_variance, rows_needed
     from calibrant.recalibrated_classifiers import RecalibratedClassifier
     from calibrant.recalibration import Recalibrator
+    from calibrant.report.calibration_report import CalibrationReport
     from calibrant.results.certificates import (
         CalibrationTest,
         Certificate,
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     )
     from calibrant.results.decompositions import ScoreDecomposition
     from calibrant.results.measures import (
+        Bracket,
         CalibrationDistance,
         CalibrationSlope,
         CurveErrors,
@@ -77,6 +79,7 @@ if TYPE_CHECKING:
         RecalibratorComparison,
         RecalibratorScores,
     )
+    from calibrant.results.reports import DecisionTable, ModelSummary, Omission, RepairTrial, ReportSummary
     from calibrant.results.risk_gaps import BestThreshold, DecisionGuarantee, DecisionRule, RiskGap, RiskGapCurve
     from calibrant.results.risks import DecisionRisk, MurphyCurve, NetBenefit
     from calibrant.risk_gaps import best_threshold, decision_guarantee, risk_gap, risk_gap_curve, sign_testing_gap
@@ -88,7 +91,9 @@ if TYPE_CHECKING:
 _HOME = {
     "BestThreshold": "results.risk_gaps",
     "BetaRecalibrator": "monotone_maps",
+    "Bracket": "results.measures",
     "CalibrationDistance": "results.measures",
+    "CalibrationReport": "report.calibration_report",
     "CalibrationSlope": "results.measures",
     "CalibrationTest": "results.certificates",
     "CalibrationWarning": "validation",
@@ -104,13 +109,16 @@ _HOME = {
     "DecisionGuarantee": "results.risk_gaps",
     "DecisionRisk": "results.risks",
     "DecisionRule": "results.risk_gaps",
+    "DecisionTable": "results.reports",
     "GroupCertificates": "results.certificates",
     "GuardedRecalibrator": "guards",
     "IsotonicRecalibrator": "monotone_maps",
     "LadderRung": "results.recalibration",
     "Measures": "results.measures",
+    "ModelSummary": "results.reports",
     "MurphyCurve": "results.risks",
     "NetBenefit": "results.risks",
+    "Omission": "results.reports",
     "PlattRecalibrator": "monotone_maps",
     "RecalibratedClassifier": "recalibrated_classifiers",
     "RecalibrationGuarantee": "results.recalibration",
@@ -119,6 +127,8 @@ _HOME = {
     "RecalibratorScores": "results.recalibration",
     "Relation": "results.measures",
     "ReliabilityDisplay": "displays.reliability",
+    "RepairTrial": "results.reports",
+    "ReportSummary": "results.reports",
     "RiskBands": "results.certificates",
     "RiskGap": "results.risk_gaps",
     "RiskGapCurve": "results.risk_gaps",
@@ -174,7 +184,9 @@ _HOME = {
 __all__ = [
     "BestThreshold",
     "BetaRecalibrator",
+    "Bracket",
     "CalibrationDistance",
+    "CalibrationReport",
     "CalibrationSlope",
     "CalibrationTest",
     "CalibrationWarning",
@@ -190,13 +202,16 @@ __all__ = [
     "DecisionGuarantee",
     "DecisionRisk",
     "DecisionRule",
+    "DecisionTable",
     "GroupCertificates",
     "GuardedRecalibrator",
     "IsotonicRecalibrator",
     "LadderRung",
     "Measures",
+    "ModelSummary",
     "MurphyCurve",
     "NetBenefit",
+    "Omission",
     "PlattRecalibrator",
     "RecalibratedClassifier",
     "RecalibrationGuarantee",
@@ -205,6 +220,8 @@ __all__ = [
     "RecalibratorScores",
     "Relation",
     "ReliabilityDisplay",
+    "RepairTrial",
+    "ReportSummary",
     "RiskBands",
     "RiskGap",
     "RiskGapCurve",

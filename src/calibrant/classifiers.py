@@ -293,6 +293,15 @@ def two_classes(model: Any, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return classes
 
 
+def event_forecasts(model: Any, X: Any, y: Any, pos_label: Any = None) -> tuple[FloatArray, Any]:
+    """Return the forecasts of the class that counts as the event, the second one unless named, and that class."""
+    classes = two_classes(model, y).tolist()
+    event = classes[1] if pos_label is None else pos_label
+    if event not in classes:
+        raise ValueError(f"pos_label is {event!r}, which is not a class of the estimator; its classes are {classes}")
+    return forecasts_of(model, X)[:, classes.index(event)], event
+
+
 def forecasts_of(model: Any, X: Any) -> FloatArray:
     """Return the probabilities of both classes."""
     # Asked after fitting: some models know only then.

@@ -29,6 +29,10 @@ _ZOOM_SPAN = 64.0  # ... if they are not that many times narrower than the wides
 _TALLY_GRID = Grid(20, 0.0, 1.0)
 
 
+class TooManyForecastsError(ValueError):
+    """A source has more rows to tell apart than may be fetched from it."""
+
+
 class Opened:
     """A source and the finest table made of its rows so far, from which the next question starts.
 
@@ -47,9 +51,9 @@ class Opened:
         """Whether any number of rows may be fetched."""
         return self.fetch_limit == np.inf
 
-    def start(self, grid: Grid) -> Totals:
+    def start(self, grid: Grid | None = None) -> Totals:
         """Return the table made so far, or the first histogram."""
-        return self.start_finer(grid) if self.table is None else self.table
+        return self.start_finer(grid or FIRST_GRID) if self.table is None else self.table
 
     def histogram(self, grid: Grid, rates: tuple[float, ...] = ()) -> Totals:
         """Return the totals per cell of the rows whose forecast is from ``grid.low`` to ``grid.high``."""
@@ -79,7 +83,10 @@ class Opened:
         ends = np.flatnonzero(np.diff(entries) > 1)  # neighbours make one stretch
         low = table.low[entries[np.append(0, ends + 1)]]
         high = table.high[entries[np.append(ends, entries.size - 1)]]
-        tally = Tally.from_observations(self.fetch(low, high))
+        rows = self.fetch(low, high)
+        if rows.y_prob.size == 0:
+            _check_count(int(table.rows[entries].sum()), 0)
+        tally = Tally.from_observations(rows)
         if self._rates:
             tally = replace(tally, growth=bet_growth(tally, self._rates))
         return self._replace(table, entries, tally)
@@ -108,12 +115,7 @@ class Opened:
 
     def _replace(self, table: Totals, entries: IntArray, finer: Totals) -> Totals:
         """Replace some entries of the table by finer ones that hold the same rows."""
-        counted = int(table.rows[entries].sum())
-        if finer.row_total != counted:
-            raise ValueError(
-                f"the source had counted {counted:,} rows and now has {finer.row_total:,} in their place: its data "
-                "changed between two scans; read from a copy that stays as it is"
-            )
+        _check_count(int(table.rows[entries].sum()), finer.row_total)
         kept = np.ones(len(table), dtype=bool)
         kept[entries] = False
         low = np.concatenate([table.low[kept], finer.low])
@@ -130,6 +132,15 @@ class Opened:
             **columns,
         )
         return self.table
+
+
+def _check_count(counted: int, given: int) -> None:
+    """Refuse a source whose scans contradict each other."""
+    if given != counted:
+        raise ValueError(
+            f"the source had counted {counted:,} rows and now has {given:,} in their place: its data changed between "
+            "two scans; read from a copy that stays as it is"
+        )
 
 
 def opened(source: Tally | RowSource) -> Tally | Opened:
@@ -154,14 +165,14 @@ def whole_tally(source: Tally | RowSource) -> Tally:
         return rows
     if rows.in_memory:
         return rows.open_all()
-    table = rows.start(FIRST_GRID)
+    table = rows.start()
     several = np.flatnonzero(table.high > table.low)
     if table.rows[several].sum() > rows.tally_limit:  # finer cells may show that forecasts repeat
         table = rows.start_finer(_TALLY_GRID)
         several = np.flatnonzero(table.high > table.low)
     count = int(table.rows[several].sum())
     if count > rows.tally_limit:
-        raise ValueError(
+        raise TooManyForecastsError(
             f"this needs every distinct forecast, and {count:,} of {table.row_total:,} rows would have to be fetched "
             f"to tell them apart, above the limit of {int(rows.tally_limit):,}; raise the limit (tally_limit), round "
             "the forecasts or take a sample, or use Cells.bracket for an answer with known ends"
@@ -202,7 +213,7 @@ class Scores:
 def linear_scores(table: Totals, sign: float, coefficient: float) -> Scores:
     """Score a row by sign w r + coefficient w^2 r^2 (coefficient >= 0)."""
     square = coefficient * table.weight_square_residual_square
-    positive, negative = _residual_bounds(table)
+    positive, negative = residual_bounds(table)
     if sign < 0.0:
         positive, negative = negative, positive
     return Scores(sign * table.residual + square, positive + square, negative)
@@ -264,6 +275,13 @@ def largest_stretch(total: FloatArray) -> float:
     return float((prefix - np.minimum.accumulate(prefix)).max())
 
 
+def bracket_stretch(scores: Scores) -> tuple[float, float]:
+    """Return two ends between which the largest sum of neighbouring rows' scores lies."""
+    highest, lowest = inner_bounds(scores)
+    most = float((highest - np.minimum.accumulate(lowest)).max())
+    return largest_stretch(scores.total), max(most, 0.0)
+
+
 Pair = tuple[Scores, Scores]
 """Scores for the two signs of the residual."""
 
@@ -275,9 +293,7 @@ def largest_of(pair: Pair) -> float:
 
 def may_hold_end(table: Totals, scores: Scores, best: float) -> IntArray:
     """Return the entries inside which a stretch of a larger sum than the best so far might begin or end."""
-    prefix = prefix_sums(scores.total)
-    highest = prefix[:-1] + np.minimum(scores.up, scores.total + scores.down)
-    lowest = prefix[:-1] - np.minimum(scores.down, scores.up - scores.total)
+    highest, lowest = inner_bounds(scores)
     ends = highest - np.minimum.accumulate(lowest) > best
     begins = np.maximum.accumulate(highest[::-1])[::-1] - lowest > best
     return np.flatnonzero((ends | begins) & (table.high > table.low))
@@ -378,17 +394,9 @@ def curve_slack(weight_total: float) -> float:
 
 
 def _may_hold_extreme(table: Totals) -> IntArray:
-    """Return the entries inside which the curve might pass its extremes so far, or come near or leave them.
-
-    Counting either the rows passed or the rows still to come bounds how far the curve rises above, or falls below, its
-    value on entering.
-    """
+    """Return the entries inside which the curve might pass its extremes so far, or come near or leave them."""
     prefix = table.residual_prefix()
-    start = prefix[:-1]
-    up, down = _residual_bounds(table)
-    rise = np.minimum(up, down + table.residual)
-    fall = np.minimum(down, up - table.residual)
-    highest, lowest = start + rise, start - fall
+    highest, lowest = curve_bounds(table)
     top, bottom = prefix.max(), prefix.min()
     slack = curve_slack(table.weight_total)
     beyond = (highest > top) | (lowest < bottom)
@@ -398,7 +406,25 @@ def _may_hold_extreme(table: Totals) -> IntArray:
     return np.flatnonzero((beyond | crosses_top | crosses_bottom) & (table.high > table.low))
 
 
-def _residual_bounds(table: Totals) -> tuple[FloatArray, FloatArray]:
+def curve_bounds(table: Totals) -> tuple[FloatArray, FloatArray]:
+    """Return the highest and the lowest value that the residual curve can take inside each entry."""
+    up, down = residual_bounds(table)
+    return inner_bounds(Scores(table.residual, up, down))
+
+
+def inner_bounds(scores: Scores) -> tuple[FloatArray, FloatArray]:
+    """Return the highest and the lowest value that the running sum of scores can take inside each entry.
+
+    Counting either the rows passed or the rows still to come bounds how far it rises above, or falls below, its value
+    on entering.
+    """
+    start = prefix_sums(scores.total)[:-1]
+    highest: FloatArray = start + np.minimum(scores.up, scores.total + scores.down)
+    lowest: FloatArray = start - np.minimum(scores.down, scores.up - scores.total)
+    return highest, lowest
+
+
+def residual_bounds(table: Totals) -> tuple[FloatArray, FloatArray]:
     """Return the most that the rows of each entry can add to the residual curve and take from it, in any order.
 
     A row adds at most w y (1 - p) and takes away at most w p (1 - y).

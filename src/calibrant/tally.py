@@ -106,7 +106,9 @@ class Totals:
         entries = slice(begin, end)
         if self.high is self.low:
             return float(self.weight[entries] @ self.low[entries])
-        return float(self.outcome[entries].sum() - self.residual[entries].sum())
+        low, several = self.low[entries], self.high[entries] > self.low[entries]
+        forecasts = np.where(several, self.outcome[entries] - self.residual[entries], self.weight[entries] * low)
+        return float(forecasts.sum())
 
     def entries(self, positions: IntArray) -> Totals:
         """Return the entries at some positions."""
@@ -116,6 +118,22 @@ class Totals:
             weight_max=self.weight_max,
             unit_weights=self.unit_weights,
             binary_outcomes=self.binary_outcomes,
+        )
+
+    def at_means(self) -> Tally:
+        """Return the tally of other forecasts: each moved to the mean of those in its entry.
+
+        Sums of residuals stay as they are, and so does every difference between entries.
+        """
+        mean = np.clip((self.outcome - self.residual) / self.weight, self.low, self.high)
+        columns = {name: getattr(self, name) for name in ADDITIVE}
+        return Tally(
+            low=mean,
+            high=mean,
+            weight_max=self.weight_max,
+            unit_weights=self.unit_weights,
+            binary_outcomes=self.binary_outcomes,
+            **columns,
         )
 
     def with_unit_weights(self) -> Self:

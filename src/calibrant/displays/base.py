@@ -70,15 +70,9 @@ class Display:
         **options
             Those of ``from_predictions``.
         """
-        from calibrant.classifiers import forecasts_of, two_classes
+        from calibrant.classifiers import event_forecasts
 
-        classes = two_classes(estimator, y).tolist()
-        event = classes[1] if pos_label is None else pos_label
-        if event not in classes:
-            raise ValueError(
-                f"pos_label is {event!r}, which is not a class of the estimator; its classes are {classes}"
-            )
-        forecasts = forecasts_of(estimator, X)[:, classes.index(event)]
+        forecasts, event = event_forecasts(estimator, X, y, pos_label)
         return cls.from_predictions(y, forecasts, pos_label=event, **options)
 
     def frame(self) -> Any:
@@ -148,7 +142,7 @@ def dress(ax: Axes, palette: Palette) -> None:
     ax.set_facecolor(palette.paper)
     ax.set_axisbelow(True)
     ax.grid(True, color=palette.grid, linewidth=0.8)
-    ax.tick_params(colors=palette.muted, labelsize=9)
+    ax.tick_params(which="both", colors=palette.muted, labelsize=9)
     for side, spine in ax.spines.items():
         spine.set_visible(side in ("left", "bottom"))
         spine.set_color(palette.muted)

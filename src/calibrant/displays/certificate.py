@@ -88,7 +88,7 @@ class CertificateDisplay(Display):
             As in `plot`.
         """
         if isinstance(certificates, GroupCertificates):
-            groups = {str(name): certificates[name] for name in certificates}
+            groups = dict(zip(certificates.groups, certificates.certificates, strict=True))
             display = cls._of(groups, _together(certificates.confidence_level), certificates.verdict)
         else:
             named = _check_named(certificates)
@@ -117,8 +117,8 @@ class CertificateDisplay(Display):
 
         Parameters
         ----------
-        y_true : array-like of shape (n,), or Tally
-            Outcomes: 0/1, booleans, fractions in [0, 1], or two labels with ``pos_label``; or a tally on its own.
+        y_true
+            As in `CumulativeDisplay.from_predictions`.
         y_prob : array-like of shape (n,), or dict of name to array-like
             Forecast probabilities, of one model or of several by name. For K models each limit is computed at
             1 - (1 - confidence_level) / K, so that all hold together whichever model is chosen afterwards.
@@ -146,8 +146,8 @@ class CertificateDisplay(Display):
         if not models:
             raise ValueError("y_prob is an empty dict; pass at least one model's forecasts")
         each = 1.0 - (1.0 - level) / len(models)
-        named: dict[str, Certified] = {
-            str(name): confidence_interval(y_true, forecasts, confidence_level=each, **options)
+        named: dict[Any, Certified] = {
+            name: confidence_interval(y_true, forecasts, confidence_level=each, **options)
             if max_error is None
             else certify(y_true, forecasts, max_error=max_error, confidence_level=each, **options)
             for name, forecasts in models.items()
@@ -158,20 +158,16 @@ class CertificateDisplay(Display):
         return cls._of(named, said).plot(theme=theme, legend=legend, ax=ax)
 
     @classmethod
-    def _of(cls, named: Mapping[str, Certified], said: str, joint: str | None = None) -> Self:
-        return cls(tuple(named), tuple(named.values()), said, joint)
+    def _of(cls, named: Mapping[Any, Certified], said: str, joint: str | None = None) -> Self:
+        return cls(tuple(map(str, named)), tuple(named.values()), said, joint)
 
     def plot(self, *, theme: str = "light", legend: bool = True, ax: Axes | None = None) -> Self:
         """Draw the results from top to bottom.
 
         Parameters
         ----------
-        theme : {"light", "dark"}
-            The colours, see ``calibrant.displays.palette.PALETTES``.
-        legend : bool
-            Whether to say below the axes what is drawn.
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
+        theme, legend, ax
+            As in `CumulativeDisplay.plot`.
         """
         from matplotlib.lines import Line2D
 
@@ -237,14 +233,14 @@ class CertificateDisplay(Display):
                 )
                 self.bounds_.append(bound)
         names = [textwrap.fill(name, _NAME_WIDTH) for name in self.names]
-        ax.set_yticks(range(count), names)
+        ax.set_yticks(range(count), names, parse_math=False)  # a name is a name, whatever signs it holds
         ax.tick_params(axis="y", labelcolor=palette.ink, length=0)
         ax.grid(False, axis="y")
         ax.set_ylim(count - 0.5, -0.5)
         ax.set_xlim(left=min(0.0, ax.get_xlim()[0]))
         limits = Line2D([], [], color=palette.muted, linewidth=2.0, marker="|", markersize=10, label=self.limits_said)
         # Names take room beside the axes that the words below them lack.
-        longest = max(len(line) for name in names for line in name.splitlines())
+        longest = max(len(line) for name in names for line in name.splitlines() or [""])
         width = LABEL_WIDTH - math.ceil(1.2 * longest)
         self._explain(palette, legend, [*self.estimates_, limits, *self.bounds_[:1]], width=width)
         return self
@@ -288,7 +284,7 @@ def _promise(each: Certified) -> str:
     }[each.alternative]
 
 
-def _check_named(certificates: Any) -> dict[str, Certified]:
+def _check_named(certificates: Any) -> Mapping[Any, Certified]:
     """Return results by name, after making sure that they can share an axis."""
     if isinstance(certificates, (Certificate, ConfidenceInterval)):
         certificates = {"forecasts": certificates}
@@ -311,4 +307,4 @@ def _check_named(certificates: Any) -> dict[str, Certified]:
                 f"certificates speak of different {what}s, {found[0]!r} and {found[1]!r}, which have no common axis; "
                 "draw them apart"
             )
-    return {str(name): each for name, each in certificates.items()}
+    return certificates

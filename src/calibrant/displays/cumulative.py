@@ -42,8 +42,8 @@ class CumulativeDisplay(Display):
     difference, the range of the curve, is the Cutoff calibration error; the interval where it happens is shaded.
 
     The band is a strip as high as the range that the curve of calibrated forecasts stays within in 95% of cases, moved
-    up or down to where it holds most of the curve. The curve leaves it exactly when `calibration_test`, with these
-    draws or this law, rejects calibration at the 5% level.
+    up or down to where it holds 0 and as much of the curve as goes. The curve leaves it exactly when
+    `calibration_test`, with these draws or this law, rejects calibration at the 5% level.
 
     Use `from_predictions` or `from_estimator`; the constructor takes what they compute.
 
@@ -219,17 +219,21 @@ class CumulativeDisplay(Display):
         return {"forecast": self.forecast, "share": self.share, "deviation": self.deviation}
 
     def _band_ends(self, height: float) -> tuple[float, float]:
-        """Return where the strip lies: around the curve, or flush with the side on which the curve strays less."""
+        """Return where the strip lies: around the curve or, if that is higher, around 0 and as much of it as goes."""
         low, high = float(self.deviation.min()), float(self.deviation.max())
+        half = height / 2.0
         if high - low <= height:
             middle = (low + high) / 2.0
-            return middle - height / 2.0, middle + height / 2.0
-        return (low, low + height) if high > -low else (high - height, high)
+        elif high > -low:
+            middle = max(low + half, 0.0)
+        else:
+            middle = min(high - half, 0.0)
+        return middle - half, middle + half
 
     def _band_said(self) -> str:
         found = f"{self.n_resamples:,} simulations" if self.band_from == "simulation" else "large-sample law"
         return (
-            f"null band: the whole curve of calibrated forecasts stays in a strip this high, {self.band_height:.4f}, "
+            f"null band: the whole curve of calibrated forecasts stays in a strip this high, {self.band_height:.3g}, "
             f"in {level_said(self.confidence_level)} of cases ({found})"
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,8 +12,8 @@ from calibrant.cells import as_tally
 from calibrant.curves import isotonic_fit
 from calibrant.displays.base import Display, check_resamples, dress, forecast_limits, inches_below
 from calibrant.displays.palette import palette_of
+from calibrant.displays.reliability_bands import Band, confidence_band, consistency_band
 from calibrant.displays.thinning import thinned
-from calibrant.hypotheses import outcome_variance
 from calibrant.results.base import level_said
 from calibrant.results.certificates import RiskBands
 from calibrant.tally import Tally, prefix_sums
@@ -31,14 +30,6 @@ from calibrant.validation import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.container import ErrorbarContainer
-
-MOST_GROUPS = 2000
-"""Groups of neighbouring forecasts that the consistency band is simulated on."""
-
-MOST_STRETCHES = 200
-"""Groups of equal weight whose runs the confidence band looks at: all runs pay for being looked at together."""
-
-_WIDEST = 20  # no group of a confidence band is wider than such a part of the range
 
 SPIKES = 50
 """Up to this many distinct forecasts each gets a bar of its own; more are counted in as many bins."""
@@ -61,7 +52,7 @@ class ReliabilityDisplay(Display):
       fractional outcomes sums of outcomes are drawn from a normal law instead, a large-sample approximation.
     - "confidence", around the curve: where the true event rate lies, at all forecasts together (simultaneous), with at
       least 95% confidence at every number of rows. It assumes that the event rate does not fall as the forecast rises,
-      and that outcomes are independent given the forecasts. Clopper-Pearson limits on all runs of up to 220 groups of
+      and that outcomes are independent given the forecasts. Clopper-Pearson limits on all runs of up to 420 groups of
       neighbours, each at 0.05 / (number of limits); a bootstrap would be narrower and is not valid for isotonic
       regression.
 
@@ -139,14 +130,8 @@ class ReliabilityDisplay(Display):
 
         Parameters
         ----------
-        y_true : array-like of shape (n,), or Tally
-            Outcomes: 0/1, booleans, fractions in [0, 1], or two labels with ``pos_label``; or a tally on its own.
-        y_prob : array-like of shape (n,)
-            Forecast probabilities.
-        sample_weight : array-like of shape (n,), optional
-            Nonnegative weights.
-        pos_label : label, optional
-            The label in ``y_true`` that counts as the event.
+        y_true, y_prob, sample_weight, pos_label
+            As in `CumulativeDisplay.from_predictions`.
         band : {"consistency", "confidence"} or None
             Where calibrated forecasts would lie, around the diagonal; or where the true event rate lies, around the
             curve (0/1 outcomes without weights only).
@@ -173,15 +158,11 @@ class ReliabilityDisplay(Display):
                 "band='confidence' needs outcomes of 0 or 1 without weights, and these are fractions or weighted; use "
                 "band='consistency' or None, or Tally.from_counts if the weights are counts of real observations"
             )
-        empty = np.empty(0)
-        limits, groups = (empty, empty, empty), 0
+        limits = Band(np.empty(0), np.empty(0), np.empty(0), 0)
         if chosen == "consistency":
-            table = _joined(tally, MOST_GROUPS // 2, MOST_GROUPS // 2)
-            limits, groups = _consistency(table, level, resamples, generator), len(table)
+            limits = consistency_band(tally, level, resamples, generator)
         elif chosen == "confidence":
-            runs = math.ceil(2.0 * tally.row_total ** (1.0 / 3.0))
-            table = _joined(tally, min(runs, MOST_STRETCHES), _WIDEST)
-            limits, groups = _confidence(table, level), len(table)
+            limits = confidence_band(tally, level)
         edges = None if bins is None else np.linspace(0.0, 1.0, bins + 1)[1:-1]
         forecast, rate = _corners(tally)
         bar_low, bar_high, bar_rows = _bars(tally)
@@ -189,12 +170,12 @@ class ReliabilityDisplay(Display):
             forecast=forecast,
             rate=rate,
             band=chosen,
-            band_forecast=limits[0],
-            band_lower=limits[1],
-            band_upper=limits[2],
+            band_forecast=limits.forecast,
+            band_lower=limits.lower,
+            band_upper=limits.upper,
             confidence_level=level,
             n_resamples=resamples,
-            groups=groups,
+            groups=limits.groups,
             bar_low=bar_low,
             bar_high=bar_high,
             bar_rows=bar_rows,
@@ -219,12 +200,8 @@ class ReliabilityDisplay(Display):
             Draw event rate minus forecast, so that the diagonal is level and small differences are seen.
         histogram : bool
             Draw the histogram of the forecasts below the axes.
-        theme : {"light", "dark"}
-            The colours, see ``calibrant.displays.palette.PALETTES``.
-        legend : bool
-            Whether to say below the axes what is drawn.
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
+        theme, legend, ax
+            As in `CumulativeDisplay.plot`.
         """
         turned, below = check_flag(difference, "difference"), check_flag(histogram, "histogram")
         ax, palette = self._begin(
@@ -336,101 +313,6 @@ class ReliabilityDisplay(Display):
             f"confidence band: with {level} confidence the true event rate lies in it, at all forecasts together "
             "(independent rows, forecaster fixed beforehand, event rate not falling in the forecast)"
         )
-
-
-@dataclass(frozen=True)
-class _Groups:
-    """Neighbouring forecasts taken together."""
-
-    low: FloatArray
-    high: FloatArray
-    forecast: FloatArray
-    weight: FloatArray
-    outcome: FloatArray
-    variance: FloatArray
-    counted: bool
-
-    def __len__(self) -> int:
-        return int(self.low.size)
-
-
-def _joined(tally: Tally, shares: int, widths: int) -> _Groups:
-    """Join neighbouring forecasts into groups of small weight and width, chosen without looking at the outcomes.
-
-    There are at most ``shares + widths``: a group holds about 1 / shares of the weight and spans at most 1 / widths of
-    the range, so that a few far forecasts are not joined with many near ones.
-    """
-    forecast, starts = tally.forecast, np.arange(len(tally))
-    if len(tally) > shares + widths:
-        through = np.cumsum(tally.weight, dtype=np.float64)
-        share = (through - tally.weight / 2.0) / through[-1]
-        width = (forecast - forecast[0]) / (forecast[-1] - forecast[0])
-        parts = (np.minimum((place * n).astype(np.int64), n - 1) for place, n in ((share, shares), (width, widths)))
-        starts = np.flatnonzero(np.logical_or(*(np.diff(part, prepend=-1) for part in parts)))
-    weight = np.add.reduceat(tally.weight, starts).astype(np.float64)
-    return _Groups(
-        low=forecast[starts],
-        high=forecast[np.append(starts[1:], len(tally)) - 1],
-        forecast=np.add.reduceat(tally.weight * forecast, starts) / weight,
-        weight=weight,
-        outcome=np.add.reduceat(tally.outcome, starts),
-        variance=np.add.reduceat(outcome_variance(tally), starts),
-        counted=tally.binary_outcomes and tally.unit_weights,
-    )
-
-
-def _consistency(
-    groups: _Groups, level: float, resamples: int, generator: np.random.Generator
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return where, at each group's forecast, the curves of outcomes drawn from the forecasts lie."""
-    from scipy.optimize import isotonic_regression
-
-    forecast, size = groups.forecast, (resamples, len(groups))
-    if groups.counted:
-        chance = np.clip(forecast, 0.0, 1.0)  # a mean of forecasts of 1 may round above it
-        rates = generator.binomial(groups.weight.astype(np.int64), chance, size=size) / groups.weight
-    else:
-        rates = forecast + generator.standard_normal(size) * np.sqrt(groups.variance) / groups.weight
-    curves = np.array([isotonic_regression(rate, weights=groups.weight).x for rate in rates])
-    lower, upper = np.quantile(curves, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)
-    return forecast, np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
-
-
-def _confidence(groups: _Groups, level: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return limits for a non-decreasing event rate that hold at all forecasts together.
-
-    The event rate at a forecast is at least that of every row below. So the events of a run of rows below it are at
-    most as many, in law, as binomial ones with that rate, and their Clopper-Pearson lower limit is one for it; in the
-    same way runs of rows above give upper limits. The best of each is taken; each is wrong with probability at most
-    (1 - level) / (number of limits).
-    """
-    from scipy.special import betaincinv
-
-    count = len(groups)
-    first, last = np.triu_indices(count)
-    rows = prefix_sums(groups.weight)
-    events = prefix_sums(groups.outcome)
-    size, hits = rows[last + 1] - rows[first], events[last + 1] - events[first]
-    delta = (1.0 - level) / (2.0 * first.size)
-    least, most = np.zeros(first.size), np.ones(first.size)
-    some, missed = hits > 0.0, hits < size
-    least[some] = betaincinv(hits[some], (size - hits)[some] + 1.0, delta)
-    most[missed] = betaincinv(hits[missed] + 1.0, (size - hits)[missed], 1.0 - delta)
-    # lower[k] holds from the last forecast of group k up, upper[k] from the first of group k down.
-    lower, upper = np.zeros(count + 1), np.ones(count + 1)
-    np.maximum.at(lower, last + 1, least)
-    np.minimum.at(upper, first, most)
-    lower = np.maximum.accumulate(lower)
-    upper = np.minimum.accumulate(upper[::-1])[::-1]
-    place = np.union1d(groups.low, groups.high)
-    before, at = (lower[np.searchsorted(groups.high, place, side=side)] for side in ("left", "right"))
-    up_to, after = (upper[np.searchsorted(groups.low, place, side=side)] for side in ("left", "right"))
-    # Both are stairs: three points at each place draw the jumps.
-    return (
-        np.repeat(place, 3),
-        np.stack([before, at, at], axis=1).ravel(),
-        np.stack([up_to, up_to, after], axis=1).ravel(),
-    )
 
 
 def _corners(tally: Tally) -> tuple[FloatArray, FloatArray]:

@@ -80,14 +80,8 @@ class RiskGapDisplay(Display):
 
         Parameters
         ----------
-        y_true : array-like of shape (n,), or Tally
-            Outcomes: 0/1, booleans, fractions in [0, 1], or two labels with ``pos_label``; or a tally on its own.
-        y_prob : array-like of shape (n,)
-            Forecast probabilities.
-        sample_weight : array-like of shape (n,), optional
-            Nonnegative weights.
-        pos_label : label, optional
-            The label in ``y_true`` that counts as the event.
+        y_true, y_prob, sample_weight, pos_label
+            As in `CumulativeDisplay.from_predictions`.
         wrapper : {"nondecreasing", "monotone"}
             The recalibrations allowed, as in `risk_gap_curve`.
         confidence_level, method
@@ -125,12 +119,8 @@ class RiskGapDisplay(Display):
 
         Parameters
         ----------
-        theme : {"light", "dark"}
-            The colours, see ``calibrant.displays.palette.PALETTES``.
-        legend : bool
-            Whether to say below the axes what is drawn.
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
+        theme, legend, ax
+            As in `CumulativeDisplay.plot`.
         """
         ax, palette = self._begin(
             ax,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _KNOTS = 1000  # kept of those that the curve has
+_TALL = 10.0  # from so many times the Cutoff error up the ECE would flatten all else on a linear axis
 _GRID = 500  # points between them: on a logarithmic axis a straight line bends
 
 
@@ -75,14 +76,8 @@ class SpectrumDisplay(Display):
 
         Parameters
         ----------
-        y_true : array-like of shape (n,), or Tally
-            Outcomes: 0/1, booleans, fractions in [0, 1], or two labels with ``pos_label``; or a tally on its own.
-        y_prob : array-like of shape (n,)
-            Forecast probabilities.
-        sample_weight : array-like of shape (n,), optional
-            Nonnegative weights.
-        pos_label : label, optional
-            The label in ``y_true`` that counts as the event.
+        y_true, y_prob, sample_weight, pos_label
+            As in `CumulativeDisplay.from_predictions`.
         theme, legend, ax
             As in `plot`.
         """
@@ -107,12 +102,8 @@ class SpectrumDisplay(Display):
 
         Parameters
         ----------
-        theme : {"light", "dark"}
-            The colours, see ``calibrant.displays.palette.PALETTES``.
-        legend : bool
-            Whether to say below the axes what is drawn.
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
+        theme, legend, ax
+            As in `CumulativeDisplay.plot`.
         """
         ax, palette = self._begin(
             ax,
@@ -152,7 +143,13 @@ class SpectrumDisplay(Display):
         ax.set_xticks([0.0, 2.0, *(10.0**power for power in powers)], ["0", "2", *words[: len(powers)]])
         ax.set_xticks([], minor=True)
         ax.set_xlim(0.0, last)
-        ax.set_ylim(0.0, 1.08 * float(max(self.error[-1], self.cutoff)) or 1.0)
+        if self.error[-1] > _TALL * self.cutoff > 0.0:
+            ax.set_yscale("log")
+            ax.set_ylabel("weighted calibration error (logarithmic)", color=palette.ink, fontsize=10)
+            ax.set_ylim(max(0.7 * float(self.error[0]), self.cutoff / 50.0), 1.5 * float(self.error[-1]))
+            self.points_[0].set_clip_on(True)  # a bias too small for the axis stays in the legend
+        else:
+            ax.set_ylim(0.0, 1.08 * float(max(self.error[-1], self.cutoff)) or 1.0)
         self._explain(palette, legend, [self.line_, *self.points_, self.cutoff_])
         return self
 

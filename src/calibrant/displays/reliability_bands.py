@@ -1,0 +1,127 @@
+"""Bands of the reliability diagram: what calibrated forecasts would show, and where the true event rate lies."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from calibrant.hypotheses import outcome_variance
+from calibrant.tally import Tally, prefix_sums
+from calibrant.validation import FloatArray
+
+MOST_GROUPS = 2000
+"""Groups of neighbouring forecasts that the consistency band is simulated on."""
+
+MOST_STRETCHES = 400
+"""Groups of equal weight whose runs the confidence band looks at: all runs pay for being looked at together."""
+
+_WIDEST = 20  # no group of a confidence band is wider than such a part of the range
+
+
+class Band(NamedTuple):
+    """A band that is linear between its points, and how many groups of forecasts it was computed on."""
+
+    forecast: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    groups: int
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """Neighbouring forecasts taken together."""
+
+    low: FloatArray
+    high: FloatArray
+    forecast: FloatArray
+    weight: FloatArray
+    outcome: FloatArray
+    variance: FloatArray
+    counted: bool
+
+    def __len__(self) -> int:
+        return int(self.low.size)
+
+
+def _joined(tally: Tally, shares: int, widths: int) -> _Groups:
+    """Join neighbouring forecasts into groups of small weight and width, chosen without looking at the outcomes.
+
+    There are at most ``shares + widths``: a group holds about 1 / shares of the weight and spans at most 1 / widths of
+    the range, so that a few far forecasts are not joined with many near ones.
+    """
+    forecast, starts = tally.forecast, np.arange(len(tally))
+    if len(tally) > shares + widths:
+        through = np.cumsum(tally.weight, dtype=np.float64)
+        share = (through - tally.weight / 2.0) / through[-1]
+        width = (forecast - forecast[0]) / (forecast[-1] - forecast[0])
+        parts = (np.minimum((place * n).astype(np.int64), n - 1) for place, n in ((share, shares), (width, widths)))
+        starts = np.flatnonzero(np.logical_or(*(np.diff(part, prepend=-1) for part in parts)))
+    weight = np.add.reduceat(tally.weight, starts).astype(np.float64)
+    return _Groups(
+        low=forecast[starts],
+        high=forecast[np.append(starts[1:], len(tally)) - 1],
+        forecast=np.add.reduceat(tally.weight * forecast, starts) / weight,
+        weight=weight,
+        outcome=np.add.reduceat(tally.outcome, starts),
+        variance=np.add.reduceat(outcome_variance(tally), starts),
+        counted=tally.binary_outcomes and tally.unit_weights,
+    )
+
+
+def consistency_band(tally: Tally, level: float, resamples: int, generator: np.random.Generator) -> Band:
+    """Return where, at each group's forecast by itself, the curves of outcomes drawn from the forecasts lie."""
+    from scipy.optimize import isotonic_regression
+
+    groups = _joined(tally, MOST_GROUPS // 2, MOST_GROUPS // 2)
+    forecast, size = groups.forecast, (resamples, len(groups))
+    if groups.counted:
+        chance = np.clip(forecast, 0.0, 1.0)  # a mean of forecasts of 1 may round above it
+        rates = generator.binomial(groups.weight.astype(np.int64), chance, size=size) / groups.weight
+    else:
+        rates = forecast + generator.standard_normal(size) * np.sqrt(groups.variance) / groups.weight
+    curves = np.array([isotonic_regression(rate, weights=groups.weight).x for rate in rates])
+    lower, upper = np.quantile(curves, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)
+    return Band(forecast, np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0), len(groups))
+
+
+def confidence_band(tally: Tally, level: float) -> Band:
+    """Return limits for a non-decreasing event rate that hold at all forecasts together; needs counts of events.
+
+    The event rate at a forecast is at least that of every row below. So the events of a run of rows below it are at
+    most as many, in law, as binomial ones with that rate, and their Clopper-Pearson lower limit is one for it; in the
+    same way runs of rows above give upper limits. The best of each is taken; each is wrong with probability at most
+    (1 - level) / (number of limits).
+    """
+    from scipy.special import betaincinv
+
+    shares = min(math.ceil(2.0 * tally.row_total ** (1.0 / 3.0)), MOST_STRETCHES)
+    groups = _joined(tally, shares, _WIDEST)
+    count = len(groups)
+    first, last = np.triu_indices(count)
+    rows = prefix_sums(groups.weight)
+    events = prefix_sums(groups.outcome)
+    size, hits = rows[last + 1] - rows[first], events[last + 1] - events[first]
+    delta = (1.0 - level) / (2.0 * first.size)
+    least, most = np.zeros(first.size), np.ones(first.size)
+    some, missed = hits > 0.0, hits < size
+    least[some] = betaincinv(hits[some], (size - hits)[some] + 1.0, delta)
+    most[missed] = betaincinv(hits[missed] + 1.0, (size - hits)[missed], 1.0 - delta)
+    # lower[k] holds from the last forecast of group k up, upper[k] from the first of group k down.
+    lower, upper = np.zeros(count + 1), np.ones(count + 1)
+    np.maximum.at(lower, last + 1, least)
+    np.minimum.at(upper, first, most)
+    lower = np.maximum.accumulate(lower)
+    upper = np.minimum.accumulate(upper[::-1])[::-1]
+    place = np.union1d(groups.low, groups.high)
+    before, at = (lower[np.searchsorted(groups.high, place, side=side)] for side in ("left", "right"))
+    up_to, after = (upper[np.searchsorted(groups.low, place, side=side)] for side in ("left", "right"))
+    # Both are stairs: three points at each place draw the jumps.
+    return Band(
+        forecast=np.repeat(place, 3),
+        lower=np.stack([before, at, at], axis=1).ravel(),
+        upper=np.stack([up_to, up_to, after], axis=1).ravel(),
+        groups=count,
+    )

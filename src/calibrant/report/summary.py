@@ -1,0 +1,317 @@
+"""What a report says, computed through the library's own functions and free of any formatting.
+
+Everything but the verdict works from a `Tally`; rows are kept only where a tally cannot tell them apart (weights,
+fractions, groups). A section that the data cannot support is left out and the reason recorded, so that the rest of the
+report stands: a source of more rows than fit in memory still gets its verdict.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from platform import python_version
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import calibrant
+from calibrant.cells import as_source
+from calibrant.certificates import certify
+from calibrant.decompositions import score_decomposition
+from calibrant.overview import measure
+from calibrant.refinement import some_table, whole_tally
+from calibrant.results.certificates import Certificate, GroupCertificates
+from calibrant.results.reports import DecisionTable, ModelSummary, Omission, RepairTrial, ReportSummary
+from calibrant.risk_gaps import best_threshold, decision_guarantee, risk_gap_curve
+from calibrant.risks import decision_risk, net_benefit
+from calibrant.sources import GroupedSource, RowSource
+from calibrant.tally import Tally, Totals
+from calibrant.validation import FloatArray, Observations, check_labels, check_number, check_observations
+
+ONE_MODEL = "model"
+"""What a model is called when it is the only one and has no name."""
+
+FEWEST_FOR_REPAIR = 40
+"""With fewer rows neither half says anything."""
+
+GRID = 100
+"""Thresholds are shown in steps of one in so many."""
+
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "matplotlib")
+
+NEED_EVERY_FORECAST = ("plots", "measures", "decisions", "repair")
+"""The sections that take a tally."""
+
+Map = Callable[[FloatArray], FloatArray]
+
+
+@dataclass(frozen=True)
+class Model:
+    """One model's forecasts and outcomes, in an order that depends on nothing but their content.
+
+    ``tally`` is None, and ``refusal`` the reason, where the distinct forecasts are too many to hold. ``rows`` and
+    ``labels`` (the group of each row) are None where the totals say all that is needed.
+    """
+
+    name: str
+    data: Tally | RowSource
+    tally: Tally | None
+    refusal: str = ""
+    rows: Observations | None = None
+    labels: npt.NDArray[Any] | None = None
+
+    @classmethod
+    def of(cls, name: str, data: Tally | RowSource) -> Model:
+        """Tell the distinct forecasts of a source apart, if they can be."""
+        try:
+            return cls(name, data, whole_tally(data))
+        except ValueError as refusal:
+            return cls(name, data, None, str(refusal))
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of every model: fixed before any row is looked at."""
+
+    max_error: float
+    confidence_level: float
+    method: str
+    threshold: float
+    seed: int
+
+    @classmethod
+    def checked(cls, *, max_error: Any, confidence_level: Any, method: str, threshold: Any, seed: Any) -> Question:
+        """Check what `certify` does not check itself."""
+        at = check_number(threshold, "threshold", low=0.0, high=1.0)
+        if at in (0.0, 1.0):
+            raise ValueError(f"threshold is {at:g}, where everybody or nobody is acted on; choose one between 0 and 1")
+        return cls(max_error, confidence_level, method, at, int(check_number(seed, "seed", low=0.0, whole=True)))
+
+
+def find_models(y_true: Any, y_prob: Any, *, sample_weight: Any, pos_label: Any, by: Any, name: str) -> list[Model]:
+    """Return the models from whatever was passed as outcomes and forecasts."""
+    summaries = (Totals, RowSource, GroupedSource)
+    if isinstance(y_true, (Mapping, *summaries)):
+        if by is not None:
+            raise ValueError("by was given together with a Tally, whose rows can no longer be grouped; pass the arrays")
+        given = _check_named(y_true, "y_true") if isinstance(y_true, Mapping) else {name: y_true}
+        for each, held in given.items():
+            if not isinstance(held, summaries):
+                raise ValueError(
+                    f"y_true[{each!r}] is a {type(held).__name__}; a dict in place of the outcomes holds a Tally per "
+                    "model, and forecasts of several models for the same outcomes go into a dict for y_prob"
+                )
+        return [
+            Model.of(each, as_source(held, y_prob, sample_weight=sample_weight, pos_label=pos_label))
+            for each, held in given.items()
+        ]
+    forecasts = _check_named(y_prob, "y_prob") if isinstance(y_prob, Mapping) else {name: y_prob}
+    return [
+        _model_of_rows(each, check_observations(y_true, held, sample_weight=sample_weight, pos_label=pos_label), by)
+        for each, held in forecasts.items()
+    ]
+
+
+def summarize(models: list[Model], question: Question, *, title: str) -> ReportSummary:
+    """Answer the question for every model, at levels that let one be chosen afterwards."""
+    level = 1.0 - (1.0 - question.confidence_level) / len(models) if len(models) > 1 else question.confidence_level
+    return ReportSummary(
+        title=title,
+        max_error=question.max_error,
+        confidence_level=question.confidence_level,
+        method=question.method,
+        threshold=question.threshold,
+        seed=question.seed,
+        models=tuple(summarize_model(model, question, level) for model in models),
+        versions=_versions(),
+    )
+
+
+def summarize_model(model: Model, question: Question, level: float) -> ModelSummary:
+    """Compute every section for one model, leaving out those that its data cannot support."""
+    table, tally = some_table(model.data), model.tally
+    certificate = judge(model.data, question, level)
+    omissions = [Omission(section, model.refusal) for section in NEED_EVERY_FORECAST if tally is None]
+    repair: RepairTrial | None = None
+    if tally is not None:
+        try:
+            repair = try_repair(model, tally, question, level)
+        except ValueError as refusal:
+            omissions.append(Omission("repair", str(refusal)))
+    return ModelSummary(
+        name=model.name,
+        rows=table.row_total,
+        distinct_forecasts=None if tally is None else len(tally),
+        weight_total=table.weight_total,
+        mean_forecast=table.forecast_total() / table.weight_total,
+        mean_outcome=table.outcome_total / table.weight_total,
+        fingerprint=None if tally is None else fingerprint(tally),
+        certificate=certificate,
+        measures=None if tally is None else measure(tally),
+        score=None if tally is None else score_decomposition(tally),
+        decisions=None if tally is None else tabulate(tally, certificate, question.threshold),
+        repair=repair,
+        groups=_judge_groups(model, question, level),
+        omissions=tuple(omissions),
+    )
+
+
+def judge(data: Tally | RowSource, question: Question, level: float) -> Certificate:
+    """Return the verdict."""
+    return certify(
+        data,
+        max_error=question.max_error,
+        confidence_level=level,
+        method=question.method,
+        rng=question.seed,
+    )
+
+
+def tabulate(tally: Tally, certificate: Certificate, threshold: float) -> DecisionTable:
+    """Compute losses, savings and promises on a grid of thresholds that includes the one asked about."""
+    grid: FloatArray = np.unique(np.append(np.arange(1, GRID) / GRID, threshold))
+    risk = decision_risk(tally, threshold=grid)
+    curve = risk_gap_curve(tally)
+    promises = [decision_guarantee(certificate, at) for at in grid.tolist()]
+    event_rate = risk.mean_outcome
+    return DecisionTable(
+        threshold=grid,
+        acted=np.asarray(risk.acted),
+        risk=np.asarray(risk.risk),
+        false_positive=np.asarray(risk.false_positive),
+        false_negative=np.asarray(risk.false_negative),
+        constant_risk=np.minimum(grid * (1.0 - event_rate), (1.0 - grid) * event_rate),
+        gap=np.asarray(curve.at(grid)),
+        guarantee=np.array([promise.nondecreasing for promise in promises]),
+        net_benefit=np.asarray(net_benefit(tally, threshold=grid).net_benefit),
+        confidence_level=certificate.confidence_level,
+        best=best_threshold(tally, threshold=threshold),
+        assumptions=promises[0].assumptions,
+    )
+
+
+def try_repair(model: Model, tally: Tally, question: Question, level: float) -> RepairTrial:
+    """Fit a recalibrator to a random half of the rows and judge the other half before and after it."""
+    from calibrant.guards import GuardedRecalibrator  # loads scikit-learn
+
+    count = tally.row_total
+    if count < FEWEST_FOR_REPAIR:
+        raise ValueError(
+            f"it takes at least {FEWEST_FOR_REPAIR} rows to learn from half of them, and there are {count}"
+        )
+    learned, held_out, moved = _halves(tally, model.rows, np.random.default_rng(question.seed))
+    recalibrator = GuardedRecalibrator().fit(learned)
+    tallies = held_out, moved(recalibrator.predict)
+    before, after = (judge(tally, question, level) for tally in tallies)
+    brier_before, brier_after = (float(tally.residual_square.sum()) / tally.weight_total for tally in tallies)
+    return RepairTrial(
+        recalibrator=type(recalibrator.recalibrator_).__name__,
+        ladder=recalibrator.ladder_,
+        fitted_rows=learned.row_total,
+        judged_rows=held_out.row_total,
+        before=before,
+        after=after,
+        brier_before=brier_before,
+        brier_after=brier_after,
+        seed=question.seed,
+    )
+
+
+def fingerprint(tally: Tally) -> str:
+    """Return the SHA-256 of a tally: of its distinct forecasts, rows and outcome totals (see docs/report.md).
+
+    Examples
+    --------
+    >>> one = Tally.from_arrays([0, 1, 1], [0.25, 0.5, 0.75])
+    >>> fingerprint(one) == fingerprint(Tally.from_arrays([1, 1, 0], [0.75, 0.5, 0.25]))
+    True
+    >>> fingerprint(one) == fingerprint(Tally.from_arrays([1, 1, 1], [0.75, 0.5, 0.25]))
+    False
+    """
+    digest = hashlib.sha256(b"calibrant tally 1")
+    columns = [tally.forecast, tally.rows, tally.outcome]
+    if not (tally.unit_weights and tally.binary_outcomes):
+        columns += [tally.weight, tally.weight_square, tally.residual_square]
+    for column in columns:
+        digest.update(np.ascontiguousarray(column, dtype="<f8").tobytes())
+    return digest.hexdigest()
+
+
+def _judge_groups(model: Model, question: Question, level: float) -> GroupCertificates | None:
+    if model.rows is None or model.labels is None:
+        return None
+    return certify(
+        model.rows.y_true,
+        model.rows.y_prob,
+        sample_weight=model.rows.sample_weight,
+        by=model.labels,
+        max_error=question.max_error,
+        confidence_level=level,
+        method=question.method,
+        rng=question.seed,
+    )
+
+
+def _check_named(models: Mapping[Any, Any], argument: str) -> dict[str, Any]:
+    if not models:
+        raise ValueError(f"{argument} is an empty dict; pass at least one model")
+    for name in models:
+        if not isinstance(name, str) or not name.strip():
+            raise ValueError(f"{argument} has the name {name!r}; name each model with a word")
+    return dict(models)
+
+
+def _model_of_rows(name: str, rows: Observations, by: Any) -> Model:
+    counted = rows.binary_outcomes and rows.sample_weight is None
+    if counted and by is None:
+        return Model.of(name, Tally.from_observations(rows))
+    labels: npt.NDArray[Any] | None = None
+    if by is not None:
+        distinct, members = check_labels(by, "by", rows.y_prob.size)
+        labels = np.empty(rows.y_prob.size, dtype=object)
+        for label, positions in zip(distinct, members, strict=True):
+            labels[positions] = [label] * positions.size
+    # Sums of fractions and random halves depend on the order of the rows unless it is fixed.
+    keys = (rows.y_true, rows.y_prob) if rows.sample_weight is None else (rows.sample_weight, rows.y_true, rows.y_prob)
+    order = np.lexsort(keys)
+    rows = rows.take(order)
+    tally = Tally.from_observations(rows)
+    return Model(name, tally, tally, rows=rows, labels=None if labels is None else labels[order])
+
+
+def _halves(
+    tally: Tally, rows: Observations | None, generator: np.random.Generator
+) -> tuple[Tally, Tally, Callable[[Map], Tally]]:
+    """Send each row to one of two halves by the toss of a coin.
+
+    Returns both, and what gives the second half with its forecasts moved by a map.
+    """
+    if tally.unit_weights and tally.binary_outcomes:
+        learned, held_out = tally.halves(generator)
+        return (
+            learned,
+            held_out,
+            lambda map: Tally.from_counts(map(held_out.forecast), held_out.rows, held_out.events),
+        )
+    if rows is None:
+        raise ValueError("a Tally of fractions or weighted rows cannot be told apart to split them; pass the arrays")
+    heads = generator.random(rows.y_prob.size) < 0.5
+    kept = rows.take(np.flatnonzero(~heads))
+    return (
+        Tally.from_observations(rows.take(np.flatnonzero(heads))),
+        Tally.from_observations(kept),
+        lambda map: Tally.from_observations(replace(kept, y_prob=map(kept.y_prob))),
+    )
+
+
+def _versions() -> tuple[str, ...]:
+    found = [f"calibrant {calibrant.__version__}", f"Python {python_version()}"]
+    for package in _PACKAGES:
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            continue
+    return tuple(found)

@@ -1,0 +1,45 @@
+"""The confidence band of a reliability diagram holds the true event rate at all forecasts together.
+
+Seeds are fixed and limits are binomial: a correct band fails one of these with probability ``FALSE_ALARM``.
+"""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from calibrant import Tally
+from calibrant.displays.reliability_bands import confidence_band
+
+FALSE_ALARM = 1e-4
+REPLICATES = 300
+
+FORECASTS = {
+    "continuous": lambda rng: rng.beta(0.8, 1.5, 400),
+    "rare events": lambda rng: rng.beta(0.5, 30.0, 1000),
+    "tied": lambda rng: rng.integers(0, 5, 200) / 4,
+    "few": lambda rng: rng.random(12),
+}
+RATES = {
+    "calibrated": lambda p: p,
+    "too high": lambda p: p**1.5,
+    "constant": lambda p: np.full(p.shape, 0.4),
+    "a jump": lambda p: np.where(p < 0.3, 0.1, 0.9),
+}
+
+
+@pytest.mark.parametrize("rate", RATES)
+@pytest.mark.parametrize("name", FORECASTS)
+def test_covers_the_event_rate_at_all_forecasts_together(name, rate):
+    rng = np.random.default_rng([7, *name.encode(), *rate.encode()])
+    event_rate, missed = RATES[rate], 0
+    for _ in range(REPLICATES):
+        p = FORECASTS[name](rng)
+        band = confidence_band(Tally.from_arrays(rng.random(p.size) < event_rate(p), p), 0.8)
+        # Stairs: at a forecast the tightest of the points drawn there counts.
+        forecast, first = np.unique(band.forecast, return_index=True)
+        lower, upper = np.maximum.reduceat(band.lower, first), np.minimum.reduceat(band.upper, first)
+        assert (np.diff(band.lower) >= 0).all()
+        assert (np.diff(band.upper) >= 0).all()
+        truth = event_rate(forecast)
+        missed += bool((truth < lower).any() or (truth > upper).any())
+    assert missed <= binom.isf(FALSE_ALARM, REPLICATES, 0.2)

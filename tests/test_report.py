@@ -1,0 +1,593 @@
+import base64
+import copy
+import dataclasses
+import hashlib
+import html
+import io
+import itertools
+import json
+import pickle
+import re
+import sys
+from html.parser import HTMLParser
+from types import SimpleNamespace
+
+import matplotlib
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from test_package import content
+from test_results import edge_cases
+
+import calibrant
+from calibrant import CalibrationReport, ReportSummary, Tally
+from calibrant.cells import ArrayRows
+from calibrant.displays.palette import PALETTES
+from calibrant.report import pages
+from calibrant.results.base import rounded_up
+from calibrant.validation import check_observations
+
+HOSTILE = '</script><script>alert(1)</script><img src=x onerror="alert(2)">"\'`{{ 7*7 }}<!--$x$|*_[a](b)\n# x'
+
+
+def rows(size=800, seed=0):
+    rng = np.random.default_rng(seed)
+    y_prob = rng.random(size)
+    return (rng.random(size) < y_prob**1.5).astype(int), y_prob
+
+
+Y_TRUE, Y_PROB = rows()
+GROUPS = np.where(np.arange(800) % 3 == 0, "north", "south")
+WEIGHTS = np.random.default_rng(1).exponential(size=800)
+
+
+@pytest.fixture(scope="module")
+def report():
+    return CalibrationReport.from_predictions(Y_TRUE, Y_PROB, by=GROUPS, max_error=0.05, threshold=0.3, title="Rain")
+
+
+@pytest.fixture(scope="module")
+def page(report):
+    return report.html()
+
+
+@pytest.fixture(scope="module")
+def model(report):
+    return report.summary.models[0]
+
+
+class Parsed(HTMLParser):
+    """Elements with their attributes, and the text of scripts and styles."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.elements, self.inside, self._open = [], {"script": [], "style": []}, None
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        if tag in self.inside:
+            self.inside[tag].append("")
+            self._open = tag
+
+    def handle_endtag(self, tag):
+        if tag == self._open:
+            self._open = None
+
+    def handle_data(self, data):
+        if self._open:
+            self.inside[self._open][-1] += data
+
+    def all(self, attribute):
+        return [attributes[attribute] for _, attributes in self.elements if attribute in attributes]
+
+
+# --- The numbers are the library's own --------------------------------------------------------------------------------
+
+
+def test_the_verdict_is_that_of_certify(model):
+    assert model.certificate == calibrant.certify(Y_TRUE, Y_PROB, max_error=0.05)
+    assert model.measures == calibrant.measure(Y_TRUE, Y_PROB)
+    assert model.score == calibrant.score_decomposition(Y_TRUE, Y_PROB)
+    assert model.groups == calibrant.certify(Y_TRUE, Y_PROB, max_error=0.05, by=GROUPS)
+
+
+def test_the_table_of_decisions_holds_what_the_functions_give(model):
+    table, at = model.decisions, model.decisions.threshold
+    assert at.tolist() == [k / 100 for k in range(1, 100)]
+    risk = calibrant.decision_risk(Y_TRUE, Y_PROB, threshold=at)
+    for name in ("risk", "acted", "false_positive", "false_negative"):
+        assert getattr(table, name) == pytest.approx(getattr(risk, name), abs=1e-15)
+    assert table.net_benefit == pytest.approx(
+        calibrant.net_benefit(Y_TRUE, Y_PROB, threshold=at).net_benefit, abs=1e-15
+    )
+    assert table.best == calibrant.best_threshold(Y_TRUE, Y_PROB, threshold=0.3)
+    for k in (0, 6, 29, 30, 57, 98):
+        assert table.gap[k] == pytest.approx(calibrant.risk_gap(Y_TRUE, Y_PROB, threshold=at[k]).gap, abs=1e-12)
+        assert table.guarantee[k] == calibrant.decision_guarantee(model.certificate, at[k]).nondecreasing
+        all_or_none = min(calibrant.decision_risk(Y_TRUE, [value] * 800, threshold=at[k]).risk for value in (0.0, 1.0))
+        assert table.constant_risk[k] == pytest.approx(all_or_none, abs=1e-12)
+    assert table.frame().shape == (99, 9)
+
+
+def test_a_threshold_off_the_grid_joins_it():
+    report = CalibrationReport.from_predictions(Y_TRUE, Y_PROB, threshold=0.1234)
+    at = report.summary.models[0].decisions.threshold
+    assert at.size == 100
+    assert at[12] == 0.1234
+    assert 'data-threshold="0.1234"' in report.html()
+
+
+def test_the_repair_is_judged_on_rows_that_it_has_not_seen(model):
+    learned, held_out = Tally.from_arrays(Y_TRUE, Y_PROB).halves(np.random.default_rng(0))
+    recalibrator = calibrant.GuardedRecalibrator().fit(learned)
+    moved = Tally.from_counts(recalibrator.predict(held_out.forecast), held_out.rows, held_out.events)
+    repair = model.repair
+    assert (repair.fitted_rows, repair.judged_rows) == (learned.row_total, held_out.row_total)
+    assert repair.before == calibrant.certify(held_out, max_error=0.05)
+    assert repair.after == calibrant.certify(moved, max_error=0.05)
+    assert repair.brier_after == pytest.approx(calibrant.measure(moved).brier, abs=1e-15)
+    assert repair.ladder == recalibrator.ladder_
+
+
+def test_several_models_are_judged_at_levels_that_hold_together():
+    report = CalibrationReport.from_predictions(Y_TRUE, {"a": Y_PROB, "b": Y_PROB**1.5, "c": Y_PROB**3}, max_error=0.08)
+    models = report.summary.models
+    assert [each.name for each in models] == ["a", "b", "c"]
+    for each, forecast in zip(models, (Y_PROB, Y_PROB**1.5, Y_PROB**3), strict=True):
+        level = 1.0 - (1.0 - 0.95) / 3
+        assert each.certificate == calibrant.certify(Y_TRUE, forecast, max_error=0.08, confidence_level=level)
+    verdicts = {each.certificate.verdict for each in models}
+    assert "certified" in verdicts
+    assert len(verdicts) > 1
+    assert not report.certified
+    text = report.markdown()
+    assert "1 of 3 models is certified to be within 0.08" in text
+    assert "hold together with 95% confidence" in text
+
+
+def test_a_tally_says_as_much_as_its_rows():
+    tally = Tally.from_arrays(Y_TRUE, Y_PROB)
+    from_rows, from_tally = (CalibrationReport.from_predictions(*data) for data in ((Y_TRUE, Y_PROB), (tally,)))
+    assert from_rows.json() == from_tally.json()
+    assert content(from_rows._tallies) == content(from_tally._tallies)
+    several = CalibrationReport.from_predictions({"one": tally, "other": tally})
+    assert [each.fingerprint for each in several.summary.models] == [from_rows.summary.models[0].fingerprint] * 2
+
+
+def test_counts_are_never_listed_row_by_row():
+    tally = Tally.from_counts([0.2, 0.7], [10**12, 10**11], [10**11, 3 * 10**10])
+    model = CalibrationReport.from_predictions(tally).summary.models[0]
+    assert model.rows == 1_100_000_000_000
+    assert model.repair.after.estimate < 1e-3 < model.repair.before.estimate
+
+
+# --- Order, bytes and fingerprints ------------------------------------------------------------------------------------
+
+KINDS = {
+    "0/1": {},
+    "groups": {"by": GROUPS},
+    "weights": {"sample_weight": WEIGHTS},
+    "weights and groups": {"sample_weight": WEIGHTS, "by": GROUPS},
+    "fractions": {"fraction": True},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
+def test_the_order_of_the_rows_changes_no_byte(kind):
+    order = np.random.default_rng(5).permutation(800)
+    y_true = 0.5 * Y_TRUE + 0.3 * Y_PROB if "fraction" in kind else Y_TRUE
+    options = {name: value for name, value in kind.items() if name != "fraction"}
+    straight = CalibrationReport.from_predictions(y_true, Y_PROB, **options)
+    shuffled = CalibrationReport.from_predictions(
+        y_true[order], Y_PROB[order], **{name: value[order] for name, value in options.items()}
+    )
+    assert straight.json() == shuffled.json()
+    for one, other in zip(straight._tallies, shuffled._tallies, strict=True):  # all else that a page is made from
+        assert content(one) == content(other)
+    assert straight.summary.models[0].repair is not None
+
+
+def test_the_same_rows_in_any_order_give_the_same_bytes(page):
+    turned = CalibrationReport.from_predictions(
+        Y_TRUE[::-1], Y_PROB[::-1], by=GROUPS[::-1], max_error=0.05, threshold=0.3, title="Rain"
+    )
+    assert turned.html() == page
+
+
+def test_the_fingerprint_is_a_digest_of_forecasts_rows_and_events(model):
+    order = np.argsort(Y_PROB)
+    bytes_of = [np.asarray(column, dtype="<f8").tobytes() for column in (Y_PROB[order], np.ones(800), Y_TRUE[order])]
+    assert model.fingerprint == hashlib.sha256(b"calibrant tally 1" + b"".join(bytes_of)).hexdigest()
+
+
+def test_any_change_of_the_data_changes_the_fingerprint():
+    def print_of(y_true, y_prob, **options):
+        return CalibrationReport.from_predictions(y_true, y_prob, **options).summary.models[0].fingerprint
+
+    other_outcome = np.where(np.arange(800) == 17, 1 - Y_TRUE, Y_TRUE)
+    other_forecast = np.where(np.arange(800) == 17, np.nextafter(Y_PROB, 1.0), Y_PROB)
+    prints = [
+        print_of(Y_TRUE, Y_PROB),
+        print_of(other_outcome, Y_PROB),
+        print_of(Y_TRUE, other_forecast),
+        print_of(Y_TRUE, Y_PROB, sample_weight=WEIGHTS),
+        print_of(Y_TRUE, Y_PROB, sample_weight=2 * WEIGHTS),
+    ]
+    assert len(set(prints)) == len(prints)
+
+
+def test_nothing_of_matplotlib_is_touched_or_obeyed(report, page):
+    before = dict(matplotlib.rcParams)
+    again = copy.copy(report)
+    del again.__dict__["_page"]
+    with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "black", "lines.linewidth": 9, "svg.hashsalt": "x"}):
+        assert again.html() == page
+    assert dict(matplotlib.rcParams) == before
+    assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
+
+
+# --- The page ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_asks_nothing_of_anybody(page):
+    parsed = Parsed(page)
+    assert not parsed.all("src")
+    assert not parsed.all("srcset")
+    assert not [tag for tag, _ in parsed.elements if tag in ("link", "img", "iframe", "object", "base", "form")]
+    assert [link for link in parsed.all("href") if not link.startswith("#")] == ["https://arxiv.org/abs/2502.19851"]
+    (css,) = parsed.inside["style"]
+    assert "@import" not in css
+    assert "url(" not in css
+    data, script = parsed.inside["script"]
+    assert json.loads(data)
+    assert not re.search(r"fetch|XMLHttpRequest|WebSocket|import\(|eval|innerHTML|document\.write|localStorage", script)
+    assert len(re.findall(r"https?:", page)) == 1
+
+
+def test_only_the_style_and_script_of_the_page_may_act(page):
+    parsed = Parsed(page)
+    (policy,) = [a["content"] for _, a in parsed.elements if a.get("http-equiv") == "Content-Security-Policy"]
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules["default-src"] == "'none'"
+    for rule, text in (("style-src", parsed.inside["style"][0]), ("script-src", parsed.inside["script"][1])):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert rules[rule] == f"'sha256-{digest}'"
+    assert not [name for _, attributes in parsed.elements for name in attributes if name == "style" or name[:2] == "on"]
+
+
+def test_names_inside_the_page_are_unique_and_lead_somewhere(page):
+    parsed = Parsed(page)
+    ids = parsed.all("id")
+    assert len(ids) == len(set(ids))
+    clips = [value[5:-1] for value in parsed.all("clip-path")]
+    assert clips
+    links = [link[1:] for link in parsed.all("href") if link.startswith("#")]
+    labels = [name for value in parsed.all("aria-labelledby") for name in value.split()]
+    assert set(clips) | set(links) | set(labels) | set(parsed.all("for")) <= set(ids)
+
+
+def test_headings_come_in_order(page):
+    levels = [int(tag[1]) for tag, _ in Parsed(page).elements if re.fullmatch(r"h\d", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(later <= earlier + 1 for earlier, later in itertools.pairwise(levels))
+
+
+def test_every_colour_of_a_plot_is_a_variable(page):
+    css = Parsed(page).inside["style"][0]
+    classes = re.findall(r"^\.plot \.p\d+ \{.*\}$", css, flags=re.MULTILINE)
+    assert len(classes) > 10
+    assert not [rule for rule in classes if re.search(r"#[0-9a-fA-F]{3}|rgb|DejaVu", rule)]
+    drawn = re.findall(r'<svg viewBox="[^"]*" class="plot".*?</svg>', page, flags=re.DOTALL)
+    assert len(drawn) == 4
+    assert not [svg for svg in drawn if re.search(r'(fill|stroke|style|font)="', svg)]
+    for theme in ("light", "dark"):
+        for role, colour in dataclasses.asdict(PALETTES[theme]).items():
+            assert role == "paper" or f"--plot-{role}: {colour};" in css
+
+
+def test_one_model_takes_less_than_a_megabyte_and_shows_no_row():
+    y_true, y_prob = rows(20_000, seed=3)
+    report = CalibrationReport.from_predictions(y_true, y_prob)
+    text = report.html()
+    assert len(text.encode()) < 1_000_000
+    model = report.summary.models[0]
+    worst, best = model.certificate.worst_interval, model.decisions.best
+    judged = model.repair.before, model.repair.after
+    written = set(re.findall(r"\d\.\d{6,}(?:e-\d+)?", text))
+    found = {value for value in y_prob.tolist() if repr(value) in written}
+    ends = [end for each in (worst, *(c.worst_interval for c in judged)) for end in (each.low, each.high)]
+    assert found <= {*ends, best.cutoff, best.cutoff_above}
+    lists = []
+    json.loads(report.json(), object_hook=lambda each: lists.extend(v for v in each.values() if isinstance(v, list)))
+    assert max(map(len, lists)) == 99  # one number per threshold, never one per row
+
+
+def test_printed_limits_are_limits(page, model):
+    table = model.decisions
+    printed = re.findall(r'data-value="guarantee">([\d.]+)<', page)
+    assert printed == [rounded_up(value) for value in table.guarantee]
+    assert all(float(said) >= value for said, value in zip(printed, table.guarantee, strict=True))
+    assert f"<dd>{rounded_up(model.certificate.upper)}</dd>" in page
+
+
+@pytest.mark.parametrize("tally", edge_cases().values(), ids=edge_cases().keys())
+def test_odd_data_still_make_a_report(tally):
+    report = CalibrationReport.from_predictions(tally, max_error=0.1)
+    text = report.html()
+    shown = re.sub(r"<(script|style).*?</\1>", "", text, flags=re.DOTALL)
+    assert not re.search(r"\b(nan|inf|None|True|False)\b", shown)
+    assert report.summary.models[0].certificate.verdict in text
+    assert ReportSummary.from_json(report.json()) == report.summary
+    assert report.markdown().startswith("# Can these forecasts be trusted?\n")
+
+
+# --- Hostile words ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    groups = np.where(GROUPS == "north", HOSTILE, "<b>south</b>")
+    return CalibrationReport.from_predictions(
+        Y_TRUE, {HOSTILE: Y_PROB, "<i>x</i>": Y_PROB**2}, by=groups, title=HOSTILE, max_error=0.05
+    )
+
+
+def test_words_of_the_user_are_never_markup(hostile):
+    harmless = CalibrationReport.from_predictions(
+        Y_TRUE, {"a": Y_PROB, "b": Y_PROB**2}, by=GROUPS, title="t", max_error=0.05
+    )
+    parsed, expected = Parsed(hostile.html()), Parsed(harmless.html())
+    assert [tag for tag, _ in parsed.elements] == [tag for tag, _ in expected.elements]
+    assert [sorted(a) for _, a in parsed.elements] == [sorted(a) for _, a in expected.elements]
+    assert ReportSummary.from_json(parsed.inside["script"][0]) == hostile.summary
+    assert "49" not in re.findall(r"\{\{.*?\}\}", hostile.html())
+
+
+def test_no_script_element_can_be_ended_from_inside(hostile):
+    text = pages.embedded_json(hostile.summary)
+    assert not re.search(r"[<>&]", text)
+    assert json.loads(text) == json.loads(hostile.json())
+
+
+def test_words_of_the_user_are_not_markdown_either(hostile):
+    text = hostile.markdown()
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    assert not re.search(r"(?<!\\)[<>]", prose)
+    assert not re.search(r"(?<!\\)\[a", prose)
+    assert [line for line in text.splitlines() if line.startswith("# ")] == [text.splitlines()[0]]
+    for line in prose.splitlines():
+        if line.startswith("|"):
+            assert len(re.findall(r"(?<!\\)\|", line)) in (5, 7), line
+
+
+# --- Other forms ------------------------------------------------------------------------------------------------------
+
+
+def test_the_json_is_the_summary_and_stands_in_the_page(report, page):
+    assert ReportSummary.from_json(report.json()) == report.summary
+    assert json.loads(Parsed(page).inside["script"][0]) == json.loads(report.json())
+
+
+def test_markdown_holds_the_words_and_the_tables(report, model):
+    text = report.markdown()
+    assert text.startswith("# Rain\n")
+    assert str(model.certificate) in text
+    assert str(model.certificate.worst_interval) in text
+    assert f"| Cutoff | {model.measures.cutoff:.5f} | 0 |" in text
+    for label, certificate in zip(model.groups.groups, model.groups.certificates, strict=True):
+        assert f"| {label} | {certificate.n} | {certificate.verdict} | {certificate.estimate:.4f} |" in text
+    assert model.fingerprint in text
+    assert not re.search(r"\n{3,}", text)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_the_code_in_the_report_makes_it_again(several, tmp_path, monkeypatch):
+    forecasts = {"first one": Y_PROB, "it's": Y_PROB**2} if several else Y_PROB
+    report = CalibrationReport.from_predictions(
+        Y_TRUE, forecasts, by=GROUPS, max_error=0.07, confidence_level=0.9, threshold=0.25, seed=3, title="A 'title'"
+    )
+    code = html.unescape(re.search(r"<pre[^>]*><code>(import calibrant.*?)</code>", report.html(), re.DOTALL)[1])
+    assert code in report.markdown()
+    monkeypatch.chdir(tmp_path)
+    given = {"y_true": Y_TRUE, "groups": GROUPS, "y_prob": Y_PROB, "y_prob_1": Y_PROB, "y_prob_2": Y_PROB**2}
+    exec(code, given)
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == report.html()
+
+
+def test_the_repair_in_the_report_runs(page):
+    code = html.unescape(re.search(r"<pre[^>]*><code>(recalibrator =.*?)</code>", page, re.DOTALL)[1])
+    given = {"calibrant": calibrant, "y_true": Y_TRUE, "y_prob": Y_PROB, "new_forecasts": [0.1, 0.9], "print": str}
+    exec(code, given)
+    assert given["better"].shape == (2,)
+
+
+def test_a_notebook_shows_the_page_in_a_frame_of_its_own(hostile):
+    text = hostile._repr_html_()
+    ((tag, attributes),) = Parsed(text).elements
+    assert tag == "iframe"
+    assert attributes["srcdoc"] == hostile.html()
+    assert attributes["sandbox"] == "allow-scripts"
+    assert str(hostile).startswith(HOSTILE)
+    assert repr(hostile) == str(hostile.summary)
+
+
+@pytest.mark.parametrize("missing", ["jinja2", "matplotlib.figure"])
+def test_what_is_missing_is_named_and_the_words_stay(missing, monkeypatch):
+    monkeypatch.setitem(sys.modules, missing, None)
+    pages._environment.cache_clear()
+    again = CalibrationReport.from_predictions(Y_TRUE, Y_PROB)
+    with pytest.raises(ImportError, match=r"pip install 'calibrant\[cli\]'"):
+        again.html()
+    assert again._repr_html_() == again.summary._repr_html_()
+    assert json.loads(again.json())
+
+
+def test_a_report_can_be_pickled(report, page):
+    assert pickle.loads(pickle.dumps(report)).html() == page
+
+
+def test_the_page_is_written_in_full_or_not_at_all(report, page, tmp_path, monkeypatch):
+    path = tmp_path / "report.html"
+    assert report.write_html(str(path)) == path
+    assert path.read_bytes() == page.encode()
+    path.write_text("earlier")
+    monkeypatch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(OSError("disk is full")))
+    with pytest.raises(OSError, match="disk is full"):
+        report.write_html(path)
+    assert path.read_text() == "earlier"
+    assert [each.name for each in tmp_path.iterdir()] == ["report.html"]
+    with pytest.raises(FileNotFoundError):
+        report.write_html(tmp_path / "nowhere" / "report.html")
+
+
+# --- Estimators -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    rng = np.random.default_rng(2)
+    features = rng.normal(size=(600, 3))
+    labels = np.where(rng.random(600) < 1.0 / (1.0 + np.exp(-features[:, 0])), "rain", "dry")
+    models = {"bayes": GaussianNB(), "logistic": LogisticRegression()}
+    for each in models.values():
+        each.fit(features[:300], labels[:300])
+    return models, features[300:], labels[300:]
+
+
+def test_a_classifier_is_judged_by_its_forecasts(fitted):
+    models, features, labels = fitted
+    report = CalibrationReport.from_estimator(models["bayes"], features, labels, max_error=0.2)
+    forecasts = models["bayes"].predict_proba(features)[:, 1]  # of "rain", the second class
+    assert report.summary.models[0].name == "GaussianNB"
+    assert report.summary.models[0].certificate == calibrant.certify(labels == "rain", forecasts, max_error=0.2)
+    several = CalibrationReport.from_estimator(models, features, labels, pos_label="dry")
+    dry = Tally.from_arrays(labels == "dry", models["logistic"].predict_proba(features)[:, 0])
+    assert [each.name for each in several.summary.models] == ["bayes", "logistic"]
+    assert several.summary.models[1].measures == calibrant.measure(dry)
+
+
+def test_classifiers_that_disagree_about_the_event_need_to_be_told(fitted):
+    models, features, labels = fitted
+    turned = LogisticRegression().fit(features, labels)
+    turned.classes_ = turned.classes_[::-1]
+    with pytest.raises(ValueError, match="forecast different events, 'rain' and 'dry'; say which"):
+        CalibrationReport.from_estimator({"a": models["bayes"], "b": turned}, features, labels)
+    with pytest.raises(ValueError, match="pos_label is 'snow', which is not a class"):
+        CalibrationReport.from_estimator(models["bayes"], features, labels, pos_label="snow")
+
+
+# --- What is left out, and what is refused ----------------------------------------------------------------------------
+
+
+def test_a_section_that_the_data_cannot_support_is_left_out_with_the_reason():
+    few = CalibrationReport.from_predictions(Y_TRUE[:30], Y_PROB[:30], max_error=0.05)
+    (omission,) = few.summary.models[0].omissions
+    assert omission.section == "repair"
+    assert "Left out: it takes at least 40 rows to learn from half of them, and there are 30." in few.html()
+    weighted = Tally.from_arrays(Y_TRUE, Y_PROB, sample_weight=WEIGHTS)
+    text = CalibrationReport.from_predictions(weighted).markdown()
+    assert "Left out, repair: a Tally of fractions or weighted rows cannot be told apart" in text
+
+
+REFUSED = {
+    "threshold is 0, where everybody or nobody": {"threshold": 0},
+    "threshold must be a number": {"threshold": "half"},
+    "seed must be a whole number, got None": {"seed": None},
+    "seed must be a whole number from 0 to inf, got -1": {"seed": -1},
+    "max_error must be": {"max_error": 2},
+    "confidence_level": {"confidence_level": 1.0},
+    "method must be|method is": {"method": "magic"},
+    "by has 2 values for 800 rows": {"by": ["a", "b"]},
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_bad_options_are_refused(message):
+    with pytest.raises(ValueError, match=message):
+        CalibrationReport.from_predictions(Y_TRUE, Y_PROB, **REFUSED[message])
+
+
+TALLY = Tally.from_arrays(Y_TRUE, Y_PROB)
+REFUSED_DATA = {
+    "y_prob is an empty dict": ((Y_TRUE, {}), {}),
+    "y_prob has the name 3; name each model": ((Y_TRUE, {3: Y_PROB}), {}),
+    "y_true has the name ' '": (({" ": TALLY},), {}),
+    r"y_true\['a'\] is a ndarray; a dict in place of the outcomes holds a Tally": (({"a": Y_TRUE},), {}),
+    "by was given together with a Tally": ((TALLY,), {"by": GROUPS}),
+    "y_prob was given together with a Tally": ((TALLY, Y_PROB), {}),
+    "does not cover sample_weight": ((Y_TRUE, Y_PROB), {"method": "exact", "sample_weight": WEIGHTS}),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED_DATA)
+def test_bad_data_are_refused(message):
+    data, options = REFUSED_DATA[message]
+    with pytest.raises(ValueError, match=message):
+        CalibrationReport.from_predictions(*data, **options)
+
+
+def test_results_of_a_report_read_as_sentences(report, model):
+    assert str(model.repair).endswith(
+        f"and the Brier score from {model.repair.brier_before:.4f} to {model.repair.brier_after:.4f}."
+    )
+    assert "Over 99 thresholds, with 95% confidence non-decreasing recalibration saves at most" in str(model.decisions)
+    buffer = io.StringIO()
+    print(report, file=buffer)
+    assert str(model.certificate) in buffer.getvalue()
+
+
+# --- Rows that are scanned, not held ----------------------------------------------------------------------------------
+
+
+class Scanned:
+    """Rows that hand over so many at most."""
+
+    def __init__(self, y_true, y_prob, tally_limit):
+        self._rows = ArrayRows(check_observations(y_true, y_prob))
+        self.fetch_limit, self.tally_limit = 20_000, tally_limit
+
+    def histogram(self, grid, rates=()):
+        return self._rows.histogram(grid, rates)
+
+    def fetch(self, low, high):
+        return self._rows.fetch(low, high)
+
+
+@pytest.fixture(scope="module")
+def many():
+    return rows(120_000, seed=4)
+
+
+def test_a_source_of_rows_is_reported_like_its_rows(many):
+    scanned = CalibrationReport.from_predictions(Scanned(*many, tally_limit=1_000_000))
+    listed = CalibrationReport.from_predictions(*many)
+    assert scanned.summary.models[0].fingerprint == listed.summary.models[0].fingerprint
+    assert scanned.summary.models[0].decisions == listed.summary.models[0].decisions
+
+
+def test_more_rows_than_can_be_held_still_get_a_verdict(many):
+    source = Scanned(*many, tally_limit=1000)
+    report = CalibrationReport.from_predictions(source, max_error=0.05)
+    model = report.summary.models[0]
+    expected = calibrant.certify(source, max_error=0.05)
+    assert model.certificate.verdict == expected.verdict
+    assert model.certificate.upper == pytest.approx(expected.upper, abs=1e-12)
+    assert model.rows == 120_000
+    assert model.mean_outcome == pytest.approx(many[0].mean())
+    assert (model.measures, model.decisions, model.repair, model.fingerprint) == (None, None, None, None)
+    assert [each.section for each in model.omissions] == ["plots", "measures", "decisions", "repair"]
+    text = report.html()
+    assert text.count("Left out: this needs every distinct forecast, and 120,000 of 120,000 rows") == 4
+    assert 'class="plot"' not in text
+    assert "Left out, plots: this needs every distinct forecast" in report.markdown()
+    assert ReportSummary.from_json(report.json()) == report.summary
+
+
+def test_a_source_in_groups_is_sent_elsewhere():
+    grouped = SimpleNamespace(groups=("a", "b"), histograms=list, fetches=list)
+    with pytest.raises(ValueError, match="this source holds rows in groups"):
+        CalibrationReport.from_predictions(grouped)

@@ -1,0 +1,231 @@
+"""The report page in a browser: Debian's Chromium, without a network."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+import calibrant
+from calibrant.results.base import percent, rounded_up
+
+axe_playwright = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: no chromium or google-chrome on the PATH")
+
+RNG = np.random.default_rng(0)
+Y_PROB = RNG.random(1500).round(3)
+Y_TRUE = (RNG.random(1500) < Y_PROB**1.5).astype(int)
+GROUPS = np.where(np.arange(1500) % 3 == 0, "north", "a rather long name of a group, such as south and south-east")
+HOSTILE = '</script><script>document.title="broken"</script><img src=x onerror="document.title=\'broken\'">'
+LIMIT = 0.05
+PHONE = {"width": 320, "height": 640}
+DESKTOP = {"width": 1200, "height": 900}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        launched = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Pages of one model with groups, of two models, and of two models with hostile names."""
+    folder = tmp_path_factory.mktemp("pages")
+    reports = {
+        "one": {"y_prob": Y_PROB, "by": GROUPS, "threshold": 0.3, "title": "Late flights"},
+        "two": {"y_prob": {"first": Y_PROB, "second": Y_PROB**1.5}},
+        "hostile": {"y_prob": {HOSTILE: Y_PROB, "b": Y_PROB**2}, "by": np.where(GROUPS == "north", HOSTILE, "x")},
+    }
+    reports["hostile"]["title"] = HOSTILE
+    for name, options in reports.items():
+        report = calibrant.CalibrationReport.from_predictions(Y_TRUE, max_error=LIMIT, **options)
+        report.write_html(folder / f"{name}.html")
+    return {name: (folder / f"{name}.html").as_uri() for name in reports}
+
+
+@pytest.fixture
+def visit(browser, files):
+    """Open a page with every request but the one for itself refused, and complain of whatever goes wrong in it."""
+    contexts, problems, requests = [], [], []
+
+    def opened(name, **options):
+        context = browser.new_context(offline=True, **{"viewport": DESKTOP, **options})
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: problems.append(message.text))
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("dialog", lambda dialog: problems.append(dialog.message))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(files[name])
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert not problems
+    assert set(requests) <= set(files.values())
+
+
+def test_the_page_loads_without_a_network_and_shows_the_verdict_first(visit):
+    page = visit("one")
+    assert page.title() == "Late flights"
+    certificate = calibrant.certify(Y_TRUE, Y_PROB, max_error=LIMIT)
+    first = page.locator("main section").first
+    assert certificate.verdict.capitalize() in first.inner_text()
+    assert str(certificate) in first.inner_text()
+    assert rounded_up(certificate.upper) in first.inner_text()
+    assert page.get_by_role("img", name="Where the error collects").is_visible()
+
+
+def test_the_slider_shows_the_librarys_own_values(visit):
+    page = visit("one")
+    slider = page.get_by_role("slider", name="Threshold")
+    certificate = calibrant.certify(Y_TRUE, Y_PROB, max_error=LIMIT)
+
+    def shown(name):
+        return page.locator(f"dd[data-show={name}]").inner_text()
+
+    def expected(threshold):
+        risk = calibrant.decision_risk(Y_TRUE, Y_PROB, threshold=threshold)
+        gap = calibrant.risk_gap(Y_TRUE, Y_PROB, threshold=threshold)
+        promise = calibrant.decision_guarantee(certificate, threshold)
+        benefit = calibrant.net_benefit(Y_TRUE, Y_PROB, threshold=threshold)
+        return {
+            "acted": percent(risk.acted),
+            "risk": f"{risk.risk:.5f}",
+            "gap": f"{gap.gap:.5f}",
+            "guarantee": rounded_up(promise.nondecreasing),
+            "net_benefit": f"{benefit.net_benefit:.5f}",
+        }
+
+    seen = []
+    for keys, threshold in (([], 0.3), (["ArrowRight"], 0.31), (["Home"], 0.01), (["End", "ArrowLeft"], 0.98)):
+        for key in keys:
+            slider.press(key)
+        assert page.locator("output").inner_text() == f"{threshold:g}"
+        assert slider.get_attribute("aria-valuetext") == f"threshold {threshold:g}"
+        values = expected(threshold)
+        assert {name: shown(name) for name in values} == values
+        seen.append((values["risk"], page.locator(".marker").get_attribute("x1"), shown("constant")))
+    assert len(set(seen)) == 4
+    assert "Acting in vain is 49 times as bad as missing an event." in page.locator("[data-said]").first.inner_text()
+
+
+def test_tabs_work_by_keyboard(visit):
+    page = visit("one")
+    tabs = page.get_by_role("tablist", name="Plots").get_by_role("tab")
+    assert tabs.all_inner_texts() == ["Cumulative", "Reliability", "Difference"]
+
+    def state():
+        chosen = [tab.get_attribute("aria-selected") == "true" for tab in tabs.all()]
+        visible = [page.locator(f"#{tab.get_attribute('aria-controls')}").is_visible() for tab in tabs.all()]
+        stops = [tab.get_attribute("tabindex") == "0" for tab in tabs.all()]
+        assert chosen == visible == stops
+        return chosen.index(True)
+
+    assert state() == 0
+    tabs.first.focus()
+    for key, place in (
+        ("ArrowRight", 1),
+        ("ArrowRight", 2),
+        ("ArrowRight", 0),
+        ("ArrowLeft", 2),
+        ("Home", 0),
+        ("End", 2),
+    ):
+        page.keyboard.press(key)
+        assert state() == place
+        assert tabs.nth(place).evaluate("tab => tab === document.activeElement")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "m1-difference"
+
+
+def test_a_link_into_a_hidden_tab_opens_it(visit):
+    page = visit("two")
+    assert not page.locator("#m2-repair").is_visible()
+    page.get_by_role("navigation").get_by_role("link", name="second").click()
+    page.locator("#m2-repair").wait_for(state="visible")
+    assert not page.locator("#m1-repair").is_visible()
+
+
+def test_without_scripts_everything_is_shown(visit):
+    page = visit("two", java_script_enabled=False)
+    for name in ("m1", "m2"):
+        for part in ("verdict", "cumulative", "reliability", "difference", "worst", "measures", "decisions", "repair"):
+            assert page.locator(f"#{name}-{part}").is_visible(), (name, part)
+        assert page.locator(f"#{name}-decisions tbody tr").count() == 99
+        assert page.locator(f"#{name}-decisions tbody tr").last.is_visible()
+    assert not page.get_by_role("slider").count()
+    assert not page.locator("#theme").is_visible()
+    for number in (1, 2, 3):
+        assert page.locator(f"#again-{number}").is_visible()
+
+
+def test_on_paper_everything_is_shown_and_controls_are_not(visit):
+    page = visit("two", color_scheme="dark")
+    page.emulate_media(media="print", color_scheme="dark")
+    for part in ("m1-cumulative", "m1-difference", "m2-verdict", "m2-reliability", "again-2"):
+        assert page.locator(f"#{part}").is_visible(), part
+    assert not page.get_by_role("slider").count()
+    assert not page.locator(".tablist").first.is_visible()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+def test_hostile_words_stay_words(visit):
+    page = visit("hostile")
+    assert page.title() == HOSTILE
+    assert page.locator("h1").inner_text() == HOSTILE
+    assert page.get_by_role("tab", name=HOSTILE).count() == 1
+    assert page.locator("#m1-groups th[scope=row]").first.inner_text() == HOSTILE
+    assert page.locator("script").count() == 2
+    assert page.locator("img").count() == 0
+
+
+@pytest.mark.parametrize(("name", "width"), [("one", 320), ("hostile", 360)])
+def test_a_narrow_screen_never_scrolls_sideways(visit, name, width):
+    page = visit(name, viewport={"width": width, "height": 640})
+    page.locator("summary").first.click()  # the widest table
+    for tab in [None, *page.get_by_role("tab").all()]:
+        if tab is not None and tab.is_visible():
+            tab.click()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, tab
+        assert page.evaluate("document.body.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("name", "viewport"), [("one", DESKTOP), ("two", PHONE)])
+def test_no_serious_barrier_is_found(visit, name, viewport, scheme):
+    page = visit(name, viewport=viewport, color_scheme=scheme)
+    page.locator("summary").first.click()
+    found = axe_playwright.Axe().run(page).response["violations"]
+    serious = [each for each in found if each["impact"] in ("serious", "critical")]
+    assert not serious, [(each["id"], [node["html"] for node in each["nodes"]]) for each in serious]
+
+
+def test_colours_follow_the_reader_and_can_be_turned(visit):
+    page = visit("one", color_scheme="dark")
+
+    def ground():
+        return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    dark = ground()
+    page.get_by_role("button", name="Light colours").click()
+    light = ground()
+    assert light != dark
+    page.get_by_role("button", name="Dark colours").click()
+    assert ground() == dark
+    assert visit("one", color_scheme="light").evaluate("getComputedStyle(document.body).backgroundColor") == light
+
+
+def test_the_code_can_be_copied(visit):
+    page = visit("one", permissions=["clipboard-read", "clipboard-write"])
+    code = page.locator("#again-1 pre").inner_text()
+    page.locator("#again-1").get_by_role("button", name="Copy the code").click()
+    page.locator("#again-1").get_by_role("button", name="Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == code
+    assert code.startswith("import calibrant")
