@@ -123,6 +123,11 @@ def test_the_documented_build_passes_with_a_good_model_only(model, shell):
     assert found.stdout.startswith({"good": "Certified: ", "bad": "Refuted: ", "broken": ""}[model])
 
 
+def test_the_documented_build_shows_its_report_whatever_the_verdict(shell, tmp_path):
+    assert shell(workflow_step("Report"), "bad").returncode == 0
+    assert "refuted" in (tmp_path / "summary.md").read_text().lower()
+
+
 @pytest.mark.parametrize("model", ["good", "bad"])
 def test_the_documented_hook_passes_with_a_good_model_only(model, shell):
     hook = dict(re.findall(r"^[ -] (\w+): (.*)$", (ROOT / ".pre-commit-hooks.yaml").read_text(), flags=re.MULTILINE))

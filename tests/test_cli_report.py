@@ -8,8 +8,6 @@ from cli_cases import answer, call, documented, fits, write_files
 
 import calibrant
 
-pytest.importorskip("calibrant.report")
-
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):

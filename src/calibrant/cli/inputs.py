@@ -133,13 +133,13 @@ def takes_rows(
     named it gets a list of sources; where several models may be, the columns of forecasts stand in ``y_prob``.
     """
     forecasts = "Column of forecasts, in [0, 1]." + (" Several may be named, each a model." if models else "")
-    options = [
-        click.argument("file", nargs=-1 if files else 1, required=True),
-        click.option("--y-prob", metavar="COLUMN", multiple=models, help=forecasts),
-    ]
+    options = [click.argument("file", nargs=-1 if files else 1, required=True)]
+    if outcomes:
+        said = "Column of outcomes: 0/1, true/false, or two labels."
+        options.append(click.option("--y-true", metavar="COLUMN", help=said))
+    options.append(click.option("--y-prob", metavar="COLUMN", multiple=models, help=forecasts))
     if outcomes:
         options += [
-            click.option("--y-true", metavar="COLUMN", help="Column of outcomes: 0/1, true/false, or two labels."),
             click.option("--weight", metavar="COLUMN", help="Column of weights: fixed numbers, not negative."),
             click.option("--pos-label", metavar="LABEL", help="The outcome that counts as the event, such as yes."),
         ]

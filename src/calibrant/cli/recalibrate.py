@@ -39,6 +39,10 @@ _WRITERS = {
 class _Commands(WithExamples, click.Group):
     """The commands about one map."""
 
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click calls it so
+        """Return the commands in the order in which one uses them."""
+        return ["choose", "fit", "apply", "sql"]
+
 
 @click.group(
     "recalibrate",
@@ -60,6 +64,7 @@ def command() -> None:
 
 @command.command(
     "fit",
+    short_help="Fit a map to outcomes and write it.",
     cls=Command,
     examples="""
     calibrant recalibrate fit past.csv --out model.json
@@ -112,6 +117,7 @@ def fit(source: Source, show: Show, method: str, out: Path, clip: float | None, 
 
 @command.command(
     "choose",
+    short_help="Compare the maps on held-out rows.",
     cls=Command,
     examples="""
     calibrant recalibrate choose past.csv
@@ -141,6 +147,7 @@ def choose(source: Source, show: Show, parts: int, confidence_level: float, seed
 
 @command.command(
     "apply",
+    short_help="Write rows with repaired forecasts.",
     cls=Command,
     examples="""
     calibrant recalibrate apply model.json new.csv --out repaired.csv
@@ -183,6 +190,7 @@ def apply(source: Source, show: Show, model: Path, out: Path, column: str) -> No
 
 @command.command(
     "sql",
+    short_help="Print a map as SQL.",
     cls=Command,
     examples="""
     calibrant recalibrate sql model.json --column score
