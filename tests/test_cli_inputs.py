@@ -128,6 +128,7 @@ def bad_calls(files):
             r"--pos-label is 'maybe', which column 'label' does",
         ),
         (["measure", table, "--y-true", "ward", "--pos-label", "west"], r"write a column that says whether the event"),
+        (["measure", table, "--y-true", "p", "--y-prob", "p"], r"column 'p' is named for outcomes and for forecasts"),
         (["measure", table, "--memory-limit", "some"], r"memory_limit is 'some'"),
         (["measure"], r"Missing argument 'FILE'"),
         (["measure", table, "--format", "excel"], r"'excel' is not one of 'csv'"),

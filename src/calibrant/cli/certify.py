@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from calibrant.cli.inputs import Source, explained, read_rows, takes_rows
-from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, MEASURE, SEED, VARIATION
+from calibrant.cli.options import takes_limits
 from calibrant.cli.outputs import DONE, NOT_SHOWN, Command, Show
 
 
@@ -23,22 +25,9 @@ from calibrant.cli.outputs import DONE, NOT_SHOWN, Command, Show
 @click.option(
     "--max-error", type=click.FloatRange(0.0, 1.0), required=True, help="The largest error you can live with."
 )
-@CONFIDENCE_LEVEL
-@LIMIT_METHOD
-@MEASURE
-@VARIATION
-@SEED
+@takes_limits
 @takes_rows()
-def command(
-    source: Source,
-    show: Show,
-    max_error: float,
-    confidence_level: float,
-    method: str,
-    measure: str,
-    variation: float,
-    seed: int,
-) -> None:
+def command(source: Source, show: Show, max_error: float, limits: dict[str, Any]) -> None:
     """Decide, with a guarantee, whether the calibration error is at most --max-error.
 
     The exit code is 0 when that is certified, 1 when it is refuted or the rows cannot decide, so that a build can
@@ -50,14 +39,5 @@ def command(
 
     rows = read_rows(source)
     with explained(rows.source):
-        result = calibrant.certify(
-            **rows.data,
-            max_error=max_error,
-            confidence_level=confidence_level,
-            method=method,
-            measure=measure,
-            variation=variation,
-            by=rows.by,
-            rng=seed,
-        )
+        result = calibrant.certify(**rows.data, max_error=max_error, by=rows.by, **limits)
     show.answer(str(result), exit_code=DONE if result else NOT_SHOWN, input=rows.facts(), result=result)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant.cli.inputs import Rows, Source, explained, read_models, takes_rows
-from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, MEASURE, SEED, VARIATION
+from calibrant.cli.options import takes_limits
 from calibrant.cli.outputs import DONE, NOT_SHOWN, BadInput, Command, Show, table
 
 if TYPE_CHECKING:
@@ -29,22 +29,10 @@ if TYPE_CHECKING:
     type=click.FloatRange(0.0, 1.0),
     help="Certify each model against this, so that one may be chosen; exit with 1 when none is certified.",
 )
-@CONFIDENCE_LEVEL
-@LIMIT_METHOD
-@MEASURE
-@VARIATION
-@SEED
+@takes_limits
 @takes_rows(by=False, files=True, models=True)
 def command(
-    sources: list[Source],
-    show: Show,
-    y_prob: tuple[str, ...],
-    max_error: float | None,
-    confidence_level: float,
-    method: str,
-    measure: str,
-    variation: float,
-    seed: int,
+    sources: list[Source], show: Show, y_prob: tuple[str, ...], max_error: float | None, limits: dict[str, Any]
 ) -> None:
     """Compare models: several columns of forecasts in one FILE, or several FILEs, or both.
 
@@ -56,16 +44,16 @@ def command(
     if len(models) < 2:
         raise BadInput("there is one model only; name several columns with --y-prob, or several files")
     names = _names(models)
+    confidence_level = limits["confidence_level"]
     each_level = 1.0 - (1.0 - confidence_level) / len(models)
-    settings = {"method": method, "measure": measure, "variation": variation, "rng": seed}
-    found = [_judged(rows, {**settings, "confidence_level": each_level}, max_error) for rows in models]
+    found = [_judged(rows, {**limits, "confidence_level": each_level}, max_error) for rows in models]
     differences = _differences(names, [interval for interval, _, _ in found])
     certificates = {name: each for name, (_, each, _) in zip(names, found, strict=True) if each is not None}
     passed = [name for name, each in certificates.items() if each]
     # Among the certified, all of which one may choose, the best forecasts: the lowest Brier score counts both virtues.
     brier = {name: score for name, (_, _, score) in zip(names, found, strict=True)}
     chosen = min(passed, key=brier.__getitem__) if passed else None
-    lines = [_table(names, found, measure, confidence_level), "", _difference_table(differences)]
+    lines = [_table(names, found, limits["measure"], confidence_level), "", _difference_table(differences)]
     if max_error is not None:
         lines += ["", _choice(chosen, passed, max_error, confidence_level, len(models))]
     lines.append(f"This assumes that {'; '.join(found[0][0].assumptions)}.")

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from calibrant.cli.inputs import Rows, Source, explained, read_rows, takes_rows
-from calibrant.cli.options import CONFIDENCE_LEVEL, COSTS, LIMIT_METHOD, SEED, THRESHOLDS
+from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, SEED
 from calibrant.cli.outputs import BadInput, Command, Show, table
 
 
@@ -22,9 +22,14 @@ from calibrant.cli.outputs import BadInput, Command, Show, table
     calibrant decide preds.csv --threshold 0.2 --by hospital --json
     """,
 )
-@THRESHOLDS
-@COSTS[0]
-@COSTS[1]
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0.0, 1.0),
+    multiple=True,
+    help="Act on forecasts of at least this; may be given several times.",
+)
+@click.option("--cost-false-positive", type=click.FloatRange(min=0.0), help="What acting in vain costs.")
+@click.option("--cost-false-negative", type=click.FloatRange(min=0.0), help="What a missed event costs.")
 @click.option(
     "--wrapper",
     type=click.Choice(["nondecreasing", "monotone", "any"]),

@@ -286,6 +286,8 @@ def _guessed(source: Source, table: Table, *, outcomes: bool) -> Source:
         _refuse_guess(table, "outcomes", "--y-true", OUTCOME_NAMES, taken)
     if y_prob is None:
         _refuse_guess(table, "forecasts", "--y-prob", FORECAST_NAMES, taken)
+    if y_true == y_prob:
+        raise BadInput(f"{table.name}: column {y_true!r} is named for outcomes and for forecasts both")
     for said, guess, what, option in (
         (source.y_true, y_true, "outcomes", "--y-true"),
         (source.y_prob, y_prob, "forecasts", "--y-prob"),

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
 import click
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 CONFIDENCE_LEVEL = click.option(
     "--confidence-level",
@@ -19,20 +25,6 @@ LIMIT_METHOD = click.option(
     help="How limits are found. adaptive: at every number of rows; exact: sharper, for these forecasts issued again; "
     "normal: for many rows only; hoeffding: wide; paper: very wide.",
 )
-MEASURE = click.option(
-    "--measure",
-    type=click.Choice(["cutoff", "smooth", "bounded_variation", "distance", "ece"]),
-    default="cutoff",
-    show_default=True,
-    help="The error to judge.",
-)
-VARIATION = click.option(
-    "--variation",
-    type=click.FloatRange(min=0.0),
-    default=2.0,
-    show_default=True,
-    help="Largest total variation of the weights, for --measure bounded_variation.",
-)
 SEED = click.option(
     "--seed",
     type=click.IntRange(min=0),
@@ -40,13 +32,37 @@ SEED = click.option(
     show_default=True,
     help="Of the random numbers: fix it beforehand.",
 )
-THRESHOLDS = click.option(
-    "--threshold",
-    type=click.FloatRange(0.0, 1.0),
-    multiple=True,
-    help="Act on forecasts of at least this; may be given several times.",
+_MEASURE = click.option(
+    "--measure",
+    type=click.Choice(["cutoff", "smooth", "bounded_variation", "distance", "ece"]),
+    default="cutoff",
+    show_default=True,
+    help="The error to judge.",
 )
-COSTS = (
-    click.option("--cost-false-positive", type=click.FloatRange(min=0.0), help="What acting in vain costs."),
-    click.option("--cost-false-negative", type=click.FloatRange(min=0.0), help="What a missed event costs."),
+_VARIATION = click.option(
+    "--variation",
+    type=click.FloatRange(min=0.0),
+    default=2.0,
+    show_default=True,
+    help="Largest total variation of the weights, for --measure bounded_variation.",
 )
+
+
+def takes_limits(function: Function) -> Function:
+    """Add the options that say which error is judged and how; the function gets them as ``limits``, to be passed on."""
+
+    @functools.wraps(function)
+    def run(
+        *given: Any, confidence_level: float, method: str, measure: str, variation: float, seed: int, **rest: Any
+    ) -> Any:
+        limits = {
+            "confidence_level": confidence_level,
+            "method": method,
+            "measure": measure,
+            "variation": variation,
+            "rng": seed,
+        }
+        return function(*given, limits=limits, **rest)
+
+    options = (CONFIDENCE_LEVEL, LIMIT_METHOD, _MEASURE, _VARIATION, SEED)
+    return cast(Function, functools.reduce(lambda decorated, option: option(decorated), reversed(options), run))
