@@ -202,6 +202,24 @@ def test_damaged_files_get_one_sentence(kind, how, tmp_path):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet", "arrow", "stream", "npz", "jsonl", "csv.gz"])
+def test_files_damaged_at_random_are_read_or_refused_and_never_worse(kind, tmp_path):
+    rng = np.random.default_rng(7)
+    whole = write(predictions(30), tmp_path / "whole", kind).read_bytes()
+    messages = []
+    for _ in range(60):
+        content = bytearray(whole)
+        place = int(rng.integers(len(content)))
+        content[place : place + int(rng.integers(3))] = rng.bytes(int(rng.integers(1, 9)))
+        path = text_file(tmp_path, bytes(content), f"t.{kind}")
+        try:
+            read(path)
+        except TableError as error:
+            messages.append(str(error))
+    assert len(messages) > 5
+    assert not any("\n" in message for message in messages)
+
+
 def test_missing_values_are_counted_in_every_format(tmp_path):
     for kind in ("parquet", "arrow", "jsonl"):
         path = write({"p": [0.5, None, 0.25]}, tmp_path / f"t.{kind}", kind)

@@ -168,8 +168,9 @@ def open_table(
         kind = find_format(paths[0], format, name)
         table = Table(name, kind, connection, paths=tuple(paths), _scratch=scratch)
         _create_view(table, paths)
-        relation = table.relation
-        table.columns = {column: str(type_) for column, type_ in zip(relation.columns, relation.types, strict=True)}
+        with explaining(table):
+            relation = table.relation
+            table.columns = {name: str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
     except BaseException:
         if connection is not None:
             connection.close()
@@ -415,7 +416,7 @@ def explaining(table: Table) -> Iterator[None]:
 
     try:
         yield
-    except duckdb.Error as error:
+    except (duckdb.Error, RuntimeError, UnicodeError) as error:  # the last two: text that is none in a damaged file
         raise _explained(table, error) from error
 
 
@@ -427,6 +428,8 @@ def _first_row(table: Table, sql: str) -> Any:
 def _explained(table: Table, error: Exception) -> TableError:
     """Turn what DuckDB says into one sentence about the file."""
     text = str(error)
+    for path in table.paths:
+        text = text.replace(str(path), table.name)  # standard input goes by its name, not by that of its copy
     converted = re.search(
         r"Line: (\d+)[\s\S]*?column \"([\s\S]*?)\"\. Could not convert string \"([\s\S]*?)\" to", text
     )
@@ -445,7 +448,7 @@ def _explained(table: Table, error: Exception) -> TableError:
     if "Out of Memory" in text:
         return TableError(f"{table.name}: the memory limit is too small for these columns; raise it")
     kind = {"csv": "CSV", "tsv": "TSV", "jsonl": "JSON", "parquet": "Parquet", "arrow": "Arrow", "npz": "NPZ"}
-    return TableError(f"{table.name} cannot be read as {kind[table.format]}: {first_line(error)}")
+    return TableError(f"{table.name} cannot be read as {kind[table.format]}: {first_line(text)}")
 
 
 def _first_uneven_line(table: Table) -> str | None:

@@ -159,12 +159,22 @@ def arrow_dataset(paths: list[Path], name: str) -> Any:
     try:
         with paths[0].open("rb") as file:
             is_stream = file.read(6) != b"ARROW1"
-        if not is_stream:
-            return pyarrow.dataset.dataset([str(path) for path in paths], format="ipc")
-        tables = [pyarrow.ipc.open_stream(pyarrow.memory_map(str(path))).read_all() for path in paths]
-        return pyarrow.concat_tables(tables)
-    except (pyarrow.ArrowException, OSError) as error:
+        if is_stream:
+            tables = [pyarrow.ipc.open_stream(pyarrow.memory_map(str(path))).read_all() for path in paths]
+            table = pyarrow.concat_tables(tables)
+            table.validate(full=True)
+            return table
+        for path in paths:
+            _check_batches(pyarrow.ipc.open_file(pyarrow.memory_map(str(path))))
+        return pyarrow.dataset.dataset([str(path) for path in paths], format="ipc")
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise TableError(f"{name} cannot be read as an Arrow file: {first_line(error)}") from error
+
+
+def _check_batches(file: Any) -> None:
+    """Look at every batch once: a damaged one would not be an error later but the end of the process."""
+    for number in range(file.num_record_batches):
+        file.get_batch(number).validate(full=True)
 
 
 def npz_table(paths: list[Path], name: str) -> Any:
@@ -178,7 +188,7 @@ def npz_table(paths: list[Path], name: str) -> Any:
             with zipfile.ZipFile(path) as archive:
                 keys = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
             arrays = {key: npz_array(path, key) for key in keys}
-        except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+        except Exception as error:  # whatever a damaged header leads numpy and zipfile to
             raise TableError(f"{name} cannot be read as an NPZ file: {first_line(error)}") from error
         columns = {key: array for key, array in arrays.items() if array.ndim == 1}
         if not columns:
@@ -213,6 +223,6 @@ def npz_array(path: Path, key: str) -> npt.NDArray[Any]:
     return loaded
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: Exception | str) -> str:
     """Return what an error says in its first line."""
     return str(error).strip().split("\n")[0].rstrip(". ")
