@@ -19,11 +19,13 @@ from table_cases import write
 
 import calibrant
 from calibrant.cli import main
+from calibrant.cli.inputs import FORECAST_NAMES, OUTCOME_NAMES
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
     path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if "```console" in path.read_text()
 ]
+TEXT = (ROOT / "docs" / "cli.md").read_text()
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -65,6 +67,12 @@ def test_every_command_prints_what_the_page_shows(page, tmp_path, monkeypatch):
 
 def test_pages_with_commands_are_found():
     assert {"tutorial.md", "cli.md"} <= {page.name for page in PAGES}
+
+
+@pytest.mark.parametrize(("number", "names"), [(1, OUTCOME_NAMES), (2, FORECAST_NAMES)])
+def test_the_page_lists_the_names_by_which_columns_are_recognised(number, names):
+    rule = re.search(rf"(?ms)^{number}\. .*?;$", TEXT)
+    assert re.findall(r"`(\w+)`", rule[0]) == list(names)
 
 
 # --- The gate ---------------------------------------------------------------------------------------------------------
