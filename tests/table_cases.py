@@ -9,7 +9,7 @@ import pyarrow.feather
 import pyarrow.ipc
 import pyarrow.parquet
 
-FORMATS = ("csv", "tsv", "parquet", "arrow", "feather", "stream", "npz", "jsonl", "json", "csv.gz", "txt")
+FORMATS = ("csv", "tsv", "parquet", "arrow", "feather", "stream", "npz", "jsonl", "json", "csv.gz", "csv.zst", "txt")
 
 
 def predictions(rows=240, seed=0):
@@ -37,6 +37,9 @@ def write(columns, path, kind):
         path.write_text(text)
     elif kind == "csv.gz":
         path.write_bytes(gzip.compress(text.encode()))
+    elif kind == "csv.zst":
+        with pa.output_stream(path, compression="zstd") as file:
+            file.write(text.encode())
     elif kind == "parquet":
         pyarrow.parquet.write_table(table, path)
     elif kind == "feather":
