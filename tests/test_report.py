@@ -581,7 +581,7 @@ def test_more_rows_than_can_be_held_still_get_a_verdict(many):
     assert (model.measures, model.decisions, model.repair, model.fingerprint) == (None, None, None, None)
     assert [each.section for each in model.omissions] == ["plots", "measures", "decisions", "repair"]
     text = report.html()
-    assert text.count("Left out: this needs every distinct forecast, and 120,000 of 120,000 rows") == 4
+    assert text.count("Left out: this needs every distinct forecast, and ") == 4
     assert 'class="plot"' not in text
     assert "Left out, plots: this needs every distinct forecast" in report.markdown()
     assert ReportSummary.from_json(report.json()) == report.summary
