@@ -100,14 +100,7 @@ class Table:
 
     def check_column(self, name: str) -> str:
         """Return the name of a column, or say which ones there are."""
-        if name in self.columns:
-            return name
-        near = difflib.get_close_matches(name.lower(), [each.lower() for each in self.columns], n=1)
-        meant = next((each for each in self.columns if each.lower() in near), None)
-        known = ", ".join(repr(each) for each in list(self.columns)[:20])
-        more = f" and {len(self.columns) - 20:,} more" if len(self.columns) > 20 else ""
-        hint = f"did you mean {meant!r}? Its columns" if meant else "its columns"
-        raise TableError(f"{self.name} has no column {name!r}; {hint} are {known}{more}")
+        return check_column(self.name, self.columns, name)
 
     def is_numeric(self, name: str) -> bool:
         """Whether a column holds numbers or true/false, as opposed to text, dates or nested values."""
@@ -131,6 +124,18 @@ class Table:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def check_column(table: str, columns: Collection[str], name: str) -> str:
+    """Return the name of a column, or say which ones the table has."""
+    if name in columns:
+        return name
+    near = difflib.get_close_matches(name.lower(), [each.lower() for each in columns], n=1)
+    meant = next((each for each in columns if each.lower() in near), None)
+    known = ", ".join(repr(each) for each in list(columns)[:20])
+    more = f" and {len(columns) - 20:,} more" if len(columns) > 20 else ""
+    hint = f"did you mean {meant!r}? Its columns" if meant else "its columns"
+    raise TableError(f"{table} has no column {name!r}; {hint} are {known}{more}")
 
 
 def open_table(
@@ -167,7 +172,7 @@ def open_table(
     scratch = tempfile.TemporaryDirectory(prefix="calibrant-", dir=temp_directory)
     connection = None
     try:
-        connection = _connect(memory_limit, scratch.name)
+        connection = connect(memory_limit, scratch.name)
         name, paths = _files(source, Path(scratch.name))
         kind = _format(paths[0], format, name)
         table = Table(name, kind, connection, paths=tuple(paths), _scratch=scratch)
@@ -238,7 +243,8 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _connect(memory_limit: str | None, scratch: str) -> duckdb.DuckDBPyConnection:
+def connect(memory_limit: str | None, scratch: str) -> duckdb.DuckDBPyConnection:
+    """Open a database in memory that may put what does not fit into a folder, and that downloads nothing."""
     try:
         import duckdb
     except ImportError as missing:

@@ -1,0 +1,311 @@
+"""The two questions every engine is asked, as SQL: totals per cell, and the rows of a few stretches of forecasts.
+
+Both are plain enough for any database: sums, counts, smallest and largest under a GROUP BY, and a join with a short
+list. A row's cell is floor(p * 2^bits), which is exact, so that every engine agrees on it. A row that breaks a rule is
+put into a group of its own, so that bad data is found by the scan that adds up good data.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.sources import FIRST_BITS, FetchRequest, Grid, HistogramRequest
+
+NUMBERS = ("whole", "fraction", "boolean")
+"""The kinds of columns that hold numbers."""
+
+BROKEN_RULE, NO_WEIGHT = -1, -2
+"""Keys of the groups of rows that break a rule, and of rows of weight zero."""
+
+CLASSES = 4
+"""Room for the outcomes of a cell: 0, 1, and between."""
+
+_LARGEST = "1.7976931348623157e308"
+_PIECES = 3
+
+
+class Engine(ABC):
+    """What a database must offer to be asked: a table, the kinds of its columns, and a way to run SQL.
+
+    Derive from it, set ``name``, ``table`` and ``columns``, and write ``run``; override the rest where the database's
+    SQL differs. docs/scale.md has an example.
+
+    Attributes
+    ----------
+    name : str
+        What to call the rows in messages.
+    table : str
+        The rows as SQL names them, after FROM.
+    columns : mapping
+        What each column holds: "whole", "fraction", "boolean" or "text", or else the database's name of its type.
+    text_type : str
+        What the database calls text.
+    """
+
+    name: str
+    table: str
+    columns: Mapping[str, str]
+    text_type = "VARCHAR"
+
+    @abstractmethod
+    def run(self, statement: str) -> Mapping[str, npt.NDArray[Any]]:
+        """Run one statement and return the columns of its result."""
+
+    def quoted(self, name: str) -> str:
+        """Write a column's name so that SQL takes it as it is."""
+        return '"' + name.replace('"', '""') + '"'
+
+    def literal(self, text: str) -> str:
+        """Write a text so that SQL takes it as it is."""
+        return "'" + text.replace("'", "''") + "'"
+
+    def floor(self, number: str) -> str:
+        """Write the largest whole number that is not above a number, which is not negative."""
+        return f"CAST(floor({number}) AS BIGINT)"
+
+    def missing(self, number: str) -> str:
+        """Write the condition that there is no number: null or NaN."""
+        return f"({number} IS NULL OR isnan({number}))"
+
+    def number_of_row(self) -> str | None:
+        """Write the position of a row in its table, from 0 on; None where rows have no order."""
+        return None
+
+    def row_said(self, position: int) -> str:
+        """Say which row a position is, as somebody would count who looks at the table."""
+        return f"row {position + 1:,} (counted from 1)"
+
+    def close(self) -> None:
+        """Let go of what the engine holds open."""
+        return
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which column plays which part.
+
+    Attributes
+    ----------
+    y_true, y_prob : names of columns
+    sample_weight, by : names of columns, or None
+    event : how the engine writes the label that counts as the event; None where outcomes are numbers
+    """
+
+    y_true: str
+    y_prob: str
+    sample_weight: str | None = None
+    by: str | None = None
+    event: str | None = None
+
+    def listed(self) -> dict[str, str]:
+        """Return the columns in use, by their role, in the order in which they are checked."""
+        roles = {
+            "y_prob": self.y_prob,
+            "y_true": self.y_true,
+            "sample_weight": self.sample_weight,
+            "by": self.by,
+        }
+        return {role: column for role, column in roles.items() if column is not None}
+
+
+def histogram_statement(engine: Engine, roles: Roles, asked: Sequence[HistogramRequest], labels: Sequence[str]) -> str:
+    """Write the totals per cell and class of outcome: one GROUP BY for all requests.
+
+    ``labels`` are the groups' values as the engine writes them; none when there are no groups.
+    """
+    weighted = roles.sample_weight is not None
+    # Small whole keys: what is subtracted keeps them near zero, however deep the grid.
+    grids = {_scanned(request.grid) for request in asked}
+    if len(grids) == 1:
+        grid = grids.pop()
+        scale, first = _number(grid.scale), str(_cell(grid, grid.low))
+        low, high = _number(grid.low), _number(grid.high)
+        everything = grid.low <= 0.0 and grid.high >= 1.0
+        rows = [(str(place), _text(engine, labels, request)) for place, request in enumerate(asked)]
+        listed = _listed("place, label", rows)
+    else:
+        scale, first, low, high, everything = "scale", "first_cell", "low_end", "high_end", False
+        rows = []
+        for place, request in enumerate(asked):
+            grid = _scanned(request.grid)
+            ends = (_number(grid.scale), str(_cell(grid, grid.low)), _number(grid.low), _number(grid.high))
+            rows.append((str(place), _text(engine, labels, request), *ends))
+        listed = _listed("place, label, scale, first_cell, low_end, high_end", rows)
+    cell = f"({engine.floor(f'p * {scale}')} - {first}) * {CLASSES}"
+    key = f"{cell} + CASE WHEN y = 1 THEN 1 WHEN y = 0 THEN 0 ELSE 2 END"
+    if weighted:
+        key = f"CASE WHEN w = 0 THEN {NO_WEIGHT} ELSE {key} END"
+    key = f"CASE WHEN {_rules(weighted)} THEN {key} ELSE {BROKEN_RULE} END"
+    where = "" if everything else f" WHERE p >= {low} AND p <= {high}"
+    fields = "p, y, y - p AS r" + (", w" if weighted else "")
+    source = f"{_rows(engine, roles)} AS given"
+    place = "0"
+    if labels:
+        source += " JOIN asked ON g = label"
+        place = "place"
+    with_list = f"WITH {listed} " if labels else ""
+    return (
+        f"{with_list}SELECT place, cell_key, {_sums(engine, roles)} "
+        f"FROM (SELECT {place} AS place, {key} AS cell_key, {fields} FROM {source}{where}) AS keyed "
+        "GROUP BY place, cell_key"
+    )
+
+
+def fetch_statement(engine: Engine, roles: Roles, asked: Sequence[FetchRequest], labels: Sequence[str]) -> str:
+    """Write the rows inside stretches of forecasts: one join with the list of stretches, found by their cells."""
+    grid = fetch_grid(asked)
+    rows = []
+    for place, request in enumerate(asked):
+        label = _text(engine, labels, request)
+        for low, high in zip(request.low.tolist(), request.high.tolist(), strict=True):
+            ends = (_number(low), _number(high))
+            rows.extend(
+                (str(place), label, str(cell), *ends) for cell in range(_cell(grid, low), _cell(grid, high) + 1)
+            )
+    listed = _listed("place, label, cell, low_end, high_end", rows)
+    weighted = roles.sample_weight is not None
+    inside = f"{engine.floor(f'p * {_number(grid.scale)}')} = cell AND p >= low_end AND p <= high_end"
+    group = " AND g = label" if labels else ""
+    positive = " WHERE w > 0" if weighted else ""
+    return (
+        f"WITH {listed} SELECT place, y, p{', w' if weighted else ''} "
+        f"FROM {_rows(engine, roles)} AS given JOIN asked ON {inside}{group}{positive}"
+    )
+
+
+def labels_statement(engine: Engine, column: str, most: int) -> str:
+    """Write the distinct values of a column as text, with how many rows have each; a few too many at most."""
+    return (
+        f"SELECT label, count(*) AS n FROM (SELECT {_as_text(engine, column)} AS label FROM {engine.table}) AS given "
+        f"GROUP BY label ORDER BY label LIMIT {most + 1}"
+    )
+
+
+def faults_statement(engine: Engine, roles: Roles) -> str:
+    """Write how many rows break which rule, and how far the numbers reach."""
+    parts = ["count(*) AS n"]
+    for role, name in _short_names(roles).items():
+        missing = engine.missing(name)
+        broken = f"NOT {missing} AND NOT ({_rule(role)})"
+        parts += [
+            f"sum(CASE WHEN {missing} THEN 1 ELSE 0 END) AS {name}_missing",
+            f"sum(CASE WHEN {broken} THEN 1 ELSE 0 END) AS {name}_broken",
+            f"min(CASE WHEN NOT {missing} THEN {name} END) AS {name}_low",
+            f"max(CASE WHEN NOT {missing} THEN {name} END) AS {name}_high",
+        ]
+    return f"SELECT {', '.join(parts)} FROM {_rows(engine, roles)} AS given"
+
+
+def example_statement(engine: Engine, roles: Roles, role: str, *, missing: bool) -> str:
+    """Write the first row in which a column is missing, or breaks its rule."""
+    name = _short_names(roles)[role]
+    fault = engine.missing(name) if missing else f"NOT {engine.missing(name)} AND NOT ({_rule(role)})"
+    number = engine.number_of_row()
+    fields = ", ".join(_short_names(roles).values())
+    if number is None:
+        return f"SELECT {fields} FROM {_rows(engine, roles)} AS given WHERE {fault} LIMIT 1"
+    inner = _rows(engine, roles, f"{number} AS row_position")
+    return f"SELECT row_position, {fields} FROM {inner} AS given WHERE {fault} ORDER BY row_position LIMIT 1"
+
+
+def fetch_grid(asked: Sequence[FetchRequest]) -> Grid:
+    """Return the grid by whose cells rows are matched with stretches: fine, yet few cells to each stretch."""
+    low = min(float(request.low[0]) for request in asked)
+    high = max(float(request.high[-1]) for request in asked)
+    widest = max(float((request.high - request.low).max()) for request in asked)
+    bits = Grid.covering(low, high).bits
+    if widest > 0.0:
+        bits = min(bits, max(0, _PIECES - int(np.frexp(widest)[1])))
+    return Grid(bits, 0.0, 1.0)
+
+
+def _scanned(grid: Grid) -> Grid:
+    """Return the grid to add up by: at least as fine as the first, which `moments` counts on."""
+    return Grid(max(grid.bits, FIRST_BITS), grid.low, grid.high)
+
+
+def _cell(grid: Grid, forecast: float) -> int:
+    """Return floor(p * 2^bits), without the last cell's claim on p = 1."""
+    return int(forecast * grid.scale)
+
+
+def _number(value: float) -> str:
+    """Write a number with all its digits, and with an exponent, so that no database takes it for a decimal."""
+    digits = repr(float(value))
+    return digits if "e" in digits else f"{digits}e0"
+
+
+def _text(engine: Engine, labels: Sequence[str], request: HistogramRequest | FetchRequest) -> str:
+    return engine.literal(labels[request.group]) if labels else "''"
+
+
+def _listed(names: str, rows: Sequence[Sequence[str]]) -> str:
+    values = ", ".join(f"({', '.join(row)})" for row in rows)
+    return f"asked({names}) AS (VALUES {values})"
+
+
+def _as_text(engine: Engine, column: str) -> str:
+    name = engine.quoted(column)
+    return name if engine.columns[column] == "text" else f"CAST({name} AS {engine.text_type})"
+
+
+def _rows(engine: Engine, roles: Roles, extra: str = "") -> str:
+    """Write the table with the columns in use alone, as numbers p, y and w and a text g."""
+    outcome = f"CAST({engine.quoted(roles.y_true)} AS DOUBLE)"
+    if roles.event is not None:
+        label = _as_text(engine, roles.y_true)
+        event = f"CASE WHEN {label} IS NULL THEN NULL WHEN {label} = {engine.literal(roles.event)} THEN 1 ELSE 0 END"
+        outcome = f"CAST({event} AS DOUBLE)"
+    fields = [f"CAST({engine.quoted(roles.y_prob)} AS DOUBLE) AS p", f"{outcome} AS y"]
+    if roles.sample_weight is not None:
+        fields.append(f"CAST({engine.quoted(roles.sample_weight)} AS DOUBLE) AS w")
+    if roles.by is not None:
+        fields.append(f"{_as_text(engine, roles.by)} AS g")
+    if extra:
+        fields.append(extra)
+    return f"(SELECT {', '.join(fields)} FROM {engine.table})"
+
+
+def _short_names(roles: Roles) -> dict[str, str]:
+    names = {"y_prob": "p", "y_true": "y"}
+    return names | {"sample_weight": "w"} if roles.sample_weight is not None else names
+
+
+def _rule(role: str) -> str:
+    return {
+        "y_prob": "p >= 0 AND p <= 1",
+        "y_true": "y >= 0 AND y <= 1",
+        "sample_weight": f"w >= 0 AND w <= {_LARGEST}",
+    }[role]
+
+
+def _rules(weighted: bool) -> str:
+    roles = ("y_prob", "y_true", "sample_weight") if weighted else ("y_prob", "y_true")
+    return " AND ".join(_rule(role) for role in roles)
+
+
+def _sums(engine: Engine, roles: Roles) -> str:
+    """Write the totals of a cell; what unit weights or 0/1 outcomes make equal to others is left out."""
+    sums = {"n": "count(*)", "low": "min(p)", "high": "max(p)"}
+    if roles.sample_weight is not None:
+        sums |= {
+            "residual": "sum(w * r)",
+            "residual_square": "sum(w * r * r)",
+            "weight": "sum(w)",
+            "weight_square": "sum(w * w)",
+            "weight_square_residual_square": "sum((w * r) * (w * r))",
+            "weight_low": "min(w)",
+            "weight_high": "max(w)",
+            "outcome": "sum(w * y)",
+        }
+    else:
+        sums |= {"residual": "sum(r)", "residual_square": "sum(r * r)"}
+        if roles.event is None and engine.columns[roles.y_true] == "fraction":
+            sums["outcome"] = "sum(y)"
+    return ", ".join(f"{expression} AS {name}" for name, expression in sums.items())
