@@ -11,23 +11,13 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from calibrant.bands import risk_bands
     from calibrant.cells import Cells
-    from calibrant.certificates import certify, confidence_interval, risk_bands
+    from calibrant.certificates import certify, confidence_interval
     from calibrant.classifiers import CertifiedClassifier, RecalibratedClassifier
     from calibrant.comparisons import compare_recalibrators
     from calibrant.curves import calibration_slope_intercept, integrated_calibration_index, observed_expected_ratio
-    from calibrant.decisions import (
-        best_threshold,
-        decision_guarantee,
-        decision_risk,
-        murphy_curve,
-        net_benefit,
-        risk_gap,
-        risk_gap_curve,
-        score_decomposition,
-        sign_testing_gap,
-        sign_testing_risk,
-    )
+    from calibrant.decompositions import score_decomposition
     from calibrant.hypotheses import calibration_test, spiegelhalter_test
     from calibrant.laws import brownian_range
     from calibrant.measures import (
@@ -63,17 +53,7 @@ if TYPE_CHECKING:
         RiskBands,
         RowsNeeded,
     )
-    from calibrant.results.decisions import (
-        BestThreshold,
-        DecisionGuarantee,
-        DecisionRisk,
-        DecisionRule,
-        MurphyCurve,
-        NetBenefit,
-        RiskGap,
-        RiskGapCurve,
-        ScoreDecomposition,
-    )
+    from calibrant.results.decompositions import ScoreDecomposition
     from calibrant.results.measures import (
         CalibrationDistance,
         CalibrationSlope,
@@ -90,12 +70,16 @@ if TYPE_CHECKING:
         RecalibratorComparison,
         RecalibratorScores,
     )
+    from calibrant.results.risk_gaps import BestThreshold, DecisionGuarantee, DecisionRule, RiskGap, RiskGapCurve
+    from calibrant.results.risks import DecisionRisk, MurphyCurve, NetBenefit
+    from calibrant.risk_gaps import best_threshold, decision_guarantee, risk_gap, risk_gap_curve, sign_testing_gap
+    from calibrant.risks import decision_risk, murphy_curve, net_benefit, sign_testing_risk
     from calibrant.scores import SchervishMeasure
     from calibrant.tally import Tally
     from calibrant.validation import CalibrationWarning
 
 _HOME = {
-    "BestThreshold": "results.decisions",
+    "BestThreshold": "results.risk_gaps",
     "BetaRecalibrator": "recalibration",
     "CalibrationDistance": "results.measures",
     "CalibrationSlope": "results.measures",
@@ -107,16 +91,16 @@ _HOME = {
     "ConfidenceInterval": "results.certificates",
     "ConstantRecalibrator": "recalibration",
     "CurveErrors": "results.measures",
-    "DecisionGuarantee": "results.decisions",
-    "DecisionRisk": "results.decisions",
-    "DecisionRule": "results.decisions",
+    "DecisionGuarantee": "results.risk_gaps",
+    "DecisionRisk": "results.risks",
+    "DecisionRule": "results.risk_gaps",
     "GroupCertificates": "results.certificates",
     "GuardedRecalibrator": "recalibration",
     "IsotonicRecalibrator": "recalibration",
     "LadderRung": "results.recalibration",
     "Measures": "results.measures",
-    "MurphyCurve": "results.decisions",
-    "NetBenefit": "results.decisions",
+    "MurphyCurve": "results.risks",
+    "NetBenefit": "results.risks",
     "PlattRecalibrator": "recalibration",
     "RecalibratedClassifier": "classifiers",
     "RecalibrationGuarantee": "results.recalibration",
@@ -125,17 +109,17 @@ _HOME = {
     "RecalibratorScores": "results.recalibration",
     "Relation": "results.measures",
     "RiskBands": "results.certificates",
-    "RiskGap": "results.decisions",
-    "RiskGapCurve": "results.decisions",
+    "RiskGap": "results.risk_gaps",
+    "RiskGapCurve": "results.risk_gaps",
     "RowsNeeded": "results.certificates",
     "SchervishMeasure": "scores",
-    "ScoreDecomposition": "results.decisions",
+    "ScoreDecomposition": "results.decompositions",
     "Spectrum": "results.measures",
     "Tally": "tally",
     "TemperatureRecalibrator": "recalibration",
     "Witness": "results.measures",
     "WorstInterval": "results.measures",
-    "best_threshold": "decisions",
+    "best_threshold": "risk_gaps",
     "bounded_variation_calibration_error": "measures",
     "bounded_variation_spectrum": "measures",
     "bounded_variation_witness": "measures",
@@ -147,8 +131,8 @@ _HOME = {
     "compare_recalibrators": "comparisons",
     "confidence_interval": "certificates",
     "cutoff_calibration_error": "measures",
-    "decision_guarantee": "decisions",
-    "decision_risk": "decisions",
+    "decision_guarantee": "risk_gaps",
+    "decision_risk": "risks",
     "distance_from_calibration": "overview",
     "ece_hardness_bound": "planning",
     "effective_support_size": "measures",
@@ -157,16 +141,16 @@ _HOME = {
     "integrated_calibration_index": "curves",
     "ks_calibration_error": "measures",
     "measure": "overview",
-    "murphy_curve": "decisions",
-    "net_benefit": "decisions",
+    "murphy_curve": "risks",
+    "net_benefit": "risks",
     "observed_expected_ratio": "curves",
-    "risk_bands": "certificates",
-    "risk_gap": "decisions",
-    "risk_gap_curve": "decisions",
+    "risk_bands": "bands",
+    "risk_gap": "risk_gaps",
+    "risk_gap_curve": "risk_gaps",
     "rows_needed": "planning",
-    "score_decomposition": "decisions",
-    "sign_testing_gap": "decisions",
-    "sign_testing_risk": "decisions",
+    "score_decomposition": "decompositions",
+    "sign_testing_gap": "risk_gaps",
+    "sign_testing_risk": "risks",
     "smooth_calibration_error": "measures",
     "smooth_witness": "measures",
     "spiegelhalter_test": "hypotheses",

@@ -15,10 +15,19 @@ from statistics import NormalDist
 import numpy as np
 
 from calibrant.laws import brownian_range
-from calibrant.refinement import Pair, growth_scores, largest_of, linear_scores, split_at_stretches
-from calibrant.sources import RowSource
+from calibrant.refinement import (
+    Pair,
+    growth_error,
+    growth_scores,
+    largest_of,
+    linear_scores,
+    opened,
+    split_at_stretches,
+    stretch_ends,
+)
+from calibrant.sources import FIRST_GRID, RowSource
 from calibrant.tally import Tally, Totals
-from calibrant.validation import FloatArray
+from calibrant.validation import FloatArray, IntArray
 
 HIGHEST_RATE = 0.9
 VARIANCE_SHARE = 0.02
@@ -29,11 +38,28 @@ SPLITS = 16
 
 _COARSE_CELLS = 4096
 _NORMAL_STEPS = 10
+_GROWTH_TOLERANCE = 2e-13  # what the limit may lose to growth that is computed from sums over cells
 
 
 def effective_rows(table: Totals) -> float:
     """Return how many rows of equal weight would say as much: (sum w)^2 / sum w^2."""
     return float(table.weight_total**2 / table.weight_square.sum())
+
+
+def assumptions(table: Totals, method: str) -> tuple[str, ...]:
+    """Return what limits of the given method rest on, for the words of a result."""
+    if method == "exact":
+        listed = ["given their forecasts the outcomes are independent"]
+        unseen = "forecaster, limit, method and level were fixed without looking at these outcomes"
+    else:
+        listed = ["the rows are independent draws from the population"]
+        unseen = "forecaster, limit, method and level were fixed without looking at these rows"
+    listed.append(unseen)
+    if not table.unit_weights:
+        listed.append("the weights are fixed numbers, not random ones")
+    if method == "normal":
+        listed.append("there are enough rows for the central limit theorem")
+    return tuple(listed)
 
 
 def paper_margin(rows: float, delta: float) -> float:
@@ -157,13 +183,29 @@ def adaptive_upper(source: Tally | RowSource, table: Totals, delta: float) -> fl
     """
     exponent, _ = _shares(delta)
     rows = table.row_total
+    pairs = _adaptive_pairs(table, delta)
     if table.binary_outcomes and table.unit_weights:
         rates = bet_rates(table, delta)
-        return _largest(_stretches(source, _bets(rates), rates), np.array(rates), rows, exponent)
+        source = opened(source)
+        start = source if isinstance(source, Tally) else source.start(FIRST_GRID)
+        known = all(growth_error(start, rate) <= _GROWTH_TOLERANCE * rows * rate for rate in rates)
+        growth = _stretches(source, pairs, () if known else rates)
+        return _largest(growth, np.array(rates), rows, exponent)
     rates = square_rates(table, delta)
-    pairs = _squares([_square_coefficient(table, rate) for rate in rates])
     growth = _stretches(source, pairs) * rates / table.weight_max
     return _largest(growth, np.array(rates) * _mean_weight_share(table), rows, exponent)
+
+
+def _adaptive_pairs(table: Totals, delta: float) -> Callable[[Totals], Iterator[Pair]]:
+    if table.binary_outcomes and table.unit_weights:
+        return _bets(bet_rates(table, delta))
+    return _squares([_square_coefficient(table, rate) for rate in square_rates(table, delta)])
+
+
+def limit_ends(method: str, delta: float) -> Callable[[Totals], IntArray]:
+    """Return which entries the "adaptive" or the "normal" limit must open, as a function of the entries."""
+    pairs = _adaptive_pairs if method == "adaptive" else _normal_pairs
+    return lambda table: stretch_ends(table, pairs(table, delta)(table))
 
 
 def adaptive_upper_of(estimate: float, table: Totals, delta: float) -> float:
@@ -223,12 +265,22 @@ def normal_upper(source: Tally | RowSource, table: Totals, delta: float) -> floa
     data a few percent of the margin above it at most.
     """
     quantile = NormalDist().inv_cdf(1.0 - delta)
-    scale = math.sqrt(float(table.weight_square_residual_square.sum()))
-    if scale == 0.0:
+    lengths = _normal_lengths(table)
+    if lengths[0] == 0.0:
         return 0.0
-    lengths = scale * 2.0 ** (-np.arange(_NORMAL_STEPS) / 3.0)
-    stretches = _stretches(source, _squares((quantile / (2.0 * lengths)).tolist()))
+    stretches = _stretches(source, _normal_pairs(table, delta))
     return float((stretches + quantile * lengths / 2.0).min()) / table.weight_total
+
+
+def _normal_lengths(table: Totals) -> FloatArray:
+    scale = math.sqrt(float(table.weight_square_residual_square.sum()))
+    return scale * 2.0 ** (-np.arange(_NORMAL_STEPS) / 3.0)
+
+
+def _normal_pairs(table: Totals, delta: float) -> Callable[[Totals], Iterator[Pair]]:
+    lengths = _normal_lengths(table)
+    quantile = NormalDist().inv_cdf(1.0 - delta)
+    return _squares((quantile / (2.0 * lengths)).tolist() if lengths[0] > 0.0 else [])
 
 
 def normal_margin(table: Totals, delta: float) -> float:

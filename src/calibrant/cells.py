@@ -6,6 +6,7 @@ One pass adds up each cell; `refinement` finishes the exact answers from there.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -14,8 +15,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from calibrant.kernels import cell_growth, cell_totals, rows_in_stretches
-from calibrant.sources import FIRST_GRID, Grid, RowSource
-from calibrant.tally import ADDITIVE, Tally, Totals, given_tally
+from calibrant.refinement import Opened, whole_tally
+from calibrant.sources import FIRST_GRID, Grid, GroupedSource, RowSource
+from calibrant.tally import ADDITIVE, Tally, Totals, given_tally, refuse_more
 from calibrant.validation import FloatArray, IntArray, Observations, check_number, check_observations
 
 DEFAULT_BITS = 16
@@ -95,7 +97,9 @@ class Cells(Totals):
 
 
 class ArrayRows:
-    """Rows in memory as a `RowSource`."""
+    """Rows in memory as a `RowSource`; since they are there already, any number of them may be fetched."""
+
+    fetch_limit = tally_limit = math.inf
 
     def __init__(self, observations: Observations) -> None:
         self.observations = observations
@@ -169,10 +173,32 @@ class ArrayRows:
 
 
 def as_source(y_true: Any, y_prob: Any, *, sample_weight: Any, pos_label: Any) -> Tally | RowSource:
-    """Return a tally for few rows, or the rows themselves when adding them up by cell beats sorting them."""
+    """Return a tally for few rows, or a source of rows when adding them up by cell beats sorting them."""
     if isinstance(y_true, Totals):
         return given_tally(y_true, y_prob, sample_weight, pos_label)
+    if isinstance(y_true, (RowSource, GroupedSource)):
+        return given_source(y_true, y_prob, sample_weight, pos_label)
     return source_of(check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
+
+
+def as_tally(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None) -> Tally:
+    """Return the tally a measure works on: the one given, one built from arrays, or one of a source's rows."""
+    if isinstance(y_true, (Totals, RowSource, GroupedSource)):
+        return whole_tally(as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
+    return Tally.from_observations(check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
+
+
+def given_source(
+    source: RowSource | GroupedSource, y_prob: Any = None, sample_weight: Any = None, pos_label: Any = None
+) -> Tally | Opened:
+    """Return a source passed in place of arrays after its first scan, as a tally if it has few rows."""
+    refuse_more("a source of rows", y_prob, sample_weight, pos_label)
+    if isinstance(source, GroupedSource):
+        raise ValueError(
+            "this source holds rows in groups; pass it to certify, or any function of one group through by_group"
+        )
+    rows = source if isinstance(source, Opened) else Opened(source)
+    return whole_tally(rows) if rows.start(FIRST_GRID).row_total < SORT_BELOW_ROWS else rows
 
 
 def source_of(rows: Observations) -> Tally | RowSource:
@@ -182,12 +208,14 @@ def source_of(rows: Observations) -> Tally | RowSource:
     return Tally.from_observations(rows) if rows.y_prob.size < SORT_BELOW_ROWS else ArrayRows(rows)
 
 
-def with_unit_weights(source: Tally | RowSource) -> Tally | RowSource:
+def with_unit_weights(source: Tally | RowSource) -> Tally | Opened:
     """Return a source with weights of 1 where all weights are equal: a guarantee cannot depend on their size."""
     if isinstance(source, Tally):
+        return source.with_unit_weights()
+    if isinstance(source, Opened):
         return source.with_unit_weights()
     if isinstance(source, ArrayRows) and source.observations.sample_weight is not None:
         weight = source.observations.sample_weight
         if weight.min() == weight.max():
-            return ArrayRows(replace(source.observations, sample_weight=None))
-    return source
+            source = ArrayRows(replace(source.observations, sample_weight=None))
+    return Opened(source)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 import warnings
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from typing import Any, overload
 
 import numpy as np
@@ -19,12 +19,12 @@ from calibrant.bounds import (
     Witnessing,
     adaptive_upper,
     adaptive_upper_of,
-    chernoff_interval,
+    assumptions,
     effective_rows,
     exact_lower_margin,
     hoeffding_lower_margin,
     hoeffding_margin,
-    mean_limits,
+    limit_ends,
     normal_lower_margin,
     normal_margin,
     normal_upper,
@@ -32,7 +32,7 @@ from calibrant.bounds import (
     split_lower,
     uniform_lower_margin,
 )
-from calibrant.cells import SORT_BELOW_ROWS, as_source, source_of, with_unit_weights
+from calibrant.cells import SORT_BELOW_ROWS, as_source, given_source, source_of, with_unit_weights
 from calibrant.measures import (
     bounded_variation_calibration_error,
     bounded_variation_witness,
@@ -44,16 +44,16 @@ from calibrant.measures import (
     smooth_witness,
 )
 from calibrant.refinement import split_at_extremes, whole_tally
-from calibrant.results.certificates import Certificate, ConfidenceInterval, GroupCertificates, RiskBands
+from calibrant.results.certificates import Certificate, ConfidenceInterval, GroupCertificates
 from calibrant.results.measures import WorstInterval
-from calibrant.sources import RowSource
-from calibrant.tally import Tally, Totals, as_tally
+from calibrant.sources import GroupedSource, RowSource, by_group, naming_group
+from calibrant.tally import Tally, Totals, refuse_more
 from calibrant.validation import (
     CalibrationWarning,
     FloatArray,
+    Observations,
     check_choice,
     check_confidence,
-    check_forecasts,
     check_labels,
     check_number,
     check_observations,
@@ -73,6 +73,19 @@ FEW_SQUARES = 50.0
 
 _MOST_ROWS = 1e12
 _NO_ECE = "no ECE certificate is possible here"
+
+
+@overload
+def certify(
+    y_true: GroupedSource,
+    *,
+    max_error: float,
+    confidence_level: float = 0.95,
+    method: str = "adaptive",
+    measure: str = "cutoff",
+    variation: float = 2.0,
+    rng: Any = 0,
+) -> GroupCertificates: ...
 
 
 @overload
@@ -187,35 +200,39 @@ def certify(
     plan = _check_plan(method, measure, variation, confidence_level)
     limit = check_number(max_error, "max_error", low=0.0, high=1.0)
     generator = check_rng(rng)
-    if by is None:
+    if isinstance(y_true, GroupedSource):
+        refuse_more("a source of rows in groups", y_prob, sample_weight, pos_label)
+        if by is not None:
+            raise ValueError("by was given together with rows that are in groups already; leave it out")
+        labels = y_true.groups
+        judged = by_group(y_true, lambda rows: _judge_group(plan, given_source(rows), limit, len(labels), generator))
+    elif by is not None:
+        if isinstance(y_true, Totals):
+            raise ValueError("by was given together with a tally, whose rows can no longer be grouped; pass the arrays")
+        if isinstance(y_true, RowSource):
+            raise ValueError(
+                "by was given together with a source of rows; name the groups' column, as scan(..., by=...)"
+            )
+        rows = check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+        labels, judged = _judge_groups(plan, rows, by, limit, generator)
+    else:
         source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
         certificate = _certificate(plan, source, limit, plan.delta, generator)
         _warn_of_ece(certificate.notes)
         return certificate
-    if isinstance(y_true, Totals):
-        raise ValueError("by was given together with a tally, whose rows can no longer be grouped; pass the arrays")
-    rows = check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
-    labels, members = check_labels(by, "by", rows.y_prob.size)
-    certificates, uppers = [], []
-    for label, positions in zip(labels, members, strict=True):
-        try:
-            members_rows = rows.take(positions)
-            check_weights(members_rows.sample_weight, positions.size)
-            source = source_of(members_rows)
-            certificates.append(_certificate(plan, source, limit, plan.delta / len(labels), generator))
-            uppers.append(min(_evaluate(plan, source, generator, upper_delta=plan.delta).upper, 1.0))
-        except ValueError as error:
-            raise ValueError(f"by group {label!r}: {error}") from error
-        _warn_of_ece(certificates[-1].notes)
+    certificates = tuple(certificate for certificate, _ in judged)
+    uppers = tuple(upper for _, upper in judged)
+    for certificate in certificates:
+        _warn_of_ece(certificate.notes)
     refuted = any(each.verdict == "refuted" for each in certificates)
     verdict = "certified" if max(uppers) <= limit else "refuted" if refuted else "undecided"
     return GroupCertificates(
         verdict=verdict,
         max_error=limit,
         confidence_level=plan.confidence_level,
-        groups=tuple(labels),
-        upper=tuple(uppers),
-        certificates=tuple(certificates),
+        groups=labels,
+        upper=uppers,
+        certificates=certificates,
     )
 
 
@@ -275,79 +292,8 @@ def confidence_interval(
         n_eff=effective_rows(found.table),
         target=plan.target,
         finite_sample=plan.finite_sample,
-        assumptions=plan.assumptions(found.table),
+        assumptions=assumptions(found.table, plan.method),
         notes=found.notes,
-    )
-
-
-def risk_bands(
-    y_true: Any,
-    y_prob: Any = None,
-    *,
-    cutoffs: Any,
-    confidence_level: float = 0.95,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-) -> RiskBands:
-    """Judge the forecasts band by band, for bands of forecasts fixed beforehand such as low, medium and high risk.
-
-    Per band: rows, mean forecast, observed rate, and the bias (observed rate minus mean forecast) with limits that hold
-    for all bands together. A second limit is what the bands inherit from the Cutoff error: |bias| is at most
-    Cutoff / P(band) (section 2 of [1]_). Both speak of the population and hold at every number of rows.
-
-    Parameters
-    ----------
-    y_true, y_prob, sample_weight, pos_label
-        As in `certify`.
-    cutoffs : array-like
-        Inner borders of the bands, increasing, without 0 and 1; a forecast equal to a border belongs to the band above.
-    confidence_level : float
-        With which all limits of the bias hold together, and so do all inherited ones.
-
-    Examples
-    --------
-    >>> tally = Tally.from_counts(forecast=[0.05, 0.3, 0.7], rows=[600, 300, 100], events=[31, 102, 71])
-    >>> bands = risk_bands(tally, cutoffs=[0.1, 0.5])
-    >>> bands.rows, bands.bias.round(4)
-    (array([600, 300, 100]), array([0.0017, 0.04  , 0.01  ]))
-    """
-    level = check_confidence(confidence_level)
-    borders = check_forecasts(cutoffs, name="cutoffs")
-    if (np.diff(borders) <= 0.0).any():
-        position = int(np.flatnonzero(np.diff(borders) <= 0.0)[0]) + 1
-        raise ValueError(f"cutoffs[{position}] is {borders[position]:g}, not above the one before; sort them")
-    if borders[0] == 0.0 or borders[-1] == 1.0:
-        raise ValueError("cutoffs are the inner borders of bands from 0 to 1; leave out 0 and 1 themselves")
-    tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label).with_unit_weights()
-    edges = np.concatenate([[0.0], borders, [1.0]])
-    ends = [0, *np.searchsorted(tally.forecast, borders).tolist(), len(tally)]
-    bands = [tally.stretch(begin, end) for begin, end in pairwise(ends)]
-    delta = 1.0 - level
-    limits = np.array([mean_limits(band, delta / (2.0 * len(bands))) for band in bands])
-    weight = np.array([band.weight_total for band in bands])
-    share = weight / tally.weight_total
-    upper = min(adaptive_upper(tally, tally, delta / 2.0), 1.0)
-    # The population may have less of a band than the rows.
-    counts = [chernoff_interval(each / tally.weight_max, delta / (2.0 * len(bands)))[0] for each in weight]
-    least = np.array(counts) * tally.weight_max / tally.weight_total
-    counted = np.where(weight > 0.0, weight, math.nan)
-    mean_forecast = np.array([band.forecast_total() for band in bands]) / counted
-    observed_rate = np.array([band.outcome_total for band in bands]) / counted
-    return RiskBands(
-        low=edges[:-1],
-        high=edges[1:],
-        rows=np.array([band.row_total for band in bands]),
-        share=share,
-        mean_forecast=mean_forecast,
-        observed_rate=observed_rate,
-        bias=observed_rate - mean_forecast,
-        lower=limits[:, 0],
-        upper=limits[:, 1],
-        inherited=np.minimum(upper / np.maximum(least, 1e-300), 1.0),
-        cutoff_upper=upper,
-        confidence_level=level,
-        n=tally.row_total,
-        assumptions=_Plan("adaptive", "cutoff", 0.0, level).assumptions(tally),
     )
 
 
@@ -377,20 +323,6 @@ class _Plan:
         """How many times the deviation of intervals the deviation of this measure can be: 1 + M/2 (docs/theory.md)."""
         variation = {"smooth": 1.0, "distance": 1.0, "bounded_variation": self.variation}.get(self.measure, 0.0)
         return 1.0 + variation / 2.0
-
-    def assumptions(self, table: Totals) -> tuple[str, ...]:
-        if self.method == "exact":
-            listed = ["given their forecasts the outcomes are independent"]
-            unseen = "forecaster, limit, method and level were fixed without looking at these outcomes"
-        else:
-            listed = ["the rows are independent draws from the population"]
-            unseen = "forecaster, limit, method and level were fixed without looking at these rows"
-        listed.append(unseen)
-        if not table.unit_weights:
-            listed.append("the weights are fixed numbers, not random ones")
-        if not self.finite_sample:
-            listed.append("there are enough rows for the central limit theorem")
-        return tuple(listed)
 
 
 @dataclass(frozen=True)
@@ -440,6 +372,39 @@ def _check_covered(plan: _Plan, table: Totals) -> None:
         )
 
 
+def _judge_groups(
+    plan: _Plan, rows: Observations, by: Any, limit: float, generator: np.random.Generator
+) -> tuple[tuple[Any, ...], tuple[tuple[Certificate, float], ...]]:
+    """Return the groups' labels and what is found in each of them."""
+    labels, members = check_labels(by, "by", rows.y_prob.size)
+    judged = []
+    for label, positions in zip(labels, members, strict=True):
+        with naming_group(label):
+            members_rows = rows.take(positions)
+            check_weights(members_rows.sample_weight, positions.size)
+            judged.append(_judge_group(plan, source_of(members_rows), limit, len(labels), generator))
+    return tuple(labels), tuple(judged)
+
+
+def _judge_group(
+    plan: _Plan, source: Tally | RowSource, limit: float, groups: int, generator: np.random.Generator
+) -> tuple[Certificate, float]:
+    """Return a group's certificate, which holds together with the others, and its upper limit on its own.
+
+    Every group draws the same random numbers as it would alone.
+    """
+    source = with_unit_weights(source)
+    _split(plan, source, plan.delta / groups, plan.delta)  # what both need, in one go
+    certificate = _certificate(plan, source, limit, plan.delta / groups, deepcopy(generator))
+    return certificate, min(_evaluate(plan, source, generator, upper_delta=plan.delta).upper, 1.0)
+
+
+def _split(plan: _Plan, source: Tally | RowSource, *deltas: float) -> Totals:
+    """Return entries fine enough for the estimate and for upper limits at the given levels."""
+    pruned = plan.measure == "cutoff" and plan.method in ("adaptive", "normal")
+    return split_at_extremes(source, *(limit_ends(plan.method, delta) for delta in deltas if pruned))
+
+
 def _certificate(
     plan: _Plan, source: Tally | RowSource, limit: float, delta: float, generator: np.random.Generator
 ) -> Certificate:
@@ -461,7 +426,7 @@ def _certificate(
         finite_sample=plan.finite_sample,
         worst_interval=found.worst,
         rows_needed=_rows_to_decide(plan, found, limit) if verdict == "undecided" else None,
-        assumptions=plan.assumptions(found.table),
+        assumptions=assumptions(found.table, plan.method),
         notes=found.notes,
     )
 
@@ -494,7 +459,7 @@ def _evaluate(
 ) -> _Found:
     """Return the estimate and the limits asked for, by the plan's method and measure."""
     source = with_unit_weights(source)
-    table = split_at_extremes(source)
+    table = _split(plan, source, *([] if upper_delta is None else [upper_delta]))
     _check_covered(plan, table)
     worst = find_worst_interval(table)
     notes = []

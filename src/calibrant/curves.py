@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.cells import as_tally
 from calibrant.results.measures import CalibrationSlope, CurveErrors
-from calibrant.tally import Tally, Totals, as_tally
+from calibrant.tally import Tally, Totals
 from calibrant.validation import FloatArray, check_choice, check_number
 
 _NEWTON_STEPS = 100

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.cells import as_tally
 from calibrant.kernels import GOLDEN, LANES, MIX_FIRST, MIX_SECOND, resampled_ranges
 from calibrant.laws import brownian_range
 from calibrant.progress import track
 from calibrant.refinement import TOLERANCE
 from calibrant.results.certificates import CalibrationTest
-from calibrant.tally import Tally, as_tally
+from calibrant.tally import Tally
 from calibrant.validation import FloatArray, IntArray, check_choice, check_flag, check_number, check_rng
 
 SeedArray = npt.NDArray[np.uint64]

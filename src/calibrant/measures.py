@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.cells import as_source
+from calibrant.cells import as_source, as_tally
 from calibrant.kernels import smooth_fit, smooth_weights, swing_events
 from calibrant.refinement import TOLERANCE, curve_slack, refine, split_at_extremes
 from calibrant.results.measures import Spectrum, Witness, WorstInterval
 from calibrant.sources import COARSE_GRID, RowSource
-from calibrant.tally import Tally, Totals, as_tally, given_tally
+from calibrant.tally import Tally, Totals, given_tally
 from calibrant.validation import (
     CalibrationWarning,
     FloatArray,

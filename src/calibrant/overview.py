@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.cells import as_tally
 from calibrant.curves import calibration_slope_intercept, curve_errors, isotonic_curve, observed_expected_ratio
 from calibrant.measures import (
     bounded_variation_calibration_error,
@@ -19,15 +20,13 @@ from calibrant.measures import (
     plug_in_error,
     smooth_calibration_error,
 )
-from calibrant.results.measures import CalibrationDistance, Measures, Relation
-from calibrant.tally import Tally, as_tally, prefix_sums
+from calibrant.results.measures import PAPER, PROJECT, CalibrationDistance, Measures, Relation
+from calibrant.tally import Tally, prefix_sums
 from calibrant.validation import FloatArray, IntArray
 
 _MOST_BORDERS = 256
 _BANDS = 10
 _ROUNDING = 1e-12
-_PAPER = "Rossellini et al. 2025"
-_PROJECT = "this project"
 
 
 def measure(
@@ -230,17 +229,17 @@ def _relations(
     bands = np.minimum((tally.forecast * _BANDS).astype(np.int64), _BANDS - 1)
     band_mass = np.abs(np.bincount(bands, weights=tally.residual)).max() / tally.weight_total
     facts = [
-        ("|mean bias| <= KS", bias, ks, _PROJECT),
-        ("KS <= Cutoff", ks, cutoff, _PROJECT),
-        ("Cutoff <= 2 KS", cutoff, 2.0 * ks, _PROJECT),
-        (f"|bias| x share of rows, in each of {_BANDS} bands <= Cutoff", band_mass, cutoff, f"{_PAPER}, section 2"),
-        ("Cutoff <= ECE", cutoff, expected, f"{_PAPER}, Prop. 2.1"),
-        ("Cutoff <= error for variation 2", cutoff, variation_two, f"{_PAPER}, Prop. 2.2"),
-        ("error for variation 2 <= 2 Cutoff", variation_two, 2.0 * cutoff, f"{_PROJECT}, sharper than Prop. 2.2"),
-        ("smooth <= 1.5 Cutoff", smooth, 1.5 * cutoff, _PROJECT),
-        ("lower end of dCE <= upper end", low, high, _PROJECT),
-        ("lower end of dCE <= 2 sqrt(Cutoff) + Cutoff", low, 2.0 * math.sqrt(cutoff) + cutoff, f"{_PAPER}, A.2"),
-        ("(lower end of dCE)^2 / 9 <= Cutoff", low**2 / 9.0, cutoff, f"{_PAPER}, Prop. 2.1"),
+        ("|mean bias| <= KS", bias, ks, PROJECT),
+        ("KS <= Cutoff", ks, cutoff, PROJECT),
+        ("Cutoff <= 2 KS", cutoff, 2.0 * ks, PROJECT),
+        (f"|bias| x share of rows, in each of {_BANDS} bands <= Cutoff", band_mass, cutoff, f"{PAPER}, section 2"),
+        ("Cutoff <= ECE", cutoff, expected, f"{PAPER}, Prop. 2.1"),
+        ("Cutoff <= error for variation 2", cutoff, variation_two, f"{PAPER}, Prop. 2.2"),
+        ("error for variation 2 <= 2 Cutoff", variation_two, 2.0 * cutoff, f"{PROJECT}, sharper than Prop. 2.2"),
+        ("smooth <= 1.5 Cutoff", smooth, 1.5 * cutoff, PROJECT),
+        ("lower end of dCE <= upper end", low, high, PROJECT),
+        ("lower end of dCE <= 2 sqrt(Cutoff) + Cutoff", low, 2.0 * math.sqrt(cutoff) + cutoff, f"{PAPER}, A.2"),
+        ("(lower end of dCE)^2 / 9 <= Cutoff", low**2 / 9.0, cutoff, f"{PAPER}, Prop. 2.1"),
         ("(lower end of dCE)^2 / 8 <= smooth", low**2 / 8.0, smooth, "Blasiok et al. 2023"),
         ("smooth / 2 <= upper end of dCE", smooth / 2.0, high, "Blasiok et al. 2023"),
         ("upper end of dCE <= ECE", high, expected, "Blasiok et al. 2023"),
@@ -248,7 +247,7 @@ def _relations(
             "b/(b + 2) ECE <= upper end of dCE, b the smallest gap",
             _spacing_factor(tally) * expected,
             high,
-            f"{_PROJECT}, correcting Prop. A.1",
+            f"{PROJECT}, correcting Prop. A.1",
         ),
     ]
     return tuple(

@@ -7,13 +7,13 @@ rows of those cells are looked at one by one, whatever source the rows come from
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from calibrant.sources import FIRST_BITS, FIRST_GRID, Grid, RowSource
+from calibrant.sources import FIRST_BITS, FIRST_GRID, Grid, RowSource, fetch_limit, tally_limit
 from calibrant.tally import ADDITIVE, Tally, Totals, bet_growth, prefix_sums
-from calibrant.validation import FloatArray, IntArray
+from calibrant.validation import FloatArray, IntArray, Observations
 
 TOLERANCE = 1e-12
 """Intervals within this of the largest error count as equally bad, so that rounding never chooses between them."""
@@ -22,21 +22,162 @@ _ZOOM_ROUNDS = 3
 _ZOOM_STRETCHES = 4
 _ZOOM_GAP = 64
 
+_BOUNDED_ZOOM_BITS = 18
+_LEAST_ZOOM = 3  # a scan that does not make cells at least 2^3 times finer is not worth its while
+_MOST_ZOOMS = 64
+_TALLY_GRID = Grid(20, 0.0, 1.0)
+_POINT_DEPTH = 10_000  # finer than any grid: fetched rows are never added up again
+
+
+class Opened:
+    """A source and the finest table made of its rows so far, from which the next question starts.
+
+    Betting rates bring the column ``growth`` along.
+    """
+
+    def __init__(self, source: RowSource, *, rates: tuple[float, ...] = (), unit_weights: bool = False) -> None:
+        self.source = source
+        self.table: Totals | None = None
+        self.fetch_limit, self.tally_limit = fetch_limit(source), tally_limit(source)
+        self._rates = rates
+        self._unit_weights = unit_weights
+        self._depth: IntArray = np.empty(0, dtype=np.int64)
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether any number of rows may be fetched."""
+        return self.fetch_limit == np.inf
+
+    def start(self, grid: Grid) -> Totals:
+        """Return the table made so far, or the first histogram."""
+        return self._keep(self.histogram(grid, self._rates), grid.bits) if self.table is None else self.table
+
+    def _keep(self, table: Totals, depth: IntArray | int) -> Totals:
+        """Remember a table, each of whose entries lies in a cell of width 2^-depth."""
+        self.table, self._depth = table, np.broadcast_to(np.asarray(depth, dtype=np.int64), (len(table),))
+        return table
+
+    def histogram(self, grid: Grid, rates: tuple[float, ...] = ()) -> Totals:
+        """Return the totals per cell of the rows whose forecast is from ``grid.low`` to ``grid.high``."""
+        table = self.source.histogram(grid, rates)
+        return table.with_unit_weights() if self._unit_weights else table
+
+    def fetch(self, low: FloatArray, high: FloatArray) -> Observations:
+        """Return the rows inside the given closed stretches."""
+        rows = self.source.fetch(low, high)
+        return replace(rows, sample_weight=None) if self._unit_weights else rows
+
+    def with_unit_weights(self) -> Opened:
+        """Return the source with weights of 1 where all weights are equal; otherwise itself."""
+        table = None if self.table is None else self.table.with_unit_weights()
+        if table is None or table is self.table:
+            return self
+        other = Opened(self.source, unit_weights=True)
+        other._keep(table, self._depth)
+        return other
+
+    def zoom(self, table: Totals, entries: IntArray, grid: Grid) -> Totals:
+        """Replace neighbouring entries of the table by cells of a finer grid."""
+        return self._replace(table, entries, self.histogram(grid, self._rates), grid.bits)
+
+    def open(self, table: Totals, entries: IntArray) -> Totals:
+        """Replace entries of the table by their single forecasts, whose rows are fetched."""
+        ends = np.flatnonzero(np.diff(entries) > 1)  # neighbours make one stretch
+        low = table.low[entries[np.append(0, ends + 1)]]
+        high = table.high[entries[np.append(ends, entries.size - 1)]]
+        tally = Tally.from_observations(self.fetch(low, high))
+        if self._rates:
+            tally = replace(tally, growth=bet_growth(tally, self._rates))
+        return self._replace(table, entries, tally, _POINT_DEPTH)
+
+    def open_all(self) -> Tally:
+        """Return the tally of all rows of a source in memory."""
+        tally = Tally.from_observations(self.fetch(np.array([0.0]), np.array([1.0])))
+        self._keep(tally, _POINT_DEPTH)
+        return tally
+
+    def start_finer(self, grid: Grid) -> Totals:
+        """Make the table anew on a finer grid."""
+        return self._keep(self.histogram(grid, self._rates), grid.bits)
+
+    def zoomable(self, table: Totals, wanted: IntArray) -> tuple[IntArray, Grid]:
+        """Return neighbouring entries, most of the wanted rows among them, that one finer grid can resolve."""
+        while True:
+            entries = np.arange(wanted[0], wanted[-1] + 1)
+            grid = Grid.covering(
+                float(table.low[wanted[0]]), float(table.high[wanted[-1]]), cell_bits=_BOUNDED_ZOOM_BITS
+            )
+            if wanted.size == 1 or grid.bits >= self._depth[entries].max() + _LEAST_ZOOM:
+                return entries, grid
+            halves = wanted[: wanted.size // 2], wanted[wanted.size // 2 :]
+            wanted = max(halves, key=lambda half: table.rows[half].sum())
+
+    def _replace(self, table: Totals, entries: IntArray, finer: Totals, depth: int) -> Totals:
+        """Replace some entries of the table by finer ones that hold the same rows."""
+        kept = np.ones(len(table), dtype=bool)
+        kept[entries] = False
+        low = np.concatenate([table.low[kept], finer.low])
+        order = np.argsort(low, kind="stable")
+        columns = {
+            name: np.concatenate([getattr(table, name)[kept], getattr(finer, name)])[order]
+            for name in (*ADDITIVE, "high", *(() if table.growth is None else ("growth",)))
+        }
+        merged = Totals(
+            low=low[order],
+            weight_max=table.weight_max,
+            unit_weights=table.unit_weights,
+            binary_outcomes=table.binary_outcomes,
+            **columns,
+        )
+        return self._keep(merged, np.concatenate([self._depth[kept], np.full(len(finer), depth)])[order])
+
+
+def opened(source: Tally | RowSource) -> Tally | Opened:
+    """Return a source that remembers what was made of it; a tally as it is."""
+    return source if isinstance(source, (Tally, Opened)) else Opened(source)
+
 
 def whole_tally(source: Tally | RowSource) -> Tally:
-    """Return the tally of all rows, for what needs every distinct forecast."""
-    if isinstance(source, Tally):
-        return source
-    return Tally.from_observations(source.fetch(np.array([0.0]), np.array([1.0])))
+    """Return the tally of all rows, for what needs every distinct forecast.
+
+    Cells that hold a single forecast are entries of it already; the rows of the others are fetched, if a bounded
+    source has no more of them than its ``tally_limit``.
+    """
+    rows = opened(source)
+    if isinstance(rows, Tally):
+        return rows
+    if rows.in_memory:
+        return rows.open_all()
+    table = rows.start(FIRST_GRID)
+    several = np.flatnonzero(table.high > table.low)
+    if table.rows[several].sum() > rows.tally_limit:  # finer cells may show that forecasts repeat
+        table = rows.start_finer(_TALLY_GRID)
+        several = np.flatnonzero(table.high > table.low)
+    count = int(table.rows[several].sum())
+    if count > rows.tally_limit:
+        raise ValueError(
+            f"this needs every distinct forecast, and {count:,} of {table.row_total:,} rows would have to be fetched "
+            f"to tell them apart, above the limit of {int(rows.tally_limit):,}; raise the limit (tally_limit), round "
+            "the forecasts or take a sample, or use Cells.bracket for an answer with known ends"
+        )
+    if several.size:
+        table = rows.open(table, several)
+    columns = {field.name: getattr(table, field.name) for field in fields(Totals)}
+    return Tally(**(columns | {"high": table.low}))
 
 
-def split_at_extremes(source: Tally | RowSource) -> Totals:
+def split_at_extremes(source: Tally | RowSource, *others: Callable[[Totals], IntArray]) -> Totals:
     """Return ordered entries fine enough that the residual curve's extremes lie at their borders.
 
     Entries that hold more than one forecast are kept whole only where the curve inside them cannot pass its extremes,
     nor come within `TOLERANCE` of one or leave it: the Cutoff error and the worst interval of the entries are exact.
+    What others find too coarse is split with them, which saves scans.
     """
-    return refine(source, _may_hold_extreme, FIRST_GRID)
+
+    def too_coarse(table: Totals) -> IntArray:
+        return np.unique(np.concatenate([test(table) for test in (_may_hold_extreme, *others)]))
+
+    return refine(source, too_coarse if others else _may_hold_extreme, FIRST_GRID)
 
 
 @dataclass(frozen=True)
@@ -67,9 +208,48 @@ def growth_scores(table: Totals, rates: tuple[float, ...], position: int, sign: 
     growth = table.growth
     if isinstance(table, Tally):
         growth, first = bet_growth(table, rates[position : position + 1]), first - 4 * position
-    assert growth is not None
+    if growth is None:
+        return _growth_from_moments(table, rates[position], sign)
     up, down = growth[:, first], growth[:, first + 1]
     return Scores(up + down, up, -down)
+
+
+def _growth_from_moments(table: Totals, rate: float, sign: float) -> Scores:
+    """Score entries of 0/1 outcomes from their sums of r and r^2, to within `growth_error`.
+
+    -ln(1 - x) is x + x^2 / 2 plus a rest of third order, which is taken to be linear in the forecast inside an entry.
+    Around its middle c the forecasts of its events, c + d, have a sum of d that follows from the two sums, but for the
+    sum of all d^2.
+    """
+    events = table.outcome
+    others = table.rows - events
+    middle = (table.low + table.high) / 2.0
+    half = (table.high - table.low) / 2.0
+    shift = events - table.residual - middle * table.rows
+    excess = table.residual_square - events * np.square(1.0 - middle) - others * np.square(middle)
+    event_shift = middle * shift + (np.square(half) * table.rows / 2.0 - excess) / 2.0
+    step = rate * sign
+    total = step * table.residual + step**2 / 2.0 * table.residual_square
+    for count, moved, bet in (
+        (events, event_shift, step * (1.0 - middle)),
+        (others, shift - event_shift, -step * middle),
+    ):
+        rest = -np.log1p(-bet) - bet - np.square(bet) / 2.0
+        total += count * rest - step * np.square(bet) / (1.0 - bet) * moved
+    gain, loss = (events, others) if sign > 0.0 else (others, events)
+    largest_gain, largest_loss = (1.0 - table.low, table.high) if sign > 0.0 else (table.high, 1.0 - table.low)
+    return Scores(total, -gain * np.log1p(-rate * largest_gain), loss * np.log1p(rate * largest_loss))
+
+
+def growth_error(table: Totals, rate: float) -> float:
+    """Return the most by which growth from sums of r and r^2 can be off, over all entries together.
+
+    Inside an entry of half width q the rest of third order has a second derivative of at most rate^2 (1/(1 - rate)^2 -
+    1), and the sum of d^2 is known to within q^2 / 2 a row, on which half the shift of the events depends.
+    """
+    spread = float(np.square((table.high - table.low) / 2.0) @ table.rows)
+    curvature = 1.0 / (1.0 - rate) ** 2 - 1.0
+    return rate**2 * (curvature / 2.0 + rate / (4.0 * (1.0 - rate))) * spread
 
 
 def largest_stretch(total: FloatArray) -> float:
@@ -104,12 +284,13 @@ def split_at_stretches(
 
     The larger of the two signs is what counts, so that the smaller one is looked into only where it could be larger.
     """
+    return refine(source, lambda table: stretch_ends(table, all_pairs(table)), FIRST_GRID, rates)
 
-    def too_coarse(table: Totals) -> IntArray:
-        wanted = [may_hold_end(table, scores, largest_of(pair)) for pair in all_pairs(table) for scores in pair]
-        return np.unique(np.concatenate(wanted))
 
-    return refine(source, too_coarse, FIRST_GRID, rates)
+def stretch_ends(table: Totals, pairs: Iterable[Pair]) -> IntArray:
+    """Return the entries inside which the largest stretch of some pair might begin or end."""
+    wanted = [may_hold_end(table, scores, largest_of(pair)) for pair in pairs for scores in pair]
+    return np.unique(np.concatenate([np.empty(0, dtype=np.int64), *wanted]))
 
 
 def refine(
@@ -126,24 +307,46 @@ def refine(
     """
     if isinstance(source, Tally):
         return source
-    table: Totals = source.histogram(grid, rates)
-    row_total = table.row_total
+    rows = source if isinstance(source, Opened) and not rates else Opened(source, rates=rates)
+    table = rows.start(grid)
+    table = _zoomed(rows, table, too_coarse) if rows.in_memory else _within_limit(rows, table, too_coarse)
+    wanted = too_coarse(table)
+    if wanted.size == 0:
+        return table
+    if rows.in_memory and table.rows[wanted].sum() > table.row_total // 4:  # one sort of all rows is quicker
+        return rows.open_all()
+    return rows.open(table, wanted)
+
+
+def _within_limit(rows: Opened, table: Totals, too_coarse: Callable[[Totals], IntArray]) -> Totals:
+    """Zoom in, scan by scan, until the rows still to be looked at one by one may be fetched.
+
+    Finer cells hold fewer rows, so that the curve inside them is known better, and in the end a single forecast: each
+    scan leaves fewer rows to fetch.
+    """
+    for _ in range(_MOST_ZOOMS):
+        wanted = too_coarse(table)
+        count = int(table.rows[wanted].sum())
+        if count <= rows.fetch_limit:
+            return table
+        table = rows.zoom(table, *rows.zoomable(table, wanted))
+    raise ValueError(
+        f"after {_MOST_ZOOMS} scans {count:,} of {table.row_total:,} rows would still have to be looked at one by one, "
+        f"above the limit of {int(rows.fetch_limit):,} rows; raise the limit (fetch_limit), or use Cells.bracket for "
+        "an answer with known ends"
+    )
+
+
+def _zoomed(rows: Opened, table: Totals, too_coarse: Callable[[Totals], IntArray]) -> Totals:
+    """Zoom in where that is quicker than to look at rows one by one."""
     for _ in range(_ZOOM_ROUNDS):
         stretches = _worth_zooming(table, too_coarse(table))
         if not stretches:
             break
         for stretch in stretches[::-1]:  # from the right, so that the positions still to come stay valid
             finer = Grid.covering(float(table.low[stretch[0]]), float(table.high[stretch[-1]]))
-            table = _replaced(table, stretch, source.histogram(finer, rates))
-    wanted = too_coarse(table)
-    if wanted.size == 0:
-        return table
-    if table.rows[wanted].sum() > row_total // 4:  # so many that one sort of all rows is quicker
-        return whole_tally(source)
-    fetched = Tally.from_observations(source.fetch(table.low[wanted], table.high[wanted]))
-    if rates:
-        fetched = replace(fetched, growth=bet_growth(fetched, rates))
-    return _replaced(table, wanted, fetched)
+            table = rows.zoom(table, stretch, finer)
+    return table
 
 
 def _worth_zooming(table: Totals, wanted: IntArray) -> list[IntArray]:
@@ -195,22 +398,3 @@ def _residual_bounds(table: Totals) -> tuple[FloatArray, FloatArray]:
     A row adds at most w y (1 - p) and takes away at most w p (1 - y).
     """
     return table.outcome * (1.0 - table.low), table.high * (table.weight - table.outcome)
-
-
-def _replaced(table: Totals, positions: IntArray, finer: Totals) -> Totals:
-    """Return the table with some entries replaced by finer ones that hold the same rows."""
-    kept = np.ones(len(table), dtype=bool)
-    kept[positions] = False
-    low = np.concatenate([table.low[kept], finer.low])
-    order = np.argsort(low, kind="stable")
-    columns = {
-        name: np.concatenate([getattr(table, name)[kept], getattr(finer, name)])[order]
-        for name in (*ADDITIVE, "high", *(() if table.growth is None else ("growth",)))
-    }
-    return Totals(
-        low=low[order],
-        weight_max=table.weight_max,
-        unit_weights=table.unit_weights,
-        binary_outcomes=table.binary_outcomes,
-        **columns,
-    )

@@ -6,9 +6,10 @@ memory, a file, a database or a cluster that offers them gets exact answers from
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -16,6 +17,15 @@ from calibrant.tally import Totals
 from calibrant.validation import FloatArray, IntArray, Observations
 
 FIRST_BITS = 15  # finer cells mean fewer rows to look at one by one, coarser ones fit the processor's cache
+FETCH_LIMIT = 2_000_000
+"""Rows that a bounded source hands over at a time: some 300 MB while they are sorted and tallied."""
+
+TALLY_LIMIT = 10_000_000
+"""Rows that a bounded source hands over where every distinct forecast is needed: some 1.5 GB in the end."""
+
+GROUPS_AT_ONCE = 64
+"""Groups whose tables are held at the same time, some 3 MB each."""
+
 _MOST_BITS = 1000
 _MOST_INDEX_BITS = 61
 
@@ -29,10 +39,11 @@ class Grid:
     high: float
 
     @classmethod
-    def covering(cls, low: float, high: float) -> Grid:
-        """Return the grid of some 2^15 cells that zooms in on the forecasts from low to high."""
+    def covering(cls, low: float, high: float, *, cell_bits: int | None = None) -> Grid:
+        """Return the grid of some 2^cell_bits cells (2^15 of them by default) from low to high."""
         finest = min(_MOST_BITS, _MOST_INDEX_BITS - _exponent(high))
-        return cls(max(0, min(FIRST_BITS - _exponent(high - low), finest)), low, high)
+        wanted = FIRST_BITS if cell_bits is None else cell_bits
+        return cls(max(0, min(wanted - _exponent(high - low), finest)), low, high)
 
     @property
     def scale(self) -> float:
@@ -67,6 +78,8 @@ def _exponent(value: float) -> int:
 @runtime_checkable
 class RowSource(Protocol):
     """Rows that can be added up by cell and fetched by stretch: all that exact answers need.
+
+    An attribute ``fetch_limit`` or ``tally_limit`` takes the place of `FETCH_LIMIT` or `TALLY_LIMIT`.
 
     Rows of weight zero are left out. A source checks its rows when it first adds them up: missing values, NaN, numbers
     out of range, negative or all-zero weights and an empty source are a `ValueError` then, as for arrays.
@@ -125,3 +138,140 @@ class GroupedSource(Protocol):
     def fetches(self, asked: Sequence[FetchRequest]) -> Sequence[Observations]:
         """Return what `RowSource.fetch` would, for each request."""
         ...
+
+
+Computed = TypeVar("Computed")
+
+
+def by_group(source: GroupedSource, compute: Callable[[RowSource], Computed]) -> tuple[Computed, ...]:
+    """Run a computation on the rows of each group, with as few scans as the slowest group alone would need.
+
+    The computation is run anew after each scan and handed the answers it had, until it asks for nothing more: it must
+    do the same whenever its answers are the same. Groups beyond the first `GROUPS_AT_ONCE` take scans of their own.
+
+    Parameters
+    ----------
+    source : grouped rows, such as ``scan(..., by=...)``
+    compute : callable
+        Takes the rows of one group, as a source that measures and certificates accept.
+
+    Returns
+    -------
+    tuple
+        The results, in the order of ``source.groups``.
+    """
+    if not isinstance(source, GroupedSource):
+        raise ValueError(f"by_group needs grouped rows, such as scan(..., by=...), got {type(source).__name__}")
+    results: list[Computed] = []
+    for first in range(0, len(source.groups), GROUPS_AT_ONCE):
+        found: dict[int, Computed] = {}
+        positions = range(first, len(source.groups))[:GROUPS_AT_ONCE]
+        waiting = [_GroupRows(source, position) for position in positions]
+        while waiting:
+            for rows in waiting:
+                with naming_group(source.groups[rows.position]):
+                    rows.replay(compute, found)
+            waiting = [rows for rows in waiting if rows.position not in found]
+            _answer(source, waiting)
+        results.extend(found[position] for position in sorted(found))
+    return tuple(results)
+
+
+@contextlib.contextmanager
+def naming_group(label: Any) -> Iterator[None]:
+    """Say in which group something is wrong."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"by group {label!r}: {error}") from error
+
+
+class _AskedError(Exception):
+    """What stops a computation whose next answer is not there yet."""
+
+
+class _GroupRows:
+    """The rows of one group: answers what has been answered before, in the same order, and notes what comes next."""
+
+    def __init__(self, source: GroupedSource, position: int) -> None:
+        self.position = position
+        self.fetch_limit, self.tally_limit = fetch_limit(source), tally_limit(source)
+        self.answers: list[Any] = []
+        self.wanted: HistogramRequest | FetchRequest | None = None
+        self._given = 0
+
+    def replay(self, compute: Callable[[RowSource], Computed], found: dict[int, Computed]) -> None:
+        """Run the computation as far as the answers reach."""
+        if self.wanted is None:
+            self._given = 0
+            with contextlib.suppress(_AskedError):
+                found[self.position] = compute(self)
+
+    def histogram(self, grid: Grid, rates: tuple[float, ...] = ()) -> Totals:
+        """Return the totals per cell of the group's rows."""
+        table: Totals = self._next(HistogramRequest(self.position, grid, rates))
+        return table
+
+    def fetch(self, low: FloatArray, high: FloatArray) -> Observations:
+        """Return the group's rows inside the stretches."""
+        rows: Observations = self._next(FetchRequest(self.position, low, high))
+        return rows
+
+    def _next(self, request: HistogramRequest | FetchRequest) -> Any:
+        if self._given == len(self.answers):
+            self.wanted = request
+            raise _AskedError
+        self._given += 1
+        return self.answers[self._given - 1]
+
+    def most_rows(self, request: FetchRequest) -> int:
+        """Return how many rows the stretches can hold at most, as the histograms say that cover each of them."""
+        count = np.full(request.low.size, np.iinfo(np.int64).max)
+        for table in self.answers:
+            if isinstance(table, Totals):
+                before = np.concatenate([[0], np.cumsum(table.rows)])
+                begin = np.searchsorted(table.high, request.low)
+                end = np.searchsorted(table.low, request.high, side="right")
+                covered = (table.low[0] <= request.low) & (request.high <= table.high[-1])
+                count[covered] = np.minimum(count, before[end] - before[begin])[covered]
+        return int(count.sum())
+
+
+def _answer(source: GroupedSource, waiting: Sequence[_GroupRows]) -> None:
+    """Answer many groups in one scan: their histograms, and once nobody waits for one, rows up to the limit."""
+    tables = [rows.wanted for rows in waiting if isinstance(rows.wanted, HistogramRequest)]
+    fetches = [] if tables else _within_limit(waiting, fetch_limit(source))
+    asked: list[HistogramRequest | FetchRequest] = [*tables, *fetches]
+    answers: list[Totals | Observations] = []
+    if tables:
+        answers.extend(source.histograms(tables))
+    elif fetches:
+        answers.extend(source.fetches(fetches))
+    given = {request.group: answer for request, answer in zip(asked, answers, strict=True)}
+    for rows in waiting:
+        if rows.position in given:
+            rows.answers.append(given[rows.position])
+            rows.wanted = None
+
+
+def _within_limit(waiting: Sequence[_GroupRows], limit: float) -> list[FetchRequest]:
+    """Return the first fetches wanted that together stay within the limit, and at least one of them."""
+    chosen: list[FetchRequest] = []
+    total = 0
+    for rows in waiting:
+        if isinstance(rows.wanted, FetchRequest):
+            total += rows.most_rows(rows.wanted)
+            if chosen and total > limit:
+                break
+            chosen.append(rows.wanted)
+    return chosen
+
+
+def fetch_limit(source: object) -> float:
+    """Return how many rows may be fetched from a source at a time."""
+    return float(getattr(source, "fetch_limit", FETCH_LIMIT))
+
+
+def tally_limit(source: object) -> float:
+    """Return how many rows may be fetched from a source where every distinct forecast is needed."""
+    return float(getattr(source, "tally_limit", TALLY_LIMIT))

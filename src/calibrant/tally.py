@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -107,6 +107,23 @@ class Totals:
         if self.high is self.low:
             return float(self.weight[entries] @ self.low[entries])
         return float(self.outcome[entries].sum() - self.residual[entries].sum())
+
+    def with_unit_weights(self) -> Self:
+        """Return the totals with weights of 1 where all weights are equal, which changes no mean; otherwise itself."""
+        if self.unit_weights or not np.allclose(self.weight, self.weight_max * self.rows, rtol=1e-12, atol=0.0):
+            return self
+        square = self.residual_square / self.weight_max
+        return replace(
+            self,
+            weight=self.rows,
+            weight_square=self.rows,
+            residual=self.residual / self.weight_max,
+            residual_square=square,
+            weight_square_residual_square=square,
+            outcome=self.outcome / self.weight_max,
+            weight_max=1.0,
+            unit_weights=True,
+        )
 
     def residual_prefix(self) -> FloatArray:
         """Return the residual totals of the first 0, 1, ..., m entries: the curve whose range is the Cutoff error."""
@@ -314,19 +331,6 @@ class Tally(Totals):
             binary_outcomes=binary_outcomes,
         )
 
-    def with_unit_weights(self) -> Tally:
-        """Return the tally with weights of 1 where all weights are equal, which changes no mean; otherwise itself."""
-        if self.unit_weights or not np.allclose(self.weight, self.weight_max * self.rows, rtol=1e-12, atol=0.0):
-            return self
-        return self._build(
-            self.forecast,
-            rows=self.rows,
-            residual=self.residual / self.weight_max,
-            residual_square=self.residual_square / self.weight_max,
-            outcome=self.outcome / self.weight_max,
-            binary_outcomes=self.binary_outcomes,
-        )
-
     def stretch(self, begin: int, end: int) -> Tally:
         """Return the tally of the rows of entries begin to end (exclusive), sharing the arrays."""
         entries = slice(begin, end)
@@ -406,13 +410,6 @@ def bet_growth(tally: Tally, rates: tuple[float, ...]) -> FloatArray:
     return np.stack(columns, axis=1)
 
 
-def as_tally(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None) -> Tally:
-    """Return the tally a measure works on: the one given, or one built from arrays."""
-    if isinstance(y_true, Totals):
-        return given_tally(y_true, y_prob, sample_weight, pos_label)
-    return Tally.from_observations(check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
-
-
 def given_tally(summary: Totals, y_prob: Any, sample_weight: Any, pos_label: Any) -> Tally:
     """Return a tally passed in place of arrays, refusing what it already holds instead of ignoring it."""
     if not isinstance(summary, Tally):
@@ -420,10 +417,16 @@ def given_tally(summary: Totals, y_prob: Any, sample_weight: Any, pos_label: Any
             f"a {type(summary).__name__} object holds totals of stretches of forecasts, too coarse for an exact "
             "measure; pass a Tally, or the arrays"
         )
+    refuse_more("a Tally", y_prob, sample_weight, pos_label)
+    return summary
+
+
+def refuse_more(given: str, y_prob: Any, sample_weight: Any, pos_label: Any) -> None:
+    """Refuse arrays beside a summary or source that already holds them."""
     for name, value in (("y_prob", y_prob), ("sample_weight", sample_weight), ("pos_label", pos_label)):
         if value is not None:
-            raise ValueError(f"{name} was given together with a Tally, which already holds it; pass the Tally alone")
-    return summary
+            alone = given.removeprefix("a ")
+            raise ValueError(f"{name} was given together with {given}, which already holds it; pass the {alone} alone")
 
 
 def _tossed(count: IntArray, rng: np.random.Generator) -> IntArray:

@@ -227,6 +227,11 @@ class CurveErrors(Result):
         return f"ICI {self.ici:.5f}, E50 {self.e50:.5f}, E90 {self.e90:.5f}, Emax {self.e_max:.5f} ({self.smoother})"
 
 
+PAPER = "Rossellini et al. 2025"
+PROJECT = "this project"
+"""Where a relation is from."""
+
+
 @dataclass(frozen=True)
 class Relation(Result):
     """An inequality between measures, evaluated on these data.

@@ -1,0 +1,52 @@
+"""What the tests of risks, gaps and scores share: rows, thresholds, certificates to start from."""
+
+import brute_force
+import pytest
+from hypothesis import strategies as st
+
+from calibrant import ConfidenceInterval, Tally
+
+WRAPPERS = ["nondecreasing", "monotone", "any"]
+
+thresholds = st.one_of(st.sampled_from(brute_force.GRID), st.floats(0.0, 1.0))
+
+
+def refused(message):
+    return pytest.raises(ValueError, match=message)
+
+
+def tallied(data):
+    """Rows of weight 0 dropped, and their tally: random fractions beside 0/1 forecasts look swapped to the gate."""
+    y, p, w = data
+    if w is not None:
+        y, p, w = y[w > 0], p[w > 0], w[w > 0]
+    return y, p, w, Tally.from_arrays(y, p, sample_weight=w)
+
+
+def from_up(threshold):
+    return lambda forecast: forecast >= threshold
+
+
+ASSUMPTIONS = ("rows are independent draws from one population", "the forecaster was fixed without looking at them")
+
+
+def limit(
+    measure="cutoff", upper=0.03, alternative="less", target="population", finite_sample=True, confidence_level=0.95
+):
+    return ConfidenceInterval(
+        measure=measure,
+        estimate=0.01,
+        lower=0.0,
+        upper=upper,
+        confidence_level=confidence_level,
+        alternative=alternative,
+        method="adaptive",
+        n=5000,
+        n_eff=5000.0,
+        target=target,
+        finite_sample=finite_sample,
+        assumptions=ASSUMPTIONS,
+    )
+
+
+ROWS = ([0, 1, 1, 0], [0.1, 0.4, 0.6, 0.9])
