@@ -17,13 +17,8 @@ from calibrant.comparisons import (
     compare_recalibrators,
     default_candidates,
 )
-from calibrant.recalibration import (
-    BetaRecalibrator,
-    ConstantRecalibrator,
-    GuardedRecalibrator,
-    IsotonicRecalibrator,
-    PlattRecalibrator,
-)
+from calibrant.guards import GuardedRecalibrator
+from calibrant.monotone_maps import BetaRecalibrator, ConstantRecalibrator, IsotonicRecalibrator, PlattRecalibrator
 from calibrant.results.base import Result
 
 RNG = np.random.default_rng(0)

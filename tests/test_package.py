@@ -42,11 +42,13 @@ PUBLIC = [
     "CertifiedClassifier",
     "ConfidenceInterval",
     "ConstantRecalibrator",
+    "CumulativeDisplay",
     "CurveErrors",
     "DecisionGuarantee",
     "DecisionRisk",
     "DecisionRule",
     "GroupCertificates",
+    "GroupedScan",
     "GuardedRecalibrator",
     "IsotonicRecalibrator",
     "LadderRung",
@@ -60,10 +62,13 @@ PUBLIC = [
     "RecalibratorComparison",
     "RecalibratorScores",
     "Relation",
+    "ReliabilityDisplay",
     "RiskBands",
     "RiskGap",
     "RiskGapCurve",
+    "RiskGapDisplay",
     "RowsNeeded",
+    "Scan",
     "SchervishMeasure",
     "ScoreDecomposition",
     "Spectrum",
@@ -100,6 +105,7 @@ PUBLIC = [
     "risk_gap",
     "risk_gap_curve",
     "rows_needed",
+    "scan",
     "score_decomposition",
     "sign_testing_gap",
     "sign_testing_risk",
@@ -243,7 +249,16 @@ def test_importing_loads_numpy_at_most():
     assert loaded == []
 
 
-ON_SCIKIT_LEARN = {"classifiers", "comparisons", "recalibration"}  # an estimator cannot be defined without it
+# An estimator cannot be defined without it.
+ON_SCIKIT_LEARN = {
+    "certified_classifiers",
+    "classifiers",
+    "comparisons",
+    "guards",
+    "monotone_maps",
+    "recalibrated_classifiers",
+    "recalibration",
+}
 
 
 def test_importing_the_modules_of_the_core_loads_nothing_heavy():

@@ -14,10 +14,15 @@ if TYPE_CHECKING:
     from calibrant.bands import risk_bands
     from calibrant.cells import Cells
     from calibrant.certificates import certify, confidence_interval
-    from calibrant.classifiers import CertifiedClassifier, RecalibratedClassifier
+    from calibrant.certified_classifiers import CertifiedClassifier
     from calibrant.comparisons import compare_recalibrators
     from calibrant.curves import calibration_slope_intercept, integrated_calibration_index, observed_expected_ratio
     from calibrant.decompositions import score_decomposition
+    from calibrant.displays.cumulative import CumulativeDisplay
+    from calibrant.displays.reliability import ReliabilityDisplay
+    from calibrant.displays.risk_gap import RiskGapDisplay
+    from calibrant.engines.handles import GroupedScan, Scan, scan
+    from calibrant.guards import GuardedRecalibrator
     from calibrant.hypotheses import calibration_test, spiegelhalter_test
     from calibrant.laws import brownian_range
     from calibrant.measures import (
@@ -34,17 +39,17 @@ if TYPE_CHECKING:
         weighted_calibration_error,
         worst_interval,
     )
-    from calibrant.overview import distance_from_calibration, measure
-    from calibrant.planning import ece_hardness_bound, effective_variance, rows_needed
-    from calibrant.recalibration import (
+    from calibrant.monotone_maps import (
         BetaRecalibrator,
         ConstantRecalibrator,
-        GuardedRecalibrator,
         IsotonicRecalibrator,
         PlattRecalibrator,
-        Recalibrator,
         TemperatureRecalibrator,
     )
+    from calibrant.overview import distance_from_calibration, measure
+    from calibrant.planning import ece_hardness_bound, effective_variance, rows_needed
+    from calibrant.recalibrated_classifiers import RecalibratedClassifier
+    from calibrant.recalibration import Recalibrator
     from calibrant.results.certificates import (
         CalibrationTest,
         Certificate,
@@ -80,43 +85,48 @@ if TYPE_CHECKING:
 
 _HOME = {
     "BestThreshold": "results.risk_gaps",
-    "BetaRecalibrator": "recalibration",
+    "BetaRecalibrator": "monotone_maps",
     "CalibrationDistance": "results.measures",
     "CalibrationSlope": "results.measures",
     "CalibrationTest": "results.certificates",
     "CalibrationWarning": "validation",
     "Cells": "cells",
     "Certificate": "results.certificates",
-    "CertifiedClassifier": "classifiers",
+    "CertifiedClassifier": "certified_classifiers",
     "ConfidenceInterval": "results.certificates",
-    "ConstantRecalibrator": "recalibration",
+    "ConstantRecalibrator": "monotone_maps",
+    "CumulativeDisplay": "displays.cumulative",
     "CurveErrors": "results.measures",
     "DecisionGuarantee": "results.risk_gaps",
     "DecisionRisk": "results.risks",
     "DecisionRule": "results.risk_gaps",
     "GroupCertificates": "results.certificates",
-    "GuardedRecalibrator": "recalibration",
-    "IsotonicRecalibrator": "recalibration",
+    "GroupedScan": "engines.handles",
+    "GuardedRecalibrator": "guards",
+    "IsotonicRecalibrator": "monotone_maps",
     "LadderRung": "results.recalibration",
     "Measures": "results.measures",
     "MurphyCurve": "results.risks",
     "NetBenefit": "results.risks",
-    "PlattRecalibrator": "recalibration",
-    "RecalibratedClassifier": "classifiers",
+    "PlattRecalibrator": "monotone_maps",
+    "RecalibratedClassifier": "recalibrated_classifiers",
     "RecalibrationGuarantee": "results.recalibration",
     "Recalibrator": "recalibration",
     "RecalibratorComparison": "results.recalibration",
     "RecalibratorScores": "results.recalibration",
     "Relation": "results.measures",
+    "ReliabilityDisplay": "displays.reliability",
     "RiskBands": "results.certificates",
     "RiskGap": "results.risk_gaps",
     "RiskGapCurve": "results.risk_gaps",
+    "RiskGapDisplay": "displays.risk_gap",
     "RowsNeeded": "results.certificates",
+    "Scan": "engines.handles",
     "SchervishMeasure": "scores",
     "ScoreDecomposition": "results.decompositions",
     "Spectrum": "results.measures",
     "Tally": "tally",
-    "TemperatureRecalibrator": "recalibration",
+    "TemperatureRecalibrator": "monotone_maps",
     "Witness": "results.measures",
     "WorstInterval": "results.measures",
     "best_threshold": "risk_gaps",
@@ -148,6 +158,7 @@ _HOME = {
     "risk_gap": "risk_gaps",
     "risk_gap_curve": "risk_gaps",
     "rows_needed": "planning",
+    "scan": "engines.handles",
     "score_decomposition": "decompositions",
     "sign_testing_gap": "risk_gaps",
     "sign_testing_risk": "risks",
@@ -170,11 +181,13 @@ __all__ = [
     "CertifiedClassifier",
     "ConfidenceInterval",
     "ConstantRecalibrator",
+    "CumulativeDisplay",
     "CurveErrors",
     "DecisionGuarantee",
     "DecisionRisk",
     "DecisionRule",
     "GroupCertificates",
+    "GroupedScan",
     "GuardedRecalibrator",
     "IsotonicRecalibrator",
     "LadderRung",
@@ -188,10 +201,13 @@ __all__ = [
     "RecalibratorComparison",
     "RecalibratorScores",
     "Relation",
+    "ReliabilityDisplay",
     "RiskBands",
     "RiskGap",
     "RiskGapCurve",
+    "RiskGapDisplay",
     "RowsNeeded",
+    "Scan",
     "SchervishMeasure",
     "ScoreDecomposition",
     "Spectrum",
@@ -228,6 +244,7 @@ __all__ = [
     "risk_gap",
     "risk_gap_curve",
     "rows_needed",
+    "scan",
     "score_decomposition",
     "sign_testing_gap",
     "sign_testing_risk",

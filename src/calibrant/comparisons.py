@@ -16,17 +16,17 @@ import numpy as np
 from sklearn.base import clone
 
 from calibrant.certificates import confidence_interval
+from calibrant.guards import GuardedRecalibrator
 from calibrant.measures import smooth_calibration_error
-from calibrant.progress import track
-from calibrant.recalibration import (
+from calibrant.monotone_maps import (
     BetaRecalibrator,
     ConstantRecalibrator,
-    GuardedRecalibrator,
     IsotonicRecalibrator,
     PlattRecalibrator,
-    Recalibrator,
     TemperatureRecalibrator,
 )
+from calibrant.progress import track
+from calibrant.recalibration import Recalibrator
 from calibrant.results.base import level_said
 from calibrant.results.recalibration import RecalibratorComparison, RecalibratorScores, shown
 from calibrant.tally import Tally, Totals, given_tally

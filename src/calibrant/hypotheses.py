@@ -320,10 +320,8 @@ def _asymptotic(tally: Tally, notes: tuple[str, ...]) -> CalibrationTest:
     for many rows a Brownian motion that runs until the sum of those variances, so its range divided by the square root
     of that sum has the law of the range on [0, 1].
     """
-    if tally.binary_outcomes:
-        variance = tally.weight_square * tally.forecast * (1.0 - tally.forecast)
-    else:
-        variance = tally.weight_square_residual_square
+    variance = outcome_variance(tally)
+    if not tally.binary_outcomes:
         notes = (
             *notes,
             "outcomes are fractions, whose variance the forecasts do not determine: the squared residuals stand in for "
@@ -353,6 +351,16 @@ def _asymptotic(tally: Tally, notes: tuple[str, ...]) -> CalibrationTest:
         assumptions=(*_GIVEN_FORECASTS, *weighted, _MANY_ROWS),
         notes=notes,
     )
+
+
+def outcome_variance(tally: Tally) -> FloatArray:
+    """Return the variance of each forecast's residual total when the forecasts are calibrated.
+
+    For outcomes of 0 or 1 the forecasts determine it; for fractions the squared residuals stand in for it.
+    """
+    if tally.binary_outcomes:
+        return tally.weight_square * tally.forecast * (1.0 - tally.forecast)
+    return tally.weight_square_residual_square
 
 
 def _few_note(information: float) -> tuple[str, ...]:

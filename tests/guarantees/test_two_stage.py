@@ -11,8 +11,7 @@ import pytest
 from scipy.stats import binom
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from calibrant import cutoff_calibration_error
-from calibrant.classifiers import CertifiedClassifier
+from calibrant import CertifiedClassifier, cutoff_calibration_error
 
 FALSE_ALARM = 1e-4
 LEVEL = 0.8  # low, so that failures are frequent enough to be counted

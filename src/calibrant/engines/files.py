@@ -91,6 +91,7 @@ class Table:
     columns: dict[str, str] = field(default_factory=dict)
     paths: tuple[Path, ...] = ()
     delimiter: str = ""
+    _reader: str = ""
     _scratch: tempfile.TemporaryDirectory[str] | None = None
 
     @property
@@ -218,6 +219,35 @@ def read_columns(table: Table, names: Iterable[str], *, numbers: Collection[str]
             _refuse_missing(table, name, int(missing[0]), missing.size)
         arrays[name] = np.ma.getdata(values)
     return arrays
+
+
+def write_with_column(table: Table, name: str, values: npt.NDArray[Any], path: Path, options: str) -> None:
+    """Write a table with one more column, its rows in their order and its text as it stands in the file.
+
+    Parameters
+    ----------
+    table : Table
+        From `open_table`.
+    name : str
+        Of the new column.
+    values : array
+        One value per row.
+    path : Path
+        Where to write.
+    options : str
+        What DuckDB's COPY takes, such as "FORMAT parquet".
+    """
+    import pyarrow
+
+    table.connection.register("added", pyarrow.table({"value": values}))
+    rows = VIEW
+    if table.format in ("csv", "tsv"):  # numbers such as 007 keep their zeros, and dates their form
+        rows = f"{table._reader[:-1]}, all_varchar=true)"
+    with explaining(table):
+        table.connection.execute(
+            f"COPY (SELECT kept.*, added.value AS {quoted(name)} FROM {rows} AS kept POSITIONAL JOIN added) "
+            f"TO {literal(str(path))} ({options})"
+        )
 
 
 def _refuse_no_rows(table: Table) -> None:
@@ -372,6 +402,7 @@ def _create_view(table: Table, paths: list[Path]) -> None:
         function = {"parquet": "read_parquet", "jsonl": "read_json"}.get(table.format, "read_csv")
         settings = "".join(f", {option}={value}" for option, value in options.items())
         reader = f"{function}({files}{settings})"
+    table._reader = reader
     with explaining(table):
         table.connection.execute(f"CREATE VIEW {VIEW} AS SELECT * FROM {reader}")
 

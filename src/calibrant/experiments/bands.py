@@ -43,7 +43,7 @@ def run(settings: Settings) -> Report:
         name="bands",
         title="Cutoff bounds the bias inside every risk band",
         item="Section 2",
-        settings={"seed": settings.seed, "runs": runs, "stream": "ours", "rows": ROWS, "cutoffs": list(CUTOFFS)},
+        settings=settings.record(runs, rows=ROWS, cutoffs=list(CUTOFFS)),
         statements=(
             Statement(
                 item="Section 2",

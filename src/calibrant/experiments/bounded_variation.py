@@ -9,7 +9,7 @@ import numpy as np
 import calibrant
 from calibrant.experiments.figures import BLACK, BLUE, GREEN, GREY, ORANGE, tidy
 from calibrant.experiments.populations import Population, middles, random_populations
-from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement
+from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement, as_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,12 +34,12 @@ def run(settings: Settings) -> Report:
         error = calibrant.bounded_variation_calibration_error(worst.law(), variation=variation)
         rows.append(("alternating", variation, worst.cutoff(), error))
     names = ("kind", "variation", "cutoff", "error")
-    table = {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+    table = as_table(names, rows)
     return Report(
         name="bounded-variation",
         title="Weights of bounded variation lie between Cutoff and a multiple of it",
         item="Proposition 2.2",
-        settings={"seed": settings.seed, "runs": runs, "stream": "ours"},
+        settings=settings.record(runs),
         statements=_statements(table),
         table=table,
         findings={},

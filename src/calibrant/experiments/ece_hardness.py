@@ -16,7 +16,7 @@ import numpy as np
 
 import calibrant
 from calibrant.experiments.figures import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, SERIES, against_rows, tidy
-from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement
+from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement, as_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,16 +46,13 @@ def run(settings: Settings) -> Report:
         for error in errors
     ]
     names = ("part", "series", "estimator", "x", "value")
-    table = {
-        name: np.array(column)
-        for name, column in zip(names, zip(*[*seen, *supports, *curves], strict=True), strict=True)
-    }
+    table = as_table(names, [*seen, *supports, *curves])
     truth = _ece_of_hidden(generator)
     report = Report(
         name="ece-hardness",
         title="No estimator sees the ECE of continuous forecasts",
         item="Theorem 4.1",
-        settings={"seed": settings.seed, "runs": runs, "stream": "ours", "values": VALUES, "gamma": GAMMA},
+        settings=settings.record(runs, values=VALUES, gamma=GAMMA),
         statements=(),
         table=table,
         findings={"ece_of_hidden": truth, "collision_chance": {str(size): _collision(size) for size in SIZES}},

@@ -10,7 +10,16 @@ import numpy as np
 import calibrant
 from calibrant.experiments.figures import BLACK, GREY, SERIES, against_rows, tidy
 from calibrant.experiments.populations import Population, middles
-from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement, at_most_share
+from calibrant.experiments.reports import (
+    PAPER,
+    PROJECT,
+    Report,
+    Settings,
+    Statement,
+    as_table,
+    at_most_share,
+    rarely_exceeded,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -72,13 +81,13 @@ def run(settings: Settings) -> Report:
         "above_lower",
         *(f"coverage_{method}" for method in METHODS),
     )
-    table = {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+    table = as_table(names, rows)
     slopes = {population.name: _slope(table, population.name) for population in populations}
     return Report(
         name="estimation",
         title="How well rows tell the Cutoff error of a forecaster",
         item="Proposition 4.1",
-        settings={"seed": settings.seed, "runs": runs, "stream": "ours", "delta": DELTA},
+        settings=settings.record(runs, delta=DELTA),
         statements=_statements(table, slopes, runs),
         table=table,
         findings={"slopes": slopes},
@@ -120,14 +129,7 @@ def _statements(table: dict[str, Any], slopes: dict[str, float], runs: int) -> t
     steepest, flattest = min(slopes.values()), max(slopes.values())
 
     def margin(item: str, source: str, column: str, claim: str) -> Statement:
-        worst = float(table[column].max())
-        return Statement(
-            item=item,
-            source=source,
-            claim=claim,
-            measured=f"exceeded in {100 * worst:.1f}% of {runs} samples where it is exceeded most",
-            holds=at_most_share(worst, DELTA, runs),
-        )
+        return rarely_exceeded(item, source, claim, table[column], delta=DELTA, runs=runs, of="samples")
 
     def coverage(method: str) -> Statement:
         least = float(np.nanmin(table[f"coverage_{method}"]))

@@ -10,7 +10,7 @@ import numpy as np
 import calibrant
 from calibrant.experiments.figures import BLACK, BLUE, GREEN, ORANGE, PINK, tidy
 from calibrant.experiments.populations import middles
-from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement
+from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement, as_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,13 +34,13 @@ def run(settings: Settings) -> Report:
     for steps in settings.track(STEPS):
         rows += [("stairs", float(steps), *line) for line in _stairs(steps)]
     names = ("example", "parameter", "quantity", "exact", "computed")
-    table = {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+    table = as_table(names, rows)
     slopes = {quantity: _slope(table, quantity) for quantity in ("cutoff", "distance_high", "distance_low")}
     return Report(
         name="examples",
         title="Forecasters whose errors are known exactly",
         item="Example 3.1, appendix A.4",
-        settings={"seed": settings.seed, "runs": None, "stream": "ours"},
+        settings=settings.record(None),
         statements=_statements(table, slopes),
         table=table,
         findings={"slopes": slopes},

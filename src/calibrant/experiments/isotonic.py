@@ -9,7 +9,7 @@ import numpy as np
 import calibrant
 from calibrant.experiments.figures import BLACK, GREY, SERIES, against_rows
 from calibrant.experiments.populations import Population, middles
-from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement, at_most_share
+from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement, as_table, rarely_exceeded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -61,13 +61,13 @@ def run(settings: Settings) -> Report:
         "above_paper",
         "own_error",
     )
-    table = {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+    table = as_table(names, rows)
     constant = float((table["cutoff_95"] * np.sqrt(table["rows"])).max())
     return Report(
         name="isotonic",
         title="Isotonic regression calibrates, whatever the population",
         item="Proposition 5.1",
-        settings={"seed": settings.seed, "runs": runs, "stream": "ours", "delta": DELTA},
+        settings=settings.record(runs, delta=DELTA),
         statements=(
             _within("Proposition 5.1", PAPER, table["above_paper"], "(30 + 2 sqrt(2 ln 40))/sqrt(n)", runs),
             _within("All monotone maps at once", PROJECT, table["above"], "3 sqrt(ln(40 e)/(2 n))", runs),
@@ -94,14 +94,8 @@ def run(settings: Settings) -> Report:
 
 
 def _within(item: str, source: str, above: Any, bound: str, runs: int) -> Statement:
-    worst = float(above.max())
-    return Statement(
-        item=item,
-        source=source,
-        claim=f"the Cutoff error left in the population is at most {bound} in 95% of cases",
-        measured=f"exceeded in {100 * worst:.1f}% of {runs} fits where it is exceeded most",
-        holds=at_most_share(worst, DELTA, runs),
-    )
+    claim = f"the Cutoff error left in the population is at most {bound} in 95% of cases"
+    return rarely_exceeded(item, source, claim, above, delta=DELTA, runs=runs)
 
 
 def _draw(report: Report, figure: Figure) -> None:

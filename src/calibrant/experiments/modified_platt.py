@@ -10,7 +10,16 @@ import calibrant
 from calibrant.experiments.figures import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, against_rows, shared_legend
 from calibrant.experiments.platt import FIGURE_4
 from calibrant.experiments.populations import Population, middles
-from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement, at_most_share
+from calibrant.experiments.reports import (
+    PAPER,
+    PROJECT,
+    Report,
+    Settings,
+    Statement,
+    as_table,
+    at_most_share,
+    rarely_exceeded,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,7 +69,7 @@ def run(settings: Settings) -> Report:
         "above_paper",
         "curve_kept",
     )
-    table = {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+    table = as_table(names, rows)
     floor = FIGURE_4.cutoff(
         calibrant.PlattRecalibrator(smoothing=False)
         .fit(calibrant.Tally.from_counts(FIGURE_4.forecast, rows=[1] * 4, events=FIGURE_4.chance.astype(int)))
@@ -70,7 +79,7 @@ def run(settings: Settings) -> Report:
         name="modified-platt",
         title="A guard makes Platt scaling safe",
         item="Proposition D.1",
-        settings={"seed": settings.seed, "runs": runs, "stream": "ours", "delta": DELTA},
+        settings=settings.record(runs, delta=DELTA),
         statements=_statements(table, floor, runs),
         table=table,
         findings={"floor": floor},
@@ -97,14 +106,8 @@ def _statements(table: dict[str, Any], floor: float, runs: int) -> tuple[Stateme
         return (table["case"] == case) & (table["recalibrator"] == name)
 
     def within(item: str, source: str, name: str, column: str, claim: str) -> Statement:
-        worst = float(table[column][table["recalibrator"] == name].max())
-        return Statement(
-            item=item,
-            source=source,
-            claim=claim,
-            measured=f"exceeded in {100 * worst:.1f}% of {runs} fits where it is exceeded most",
-            holds=at_most_share(worst, DELTA, runs),
-        )
+        shares = table[column][table["recalibrator"] == name]
+        return rarely_exceeded(item, source, claim, shares, delta=DELTA, runs=runs)
 
     platt, modified = (float(table["cutoff_median"][at("figure 4", name)][-1]) for name in ("platt", "modified"))
     guarded = float(table["cutoff_median"][at("figure 4", "guarded")][-1])

@@ -14,7 +14,7 @@ import numpy as np
 
 import calibrant
 from calibrant.experiments.figures import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, tidy
-from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement
+from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement, as_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,13 +34,13 @@ def run(settings: Settings) -> Report:
     smooth = calibrant.smooth_calibration_error(before)
     rows = [(width, *_noisy(forecast, share, width, smooth)) for width in settings.track(WIDTHS)]
     names = ("width", "ece", "bound", "risk", "gap", "best_risk", "changed", "price")
-    table = {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+    table = as_table(names, rows)
     gap = calibrant.risk_gap(before, threshold=THRESHOLD, wrapper="any").gap
     return Report(
         name="noise",
         title="Noise makes forecasts of small dCE actionable, at a price",
         item="Section 3.2, footnote",
-        settings={"seed": settings.seed, "runs": None, "stream": "ours"},
+        settings=settings.record(None),
         statements=_statements(table, smooth, gap),
         table=table,
         findings={"smooth": smooth, "gap_without_noise": gap},

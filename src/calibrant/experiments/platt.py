@@ -9,7 +9,7 @@ import numpy as np
 import calibrant
 from calibrant.experiments.figures import BLACK, BLUE, GREEN, ORANGE, against_rows, tidy
 from calibrant.experiments.populations import Population, nearest_calibrated
-from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement
+from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement, as_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,13 +43,13 @@ def run(settings: Settings) -> Report:
             errors = [FIGURE_4.cutoff(kind().fit(sample).predict(FIGURE_4.forecast)) for sample in samples]
             rows.append((name, size, *np.quantile(errors, [0.05, 0.5, 0.95])))
     names = ("recalibrator", "rows", "cutoff_5", "cutoff_median", "cutoff_95")
-    table = {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+    table = as_table(names, rows)
     last = {name: float(table["cutoff_median"][table["recalibrator"] == name][-1]) for name in kinds}
     return Report(
         name="platt",
         title="Platt scaling stays wrong however many rows there are",
         item="Figure 4",
-        settings={"seed": settings.seed, "runs": runs, "stream": "ours"},
+        settings=settings.record(runs),
         statements=(
             Statement(
                 item="Figure 4",

@@ -9,7 +9,7 @@ import numpy as np
 import calibrant
 from calibrant.experiments.figures import BLACK, BLUE, GREEN, GREY, ORANGE, tidy
 from calibrant.experiments.populations import Population, nearest_calibrated, random_populations
-from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement
+from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement, as_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,12 +32,12 @@ def run(settings: Settings) -> Report:
     drawn = random_populations(settings.generator(), runs)
     rows = [_errors(population) for population in settings.track([COUNTEREXAMPLE, *drawn])]
     names = ("gap", "distance", "smooth", "cutoff", "ece")
-    table = {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+    table = as_table(names, rows)
     return Report(
         name="relations",
         title="How dCE, Cutoff and ECE bound each other",
         item="Propositions 2.1 and A.1",
-        settings={"seed": settings.seed, "runs": runs, "stream": "ours"},
+        settings=settings.record(runs),
         statements=_statements(table),
         table=table,
         findings={"below_paper": float((_ratio(table) < _paper_factor(table["gap"]) - ROUNDING).mean())},

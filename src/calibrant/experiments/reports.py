@@ -60,6 +60,10 @@ class Settings:
         """Return the source of random numbers for this seed."""
         return np.random.default_rng(self.seed)
 
+    def record(self, runs: int | None, **others: Any) -> dict[str, Any]:
+        """Return what it takes to repeat an experiment, with the number of runs it had."""
+        return {"seed": self.seed, "runs": runs, "stream": self.stream, **others}
+
 
 @dataclass(frozen=True)
 class Statement:
@@ -184,6 +188,25 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return value
+
+
+def as_table(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> dict[str, Any]:
+    """Return rows as named columns."""
+    return {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+
+
+def rarely_exceeded(
+    item: str, source: str, claim: str, shares: Any, *, delta: float, runs: int, of: str = "fits"
+) -> Statement:
+    """State that a bound fails with probability at most delta, from the shares of runs in which it failed."""
+    worst = float(shares.max())
+    return Statement(
+        item=item,
+        source=source,
+        claim=claim,
+        measured=f"exceeded in {100 * worst:.1f}% of {runs} {of} where it is exceeded most",
+        holds=at_most_share(worst, delta, runs),
+    )
 
 
 def at_most_share(measured: float, share: float, runs: int) -> bool:

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import calibrant
-from calibrant.experiments.figures import BLACK, GREY, SERIES, shared_legend, tidy
+from calibrant.experiments.figures import BLACK, SERIES, shared_legend
 from calibrant.experiments.populations import Population, random_populations
-from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement
+from calibrant.experiments.reports import PROJECT, Report, Settings, Statement, as_table
+from calibrant.experiments.savings import BOUNDS, label_panel, within_bounds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RUNS = 500
 ROUNDING = 1e-9
-WRAPPERS = ("any", "monotone", "nondecreasing")
 RARE = (1e-2, 1e-4, 1e-8, 1e-16, 1e-32, 1e-64)
 
 
@@ -37,14 +37,14 @@ def run(settings: Settings) -> Report:
     for population in settings.track(random_populations(settings.generator(), runs)):
         for name, score in scores.items():
             rows.append((name, *_savings(population, score), population.cutoff(), population.ece()))
-    names = ("score", *WRAPPERS, "cutoff", "ece")
-    table = {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+    names = ("score", *BOUNDS, "cutoff", "ece")
+    table = as_table(names, rows)
     logs = [_log_saving(forecast) for forecast in RARE]
     return Report(
         name="scoring-rules",
         title="What recalibration saves in a proper score",
         item="Proposition B.1",
-        settings={"seed": settings.seed, "runs": runs, "stream": "ours"},
+        settings=settings.record(runs),
         statements=_statements(table, logs),
         table=table,
         findings={"log_loss_saving_over_cutoff": dict(zip(map(str, RARE), logs, strict=True))},
@@ -83,22 +83,8 @@ def _log_saving(forecast: float) -> float:
 
 
 def _statements(table: dict[str, Any], logs: list[float]) -> tuple[Statement, ...]:
-    def bounded(item: str, source: str, wrapper: str, bound: Any, claim: str) -> Statement:
-        return Statement(
-            item=item,
-            source=source,
-            claim=claim,
-            measured=f"largest share of the bound {(table[wrapper] / bound).max():.3f} in {bound.size:,} cases",
-            holds=bool((table[wrapper] <= bound + ROUNDING).all()),
-        )
-
-    cutoff, ece = table["cutoff"], table["ece"]
     return (
-        bounded("Proposition B.1", PAPER, "any", ece, "no map of the forecasts saves more than the ECE"),
-        bounded("Proposition B.1", PAPER, "monotone", 2.0 * cutoff, "no monotone map saves more than 2 Cutoff"),
-        bounded(
-            "Non-decreasing wrappers", PROJECT, "nondecreasing", cutoff, "no non-decreasing map saves more than Cutoff"
-        ),
+        *within_bounds(table, "Proposition B.1", noun="map", rounding=ROUNDING),
         Statement(
             item="Decisions",
             source=PROJECT,
@@ -111,21 +97,12 @@ def _statements(table: dict[str, Any], logs: list[float]) -> tuple[Statement, ..
 
 def _draw(report: Report, figure: Figure) -> None:
     panels = figure.subplots(1, 3)
-    bounds = {
-        "any": ("ece", 1.0, "ECE", "any map"),
-        "monotone": ("cutoff", 2.0, "Cutoff", "monotone maps"),
-        "nondecreasing": ("cutoff", 1.0, "Cutoff", "non-decreasing maps"),
-    }
-    for axes, (wrapper, (measure, factor, words, title)) in zip(panels, bounds.items(), strict=True):
+    for axes, (wrapper, (measure, factor, _)) in zip(panels, BOUNDS.items(), strict=True):
         for (colour, marker), name in zip(SERIES, _scores(), strict=False):
             error, saved = (report.column(column, score=name) for column in (measure, wrapper))
             axes.plot(error, saved, color=colour, marker=marker, linestyle="", markersize=2, label=name)
         reach = report.column(measure).max()
         axes.plot([0.0, reach], [0.0, factor * reach], color=BLACK, linewidth=1.2, label="proved bound")
-        if wrapper == "monotone":
-            axes.plot(
-                [0.0, reach], [0.0, reach], color=GREY, linestyle=":", linewidth=1, label="Cutoff, for comparison"
-            )
         axes.set_ylim(-0.02, 1.05 * max(report.column(wrapper).max(), reach))
-        tidy(axes, xlabel=words, ylabel="saving in the score" if wrapper == "any" else "", title=title)
+        label_panel(axes, wrapper, reach, noun="map", ylabel="saving in the score")
     shared_legend(figure, panels, columns=3)

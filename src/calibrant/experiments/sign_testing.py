@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import calibrant
-from calibrant.experiments.figures import BLACK, BLUE, GREEN, GREY, shared_legend, tidy
-from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement
+from calibrant.experiments.figures import BLACK, BLUE, GREEN, shared_legend
+from calibrant.experiments.reports import PAPER, Report, Settings, Statement, as_table
+from calibrant.experiments.savings import BOUNDS, label_panel, within_bounds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 RUNS = 500
 ROWS = 60
 ROUNDING = 1e-12
-WRAPPERS = ("any", "monotone", "nondecreasing")
 REWARDING = 3
 """Of so many rows, one is a forecaster in the wrong order, where turning the rule round pays most."""
 
@@ -27,13 +27,13 @@ def run(settings: Settings) -> Report:
     runs = settings.runs or RUNS
     generator = settings.generator()
     rows = [_gaps(generator, number) for number in settings.track(range(runs))]
-    names = ("threshold", *WRAPPERS, "cutoff", "ece", "identity")
-    table = {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+    names = ("threshold", *BOUNDS, "cutoff", "ece", "identity")
+    table = as_table(names, rows)
     return Report(
         name="sign-testing",
         title="The same bounds for guessing on which side of a value outcomes fall",
         item="Proposition B.2",
-        settings={"seed": settings.seed, "runs": runs, "stream": "ours"},
+        settings=settings.record(runs),
         statements=_statements(table),
         table=table,
         findings={},
@@ -51,7 +51,7 @@ def _gaps(generator: np.random.Generator, number: int) -> list[float]:
         # Few rows share a forecast: a warning to who wants to learn from them, while here they are the population.
         warnings.simplefilter("ignore", calibrant.CalibrationWarning)
         found = [
-            calibrant.sign_testing_gap(outcome, forecast, threshold=threshold, wrapper=wrapper) for wrapper in WRAPPERS
+            calibrant.sign_testing_gap(outcome, forecast, threshold=threshold, wrapper=wrapper) for wrapper in BOUNDS
         ]
         ece = calibrant.expected_calibration_error(outcome, forecast)
     # The risk of the best rule, from the definition of the loss.
@@ -63,22 +63,8 @@ def _gaps(generator: np.random.Generator, number: int) -> list[float]:
 
 
 def _statements(table: dict[str, Any]) -> tuple[Statement, ...]:
-    def bounded(item: str, source: str, wrapper: str, bound: Any, claim: str) -> Statement:
-        return Statement(
-            item=item,
-            source=source,
-            claim=claim,
-            measured=f"largest share of the bound {(table[wrapper] / bound).max():.3f} in {bound.size:,} cases",
-            holds=bool((table[wrapper] <= bound + ROUNDING).all()),
-        )
-
-    cutoff, ece = table["cutoff"], table["ece"]
     return (
-        bounded("Proposition B.2", PAPER, "any", ece, "no rule on the forecasts saves more than the ECE"),
-        bounded("Proposition B.2", PAPER, "monotone", 2.0 * cutoff, "no monotone rule saves more than 2 Cutoff"),
-        bounded(
-            "Non-decreasing wrappers", PROJECT, "nondecreasing", cutoff, "no non-decreasing rule saves more than Cutoff"
-        ),
+        *within_bounds(table, "Proposition B.2", noun="rule", rounding=ROUNDING),
         Statement(
             item="Appendix B.4",
             source=PAPER,
@@ -91,21 +77,12 @@ def _statements(table: dict[str, Any]) -> tuple[Statement, ...]:
 
 def _draw(report: Report, figure: Figure) -> None:
     panels = figure.subplots(1, 3)
-    bounds = {
-        "any": ("ece", 1.0, "ECE", "any rule"),
-        "monotone": ("cutoff", 2.0, "Cutoff", "monotone rules"),
-        "nondecreasing": ("cutoff", 1.0, "Cutoff", "non-decreasing rules"),
-    }
-    for axes, (wrapper, (measure, factor, words, title)) in zip(panels, bounds.items(), strict=True):
+    for axes, (wrapper, (measure, factor, words)) in zip(panels, BOUNDS.items(), strict=True):
         error, gap = report.column(measure), report.column(wrapper)
         axes.plot(error, gap, color=BLUE, marker=".", linestyle="", markersize=3, label="random rows")
         reach = error.max()
         colour = GREEN if wrapper == "nondecreasing" else BLACK
         axes.plot([0.0, reach], [0.0, factor * reach], color=colour, label=f"proved: at most {factor:g} {words}")
-        if wrapper == "monotone":
-            axes.plot(
-                [0.0, reach], [0.0, reach], color=GREY, linestyle=":", linewidth=1, label="Cutoff, for comparison"
-            )
         axes.set_ylim(-0.02 * gap.max(), 1.1 * max(gap.max(), reach))
-        tidy(axes, xlabel=words, ylabel="sign-testing gap" if wrapper == "any" else "", title=title)
+        label_panel(axes, wrapper, reach, noun="rule", ylabel="sign-testing gap")
     shared_legend(figure, panels, columns=3)

@@ -10,7 +10,7 @@ import numpy as np
 import calibrant
 from calibrant.experiments.figures import BLACK, BLUE, GREEN, ORANGE, shared_legend, tidy
 from calibrant.experiments.populations import Population, middles
-from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement, at_most_share
+from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement, as_table, at_most_share
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,13 +44,13 @@ def run(settings: Settings) -> Report:
             for position, method in enumerate(METHODS):
                 rows.append((case, method, size, *outcomes[:, position].mean(axis=0)))
     names = ("case", "method", "rows", "kept", "within_limit", "kept_wrongly")
-    table = {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+    table = as_table(names, rows)
     needed = {method: _rows_to_keep(table, method) for method in METHODS}
     return Report(
         name="two-stage",
         title="Keep a model only if it is certified",
         item="Corollary 4.1",
-        settings={"seed": settings.seed, "runs": runs, "stream": "ours", "limit": LIMIT, "delta": DELTA},
+        settings=settings.record(runs, limit=LIMIT, delta=DELTA),
         statements=_statements(table, needed, runs),
         table=table,
         findings={"rows_to_keep": needed, "smallest_limit": {str(size): _smallest_limit(size) for size in SIZES}},

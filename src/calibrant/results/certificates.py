@@ -406,13 +406,23 @@ class CalibrationTest(Result):
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        rejected = self.pvalue <= USUAL_LEVEL
+        return self.said(USUAL_LEVEL)
+
+    def said(self, level: float) -> str:
+        """Say what was found at a level: perfect calibration is rejected when the p-value is at most that.
+
+        Parameters
+        ----------
+        level : float
+            How often calibrated forecasts may be rejected.
+        """
+        rejected = self.pvalue <= level
         name = "Spiegelhalter's z" if self.test == "spiegelhalter" else "Cutoff calibration error"
         rows = "1 row" if self.n == 1 else f"{self.n:,} rows"
         how = "large-sample law" if self.n_resamples is None else f"{self.n_resamples:,} resamples"
         finding = (
             f"Perfect calibration of these forecasts is {'' if rejected else 'not '}rejected at the "
-            f"{100.0 * USUAL_LEVEL:g}% level (p-value {self.pvalue:.4g}, {name} {self.statistic:.4g}, {rows}, {how})."
+            f"{100.0 * level:g}% level (p-value {self.pvalue:.4g}, {name} {self.statistic:.4g}, {rows}, {how})."
         )
         if rejected:
             meaning = (

@@ -13,7 +13,7 @@ from calibrant.results.base import Result, as_frame, of_all, percent
 from calibrant.validation import FloatArray, check_number
 
 
-def _told_apart(low: float, high: float) -> tuple[str, str]:
+def told_apart(low: float, high: float) -> tuple[str, str]:
     """Write two different numbers with as few digits, from four on, as keep them different."""
     for digits in range(4, 17):
         texts = f"{low:.{digits}g}", f"{high:.{digits}g}"
@@ -68,7 +68,7 @@ class WorstInterval(Result):
         if self.low == self.high:
             which = f"Forecasts of exactly {self.low:.4g}"
         else:
-            low, high = _told_apart(self.low, self.high)
+            low, high = told_apart(self.low, self.high)
             which = f"Forecasts between {low} and {high}"
         rows = "this 1 row" if self.rows == 1 else f"these {self.rows:,} rows"
         whole = of_all(self.unit_weights)

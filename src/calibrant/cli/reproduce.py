@@ -1,4 +1,4 @@
-"""The command line. What is heavy loads inside the commands, so that ``calibrant --help`` answers at once."""
+"""``calibrant reproduce``: check the paper."""
 
 from __future__ import annotations
 
@@ -9,24 +9,23 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-try:
-    import click
-except ImportError as missing:
-    raise SystemExit("the command line needs click; install it with: pip install 'calibrant[cli]'") from missing
+import click
 
-from calibrant import __version__
+from calibrant.cli.outputs import NOT_SHOWN, Command
 
 ALL = "all"
-DISAGREES = 1
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="calibrant")
-def main() -> None:
-    """Decide whether probability forecasts can be trusted and acted on."""
-
-
-@main.command()
+@click.command(
+    "reproduce",
+    short_help="Check the paper, item by item.",
+    cls=Command,
+    examples="""
+    calibrant reproduce --list
+    calibrant reproduce platt isotonic
+    calibrant reproduce all --out reproduced
+    """,
+)
 @click.argument("names", nargs=-1, metavar="NAME...")
 @click.option("--list", "listed", is_flag=True, help="List the experiments and what they check, and stop.")
 @click.option(
@@ -36,6 +35,7 @@ def main() -> None:
     help="Folder for figures (PNG, SVG), data (CSV) and summaries (JSON); without it nothing is written.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of sentences.")
+@click.option("--debug", is_flag=True, help="Show where an error comes from.")
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the random numbers.")
 @click.option("--runs", type=click.IntRange(min=2), help="Repetitions, in place of each experiment's own number.")
 @click.option(
@@ -45,11 +45,12 @@ def main() -> None:
     show_default=True,
     help="For the simulation: draw random numbers our way, or as the authors' notebook does.",
 )
-def reproduce(
+def command(
     names: tuple[str, ...],
     listed: bool,
     out: Path | None,
     as_json: bool,
+    debug: bool,  # noqa: ARG001 - read by Command
     seed: int,
     runs: int | None,
     stream: str,
@@ -83,7 +84,7 @@ def reproduce(
     if as_json:
         click.echo(json.dumps(reports[0].to_dict() if len(names) == 1 and ALL not in names else together(reports)))
     if not all(report.holds for report in reports):
-        sys.exit(DISAGREES)
+        raise click.exceptions.Exit(NOT_SHOWN)
 
 
 def _chosen(names: tuple[str, ...], known: list[str], stream: str) -> list[str]:

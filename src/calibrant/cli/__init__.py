@@ -1,0 +1,58 @@
+"""The command line. What is heavy loads inside the commands, so that ``calibrant --help`` answers at once."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+try:
+    import click
+except ImportError:
+    print("the command line needs click; install it with: pip install 'calibrant[cli]'", file=sys.stderr)
+    raise SystemExit(2) from None  # 1 would read as a verdict
+
+from calibrant import __version__
+from calibrant.cli.outputs import WithExamples
+
+COMMANDS = ("measure", "certify", "test", "decide", "recalibrate", "compare", "plan", "report", "reproduce")
+
+
+class Program(WithExamples, click.Group):
+    """A group whose commands are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click calls it so
+        """Return the commands in the order in which one uses them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import one command."""
+        if cmd_name not in COMMANDS:
+            return None
+        found: click.Command = import_module(f"calibrant.cli.{cmd_name}").command
+        return found
+
+
+@click.group(
+    cls=Program,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    examples="""
+    How wrong are the forecasts?      calibrant measure preds.csv
+    Is the error at most 0.05?        calibrant certify preds.csv --max-error 0.05
+    What does acting on them lose?    calibrant decide preds.csv --threshold 0.2
+    Repair them:                      calibrant recalibrate fit preds.csv --out model.json
+    A page to forward:                calibrant report preds.csv --out report.html
+    """,
+)
+@click.version_option(__version__, prog_name="calibrant")
+def main() -> None:
+    """Decide whether probability forecasts can be trusted and acted on.
+
+    Every command reads a file with one row per forecast: what was forecast (a probability) and what happened (0 or 1,
+    true or false, or two labels). CSV, TSV, Parquet, Arrow/Feather, NPZ and JSON lines are read; "-" is standard input.
+
+    The exit code makes it a gate: 0 when done, certified or not rejected; 1 when refuted, undecided or rejected (the
+    message says which); 2 for bad input or usage.
+
+    "calibrant COMMAND --help" explains a command. docs/cli.md describes what --json prints, and how to switch on
+    completion in your shell.
+    """

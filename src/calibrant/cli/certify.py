@@ -1,0 +1,63 @@
+"""``calibrant certify``: is the calibration error of cases to come at most so much?"""
+
+from __future__ import annotations
+
+import click
+
+from calibrant.cli.inputs import Source, explained, read_rows, takes_rows
+from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, MEASURE, SEED, VARIATION
+from calibrant.cli.outputs import DONE, NOT_SHOWN, Command, Show
+
+
+@click.command(
+    "certify",
+    short_help="Is the error of cases to come at most so much?",
+    cls=Command,
+    examples="""
+    calibrant certify preds.csv --max-error 0.05
+    calibrant certify preds.csv --y-true label --y-prob score --max-error 0.05 --json
+    calibrant certify preds.parquet --max-error 0.1 --by hospital
+    calibrant certify preds.csv --max-error 0.02 --method exact --confidence-level 0.99
+    """,
+)
+@click.option(
+    "--max-error", type=click.FloatRange(0.0, 1.0), required=True, help="The largest error you can live with."
+)
+@CONFIDENCE_LEVEL
+@LIMIT_METHOD
+@MEASURE
+@VARIATION
+@SEED
+@takes_rows()
+def command(
+    source: Source,
+    show: Show,
+    max_error: float,
+    confidence_level: float,
+    method: str,
+    measure: str,
+    variation: float,
+    seed: int,
+) -> None:
+    """Decide, with a guarantee, whether the calibration error is at most --max-error.
+
+    The exit code is 0 when that is certified, 1 when it is refuted or the rows cannot decide, so that a build can
+    depend on it. A verdict is wrong with probability at most 1 - confidence level, for independent rows that the
+    model was not fitted to, and with limit, method and level chosen before looking at them. With --by there is a
+    certificate for each group, all of them true together, and the exit code is about all groups.
+    """
+    import calibrant
+
+    rows = read_rows(source)
+    with explained(rows.source):
+        result = calibrant.certify(
+            **rows.data,
+            max_error=max_error,
+            confidence_level=confidence_level,
+            method=method,
+            measure=measure,
+            variation=variation,
+            by=rows.by,
+            rng=seed,
+        )
+    show.answer(str(result), exit_code=DONE if result else NOT_SHOWN, input=rows.facts(), result=result)

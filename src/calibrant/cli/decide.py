@@ -1,0 +1,155 @@
+"""``calibrant decide``: what does acting on the forecasts lose, and what could be saved?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from calibrant.cli.inputs import Rows, Source, explained, read_rows, takes_rows
+from calibrant.cli.options import CONFIDENCE_LEVEL, COSTS, LIMIT_METHOD, SEED, THRESHOLDS
+from calibrant.cli.outputs import BadInput, Command, Show, table
+
+
+@click.command(
+    "decide",
+    short_help="What does acting on the forecasts lose?",
+    cls=Command,
+    examples="""
+    calibrant decide preds.csv --threshold 0.2
+    calibrant decide preds.csv --threshold 0.1 --threshold 0.2 --threshold 0.5
+    calibrant decide preds.csv --cost-false-positive 10 --cost-false-negative 90
+    calibrant decide preds.csv --threshold 0.2 --by hospital --json
+    """,
+)
+@THRESHOLDS
+@COSTS[0]
+@COSTS[1]
+@click.option(
+    "--wrapper",
+    type=click.Choice(["nondecreasing", "monotone", "any"]),
+    default="nondecreasing",
+    show_default=True,
+    help="The recalibrations to compare with: moving the cutoff, also turning the rule round, or any at all.",
+)
+@CONFIDENCE_LEVEL
+@LIMIT_METHOD
+@SEED
+@takes_rows()
+def command(
+    source: Source,
+    show: Show,
+    threshold: tuple[float, ...],
+    cost_false_positive: float | None,
+    cost_false_negative: float | None,
+    wrapper: str,
+    confidence_level: float,
+    method: str,
+    seed: int,
+) -> None:
+    """Say what acting on forecasts from a threshold up loses, what recalibration could save, and what is guaranteed.
+
+    Name one or several thresholds, or what the two mistakes cost; the threshold is then the share of the first cost in
+    their sum. The losses are those of the rows in FILE; the guarantee, with --confidence-level, is about cases to come.
+    It assumes independent rows and a model fixed without looking at them. With --by, the guarantees of all groups hold
+    together.
+    """
+    costs = {"cost_false_positive": cost_false_positive, "cost_false_negative": cost_false_negative}
+    _check_question(threshold, costs)
+    rows = read_rows(source)
+    questions: list[dict[str, Any]] = [{"threshold": each} for each in threshold] or [costs]
+    parts = [] if rows.by is None else list(rows.groups())
+    limits = {"method": method, "rng": seed}
+    with explained(rows.source):
+        whole = _decisions(rows, questions, wrapper, {**limits, "confidence_level": confidence_level})
+        each_level = 1.0 - (1.0 - confidence_level) / max(len(parts), 1)
+        groups = [
+            (label, _decisions(part, questions, wrapper, {**limits, "confidence_level": each_level}))
+            for label, part in parts
+        ]
+    lines = [_in_words(whole)]
+    if groups:
+        lines += ["", _per_group(groups, rows.source.by, confidence_level)]
+    show.answer(
+        "\n".join(lines),
+        input=rows.facts(),
+        result=whole,
+        groups=[{"group": label, "result": each} for label, each in groups],
+    )
+
+
+def _check_question(threshold: tuple[float, ...], costs: dict[str, float | None]) -> None:
+    given = [name for name, value in costs.items() if value is not None]
+    if threshold and given:
+        raise BadInput("name either thresholds or costs, which say the same in two ways")
+    if not threshold and len(given) != 2:
+        raise BadInput("say what is at stake: --threshold 0.2, or both --cost-false-positive and --cost-false-negative")
+
+
+def _decisions(rows: Rows, questions: list[dict[str, Any]], wrapper: str, limits: dict[str, Any]) -> dict[str, Any]:
+    """Return for each threshold the loss, what could be saved and the best cutoff, and what is guaranteed."""
+    import calibrant
+
+    interval = calibrant.confidence_interval(**rows.data, alternative="less", **limits)
+    return {
+        "decisions": [
+            {
+                "risk": calibrant.decision_risk(**rows.data, **question),
+                "gap": calibrant.risk_gap(**rows.data, wrapper=wrapper, **question),
+                "best_threshold": calibrant.best_threshold(**rows.data, **question),
+                "guarantee": calibrant.decision_guarantee(interval, **question),
+            }
+            for question in questions
+        ],
+        "guarantee": calibrant.decision_guarantee(interval),
+    }
+
+
+def _in_words(found: dict[str, Any]) -> str:
+    decisions = found["decisions"]
+    if len(decisions) == 1:
+        return "\n".join(str(decisions[0][name]) for name in ("risk", "gap", "guarantee"))
+    return "\n".join(
+        [
+            "Acting on forecasts of at least the threshold, on these rows (losses per row; the best cutoff was chosen "
+            "on them, so expect less of it on others):",
+            table(_NAMES, [_numbers(each) for each in decisions]),
+            str(found["guarantee"]),
+        ]
+    )
+
+
+_NAMES = ("threshold", "acted on", "loss", "could save", "best cutoff")
+
+
+def _numbers(found: dict[str, Any]) -> tuple[str, ...]:
+    from calibrant.results.base import percent
+
+    risk, best = found["risk"], found["best_threshold"]
+    return (
+        f"{risk.threshold:.4g}",
+        percent(risk.acted),
+        f"{risk.risk:.5f}",
+        f"{found['gap'].gap:.5f}",
+        "never act" if best.cutoff is None else f"{best.cutoff:.4g}",
+    )
+
+
+def _per_group(groups: list[tuple[Any, dict[str, Any]]], by: str | None, confidence_level: float) -> str:
+    """Return one line per group and threshold, the guarantees of all groups true together."""
+    from calibrant.results.base import level_said, rounded_up
+
+    lines = [
+        (str(label), *_numbers(each), f"at most {rounded_up(each['guarantee'].nondecreasing)}")
+        for label, found in groups
+        for each in found["decisions"]
+    ]
+    assumed = dict.fromkeys(words for _, found in groups for words in found["guarantee"].assumptions)
+    return "\n".join(
+        [
+            f"Per group of {by!r}; the last column is what a non-decreasing recalibration can save in cases to come, "
+            f"with {level_said(confidence_level)} confidence for all groups together:",
+            table(("group", *_NAMES, "guaranteed"), lines),
+            f"This assumes that {'; '.join(assumed)}.",
+        ]
+    )

@@ -1,0 +1,79 @@
+"""``calibrant plan``: how many rows will a certificate take?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from calibrant.cli.inputs import Source, explained, file_options, open_forecasts
+from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD
+from calibrant.cli.outputs import OUTPUT_OPTIONS, BadInput, Command, Show
+
+
+@click.command(
+    "plan",
+    short_help="How many rows will a certificate take?",
+    cls=Command,
+    examples="""
+    calibrant plan --max-error 0.05 --brier 0.15
+    calibrant plan preds.csv --max-error 0.02 --power 0.8
+    """,
+)
+@click.argument("file", required=False)
+@click.option(
+    "--max-error",
+    type=click.FloatRange(0.0, 1.0, min_open=True),
+    required=True,
+    help="The error that is to be certified.",
+)
+@click.option("--brier", type=click.FloatRange(0.0, 0.25, min_open=True), help="The mean of (y - p)^2 you expect.")
+@click.option(
+    "--power",
+    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    default=0.9,
+    show_default=True,
+    help="How likely the certificate should be, if the forecasts are calibrated.",
+)
+@CONFIDENCE_LEVEL
+@LIMIT_METHOD
+@click.option("--y-prob", metavar="COLUMN", help="Column of forecasts like those to come.")
+@file_options()[0]
+@file_options()[1]
+@OUTPUT_OPTIONS[0]
+@OUTPUT_OPTIONS[1]
+@OUTPUT_OPTIONS[2]
+def command(
+    file: str | None,
+    max_error: float,
+    brier: float | None,
+    power: float,
+    confidence_level: float,
+    method: str,
+    y_prob: str | None,
+    file_format: str | None,
+    memory_limit: str | None,
+    as_json: bool,
+    quiet: bool,
+    debug: bool,  # noqa: ARG001 - read by Command
+) -> None:
+    """Plan how many rows it takes to certify forecasts that are calibrated.
+
+    How spread out the forecasts are decides it: name a FILE with forecasts like those to come (no outcomes needed),
+    or the Brier score you expect with --brier.
+    """
+    import calibrant
+
+    if (file is None) == (brier is None):
+        raise BadInput("name either a FILE of forecasts like those to come, or the Brier score you expect with --brier")
+    question: dict[str, Any] = {"confidence_level": confidence_level, "power": power, "method": method}
+    show = Show(as_json, quiet)
+    if file is None:
+        with explained(Source("--brier")):
+            result = calibrant.rows_needed(max_error, brier=brier, **question)
+        show.answer(str(result), input=None, result=result)
+    source = Source(file, y_prob=y_prob, format=file_format, memory_limit=memory_limit, quiet=quiet)
+    with open_forecasts(source) as (chosen, table, forecasts), explained(chosen, table):
+        result = calibrant.rows_needed(max_error, y_prob=forecasts, **question)
+    facts = {"file": file, "y_prob": chosen.y_prob, "rows": int(forecasts.size)}
+    show.answer(str(result), input=facts, result=result)

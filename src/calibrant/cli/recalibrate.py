@@ -1,0 +1,220 @@
+"""``calibrant recalibrate``: fit a map that repairs forecasts, apply it, or print it as SQL."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from calibrant.cli.inputs import Source, explained, open_forecasts, read_rows, takes_rows
+from calibrant.cli.options import CONFIDENCE_LEVEL, SEED
+from calibrant.cli.outputs import BadInput, Command, Show, WithExamples, temporary_beside, working
+
+if TYPE_CHECKING:
+    from calibrant.engines.files import Table
+    from calibrant.recalibration import Recalibrator
+
+METHODS = {
+    "isotonic": "the best non-decreasing map; error bounded before the data",
+    "platt": "a logistic curve",
+    "platt-logit": "a logistic curve of the forecast's logit",
+    "modified-platt": "Platt while it fits, else the mean outcome (the paper's)",
+    "beta": "a curve with three parameters",
+    "temperature": "one parameter: towards or away from 0.5",
+    "guarded": "Platt while it fits, else isotonic",
+    "constant": "the mean outcome for everybody",
+}
+_WRITERS = {
+    ".csv": "FORMAT csv, HEADER",
+    ".tsv": "FORMAT csv, HEADER, DELIMITER '\t'",
+    ".parquet": "FORMAT parquet",
+    ".pq": "FORMAT parquet",
+    ".jsonl": "FORMAT json",
+    ".ndjson": "FORMAT json",
+}
+
+
+class _Commands(WithExamples, click.Group):
+    """The commands about one map."""
+
+
+@click.group(
+    "recalibrate",
+    short_help="Repair forecasts: fit, apply, print as SQL.",
+    cls=_Commands,
+    examples="""
+    calibrant recalibrate choose past.csv
+    calibrant recalibrate fit past.csv --method isotonic --out model.json
+    calibrant recalibrate apply model.json new.csv --out repaired.csv
+    calibrant recalibrate sql model.json --column score
+    """,
+)
+def command() -> None:
+    """Repair forecasts: fit a map to outcomes, apply it to new rows, print it as SQL.
+
+    Fit on rows that the model itself was not fitted to, and judge the repaired forecasts on rows that neither has seen.
+    """
+
+
+@command.command(
+    "fit",
+    cls=Command,
+    examples="""
+    calibrant recalibrate fit past.csv --out model.json
+    calibrant recalibrate fit past.csv --y-true y --y-prob p --method guarded --out model.json --json
+    """,
+)
+@click.option(
+    "--method",
+    type=click.Choice(list(METHODS)),
+    default="isotonic",
+    show_default=True,
+    help="The map. " + "; ".join(f"{name}: {words}" for name, words in METHODS.items()) + ".",
+)
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="Where to write the fitted map, as JSON.",
+)
+@CONFIDENCE_LEVEL
+@takes_rows(by=False)
+def fit(source: Source, show: Show, method: str, out: Path, confidence_level: float) -> None:
+    """Fit a map from forecasts to better ones, and write it to a JSON file.
+
+    The guarantee printed is about the repaired forecasts of cases to come; it assumes independent rows that the model
+    was not fitted to. No guarantee covers weighted rows.
+    """
+    rows = read_rows(source)
+    with explained(rows.source):
+        recalibrator = _recalibrator(method).fit(rows.y_prob, rows.y_true, sample_weight=rows.sample_weight)
+        guarantee = None if recalibrator.weighted_ else recalibrator.guarantee(confidence_level)
+    with temporary_beside(out) as temporary:
+        temporary.write_text(recalibrator.to_json() + "\n", encoding="utf-8")
+    said = "No guarantee covers weighted rows; certify the repaired forecasts on fresh ones."
+    show.answer(
+        f"Fitted {method} to {rows.y_prob.size:,} rows and wrote {out}.\n{said if guarantee is None else guarantee}",
+        input=rows.facts(),
+        method=method,
+        out=str(out),
+        model=json.loads(recalibrator.to_json()),
+        result=guarantee,
+    )
+
+
+@command.command(
+    "choose",
+    cls=Command,
+    examples="""
+    calibrant recalibrate choose past.csv
+    calibrant recalibrate choose past.csv --y-true y --y-prob p --json
+    """,
+)
+@click.option("--parts", type=click.IntRange(min=2), default=5, show_default=True, help="Parts for cross-validation.")
+@CONFIDENCE_LEVEL
+@SEED
+@takes_rows(by=False)
+def choose(source: Source, show: Show, parts: int, confidence_level: float, seed: int) -> None:
+    """Compare the ways to repair on held-out rows, and recommend one."""
+    import calibrant
+
+    rows = read_rows(source)
+    with explained(rows.source):
+        result = calibrant.compare_recalibrators(
+            rows.y_prob,
+            rows.y_true,
+            sample_weight=rows.sample_weight,
+            cv=parts,
+            rng=seed,
+            confidence_level=confidence_level,
+        )
+    show.answer(str(result), input=rows.facts(), result=result)
+
+
+@command.command(
+    "apply",
+    cls=Command,
+    examples="""
+    calibrant recalibrate apply model.json new.csv --out repaired.csv
+    calibrant recalibrate apply model.json new.parquet --y-prob score --column risk --out repaired.parquet
+    """,
+)
+@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="Where to write the rows with the new column: .csv, .tsv, .parquet or .jsonl.",
+)
+@click.option("--column", default="recalibrated", show_default=True, help="Name of the new column.")
+@takes_rows(outcomes=False, by=False)
+def apply(source: Source, show: Show, model: Path, out: Path, column: str) -> None:
+    """Apply the map in MODEL to the forecasts in FILE, and write all its columns and the new one.
+
+    The file appears whole or not at all.
+    """
+    recalibrator = _read_model(model)
+    options = _WRITERS.get(out.suffix.lower())
+    if options is None:
+        raise BadInput(f"--out {out} ends in {out.suffix!r}; write one of {', '.join(_WRITERS)}")
+    with open_forecasts(source) as (chosen, table, forecasts):
+        if column.lower() in {name.lower() for name in table.columns}:
+            raise BadInput(f"{table.name} has a column {column!r} already; name the new one with --column")
+        with explained(chosen, table):
+            repaired = recalibrator.predict(forecasts)
+        _write_beside(table, repaired, column, out, options, quiet=source.quiet)
+    show.answer(
+        f"Wrote {out}: {repaired.size:,} rows, the repaired forecasts of {chosen.y_prob!r} in {column!r}.",
+        input={"file": source.file, "y_prob": chosen.y_prob, "rows": int(repaired.size)},
+        model=str(model),
+        out=str(out),
+        column=column,
+    )
+
+
+@command.command(
+    "sql",
+    cls=Command,
+    examples="""
+    calibrant recalibrate sql model.json --column score
+    """,
+)
+@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--column", required=True, help="The column of forecasts in your table.")
+@click.option("--debug", is_flag=True, help="Show where an error comes from.")
+def sql(model: Path, column: str, debug: bool) -> None:  # noqa: ARG001 - read by Command
+    """Print the map in MODEL as one SQL expression of a column, to score inside a database."""
+    click.echo(_read_model(model).to_sql(column))
+
+
+def _recalibrator(method: str) -> Recalibrator:
+    import calibrant
+
+    if method == "platt-logit":
+        return calibrant.PlattRecalibrator(on="logit")
+    if method == "modified-platt":
+        ladder = [calibrant.PlattRecalibrator(), calibrant.ConstantRecalibrator()]
+        return calibrant.GuardedRecalibrator(ladder, tolerance="paper")
+    kind: type[Recalibrator] = getattr(calibrant, f"{method.capitalize()}Recalibrator")
+    return kind()
+
+
+def _read_model(path: Path) -> Recalibrator:
+    import calibrant
+
+    try:
+        return calibrant.Recalibrator.from_json(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path} is not a model that recalibrate fit wrote: it is not text") from error
+    except ValueError as error:
+        raise BadInput(f"{path} is not a model that recalibrate fit wrote: {error}") from error
+
+
+def _write_beside(table: Table, repaired: Any, column: str, out: Path, options: str, *, quiet: bool) -> None:
+    """Write all columns of a table and a new one, row by row in the order of the file."""
+    from calibrant.engines.files import write_with_column
+
+    with temporary_beside(out) as temporary, working(f"writing {out}", quiet=quiet):
+        write_with_column(table, column, repaired, temporary, options)

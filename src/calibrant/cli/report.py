@@ -1,0 +1,113 @@
+"""``calibrant report``: a page about the forecasts that people can forward."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from calibrant.cli.inputs import Source, explained, read_models, takes_rows
+from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, SEED
+from calibrant.cli.outputs import DONE, NOT_SHOWN, BadInput, Command, Show, temporary_beside, working
+
+USUAL_MAX_ERROR = 0.05
+FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".json",)}
+
+
+@click.command(
+    "report",
+    short_help="A page about the forecasts, to be forwarded.",
+    cls=Command,
+    examples="""
+    calibrant report preds.parquet --y-true y --y-prob p --out report.html
+    calibrant report preds.csv --by hospital --title "Sepsis model, March" --out report.html
+    calibrant report preds.csv --y-prob old --y-prob new --max-error 0.05 --out report.html
+    calibrant report preds.csv --format md
+    """,
+)
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Where to write it; else it is printed.")
+@click.option(
+    "--format",
+    "to",
+    type=click.Choice(list(FORMATS)),
+    help="A page, Markdown or JSON; by default what --out ends in, else a page.",
+)
+@click.option("--title", help="Title of the report.")
+@click.option(
+    "--max-error",
+    type=click.FloatRange(0.0, 1.0),
+    help=f"The largest error you can live with; exit with 1 unless it is certified. The page speaks of "
+    f"{USUAL_MAX_ERROR:g} unless this is given.",
+)
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    default=0.5,
+    show_default=True,
+    help="The decision threshold shown first.",
+)
+@CONFIDENCE_LEVEL
+@LIMIT_METHOD
+@SEED
+@takes_rows(models=True, format="--input-format")
+def command(
+    source: Source,
+    show: Show,
+    y_prob: tuple[str, ...],
+    out: Path | None,
+    to: str | None,
+    title: str | None,
+    max_error: float | None,
+    threshold: float,
+    confidence_level: float,
+    method: str,
+    seed: int,
+) -> None:
+    """Write a report: verdict, plots, measures, decisions, repair, groups, in one file that works offline.
+
+    The verdict in it assumes independent rows and a model fixed without looking at them. Several columns of forecasts
+    are several models, whose verdicts hold together.
+    """
+    import calibrant
+
+    wanted = _format(out, to)
+    models = read_models(source, y_prob)
+    first = models[0]
+    forecasts = {str(rows.source.y_prob): rows.y_prob for rows in models}
+    with explained(first.source), working("writing the report", quiet=source.quiet):
+        report = calibrant.CalibrationReport.from_predictions(
+            first.y_true,
+            forecasts if len(models) > 1 else first.y_prob,
+            sample_weight=first.sample_weight,
+            by=first.by,
+            max_error=USUAL_MAX_ERROR if max_error is None else max_error,
+            confidence_level=confidence_level,
+            method=method,
+            threshold=threshold,
+            seed=seed,
+            **({} if title is None else {"title": title}),
+            **({} if len(models) > 1 else {"name": str(first.source.y_prob)}),
+        )
+        text = {"html": report.html, "md": report.markdown, "json": report.json}[wanted]()
+    if out is not None:
+        with temporary_beside(out) as temporary:
+            temporary.write_text(text, encoding="utf-8", newline="\n")
+    show.answer(
+        text if out is None else f"Wrote {out}.\n{report}",
+        exit_code=DONE if max_error is None or report.certified else NOT_SHOWN,
+        verbatim=out is None,
+        input=[rows.facts() for rows in models],
+        out=None if out is None else str(out),
+        format=wanted,
+        result=report.summary,
+    )
+
+
+def _format(out: Path | None, to: str | None) -> str:
+    """Return what to write: what was asked for, or what the file's name says."""
+    if to is not None or out is None:
+        return to or "html"
+    for name, suffixes in FORMATS.items():
+        if out.suffix.lower() in suffixes:
+            return name
+    raise BadInput(f"--out {out} does not end in .html, .md or .json; say what to write with --format")

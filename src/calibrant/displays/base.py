@@ -1,0 +1,189 @@
+"""What every display can do: start from an estimator, find axes to draw on, dress them, and show itself."""
+
+from __future__ import annotations
+
+import io
+import math
+import textwrap
+from typing import TYPE_CHECKING, Any, Self, cast
+
+import numpy as np
+
+from calibrant.displays.palette import Palette, palette_of
+from calibrant.results.base import as_frame
+from calibrant.validation import FloatArray, check_flag, check_number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
+    from matplotlib.transforms import Affine2DBase, Transform
+
+LABEL_WIDTH = 84
+"""Letters per line of a legend below a plot of the usual width."""
+
+_PIXELS_PER_INCH = 144
+
+
+class Display:
+    """A plot whose numbers are ready: `plot` draws them, `frame` returns them.
+
+    Nothing global is touched: neither rcParams nor pyplot. Without ``ax`` a display draws on a figure of its own, which
+    pyplot does not know of, so that nothing needs closing and no window is needed; a notebook shows the display that
+    ends a cell, and ``display.figure_.savefig(...)`` writes it to a file. For a window, or to draw beside other things,
+    pass axes of your own.
+
+    Attributes
+    ----------
+    ax_, figure_
+        The axes and the figure of the last call of `plot`.
+    legend_
+        The legend, below the axes; None with ``legend=False``.
+    """
+
+    ax_: Axes
+    figure_: Figure
+    legend_: Legend | None
+    _own_figure: bool = False
+
+    @classmethod
+    def from_predictions(cls, *args: Any, **options: Any) -> Self:
+        """Compute from outcomes and forecasts, and draw; every display says what it takes."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, pos_label: Any = None, **options: Any) -> Self:
+        """Compute from a fitted classifier and rows that it has not seen, and draw.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted to two classes, with ``predict_proba``.
+        X : array-like of shape (n, k)
+            Features.
+        y : array-like of shape (n,)
+            Labels.
+        pos_label : label, optional
+            The class that counts as the event; by default the second of ``estimator.classes_``.
+        **options
+            Those of ``from_predictions``.
+        """
+        from calibrant.classifiers import forecasts_of, two_classes
+
+        classes = two_classes(estimator, y).tolist()
+        event = classes[1] if pos_label is None else pos_label
+        if event not in classes:
+            raise ValueError(
+                f"pos_label is {event!r}, which is not a class of the estimator; its classes are {classes}"
+            )
+        forecasts = forecasts_of(estimator, X)[:, classes.index(event)]
+        return cls.from_predictions(y, forecasts, pos_label=event, **options)
+
+    def frame(self) -> Any:
+        """Return the numbers that are drawn as a data frame."""
+        return as_frame(self._columns())
+
+    def _columns(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _begin(
+        self, ax: Axes | None, theme: str, *, xlabel: str, ylabel: str, title: str, height: float = 5.2
+    ) -> tuple[Axes, Palette]:
+        """Return the axes, made ready for drawing, and the colours to draw in."""
+        palette = palette_of(theme)
+        self._own_figure = ax is None
+        if ax is None:
+            figure = new_figure(height)
+            figure.set_facecolor(palette.paper)
+            ax = figure.add_subplot()
+        self.ax_, self.figure_, self.legend_ = ax, cast("Figure", ax.figure), None
+        dress(ax, palette)
+        ax.set_xlabel(xlabel, color=palette.ink, fontsize=10)
+        ax.set_ylabel(ylabel, color=palette.ink, fontsize=10)
+        ax.set_title(title, color=palette.ink, fontsize=11, loc="left")
+        return ax, palette
+
+    def _explain(self, palette: Palette, legend: bool, handles: list[Any], *, below: float = 0.5) -> None:
+        """Say so many inches below the axes what was drawn, in words that need room."""
+        if not check_flag(legend, "legend"):
+            return
+        self.legend_ = self.ax_.legend(
+            handles=handles,
+            labels=[textwrap.fill(handle.get_label(), LABEL_WIDTH) for handle in handles],
+            loc="upper left",
+            bbox_to_anchor=(0.0, -below),
+            bbox_transform=inches_below(self.ax_),
+            borderaxespad=0.0,
+            borderpad=0.0,
+            frameon=False,
+            fontsize=8.5,
+            labelcolor=palette.ink,
+        )
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, float]] | None:
+        """Show the plot in a notebook, unless it is on axes that whoever made them shows."""
+        if not self._own_figure:
+            return None
+        drawn = io.BytesIO()
+        self.figure_.savefig(drawn, format="png", dpi=_PIXELS_PER_INCH)
+        width, height = self.figure_.get_size_inches() * _PIXELS_PER_INCH / 2.0
+        return drawn.getvalue(), {"width": float(width), "height": float(height)}
+
+
+def new_figure(height: float) -> Figure:
+    """Return an empty figure, so many inches high, that no window and no global state belongs to."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("plots need matplotlib: pip install 'calibrant[cli]'") from error
+    return Figure(figsize=(6.4, height), layout="constrained")
+
+
+def dress(ax: Axes, palette: Palette) -> None:
+    """Give axes the colours of a theme, and take away what carries no information."""
+    ax.set_facecolor(palette.paper)
+    ax.set_axisbelow(True)
+    ax.grid(True, color=palette.grid, linewidth=0.8)
+    ax.tick_params(colors=palette.muted, labelsize=9)
+    for side, spine in ax.spines.items():
+        spine.set_visible(side in ("left", "bottom"))
+        spine.set_color(palette.muted)
+
+
+def inches_below(ax: Axes) -> Transform:
+    """Return coordinates of which the first is a share of the width of axes, the second inches above their lower edge.
+
+    Distances in inches do not depend on the height of the axes, so that a layout engine finds room for what is there.
+    """
+    from matplotlib.transforms import ScaledTranslation, blended_transform_factory
+
+    inches = ax.figure.dpi_scale_trans + ScaledTranslation(0.0, 0.0, cast("Affine2DBase", ax.transAxes))
+    return blended_transform_factory(ax.transAxes, inches)
+
+
+def forecast_limits(low: float, high: float) -> tuple[float, float]:
+    """Return the limits of an axis of forecasts: from 0 to 1, or around forecasts that fill less than half of that."""
+    margin = 0.02 * (high - low)
+    if high == low or high - low >= 0.5:
+        return -0.01, 1.01
+    return low - margin, high + margin
+
+
+def with_jumps(place: FloatArray, value: FloatArray, after: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the points of a line through the values at each place and, where it jumps there, the values just after."""
+    twice = np.repeat(place, 2)
+    both = np.stack([value, after], axis=1).ravel()
+    different = np.ones(both.size, dtype=bool)
+    different[1::2] = value != after
+    return twice[different], both[different]
+
+
+def check_resamples(n_resamples: Any, confidence_level: float) -> int:
+    """Return a number of resamples that is large enough to speak of a confidence level."""
+    resamples = int(check_number(n_resamples, "n_resamples", low=1, high=1e6, whole=True))
+    least = math.ceil(1.0 / (1.0 - confidence_level) - 1e-9) - 1
+    if resamples < least:
+        raise ValueError(
+            f"n_resamples is {resamples}, too few for a confidence_level of {confidence_level:g}; take at least {least}"
+        )
+    return resamples

@@ -1,0 +1,283 @@
+"""The running sum of residuals: a curve whose range is the Cutoff calibration error."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from calibrant.displays.base import Display, check_resamples, forecast_limits
+from calibrant.displays.thinning import thinned
+from calibrant.hypotheses import outcome_variance
+from calibrant.laws import brownian_range
+from calibrant.measures import find_worst_interval
+from calibrant.results.base import level_said, of_all, percent
+from calibrant.results.measures import WorstInterval, told_apart
+from calibrant.tally import Tally, as_tally, prefix_sums
+from calibrant.validation import (
+    FloatArray,
+    check_choice,
+    check_confidence,
+    check_rng,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+AFFORDABLE_DRAWS = 10_000_000
+"""Distinct forecasts times resamples up to which the null band is simulated: about a second."""
+
+_PART = 1 << 20  # draws at a time
+
+
+@dataclass(eq=False, repr=False)
+class CumulativeDisplay(Display):
+    """Plot the running sum of residuals, outcome minus forecast, over forecasts in increasing order.
+
+    Where the curve falls the forecasts are too high, where it rises too low, where it is level they are right. The
+    residuals of an interval of forecasts add up to the difference of the curve's heights at its ends, so the largest
+    difference, the range of the curve, is the Cutoff calibration error; the interval where it happens is shaded.
+
+    The band is a strip as high as the range that the curve of calibrated forecasts stays within in 95% of cases, moved
+    up or down to where it holds most of the curve. The curve leaves it exactly when `calibration_test`, with these
+    draws or this law, rejects calibration at the 5% level.
+
+    Use `from_predictions` or `from_estimator`; the constructor takes what they compute.
+
+    Attributes
+    ----------
+    forecast : array
+        Forecasts at the points of the curve, thinned to about 2,000 points that keep every extreme; starts at 0 and
+        ends at 1, with the lowest and the highest forecast next to these.
+    share : array
+        Share of the rows (of the weight) with forecasts up to there.
+    deviation : array
+        Sum of w (y - p) over those rows, divided by the weight of all rows.
+    worst : WorstInterval
+        Where the Cutoff calibration error is.
+    worst_share : tuple of float
+        Share of the rows below the worst interval, and up to its end.
+    band_height : float or None
+        Range that calibrated forecasts stay within with probability ``confidence_level``; None without a band.
+    band_from : str
+        "simulation" or "large-sample law".
+    n_resamples : int
+        Simulated data sets behind a simulated band.
+    confidence_level : float
+        Of the band.
+    ax_, figure_, line_, band_, worst_, legend_
+        What was drawn, after `plot`.
+
+    Examples
+    --------
+    >>> display = CumulativeDisplay.from_predictions([0, 0, 1, 1, 0, 1], [0.1, 0.2, 0.3, 0.6, 0.7, 0.9])
+    >>> print(f"{display.worst.error:.4f} {display.deviation.max() - display.deviation.min():.4f}")
+    0.1833 0.1833
+    >>> display.ax_.get_xlabel()
+    'forecast'
+    """
+
+    forecast: FloatArray
+    share: FloatArray
+    deviation: FloatArray
+    worst: WorstInterval
+    worst_share: tuple[float, float]
+    band_height: float | None
+    band_from: str
+    n_resamples: int
+    confidence_level: float
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_prob: Any = None,
+        *,
+        sample_weight: Any = None,
+        pos_label: Any = None,
+        band: str | None = "auto",
+        confidence_level: float = 0.95,
+        n_resamples: int = 999,
+        rng: Any = 0,
+        x: str = "forecast",
+        theme: str = "light",
+        legend: bool = True,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Compute the curve, its worst interval and the band, and draw them.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,), or Tally
+            Outcomes: 0/1, booleans, fractions in [0, 1], or two labels with ``pos_label``; or a tally on its own.
+        y_prob : array-like of shape (n,)
+            Forecast probabilities.
+        sample_weight : array-like of shape (n,), optional
+            Nonnegative weights.
+        pos_label : label, optional
+            The label in ``y_true`` that counts as the event.
+        band : {"auto", "simulation", "large-sample law"} or None
+            How the height of the band is found: outcomes drawn from the forecasts, which holds at every number of rows;
+            or the range of Brownian motion. "auto" simulates 0/1 outcomes without weights on up to 10,000 distinct
+            forecasts (with 999 resamples), and else takes the law.
+        confidence_level : float
+            How often calibrated forecasts stay in a strip as high as the band.
+        n_resamples : int
+            Simulated data sets.
+        rng : int, Generator or None, default 0
+            Where the random numbers of the simulation come from.
+        x, theme, legend, ax
+            As in `plot`.
+        """
+        chosen = None if band is None else check_choice(band, "band", ("auto", "simulation", "large-sample law"))
+        level = check_confidence(confidence_level)
+        resamples = check_resamples(n_resamples, level)
+        generator = check_rng(rng)
+        tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+        counted = tally.binary_outcomes and tally.unit_weights
+        if chosen == "simulation" and not counted:
+            raise ValueError(
+                "band='simulation' needs outcomes of 0 or 1 without weights, whose law the forecasts determine; use "
+                "band='large-sample law'"
+            )
+        if chosen == "auto":
+            affordable = counted and len(tally) * resamples <= AFFORDABLE_DRAWS
+            chosen = "simulation" if affordable else "large-sample law"
+        height = None
+        if chosen == "simulation":
+            height = _simulated_height(tally, level, resamples, generator)
+        elif chosen is not None:
+            sigma = math.sqrt(float(outcome_variance(tally).sum())) / tally.weight_total
+            height = float(brownian_range.ppf(level)) * sigma
+        display = cls(
+            **_curve(tally),
+            band_height=height,
+            band_from=chosen or "none",
+            n_resamples=resamples,
+            confidence_level=level,
+        )
+        return display.plot(x=x, theme=theme, legend=legend, ax=ax)
+
+    def plot(self, *, x: str = "forecast", theme: str = "light", legend: bool = True, ax: Axes | None = None) -> Self:
+        """Draw the curve, the worst interval and the band.
+
+        Parameters
+        ----------
+        x : {"forecast", "share"}
+            What the curve is drawn against: the forecast, or the share of rows with forecasts up to there, which gives
+            every row the same room.
+        theme : {"light", "dark"}
+            The colours, see ``calibrant.displays.palette.PALETTES``.
+        legend : bool
+            Whether to say below the axes what is drawn.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+        """
+        against = check_choice(x, "x", ("forecast", "share"))
+        whole = "all rows" if self.worst.unit_weights else "total weight"
+        ax, palette = self._begin(
+            ax,
+            theme,
+            xlabel="forecast"
+            if against == "forecast"
+            else f"share {of_all(self.worst.unit_weights)}, lowest forecasts first",
+            ylabel=f"running sum of (outcome \N{MINUS SIGN} forecast) / {whole}",
+            title="Cumulative residuals",
+        )
+        self.band_ = None
+        if self.band_height is not None:
+            low, high = self._band_ends(self.band_height)
+            self.band_ = ax.axhspan(low, high, color=palette.band, linewidth=0.0, zorder=0.2, label=self._band_said())
+        ends = (self.worst.low, self.worst.high) if against == "forecast" else self.worst_share
+        self.worst_ = ax.axvspan(
+            *ends,
+            facecolor=palette.highlight_fill,
+            edgecolor=palette.highlight,
+            linewidth=1.0,
+            alpha=0.65,
+            zorder=0.3,
+            label=self._worst_said(),
+        )
+        ax.axhline(0.0, color=palette.muted, linewidth=0.9, zorder=1.5)
+        (self.line_,) = ax.plot(
+            self.forecast if against == "forecast" else self.share,
+            self.deviation,
+            color=palette.curve,
+            linewidth=1.6,
+            drawstyle="steps-post" if against == "forecast" else "default",
+            label="the running sum: falls where forecasts are too high, rises where too low",
+        )
+        ax.set_xlim(*forecast_limits(*(self.forecast[[1, -2]] if against == "forecast" else (0.0, 1.0))))
+        handles = [self.line_, self.worst_, *([] if self.band_ is None else [self.band_])]
+        self._explain(palette, legend, handles)
+        return self
+
+    def _columns(self) -> dict[str, Any]:
+        return {"forecast": self.forecast, "share": self.share, "deviation": self.deviation}
+
+    def _band_ends(self, height: float) -> tuple[float, float]:
+        """Return where the strip lies: around the curve, or flush with the side on which the curve strays less."""
+        low, high = float(self.deviation.min()), float(self.deviation.max())
+        if high - low <= height:
+            middle = (low + high) / 2.0
+            return middle - height / 2.0, middle + height / 2.0
+        return (low, low + height) if high > -low else (high - height, high)
+
+    def _band_said(self) -> str:
+        found = f"{self.n_resamples:,} simulations" if self.band_from == "simulation" else "large-sample law"
+        return (
+            f"null band: the whole curve of calibrated forecasts stays in a strip this high, {self.band_height:.4f}, "
+            f"in {level_said(self.confidence_level)} of cases ({found})"
+        )
+
+    def _worst_said(self) -> str:
+        worst = self.worst
+        if worst.direction == "none":
+            return "worst interval: none, every interval of forecasts is right on average"
+        if worst.low == worst.high:
+            which = f"forecasts of exactly {worst.low:.4g}"
+        else:
+            which = "forecasts from {} to {}".format(*told_apart(worst.low, worst.high))
+        return (
+            f"worst interval: {which} are {worst.direction} by {100.0 * abs(worst.bias):.2f} percentage points on "
+            f"average ({percent(worst.share)} {of_all(worst.unit_weights)}); Cutoff calibration error {worst.error:.5f}"
+        )
+
+
+def _curve(tally: Tally) -> dict[str, Any]:
+    """Return the running sum with a start at forecast 0 and an end at forecast 1, thinned, and its worst interval."""
+    total = tally.weight_total
+    worst = find_worst_interval(tally)
+    begin = int(np.searchsorted(tally.forecast, worst.low))
+    end = int(np.searchsorted(tally.forecast, worst.high, side="right"))
+    forecast = np.concatenate([[0.0], tally.forecast, [1.0]])
+    share = prefix_sums(tally.weight) / total
+    deviation = tally.residual_prefix() / total
+    share, deviation = np.append(share, 1.0), np.append(deviation, deviation[-1])
+    kept = thinned(deviation, forecast, share, keep=(1, begin, begin + 1, end, len(tally)))
+    return {
+        "forecast": forecast[kept],
+        "share": share[kept],
+        "deviation": deviation[kept],
+        "worst": worst,
+        "worst_share": (float(share[begin]), float(share[end])),
+    }
+
+
+def _simulated_height(tally: Tally, level: float, resamples: int, generator: np.random.Generator) -> float:
+    """Return the range that the curve of calibrated forecasts exceeds in at most 1 - level of cases.
+
+    A curve's range is above it exactly when (1 + ranges that reach it) / (1 + resamples) is at most 1 - level, the
+    p-value of `calibration_test` with these draws.
+    """
+    expected = tally.rows * tally.forecast
+    ranges = []
+    at_a_time = max(1, _PART // len(tally))
+    for start in range(0, resamples, at_a_time):
+        size = (min(at_a_time, resamples - start), len(tally))
+        curve = np.cumsum(generator.binomial(tally.rows, tally.forecast, size=size) - expected, axis=1)
+        ranges.append(np.maximum(curve.max(axis=1), 0.0) - np.minimum(curve.min(axis=1), 0.0))
+    rank = math.ceil(level * (resamples + 1) - 1e-9)
+    return float(np.sort(np.concatenate(ranges))[rank - 1]) / tally.weight_total

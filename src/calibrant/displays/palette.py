@@ -1,0 +1,95 @@
+"""Every colour of every display, by the role it plays: a light and a dark theme, told apart by every kind of eye."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from calibrant.validation import check_choice
+
+
+@dataclass(frozen=True)
+class Palette:
+    """The colours of a theme; no two roles of a theme share one, so that a page can map each to a variable of its own.
+
+    Attributes
+    ----------
+    paper : str
+        Background.
+    ink : str
+        Titles, axis labels, words.
+    muted : str
+        Tick labels, spines, and lines to compare with: zero, the diagonal.
+    grid : str
+        Grid lines.
+    curve : str
+        What was measured on the rows.
+    band : str
+        Fill of a band: what chance alone would show, or where the truth lies.
+    highlight, highlight_fill : str
+        What to look at, as a line or words, and as an area: the worst interval, the largest gap.
+    bound : str
+        A limit that a guarantee or a user sets.
+    other : str
+        A second curve to compare with.
+    bars : str
+        The histogram of forecasts.
+    certified, undecided, refuted : str
+        Verdicts; each has a marker of its own too.
+    """
+
+    paper: str
+    ink: str
+    muted: str
+    grid: str
+    curve: str
+    band: str
+    highlight: str
+    highlight_fill: str
+    bound: str
+    other: str
+    bars: str
+    certified: str
+    undecided: str
+    refuted: str
+
+
+PALETTES = {
+    "light": Palette(
+        paper="#ffffff",
+        ink="#1c2128",
+        muted="#5b6470",
+        grid="#e4e7eb",
+        curve="#0060a8",
+        band="#d3e1ee",
+        highlight="#b84300",
+        highlight_fill="#fbe5d6",
+        bound="#7b2d8e",
+        other="#00785a",
+        bars="#8b96a3",
+        certified="#00735c",
+        undecided="#8a6100",
+        refuted="#b3200f",
+    ),
+    "dark": Palette(
+        paper="#14181d",
+        ink="#eceff2",
+        muted="#a3adb8",
+        grid="#2b323a",
+        curve="#6cb6f5",
+        band="#24405a",
+        highlight="#ff9a57",
+        highlight_fill="#4a2c19",
+        bound="#d79be6",
+        other="#4fcfa5",
+        bars="#6b7683",
+        certified="#57d3b0",
+        undecided="#e5bd55",
+        refuted="#ff7a66",
+    ),
+}
+"""The palette of each theme, "light" and "dark": the one place where colours are chosen."""
+
+
+def palette_of(theme: str) -> Palette:
+    """Return the palette of a theme."""
+    return PALETTES[check_choice(theme, "theme", tuple(PALETTES))]

@@ -1,0 +1,442 @@
+"""Event rate against forecast: the isotonic (CORP) reliability diagram, with bands that say what they are."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from calibrant.certificates import risk_bands
+from calibrant.curves import isotonic_fit
+from calibrant.displays.base import Display, check_resamples, dress, forecast_limits, inches_below
+from calibrant.displays.palette import palette_of
+from calibrant.displays.thinning import thinned
+from calibrant.hypotheses import outcome_variance
+from calibrant.results.base import level_said
+from calibrant.results.certificates import RiskBands
+from calibrant.tally import Tally, as_tally, prefix_sums
+from calibrant.validation import (
+    FloatArray,
+    IntArray,
+    check_choice,
+    check_confidence,
+    check_flag,
+    check_number,
+    check_rng,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.container import ErrorbarContainer
+
+MOST_GROUPS = 2000
+"""Groups of neighbouring forecasts, of nearly equal weight, that the consistency band is simulated on."""
+
+MOST_STRETCHES = 200
+"""Groups whose runs the confidence band looks at: all n (n + 1) / 2 of them pay for being looked at together."""
+
+SPIKES = 50
+"""Up to this many distinct forecasts each gets a bar of its own; more are counted in as many bins."""
+
+
+@dataclass(eq=False, repr=False)
+class ReliabilityDisplay(Display):
+    """Plot the event rate against the forecast, by isotonic regression, with a band.
+
+    The curve is the isotonic regression of the outcomes on the forecasts (CORP): nothing to tune, and among all
+    non-decreasing curves the one nearest to the outcomes. On the diagonal forecasts are right; below it they are too
+    high, above it too low.
+
+    Two bands are on offer, and the legend says which one is drawn:
+
+    - "consistency", around the diagonal: where the curve of *calibrated* forecasts would lie. Outcomes are drawn from
+      the forecasts ``n_resamples`` times and the curve is fitted to each; the band holds the middle 95% at every
+      forecast taken by itself (pointwise), so a calibrated forecaster's curve leaves it somewhere more often than that.
+      More than 2,000 distinct forecasts are first joined into 2,000 groups of nearly equal weight. With weights or
+      fractional outcomes sums of outcomes are drawn from a normal law instead, a large-sample approximation.
+    - "confidence", around the curve: where the true event rate lies, at all forecasts together (simultaneous), with at
+      least 95% confidence at every number of rows. It assumes that the event rate does not fall as the forecast rises,
+      and that outcomes are independent given the forecasts. Clopper-Pearson limits on all runs of up to 200 groups,
+      each at 0.05 / (number of limits); a bootstrap would be narrower and is not valid for isotonic regression.
+
+    Use `from_predictions` or `from_estimator`; the constructor takes what they compute.
+
+    Attributes
+    ----------
+    forecast, rate : array
+        The curve: the ends of the steps of the isotonic fit, linear between them.
+    band : str or None
+        "consistency", "confidence" or None.
+    band_forecast, band_lower, band_upper : array
+        The band, linear between its points; empty without one.
+    confidence_level : float
+        Of the band.
+    n_resamples : int
+        Simulated data sets behind a consistency band.
+    groups : int
+        Groups of forecasts that the band was computed on.
+    bar_low, bar_high, bar_rows : array
+        The histogram: where each bar begins and ends, and its rows; ``bar_low == bar_high`` where every distinct
+        forecast has a bar of its own.
+    bins : RiskBands or None
+        Event rates in bins of equal width, with limits that hold for all bins together.
+    ax_, figure_, line_, band_, bars_, bins_, histogram_ax_, legend_
+        What was drawn, after `plot`.
+
+    References
+    ----------
+    Dimitriadis, Gneiting, Jordan (2021), Stable reliability diagrams for probabilistic classifiers, PNAS 118 (the curve
+    and the consistency band); Dimitriadis, Duembgen, Henzi, Puke, Ziegel (2023), Honest calibration assessment for
+    binary outcome predictions, Biometrika 110 (the idea of the confidence band).
+
+    Examples
+    --------
+    >>> display = ReliabilityDisplay.from_predictions([0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.6, 0.7, 0.9], band=None)
+    >>> display.forecast, display.rate
+    (array([0.1, 0.2, 0.3, 0.6, 0.7, 0.9]), array([0. , 0. , 0.5, 0.5, 1. , 1. ]))
+    """
+
+    forecast: FloatArray
+    rate: FloatArray
+    band: str | None
+    band_forecast: FloatArray
+    band_lower: FloatArray
+    band_upper: FloatArray
+    confidence_level: float
+    n_resamples: int
+    groups: int
+    bar_low: FloatArray
+    bar_high: FloatArray
+    bar_rows: IntArray
+    bins: RiskBands | None
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_prob: Any = None,
+        *,
+        sample_weight: Any = None,
+        pos_label: Any = None,
+        band: str | None = "consistency",
+        confidence_level: float = 0.95,
+        n_resamples: int = 399,
+        rng: Any = 0,
+        n_bins: int | None = None,
+        difference: bool = False,
+        histogram: bool = True,
+        theme: str = "light",
+        legend: bool = True,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Compute the curve, its band and the histogram, and draw them.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,), or Tally
+            Outcomes: 0/1, booleans, fractions in [0, 1], or two labels with ``pos_label``; or a tally on its own.
+        y_prob : array-like of shape (n,)
+            Forecast probabilities.
+        sample_weight : array-like of shape (n,), optional
+            Nonnegative weights.
+        pos_label : label, optional
+            The label in ``y_true`` that counts as the event.
+        band : {"consistency", "confidence"} or None
+            Where calibrated forecasts would lie, around the diagonal; or where the true event rate lies, around the
+            curve (0/1 outcomes without weights only).
+        confidence_level : float
+            Of the band.
+        n_resamples : int
+            Simulated data sets behind a consistency band.
+        rng : int, Generator or None, default 0
+            Where its random numbers come from.
+        n_bins : int, optional
+            Also draw the event rates in so many bins of equal width, with limits from `risk_bands` that hold for all
+            bins together with ``confidence_level``.
+        difference, histogram, theme, legend, ax
+            As in `plot`.
+        """
+        chosen = None if band is None else check_choice(band, "band", ("consistency", "confidence"))
+        level = check_confidence(confidence_level)
+        resamples = check_resamples(n_resamples, level)
+        generator = check_rng(rng)
+        bins = None if n_bins is None else int(check_number(n_bins, "n_bins", low=2, high=1000, whole=True))
+        tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+        if chosen == "confidence" and not (tally.binary_outcomes and tally.unit_weights):
+            raise ValueError(
+                "band='confidence' needs outcomes of 0 or 1 without weights, and these are fractions or weighted; use "
+                "band='consistency' or None, or Tally.from_counts if the weights are counts of real observations"
+            )
+        empty = np.empty(0)
+        limits, groups = (empty, empty, empty), 0
+        if chosen == "consistency":
+            table = _joined(tally, MOST_GROUPS)
+            limits, groups = _consistency(table, level, resamples, generator), len(table)
+        elif chosen == "confidence":
+            table = _joined(tally, min(MOST_STRETCHES, math.ceil(2.0 * tally.row_total ** (1.0 / 3.0))))
+            limits, groups = _confidence(table, level), len(table)
+        edges = None if bins is None else np.linspace(0.0, 1.0, bins + 1)[1:-1]
+        forecast, rate = _corners(tally)
+        bar_low, bar_high, bar_rows = _bars(tally)
+        display = cls(
+            forecast=forecast,
+            rate=rate,
+            band=chosen,
+            band_forecast=limits[0],
+            band_lower=limits[1],
+            band_upper=limits[2],
+            confidence_level=level,
+            n_resamples=resamples,
+            groups=groups,
+            bar_low=bar_low,
+            bar_high=bar_high,
+            bar_rows=bar_rows,
+            bins=None if edges is None else risk_bands(tally, cutoffs=edges, confidence_level=level),
+        )
+        return display.plot(difference=difference, histogram=histogram, theme=theme, legend=legend, ax=ax)
+
+    def plot(
+        self,
+        *,
+        difference: bool = False,
+        histogram: bool = True,
+        theme: str = "light",
+        legend: bool = True,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw the curve, the band, the bins and the histogram.
+
+        Parameters
+        ----------
+        difference : bool
+            Draw event rate minus forecast, so that the diagonal is level and small differences are seen.
+        histogram : bool
+            Draw the histogram of the forecasts below the axes.
+        theme : {"light", "dark"}
+            The colours, see ``calibrant.displays.palette.PALETTES``.
+        legend : bool
+            Whether to say below the axes what is drawn.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+        """
+        turned, below = check_flag(difference, "difference"), check_flag(histogram, "histogram")
+        ax, palette = self._begin(
+            ax,
+            theme,
+            xlabel="" if below else "forecast",
+            ylabel="event rate \N{MINUS SIGN} forecast" if turned else "event rate",
+            title="Reliability, event rate minus forecast" if turned else "Reliability",
+            height=6.0 if below else 5.2,
+        )
+
+        def shown(forecast: FloatArray, rate: FloatArray) -> FloatArray:
+            return rate - forecast if turned else rate
+
+        handles: list[Any] = []
+        ends = np.array([0.0, 1.0])
+        ax.plot(ends, shown(ends, ends), color=palette.muted, linewidth=1.0, linestyle=(0, (4, 2)), zorder=1.5)
+        (self.line_,) = ax.plot(
+            self.forecast,
+            shown(self.forecast, self.rate),
+            color=palette.curve,
+            linewidth=1.6,
+            marker="." if self.forecast.size <= SPIKES else None,
+            label="event rate by isotonic regression (CORP); dashed: perfect calibration",
+        )
+        handles.append(self.line_)
+        self.band_ = None
+        if self.band is not None:
+            self.band_ = ax.fill_between(
+                self.band_forecast,
+                shown(self.band_forecast, self.band_lower),
+                shown(self.band_forecast, self.band_upper),
+                color=palette.band,
+                linewidth=0.0,
+                zorder=0.2,
+                label=self._band_said(),
+            )
+            handles.append(self.band_)
+        self.bins_: ErrorbarContainer | None = None
+        if self.bins is not None:
+            filled = self.bins.rows > 0
+            mean, bias = self.bins.mean_forecast[filled], self.bins.bias[filled]
+            self.bins_ = ax.errorbar(
+                mean,
+                shown(mean, self.bins.observed_rate[filled]),
+                yerr=np.stack([bias - self.bins.lower[filled], self.bins.upper[filled] - bias]),
+                color=palette.other,
+                fmt="s",
+                markersize=4.5,
+                linewidth=1.2,
+                capsize=3.0,
+                label=f"event rate in {self.bins.rows.size} bins, limits that hold for all of them together with "
+                f"{level_said(self.confidence_level)} confidence",
+            )
+            handles.append(self.bins_)
+        ax.set_xlim(*forecast_limits(self.bar_low[0], self.bar_high[-1]))
+        if not turned:
+            ax.set_ylim(-0.01, 1.01)
+        self.histogram_ax_ = self._draw_histogram(ax, theme) if below else None
+        self._explain(palette, legend, handles, below=1.35 if below else 0.5)
+        return self
+
+    def _draw_histogram(self, ax: Axes, theme: str) -> Axes:
+        """Draw the histogram on axes of its own, below those of the curve and sharing their forecasts."""
+        from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+        palette = palette_of(theme)
+        lower = ax.inset_axes((0.0, -0.85, 1.0, 0.7), transform=inches_below(ax), sharex=ax)
+        dress(lower, palette)
+        ax.tick_params(labelbottom=False)
+        if np.array_equal(self.bar_low, self.bar_high):
+            self.bars_: Any = lower.vlines(self.bar_low, 0.0, self.bar_rows, color=palette.bars, linewidth=2.5)
+        else:
+            self.bars_ = lower.bar(
+                self.bar_low, self.bar_rows, width=self.bar_high - self.bar_low, align="edge", color=palette.bars
+            )
+        lower.set_ylim(bottom=0.0)
+        lower.yaxis.set_major_locator(MaxNLocator(nbins=3, integer=True))
+        lower.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        lower.set_xlabel("forecast", color=palette.ink, fontsize=10)
+        lower.set_ylabel("rows", color=palette.ink, fontsize=10)
+        return lower
+
+    def _columns(self) -> dict[str, Any]:
+        nothing = np.full(self.forecast.size, np.nan)
+        parts = [("curve", self.forecast, self.rate, nothing, nothing, nothing)]
+        if self.band is not None:
+            nothing = np.full(self.band_forecast.size, np.nan)
+            parts.append(("band", self.band_forecast, nothing, self.band_lower, self.band_upper, nothing))
+        if self.bins is not None:
+            mean = self.bins.mean_forecast
+            limits = mean + self.bins.lower, mean + self.bins.upper
+            parts.append(("bins", mean, self.bins.observed_rate, *limits, self.bins.rows.astype(np.float64)))
+        nothing = np.full(self.bar_low.size, np.nan)
+        middle = (self.bar_low + self.bar_high) / 2.0
+        parts.append(("histogram", middle, nothing, nothing, nothing, self.bar_rows.astype(np.float64)))
+        names = ("forecast", "rate", "lower", "upper", "rows")
+        columns = {name: np.concatenate([part[k] for part in parts]) for k, name in enumerate(names, start=1)}
+        return {"part": np.repeat([part[0] for part in parts], [part[1].size for part in parts]), **columns}
+
+    def _band_said(self) -> str:
+        level = level_said(self.confidence_level)
+        if self.band == "consistency":
+            return (
+                f"consistency band: where the curve of calibrated forecasts lies in {level} of cases, pointwise: at "
+                f"each forecast by itself ({self.n_resamples:,} simulations)"
+            )
+        return (
+            f"confidence band: with {level} confidence the true event rate lies in it, at all forecasts together "
+            "(independent rows, forecaster fixed beforehand, event rate not falling in the forecast)"
+        )
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """Neighbouring forecasts taken together."""
+
+    low: FloatArray
+    high: FloatArray
+    forecast: FloatArray
+    weight: FloatArray
+    outcome: FloatArray
+    variance: FloatArray
+    counted: bool
+
+    def __len__(self) -> int:
+        return int(self.low.size)
+
+
+def _joined(tally: Tally, most: int) -> _Groups:
+    """Join neighbouring forecasts into groups of nearly equal weight, chosen without looking at the outcomes."""
+    starts = np.arange(len(tally))
+    if len(tally) > most:
+        through = np.cumsum(tally.weight, dtype=np.float64)
+        middle = (through - tally.weight / 2.0) / through[-1]
+        number = np.minimum((middle * most).astype(np.int64), most - 1)
+        starts = np.flatnonzero(np.diff(number, prepend=-1))
+    weight = np.add.reduceat(tally.weight, starts).astype(np.float64)
+    return _Groups(
+        low=tally.forecast[starts],
+        high=tally.forecast[np.append(starts[1:], len(tally)) - 1],
+        forecast=np.add.reduceat(tally.weight * tally.forecast, starts) / weight,
+        weight=weight,
+        outcome=np.add.reduceat(tally.outcome, starts),
+        variance=np.add.reduceat(outcome_variance(tally), starts),
+        counted=tally.binary_outcomes and tally.unit_weights,
+    )
+
+
+def _consistency(
+    groups: _Groups, level: float, resamples: int, generator: np.random.Generator
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return where, at each group's forecast, the curves of outcomes drawn from the forecasts lie."""
+    from scipy.optimize import isotonic_regression
+
+    forecast, size = groups.forecast, (resamples, len(groups))
+    if groups.counted:
+        chance = np.clip(forecast, 0.0, 1.0)  # a mean of forecasts of 1 may round above it
+        rates = generator.binomial(groups.weight.astype(np.int64), chance, size=size) / groups.weight
+    else:
+        rates = forecast + generator.standard_normal(size) * np.sqrt(groups.variance) / groups.weight
+    curves = np.array([isotonic_regression(rate, weights=groups.weight).x for rate in rates])
+    lower, upper = np.quantile(curves, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)
+    return forecast, np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
+
+
+def _confidence(groups: _Groups, level: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return limits for a non-decreasing event rate that hold at all forecasts together.
+
+    The event rate at a forecast is at least that of every row below. So the events of a run of rows below it are at
+    most as many, in law, as binomial ones with that rate, and their Clopper-Pearson lower limit is one for it; in the
+    same way runs of rows above give upper limits. The best of each is taken; each is wrong with probability at most
+    (1 - level) / (number of limits).
+    """
+    from scipy.special import betaincinv
+
+    count = len(groups)
+    first, last = np.triu_indices(count)
+    rows = prefix_sums(groups.weight)
+    events = prefix_sums(groups.outcome)
+    size, hits = rows[last + 1] - rows[first], events[last + 1] - events[first]
+    delta = (1.0 - level) / (2.0 * first.size)
+    least, most = np.zeros(first.size), np.ones(first.size)
+    some, missed = hits > 0.0, hits < size
+    least[some] = betaincinv(hits[some], (size - hits)[some] + 1.0, delta)
+    most[missed] = betaincinv(hits[missed] + 1.0, (size - hits)[missed], 1.0 - delta)
+    # lower[k] holds from the last forecast of group k up, upper[k] from the first of group k down.
+    lower, upper = np.zeros(count + 1), np.ones(count + 1)
+    np.maximum.at(lower, last + 1, least)
+    np.minimum.at(upper, first, most)
+    lower = np.maximum.accumulate(lower)
+    upper = np.minimum.accumulate(upper[::-1])[::-1]
+    place = np.union1d(groups.low, groups.high)
+    before, at = (lower[np.searchsorted(groups.high, place, side=side)] for side in ("left", "right"))
+    up_to, after = (upper[np.searchsorted(groups.low, place, side=side)] for side in ("left", "right"))
+    # Both are stairs: three points at each place draw the jumps.
+    return (
+        np.repeat(place, 3),
+        np.stack([before, at, at], axis=1).ravel(),
+        np.stack([up_to, up_to, after], axis=1).ravel(),
+    )
+
+
+def _corners(tally: Tally) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of the steps of the isotonic regression: linear between them, it is the same curve."""
+    fit = isotonic_fit(tally)
+    ends = np.unique(np.concatenate([fit.blocks[:-1], fit.blocks[1:] - 1]))
+    forecast, rate = tally.forecast[ends], fit.x[ends]
+    kept = thinned(rate, forecast)
+    return forecast[kept], rate[kept]
+
+
+def _bars(tally: Tally) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Return the bars of the histogram of the forecasts: begin, end and rows."""
+    if len(tally) <= SPIKES:
+        return tally.forecast, tally.forecast, tally.rows
+    low, high = forecast_limits(float(tally.forecast[0]), float(tally.forecast[-1]))
+    edges = np.linspace(max(low, 0.0), min(high, 1.0), SPIKES + 1)
+    ends = np.append(np.searchsorted(tally.forecast, edges[:-1]), len(tally))
+    return edges[:-1], edges[1:], np.diff(prefix_sums(tally.rows)[ends]).astype(np.int64)

@@ -1,0 +1,181 @@
+"""What recalibration could save at every threshold, beside what is certified."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from calibrant.certificates import confidence_interval
+from calibrant.decisions import decision_guarantee, risk_gap_curve
+from calibrant.displays.base import Display, with_jumps
+from calibrant.displays.thinning import thinned
+from calibrant.results.base import level_said, rounded_up
+from calibrant.results.decisions import WRAPPERS, DecisionGuarantee, RiskGapCurve
+from calibrant.tally import as_tally
+from calibrant.validation import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(eq=False, repr=False)
+class RiskGapDisplay(Display):
+    """Plot what recalibration could save at every decision threshold, with the certified bound.
+
+    Somebody acts when the forecast is at least tau. The curve is the mean loss of that minus the smallest mean loss
+    that a recalibration of the same forecasts attains on these rows; it cannot exceed the Cutoff calibration error of
+    the rows. The bound is about rows to come: with the stated confidence no recalibration lowers the *expected* loss
+    by more, at any threshold. It assumes rows drawn independently from the population, and a forecaster, a method and a
+    level fixed without looking at them.
+
+    Use `from_predictions` or `from_estimator`; the constructor takes what they compute.
+
+    Attributes
+    ----------
+    threshold, gap : array
+        The curve, thinned to about 2,000 points that keep every extreme; where it jumps there are two points at one
+        threshold.
+    largest_gap, largest_gap_at : float
+        Its largest value, and the lowest threshold where, or just above which, it is reached.
+    cutoff : float
+        The Cutoff calibration error of these rows; twice it for "monotone" wrappers. No gap on these rows is larger.
+    wrapper : str
+        The recalibrations allowed: "nondecreasing" or "monotone".
+    guarantee : DecisionGuarantee
+        What is certified.
+    ax_, figure_, line_, bound_, cutoff_, largest_, legend_
+        What was drawn, after `plot`.
+
+    Examples
+    --------
+    >>> display = RiskGapDisplay.from_predictions([0, 0, 1, 1], [0.2, 0.3, 0.4, 0.9])
+    >>> round(display.largest_gap, 4), round(float(display.gap.max()), 4)
+    (0.15, 0.15)
+    """
+
+    threshold: FloatArray
+    gap: FloatArray
+    largest_gap: float
+    largest_gap_at: float
+    cutoff: float
+    wrapper: str
+    guarantee: DecisionGuarantee
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_prob: Any = None,
+        *,
+        sample_weight: Any = None,
+        pos_label: Any = None,
+        wrapper: str = "nondecreasing",
+        confidence_level: float = 0.95,
+        method: str = "adaptive",
+        theme: str = "light",
+        legend: bool = True,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Compute the curve and the bound, and draw them.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,), or Tally
+            Outcomes: 0/1, booleans, fractions in [0, 1], or two labels with ``pos_label``; or a tally on its own.
+        y_prob : array-like of shape (n,)
+            Forecast probabilities.
+        sample_weight : array-like of shape (n,), optional
+            Nonnegative weights.
+        pos_label : label, optional
+            The label in ``y_true`` that counts as the event.
+        wrapper : {"nondecreasing", "monotone"}
+            The recalibrations allowed, as in `risk_gap_curve`.
+        confidence_level, method
+            Of the upper limit of the Cutoff calibration error behind the bound, as in `certify`.
+        theme, legend, ax
+            As in `plot`.
+        """
+        tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+        limit = confidence_interval(tally, confidence_level=confidence_level, alternative="less", method=method)
+        display = cls.from_results(risk_gap_curve(tally, wrapper=wrapper), decision_guarantee(limit))
+        return display.plot(theme=theme, legend=legend, ax=ax)
+
+    @classmethod
+    def from_results(cls, curve: RiskGapCurve, guarantee: DecisionGuarantee) -> Self:
+        """Make a display, not yet drawn, of a curve and a guarantee computed before."""
+        threshold, gap = with_jumps(curve.threshold, curve.gap, curve.gap_right)
+        kept = thinned(gap, threshold)
+        return cls(
+            threshold=threshold[kept],
+            gap=gap[kept],
+            largest_gap=curve.largest_gap,
+            largest_gap_at=curve.largest_gap_at,
+            cutoff=curve.bound.right,
+            wrapper=curve.wrapper,
+            guarantee=guarantee,
+        )
+
+    @property
+    def bound(self) -> float:
+        """What is certified: with the stated confidence no recalibration of this kind saves more at any threshold."""
+        return float(getattr(self.guarantee, self.wrapper))
+
+    def plot(self, *, theme: str = "light", legend: bool = True, ax: Axes | None = None) -> Self:
+        """Draw the curve and the bound.
+
+        Parameters
+        ----------
+        theme : {"light", "dark"}
+            The colours, see ``calibrant.displays.palette.PALETTES``.
+        legend : bool
+            Whether to say below the axes what is drawn.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+        """
+        ax, palette = self._begin(
+            ax,
+            theme,
+            xlabel="decision threshold tau: act when the forecast is at least tau",
+            ylabel="mean loss per row that recalibration could save",
+            title="Risk gap",
+        )
+        kind, times = WRAPPERS[self.wrapper], "twice " if self.wrapper == "monotone" else ""
+        self.bound_ = ax.axhline(
+            self.bound, color=palette.bound, linewidth=1.8, linestyle=(0, (6, 2)), label=self._bound_said()
+        )
+        self.cutoff_ = ax.axhline(
+            self.cutoff,
+            color=palette.muted,
+            linewidth=1.0,
+            linestyle=(0, (1, 2)),
+            label=f"{times}the Cutoff calibration error of these rows, {self.cutoff:.5f}: no gap on them is larger",
+        )
+        (self.line_,) = ax.plot(
+            self.threshold, self.gap, color=palette.curve, linewidth=1.6, label=f"saving of {kind}, on these rows"
+        )
+        (self.largest_,) = ax.plot(
+            [self.largest_gap_at],
+            [self.largest_gap],
+            color=palette.highlight,
+            marker="o",
+            markersize=6,
+            linestyle="none",
+            label=f"largest gap {self.largest_gap:.5f}, at threshold {self.largest_gap_at:.4g}",
+        )
+        ax.set_xlim(0.0, 1.0)
+        ax.set_ylim(bottom=0.0)
+        self._explain(palette, legend, [self.line_, self.largest_, self.cutoff_, self.bound_])
+        return self
+
+    def _columns(self) -> dict[str, Any]:
+        return {"threshold": self.threshold, "gap": self.gap}
+
+    def _bound_said(self) -> str:
+        promise = self.guarantee
+        whom = "in the population" if promise.target == "population" else "for these forecasts"
+        rows = "" if promise.finite_sample else ", for many rows"
+        level, bound = level_said(promise.confidence_level), rounded_up(self.bound)
+        return (
+            f"certified: with {level} confidence at most {bound} {whom}, at every threshold "
+            f"({promise.method} method{rows}; independent rows, forecaster fixed beforehand)"
+        )

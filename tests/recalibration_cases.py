@@ -1,0 +1,17 @@
+"""Rows that the tests of recalibrators share."""
+
+import numpy as np
+
+from calibrant import Tally
+
+
+def draw(seed, rows=400, digits=2):
+    """Forecasts with ties, strictly inside [0, 1], of events that follow another curve."""
+    rng = np.random.default_rng(seed)
+    p = np.clip(np.round(rng.random(rows), digits), 0.01, 0.99)
+    return p, (rng.random(rows) < 0.1 + 0.7 * p**2).astype(int)
+
+
+P, Y = draw(0)
+EVERYWHERE = np.linspace(0.0, 1.0, 1001)
+FIGURE_4 = Tally.from_counts(forecast=[0, 0.25, 0.5, 1], rows=[1000] * 4, events=[1000, 0, 0, 1000])
