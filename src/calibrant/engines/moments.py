@@ -40,7 +40,7 @@ class Moments:
     index : array of int64
         floor(p * 2^bits), where p = 1 joins the last cell.
     outcome_class : array of int64
-        0 and 1 for rows of these outcomes, 2 for outcomes between.
+        0 for rows of outcome 0, 2 for those of outcome 1, and 1 for those between.
     columns : mapping
         The additive columns of `Cells`, and ``low`` and ``high``.
     facts : Facts
@@ -60,7 +60,7 @@ class Moments:
         key = key[order]
         given = {name: values[order] for name, values in answer.items() if name not in ("place", "cell_key")}
         bits = max(grid.bits, FIRST_BITS)
-        index = key // CLASSES + int(grid.low * 2.0**bits)
+        index = key // CLASSES + int(grid.low * 2.0**bits)  # the cell that the statement subtracted
         if bits < 61:
             index = np.minimum(index, 2**bits - 1)
         outcome_class = key % CLASSES
@@ -75,16 +75,16 @@ class Moments:
             columns[name] = given[name].astype(np.float64) if weighted else rows
         square = given["weight_square_residual_square"].astype(np.float64) if weighted else columns["residual_square"]
         columns |= {"rows": rows, "weight_square_residual_square": square}
-        columns["outcome"] = (given["outcome"] if "outcome" in given else rows * outcome_class).astype(np.float64)
+        columns["outcome"] = (given["outcome"] if "outcome" in given else rows * (outcome_class // 2)).astype(np.float64)
         if facts is None:
             low, high = (float(given["weight_low"].min()), float(given["weight_high"].max())) if weighted else (1.0, 1.0)
-            facts = Facts(high, low == high == 1.0, bool((outcome_class < 2).all()))
+            facts = Facts(high, low == high == 1.0, not (outcome_class == 1).any())
         return cls(bits, index, outcome_class, columns, facts)
 
     def cells(self, bits: int, rates: tuple[float, ...] = ()) -> Cells:
         """Return the totals per cell of width 2^-bits, not finer than these; with betting rates, the growth too."""
         index = self.index >> (self.bits - bits)
-        starts = group_starts(index)
+        starts = group_starts(index) if index.size else np.empty(0, dtype=np.int64)
         merged: dict[str, Any] = {name: np.add.reduceat(self.columns[name], starts) for name in ADDITIVE}
         if self.facts.unit_weights:
             merged["weight"] = merged["weight_square"] = merged["rows"]
@@ -108,7 +108,7 @@ class Moments:
         n x^3 h^3 / (12 (1 - x)^3) for rows within a width of h: with h = 2^-15 at most 3e-15 of n x for rates up to a
         half. It can reach 1e-12 of it only at the highest rate of 0.9, which takes some ten rows that share a cell.
         """
-        event = self.outcome_class == 1
+        event = self.outcome_class == 2
         rows = self.columns["rows"].astype(np.float64)
         mean = np.abs(self.columns["residual"]) / self.columns["weight"]
         spread = rows * np.maximum(self.columns["residual_square"] / self.columns["weight"] - np.square(mean), 0.0)

@@ -24,7 +24,7 @@ BROKEN_RULE, NO_WEIGHT = -1, -2
 """Keys of the groups of rows that break a rule, and of rows of weight zero."""
 
 CLASSES = 4
-"""Room for the outcomes of a cell: 0, 1, and between."""
+"""Room for the outcomes of a cell: floor(y) + ceil(y) is 0 for 0, 2 for 1, and 1 for those between."""
 
 _LARGEST = "1.7976931348623157e308"
 _PIECES = 3
@@ -64,10 +64,6 @@ class Engine(ABC):
     def literal(self, text: str) -> str:
         """Write a text so that SQL takes it as it is."""
         return "'" + text.replace("'", "''") + "'"
-
-    def floor(self, number: str) -> str:
-        """Write the largest whole number that is not above a number, which is not negative."""
-        return f"CAST(floor({number}) AS BIGINT)"
 
     def missing(self, number: str) -> str:
         """Write the condition that there is no number: null or NaN."""
@@ -119,64 +115,61 @@ def histogram_statement(engine: Engine, roles: Roles, asked: Sequence[HistogramR
 
     ``labels`` are the groups' values as the engine writes them; none when there are no groups.
     """
-    weighted = roles.sample_weight is not None
-    # Small whole keys: what is subtracted keeps them near zero, however deep the grid.
-    grids = {_scanned(request.grid) for request in asked}
-    if len(grids) == 1:
-        grid = grids.pop()
-        scale, first = _number(grid.scale), str(_cell(grid, grid.low))
-        low, high = _number(grid.low), _number(grid.high)
-        everything = grid.low <= 0.0 and grid.high >= 1.0
-        rows = [(str(place), _text(engine, labels, request)) for place, request in enumerate(asked)]
-        listed = _listed("place, label", rows)
-    else:
-        scale, first, low, high, everything = "scale", "first_cell", "low_end", "high_end", False
-        rows = []
-        for place, request in enumerate(asked):
-            grid = _scanned(request.grid)
-            ends = (_number(grid.scale), str(_cell(grid, grid.low)), _number(grid.low), _number(grid.high))
-            rows.append((str(place), _text(engine, labels, request), *ends))
-        listed = _listed("place, label, scale, first_cell, low_end, high_end", rows)
-    cell = f"({engine.floor(f'p * {scale}')} - {first}) * {CLASSES}"
-    key = f"{cell} + CASE WHEN y = 1 THEN 1 WHEN y = 0 THEN 0 ELSE 2 END"
-    if weighted:
+    grids = [_scanned(request.grid) for request in asked]
+    ends = [(_number(grid.scale), _number(_first(grid)), _number(grid.low), _number(grid.high)) for grid in grids]
+    together = len(set(grids)) == 1
+    scale, first, low, high = ends[0] if together else ("scale", "first_cell", "low_end", "high_end")
+    # The first cell is subtracted so that keys stay small, however deep the grid; the difference is exact.
+    cell = f"floor(p * {scale})" if first == _number(0.0) else f"(floor(p * {scale}) - {first})"
+    key = f"CAST({cell} * {CLASSES} + floor(y) + ceil(y) AS INTEGER)"
+    if roles.sample_weight is not None:
         key = f"CASE WHEN w = 0 THEN {NO_WEIGHT} ELSE {key} END"
-    key = f"CASE WHEN {_rules(weighted)} THEN {key} ELSE {BROKEN_RULE} END"
-    where = "" if everything else f" WHERE p >= {low} AND p <= {high}"
-    fields = "p, y, y - p AS r" + (", w" if weighted else "")
-    source = f"{_rows(engine, roles)} AS given"
-    place = "0"
+    fields = f"CASE WHEN {_rules(roles)} THEN {key} ELSE {BROKEN_RULE} END AS cell_key, y - p AS r, p, y"
+    if roles.sample_weight is not None:
+        fields += ", w"
+    source, conditions, with_list = f"{_rows(engine, roles)} AS given", [], ""
+    if not (together and grids[0].low <= 0.0 and grids[0].high >= 1.0):
+        conditions.append(f"p >= {low} AND p <= {high}")
     if labels:
+        rows = [(str(place), engine.literal(labels[request.group])) for place, request in enumerate(asked)]
+        names = "place, label"
+        if not together:
+            rows = [(*row, *own) for row, own in zip(rows, ends, strict=True)]
+            names += ", scale, first_cell, low_end, high_end"
+        with_list = f"WITH {_listed(names, rows)} "
         source += " JOIN asked ON g = label"
-        place = "place"
-    with_list = f"WITH {listed} " if labels else ""
+        fields += ", place"
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    by = "place, cell_key" if labels else "cell_key"
     return (
-        f"{with_list}SELECT place, cell_key, {_sums(engine, roles)} "
-        f"FROM (SELECT {place} AS place, {key} AS cell_key, {fields} FROM {source}{where}) AS keyed "
-        "GROUP BY place, cell_key"
+        f"{with_list}SELECT {by}, {_sums(engine, roles)} FROM (SELECT {fields} FROM {source}{where}) AS keyed "
+        f"GROUP BY {by}"
     )
 
 
 def fetch_statement(engine: Engine, roles: Roles, asked: Sequence[FetchRequest], labels: Sequence[str]) -> str:
     """Write the rows inside stretches of forecasts: one join with the list of stretches, found by their cells."""
+    place = "place, " if labels else ""
+    weighted = roles.sample_weight is not None
+    with_list, joined = _inside(engine, asked, labels)
+    return (
+        f"WITH {with_list} SELECT {place}y, p{', w' if weighted else ''} "
+        f"FROM {_rows(engine, roles)} AS given {joined}{' WHERE w > 0' if weighted else ''}"
+    )
+
+
+def _inside(engine: Engine, asked: Sequence[FetchRequest], labels: Sequence[str]) -> tuple[str, str]:
+    """Write the list of stretches, and the join that keeps the rows inside them, each once."""
     grid = fetch_grid(asked)
     rows = []
     for place, request in enumerate(asked):
-        label = _text(engine, labels, request)
+        own = (str(place), engine.literal(labels[request.group])) if labels else ()
         for low, high in zip(request.low.tolist(), request.high.tolist(), strict=True):
-            ends = (_number(low), _number(high))
-            rows.extend(
-                (str(place), label, str(cell), *ends) for cell in range(_cell(grid, low), _cell(grid, high) + 1)
-            )
-    listed = _listed("place, label, cell, low_end, high_end", rows)
-    weighted = roles.sample_weight is not None
-    inside = f"{engine.floor(f'p * {_number(grid.scale)}')} = cell AND p >= low_end AND p <= high_end"
-    group = " AND g = label" if labels else ""
-    positive = " WHERE w > 0" if weighted else ""
-    return (
-        f"WITH {listed} SELECT place, y, p{', w' if weighted else ''} "
-        f"FROM {_rows(engine, roles)} AS given JOIN asked ON {inside}{group}{positive}"
-    )
+            cells = range(int(low * grid.scale), int(high * grid.scale) + 1)
+            rows.extend((*own, str(cell), _number(low), _number(high)) for cell in cells)
+    names = "place, label, cell, low_end, high_end" if labels else "cell, low_end, high_end"
+    match = f"CAST(floor(p * {_number(grid.scale)}) AS BIGINT) = cell AND p >= low_end AND p <= high_end"
+    return _listed(names, rows), f"JOIN asked ON {match}{' AND g = label' if labels else ''}"
 
 
 def labels_statement(engine: Engine, column: str, most: int) -> str:
@@ -230,19 +223,15 @@ def _scanned(grid: Grid) -> Grid:
     return Grid(max(grid.bits, FIRST_BITS), grid.low, grid.high)
 
 
-def _cell(grid: Grid, forecast: float) -> int:
-    """Return floor(p * 2^bits), without the last cell's claim on p = 1."""
-    return int(forecast * grid.scale)
+def _first(grid: Grid) -> float:
+    """Return floor(low * 2^bits), a whole number that float64 holds."""
+    return float(np.floor(grid.low * grid.scale))
 
 
 def _number(value: float) -> str:
     """Write a number with all its digits, and with an exponent, so that no database takes it for a decimal."""
     digits = repr(float(value))
     return digits if "e" in digits else f"{digits}e0"
-
-
-def _text(engine: Engine, labels: Sequence[str], request: HistogramRequest | FetchRequest) -> str:
-    return engine.literal(labels[request.group]) if labels else "''"
 
 
 def _listed(names: str, rows: Sequence[Sequence[str]]) -> str:
@@ -279,15 +268,14 @@ def _short_names(roles: Roles) -> dict[str, str]:
 
 def _rule(role: str) -> str:
     return {
-        "y_prob": "p >= 0 AND p <= 1",
-        "y_true": "y >= 0 AND y <= 1",
-        "sample_weight": f"w >= 0 AND w <= {_LARGEST}",
+        "y_prob": "p BETWEEN 0 AND 1",
+        "y_true": "y BETWEEN 0 AND 1",
+        "sample_weight": f"w BETWEEN 0 AND {_LARGEST}",
     }[role]
 
 
-def _rules(weighted: bool) -> str:
-    roles = ("y_prob", "y_true", "sample_weight") if weighted else ("y_prob", "y_true")
-    return " AND ".join(_rule(role) for role in roles)
+def _rules(roles: Roles) -> str:
+    return " AND ".join(_rule(role) for role in _short_names(roles))
 
 
 def _sums(engine: Engine, roles: Roles) -> str:
