@@ -36,6 +36,8 @@ class Population:
     discrete: bool = False
     unit_weights: bool = True
     binary: bool = True
+    law: Tally | None = None
+    """The population itself, outcomes replaced by their means, where it has few forecasts."""
 
     def __str__(self):
         return self.name
@@ -81,6 +83,7 @@ def on_levels(name, forecast, mass, chance):
         ece=ece,
         distance=ece if same_sign else None,
         discrete=True,
+        law=law,
     )
 
 
@@ -117,6 +120,9 @@ SPIKE = one_sided(
 )
 # Outcomes without noise: given its forecasts a sample knows its error exactly, and that differs from the population's.
 NOISY_ATOM = on_levels("deterministic outcomes with a noisy atom", [0.4, 0.6, 0.9], [0.5, 0.3, 0.2], [0.0, 1.0, 0.9])
+
+# Example 3.1 of the paper: acting on these forecasts from 3/4 up is wrong on every row, and the other way round right.
+WRONG_ORDER = on_levels("forecasts in the wrong order", [0.749, 0.751], [0.75, 0.25], [1.0, 0.0])
 
 
 def swing(p):

@@ -35,7 +35,6 @@ from calibrant import (
 )
 from calibrant.bounds import constant_margin, monotone_margin, paper_margin, paper_monotone_margin
 from calibrant.results.base import Result
-from calibrant.sources import Grid
 
 KINDS = {
     "isotonic": IsotonicRecalibrator(),

@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     from calibrant.comparisons import compare_recalibrators
     from calibrant.curves import calibration_slope_intercept, integrated_calibration_index, observed_expected_ratio
     from calibrant.decompositions import score_decomposition
+    from calibrant.displays.certificate import CertificateDisplay
     from calibrant.displays.cumulative import CumulativeDisplay
+    from calibrant.displays.decision_curve import DecisionCurveDisplay
     from calibrant.displays.reliability import ReliabilityDisplay
     from calibrant.displays.risk_gap import RiskGapDisplay
+    from calibrant.displays.spectrum import SpectrumDisplay
     from calibrant.engines.handles import GroupedScan, Scan, scan
     from calibrant.guards import GuardedRecalibrator
     from calibrant.hypotheses import calibration_test, spiegelhalter_test
@@ -60,6 +63,7 @@ if TYPE_CHECKING:
     )
     from calibrant.results.decompositions import ScoreDecomposition
     from calibrant.results.measures import (
+        Bracket,
         CalibrationDistance,
         CalibrationSlope,
         CurveErrors,
@@ -86,17 +90,20 @@ if TYPE_CHECKING:
 _HOME = {
     "BestThreshold": "results.risk_gaps",
     "BetaRecalibrator": "monotone_maps",
+    "Bracket": "results.measures",
     "CalibrationDistance": "results.measures",
     "CalibrationSlope": "results.measures",
     "CalibrationTest": "results.certificates",
     "CalibrationWarning": "validation",
     "Cells": "cells",
     "Certificate": "results.certificates",
+    "CertificateDisplay": "displays.certificate",
     "CertifiedClassifier": "certified_classifiers",
     "ConfidenceInterval": "results.certificates",
     "ConstantRecalibrator": "monotone_maps",
     "CumulativeDisplay": "displays.cumulative",
     "CurveErrors": "results.measures",
+    "DecisionCurveDisplay": "displays.decision_curve",
     "DecisionGuarantee": "results.risk_gaps",
     "DecisionRisk": "results.risks",
     "DecisionRule": "results.risk_gaps",
@@ -125,6 +132,7 @@ _HOME = {
     "SchervishMeasure": "scores",
     "ScoreDecomposition": "results.decompositions",
     "Spectrum": "results.measures",
+    "SpectrumDisplay": "displays.spectrum",
     "Tally": "tally",
     "TemperatureRecalibrator": "monotone_maps",
     "Witness": "results.measures",
@@ -172,17 +180,20 @@ _HOME = {
 __all__ = [
     "BestThreshold",
     "BetaRecalibrator",
+    "Bracket",
     "CalibrationDistance",
     "CalibrationSlope",
     "CalibrationTest",
     "CalibrationWarning",
     "Cells",
     "Certificate",
+    "CertificateDisplay",
     "CertifiedClassifier",
     "ConfidenceInterval",
     "ConstantRecalibrator",
     "CumulativeDisplay",
     "CurveErrors",
+    "DecisionCurveDisplay",
     "DecisionGuarantee",
     "DecisionRisk",
     "DecisionRule",
@@ -211,6 +222,7 @@ __all__ = [
     "SchervishMeasure",
     "ScoreDecomposition",
     "Spectrum",
+    "SpectrumDisplay",
     "Tally",
     "TemperatureRecalibrator",
     "Witness",

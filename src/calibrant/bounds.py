@@ -17,6 +17,7 @@ import numpy as np
 from calibrant.laws import brownian_range
 from calibrant.refinement import (
     Pair,
+    bracket_stretch,
     growth_error,
     growth_scores,
     largest_of,
@@ -181,19 +182,24 @@ def adaptive_upper(source: Tally | RowSource, table: Totals, delta: float) -> fl
     For 0/1 outcomes of unit weight it bets against every interval; otherwise it needs the sums of w r and w^2 r^2 only.
     ``table`` holds the totals of all rows, however coarse.
     """
-    exponent, _ = _shares(delta)
-    rows = table.row_total
-    pairs = _adaptive_pairs(table, delta)
+    rates: tuple[float, ...] = ()
     if table.binary_outcomes and table.unit_weights:
-        rates = bet_rates(table, delta)
         source = opened(source)
         start = source if isinstance(source, Tally) else source.start(FIRST_GRID)
-        known = all(growth_error(start, rate) <= _GROWTH_TOLERANCE * rows * rate for rate in rates)
-        growth = _stretches(source, pairs, () if known else rates)
-        return _largest(growth, np.array(rates), rows, exponent)
-    rates = square_rates(table, delta)
-    growth = _stretches(source, pairs) * rates / table.weight_max
-    return _largest(growth, np.array(rates) * _mean_weight_share(table), rows, exponent)
+        rates = bet_rates(table, delta)
+        if all(growth_error(start, rate) <= _GROWTH_TOLERANCE * table.row_total * rate for rate in rates):
+            rates = ()
+    return _adaptive_limit(table, delta, _stretches(source, _adaptive_pairs(table, delta), rates))
+
+
+def _adaptive_limit(table: Totals, delta: float, stretches: FloatArray) -> float:
+    """Return the adaptive limit from the largest stretches of its scores."""
+    exponent, _ = _shares(delta)
+    if table.binary_outcomes and table.unit_weights:
+        return _largest(stretches, np.array(bet_rates(table, delta)), table.row_total, exponent)
+    rates = np.array(square_rates(table, delta))
+    growth = stretches * rates / table.weight_max
+    return _largest(growth, rates * _mean_weight_share(table), table.row_total, exponent)
 
 
 def _adaptive_pairs(table: Totals, delta: float) -> Callable[[Totals], Iterator[Pair]]:
@@ -264,12 +270,33 @@ def normal_upper(source: Tally | RowSource, table: Totals, delta: float) -> floa
     intervals is one pass. The limit is the smallest over ten values of l: never below that maximum, and on ordinary
     data a few percent of the margin above it at most.
     """
-    quantile = NormalDist().inv_cdf(1.0 - delta)
+    return _normal_limit(table, delta, _stretches(source, _normal_pairs(table, delta)))
+
+
+def _normal_limit(table: Totals, delta: float, stretches: FloatArray) -> float:
+    """Return the large-sample limit from the largest stretches of its scores."""
     lengths = _normal_lengths(table)
     if lengths[0] == 0.0:
         return 0.0
-    stretches = _stretches(source, _normal_pairs(table, delta))
-    return float((stretches + quantile * lengths / 2.0).min()) / table.weight_total
+    return float((stretches + NormalDist().inv_cdf(1.0 - delta) * lengths / 2.0).min()) / table.weight_total
+
+
+def bracket_upper(table: Totals, bits: int, method: str, delta: float) -> tuple[float, float]:
+    """Return two ends between which the "adaptive" or "normal" upper limit lies, from cells of width 2^-bits alone."""
+    bets = method == "adaptive" and table.binary_outcomes and table.unit_weights
+    if bets and 2**bits < _COARSE_CELLS:
+        raise ValueError(
+            f"the rates of method='adaptive' follow from {_COARSE_CELLS:,} cells or more, got 2^{bits}; use bits of at "
+            f"least {_COARSE_CELLS.bit_length() - 1}, or method='hoeffding'"
+        )
+    pairs = (_adaptive_pairs if method == "adaptive" else _normal_pairs)(table, delta)
+    limit = _adaptive_limit if method == "adaptive" else _normal_limit
+    ends = np.array([np.max([bracket_stretch(scores) for scores in pair], axis=0) for pair in pairs(table)])
+    if bets:
+        error = np.array([growth_error(table, rate) for rate in bet_rates(table, delta)])
+        ends += np.stack([-error, error], axis=1)
+    low, high = (limit(table, delta, ends[:, side]) if ends.size else 0.0 for side in (0, 1))
+    return low, high
 
 
 def _normal_lengths(table: Totals) -> FloatArray:

@@ -6,18 +6,24 @@ One pass adds up each cell; `refinement` finishes the exact answers from there.
 
 from __future__ import annotations
 
+import json
 import math
+import os
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
+from calibrant.brackets import bracket_cells
 from calibrant.kernels import cell_growth, cell_totals, rows_in_stretches
 from calibrant.refinement import Opened, whole_tally
+from calibrant.results.measures import Bracket
 from calibrant.sources import FIRST_GRID, Grid, GroupedSource, RowSource
-from calibrant.tally import ADDITIVE, Tally, Totals, given_tally, refuse_more
+from calibrant.tally import ADDITIVE, Tally, Totals, bet_growth, given_tally, group_starts, refuse_more
 from calibrant.validation import FloatArray, IntArray, Observations, check_number, check_observations
 
 DEFAULT_BITS = 16
@@ -27,6 +33,11 @@ SORT_BELOW_ROWS = 100_000
 
 _PARTS = 2
 _ROWS_WORTH_SPLITTING = 4_000_000
+
+_COLUMNS = ("index", "low", "high", *ADDITIVE)
+_FACTS = ("bits", "weight_max", "unit_weights", "binary_outcomes")
+_FORMAT = "calibrant/cells/1"
+_FORMAT_KEY = b"calibrant"
 
 Returned = TypeVar("Returned")
 
@@ -72,6 +83,24 @@ class Cells(Totals):
         )
         return ArrayRows(observations).histogram(Grid(depth, 0.0, 1.0))
 
+    @classmethod
+    def from_tally(cls, tally: Tally, grid: Grid, rates: tuple[float, ...] = ()) -> Cells:
+        """Add up the entries of a tally, all of which the grid covers; with betting rates, their growth too."""
+        index = grid.index(tally.forecast)
+        starts = group_starts(index)
+        columns: dict[str, Any] = {name: np.add.reduceat(getattr(tally, name), starts) for name in ADDITIVE}
+        return cls(
+            bits=grid.bits,
+            index=index[starts],
+            low=tally.forecast[starts],
+            high=tally.forecast[np.append(starts[1:], len(tally)) - 1],
+            weight_max=tally.weight_max,
+            unit_weights=tally.unit_weights,
+            binary_outcomes=tally.binary_outcomes,
+            growth=np.add.reduceat(bet_growth(tally, rates), starts) if rates else None,
+            **columns,
+        )
+
     def __add__(self, other: Cells) -> Cells:
         """Merge the cells of two different sets of rows."""
         if not isinstance(other, Cells):
@@ -92,8 +121,85 @@ class Cells(Totals):
         columns["binary_outcomes"] = self.binary_outcomes and other.binary_outcomes
         return Cells(bits=bits, index=merged, **columns)
 
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write the cells to a Parquet file, so that those of other days or machines can be added to them later.
+
+        The file appears whole or not at all: an interrupted run leaves the previous one as it was.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "monday.parquet"
+        >>> Cells.from_arrays([0, 1, 1], [0.1, 0.12, 0.9], bits=2).to_parquet(file)
+        >>> Cells.from_parquet(file) + Cells.from_arrays([0], [0.6], bits=2)
+        Cells(4 rows in 3 of 4 cells)
+        """
+        arrow, parquet = _arrow()
+        facts = {name: getattr(self, name) for name in _FACTS}
+        table = arrow.table({name: getattr(self, name) for name in _COLUMNS})
+        table = table.replace_schema_metadata({_FORMAT_KEY: json.dumps({"format": _FORMAT, **facts})})
+        target = Path(path)
+        number, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+        try:
+            with os.fdopen(number, "wb") as file:
+                parquet.write_table(table, file)
+            os.replace(name, target)
+        except BaseException:
+            Path(name).unlink()
+            raise
+
+    @classmethod
+    def from_parquet(cls, path: str | os.PathLike[str]) -> Cells:
+        """Read cells that `to_parquet` wrote."""
+        arrow, parquet = _arrow()
+        try:
+            table = parquet.read_table(path, partitioning=None)
+        except arrow.ArrowInvalid as error:
+            raise ValueError(f"{os.fspath(path)} is not a Parquet file, or a damaged one: {error}") from error
+        facts = json.loads((table.schema.metadata or {}).get(_FORMAT_KEY, b"{}"))
+        if facts.pop("format", None) != _FORMAT or table.column_names != list(_COLUMNS):
+            raise ValueError(
+                f"{os.fspath(path)} does not hold cells as this version of calibrant writes them ({_FORMAT}); rows are "
+                "read by scan(), cells by the version that wrote them"
+            )
+        return cls(**facts, **{name: table[name].to_numpy() for name in _COLUMNS})
+
+    def bracket(self, *, measure: str = "cutoff", method: str | None = None, confidence_level: float = 0.95) -> Bracket:
+        """Return two ends that contain a calibration error, or its upper confidence limit, whatever the rows are.
+
+        Exact values need the rows of a few cells; this needs none. More bits bring the ends together.
+
+        Parameters
+        ----------
+        measure : {"cutoff", "smooth"}
+            The error of the rows.
+        method : {"adaptive", "normal", "hoeffding", "paper"}, optional
+            Bracket the upper limit that `certify` would find by this method, for the Cutoff error of the population.
+        confidence_level : float
+            Of that limit.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> y_prob = np.random.default_rng(0).random(10_000)
+        >>> y_true = np.random.default_rng(1).random(10_000) < y_prob
+        >>> print(Cells.from_arrays(y_true, y_prob, bits=8).bracket())
+        The Cutoff calibration error of these 10,000 rows lies between 0.01... and 0.01... (from cells of width 2^-8, no
+        row looked at one by one).
+        """
+        return bracket_cells(self, self.bits, measure=measure, method=method, confidence_level=confidence_level)
+
     def __repr__(self) -> str:
         return f"Cells({self.row_total:,} rows in {len(self):,} of {2**self.bits:,} cells)"
+
+
+def _arrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError("Parquet files need pyarrow; install it, as in: pip install pyarrow") from error
+    return pyarrow, pyarrow.parquet
 
 
 class ArrayRows:
@@ -106,6 +212,9 @@ class ArrayRows:
 
     def histogram(self, grid: Grid, rates: tuple[float, ...] = ()) -> Cells:
         """Return the totals per cell of the rows whose forecast is from ``grid.low`` to ``grid.high``."""
+        if grid.within:  # cells far apart
+            low, high = np.array(grid.within).T
+            return Cells.from_tally(Tally.from_observations(self.fetch(low, high)), grid, rates)
         place = (grid.scale, grid.first, grid.size, grid.low, grid.high)
 
         def add_up(rows: Observations) -> FloatArray:

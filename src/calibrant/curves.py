@@ -7,16 +7,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.cells import as_tally
+from calibrant.cells import as_source, as_tally
+from calibrant.refinement import refine
 from calibrant.results.measures import CalibrationSlope, CurveErrors
+from calibrant.sources import COARSE_GRID
 from calibrant.tally import Tally, Totals
-from calibrant.validation import FloatArray, check_choice, check_number
+from calibrant.validation import FloatArray, IntArray, check_choice, check_number
 
 _NEWTON_STEPS = 100
 _NEAR = 1e-6  # squared step, in the likelihood's own metric, below which Newton steps cannot overshoot
 _FLAT = 1e-6  # largest mean gradient that counts as a maximum
 _SETTLED = 1e-14  # ... and below which the step just taken was the last: the next would be its square
 _POOLED = 20_000
+_MANY_TIMES = 1000.0
 _QUANTILE_CELLS = 4096.0
 
 
@@ -33,10 +36,16 @@ def observed_expected_ratio(
     >>> observed_expected_ratio([0, 1, 1, 1], [0.25, 0.5, 0.75, 1.0])
     1.2
     """
-    tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
-    if tally.forecast[-1] == 0.0:
+    source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    table = refine(source, _hides_forecasts, COARSE_GRID)
+    if table.high[-1] == 0.0:
         raise ValueError("y_prob is 0 everywhere, so no event is expected and the ratio to it is undefined")
-    return tally.outcome_total / tally.forecast_total()
+    return table.outcome_total / table.forecast_total()
+
+
+def _hides_forecasts(table: Totals) -> IntArray:
+    """Return the entries whose events are so many that outcomes minus residuals lose digits of their forecasts."""
+    return np.flatnonzero((table.high > table.low) & (table.outcome > _MANY_TIMES * table.weight * table.high))
 
 
 def calibration_slope_intercept(

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.cells import as_tally
+from calibrant.cells import as_source, as_tally
 from calibrant.kernels import GOLDEN, LANES, MIX_FIRST, MIX_SECOND, resampled_ranges
 from calibrant.laws import brownian_range
 from calibrant.progress import track
-from calibrant.refinement import TOLERANCE
+from calibrant.refinement import TOLERANCE, TooManyForecastsError, split_at_extremes, whole_tally
 from calibrant.results.certificates import CalibrationTest
-from calibrant.tally import Tally
+from calibrant.tally import Tally, Totals
 from calibrant.validation import FloatArray, IntArray, check_choice, check_flag, check_number, check_rng
 
 SeedArray = npt.NDArray[np.uint64]
@@ -128,16 +128,20 @@ def calibration_test(
     resamples = int(check_number(n_resamples, "n_resamples", low=1, high=1e8, whole=True))
     shown = None if progress is None else check_flag(progress, "progress")
     generator = check_rng(rng)
-    tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    try:
+        table: Totals = whole_tally(source)
+    except TooManyForecastsError:
+        table = split_at_extremes(source)
     notes: tuple[str, ...] = ()
     if chosen == "auto":
-        chosen, reason = _choose(tally, resamples)
+        chosen, reason = _choose(table, resamples)
         notes = (reason,)
     elif chosen == "exact":
-        _require_counts(tally, "method='exact'", "use method='asymptotic'")
+        _require_counts(table, "method='exact'", "use method='asymptotic'")
     if chosen == "exact":
-        return _exact(tally, resamples, generator, shown, notes)
-    return _asymptotic(tally, notes)
+        return _exact(whole_tally(table if isinstance(table, Tally) else source), resamples, generator, shown, notes)
+    return _asymptotic(table, notes)
 
 
 def spiegelhalter_test(y_true: Any, y_prob: Any = None, *, pos_label: Any = None) -> CalibrationTest:
@@ -207,7 +211,7 @@ def spiegelhalter_test(y_true: Any, y_prob: Any = None, *, pos_label: Any = None
     )
 
 
-def _require_counts(tally: Tally, what: str, remedy: str) -> None:
+def _require_counts(tally: Totals, what: str, remedy: str) -> None:
     if not tally.binary_outcomes:
         raise ValueError(
             f"{what} needs outcomes that are 0 or 1, and y_true holds fractions, whose law the forecasts do not "
@@ -220,7 +224,7 @@ def _require_counts(tally: Tally, what: str, remedy: str) -> None:
         )
 
 
-def _choose(tally: Tally, resamples: int) -> tuple[str, str]:
+def _choose(tally: Totals, resamples: int) -> tuple[str, str]:
     """Return the test that "auto" takes, and why."""
     rows = tally.row_total
     if not tally.binary_outcomes:
@@ -313,26 +317,33 @@ def _plain_draw(rows: IntArray, chance: IntArray, expected: FloatArray) -> Calla
     return draw
 
 
-def _asymptotic(tally: Tally, notes: tuple[str, ...]) -> CalibrationTest:
+def _asymptotic(table: Totals, notes: tuple[str, ...]) -> CalibrationTest:
     """Compare with the range of Brownian motion.
 
     In the order of the forecasts the residual curve is a sum of independent terms w (y - p) of variance w^2 p (1 - p):
     for many rows a Brownian motion that runs until the sum of those variances, so its range divided by the square root
     of that sum has the law of the range on [0, 1].
     """
-    variance = outcome_variance(tally)
-    if not tally.binary_outcomes:
+    least, variance = _variances(table)
+    if not table.binary_outcomes:
         notes = (
             *notes,
             "outcomes are fractions, whose variance the forecasts do not determine: the squared residuals stand in for "
             "it",
         )
     total = float(variance.sum())
-    curve = tally.residual_prefix()
+    curve = table.residual_prefix()
     observed = float(curve.max() - curve.min())
     if total > 0.0:
         pvalue = float(brownian_range.sf(observed / math.sqrt(total)))
-        notes = (*notes, *_few_note(total / tally.weight_max**2), *_ties_note(variance / total, tally.rows))
+        notes = (*notes, *_few_note(total / table.weight_max**2), *_ties_note(table, variance / total))
+        if least is not variance:
+            smallest = float(brownian_range.sf(observed / math.sqrt(float(least.sum()))))
+            notes = (
+                *notes,
+                "there are too many distinct forecasts to tell them all apart: the p-value of the rows lies between "
+                f"{smallest:.10g} and {pvalue:.10g}, and the larger one is given",
+            )
     else:
         pvalue = 1.0 if observed == 0.0 else 0.0
         notes = (
@@ -340,13 +351,13 @@ def _asymptotic(tally: Tally, notes: tuple[str, ...]) -> CalibrationTest:
             "every forecast is 0 or 1, or every outcome equals its forecast: calibrated forecasts leave no room for "
             "chance, so the p-value is 1 if nothing is off and 0 otherwise",
         )
-    weighted = () if tally.unit_weights else (_FIXED_WEIGHTS,)
+    weighted = () if table.unit_weights else (_FIXED_WEIGHTS,)
     return CalibrationTest(
         test="cutoff",
-        statistic=observed / tally.weight_total,
+        statistic=observed / table.weight_total,
         pvalue=pvalue,
         method="asymptotic",
-        n=tally.row_total,
+        n=table.row_total,
         n_resamples=None,
         assumptions=(*_GIVEN_FORECASTS, *weighted, _MANY_ROWS),
         notes=notes,
@@ -363,6 +374,27 @@ def outcome_variance(tally: Tally) -> FloatArray:
     return tally.weight_square_residual_square
 
 
+def _variances(table: Totals) -> tuple[FloatArray, FloatArray]:
+    """Return the least and the largest that the variance of each entry's residual total can be.
+
+    For n forecasts of unit weight with mean m it is n m (1 - m) minus their scatter, n q^2 at most in an entry of half
+    width q.
+    """
+    if isinstance(table, Tally) or not table.binary_outcomes:
+        variance = outcome_variance(table) if isinstance(table, Tally) else table.weight_square_residual_square
+        return variance, variance
+    ends = [end * (1.0 - end) for end in (table.low, table.high)]
+    squares = table.weight_square.astype(np.float64)
+    most = np.where((table.low < 0.5) & (table.high > 0.5), 0.25, np.maximum(*ends)) * squares
+    least = np.minimum(*ends) * squares
+    if table.unit_weights:
+        mean = (table.outcome - table.residual) / table.rows
+        spread = mean * (1.0 - mean) * table.rows
+        scatter = np.square((table.high - table.low) / 2.0) * table.rows
+        least, most = np.maximum(least, spread - scatter), np.minimum(most, spread)
+    return least, most
+
+
 def _few_note(information: float) -> tuple[str, ...]:
     if information >= FEW:
         return ()
@@ -372,8 +404,9 @@ def _few_note(information: float) -> tuple[str, ...]:
     )
 
 
-def _ties_note(share: FloatArray, rows: IntArray) -> tuple[str, ...]:
-    heavy = int(np.count_nonzero((share > COARSE_SHARE) & (rows > 1)))
+def _ties_note(table: Totals, share: FloatArray) -> tuple[str, ...]:
+    tied = (table.rows > 1) & (table.low == table.high)
+    heavy = int(np.count_nonzero((share > COARSE_SHARE) & tied))
     if not heavy:
         return ()
     which = "one forecast carries" if heavy == 1 else f"{heavy} forecasts carry"

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from calibrant.cells import as_source, as_tally
 from calibrant.kernels import smooth_fit, smooth_weights, swing_events
-from calibrant.refinement import TOLERANCE, curve_slack, refine, split_at_extremes
+from calibrant.refinement import TOLERANCE, curve_slack, refine, some_table, split_at_extremes
 from calibrant.results.measures import Spectrum, Witness, WorstInterval
 from calibrant.sources import COARSE_GRID, RowSource
 from calibrant.tally import Tally, Totals, given_tally
@@ -166,8 +166,7 @@ def calibration_in_the_large(
     >>> calibration_in_the_large([0, 1, 1, 1], [0.25, 0.5, 0.75, 1.0])
     0.125
     """
-    source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
-    table = source if isinstance(source, Tally) else source.histogram(COARSE_GRID)
+    table = some_table(as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
     return table.residual_total / table.weight_total
 
 

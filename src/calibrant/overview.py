@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from calibrant.cells import as_tally
+from calibrant.brackets import bracket_smooth
+from calibrant.cells import as_source, as_tally
 from calibrant.curves import calibration_slope_intercept, curve_errors, isotonic_curve, observed_expected_ratio
 from calibrant.measures import (
     bounded_variation_calibration_error,
@@ -20,12 +22,16 @@ from calibrant.measures import (
     plug_in_error,
     smooth_calibration_error,
 )
+from calibrant.refinement import TooManyForecastsError, some_table, split_at_extremes, whole_tally
+from calibrant.results.base import rounded_down, rounded_up
 from calibrant.results.measures import PAPER, PROJECT, CalibrationDistance, Measures, Relation
+from calibrant.sources import RowSource
 from calibrant.tally import Tally, prefix_sums
 from calibrant.validation import FloatArray, IntArray
 
 _MOST_BORDERS = 256
 _BANDS = 10
+_BINS = 15
 _ROUNDING = 1e-12
 
 
@@ -51,7 +57,8 @@ def measure(
     Returns
     -------
     Measures
-        Prints as a table; ``frame()`` gives it as a data frame, ``to_dict()`` for a file.
+        Prints as a table; ``frame()`` gives it as a data frame, ``to_dict()`` for a file. For a source with too many
+        distinct forecasts to tell them all apart, the notes say which numbers are exact and how far off others can be.
 
     Examples
     --------
@@ -59,7 +66,16 @@ def measure(
     >>> round(result.cutoff, 4), round(result.smooth, 4), round(result.expected, 4)
     (0.0417, 0.0208, 0.0833)
     """
-    tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    if not isinstance(y_true, RowSource):
+        return _measure(as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label), spectrum)
+    source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    try:
+        return _measure(whole_tally(source), spectrum)
+    except TooManyForecastsError:
+        return _measure_cells(source, spectrum)
+
+
+def _measure(tally: Tally, spectrum: bool) -> Measures:
     notes = []
     continuous = continuity_note(tally)
     if continuous:
@@ -89,7 +105,7 @@ def measure(
         smooth=smooth,
         bounded_variation=variation_two,
         expected=expected,
-        expected_binned=expected_calibration_error(tally, n_bins=15),
+        expected_binned=expected_calibration_error(tally, n_bins=_BINS),
         calibration_in_the_large=bias,
         observed_expected_ratio=observed_expected_ratio(tally) if tally.forecast[-1] > 0.0 else None,
         slope=slope,
@@ -109,6 +125,39 @@ def measure(
         ),
         notes=tuple(notes),
         spectrum=bounded_variation_spectrum(tally) if spectrum else None,
+    )
+
+
+def _measure_cells(source: Tally | RowSource, spectrum: bool) -> Measures:
+    """Measure a source that has too many forecasts to tell them all apart.
+
+    What needs no more than sums and a few rows is exact. The rest is that of forecasts moved to the mean of their cell.
+    The distance from calibration changes by no more than the mean way that they are moved.
+    """
+    table = some_table(source)
+    moved = table.at_means()
+    found = _measure(moved, spectrum)
+    worst = find_worst_interval(split_at_extremes(source))
+    smooth = bracket_smooth(table)
+    way = float((table.high - table.low) @ table.weight) / table.weight_total
+    low, high = max(found.distance.low - way, 0.0), min(found.distance.high + way, 1.0)
+    note = (
+        "there are too many distinct forecasts to tell them all apart: distinct_forecasts, bounded_variation, "
+        f"expected, slope, curve, effective_support, relations and spectrum are those of {len(table):,} cells, each "
+        f"forecast moved to the mean of its cell, by {way:.2g} on average at most; the smooth error lies between "
+        f"{rounded_down(smooth[0], 9)} and {rounded_up(smooth[1], 9)}, the distance is widened by what was moved, and "
+        "all else is exact"
+    )
+    return replace(
+        found,
+        cutoff=worst.error,
+        ks=ks_calibration_error(source),
+        smooth=(smooth[0] + smooth[1]) / 2.0,
+        expected_binned=expected_calibration_error(source, n_bins=_BINS),
+        observed_expected_ratio=observed_expected_ratio(source) if table.high[-1] > 0.0 else None,
+        distance=replace(found.distance, low=low, high=high),
+        worst_interval=worst,
+        notes=(note, *found.notes),
     )
 
 

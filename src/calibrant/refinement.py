@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from calibrant.sources import FIRST_BITS, FIRST_GRID, Grid, RowSource, fetch_limit, tally_limit
+from calibrant.sources import COARSE_GRID, FIRST_BITS, FIRST_GRID, Grid, RowSource, fetch_limit, tally_limit
 from calibrant.tally import ADDITIVE, Tally, Totals, bet_growth, prefix_sums
 from calibrant.validation import FloatArray, IntArray, Observations
 
@@ -22,11 +22,15 @@ _ZOOM_ROUNDS = 3
 _ZOOM_STRETCHES = 4
 _ZOOM_GAP = 64
 
-_BOUNDED_ZOOM_BITS = 18
-_LEAST_ZOOM = 3  # a scan that does not make cells at least 2^3 times finer is not worth its while
 _MOST_ZOOMS = 64
+_MOST_ZOOMED = 1 << 15  # entries that one scan cuts finer, into at most so many cells: some 30 MB
+_MOST_ZOOM_CELLS = 1 << 18
+_ZOOM_SPAN = 64.0  # ... if they are not that many times narrower than the widest
 _TALLY_GRID = Grid(20, 0.0, 1.0)
-_POINT_DEPTH = 10_000  # finer than any grid: fetched rows are never added up again
+
+
+class TooManyForecastsError(ValueError):
+    """A source has more rows to tell apart than may be fetched from it."""
 
 
 class Opened:
@@ -41,7 +45,6 @@ class Opened:
         self.fetch_limit, self.tally_limit = fetch_limit(source), tally_limit(source)
         self._rates = rates
         self._unit_weights = unit_weights
-        self._depth: IntArray = np.empty(0, dtype=np.int64)
 
     @property
     def in_memory(self) -> bool:
@@ -50,12 +53,7 @@ class Opened:
 
     def start(self, grid: Grid) -> Totals:
         """Return the table made so far, or the first histogram."""
-        return self._keep(self.histogram(grid, self._rates), grid.bits) if self.table is None else self.table
-
-    def _keep(self, table: Totals, depth: IntArray | int) -> Totals:
-        """Remember a table, each of whose entries lies in a cell of width 2^-depth."""
-        self.table, self._depth = table, np.broadcast_to(np.asarray(depth, dtype=np.int64), (len(table),))
-        return table
+        return self.start_finer(grid) if self.table is None else self.table
 
     def histogram(self, grid: Grid, rates: tuple[float, ...] = ()) -> Totals:
         """Return the totals per cell of the rows whose forecast is from ``grid.low`` to ``grid.high``."""
@@ -73,12 +71,12 @@ class Opened:
         if table is None or table is self.table:
             return self
         other = Opened(self.source, unit_weights=True)
-        other._keep(table, self._depth)
+        other.table = table
         return other
 
     def zoom(self, table: Totals, entries: IntArray, grid: Grid) -> Totals:
         """Replace neighbouring entries of the table by cells of a finer grid."""
-        return self._replace(table, entries, self.histogram(grid, self._rates), grid.bits)
+        return self._replace(table, entries, self.histogram(grid, self._rates))
 
     def open(self, table: Totals, entries: IntArray) -> Totals:
         """Replace entries of the table by their single forecasts, whose rows are fetched."""
@@ -88,32 +86,38 @@ class Opened:
         tally = Tally.from_observations(self.fetch(low, high))
         if self._rates:
             tally = replace(tally, growth=bet_growth(tally, self._rates))
-        return self._replace(table, entries, tally, _POINT_DEPTH)
+        return self._replace(table, entries, tally)
 
     def open_all(self) -> Tally:
         """Return the tally of all rows of a source in memory."""
-        tally = Tally.from_observations(self.fetch(np.array([0.0]), np.array([1.0])))
-        self._keep(tally, _POINT_DEPTH)
+        self.table = tally = Tally.from_observations(self.fetch(np.array([0.0]), np.array([1.0])))
         return tally
 
     def start_finer(self, grid: Grid) -> Totals:
         """Make the table anew on a finer grid."""
-        return self._keep(self.histogram(grid, self._rates), grid.bits)
+        self.table = self.histogram(grid, self._rates)
+        return self.table
 
-    def zoomable(self, table: Totals, wanted: IntArray) -> tuple[IntArray, Grid]:
-        """Return neighbouring entries, most of the wanted rows among them, that one finer grid can resolve."""
-        while True:
-            entries = np.arange(wanted[0], wanted[-1] + 1)
-            grid = Grid.covering(
-                float(table.low[wanted[0]]), float(table.high[wanted[-1]]), cell_bits=_BOUNDED_ZOOM_BITS
-            )
-            if wanted.size == 1 or grid.bits >= self._depth[entries].max() + _LEAST_ZOOM:
-                return entries, grid
-            halves = wanted[: wanted.size // 2], wanted[wanted.size // 2 :]
-            wanted = max(halves, key=lambda half: table.rows[half].sum())
+    def zoom_within(self, table: Totals, entries: IntArray) -> Totals:
+        """Replace entries of the table, as many as fit, by cells at least twice as fine, in one scan."""
+        most = entries[np.argsort(-table.rows[entries], kind="stable")[:_MOST_ZOOMED]]
+        width = table.high[most] - table.low[most]
+        # The narrow ones wait until the others have become as narrow.
+        chosen = np.sort(most[width >= width.max() / _ZOOM_SPAN])
+        grid = Grid.inside(table.low[chosen], table.high[chosen], _MOST_ZOOM_CELLS)
+        finer = self.histogram(grid, self._rates)
+        place = np.searchsorted(table.high[chosen], finer.low)
+        wanted = np.flatnonzero(finer.low >= np.append(table.low[chosen], np.inf)[place])
+        return self._replace(table, chosen, finer.entries(wanted))
 
-    def _replace(self, table: Totals, entries: IntArray, finer: Totals, depth: int) -> Totals:
+    def _replace(self, table: Totals, entries: IntArray, finer: Totals) -> Totals:
         """Replace some entries of the table by finer ones that hold the same rows."""
+        counted = int(table.rows[entries].sum())
+        if finer.row_total != counted:
+            raise ValueError(
+                f"the source had counted {counted:,} rows and now has {finer.row_total:,} in their place: its data "
+                "changed between two scans; read from a copy that stays as it is"
+            )
         kept = np.ones(len(table), dtype=bool)
         kept[entries] = False
         low = np.concatenate([table.low[kept], finer.low])
@@ -122,19 +126,25 @@ class Opened:
             name: np.concatenate([getattr(table, name)[kept], getattr(finer, name)])[order]
             for name in (*ADDITIVE, "high", *(() if table.growth is None else ("growth",)))
         }
-        merged = Totals(
+        self.table = Totals(
             low=low[order],
             weight_max=table.weight_max,
             unit_weights=table.unit_weights,
             binary_outcomes=table.binary_outcomes,
             **columns,
         )
-        return self._keep(merged, np.concatenate([self._depth[kept], np.full(len(finer), depth)])[order])
+        return self.table
 
 
 def opened(source: Tally | RowSource) -> Tally | Opened:
     """Return a source that remembers what was made of it; a tally as it is."""
     return source if isinstance(source, (Tally, Opened)) else Opened(source)
+
+
+def some_table(source: Tally | RowSource) -> Totals:
+    """Return the totals of all rows, however coarse: for what adds up over all of them."""
+    rows = opened(source)
+    return rows if isinstance(rows, Tally) else rows.start(COARSE_GRID)
 
 
 def whole_tally(source: Tally | RowSource) -> Tally:
@@ -155,7 +165,7 @@ def whole_tally(source: Tally | RowSource) -> Tally:
         several = np.flatnonzero(table.high > table.low)
     count = int(table.rows[several].sum())
     if count > rows.tally_limit:
-        raise ValueError(
+        raise TooManyForecastsError(
             f"this needs every distinct forecast, and {count:,} of {table.row_total:,} rows would have to be fetched "
             f"to tell them apart, above the limit of {int(rows.tally_limit):,}; raise the limit (tally_limit), round "
             "the forecasts or take a sample, or use Cells.bracket for an answer with known ends"
@@ -196,7 +206,7 @@ class Scores:
 def linear_scores(table: Totals, sign: float, coefficient: float) -> Scores:
     """Score a row by sign w r + coefficient w^2 r^2 (coefficient >= 0)."""
     square = coefficient * table.weight_square_residual_square
-    positive, negative = _residual_bounds(table)
+    positive, negative = residual_bounds(table)
     if sign < 0.0:
         positive, negative = negative, positive
     return Scores(sign * table.residual + square, positive + square, negative)
@@ -258,6 +268,13 @@ def largest_stretch(total: FloatArray) -> float:
     return float((prefix - np.minimum.accumulate(prefix)).max())
 
 
+def bracket_stretch(scores: Scores) -> tuple[float, float]:
+    """Return two ends between which the largest sum of neighbouring rows' scores lies."""
+    highest, lowest = inner_bounds(scores)
+    most = float((highest - np.minimum.accumulate(lowest)).max())
+    return largest_stretch(scores.total), max(most, 0.0)
+
+
 Pair = tuple[Scores, Scores]
 """Scores for the two signs of the residual."""
 
@@ -269,9 +286,7 @@ def largest_of(pair: Pair) -> float:
 
 def may_hold_end(table: Totals, scores: Scores, best: float) -> IntArray:
     """Return the entries inside which a stretch of a larger sum than the best so far might begin or end."""
-    prefix = prefix_sums(scores.total)
-    highest = prefix[:-1] + np.minimum(scores.up, scores.total + scores.down)
-    lowest = prefix[:-1] - np.minimum(scores.down, scores.up - scores.total)
+    highest, lowest = inner_bounds(scores)
     ends = highest - np.minimum.accumulate(lowest) > best
     begins = np.maximum.accumulate(highest[::-1])[::-1] - lowest > best
     return np.flatnonzero((ends | begins) & (table.high > table.low))
@@ -329,7 +344,7 @@ def _within_limit(rows: Opened, table: Totals, too_coarse: Callable[[Totals], In
         count = int(table.rows[wanted].sum())
         if count <= rows.fetch_limit:
             return table
-        table = rows.zoom(table, *rows.zoomable(table, wanted))
+        table = rows.zoom_within(table, wanted)
     raise ValueError(
         f"after {_MOST_ZOOMS} scans {count:,} of {table.row_total:,} rows would still have to be looked at one by one, "
         f"above the limit of {int(rows.fetch_limit):,} rows; raise the limit (fetch_limit), or use Cells.bracket for "
@@ -372,17 +387,9 @@ def curve_slack(weight_total: float) -> float:
 
 
 def _may_hold_extreme(table: Totals) -> IntArray:
-    """Return the entries inside which the curve might pass its extremes so far, or come near or leave them.
-
-    Counting either the rows passed or the rows still to come bounds how far the curve rises above, or falls below, its
-    value on entering.
-    """
+    """Return the entries inside which the curve might pass its extremes so far, or come near or leave them."""
     prefix = table.residual_prefix()
-    start = prefix[:-1]
-    up, down = _residual_bounds(table)
-    rise = np.minimum(up, down + table.residual)
-    fall = np.minimum(down, up - table.residual)
-    highest, lowest = start + rise, start - fall
+    highest, lowest = curve_bounds(table)
     top, bottom = prefix.max(), prefix.min()
     slack = curve_slack(table.weight_total)
     beyond = (highest > top) | (lowest < bottom)
@@ -392,7 +399,25 @@ def _may_hold_extreme(table: Totals) -> IntArray:
     return np.flatnonzero((beyond | crosses_top | crosses_bottom) & (table.high > table.low))
 
 
-def _residual_bounds(table: Totals) -> tuple[FloatArray, FloatArray]:
+def curve_bounds(table: Totals) -> tuple[FloatArray, FloatArray]:
+    """Return the highest and the lowest value that the residual curve can take inside each entry."""
+    up, down = residual_bounds(table)
+    return inner_bounds(Scores(table.residual, up, down))
+
+
+def inner_bounds(scores: Scores) -> tuple[FloatArray, FloatArray]:
+    """Return the highest and the lowest value that the running sum of scores can take inside each entry.
+
+    Counting either the rows passed or the rows still to come bounds how far it rises above, or falls below, its value
+    on entering.
+    """
+    start = prefix_sums(scores.total)[:-1]
+    highest: FloatArray = start + np.minimum(scores.up, scores.total + scores.down)
+    lowest: FloatArray = start - np.minimum(scores.down, scores.up - scores.total)
+    return highest, lowest
+
+
+def residual_bounds(table: Totals) -> tuple[FloatArray, FloatArray]:
     """Return the most that the rows of each entry can add to the residual curve and take from it, in any order.
 
     A row adds at most w y (1 - p) and takes away at most w p (1 - y).

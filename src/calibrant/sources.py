@@ -7,6 +7,7 @@ memory, a file, a database or a cluster that offers them gets exact answers from
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -32,18 +33,29 @@ _MOST_INDEX_BITS = 61
 
 @dataclass(frozen=True)
 class Grid:
-    """Dyadic cells of width 2^-bits that cover the forecasts from ``low`` to ``high``."""
+    """Dyadic cells of width 2^-bits that cover the forecasts from ``low`` to ``high``.
+
+    ``within`` names closed stretches, disjoint and in increasing order, outside of which nobody wants to know; a source
+    that counts other rows too takes longer and is not wrong. Empty, it means all from ``low`` to ``high``.
+    """
 
     bits: int
     low: float
     high: float
+    within: tuple[tuple[float, float], ...] = ()
 
     @classmethod
-    def covering(cls, low: float, high: float, *, cell_bits: int | None = None) -> Grid:
-        """Return the grid of some 2^cell_bits cells (2^15 of them by default) from low to high."""
-        finest = min(_MOST_BITS, _MOST_INDEX_BITS - _exponent(high))
-        wanted = FIRST_BITS if cell_bits is None else cell_bits
-        return cls(max(0, min(wanted - _exponent(high - low), finest)), low, high)
+    def covering(cls, low: float, high: float) -> Grid:
+        """Return the grid of some 2^15 cells that zooms in on the forecasts from low to high."""
+        return cls(max(0, min(FIRST_BITS - _exponent(high - low), _finest(high))), low, high)
+
+    @classmethod
+    def inside(cls, low: FloatArray, high: FloatArray, cells: int) -> Grid:
+        """Return a grid that cuts the given stretches into about so many cells, and the widest into two at least."""
+        width = high - low
+        bits = math.floor(math.log2(cells / float(width.sum())))
+        bits = min(max(bits, 2 - _exponent(float(width.max()))), _finest(float(high[-1])))
+        return cls(bits, float(low[0]), float(high[-1]), tuple(zip(low.tolist(), high.tolist(), strict=True)))
 
     @property
     def scale(self) -> float:
@@ -68,6 +80,11 @@ class Grid:
 
 FIRST_GRID = Grid(FIRST_BITS, 0.0, 1.0)
 COARSE_GRID = Grid(12, 0.0, 1.0)  # enough where few borders matter, and quicker
+
+
+def _finest(high: float) -> int:
+    """Return the most bits with which cells up to a forecast can be numbered."""
+    return min(_MOST_BITS, _MOST_INDEX_BITS - _exponent(high))
 
 
 def _exponent(value: float) -> int:
@@ -224,16 +241,17 @@ class _GroupRows:
         self._given += 1
         return self.answers[self._given - 1]
 
-    def most_rows(self, request: FetchRequest) -> int:
-        """Return how many rows the stretches can hold at most, as the histograms say that cover each of them."""
+    def rows_in(self, request: FetchRequest) -> int:
+        """Return about how many rows the stretches hold, as the histograms say that cover each of them."""
         count = np.full(request.low.size, np.iinfo(np.int64).max)
         for table in self.answers:
             if isinstance(table, Totals):
                 before = np.concatenate([[0], np.cumsum(table.rows)])
                 begin = np.searchsorted(table.high, request.low)
                 end = np.searchsorted(table.low, request.high, side="right")
-                covered = (table.low[0] <= request.low) & (request.high <= table.high[-1])
-                count[covered] = np.minimum(count, before[end] - before[begin])[covered]
+                inside = before[end] - before[begin]
+                covered = (table.low[0] <= request.low) & (request.high <= table.high[-1]) & (inside > 0)
+                count[covered] = np.minimum(count, inside)[covered]
         return int(count.sum())
 
 
@@ -260,7 +278,7 @@ def _within_limit(waiting: Sequence[_GroupRows], limit: float) -> list[FetchRequ
     total = 0
     for rows in waiting:
         if isinstance(rows.wanted, FetchRequest):
-            total += rows.most_rows(rows.wanted)
+            total += rows.rows_in(rows.wanted)
             if chosen and total > limit:
                 break
             chosen.append(rows.wanted)

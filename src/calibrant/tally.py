@@ -106,7 +106,35 @@ class Totals:
         entries = slice(begin, end)
         if self.high is self.low:
             return float(self.weight[entries] @ self.low[entries])
-        return float(self.outcome[entries].sum() - self.residual[entries].sum())
+        low, several = self.low[entries], self.high[entries] > self.low[entries]
+        forecasts = np.where(several, self.outcome[entries] - self.residual[entries], self.weight[entries] * low)
+        return float(forecasts.sum())
+
+    def entries(self, positions: IntArray) -> Totals:
+        """Return the entries at some positions."""
+        columns = ("low", "high", *ADDITIVE, *(() if self.growth is None else ("growth",)))
+        return Totals(
+            **{name: getattr(self, name)[positions] for name in columns},
+            weight_max=self.weight_max,
+            unit_weights=self.unit_weights,
+            binary_outcomes=self.binary_outcomes,
+        )
+
+    def at_means(self) -> Tally:
+        """Return the tally of other forecasts: each moved to the mean of those in its entry.
+
+        Sums of residuals stay as they are, and so does every difference between entries.
+        """
+        mean = np.clip((self.outcome - self.residual) / self.weight, self.low, self.high)
+        columns = {name: getattr(self, name) for name in ADDITIVE}
+        return Tally(
+            low=mean,
+            high=mean,
+            weight_max=self.weight_max,
+            unit_weights=self.unit_weights,
+            binary_outcomes=self.binary_outcomes,
+            **columns,
+        )
 
     def with_unit_weights(self) -> Self:
         """Return the totals with weights of 1 where all weights are equal, which changes no mean; otherwise itself."""

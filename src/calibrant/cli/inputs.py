@@ -283,9 +283,9 @@ def _guessed(source: Source, table: Table, *, outcomes: bool) -> Source:
     if len(table.columns) == 2 and len(remaining) == 1 and outcomes:  # of two columns, one tells the other
         y_true, y_prob = y_true or remaining[0], y_prob or remaining[0]
     if y_true is None and outcomes:
-        _refuse_guess(table, "outcomes", "--y-true", OUTCOME_NAMES)
+        _refuse_guess(table, "outcomes", "--y-true", OUTCOME_NAMES, taken)
     if y_prob is None:
-        _refuse_guess(table, "forecasts", "--y-prob", FORECAST_NAMES)
+        _refuse_guess(table, "forecasts", "--y-prob", FORECAST_NAMES, taken)
     for said, guess, what, option in (
         (source.y_true, y_true, "outcomes", "--y-true"),
         (source.y_prob, y_prob, "forecasts", "--y-prob"),
@@ -298,17 +298,20 @@ def _guessed(source: Source, table: Table, *, outcomes: bool) -> Source:
 
 def _recognised(table: Table, names: Sequence[str], taken: set[str | None]) -> str | None:
     """Return the one column whose name is among those known; None when there is none, or more than one."""
-    found = [name for name in table.columns if name.strip().lower() in names and name not in taken]
+    found = _candidates(table, names, taken)
     return found[0] if len(found) == 1 else None
 
 
-def _refuse_guess(table: Table, what: str, option: str, names: Sequence[str]) -> NoReturn:
-    found = [name for name in table.columns if name.strip().lower() in names]
-    listed = ", ".join(repr(name) for name in list(table.columns)[:20])
-    more = f" and {len(table.columns) - 20:,} more" if len(table.columns) > 20 else ""
-    why = f"{' and '.join(repr(name) for name in found)} both may be" if found else "no name says so"
+def _candidates(table: Table, names: Sequence[str], taken: set[str | None]) -> list[str]:
+    return [name for name in table.columns if name.strip().lower() in names and name not in taken]
+
+
+def _refuse_guess(table: Table, what: str, option: str, names: Sequence[str], taken: set[str | None]) -> NoReturn:
+    found = _candidates(table, names, taken)
+    why = f"{' and '.join(repr(name) for name in found)} all may be" if found else "no name says so"
     raise BadInput(
-        f"{table.name}: which column holds the {what}? ({why}.) Name it with {option}; the columns are {listed}{more}"
+        f"{table.name}: which column holds the {what}? ({why}.) Name it with {option}; the columns are "
+        f"{table.columns_said()}"
     )
 
 

@@ -217,4 +217,4 @@ def _write_beside(table: Table, repaired: Any, column: str, out: Path, options: 
     from calibrant.engines.files import write_with_column
 
     with temporary_beside(out) as temporary, working(f"writing {out}", quiet=quiet):
-        write_with_column(table, column, repaired, temporary, options)
+        write_with_column(table, column, repaired, temporary, options, as_text="FORMAT csv" in options)

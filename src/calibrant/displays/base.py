@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 LABEL_WIDTH = 84
 """Letters per line of a legend below a plot of the usual width."""
 
+THRESHOLD_SAID = "decision threshold tau: act when the forecast is at least tau"
+
 _PIXELS_PER_INCH = 144
 
 
@@ -103,13 +105,15 @@ class Display:
         ax.set_title(title, color=palette.ink, fontsize=11, loc="left")
         return ax, palette
 
-    def _explain(self, palette: Palette, legend: bool, handles: list[Any], *, below: float = 0.5) -> None:
+    def _explain(
+        self, palette: Palette, legend: bool, handles: list[Any], *, below: float = 0.5, width: int = LABEL_WIDTH
+    ) -> None:
         """Say so many inches below the axes what was drawn, in words that need room."""
         if not check_flag(legend, "legend"):
             return
         self.legend_ = self.ax_.legend(
             handles=handles,
-            labels=[textwrap.fill(handle.get_label(), LABEL_WIDTH) for handle in handles],
+            labels=[textwrap.fill(handle.get_label(), width) for handle in handles],
             loc="upper left",
             bbox_to_anchor=(0.0, -below),
             bbox_transform=inches_below(self.ax_),

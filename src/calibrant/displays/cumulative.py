@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from calibrant.cells import as_tally
 from calibrant.displays.base import Display, check_resamples, forecast_limits
 from calibrant.displays.thinning import thinned
 from calibrant.hypotheses import outcome_variance
@@ -15,7 +16,7 @@ from calibrant.laws import brownian_range
 from calibrant.measures import find_worst_interval
 from calibrant.results.base import level_said, of_all, percent
 from calibrant.results.measures import WorstInterval, told_apart
-from calibrant.tally import Tally, as_tally, prefix_sums
+from calibrant.tally import Tally, prefix_sums
 from calibrant.validation import (
     FloatArray,
     check_choice,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from calibrant.certificates import risk_bands
+from calibrant.bands import risk_bands
+from calibrant.cells import as_tally
 from calibrant.curves import isotonic_fit
 from calibrant.displays.base import Display, check_resamples, dress, forecast_limits, inches_below
 from calibrant.displays.palette import palette_of
@@ -16,7 +17,7 @@ from calibrant.displays.thinning import thinned
 from calibrant.hypotheses import outcome_variance
 from calibrant.results.base import level_said
 from calibrant.results.certificates import RiskBands
-from calibrant.tally import Tally, as_tally, prefix_sums
+from calibrant.tally import Tally, prefix_sums
 from calibrant.validation import (
     FloatArray,
     IntArray,
@@ -32,10 +33,12 @@ if TYPE_CHECKING:
     from matplotlib.container import ErrorbarContainer
 
 MOST_GROUPS = 2000
-"""Groups of neighbouring forecasts, of nearly equal weight, that the consistency band is simulated on."""
+"""Groups of neighbouring forecasts that the consistency band is simulated on."""
 
 MOST_STRETCHES = 200
-"""Groups whose runs the confidence band looks at: all n (n + 1) / 2 of them pay for being looked at together."""
+"""Groups of equal weight whose runs the confidence band looks at: all runs pay for being looked at together."""
+
+_WIDEST = 20  # no group of a confidence band is wider than such a part of the range
 
 SPIKES = 50
 """Up to this many distinct forecasts each gets a bar of its own; more are counted in as many bins."""
@@ -54,12 +57,13 @@ class ReliabilityDisplay(Display):
     - "consistency", around the diagonal: where the curve of *calibrated* forecasts would lie. Outcomes are drawn from
       the forecasts ``n_resamples`` times and the curve is fitted to each; the band holds the middle 95% at every
       forecast taken by itself (pointwise), so a calibrated forecaster's curve leaves it somewhere more often than that.
-      More than 2,000 distinct forecasts are first joined into 2,000 groups of nearly equal weight. With weights or
+      More than 2,000 distinct forecasts are first joined into at most 2,000 groups of neighbours. With weights or
       fractional outcomes sums of outcomes are drawn from a normal law instead, a large-sample approximation.
     - "confidence", around the curve: where the true event rate lies, at all forecasts together (simultaneous), with at
       least 95% confidence at every number of rows. It assumes that the event rate does not fall as the forecast rises,
-      and that outcomes are independent given the forecasts. Clopper-Pearson limits on all runs of up to 200 groups,
-      each at 0.05 / (number of limits); a bootstrap would be narrower and is not valid for isotonic regression.
+      and that outcomes are independent given the forecasts. Clopper-Pearson limits on all runs of up to 220 groups of
+      neighbours, each at 0.05 / (number of limits); a bootstrap would be narrower and is not valid for isotonic
+      regression.
 
     Use `from_predictions` or `from_estimator`; the constructor takes what they compute.
 
@@ -172,10 +176,11 @@ class ReliabilityDisplay(Display):
         empty = np.empty(0)
         limits, groups = (empty, empty, empty), 0
         if chosen == "consistency":
-            table = _joined(tally, MOST_GROUPS)
+            table = _joined(tally, MOST_GROUPS // 2, MOST_GROUPS // 2)
             limits, groups = _consistency(table, level, resamples, generator), len(table)
         elif chosen == "confidence":
-            table = _joined(tally, min(MOST_STRETCHES, math.ceil(2.0 * tally.row_total ** (1.0 / 3.0))))
+            runs = math.ceil(2.0 * tally.row_total ** (1.0 / 3.0))
+            table = _joined(tally, min(runs, MOST_STRETCHES), _WIDEST)
             limits, groups = _confidence(table, level), len(table)
         edges = None if bins is None else np.linspace(0.0, 1.0, bins + 1)[1:-1]
         forecast, rate = _corners(tally)
@@ -349,19 +354,24 @@ class _Groups:
         return int(self.low.size)
 
 
-def _joined(tally: Tally, most: int) -> _Groups:
-    """Join neighbouring forecasts into groups of nearly equal weight, chosen without looking at the outcomes."""
-    starts = np.arange(len(tally))
-    if len(tally) > most:
+def _joined(tally: Tally, shares: int, widths: int) -> _Groups:
+    """Join neighbouring forecasts into groups of small weight and width, chosen without looking at the outcomes.
+
+    There are at most ``shares + widths``: a group holds about 1 / shares of the weight and spans at most 1 / widths of
+    the range, so that a few far forecasts are not joined with many near ones.
+    """
+    forecast, starts = tally.forecast, np.arange(len(tally))
+    if len(tally) > shares + widths:
         through = np.cumsum(tally.weight, dtype=np.float64)
-        middle = (through - tally.weight / 2.0) / through[-1]
-        number = np.minimum((middle * most).astype(np.int64), most - 1)
-        starts = np.flatnonzero(np.diff(number, prepend=-1))
+        share = (through - tally.weight / 2.0) / through[-1]
+        width = (forecast - forecast[0]) / (forecast[-1] - forecast[0])
+        parts = (np.minimum((place * n).astype(np.int64), n - 1) for place, n in ((share, shares), (width, widths)))
+        starts = np.flatnonzero(np.logical_or(*(np.diff(part, prepend=-1) for part in parts)))
     weight = np.add.reduceat(tally.weight, starts).astype(np.float64)
     return _Groups(
-        low=tally.forecast[starts],
-        high=tally.forecast[np.append(starts[1:], len(tally)) - 1],
-        forecast=np.add.reduceat(tally.weight * tally.forecast, starts) / weight,
+        low=forecast[starts],
+        high=forecast[np.append(starts[1:], len(tally)) - 1],
+        forecast=np.add.reduceat(tally.weight * forecast, starts) / weight,
         weight=weight,
         outcome=np.add.reduceat(tally.outcome, starts),
         variance=np.add.reduceat(outcome_variance(tally), starts),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from calibrant.cells import as_tally
 from calibrant.certificates import confidence_interval
-from calibrant.decisions import decision_guarantee, risk_gap_curve
-from calibrant.displays.base import Display, with_jumps
+from calibrant.displays.base import THRESHOLD_SAID, Display, with_jumps
 from calibrant.displays.thinning import thinned
 from calibrant.results.base import level_said, rounded_up
-from calibrant.results.decisions import WRAPPERS, DecisionGuarantee, RiskGapCurve
-from calibrant.tally import as_tally
+from calibrant.results.risk_gaps import WRAPPERS, DecisionGuarantee, RiskGapCurve
+from calibrant.risk_gaps import decision_guarantee, risk_gap_curve
 from calibrant.validation import FloatArray
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class RiskGapDisplay(Display):
         ax, palette = self._begin(
             ax,
             theme,
-            xlabel="decision threshold tau: act when the forecast is at least tau",
+            xlabel=THRESHOLD_SAID,
             ylabel="mean loss per row that recalibration could save",
             title="Risk gap",
         )

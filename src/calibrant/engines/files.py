@@ -13,10 +13,7 @@ import glob
 import io
 import os
 import re
-import shutil
-import sys
 import tempfile
-import zipfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,43 +23,32 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, Self
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.engines.sources import (
+    FORMATS,
+    HEAD_BYTES,
+    TableError,
+    arrow_dataset,
+    find_compression,
+    find_files,
+    find_format,
+    first_line,
+    npz_table,
+    open_text,
+    read_head,
+)
+
 if TYPE_CHECKING:
     import duckdb
-
-FORMATS = ("csv", "tsv", "parquet", "arrow", "npz", "jsonl")
-"""What can be read; Feather files are Arrow files, and a JSON array of records is read like JSON lines."""
 
 VIEW = "observations"
 """Under which name a connection knows the rows of its table."""
 
-STANDARD_INPUT = "-"
-
-_SUFFIXES = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-    ".npz": "npz",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-}
-_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow", b"PK\x03\x04": "npz"}
-_COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _DELIMITERS = (",", ";", "\t", "|")
-_HEAD = 1 << 20
+_LISTED = 20
 _NUMBERS = re.compile(r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL.*|BOOLEAN)")
 _NESTED = re.compile(r".*\[\d*\]|(STRUCT|MAP|UNION)\b.*|BLOB|BIT")
-_REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _MISSING_WORDS = {"", "na", "n/a", "nan", "null", "none", "missing", "?", "."}
-
-
-class TableError(ValueError):
-    """A file or one of its columns cannot be read; the message says why and what to do."""
 
 
 @dataclass
@@ -103,6 +89,10 @@ class Table:
         """Return the name of a column, or say which ones there are."""
         return check_column(self.name, self.columns, name)
 
+    def columns_said(self) -> str:
+        """List the columns, the first ones where there are many."""
+        return columns_said(self.columns)
+
     def is_numeric(self, name: str) -> bool:
         """Whether a column holds numbers or true/false, as opposed to text, dates or nested values."""
         return _NUMBERS.fullmatch(self.columns[name]) is not None
@@ -133,10 +123,14 @@ def check_column(table: str, columns: Collection[str], name: str) -> str:
         return name
     near = difflib.get_close_matches(name.lower(), [each.lower() for each in columns], n=1)
     meant = next((each for each in columns if each.lower() in near), None)
-    known = ", ".join(repr(each) for each in list(columns)[:20])
-    more = f" and {len(columns) - 20:,} more" if len(columns) > 20 else ""
     hint = f"did you mean {meant!r}? Its columns" if meant else "its columns"
-    raise TableError(f"{table} has no column {name!r}; {hint} are {known}{more}")
+    raise TableError(f"{table} has no column {name!r}; {hint} are {columns_said(columns)}")
+
+
+def columns_said(columns: Collection[str]) -> str:
+    """List columns, the first ones where there are many."""
+    more = f" and {len(columns) - _LISTED:,} more" if len(columns) > _LISTED else ""
+    return ", ".join(repr(name) for name in list(columns)[:_LISTED]) + more
 
 
 def open_table(
@@ -174,8 +168,8 @@ def open_table(
     connection = None
     try:
         connection = connect(memory_limit, scratch.name)
-        name, paths = _files(source, Path(scratch.name))
-        kind = _format(paths[0], format, name)
+        name, paths = find_files(source, Path(scratch.name))
+        kind = find_format(paths[0], format, name)
         table = Table(name, kind, connection, paths=tuple(paths), _scratch=scratch)
         _create_view(table, paths)
         relation = table.relation
@@ -221,8 +215,10 @@ def read_columns(table: Table, names: Iterable[str], *, numbers: Collection[str]
     return arrays
 
 
-def write_with_column(table: Table, name: str, values: npt.NDArray[Any], path: Path, options: str) -> None:
-    """Write a table with one more column, its rows in their order and its text as it stands in the file.
+def write_with_column(
+    table: Table, name: str, values: npt.NDArray[Any], path: Path, options: str, *, as_text: bool = False
+) -> None:
+    """Write a table with one more column, its rows in their order.
 
     Parameters
     ----------
@@ -236,13 +232,13 @@ def write_with_column(table: Table, name: str, values: npt.NDArray[Any], path: P
         Where to write.
     options : str
         What DuckDB's COPY takes, such as "FORMAT parquet".
+    as_text : bool
+        Whether to keep the values of a text table as they are written, which is right for another text table.
     """
     import pyarrow
 
     table.connection.register("added", pyarrow.table({"value": values}))
-    rows = VIEW
-    if table.format in ("csv", "tsv"):  # numbers such as 007 keep their zeros, and dates their form
-        rows = f"{table._reader[:-1]}, all_varchar=true)"
+    rows = _as_text(table) if as_text and table.format in ("csv", "tsv") else VIEW
     with explaining(table):
         table.connection.execute(
             f"COPY (SELECT kept.*, added.value AS {quoted(name)} FROM {rows} AS kept POSITIONAL JOIN added) "
@@ -290,105 +286,17 @@ def connect(memory_limit: str | None, scratch: str) -> duckdb.DuckDBPyConnection
         return duckdb.connect(config=settings)
     except duckdb.Error as error:
         raise TableError(
-            f"memory_limit is {memory_limit!r}: {_first_line(error)}; write it like 500MB or 2GB"
+            f"memory_limit is {memory_limit!r}: {first_line(error)}; write it like 500MB or 2GB"
         ) from error
-
-
-def _files(source: Any, scratch: Path) -> tuple[str, list[Path]]:
-    """Return what to call the source in messages, and its files."""
-    if hasattr(source, "read") or source == STANDARD_INPUT:
-        stream = sys.stdin.buffer if source == STANDARD_INPUT else source
-        copy = scratch / "input"
-        with copy.open("wb") as spooled:
-            shutil.copyfileobj(stream, spooled)
-        name = "standard input" if source == STANDARD_INPUT else str(getattr(stream, "name", "the stream"))
-        return name, [copy]
-    if isinstance(source, (str, os.PathLike)):
-        return os.fspath(source), list(_expanded(os.fspath(source)))
-    paths = [path for each in source for path in _expanded(os.fspath(each))]
-    if not paths:
-        raise TableError("no file was named")
-    return ", ".join(os.fspath(each) for each in source), paths
-
-
-def _expanded(name: str) -> Iterator[Path]:
-    if _REMOTE.match(name):
-        raise TableError(f"{name} is an address; calibrant reads local files only: download it first")
-    path = Path(name)
-    try:
-        if path.is_dir():
-            found = [each for each in sorted(path.rglob("*")) if each.is_file() and not _hidden(each, path)]
-        elif path.exists():
-            found = [path]
-        else:
-            found = [Path(each) for each in sorted(glob.glob(name, recursive=True))]
-    except (OSError, ValueError) as error:  # a name with a null character, or a folder nobody may look into
-        raise TableError(f"{name!r} cannot be opened: {error}") from error
-    if not found:
-        what = "has no files in it" if path.is_dir() else "does not exist"
-        raise TableError(f"{name} {what}; look at its spelling, or at the folder you are in")
-    for each in found:
-        if not os.access(each, os.R_OK):
-            raise TableError(f"{each} may not be read: permission denied")
-    yield from found
-
-
-def _hidden(path: Path, below: Path) -> bool:
-    """Whether a name starts with a dot or an underscore, as those of markers such as _SUCCESS do."""
-    return any(part.startswith((".", "_")) for part in path.relative_to(below).parts)
-
-
-def _format(path: Path, asked: str | None, name: str) -> str:
-    if asked is not None:
-        return "arrow" if asked == "feather" else asked
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in (".gz", ".zst")]
-    if suffixes and suffixes[-1] in _SUFFIXES:
-        return _SUFFIXES[suffixes[-1]]
-    head = _head(path, name)
-    for magic, kind in _MAGIC.items():
-        if head.startswith(magic):
-            return kind
-    return "jsonl" if head.lstrip()[:1] in (b"{", b"[") else "csv"
-
-
-def _head(path: Path, name: str) -> bytes:
-    """Return the beginning of a file, decompressed."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD)
-        compression = _compression(head)
-        if compression is not None:
-            import pyarrow
-
-            with pyarrow.input_stream(str(path), compression=compression) as stream:
-                head = stream.read(_HEAD)
-    except OSError as error:
-        raise TableError(f"{name} cannot be read: {error.strerror or error}") from error
-    if not head:
-        raise TableError(f"{name} is empty")
-    return head
-
-
-def _text_of(path: Path) -> io.TextIOWrapper:
-    """Open a text file, compressed or not, as text."""
-    import pyarrow
-
-    with path.open("rb") as file:
-        compression = _compression(file.read(4))
-    return io.TextIOWrapper(pyarrow.input_stream(str(path), compression=compression), encoding="utf-8-sig", newline="")
-
-
-def _compression(head: bytes) -> str | None:
-    return next((kind for magic, kind in _COMPRESSED.items() if head.startswith(magic)), None)
 
 
 def _create_view(table: Table, paths: list[Path]) -> None:
     """Make the rows known to the connection, without reading them."""
     if table.format == "npz":
-        table.connection.register("source", _arrays_of_npz(paths, table.name))
+        table.connection.register("source", npz_table(paths, table.name))
         reader = "source"
     elif table.format == "arrow":
-        table.connection.register("source", _arrow_dataset(paths, table.name))
+        table.connection.register("source", arrow_dataset(paths, table.name))
         reader = "source"
     else:
         # Patterns were resolved by now: what is left of them in a name is part of the name.
@@ -403,18 +311,43 @@ def _create_view(table: Table, paths: list[Path]) -> None:
         settings = "".join(f", {option}={value}" for option, value in options.items())
         reader = f"{function}({files}{settings})"
     table._reader = reader
+    if table.format in ("csv", "tsv"):
+        table._reader = _with_labels_as_text(table)
     with explaining(table):
-        table.connection.execute(f"CREATE VIEW {VIEW} AS SELECT * FROM {reader}")
+        table.connection.execute(f"CREATE VIEW {VIEW} AS SELECT * FROM {table._reader}")
+
+
+def _with_labels_as_text(table: Table) -> str:
+    """Return the reader, with labels such as yes and no read as text: only true and false are truth values."""
+    with explaining(table):
+        relation = table.connection.sql(f"SELECT * FROM {table._reader}")
+        types = dict(zip(relation.columns, map(str, relation.types), strict=True))
+        labels = []
+        for name in (name for name, kind in types.items() if kind == "BOOLEAN"):
+            words = table.connection.execute(
+                f"SELECT DISTINCT lower(word) FROM (SELECT {quoted(name)} AS word FROM {_as_text(table)} LIMIT 1000)"
+            ).fetchall()
+            if not {word for (word,) in words} <= {"true", "false", None}:
+                labels.append(name)
+    if not labels:
+        return table._reader
+    kept = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in labels)
+    return f"{table._reader[:-1]}, types={{{kept}}})"
+
+
+def _as_text(table: Table) -> str:
+    """Return the reader of a text table with every value as it is written."""
+    return f"{table._reader[:-1]}, all_varchar=true)"
 
 
 def _parquet_options(table: Table, paths: list[Path]) -> dict[str, str]:
     for path in paths:
-        _head(path, table.name)  # an empty file is told apart from a broken one
+        read_head(path, table.name)  # an empty file is told apart from a broken one
     return {}
 
 
 def _json_options(table: Table, paths: list[Path]) -> dict[str, str]:
-    compression = _compression_of(paths, table.name)
+    compression = find_compression(paths, table.name)
     return {"compression": literal(compression), "union_by_name": "true"}
 
 
@@ -430,26 +363,17 @@ def _csv_options(table: Table, paths: list[Path]) -> dict[str, str]:
         "strict_mode": "true",
         "null_padding": "false",
         "union_by_name": "true",
-        "compression": literal(_compression_of(paths, table.name)),
+        "compression": literal(find_compression(paths, table.name)),
+        "auto_type_candidates": "['BOOLEAN', 'BIGINT', 'DOUBLE', 'VARCHAR']",  # dates stay text, as they are written
     }
-
-
-def _compression_of(paths: list[Path], name: str) -> str:
-    kinds = set()
-    for path in paths:
-        with path.open("rb") as file:
-            kinds.add(_compression(file.read(4)) or "none")
-    if len(kinds) > 1:
-        raise TableError(f"{name}: some files are compressed and others are not; read them one by one")
-    return kinds.pop()
 
 
 def _check_header(table: Table, paths: list[Path]) -> str:
     """Return the delimiter of the header line, after making sure that it is one."""
     for path in reversed(paths):
-        head = _head(path, table.name)
+        head = read_head(path, table.name)
         try:
-            text = head.decode("utf-8-sig", errors="strict" if len(head) < _HEAD else "ignore")
+            text = head.decode("utf-8-sig", errors="strict" if len(head) < HEAD_BYTES else "ignore")
         except UnicodeDecodeError as error:
             raise TableError(
                 f"{table.name} is not text in UTF-8 (byte {error.start:,}); save it as UTF-8, or name its "
@@ -457,12 +381,13 @@ def _check_header(table: Table, paths: list[Path]) -> str:
             ) from error
         if "\0" in text:
             raise TableError(f"{table.name} is not text; name its format, one of {', '.join(FORMATS)}")
-        line = next(csv.reader(io.StringIO(text), delimiter="\0"), [""])[0]
+        line = _QUOTED.sub("", text).partition("\n")[0]
         delimiter = "\t" if table.format == "tsv" else max(_DELIMITERS, key=line.count)
         names = next(csv.reader(io.StringIO(text), delimiter=delimiter), [])
         if all(_is_number(each) for each in names):
             raise TableError(
-                f"{table.name}: the first line is {line[:60]!r}, numbers and not column names; add a header line"
+                f"{table.name}: the first line is {line.strip()[:60]!r}, numbers and not column names; add a header "
+                "line"
             )
         twice = next((each for each in names if each and names.count(each) > 1), None)
         if twice is not None:
@@ -476,66 +401,6 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _arrow_dataset(paths: list[Path], name: str) -> Any:
-    import pyarrow
-    import pyarrow.dataset
-    import pyarrow.ipc
-
-    for path in paths:
-        _head(path, name)
-    try:
-        with paths[0].open("rb") as file:
-            is_stream = file.read(6) != b"ARROW1"
-        if not is_stream:
-            return pyarrow.dataset.dataset([str(path) for path in paths], format="ipc")
-        tables = [pyarrow.ipc.open_stream(pyarrow.memory_map(str(path))).read_all() for path in paths]
-        return pyarrow.concat_tables(tables)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise TableError(f"{name} cannot be read as an Arrow file: {_first_line(error)}") from error
-
-
-def _arrays_of_npz(paths: list[Path], name: str) -> Any:
-    import pyarrow
-
-    tables = []
-    for path in paths:
-        _head(path, name)
-        try:
-            arrays = {key: _npz_member(path, key) for key in np.load(path, allow_pickle=False).files}
-        except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
-            raise TableError(f"{name} cannot be read as an NPZ file: {_first_line(error)}") from error
-        columns = {key: array for key, array in arrays.items() if array.ndim == 1}
-        if not columns:
-            shapes = ", ".join(f"{key!r} {array.shape}" for key, array in arrays.items())
-            raise TableError(f"{name} has no one-dimensional arrays (it has {shapes or 'none at all'})")
-        sizes = {array.size for array in columns.values()}
-        if len(sizes) > 1:
-            listed = ", ".join(f"{key!r} {array.size:,}" for key, array in columns.items())
-            raise TableError(f"{name} holds arrays of different lengths ({listed}); save those of one table alone")
-        tables.append(pyarrow.table({key: pyarrow.array(array) for key, array in columns.items()}))
-    try:
-        return pyarrow.concat_tables(tables)
-    except pyarrow.ArrowException as error:
-        raise TableError(f"{name}: the files do not hold the same columns: {_first_line(error)}") from error
-
-
-def _npz_member(path: Path, key: str) -> npt.NDArray[Any]:
-    """Return an array of an NPZ file: mapped into memory where it is stored as it is, read where it is compressed."""
-    with zipfile.ZipFile(path) as archive, path.open("rb") as file:
-        member = archive.getinfo(f"{key}.npy")
-        if member.compress_type == zipfile.ZIP_STORED:
-            file.seek(member.header_offset + 26)  # the lengths of name and extra field, which stand before the data
-            lengths = np.frombuffer(file.read(4), dtype="<u2")
-            file.seek(member.header_offset + 30 + int(lengths.sum()))
-            version = np.lib.format.read_magic(file)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, _, dtype = read(file)
-            if len(shape) == 1 and shape[0] and dtype.kind in "iuf" and dtype.isnative:
-                return np.memmap(path, dtype=dtype, mode="r", offset=file.tell(), shape=shape)
-    loaded: npt.NDArray[Any] = np.load(path, allow_pickle=False)[key]
-    return loaded
 
 
 def _selected(name: str, kind: str) -> str:
@@ -584,13 +449,13 @@ def _explained(table: Table, error: Exception) -> TableError:
     if "Out of Memory" in text:
         return TableError(f"{table.name}: the memory limit is too small for these columns; raise it")
     kind = {"csv": "CSV", "tsv": "TSV", "jsonl": "JSON", "parquet": "Parquet", "arrow": "Arrow", "npz": "NPZ"}
-    return TableError(f"{table.name} cannot be read as {kind[table.format]}: {_first_line(error)}")
+    return TableError(f"{table.name} cannot be read as {kind[table.format]}: {first_line(error)}")
 
 
 def _first_uneven_line(table: Table) -> str | None:
     """Say which line of a text table has too many or too few values, or a quote that nothing closes."""
     for path in table.paths:
-        with _text_of(path) as text:
+        with open_text(path) as text:
             rows = csv.reader(text, delimiter=table.delimiter, strict=True)
             try:
                 width = len(next(rows))
@@ -604,10 +469,6 @@ def _first_uneven_line(table: Table) -> str | None:
 
 def _counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0].rstrip(". ")
 
 
 def _refuse_text(table: Table, name: str) -> NoReturn:

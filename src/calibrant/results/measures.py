@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.results.base import Result, as_frame, of_all, percent
+from calibrant.results.base import Result, as_frame, level_said, of_all, percent, rounded_down, rounded_up
 from calibrant.validation import FloatArray, check_number
 
 
@@ -77,6 +77,50 @@ class WorstInterval(Result):
             f"({percent(self.share)} {whole}) the mean forecast is {percent(self.mean_forecast)} and the event rate is "
             f"{percent(self.mean_outcome)}. Spread over all rows that is {self.error:.5f}, and no other interval "
             "reaches more."
+        )
+
+
+@dataclass(frozen=True)
+class Bracket(Result):
+    """Two ends between which an exact value lies for certain, found from totals per cell alone.
+
+    Attributes
+    ----------
+    measure : str
+        "cutoff" or "smooth".
+    low, high : float
+        The ends. They contain the exact value whatever the rows inside the cells are, and draw together with more bits.
+    method : str or None
+        The method whose upper confidence limit is bracketed; None for the error of the rows themselves.
+    confidence_level : float or None
+        Of that limit.
+    bits : int
+        The cells have width 2^-bits.
+    n : int
+        Rows.
+    assumptions : tuple of str
+        What the limit rests on.
+    """
+
+    measure: str
+    low: float
+    high: float
+    method: str | None
+    confidence_level: float | None
+    bits: int
+    n: int
+    assumptions: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        name = {"cutoff": "Cutoff", "smooth": "smooth"}[self.measure] + " calibration error"
+        ends = f"between {rounded_down(self.low, 5)} and {rounded_up(self.high, 5)}"
+        cells = f"from cells of width 2^-{self.bits}, no row looked at one by one"
+        if self.method is None or self.confidence_level is None:
+            return f"The {name} of these {self.n:,} rows lies {ends} ({cells})."
+        return (
+            f"The upper limit of the {name} by the {self.method} method lies {ends} ({self.n:,} rows, {cells}): with "
+            f"{level_said(self.confidence_level)} confidence the error of the population is at most "
+            f"{rounded_up(self.high, 5)}.\nThis assumes that {'; '.join(self.assumptions)}."
         )
 
 

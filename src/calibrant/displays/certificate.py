@@ -1,0 +1,314 @@
+"""Estimates, limits and verdicts, for one or several models or groups."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from calibrant.certificates import certify, confidence_interval
+from calibrant.displays.base import LABEL_WIDTH, Display
+from calibrant.results.base import level_said
+from calibrant.results.certificates import MEASURE_NAMES, Certificate, ConfidenceInterval, GroupCertificates
+from calibrant.validation import check_confidence
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Certified = Certificate | ConfidenceInterval
+
+MARKERS = {"certified": "o", "undecided": "D", "refuted": "X", "interval": "s"}
+"""What each verdict is drawn with, so that nothing is told by colour alone."""
+
+_NAME_WIDTH = 26  # letters; longer names take several lines
+
+_WORDS = {
+    "certified": "certified: the upper limit is within what is allowed",
+    "undecided": "undecided: what is allowed lies between the limits",
+    "refuted": "refuted: the lower limit is above what is allowed",
+    "interval": "estimate on these rows",
+}
+
+
+@dataclass(eq=False, repr=False)
+class CertificateDisplay(Display):
+    """Plot estimate, limits and what is allowed, for one or several models or groups, marked by verdict.
+
+    Use `from_certificates` for results at hand, `from_predictions` or `from_estimator` to compute them; the constructor
+    takes names and results.
+
+    Attributes
+    ----------
+    names : tuple of str
+        One per result, drawn from top to bottom.
+    certificates : tuple of Certificate or ConfidenceInterval
+        What is drawn.
+    limits_said : str
+        What the limits promise, and with what confidence.
+    joint_verdict : str or None
+        The verdict for all groups together, of a `GroupCertificates`.
+    ax_, figure_, intervals_, estimates_, bounds_, legend_
+        What was drawn, after `plot`: ``intervals_`` one line per result, ``estimates_`` one line of markers per
+        verdict, ``bounds_`` the lines at ``max_error``.
+
+    Examples
+    --------
+    >>> from calibrant import Tally
+    >>> tally = Tally.from_counts(forecast=[0.2, 0.5, 0.8], rows=[400, 300, 300], events=[85, 141, 236])
+    >>> display = CertificateDisplay.from_predictions(tally, max_error=0.1)
+    >>> display.certificates[0].verdict
+    'certified'
+    >>> display.frame()[["name", "verdict"]].to_dict("list")
+    {'name': ['forecasts'], 'verdict': ['certified']}
+    """
+
+    names: tuple[str, ...]
+    certificates: tuple[Certified, ...]
+    limits_said: str
+    joint_verdict: str | None = None
+
+    @classmethod
+    def from_certificates(
+        cls,
+        certificates: Any,
+        *,
+        theme: str = "light",
+        legend: bool = True,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw results that were computed before.
+
+        Parameters
+        ----------
+        certificates : Certificate, ConfidenceInterval, GroupCertificates, or dict of name to one of the first two
+            For one measure: different errors have no common axis.
+        theme, legend, ax
+            As in `plot`.
+        """
+        if isinstance(certificates, GroupCertificates):
+            groups = {str(name): certificates[name] for name in certificates}
+            display = cls._of(groups, _together(certificates.confidence_level), certificates.verdict)
+        else:
+            named = _check_named(certificates)
+            display = cls._of(named, _limits_said(list(named.values())))
+        return display.plot(theme=theme, legend=legend, ax=ax)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_prob: Any = None,
+        *,
+        max_error: float | None = None,
+        confidence_level: float = 0.95,
+        method: str = "adaptive",
+        measure: str = "cutoff",
+        by: Any = None,
+        sample_weight: Any = None,
+        pos_label: Any = None,
+        rng: Any = 0,
+        theme: str = "light",
+        legend: bool = True,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Compute certificates, or confidence intervals without ``max_error``, and draw them.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,), or Tally
+            Outcomes: 0/1, booleans, fractions in [0, 1], or two labels with ``pos_label``; or a tally on its own.
+        y_prob : array-like of shape (n,), or dict of name to array-like
+            Forecast probabilities, of one model or of several by name. For K models each limit is computed at
+            1 - (1 - confidence_level) / K, so that all hold together whichever model is chosen afterwards.
+        max_error, confidence_level, method, measure, by, sample_weight, pos_label, rng
+            As in `certify`.
+        theme, legend, ax
+            As in `plot`.
+        """
+        options: dict[str, Any] = {
+            "method": method,
+            "measure": measure,
+            "sample_weight": sample_weight,
+            "pos_label": pos_label,
+            "rng": rng,
+        }
+        level = check_confidence(confidence_level)
+        if by is not None:
+            if max_error is None:
+                raise ValueError("by was given without max_error; pass the largest error that a group may have")
+            if isinstance(y_prob, Mapping):
+                raise ValueError("by was given together with several models; draw one model's groups at a time")
+            groups = certify(y_true, y_prob, max_error=max_error, confidence_level=level, by=by, **options)
+            return cls.from_certificates(groups, theme=theme, legend=legend, ax=ax)
+        models = y_prob if isinstance(y_prob, Mapping) else {"forecasts": y_prob}
+        if not models:
+            raise ValueError("y_prob is an empty dict; pass at least one model's forecasts")
+        each = 1.0 - (1.0 - level) / len(models)
+        named: dict[str, Certified] = {
+            str(name): confidence_interval(y_true, forecasts, confidence_level=each, **options)
+            if max_error is None
+            else certify(y_true, forecasts, max_error=max_error, confidence_level=each, **options)
+            for name, forecasts in models.items()
+        }
+        said = _limits_said(list(named.values()))
+        if len(models) > 1:
+            said = _together(level)
+        return cls._of(named, said).plot(theme=theme, legend=legend, ax=ax)
+
+    @classmethod
+    def _of(cls, named: Mapping[str, Certified], said: str, joint: str | None = None) -> Self:
+        return cls(tuple(named), tuple(named.values()), said, joint)
+
+    def plot(self, *, theme: str = "light", legend: bool = True, ax: Axes | None = None) -> Self:
+        """Draw the results from top to bottom.
+
+        Parameters
+        ----------
+        theme : {"light", "dark"}
+            The colours, see ``calibrant.displays.palette.PALETTES``.
+        legend : bool
+            Whether to say below the axes what is drawn.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+        """
+        from matplotlib.lines import Line2D
+
+        first = self.certificates[0]
+        whom = "of the population" if first.target == "population" else "of these forecasts"
+        title = "Certificate" if isinstance(first, Certificate) else "Confidence interval"
+        title += "" if len(self.names) == 1 else "s"
+        count = len(self.names)
+        ax, palette = self._begin(
+            ax,
+            theme,
+            xlabel=f"{MEASURE_NAMES[first.measure]} {whom}",
+            ylabel="",
+            title=title if self.joint_verdict is None else f"{title}; all groups together: {self.joint_verdict}",
+            height=min(2.6 + 0.34 * count, 40.0),
+        )
+        colours = {name: getattr(palette, name, palette.curve) for name in MARKERS}
+        self.intervals_, self.bounds_ = [], []
+        for place, each in enumerate(self.certificates):
+            verdict = _verdict(each)
+            (interval,) = ax.plot(
+                [each.lower, each.upper],
+                [place, place],
+                color=colours[verdict],
+                linewidth=2.0,
+                marker="|",
+                markersize=10,
+            )
+            self.intervals_.append(interval)
+            ax.annotate(
+                "" if verdict == "interval" else verdict,
+                (1.0, place),
+                xycoords=ax.get_yaxis_transform(),
+                xytext=(6, 0),
+                textcoords="offset points",
+                verticalalignment="center",
+                color=colours[verdict],
+                fontsize=9,
+            )
+        shown = [name for name in MARKERS if name in map(_verdict, self.certificates)]
+        self.estimates_ = [
+            ax.plot(
+                [each.estimate for each in self.certificates if _verdict(each) == name],
+                [place for place, each in enumerate(self.certificates) if _verdict(each) == name],
+                MARKERS[name],
+                color=colours[name],
+                markersize=9,
+                markeredgecolor=palette.paper,
+                markeredgewidth=0.7,
+                label=_WORDS[name],
+            )[0]
+            for name in shown
+        ]
+        for place, each in enumerate(self.certificates):
+            if isinstance(each, Certificate):
+                (bound,) = ax.plot(
+                    [each.max_error, each.max_error],
+                    [place - 0.5, place + 0.5],
+                    color=palette.bound,
+                    linewidth=1.5,
+                    linestyle=(0, (4, 2)),
+                    label="largest error allowed",
+                )
+                self.bounds_.append(bound)
+        names = [textwrap.fill(name, _NAME_WIDTH) for name in self.names]
+        ax.set_yticks(range(count), names)
+        ax.tick_params(axis="y", labelcolor=palette.ink, length=0)
+        ax.grid(False, axis="y")
+        ax.set_ylim(count - 0.5, -0.5)
+        ax.set_xlim(left=min(0.0, ax.get_xlim()[0]))
+        limits = Line2D([], [], color=palette.muted, linewidth=2.0, marker="|", markersize=10, label=self.limits_said)
+        # Names take room beside the axes that the words below them lack.
+        longest = max(len(line) for name in names for line in name.splitlines())
+        width = LABEL_WIDTH - math.ceil(1.2 * longest)
+        self._explain(palette, legend, [*self.estimates_, limits, *self.bounds_[:1]], width=width)
+        return self
+
+    def _columns(self) -> dict[str, Any]:
+        names = ("n", "estimate", "lower", "upper", "confidence_level")
+        return {
+            "name": list(self.names),
+            **{name: [getattr(each, name) for each in self.certificates] for name in names},
+            "max_error": [getattr(each, "max_error", None) for each in self.certificates],
+            "verdict": [getattr(each, "verdict", None) for each in self.certificates],
+        }
+
+
+def _verdict(each: Certified) -> str:
+    return each.verdict if isinstance(each, Certificate) else "interval"
+
+
+def _together(level: float) -> str:
+    return (
+        f"limits: all upper limits hold together with {level_said(level)} confidence, and so do all lower ones "
+        "(independent rows, forecasters fixed beforehand)"
+    )
+
+
+def _limits_said(certificates: list[Certified]) -> str:
+    """Say what the limits of results promise, each result by itself."""
+    words = dict.fromkeys(map(_promise, certificates))
+    alone = ", each result by itself" if len(certificates) > 1 else ""
+    return f"limits: {'; '.join(words)}{alone} (independent rows, forecaster fixed beforehand)"
+
+
+def _promise(each: Certified) -> str:
+    level = level_said(each.confidence_level)
+    if isinstance(each, Certificate):
+        return f"the upper one holds with {level} confidence, and so does the lower one"
+    return {
+        "two-sided": f"both hold together with {level} confidence",
+        "less": f"the upper one holds with {level} confidence, there is no lower one",
+        "greater": f"the lower one holds with {level} confidence, there is no upper one",
+    }[each.alternative]
+
+
+def _check_named(certificates: Any) -> dict[str, Certified]:
+    """Return results by name, after making sure that they can share an axis."""
+    if isinstance(certificates, (Certificate, ConfidenceInterval)):
+        certificates = {"forecasts": certificates}
+    if not isinstance(certificates, Mapping):
+        raise ValueError(
+            "certificates must be a Certificate, a ConfidenceInterval, a GroupCertificates or a dict of name to one of "
+            f"the first two, got {type(certificates).__name__}"
+        )
+    if not certificates:
+        raise ValueError("certificates is an empty dict; pass at least one result")
+    for name, each in certificates.items():
+        if not isinstance(each, (Certificate, ConfidenceInterval)):
+            raise ValueError(
+                f"certificates[{name!r}] is a {type(each).__name__}; pass what certify or confidence_interval returned"
+            )
+    for what in ("measure", "target"):
+        found = sorted({getattr(each, what) for each in certificates.values()})
+        if len(found) > 1:
+            raise ValueError(
+                f"certificates speak of different {what}s, {found[0]!r} and {found[1]!r}, which have no common axis; "
+                "draw them apart"
+            )
+    return {str(name): each for name, each in certificates.items()}

@@ -1,0 +1,160 @@
+"""Weighted calibration error against the total variation of the weights: from mean bias to the ECE."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from calibrant.cells import as_tally
+from calibrant.displays.base import Display
+from calibrant.displays.thinning import thinned
+from calibrant.measures import bounded_variation_spectrum, continuity_note, find_worst_interval
+from calibrant.validation import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_KNOTS = 1000  # kept of those that the curve has
+_GRID = 500  # points between them: on a logarithmic axis a straight line bends
+
+
+@dataclass(eq=False, repr=False)
+class SpectrumDisplay(Display):
+    """Plot the calibration error against how finely somebody may look: from mean bias to the ECE.
+
+    A weighted calibration error is the largest mean of w(p) (y - p) over weight functions w with values in [-1, 1]. The
+    curve is that error when w may vary by at most M in total: M = 0 is the mean bias, the coarsest look; from M = 2 on
+    it is at least the Cutoff calibration error; without limit it is the ECE plug-in, which on forecasts that hardly
+    repeat measures noise (the legend then says so). A curve that rises early is off on a few broad ranges of
+    forecasts; one that rises late shows what can hardly be told from chance.
+
+    Use `from_predictions` or `from_estimator`; the constructor takes what they compute.
+
+    Attributes
+    ----------
+    variation, error : array
+        The curve: at most about 1,500 points, exact at each, among them both ends.
+    cutoff : float
+        The Cutoff calibration error.
+    at_two : float
+        The error at M = 2, as in `measure`.
+    noisy : bool
+        Whether forecasts repeat too seldom for the ECE plug-in to mean anything.
+    ax_, figure_, line_, points_, cutoff_, legend_
+        What was drawn, after `plot`.
+
+    Examples
+    --------
+    >>> display = SpectrumDisplay.from_predictions([1, 1, 0, 0], [0.25, 0.25, 0.75, 0.75])
+    >>> print(display.error[0], display.cutoff, display.at_two, display.error[-1])
+    0.0 0.375 0.75 0.75
+    """
+
+    variation: FloatArray
+    error: FloatArray
+    cutoff: float
+    at_two: float
+    noisy: bool
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_prob: Any = None,
+        *,
+        sample_weight: Any = None,
+        pos_label: Any = None,
+        theme: str = "light",
+        legend: bool = True,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Compute the curve, and draw it.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,), or Tally
+            Outcomes: 0/1, booleans, fractions in [0, 1], or two labels with ``pos_label``; or a tally on its own.
+        y_prob : array-like of shape (n,)
+            Forecast probabilities.
+        sample_weight : array-like of shape (n,), optional
+            Nonnegative weights.
+        pos_label : label, optional
+            The label in ``y_true`` that counts as the event.
+        theme, legend, ax
+            As in `plot`.
+        """
+        tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+        spectrum = bounded_variation_spectrum(tally)
+        knots, error = spectrum.variation, spectrum.error
+        kept = knots[thinned(error, np.arcsinh(knots), most_points=_KNOTS)]
+        last = max(2.0 * float(knots[-1]), 4.0)  # beyond its last knot the curve is level
+        grid = np.concatenate([np.linspace(0.0, 2.0, 20), np.geomspace(2.0, last, _GRID)])
+        variation = np.union1d(kept, grid)
+        display = cls(
+            variation=variation,
+            error=np.interp(variation, knots, error),
+            cutoff=find_worst_interval(tally).error,
+            at_two=spectrum.at(2.0),
+            noisy=continuity_note(tally) is not None,
+        )
+        return display.plot(theme=theme, legend=legend, ax=ax)
+
+    def plot(self, *, theme: str = "light", legend: bool = True, ax: Axes | None = None) -> Self:
+        """Draw the curve.
+
+        Parameters
+        ----------
+        theme : {"light", "dark"}
+            The colours, see ``calibrant.displays.palette.PALETTES``.
+        legend : bool
+            Whether to say below the axes what is drawn.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+        """
+        ax, palette = self._begin(
+            ax,
+            theme,
+            xlabel="total variation M that the weights may have (logarithmic from 2 on)",
+            ylabel="weighted calibration error",
+            title="Spectrum of calibration errors",
+        )
+        self.cutoff_ = ax.axhline(
+            self.cutoff,
+            color=palette.bound,
+            linewidth=1.3,
+            linestyle=(0, (6, 2)),
+            label=f"Cutoff calibration error {self.cutoff:.5f}: from M = 2 on the curve is at least this",
+        )
+        (self.line_,) = ax.plot(
+            self.variation,
+            self.error,
+            color=palette.curve,
+            linewidth=1.8,
+            label="largest error over weights that vary by at most M",
+        )
+        noise = " (mostly noise: these forecasts hardly repeat)" if self.noisy else ""
+        marked = (
+            (0.0, self.error[0], "o", f"M = 0: size of the mean bias, {self.error[0]:.5f}"),
+            (2.0, self.at_two, "D", f"M = 2: bounded-variation error, {self.at_two:.5f}"),
+            (self.variation[-1], self.error[-1], "s", f"no limit: ECE plug-in, {self.error[-1]:.5f}{noise}"),
+        )
+        self.points_ = [
+            ax.plot([place], [height], marker, color=palette.highlight, markersize=6, clip_on=False, label=label)[0]
+            for place, height, marker, label in marked
+        ]
+        last = float(self.variation[-1])
+        ax.set_xscale("symlog", linthresh=2.0, linscale=0.5)
+        powers = range(1, math.floor(math.log10(last)) + 1)
+        words = ["10", "100", "1,000", *(f"$10^{{{power}}}$" for power in powers[3:])]
+        ax.set_xticks([0.0, 2.0, *(10.0**power for power in powers)], ["0", "2", *words[: len(powers)]])
+        ax.set_xticks([], minor=True)
+        ax.set_xlim(0.0, last)
+        ax.set_ylim(0.0, 1.08 * float(max(self.error[-1], self.cutoff)) or 1.0)
+        self._explain(palette, legend, [self.line_, *self.points_, self.cutoff_])
+        return self
+
+    def _columns(self) -> dict[str, Any]:
+        return {"variation": self.variation, "error": self.error}

@@ -1,0 +1,57 @@
+"""Files of predictions in every format that is read, for the tests of files and of the command line."""
+
+import gzip
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.ipc
+import pyarrow.parquet
+
+FORMATS = ("csv", "tsv", "parquet", "arrow", "feather", "stream", "npz", "jsonl", "json", "csv.gz", "txt")
+
+
+def predictions(rows=240, seed=0):
+    """Return outcomes, calibrated forecasts, worse forecasts, weights and groups as columns."""
+    rng = np.random.default_rng(seed)
+    forecast = rng.random(rows).round(3)
+    return {
+        "y": (rng.random(rows) < forecast).astype(np.int64),
+        "p": forecast,
+        "worse": np.sqrt(forecast).round(3),
+        "w": rng.integers(1, 4, rows).astype(np.float64),
+        "ward": np.array(["north", "south", "west"])[rng.integers(0, 3, rows)],
+    }
+
+
+def write(columns, path, kind):
+    """Write columns as one of the formats, under the name of the file."""
+    names = list(columns)
+    plain = {name: np.asarray(values).tolist() for name, values in columns.items()}
+    table = pa.table(plain)
+    records = [dict(zip(names, row, strict=True)) for row in zip(*plain.values(), strict=True)]
+    separator = "\t" if kind == "tsv" else ","
+    text = "\n".join([separator.join(names), *(separator.join(map(str, record.values())) for record in records)]) + "\n"
+    if kind in ("csv", "tsv", "txt"):
+        path.write_text(text)
+    elif kind == "csv.gz":
+        path.write_bytes(gzip.compress(text.encode()))
+    elif kind == "parquet":
+        pyarrow.parquet.write_table(table, path)
+    elif kind == "feather":
+        pyarrow.feather.write_feather(table, path)
+    elif kind == "arrow":
+        with pyarrow.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
+    elif kind == "stream":
+        with pyarrow.ipc.new_stream(path, table.schema) as writer:
+            writer.write_table(table)
+    elif kind == "npz":
+        with path.open("wb") as file:
+            np.savez(file, **{name: np.asarray(values) for name, values in columns.items()})
+    elif kind == "jsonl":
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    else:
+        path.write_text(json.dumps(records))
+    return path

@@ -1,0 +1,740 @@
+import io
+import math
+import re
+import subprocess
+import sys
+from dataclasses import asdict, fields
+from itertools import combinations
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from scipy.stats import binomtest
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+
+import calibrant
+from calibrant import (
+    CertificateDisplay,
+    CumulativeDisplay,
+    DecisionCurveDisplay,
+    ReliabilityDisplay,
+    RiskGapDisplay,
+    SpectrumDisplay,
+    Tally,
+)
+from calibrant.displays.palette import PALETTES, Palette
+from calibrant.displays.thinning import MOST_POINTS, thinned
+from calibrant.laws import brownian_range
+
+ALL = [
+    CertificateDisplay,
+    CumulativeDisplay,
+    DecisionCurveDisplay,
+    ReliabilityDisplay,
+    RiskGapDisplay,
+    SpectrumDisplay,
+]
+every_display = pytest.mark.parametrize("display_type", ALL)
+DOCS = Path(__file__).parents[1] / "docs" / "displays"
+
+
+def rows(size=300, seed=0, *, ties=None):
+    """Return outcomes and forecasts that are somewhat too high."""
+    rng = np.random.default_rng(seed)
+    p = rng.random(size) if ties is None else rng.integers(1, ties, size) / ties
+    return (rng.random(size) < p**1.3).astype(int), p
+
+
+def drawn_colours(figure):
+    """Return every colour that a picture of a figure holds."""
+    picture = io.StringIO()
+    figure.savefig(picture, format="svg")
+    return set(re.findall(r"#[0-9a-f]{6}\b", picture.getvalue()))
+
+
+# --- Thinning ---------------------------------------------------------------------------------------------------------
+
+
+@given(
+    values=st.lists(st.integers(-5, 5), min_size=1, max_size=400),
+    most=st.integers(4, 60),
+    seed=st.integers(0, 2**32 - 1),
+    data=st.data(),
+)
+def test_thinning_keeps_the_range_of_every_stretch(values, most, seed, data):
+    value = np.array(values, dtype=float)
+    rng = np.random.default_rng(seed)
+    places = [np.sort(rng.random(value.size) ** 3), np.arange(value.size) / value.size]
+    keep = data.draw(st.lists(st.integers(0, value.size - 1), max_size=3))
+    kept = thinned(value, *places, keep=keep, most_points=most)
+    assert (np.diff(kept) > 0).all()
+    assert {0, value.size - 1, *keep} <= set(kept.tolist())
+    assert value[kept].min() == value.min()
+    assert value[kept].max() == value.max()
+    if value.size <= most:
+        assert kept.size == value.size
+        return
+    stretches = most // 4
+    assert kept.size <= most + 2 + len(keep)
+    for place in places:
+        borders = np.linspace(place[0], place[-1], stretches + 1)[1:-1]
+        number = np.searchsorted(borders, place, side="right")
+        for stretch in np.unique(number):
+            inside = number == stretch
+            survivors = value[kept][inside[kept]]
+            assert survivors.min() == value[inside].min()
+            assert survivors.max() == value[inside].max()
+
+
+# --- What all displays share ------------------------------------------------------------------------------------------
+
+
+@every_display
+def test_a_tally_and_an_estimator_give_what_the_forecasts_give(display_type):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(400, 2))
+    y = np.where(rng.random(400) < 1 / (1 + np.exp(-2 * X[:, 0])), "yes", "no")
+    model = LogisticRegression().fit(X[:200], y[:200])
+    from_model = display_type.from_estimator(model, X[200:], y[200:])
+    p = model.predict_proba(X[200:])[:, 1]
+    from_rows = display_type.from_predictions(y[200:], p, pos_label="yes")
+    from_tally = display_type.from_predictions(Tally.from_arrays(y[200:], p, pos_label="yes"))
+    assert from_model.frame().equals(from_rows.frame())
+    assert from_tally.frame().equals(from_rows.frame())
+    turned = display_type.from_estimator(model, X[200:], y[200:], pos_label="no")
+    expected = display_type.from_predictions(y[200:], model.predict_proba(X[200:])[:, 0], pos_label="no")
+    assert turned.frame().equals(expected.frame())
+
+
+@every_display
+def test_axes_are_respected_and_others_left_alone(display_type):
+    figure = Figure()
+    left, right = figure.subplots(1, 2)
+    display = display_type.from_predictions(*rows(), ax=right)
+    assert display.ax_ is right
+    assert display.figure_ is figure
+    assert not left.lines
+    assert right.lines
+    assert display._repr_png_() is None  # whoever made the figure shows it
+    again = display.plot()
+    assert again is display
+    assert display.ax_ is not right
+    picture, size = display._repr_png_()
+    assert picture.startswith(b"\x89PNG")
+    assert size["width"] == pytest.approx(72 * display.figure_.get_size_inches()[0])
+
+
+@every_display
+@pytest.mark.parametrize("theme", PALETTES)
+def test_every_colour_comes_from_the_palette(display_type, theme):
+    display = display_type.from_predictions(*rows(), theme=theme)
+    assert drawn_colours(display.figure_) <= set(asdict(PALETTES[theme]).values())
+
+
+@every_display
+def test_axes_have_words_and_the_legend_says_what_is_drawn(display_type):
+    display = display_type.from_predictions(*rows())
+    labelled = getattr(display, "histogram_ax_", None) or display.ax_
+    assert len(labelled.get_xlabel()) > 5
+    assert display.ax_.get_ylabel() or display_type is CertificateDisplay  # whose rows have names
+    assert 0 < len(display.ax_.get_title(loc="left")) < 60
+    assert len(display.legend_.get_texts()) >= 2
+    assert display.plot(legend=False).legend_ is None
+    assert display.ax_.get_legend() is None
+
+
+@every_display
+def test_the_legend_stays_inside_the_figure(display_type):
+    display = display_type.from_predictions(*rows())
+    display.figure_.draw_without_rendering()
+    box = display.legend_.get_window_extent()
+    width, height = display.figure_.get_size_inches() * display.figure_.dpi
+    assert 0 <= box.x0 < box.x1 <= width
+    assert 0 <= box.y0 < box.y1 <= height
+
+
+@every_display
+def test_a_million_rows_are_thinned_and_extremes_stay(display_type):
+    display = display_type.from_predictions(_million())
+    assert len(display.frame()) <= 3 * MOST_POINTS + 10
+    if display_type is CumulativeDisplay:
+        assert display.forecast.size <= MOST_POINTS + 10
+        spread = display.deviation.max() - display.deviation.min()
+        assert spread == calibrant.cutoff_calibration_error(_million())
+        worst = calibrant.worst_interval(_million())
+        assert {worst.low, worst.high} <= set(display.forecast.tolist())
+    elif display_type is RiskGapDisplay:
+        assert display.gap.size <= MOST_POINTS + 2
+        assert display.gap.max() == pytest.approx(display.largest_gap, abs=1e-15)
+    elif display_type is SpectrumDisplay:
+        assert display.variation.size <= MOST_POINTS
+
+
+_LARGE = []
+
+
+def _million():
+    if not _LARGE:
+        rng = np.random.default_rng(5)
+        p = rng.beta(0.7, 2.0, 10**6)
+        _LARGE.append(Tally.from_arrays(rng.random(p.size) < p + 0.03 * np.sin(6 * p), p))
+    return _LARGE[0]
+
+
+@every_display
+@pytest.mark.parametrize("size", [1, 2, 50])
+def test_few_rows_are_drawn(display_type, size):
+    y, p = rows(size)
+    display = display_type.from_predictions(y, p)
+    display.figure_.draw_without_rendering()
+    assert len(display.frame()) >= 1
+
+
+@every_display
+def test_one_forecast_for_all_rows_is_drawn(display_type):
+    display = display_type.from_predictions([0, 1, 1, 0, 1], [0.5] * 5)
+    display.figure_.draw_without_rendering()
+    assert len(display.frame()) >= 1
+
+
+@every_display
+@pytest.mark.parametrize("y", [[0, 1, 1, 0], [0.2, 0.9, 0.4, 0.0]])
+def test_weights_and_fractions_are_drawn(display_type, y):
+    p, weight = [0.1, 0.8, 0.6, 0.4], [1.0, 2.0, 0.5, 3.0]
+    display = display_type.from_predictions(y, p, sample_weight=weight)
+    display.figure_.draw_without_rendering()
+    scaled = display_type.from_predictions(y, p, sample_weight=[2 * w for w in weight])
+    one, other = display.frame(), scaled.frame()
+    for column in one:
+        if one[column].dtype.kind == "f":
+            np.testing.assert_allclose(one[column], other[column], atol=1e-12)
+
+
+@every_display
+def test_bad_input_is_refused(display_type):
+    y, p = rows(20)
+    with pytest.raises(ValueError, match=r"y_prob\[0\] is 1\.5, outside \[0, 1\]"):
+        display_type.from_predictions([1], [1.5])
+    with pytest.raises(ValueError, match="theme must be one of 'light', 'dark', got 'blue'"):
+        display_type.from_predictions(y, p, theme="blue")
+    with pytest.raises(ValueError, match="legend must be True or False, got 'below'"):
+        display_type.from_predictions(y, p, legend="below")
+    model = LogisticRegression().fit(p[:, None], y)
+    with pytest.raises(ValueError, match=r"pos_label is 3, which is not a class of the estimator; its classes are"):
+        display_type.from_estimator(model, p[:, None], y, pos_label=3)
+
+
+def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match=r"plots need matplotlib: pip install 'calibrant\[cli\]'"):
+        CumulativeDisplay.from_predictions(*rows(10))
+
+
+def test_global_state_is_left_alone():
+    before = dict(matplotlib.rcParams)
+    for display_type in ALL:
+        display_type.from_predictions(*rows(30), theme="dark")._repr_png_()
+    assert dict(matplotlib.rcParams) == before
+    code = (
+        "import sys, calibrant\n"
+        "for name in dir(calibrant):\n"
+        "    if name.endswith('Display'):\n"
+        "        getattr(calibrant, name).from_predictions([0, 1, 1], [0.2, 0.5, 0.7])._repr_png_()\n"
+        "assert 'matplotlib.figure' in sys.modules\n"
+        "assert 'matplotlib.pyplot' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# --- Colours ----------------------------------------------------------------------------------------------------------
+
+
+def _linear(colour):
+    value = np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)]) / 255.0
+    return np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)
+
+
+def _contrast(one, other):
+    """Return the contrast of two colours as the web's accessibility guidelines define it."""
+    light, dark = sorted((float(_linear(colour) @ [0.2126, 0.7152, 0.0722]) for colour in (one, other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _seen(colour, matrix):
+    """Return a colour in CIELAB as somebody with that colour vision sees it."""
+    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    xyz = to_xyz @ np.clip(np.array(matrix) @ _linear(colour), 0, 1) / [0.9505, 1.0, 1.089]
+    f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+# Machado, Oliveira, Fernandes (2009), full strength.
+VISION = {
+    "usual": np.eye(3),
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+
+
+@pytest.mark.parametrize("theme", PALETTES)
+def test_colours_can_be_read_and_told_apart(theme):
+    palette = PALETTES[theme]
+    colours = asdict(palette)
+    assert len(set(colours.values())) == len(fields(Palette))
+    for role in ("ink", "muted", "curve", "highlight", "bound", "other", "certified", "undecided", "refuted"):
+        assert _contrast(colours[role], palette.paper) >= 4.5, role
+    for role in ("ink", "muted", "curve"):  # drawn over areas too
+        assert _contrast(colours[role], palette.band) >= 3.0, role
+        assert _contrast(colours[role], palette.highlight_fill) >= 3.0, role
+    together = ("curve", "highlight", "bound"), ("curve", "other"), ("band", "highlight_fill")
+    verdicts = ("certified", "undecided", "refuted", "bound")
+    for one, other in (pair for group in (*together, verdicts) for pair in combinations(group, 2)):
+        for name, matrix in VISION.items():
+            apart = np.linalg.norm(_seen(colours[one], matrix) - _seen(colours[other], matrix))
+            assert apart > 12.0, (one, other, name, apart)
+
+
+# --- Cumulative residuals ---------------------------------------------------------------------------------------------
+
+
+def test_the_cumulative_curve_is_the_running_sum():
+    y, p = rows(200, ties=17)
+    display = CumulativeDisplay.from_predictions(y, p)
+    for forecast, share, deviation in zip(display.forecast, display.share, display.deviation, strict=True):
+        below = p <= forecast
+        if forecast == 0.0:
+            below[:] = False
+        assert share == pytest.approx(below.mean())
+        assert deviation == pytest.approx(np.where(below, y - p, 0.0).mean(), abs=1e-12)
+    assert display.deviation.max() - display.deviation.min() == pytest.approx(calibrant.cutoff_calibration_error(y, p))
+    np.testing.assert_array_equal(display.line_.get_xdata(), display.forecast)
+    np.testing.assert_array_equal(display.line_.get_ydata(), display.deviation)
+
+
+@pytest.mark.parametrize("x", ["forecast", "share"])
+def test_the_worst_interval_is_shaded_and_named(x):
+    y, p = rows(200)
+    worst = calibrant.worst_interval(y, p)
+    display = CumulativeDisplay.from_predictions(y, p, x=x)
+    shaded = display.worst_
+    assert isinstance(shaded, Rectangle)
+    ends = np.array([shaded.get_x(), shaded.get_x() + shaded.get_width()])
+    expected = (worst.low, worst.high) if x == "forecast" else ((p < worst.low).mean(), (p <= worst.high).mean())
+    np.testing.assert_allclose(ends, expected, atol=1e-12)
+    # The curve's heights at those ends differ by the Cutoff error.
+    if x == "share":
+        gap = abs(
+            np.interp(ends[1], display.share, display.deviation) - np.interp(ends[0], display.share, display.deviation)
+        )
+        assert gap == pytest.approx(worst.error)
+    else:
+        assert {worst.low, worst.high} <= set(display.line_.get_xdata().tolist())
+    said = " ".join(text.get_text() for text in display.legend_.get_texts()).replace("\n", " ")
+    assert f"forecasts from {worst.low:.4g} to {worst.high:.4g} are too high by" in said
+    assert f"Cutoff calibration error {worst.error:.5f}" in said
+
+
+def test_a_single_worst_forecast_and_no_error_are_named():
+    exact = CumulativeDisplay.from_predictions([0, 0, 1, 1], [0.5, 0.5, 0.5, 0.5])
+    assert exact.worst_.get_label() == "worst interval: none, every interval of forecasts is right on average"
+    one = CumulativeDisplay.from_predictions([0, 0], [0.5, 0.5])
+    assert one.worst_.get_label().startswith(
+        "worst interval: forecasts of exactly 0.5 are too high by 50.00 percentage"
+    )
+
+
+def test_calibrated_forecasts_stay_in_a_strip_as_high_as_the_band():
+    rng = np.random.default_rng(8)
+    y, p = rows(60, ties=9)
+    display = CumulativeDisplay.from_predictions(y, p, n_resamples=1999)
+    assert display.band_from == "simulation"
+    order = np.argsort(p)
+    last = np.append(np.diff(p[order]) > 0, True)  # where a run of equal forecasts ends
+    inside = 0
+    for _ in range(3000):
+        curve = np.cumsum((rng.random(60) < p)[order] - p[order])[last] / 60
+        inside += max(curve.max(), 0.0) - min(curve.min(), 0.0) <= display.band_height + 1e-12
+    assert 0.935 <= inside / 3000 <= 0.975  # draws of both, and jumps of the law
+
+
+def test_the_band_of_many_rows_is_the_brownian_range():
+    y, p = rows(20_000)
+    display = CumulativeDisplay.from_predictions(y, p, confidence_level=0.9)
+    assert display.band_from == "large-sample law"
+    assert display.band_height == pytest.approx(brownian_range.ppf(0.9) * math.sqrt((p * (1 - p)).sum()) / 20_000)
+    simulated = CumulativeDisplay.from_predictions(y, p, confidence_level=0.9, band="simulation", n_resamples=399)
+    assert simulated.band_height == pytest.approx(display.band_height, rel=0.1)
+    assert "large-sample law" in display.band_.get_label()
+    assert "399 simulations" in simulated.band_.get_label()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_curve_leaves_the_band_when_its_range_is_larger(seed):
+    rng = np.random.default_rng(seed)
+    p = rng.random(100)
+    y = rng.random(100) < (p if seed % 2 else np.clip(p + 0.25 * (-1) ** (seed // 2), 0, 1))
+    display = CumulativeDisplay.from_predictions(y, p)
+    low, high = display.band_.get_y(), display.band_.get_y() + display.band_.get_height()
+    assert high - low == pytest.approx(display.band_height)
+    inside = display.deviation.min() >= low - 1e-12 and display.deviation.max() <= high + 1e-12
+    assert inside == (display.worst.error <= display.band_height)
+    assert low <= 0.0 <= high
+
+
+def test_no_band_is_drawn_when_none_is_asked_for():
+    display = CumulativeDisplay.from_predictions(*rows(), band=None)
+    assert display.band_ is None
+    assert len(display.legend_.get_texts()) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"band": "exact"}, "band must be one of 'auto', 'simulation', 'large-sample law', got 'exact'"),
+        ({"x": "rank"}, "x must be one of 'forecast', 'share', got 'rank'"),
+        ({"n_resamples": 18}, r"n_resamples is 18, too few for a confidence_level of 0\.95; take at least 19"),
+        (
+            {"band": "simulation", "sample_weight": [1.0, 2.0]},
+            "band='simulation' needs outcomes of 0 or 1 without weights",
+        ),
+    ],
+)
+def test_bad_options_of_the_cumulative_display_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        CumulativeDisplay.from_predictions([0, 1], [0.3, 0.6], **options)
+
+
+# --- Reliability ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ties", [None, 12])
+def test_the_reliability_curve_is_the_isotonic_regression(ties):
+    y, p = rows(500, ties=ties)
+    display = ReliabilityDisplay.from_predictions(y, p, band=None)
+    fitted = IsotonicRegression().fit(p, y)
+    np.testing.assert_allclose(np.interp(p, display.forecast, display.rate), fitted.predict(p), atol=1e-12)
+    np.testing.assert_array_equal(display.line_.get_ydata(), display.rate)
+    turned = display.plot(difference=True)
+    np.testing.assert_array_equal(turned.line_.get_ydata(), display.rate - display.forecast)
+    assert turned.ax_.get_ylabel() == "event rate \N{MINUS SIGN} forecast"
+
+
+def test_the_consistency_band_holds_the_curves_of_calibrated_forecasts():
+    y, p = rows(150, ties=6)
+    display = ReliabilityDisplay.from_predictions(y, p, n_resamples=1999)
+    values = np.unique(p)
+    np.testing.assert_allclose(display.band_forecast, values)
+    rng = np.random.default_rng(4)
+    curves = np.array([IsotonicRegression().fit(p, rng.random(p.size) < p).predict(values) for _ in range(500)])
+    inside = ((curves >= display.band_lower - 1e-9) & (curves <= display.band_upper + 1e-9)).mean(axis=0)
+    assert (np.abs(inside - 0.95) < 0.04).all()
+    assert "pointwise" in display.band_.get_label()
+    again = ReliabilityDisplay.from_predictions(y, p, n_resamples=1999)
+    np.testing.assert_array_equal(again.band_lower, display.band_lower)  # seeded
+
+
+def test_the_normal_band_of_weighted_rows_is_near_the_binomial_one():
+    y, p = rows(4000, ties=10)
+    counted = ReliabilityDisplay.from_predictions(y, p)
+    weighted = ReliabilityDisplay.from_predictions(y, p, sample_weight=np.full(4000, 3.0))
+    np.testing.assert_allclose(weighted.band_lower, counted.band_lower, atol=0.02)
+    np.testing.assert_allclose(weighted.band_upper, counted.band_upper, atol=0.02)
+
+
+def test_a_band_of_joined_forecasts_is_near_that_of_all():
+    rng = np.random.default_rng(6)
+    p = np.round(rng.random(30_000), 4)  # about 9,500 distinct
+    y = rng.random(p.size) < p
+    joined = ReliabilityDisplay.from_predictions(y, p)
+    assert 1000 < joined.groups <= 2000
+    coarse = np.round(p, 3)
+    exact = ReliabilityDisplay.from_predictions(y, coarse)
+    assert exact.groups == np.unique(coarse).size
+    at = np.linspace(0.05, 0.95, 19)
+    for side in ("band_lower", "band_upper"):
+        one = np.interp(at, joined.band_forecast, getattr(joined, side))
+        other = np.interp(at, exact.band_forecast, getattr(exact, side))
+        np.testing.assert_allclose(one, other, atol=0.02)
+
+
+def _at(display, forecast, side):
+    """Return a band's limit at a forecast: the tightest of the points drawn there."""
+    values = getattr(display, f"band_{side}")[display.band_forecast == forecast]
+    return values.max() if side == "lower" else values.min()
+
+
+def test_the_confidence_band_is_the_best_of_exact_limits_on_all_runs():
+    tally = Tally.from_counts(forecast=[0.2, 0.4, 0.6, 0.8], rows=[40, 30, 25, 50], events=[5, 15, 9, 44])
+    display = ReliabilityDisplay.from_predictions(tally, band="confidence")
+    level = 1 - 0.05 / 10  # ten runs; binomtest puts half of the error on each side
+    limits = {}
+    for first in range(4):
+        for last in range(first, 4):
+            run = slice(first, last + 1)
+            found = binomtest(int(tally.events[run].sum()), int(tally.rows[run].sum())).proportion_ci(level, "exact")
+            limits[first, last] = found
+    for k, forecast in enumerate(tally.forecast):
+        lower = max(limit.low for (_, last), limit in limits.items() if last <= k)
+        upper = min(limit.high for (first, _), limit in limits.items() if first >= k)
+        assert _at(display, forecast, "lower") == pytest.approx(lower, abs=1e-9)
+        assert _at(display, forecast, "upper") == pytest.approx(upper, abs=1e-9)
+    assert "at all forecasts together" in display.band_.get_label()
+    assert "event rate not falling" in display.band_.get_label()
+
+
+def test_the_confidence_band_covers_the_event_rate_everywhere():
+    rng = np.random.default_rng(9)
+    missed = 0
+    for _ in range(60):
+        p = rng.beta(0.8, 1.5, 400)
+        y = rng.random(400) < p**1.5
+        display = ReliabilityDisplay.from_predictions(y, p, band="confidence", confidence_level=0.8)
+        rate = display.band_forecast**1.5
+        missed += bool((rate < display.band_lower).any() or (rate > display.band_upper).any())
+        assert (display.band_lower <= display.band_upper).all()
+        assert (np.diff(display.band_lower) >= 0).all()
+        assert (np.diff(display.band_upper) >= 0).all()
+    assert missed <= 20  # 12 are allowed on average
+
+
+def test_bins_are_those_of_risk_bands():
+    y, p = rows(400)
+    display = ReliabilityDisplay.from_predictions(y, p, n_bins=5)
+    expected = calibrant.risk_bands(y, p, cutoffs=[0.2, 0.4, 0.6, 0.8])
+    points = display.bins_.lines[0]
+    np.testing.assert_allclose(points.get_xdata(), expected.mean_forecast)
+    np.testing.assert_allclose(points.get_ydata(), expected.observed_rate)
+    bars = np.array(display.bins_.lines[2][0].get_segments())[:, :, 1]
+    np.testing.assert_allclose(bars[:, 0], expected.mean_forecast + expected.lower, atol=1e-12)
+    np.testing.assert_allclose(bars[:, 1], expected.mean_forecast + expected.upper, atol=1e-12)
+    assert "all of them together" in display.bins_.get_label()
+    parts = display.frame().groupby("part")["forecast"].size()
+    assert parts["bins"] == 5
+
+
+@pytest.mark.parametrize("ties", [None, 12])
+def test_the_histogram_counts_every_row(ties):
+    y, p = rows(700, ties=ties)
+    display = ReliabilityDisplay.from_predictions(y, p)
+    assert display.bar_rows.sum() == 700
+    for low, high, count in zip(display.bar_low, display.bar_high, display.bar_rows, strict=True):
+        assert count == ((p == low) if low == high else (p >= low) & (p < high)).sum()
+    assert display.histogram_ax_.get_ylabel() == "rows"
+    plain = display.plot(histogram=False)
+    assert plain.histogram_ax_ is None
+    assert plain.ax_.get_xlabel() == "forecast"
+
+
+def test_narrow_forecasts_fill_the_axes():
+    rng = np.random.default_rng(2)
+    p = rng.beta(1, 60, 3000)
+    display = ReliabilityDisplay.from_predictions(rng.random(3000) < p, p)
+    low, high = display.ax_.get_xlim()
+    assert high - low < 1.1 * (p.max() - p.min())
+    assert display.bar_rows.sum() == 3000
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"band": "bootstrap"}, "band must be one of 'consistency', 'confidence', got 'bootstrap'"),
+        ({"band": "confidence", "sample_weight": [1, 2]}, "band='confidence' needs outcomes of 0 or 1 without weights"),
+        ({"n_bins": 1}, "n_bins"),
+        ({"difference": 1}, "difference must be True or False, got 1"),
+        ({"histogram": "rug"}, "histogram must be True or False, got 'rug'"),
+        ({"confidence_level": 0.99, "n_resamples": 98}, "n_resamples is 98, too few .* take at least 99"),
+    ],
+)
+def test_bad_options_of_the_reliability_display_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        ReliabilityDisplay.from_predictions([0, 1], [0.3, 0.6], **options)
+
+
+# --- Decisions --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrapper", ["nondecreasing", "monotone"])
+def test_the_risk_gap_is_the_librarys(wrapper):
+    y, p = rows(300)
+    display = RiskGapDisplay.from_predictions(y, p, wrapper=wrapper, confidence_level=0.9, method="hoeffding")
+    curve = calibrant.risk_gap_curve(y, p, wrapper=wrapper)
+    first = np.append(True, np.diff(display.threshold) > 0)  # where it jumps, the value itself comes first
+    np.testing.assert_allclose(display.gap[first], curve.at(display.threshold[first]), atol=1e-15)
+    assert display.gap.max() == display.largest_gap == curve.largest_gap
+    limit = calibrant.confidence_interval(y, p, alternative="less", confidence_level=0.9, method="hoeffding").upper
+    bound = limit if wrapper == "nondecreasing" else 2 * limit
+    assert display.bound == pytest.approx(bound)
+    assert set(display.bound_.get_ydata()) == {display.bound}
+    assert display.gap.max() <= display.cutoff + 1e-12
+    said = display.bound_.get_label()
+    assert "with 90% confidence" in said
+    assert "hoeffding method" in said
+    assert "independent rows" in said
+
+
+def test_the_decision_curve_is_the_librarys():
+    y, p = rows(300)
+    display = DecisionCurveDisplay.from_predictions(y, p)
+    expected = calibrant.net_benefit(y, p)
+    np.testing.assert_array_equal(display.line_.get_xdata(), expected.threshold)
+    np.testing.assert_allclose(display.line_.get_ydata(), expected.net_benefit)
+    np.testing.assert_allclose(display.treat_all_.get_ydata(), expected.treat_all)
+    assert set(display.treat_none_.get_ydata()) == {0.0}
+    assert display.ax_.get_ylim()[1] > expected.mean_outcome
+    chosen = DecisionCurveDisplay.from_predictions(y, p, threshold=[0.4, 0.1, 0.2])
+    np.testing.assert_array_equal(chosen.threshold, [0.1, 0.2, 0.4])
+
+
+def test_low_forecasts_get_thresholds_of_their_own():
+    display = DecisionCurveDisplay.from_predictions([0, 1, 0, 0], [0.01, 0.2, 0.1, 0.05])
+    assert display.threshold[-1] == 0.2
+    assert display.threshold.size == 99
+
+
+def test_where_forecasts_do_harm_is_shaded():
+    good = DecisionCurveDisplay.from_predictions([0, 0, 1, 1], [0.0, 0.0, 1.0, 1.0])
+    assert "better on these rows" not in " ".join(text.get_text() for text in good.legend_.get_texts())
+    bad = DecisionCurveDisplay.from_predictions([1, 1, 0, 0], [0.1, 0.2, 0.8, 0.9])
+    assert "better on these rows" in " ".join(text.get_text() for text in bad.legend_.get_texts())
+    assert bad.harm_.get_paths()[0].vertices[:, 1].min() == pytest.approx(bad.net_benefit.min())
+
+
+def test_a_decision_curve_needs_two_thresholds():
+    with pytest.raises(ValueError, match=r"threshold has one value, 0\.3, and a curve needs two"):
+        DecisionCurveDisplay.from_predictions([0, 1], [0.2, 0.7], threshold=[0.3])
+
+
+# --- Spectrum ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ties", [None, 8])
+def test_the_spectrum_is_the_librarys(ties):
+    y, p = rows(250, ties=ties)
+    display = SpectrumDisplay.from_predictions(y, p)
+    for k in range(0, display.variation.size, 20):
+        expected = calibrant.bounded_variation_calibration_error(y, p, variation=display.variation[k])
+        assert display.error[k] == pytest.approx(expected, abs=1e-12)
+    assert display.error[0] == pytest.approx(abs(calibrant.calibration_in_the_large(y, p)))
+    assert display.error[-1] == pytest.approx(calibrant.bounded_variation_calibration_error(y, p, variation=math.inf))
+    assert display.cutoff == pytest.approx(calibrant.cutoff_calibration_error(y, p))
+    assert display.ax_.get_xscale() == "symlog"
+    said = display.points_[-1].get_label()
+    assert ("mostly noise" in said) == (ties is None)
+
+
+# --- Certificates -----------------------------------------------------------------------------------------------------
+
+
+def _three_models():
+    y, p = rows(3000)
+    calibrated = p**1.3
+    return y, {"good": calibrated, "fair": 0.5 * (p + calibrated), "bad": np.where(p > 0.5, 0.99, 0.01)}
+
+
+def test_verdicts_are_marked_and_written():
+    y, models = _three_models()
+    display = CertificateDisplay.from_predictions(y, models, max_error=0.045)
+    verdicts = [each.verdict for each in display.certificates]
+    assert set(verdicts) == {"certified", "undecided", "refuted"}
+    assert [text.get_text() for text in display.ax_.get_yticklabels()] == list(models)
+    assert [text.get_text() for text in display.ax_.texts] == verdicts
+    assert len({line.get_marker() for line in display.estimates_}) == 3
+    for place, (name, line) in enumerate(zip(models, display.intervals_, strict=True)):
+        expected = calibrant.certify(y, models[name], max_error=0.045, confidence_level=1 - 0.05 / 3)
+        np.testing.assert_array_equal(line.get_xdata(), [expected.lower, expected.upper])
+        np.testing.assert_array_equal(line.get_ydata(), [place, place])
+    assert {x for line in display.bounds_ for x in line.get_xdata()} == {0.045}
+    assert "all upper limits hold together with 95% confidence" in display.limits_said
+    assert list(display.frame()["verdict"]) == verdicts
+
+
+def test_groups_are_drawn_with_their_joint_verdict():
+    y, p = rows(2000)
+    by = np.where(np.arange(2000) % 3 == 0, "north", "south")
+    groups = calibrant.certify(y, p**1.3, max_error=0.1, by=by)
+    display = CertificateDisplay.from_certificates(groups)
+    assert display.names == ("north", "south")
+    assert display.certificates == groups.certificates
+    assert f"all groups together: {groups.verdict}" in display.ax_.get_title(loc="left")
+    same = CertificateDisplay.from_predictions(y, p**1.3, max_error=0.1, by=by)
+    assert same.frame().equals(display.frame())
+
+
+@pytest.mark.parametrize(
+    ("alternative", "promise"),
+    [
+        ("two-sided", "both hold together with 90% confidence"),
+        ("less", "the upper one holds with 90% confidence, there is no lower one"),
+        ("greater", "the lower one holds with 90% confidence, there is no upper one"),
+    ],
+)
+def test_intervals_say_what_they_promise(alternative, promise):
+    y, p = rows(500)
+    interval = calibrant.confidence_interval(y, p, confidence_level=0.9, alternative=alternative)
+    display = CertificateDisplay.from_certificates(interval)
+    assert promise in display.limits_said
+    assert not display.bounds_
+    assert display.estimates_[0].get_xdata().tolist() == [interval.estimate]
+    assert display.frame()["verdict"].isna().all()
+
+
+def test_results_at_hand_are_each_drawn_by_themselves():
+    y, p = rows(500)
+    named = {"strict": calibrant.certify(y, p, max_error=0.01), "lenient": calibrant.certify(y, p, max_error=0.4)}
+    display = CertificateDisplay.from_certificates(named)
+    assert [line.get_xdata()[0] for line in display.bounds_] == [0.01, 0.4]
+    assert "each result by itself" in display.limits_said
+
+
+def test_long_names_leave_room_for_the_plot():
+    y, p = rows(200)
+    certificate = calibrant.certify(y, p, max_error=0.2)
+    display = CertificateDisplay.from_certificates(
+        {"a model with quite a long name, fitted in spring" * 2: certificate}
+    )
+    display.figure_.draw_without_rendering()
+    assert display.ax_.get_position().width > 0.4
+
+
+@pytest.mark.parametrize(
+    ("certificates", "message"),
+    [
+        ([1], "certificates must be a Certificate, .* got list"),
+        ({}, "certificates is an empty dict"),
+        ({"a": 0.1}, r"certificates\['a'\] is a float; pass what certify or confidence_interval returned"),
+    ],
+)
+def test_other_things_than_certificates_are_refused(certificates, message):
+    with pytest.raises(ValueError, match=message):
+        CertificateDisplay.from_certificates(certificates)
+
+
+@pytest.mark.parametrize(
+    ("option", "choices", "message"),
+    [
+        ("measure", ("cutoff", "smooth"), "different measures, 'cutoff' and 'smooth', which have no common axis"),
+        ("method", ("adaptive", "exact"), "different targets, 'population' and 'these forecasts'"),
+    ],
+)
+def test_what_has_no_common_axis_is_refused(option, choices, message):
+    y, p = rows(100)
+    named = {choice: calibrant.certify(y, p, max_error=0.1, **{option: choice}) for choice in choices}
+    with pytest.raises(ValueError, match=message):
+        CertificateDisplay.from_certificates(named)
+
+
+def test_groups_and_models_are_asked_for_one_at_a_time():
+    y, p = rows(100)
+    with pytest.raises(ValueError, match="by was given without max_error"):
+        CertificateDisplay.from_predictions(y, p, by=y)
+    with pytest.raises(ValueError, match="by was given together with several models"):
+        CertificateDisplay.from_predictions(y, {"a": p}, max_error=0.1, by=y)
+    with pytest.raises(ValueError, match="y_prob is an empty dict"):
+        CertificateDisplay.from_predictions(y, {})

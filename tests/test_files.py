@@ -1,0 +1,315 @@
+"""Tables in files: what is read, that it is read exactly, and what is said about files that cannot be."""
+
+import gzip
+import io
+import os
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet
+import pytest
+from tables import FORMATS, predictions, write
+
+from calibrant.engines.files import open_table, read_columns, write_with_column
+from calibrant.engines.sources import TableError, npz_array
+
+
+def read(source, names=None, **options):
+    with open_table(source, **options) as table:
+        return read_columns(table, names or list(table.columns))
+
+
+def text_file(tmp_path, text, name="t.csv"):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+# --- What is read -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_every_format_gives_the_columns_exactly(kind, tmp_path):
+    columns = predictions()
+    path = write(columns, tmp_path / f"t.{kind}", kind)
+    with open_table(path) as table:
+        assert list(table.columns) == list(columns)
+        assert table.is_numeric("p")
+        assert not table.is_numeric("ward")
+        found = read_columns(table, columns, numbers=["p", "w"])
+    for name, values in columns.items():
+        assert found[name].tolist() == values.tolist()
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_stream_is_recognised_by_its_first_bytes(kind, tmp_path):
+    columns = predictions(30)
+    content = write(columns, tmp_path / f"t.{kind}", kind).read_bytes()
+    found = read(io.BytesIO(content), format="tsv" if kind == "tsv" else None)
+    assert found["p"].tolist() == columns["p"].tolist()
+
+
+def test_parts_are_read_in_the_order_of_their_names_whatever_the_order_of_their_columns(tmp_path):
+    text_file(tmp_path, "y,p\n1,0.5\n", "part-1.csv")
+    text_file(tmp_path, "p,y\n0.25,0\n", "part-2.csv")
+    (tmp_path / "_SUCCESS").touch()
+    expected = [0.5, 0.25]
+    assert read(f"{tmp_path}/part-*.csv", ["p"])["p"].tolist() == expected
+    assert read(tmp_path, ["p"])["p"].tolist() == expected
+    assert read([tmp_path / "part-2.csv", tmp_path / "part-1.csv"], ["p"])["p"].tolist() == expected[::-1]
+    for kind in ("arrow", "stream", "npz", "parquet"):
+        parts = [write({"p": [value]}, tmp_path / f"{kind}-{k}.{kind}", kind) for k, value in enumerate(expected)]
+        assert read(parts)["p"].tolist() == expected
+
+
+def test_rows_keep_their_order_in_large_files(tmp_path):
+    rows = 300_000
+    values = np.random.default_rng(0).random(rows)
+    table = pa.table({"p": values})
+    pyarrow.parquet.write_table(table, tmp_path / "t.parquet", row_group_size=20_000)
+    with pyarrow.ipc.new_file(tmp_path / "t.arrow", table.schema) as writer:
+        writer.write_table(table, max_chunksize=5_000)
+    np.savetxt(tmp_path / "t.csv", values, fmt="%.17g", header="p", comments="")
+    for kind in ("parquet", "arrow", "csv"):
+        np.testing.assert_array_equal(read(tmp_path / f"t.{kind}")["p"], values)
+
+
+NAMES = ['a "quoted"; DROP TABLE x; --', "two\nlines", "naïve Σ", "select", "a'b", "%s", "{}"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", ["csv", "parquet", "arrow", "jsonl"])
+def test_column_names_are_taken_as_they_are(name, kind, tmp_path):
+    path = tmp_path / f"t.{kind}"
+    if kind == "csv":
+        path.write_text('"' + name.replace('"', '""') + '",other\n0.5,1\n')
+    else:
+        write({name: [0.5], "other": [1]}, path, kind)
+    assert read(path, [name])[name].tolist() == [0.5]
+
+
+@pytest.mark.parametrize("name", ["a'b.csv", 'a"b.csv', "a;b.csv", "a[1].csv", "a*.csv", "naïve.csv", "a b.csv"])
+def test_file_names_are_taken_as_they_are(name, tmp_path):
+    text_file(tmp_path, "y,p\n1,0.5\n", name)
+    text_file(tmp_path, "y,p\n1,0.75\n", "a1.csv")
+    assert read(tmp_path / name, ["p"])["p"].tolist() == [0.5]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_the_header_says_what_stands_between_values(delimiter, tmp_path):
+    path = text_file(tmp_path, f"y{delimiter}p\r\n1{delimiter}0.5\r\n\r\n0{delimiter}0.25\r\n")
+    assert read(path)["p"].tolist() == [0.5, 0.25]
+
+
+def test_types_become_what_the_gate_knows(tmp_path):
+    table = pa.table(
+        {
+            "decimal": pa.array([Decimal("0.5"), Decimal("0.25")]),
+            "category": pa.array(["a", "b"]).dictionary_encode(),
+            "small": pa.array([0.5, 0.25], pa.float32()),
+            "flag": pa.array([True, False]),
+            "day": pa.array([0, 1], pa.date32()),
+        }
+    )
+    pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
+    found = read(tmp_path / "t.parquet")
+    assert {name: values.dtype.kind for name, values in found.items()} == {
+        "decimal": "f",
+        "category": "O",
+        "small": "f",
+        "flag": "b",
+        "day": "M",
+    }
+
+
+def test_spaces_around_the_names_of_a_header_do_not_count(tmp_path):
+    assert list(read(text_file(tmp_path, "y , p\n1,0.5\n"))) == ["y", "p"]
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [("true false", "b"), ("TRUE FALSE", "b"), ("yes no", "O"), ("t f", "O"), ("0 1", "i"), ("007 008", "O")],
+)
+def test_only_true_and_false_are_truth_values_and_only_numbers_are_numbers(words, kind, tmp_path):
+    first, second = words.split()
+    found = read(text_file(tmp_path, f"y,p\n{first},0.5\n{second},inf\n"))
+    assert (found["y"].dtype.kind, found["p"].dtype.kind) == (kind, "f")
+    if kind == "O":
+        assert found["y"].tolist() == [first, second]
+
+
+def test_dates_in_text_stay_as_they_are_written(tmp_path):
+    path = text_file(tmp_path, "day,p\n01/02/2024,0.5\n2024-03-01,0.25\n")
+    assert read(path)["day"].tolist() == ["01/02/2024", "2024-03-01"]
+
+
+def test_hash_signs_and_apostrophes_are_text_and_nothing_is_skipped(tmp_path):
+    path = text_file(tmp_path, "y,p\n#1,0.5\n'0',0.25\n")
+    assert read(path)["y"].tolist() == ["#1", "'0'"]
+
+
+def test_a_compressed_array_is_read_and_a_stored_one_is_mapped(tmp_path):
+    values = np.array([0.5, 0.25])
+    np.savez(tmp_path / "stored.npz", p=values, labels=np.array(["a", "b"]), square=np.eye(2))
+    np.savez_compressed(tmp_path / "small.npz", p=values)
+    assert isinstance(npz_array(tmp_path / "stored.npz", "p"), np.memmap)
+    assert not isinstance(npz_array(tmp_path / "small.npz", "p"), np.memmap)
+    assert list(read(tmp_path / "stored.npz")) == ["p", "labels"]
+    assert read(tmp_path / "small.npz")["p"].tolist() == values.tolist()
+
+
+# --- What is refused --------------------------------------------------------------------------------------------------
+
+BAD_TEXT = {
+    "empty": ("", r"t.csv is empty"),
+    "header only": ("y,p\n", r"t.csv has no rows, only column names"),
+    "no header": ("1,0.5\n0,0.25\n", r"the first line is '1,0.5', numbers and not column names; add a header line"),
+    "twice": ("p,p\n0.5,1\n", r"two columns are named 'p'; rename one of them"),
+    "too many": ("y,p\n1,0.5\n0,0.25,3\n", r"t.csv, line 3: 3 values for 2 columns; correct the line"),
+    "cut off": ("y,p\n1,0.5\n0", r"t.csv, line 3: 1 value for 2 columns"),
+    "open quote": ('y,p\n1,0.5\n"0,0.25\n1,0.5\n', r"t.csv, line 5: unexpected end of data"),
+    "text late": ("y,p\n" + "1,0.5\n" * 30_000 + "0,high\n", r"line 30,002: column 'p' is 'high' and not a number"),
+    "null": ("y,p\n1,0.5\n0,\n1,\n", r"column 'p' has no value in data row 2 \(counted from 1, .*\) \(and in 1 more\)"),
+    "NA": ("y,p\n1,0.5\n0,NA\n", r"column 'p' has no value in data row 2 \(counted from 1, without the header\)"),
+    "comma": ("y;p\n1;0,5\n", r"column 'p' is '0,5' in data row 1 .* write numbers, with a decimal point"),
+    "percent": ("y,p\n1,0.5\n1,50%\n", r"column 'p' is '50%' in data row 2 .* divide percentages by 100"),
+    "binary": (bytes(range(256)) * 20, r"t.csv is not text"),
+    "garbage": (b"y,p\n1,\xff\xfe\n", r"t.csv is not text in UTF-8 \(byte 6\); save it as UTF-8"),
+    "utf-16": ("y,p\n1,0.5\n".encode("utf-16"), r"t.csv is not text in UTF-8"),
+}
+
+
+@pytest.mark.parametrize("what", BAD_TEXT)
+def test_bad_text_gets_one_sentence(what, tmp_path):
+    content, message = BAD_TEXT[what]
+    path = text_file(tmp_path, content)
+    with pytest.raises(TableError, match=message) as error, open_table(path) as table:
+        read_columns(table, ["y", "p"], numbers=["p"])
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "feather", "npz", "csv.gz", "jsonl"])
+@pytest.mark.parametrize("how", ["empty", "cut off", "garbage"])
+def test_damaged_files_get_one_sentence(kind, how, tmp_path):
+    path = write(predictions(200), tmp_path / f"t.{kind}", kind)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    path.write_bytes({"empty": b"", "cut off": whole[: len(whole) // 2], "garbage": rng.bytes(5000)}[how])
+    with pytest.raises(TableError, match=r"t\.\w+") as error:
+        read(path)
+    assert "\n" not in str(error.value)
+
+
+def test_missing_values_are_counted_in_every_format(tmp_path):
+    for kind in ("parquet", "arrow", "jsonl"):
+        path = write({"p": [0.5, None, 0.25]}, tmp_path / f"t.{kind}", kind)
+        with pytest.raises(TableError, match=r"column 'p' has no value in data row 2 \(counted from 1\);"):
+            read(path)
+
+
+def test_arrays_that_are_no_table_are_refused(tmp_path):
+    np.savez(tmp_path / "uneven.npz", y=np.zeros(3), p=np.zeros(2))
+    np.savez(tmp_path / "square.npz", p=np.zeros((2, 2)))
+    np.savez(tmp_path / "objects.npz", p=np.array([None, 1]))
+    with pytest.raises(TableError, match=r"different lengths \('y' 3, 'p' 2\); save those of one table alone"):
+        open_table(tmp_path / "uneven.npz")
+    with pytest.raises(TableError, match=r"no one-dimensional arrays \(it has 'p' \(2, 2\)\)"):
+        open_table(tmp_path / "square.npz")
+    with pytest.raises(TableError, match="Object arrays cannot be loaded"):
+        open_table(tmp_path / "objects.npz")
+    write({"p": [0.5]}, tmp_path / "one.npz", "npz")
+    write({"q": [0.5]}, tmp_path / "two.npz", "npz")
+    with pytest.raises(TableError, match="do not hold the same columns"):
+        open_table([tmp_path / "one.npz", tmp_path / "two.npz"])
+
+
+def test_lists_and_text_are_not_numbers(tmp_path):
+    pyarrow.parquet.write_table(pa.table({"l": [[1], [2]], "t": ["0.5", "0.25"]}), tmp_path / "t.parquet")
+    with open_table(tmp_path / "t.parquet") as table:
+        with pytest.raises(TableError, match=r"column 'l' is of type BIGINT\[\], not one number or label per row"):
+            read_columns(table, ["l"])
+        with pytest.raises(TableError, match="column 't' holds numbers written as text; convert it to numbers"):
+            read_columns(table, ["t"], numbers=["t"])
+
+
+@pytest.mark.parametrize("address", ["https://example.org/t.csv", "s3://bucket/t.parquet", "hf://datasets/x/t.csv"])
+def test_addresses_are_refused_and_nothing_is_installed(address):
+    with pytest.raises(TableError, match="is an address; calibrant reads local files only: download it first"):
+        open_table(address)
+
+
+def test_extensions_are_neither_installed_nor_loaded(tmp_path):
+    with open_table(text_file(tmp_path, "p\n0.5\n", "t.csv")) as table:
+        for setting in ("autoinstall_known_extensions", "autoload_known_extensions"):
+            assert table.connection.execute(f"SELECT current_setting('{setting}')").fetchone() == (False,)
+
+
+def test_a_missing_file_folder_or_column_is_named(tmp_path):
+    with pytest.raises(TableError, match=r"nothere\.csv does not exist; look at its spelling"):
+        open_table(tmp_path / "nothere.csv")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(TableError, match="folder has no files in it"):
+        open_table(tmp_path / "folder")
+    with pytest.raises(TableError, match="no file was named"):
+        open_table([])
+    with open_table(text_file(tmp_path, "Label,score\n1,0.5\n")) as table:
+        with pytest.raises(TableError, match=r"no column 'scores'; did you mean 'score'\? Its columns are 'Label'"):
+            read_columns(table, ["scores"])
+        with pytest.raises(TableError, match="no column 'label'; did you mean 'Label'"):
+            read_columns(table, ["label"])
+        with pytest.raises(TableError, match="no column 'weight'; its columns are 'Label', 'score'"):
+            read_columns(table, ["weight"])
+    wide = text_file(tmp_path, ",".join(f"c{k}" for k in range(30)) + "\n" + ",".join("1" * 30) + "\n")
+    with open_table(wide) as table, pytest.raises(TableError, match="'c19' and 10 more"):
+        read_columns(table, ["zzz"])
+
+
+def test_bad_options_are_named(tmp_path):
+    path = text_file(tmp_path, "p\n0.5\n")
+    with pytest.raises(TableError, match="format is 'excel', none of csv, tsv"):
+        open_table(path, format="excel")
+    with pytest.raises(TableError, match=r"memory_limit is '3 apples'.*write it like 500MB or 2GB"):
+        open_table(path, memory_limit="3 apples")
+    assert read(path, memory_limit="200MB")["p"].tolist() == [0.5]
+
+
+def test_files_that_differ_in_compression_are_read_one_by_one(tmp_path):
+    text_file(tmp_path, "p\n0.5\n", "a.csv")
+    text_file(tmp_path, gzip.compress(b"p\n0.5\n"), "b.csv")
+    with pytest.raises(TableError, match="some files are compressed and others are not"):
+        open_table(tmp_path)
+
+
+def test_nothing_is_left_behind(tmp_path):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    with open_table(io.BytesIO(b"p\n0.5\n"), temp_directory=str(scratch)):
+        assert len(list(scratch.iterdir())) == 1
+    with pytest.raises(TableError):
+        open_table(io.BytesIO(b""), temp_directory=str(scratch))
+    assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read_is_named(tmp_path):
+    path = text_file(tmp_path, "p\n0.5\n")
+    path.chmod(0)
+    with pytest.raises(TableError, match="may not be read: permission denied"):
+        open_table(path)
+
+
+# --- Writing ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_new_column_stands_beside_the_old_ones_as_they_were(tmp_path):
+    rows = 120_000
+    numbers = np.random.default_rng(1).permutation(rows).tolist()
+    path = tmp_path / "t.csv"
+    path.write_text("id,p\n" + "".join(f"{k:07d},{k / rows!r}\n" for k in numbers))
+    with open_table(path) as table:
+        write_with_column(table, "q", np.array(numbers) / 2.0, tmp_path / "out.csv", "FORMAT csv, HEADER", as_text=True)
+    lines = (tmp_path / "out.csv").read_text().splitlines()
+    assert lines[0] == "id,p,q"
+    assert lines[1:] == [f"{k:07d},{k / rows!r},{k / 2.0!r}" for k in numbers]
