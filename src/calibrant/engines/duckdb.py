@@ -74,9 +74,9 @@ class DuckDBEngine(Engine):
 
         if self._file is not None:
             with explaining(self._file):
-                return self._relation.query(_ROWS, statement).fetchnumpy()
+                return self._fetched(statement)
         try:
-            return self._relation.query(_ROWS, statement).fetchnumpy()
+            return self._fetched(statement)
         except duckdb.Error as error:
             raise ValueError(f"{self.name} cannot be read: {str(error).strip().splitlines()[0]}") from error
 
@@ -91,6 +91,11 @@ class DuckDBEngine(Engine):
     def close(self) -> None:
         """Close the file; a connection that was handed in stays open."""
         self._held.close()
+
+    def _fetched(self, statement: str) -> dict[str, npt.NDArray[Any]]:
+        result = self._relation.query(_ROWS, statement)
+        assert result is not None  # None is for statements that return no rows
+        return result.fetchnumpy()
 
 
 def _kind(type_name: str) -> str:

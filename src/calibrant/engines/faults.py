@@ -39,8 +39,10 @@ def refuse_rows(engine: Engine, roles: Roles) -> NoReturn:
         value = float(example[name][0])
         low, high = float(counts[f"{name}_low"]), float(counts[f"{name}_high"])
         what, remedy = _broken(role, value, low, high)
-    others = "".join(f"; {_said(also, roles)} is {'missing' if gone else 'out of range'} in {many:,} rows"
-                     for also, gone, many in found[1:])
+    others = "".join(
+        f"; {_said(also, roles)} is {'missing' if gone else 'out of range'} in {many:,} rows"
+        for also, gone, many in found[1:]
+    )
     raise ValueError(
         f"{engine.name}: {_said(role, roles)} is {what} in {count:,} of {total:,} rows, for example in {place}, "
         f"{row}{others}; {remedy}"

@@ -24,7 +24,15 @@ from calibrant.engines.sql import (
     histogram_statement,
     labels_statement,
 )
-from calibrant.sources import FIRST_BITS, FIRST_GRID, FetchRequest, Grid, HistogramRequest
+from calibrant.sources import (
+    FETCH_LIMIT,
+    FIRST_BITS,
+    FIRST_GRID,
+    TALLY_LIMIT,
+    FetchRequest,
+    Grid,
+    HistogramRequest,
+)
 from calibrant.validation import (
     MISSING_REMEDY,
     FloatArray,
@@ -33,7 +41,6 @@ from calibrant.validation import (
     check_number,
     check_pos_label,
     check_weight_totals,
-    shown,
 )
 
 MOST_GROUPS = 1000
@@ -54,6 +61,8 @@ def scan(
     engine: str | None = ...,
     memory_limit: str | None = ...,
     temp_directory: str | os.PathLike[str] | None = ...,
+    fetch_limit: int = ...,
+    tally_limit: int = ...,
 ) -> Scan: ...
 
 
@@ -69,6 +78,8 @@ def scan(
     engine: str | None = ...,
     memory_limit: str | None = ...,
     temp_directory: str | os.PathLike[str] | None = ...,
+    fetch_limit: int = ...,
+    tally_limit: int = ...,
 ) -> GroupedScan: ...
 
 
@@ -83,6 +94,8 @@ def scan(
     engine: str | None = None,
     memory_limit: str | None = None,
     temp_directory: str | os.PathLike[str] | None = None,
+    fetch_limit: int = FETCH_LIMIT,
+    tally_limit: int = TALLY_LIMIT,
 ) -> Scan | GroupedScan:
     """Judge rows where they are: in files larger than memory, in a database, or on a cluster.
 
@@ -108,6 +121,11 @@ def scan(
         Which engine to use; by default the one that fits the source.
     memory_limit, temp_directory : str, optional
         The most memory that DuckDB may use, such as "2GB", and where it puts what does not fit.
+    fetch_limit : int
+        The most rows that are brought here at a time to be looked at one by one; where more matter, another scan cuts
+        the cells that hold them finer first.
+    tally_limit : int
+        The most rows that are brought here for what needs every distinct forecast, such as the smooth error.
 
     Returns
     -------
@@ -125,7 +143,17 @@ def scan(
     chosen = _engine(source, engine, memory_limit, None if temp_directory is None else os.fspath(temp_directory))
     try:
         roles = _roles(chosen, y_true, y_prob, sample_weight, by)
-        return Scan(chosen, roles, pos_label) if by is None else GroupedScan(chosen, roles, pos_label)
+        if pos_label is None and chosen.columns[y_true] not in NUMBERS:
+            raise ValueError(
+                f"{chosen.name}: y_true (column {y_true!r}) is of type {chosen.columns[y_true]}, labels and not "
+                "numbers; pass pos_label= with the label that counts as the event"
+            )
+        limits = [
+            int(check_number(limit, name, low=1, whole=True))
+            for name, limit in (("fetch_limit", fetch_limit), ("tally_limit", tally_limit))
+        ]
+        kind = Scan if by is None else GroupedScan
+        return kind(chosen, roles, pos_label, *limits)
     except BaseException:
         chosen.close()
         raise
@@ -134,7 +162,9 @@ def scan(
 class _Handle:
     """An engine, which columns to use, and how often they were read."""
 
-    def __init__(self, engine: Engine, roles: Roles, pos_label: Any) -> None:
+    def __init__(self, engine: Engine, roles: Roles, pos_label: Any, fetch_limit: int, tally_limit: int) -> None:
+        self.fetch_limit = fetch_limit
+        self.tally_limit = tally_limit
         self._engine = engine
         self._roles = roles
         self._pos_label = pos_label
@@ -181,19 +211,19 @@ class _Handle:
         """Return the values of a column in sorted order, how the engine writes them, and how many rows have each."""
         found = self._run(labels_statement(self._engine, column, MOST_GROUPS))
         kind = self._engine.columns[column]
-        missing = sum(int(count) for label, count in zip(found["label"], found["n"], strict=True) if _no_label(label, kind))
+        counted = list(zip(found["label"], found["n"].tolist(), strict=True))
+        missing = sum(count for label, count in counted if _no_label(label, kind))
         if missing:
             role = next(role for role, name in self._roles.listed().items() if name == column)
             raise ValueError(
                 f"{self._engine.name}: {role} (column {column!r}) is missing in {missing:,} rows; {MISSING_REMEDY}"
             )
-        if len(found["label"]) == 0:
-            self._refuse_empty()
-        pairs = zip(found["label"], found["n"], strict=True)
-        return sorted((_typed(label, kind), str(label), int(count)) for label, count in pairs)
+        if not counted:
+            raise self._no_rows()
+        return sorted((_typed(label, kind), str(label), count) for label, count in counted)
 
-    def _refuse_empty(self) -> None:
-        raise ValueError(f"{self._engine.name} has no rows; at least one row is needed")
+    def _no_rows(self) -> ValueError:
+        return ValueError(f"{self._engine.name} has no rows; at least one row is needed")
 
     def _check_outcomes(self) -> None:
         """Find out how the engine writes the label of the event, the first time."""
@@ -212,7 +242,7 @@ class _Handle:
         answer = self._run(histogram_statement(self._engine, self._roles, asked, labels))
         key = np.asarray(answer["cell_key"])
         if len(key) == 0 and known is None:
-            self._refuse_empty()
+            raise self._no_rows()
         if (key == BROKEN_RULE).any():
             refuse_rows(self._engine, self._roles)
         answer = _rows_of(answer, key != NO_WEIGHT)
@@ -221,14 +251,12 @@ class _Handle:
             own = _rows_of(answer, answer["place"] == place) if labels else answer
             facts = None if known is None else known[place]
             if facts is None and len(own["cell_key"]) == 0:
-                raise ValueError("sample_weight is zero everywhere; at least one row must count" + self._where(request))
+                where = f" in group {labels[request.group]!r}" if labels else ""
+                raise ValueError(f"sample_weight is zero everywhere{where}; at least one row must count")
             found.append(Moments.from_answer(own, request.grid, facts))
             if known is None:
                 self._check_totals(found[-1])
         return found
-
-    def _where(self, request: HistogramRequest) -> str:
-        return ""
 
     def _check_totals(self, moments: Moments) -> None:
         weight, square = (float(moments.columns[name].sum()) for name in ("weight", "weight_square"))
@@ -249,7 +277,7 @@ class _Handle:
         found = []
         for place, facts in enumerate(known):
             own = _rows_of(answer, answer["place"] == place) if labels else answer
-            outcomes = np.asarray(own["y"]).astype(np.uint8 if facts.binary_outcomes else np.float64)
+            outcomes: Any = np.asarray(own["y"]).astype(np.uint8 if facts.binary_outcomes else np.float64)
             weight = None if "w" not in own or facts.unit_weights else np.ascontiguousarray(own["w"], dtype=np.float64)
             forecasts = np.ascontiguousarray(own["p"], dtype=np.float64)
             found.append(Observations(outcomes, forecasts, weight, facts.binary_outcomes))
@@ -363,9 +391,6 @@ class GroupedScan(_Handle):
             self._first = tuple(self._histograms(asked, texts, None))
         return self._first
 
-    def _where(self, request: HistogramRequest) -> str:
-        return f" in group {self.groups[request.group]!r}"
-
 
 def _engine(source: Any, wanted: str | None, memory_limit: str | None, temp_directory: str | None) -> Engine:
     """Return the engine that fits a source, without importing libraries that the source does not come from."""
@@ -378,7 +403,9 @@ def _engine(source: Any, wanted: str | None, memory_limit: str | None, temp_dire
         return _engine(source.to_native(), wanted, memory_limit, temp_directory)
     fitting = "spark" if library == "pyspark" else "duckdb"
     if wanted not in (None, fitting):
-        raise ValueError(f"engine is {wanted!r}, and {type(source).__name__} objects are for {fitting!r}; leave engine out")
+        raise ValueError(
+            f"engine is {wanted!r}, and {type(source).__name__} objects are for {fitting!r}; leave engine out"
+        )
     is_relation = library.startswith(("duckdb", "_duckdb"))
     is_table = isinstance(source, tuple) and len(source) == 2 and not isinstance(source[0], (str, os.PathLike))
     if (fitting == "spark" or is_relation or is_table) and (memory_limit is not None or temp_directory is not None):

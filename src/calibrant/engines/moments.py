@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.cells import Cells
-from calibrant.engines.sql import CLASSES
-from calibrant.sources import FIRST_BITS, Grid
+from calibrant.engines.sql import CLASSES, first_cell, scanned_grid
+from calibrant.sources import Grid
 from calibrant.tally import ADDITIVE, group_starts
 from calibrant.validation import FloatArray, IntArray
 
@@ -59,10 +59,10 @@ class Moments:
         order = np.argsort(key, kind="stable")
         key = key[order]
         given = {name: values[order] for name, values in answer.items() if name not in ("place", "cell_key")}
-        bits = max(grid.bits, FIRST_BITS)
-        index = key // CLASSES + int(grid.low * 2.0**bits)  # the cell that the statement subtracted
-        if bits < 61:
-            index = np.minimum(index, 2**bits - 1)
+        scanned = scanned_grid(grid)
+        index = key // CLASSES + first_cell(scanned)
+        if grid.high >= 1.0:  # where p = 1 joins the last cell
+            index = np.minimum(index, int(scanned.index(np.ones(1))[0]))
         outcome_class = key % CLASSES
         rows = given["n"].astype(np.int64)
         columns: dict[str, npt.NDArray[Any]] = {
@@ -75,11 +75,12 @@ class Moments:
             columns[name] = given[name].astype(np.float64) if weighted else rows
         square = given["weight_square_residual_square"].astype(np.float64) if weighted else columns["residual_square"]
         columns |= {"rows": rows, "weight_square_residual_square": square}
-        columns["outcome"] = (given["outcome"] if "outcome" in given else rows * (outcome_class // 2)).astype(np.float64)
+        outcome = given["outcome"] if "outcome" in given else rows * (outcome_class // 2)
+        columns["outcome"] = outcome.astype(np.float64)
         if facts is None:
-            low, high = (float(given["weight_low"].min()), float(given["weight_high"].max())) if weighted else (1.0, 1.0)
-            facts = Facts(high, low == high == 1.0, not (outcome_class == 1).any())
-        return cls(bits, index, outcome_class, columns, facts)
+            low, high = (given["weight_low"].min(), given["weight_high"].max()) if weighted else (1.0, 1.0)
+            facts = Facts(float(high), bool(low == high == 1.0), not (outcome_class == 1).any())
+        return cls(scanned.bits, index, outcome_class, columns, facts)
 
     def cells(self, bits: int, rates: tuple[float, ...] = ()) -> Cells:
         """Return the totals per cell of width 2^-bits, not finer than these; with betting rates, the growth too."""
@@ -115,7 +116,8 @@ class Moments:
         growth = np.zeros((rows.size, 4 * len(rates)))
         for position, rate in enumerate(rates):
             losing, winning = (
-                spread / 2.0 * np.square(bet / (1.0 - bet * mean)) - rows * np.log1p(-bet * mean) for bet in (rate, -rate)
+                spread / 2.0 * np.square(bet / (1.0 - bet * mean)) - rows * np.log1p(-bet * mean)
+                for bet in (rate, -rate)
             )
             growth[event, 4 * position] = losing[event]
             growth[~event, 4 * position + 1] = winning[~event]

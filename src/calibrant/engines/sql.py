@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from calibrant.sources import FIRST_BITS, FetchRequest, Grid, HistogramRequest
+from calibrant.validation import FloatArray
 
 NUMBERS = ("whole", "fraction", "boolean")
 """The kinds of columns that hold numbers."""
@@ -115,61 +116,68 @@ def histogram_statement(engine: Engine, roles: Roles, asked: Sequence[HistogramR
 
     ``labels`` are the groups' values as the engine writes them; none when there are no groups.
     """
-    grids = [_scanned(request.grid) for request in asked]
-    ends = [(_number(grid.scale), _number(_first(grid)), _number(grid.low), _number(grid.high)) for grid in grids]
-    together = len(set(grids)) == 1
-    scale, first, low, high = ends[0] if together else ("scale", "first_cell", "low_end", "high_end")
-    # The first cell is subtracted so that keys stay small, however deep the grid; the difference is exact.
-    cell = f"floor(p * {scale})" if first == _number(0.0) else f"(floor(p * {scale}) - {first})"
-    key = f"CAST({cell} * {CLASSES} + floor(y) + ceil(y) AS INTEGER)"
+    grids = [scanned_grid(request.grid) for request in asked]
+    places = [(_number(grid.scale), str(first_cell(grid))) for grid in grids]
+    together = len(set(grids)) == 1 and not grids[0].within
+    scale, first = places[0] if together else ("scale", "first_cell")
+    key = f"(CAST(floor(p * {scale}) AS BIGINT) - {first}) * {CLASSES} + CAST(floor(y) + ceil(y) AS BIGINT)"
+    fields = "y - p AS r, p, y"
     if roles.sample_weight is not None:
         key = f"CASE WHEN w = 0 THEN {NO_WEIGHT} ELSE {key} END"
-    fields = f"CASE WHEN {_rules(roles)} THEN {key} ELSE {BROKEN_RULE} END AS cell_key, y - p AS r, p, y"
-    if roles.sample_weight is not None:
         fields += ", w"
-    source, conditions, with_list = f"{_rows(engine, roles)} AS given", [], ""
-    if not (together and grids[0].low <= 0.0 and grids[0].high >= 1.0):
-        conditions.append(f"p >= {low} AND p <= {high}")
-    if labels:
-        rows = [(str(place), engine.literal(labels[request.group])) for place, request in enumerate(asked)]
-        names = "place, label"
-        if not together:
-            rows = [(*row, *own) for row, own in zip(rows, ends, strict=True)]
-            names += ", scale, first_cell, low_end, high_end"
-        with_list = f"WITH {_listed(names, rows)} "
-        source += " JOIN asked ON g = label"
-        fields += ", place"
-    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    fields = f"CASE WHEN {_rules(roles)} THEN {key} ELSE {BROKEN_RULE} END AS cell_key, {fields}"
+    given = f"{_rows(engine, roles)} AS given"
+    listed = where = ""
+    if not together:
+        stretches = [np.array(grid.within or [(grid.low, grid.high)]) for grid in grids]
+        listed, joined = _inside(engine, asked, stretches, labels, {"scale, first_cell": places})
+        given += joined
+    else:
+        if labels:
+            own = [(str(place), engine.literal(labels[request.group])) for place, request in enumerate(asked)]
+            listed = _listed("place, label", own)
+            given += " JOIN asked ON g = label"
+        if grids[0].low > 0.0 or grids[0].high < 1.0:
+            where = f" WHERE p >= {_number(grids[0].low)} AND p <= {_number(grids[0].high)}"
     by = "place, cell_key" if labels else "cell_key"
+    fields += ", place" if labels else ""
     return (
-        f"{with_list}SELECT {by}, {_sums(engine, roles)} FROM (SELECT {fields} FROM {source}{where}) AS keyed "
-        f"GROUP BY {by}"
+        f"{listed}SELECT {by}, {_sums(engine, roles)} FROM (SELECT {fields} FROM {given}{where}) AS keyed GROUP BY {by}"
     )
 
 
 def fetch_statement(engine: Engine, roles: Roles, asked: Sequence[FetchRequest], labels: Sequence[str]) -> str:
-    """Write the rows inside stretches of forecasts: one join with the list of stretches, found by their cells."""
+    """Write the rows inside stretches of forecasts: one join with the list of stretches."""
     place = "place, " if labels else ""
-    weighted = roles.sample_weight is not None
-    with_list, joined = _inside(engine, asked, labels)
-    return (
-        f"WITH {with_list} SELECT {place}y, p{', w' if weighted else ''} "
-        f"FROM {_rows(engine, roles)} AS given {joined}{' WHERE w > 0' if weighted else ''}"
-    )
+    weight, where = (", w", " WHERE w > 0") if roles.sample_weight is not None else ("", "")
+    stretches = [np.stack([request.low, request.high], axis=1) for request in asked]
+    listed, joined = _inside(engine, asked, stretches, labels, {})
+    return f"{listed}SELECT {place}y, p{weight} FROM {_rows(engine, roles)} AS given{joined}{where}"
 
 
-def _inside(engine: Engine, asked: Sequence[FetchRequest], labels: Sequence[str]) -> tuple[str, str]:
-    """Write the list of stretches, and the join that keeps the rows inside them, each once."""
-    grid = fetch_grid(asked)
-    rows = []
+def _inside(
+    engine: Engine,
+    asked: Sequence[HistogramRequest | FetchRequest],
+    stretches: Sequence[FloatArray],
+    labels: Sequence[str],
+    more: Mapping[str, Sequence[tuple[str, ...]]],
+) -> tuple[str, str]:
+    """Write a list of stretches for each request, and the join that keeps the rows inside them, each once.
+
+    A stretch is listed with every cell of a grid that it touches, so that the join is one of equal numbers. ``more``
+    are further columns of the list.
+    """
+    grid = matching_grid(np.concatenate(stretches))
+    rows: list[tuple[str, ...]] = []
     for place, request in enumerate(asked):
-        own = (str(place), engine.literal(labels[request.group])) if labels else ()
-        for low, high in zip(request.low.tolist(), request.high.tolist(), strict=True):
+        group = (str(place), engine.literal(labels[request.group])) if labels else ()
+        own = (*group, *(value for columns in more.values() for value in columns[place]))
+        for low, high in stretches[place].tolist():
             cells = range(int(low * grid.scale), int(high * grid.scale) + 1)
             rows.extend((*own, str(cell), _number(low), _number(high)) for cell in cells)
-    names = "place, label, cell, low_end, high_end" if labels else "cell, low_end, high_end"
+    names = ", ".join(["place, label"] * bool(labels) + [*more, "cell, low_end, high_end"])
     match = f"CAST(floor(p * {_number(grid.scale)}) AS BIGINT) = cell AND p >= low_end AND p <= high_end"
-    return _listed(names, rows), f"JOIN asked ON {match}{' AND g = label' if labels else ''}"
+    return _listed(names, rows), f" JOIN asked ON {match}{' AND g = label' if labels else ''}"
 
 
 def labels_statement(engine: Engine, column: str, most: int) -> str:
@@ -207,25 +215,23 @@ def example_statement(engine: Engine, roles: Roles, role: str, *, missing: bool)
     return f"SELECT row_position, {fields} FROM {inner} AS given WHERE {fault} ORDER BY row_position LIMIT 1"
 
 
-def fetch_grid(asked: Sequence[FetchRequest]) -> Grid:
+def matching_grid(stretches: FloatArray) -> Grid:
     """Return the grid by whose cells rows are matched with stretches: fine, yet few cells to each stretch."""
-    low = min(float(request.low[0]) for request in asked)
-    high = max(float(request.high[-1]) for request in asked)
-    widest = max(float((request.high - request.low).max()) for request in asked)
-    bits = Grid.covering(low, high).bits
+    bits = Grid.covering(float(stretches.min()), float(stretches.max())).bits
+    widest = float((stretches[:, 1] - stretches[:, 0]).max())
     if widest > 0.0:
         bits = min(bits, max(0, _PIECES - int(np.frexp(widest)[1])))
     return Grid(bits, 0.0, 1.0)
 
 
-def _scanned(grid: Grid) -> Grid:
+def first_cell(grid: Grid) -> int:
+    """Return floor(low * 2^bits), which keys are counted from so that they stay small, however deep the grid."""
+    return int(grid.low * grid.scale)
+
+
+def scanned_grid(grid: Grid) -> Grid:
     """Return the grid to add up by: at least as fine as the first, which `moments` counts on."""
-    return Grid(max(grid.bits, FIRST_BITS), grid.low, grid.high)
-
-
-def _first(grid: Grid) -> float:
-    """Return floor(low * 2^bits), a whole number that float64 holds."""
-    return float(np.floor(grid.low * grid.scale))
+    return replace(grid, bits=max(grid.bits, FIRST_BITS))
 
 
 def _number(value: float) -> str:
@@ -236,7 +242,7 @@ def _number(value: float) -> str:
 
 def _listed(names: str, rows: Sequence[Sequence[str]]) -> str:
     values = ", ".join(f"({', '.join(row)})" for row in rows)
-    return f"asked({names}) AS (VALUES {values})"
+    return f"WITH asked({names}) AS (VALUES {values}) "
 
 
 def _as_text(engine: Engine, column: str) -> str:
