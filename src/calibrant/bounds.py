@@ -26,7 +26,7 @@ from calibrant.refinement import (
     split_at_stretches,
     stretch_ends,
 )
-from calibrant.sources import FIRST_GRID, RowSource
+from calibrant.sources import RowSource
 from calibrant.tally import Tally, Totals
 from calibrant.validation import FloatArray, IntArray
 
@@ -185,7 +185,7 @@ def adaptive_upper(source: Tally | RowSource, table: Totals, delta: float) -> fl
     rates: tuple[float, ...] = ()
     if table.binary_outcomes and table.unit_weights:
         source = opened(source)
-        start = source if isinstance(source, Tally) else source.start(FIRST_GRID)
+        start = source if isinstance(source, Tally) else source.start()
         rates = bet_rates(table, delta)
         if all(growth_error(start, rate) <= _GROWTH_TOLERANCE * table.row_total * rate for rate in rates):
             rates = ()

@@ -97,7 +97,7 @@ class Cells(Totals):
             weight_max=tally.weight_max,
             unit_weights=tally.unit_weights,
             binary_outcomes=tally.binary_outcomes,
-            growth=np.add.reduceat(bet_growth(tally, rates), starts) if rates else None,
+            growth=np.add.reduceat(bet_growth(tally.with_unit_weights(), rates), starts) if rates else None,
             **columns,
         )
 
@@ -307,7 +307,7 @@ def given_source(
             "this source holds rows in groups; pass it to certify, or any function of one group through by_group"
         )
     rows = source if isinstance(source, Opened) else Opened(source)
-    return whole_tally(rows) if rows.start(FIRST_GRID).row_total < SORT_BELOW_ROWS else rows
+    return whole_tally(rows) if rows.start().row_total < SORT_BELOW_ROWS else rows
 
 
 def source_of(rows: Observations) -> Tally | RowSource:

@@ -51,9 +51,9 @@ class Opened:
         """Whether any number of rows may be fetched."""
         return self.fetch_limit == np.inf
 
-    def start(self, grid: Grid) -> Totals:
+    def start(self, grid: Grid | None = None) -> Totals:
         """Return the table made so far, or the first histogram."""
-        return self.start_finer(grid) if self.table is None else self.table
+        return self.start_finer(grid or FIRST_GRID) if self.table is None else self.table
 
     def histogram(self, grid: Grid, rates: tuple[float, ...] = ()) -> Totals:
         """Return the totals per cell of the rows whose forecast is from ``grid.low`` to ``grid.high``."""
@@ -83,7 +83,9 @@ class Opened:
         ends = np.flatnonzero(np.diff(entries) > 1)  # neighbours make one stretch
         low = table.low[entries[np.append(0, ends + 1)]]
         high = table.high[entries[np.append(ends, entries.size - 1)]]
-        tally = Tally.from_observations(self.fetch(low, high))
+        rows = self.fetch(low, high)
+        _check_count(int(table.rows[entries].sum()), rows.y_prob.size)
+        tally = Tally.from_observations(rows)
         if self._rates:
             tally = replace(tally, growth=bet_growth(tally, self._rates))
         return self._replace(table, entries, tally)
@@ -112,12 +114,7 @@ class Opened:
 
     def _replace(self, table: Totals, entries: IntArray, finer: Totals) -> Totals:
         """Replace some entries of the table by finer ones that hold the same rows."""
-        counted = int(table.rows[entries].sum())
-        if finer.row_total != counted:
-            raise ValueError(
-                f"the source had counted {counted:,} rows and now has {finer.row_total:,} in their place: its data "
-                "changed between two scans; read from a copy that stays as it is"
-            )
+        _check_count(int(table.rows[entries].sum()), finer.row_total)
         kept = np.ones(len(table), dtype=bool)
         kept[entries] = False
         low = np.concatenate([table.low[kept], finer.low])
@@ -134,6 +131,15 @@ class Opened:
             **columns,
         )
         return self.table
+
+
+def _check_count(counted: int, given: int) -> None:
+    """Refuse a source whose scans contradict each other."""
+    if given != counted:
+        raise ValueError(
+            f"the source had counted {counted:,} rows and now has {given:,} in their place: its data changed between "
+            "two scans; read from a copy that stays as it is"
+        )
 
 
 def opened(source: Tally | RowSource) -> Tally | Opened:
@@ -158,7 +164,7 @@ def whole_tally(source: Tally | RowSource) -> Tally:
         return rows
     if rows.in_memory:
         return rows.open_all()
-    table = rows.start(FIRST_GRID)
+    table = rows.start()
     several = np.flatnonzero(table.high > table.low)
     if table.rows[several].sum() > rows.tally_limit:  # finer cells may show that forecasts repeat
         table = rows.start_finer(_TALLY_GRID)

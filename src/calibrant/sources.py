@@ -107,8 +107,8 @@ class RowSource(Protocol):
 
         A forecast's cell is ``grid.index(p)``: floor(p * 2^bits), and p = 1 joins the last cell of [0, 1]. Only cells
         that hold rows are listed. ``weight_max``, ``unit_weights`` and ``binary_outcomes`` are those of all rows of the
-        source, whatever the grid. With betting rates, the column ``growth`` too, as `tally.bet_growth` defines it
-        (asked for only when outcomes are 0/1 and weights 1, and seldom then).
+        source, whatever the grid. With betting rates, the column ``growth`` too, as `tally.bet_growth` defines it for
+        rows of weight 1 (asked for, seldom, when outcomes are 0/1 and all weights are equal).
         """
         ...
 

@@ -1,0 +1,332 @@
+"""Sources of rows give what arrays give, with few scans and bounded fetches; groups share their scans."""
+
+import numpy as np
+import pytest
+from brute_force import rows
+from hypothesis import given
+from hypothesis import strategies as st
+from row_sources import GroupedToyEngine, ToyEngine, distributions, first_grid
+
+import calibrant
+from calibrant import Cells, Tally, refinement, sources
+from calibrant.sources import FIRST_GRID, Grid, by_group
+from calibrant.tally import bet_growth
+
+SIZE = 6_000
+FORECASTS = distributions(SIZE)
+FEW = 300
+
+
+def outcomes(forecast, kind, seed=3):
+    """Return outcomes and weights of a kind."""
+    rng = np.random.default_rng(seed)
+    y = (rng.random(forecast.size) < np.clip(1.05 * forecast + 0.002, 0.0, 1.0)).astype(float)
+    if kind == "fractions":
+        return 0.7 * y + 0.3 * rng.random(forecast.size), None
+    weights = {"weights": rng.integers(0, 4, forecast.size) / 3.0, "equal weights": np.full(forecast.size, 2.5)}
+    return y, weights.get(kind)
+
+
+@pytest.fixture
+def as_if_large(monkeypatch):
+    """Treat a few thousand rows as too many to sort; the finest cells that the betting rates need."""
+    monkeypatch.setattr("calibrant.cells.SORT_BELOW_ROWS", 0)
+    monkeypatch.setattr("calibrant.certificates.SPLIT_BELOW_ROWS", 0)
+    first_grid(monkeypatch, 12)
+
+
+def same(mine, other, tolerance=1e-12):
+    """Compare results field by field: numbers to a tolerance, words exactly."""
+    if isinstance(other, float):
+        assert mine == pytest.approx(other, rel=tolerance, abs=tolerance, nan_ok=True)
+    elif isinstance(other, dict):
+        assert mine.keys() == other.keys()
+        for name in other:
+            same(mine[name], other[name], tolerance)
+    elif isinstance(other, list):
+        assert len(mine) == len(other)
+        for one, two in zip(mine, other, strict=True):
+            same(one, two, tolerance)
+    else:
+        assert mine == other
+
+
+QUESTIONS = {
+    "cutoff": calibrant.cutoff_calibration_error,
+    "ks": calibrant.ks_calibration_error,
+    "worst interval": lambda *rows, **weights: calibrant.worst_interval(*rows, **weights).to_dict(),
+    "in the large": calibrant.calibration_in_the_large,
+    "equal bins": lambda *rows, **weights: calibrant.expected_calibration_error(*rows, n_bins=15, **weights),
+    "quantile bins": lambda *rows, **weights: calibrant.expected_calibration_error(
+        *rows, n_bins=7, strategy="quantile", **weights
+    ),
+    "ratio": calibrant.observed_expected_ratio,
+    "decision": lambda *rows, **weights: calibrant.decision_risk(
+        *rows, threshold=[1e-10, 0.1, 0.3, 0.9], **weights
+    ).to_dict(),
+    "interval": lambda *rows, **weights: calibrant.confidence_interval(*rows, **weights).to_dict(),
+    "test": lambda *rows, **weights: calibrant.calibration_test(*rows, method="asymptotic", **weights).to_dict(),
+    "smooth": calibrant.smooth_calibration_error,
+    "bands": lambda *rows, **weights: calibrant.risk_bands(*rows, cutoffs=[0.2, 0.6], **weights).to_dict(),
+} | {
+    method: lambda *rows, method=method, **weights: calibrant.certify(
+        *rows, max_error=0.01, method=method, **weights
+    ).to_dict()
+    for method in ("adaptive", "normal", "hoeffding")
+}
+
+
+@pytest.mark.usefixtures("as_if_large")
+@pytest.mark.parametrize("kind", ["plain", "weights", "equal weights", "fractions"])
+@pytest.mark.parametrize("name", FORECASTS)
+class TestSameAnswers:
+    def test_as_a_tally_of_all_rows_gives(self, name, kind):
+        y, w = outcomes(FORECASTS[name], kind)
+        tally = Tally.from_arrays(y, FORECASTS[name], sample_weight=w)
+        for ask in QUESTIONS.values():
+            engine = ToyEngine(y, FORECASTS[name], w)
+            same(ask(engine), ask(tally))
+
+    def test_in_bounded_memory(self, name, kind):
+        y, w = outcomes(FORECASTS[name], kind)
+        tally = Tally.from_arrays(y, FORECASTS[name], sample_weight=w)
+        for question in ("cutoff", "worst interval", "quantile bins", "adaptive", "normal", "decision"):
+            engine = ToyEngine(y, FORECASTS[name], w, fetch_limit=FEW)
+            same(QUESTIONS[question](engine), QUESTIONS[question](tally))
+            assert max(engine.fetched, default=0) <= FEW
+            assert len(engine.scans) <= 6
+
+
+@pytest.mark.parametrize("method", ["paper", "exact"])
+def test_methods_for_unit_weights_agree_too(method):
+    y, _ = outcomes(FORECASTS["uniform"], "plain")
+    mine = calibrant.certify(ToyEngine(y, FORECASTS["uniform"]), max_error=0.1, method=method)
+    same(mine.to_dict(), calibrant.certify(y, FORECASTS["uniform"], max_error=0.1, method=method).to_dict())
+
+
+def test_few_rows_are_judged_as_in_memory_even_where_coins_are_tossed():
+    y, _ = outcomes(FORECASTS["uniform"], "plain")
+    engine = ToyEngine(y, FORECASTS["uniform"])
+    same(
+        calibrant.certify(engine, max_error=0.01).to_dict(),
+        calibrant.certify(y, FORECASTS["uniform"], max_error=0.01).to_dict(),
+    )
+    assert engine.scans == ["histogram", "fetch"]
+    same(calibrant.measure(engine).to_dict(), calibrant.measure(y, FORECASTS["uniform"]).to_dict())
+
+
+def test_ordinary_data_take_one_histogram_and_one_small_fetch():
+    forecast = distributions(200_000)["uniform"]
+    y, _ = outcomes(forecast, "plain")
+    engine = ToyEngine(y, forecast)
+    calibrant.certify(engine, max_error=0.05)
+    assert engine.scans == ["histogram", "fetch"]
+    assert engine.fetched[0] < 2_000
+
+
+def test_forecasts_that_repeat_are_never_fetched():
+    engine = ToyEngine(*outcomes(FORECASTS["rounded"], "plain")[:1], FORECASTS["rounded"], tally_limit=0)
+    calibrant.smooth_calibration_error(engine)
+    assert engine.scans == ["histogram"]
+
+
+def test_any_number_of_parts_gives_the_same():
+    y, w = outcomes(FORECASTS["uniform"], "weights")
+    found = [
+        calibrant.certify(ToyEngine(y, FORECASTS["uniform"], w, parts=parts), max_error=0.1).to_dict()
+        for parts in (1, 7, 400)
+    ]
+    same(found[1], found[0])
+    same(found[2], found[0])
+
+
+@pytest.mark.usefixtures("as_if_large")
+class TestTooManyForecasts:
+    def engine(self, kind="plain"):
+        y, w = outcomes(FORECASTS["uniform"], kind)
+        return ToyEngine(y, FORECASTS["uniform"], w, tally_limit=10), Tally.from_arrays(
+            y, FORECASTS["uniform"], sample_weight=w
+        )
+
+    def test_is_refused_with_count_limit_and_remedy(self, monkeypatch):
+        monkeypatch.setattr(refinement, "_TALLY_GRID", Grid(13, 0.0, 1.0))
+        message = (
+            r"^this needs every distinct forecast, and [\d,]+ of 6,000 rows would have to be fetched to tell them "
+            r"apart, above the limit of 10; raise the limit \(tally_limit\), round the forecasts or take a sample, or "
+            r"use Cells.bracket for an answer with known ends$"
+        )
+        for ask in (calibrant.smooth_calibration_error, calibrant.murphy_curve, calibrant.risk_gap_curve):
+            with pytest.raises(ValueError, match=message):
+                ask(self.engine()[0])
+        with pytest.raises(ValueError, match=message):
+            calibrant.calibration_test(self.engine()[0], method="exact")
+
+    @pytest.mark.parametrize("kind", ["plain", "weights", "fractions"])
+    def test_measure_says_what_is_exact_and_what_is_not(self, kind, monkeypatch):
+        monkeypatch.setattr(refinement, "_TALLY_GRID", Grid(13, 0.0, 1.0))
+        engine, tally = self.engine(kind)
+        found, exact = calibrant.measure(engine), calibrant.measure(tally)
+        for name in (
+            *("rows", "mean_forecast", "mean_outcome", "brier", "cutoff", "ks", "expected_binned"),
+            *("calibration_in_the_large", "observed_expected_ratio"),
+        ):
+            same(getattr(found, name), getattr(exact, name))
+        same(found.worst_interval.to_dict(), exact.worst_interval.to_dict())
+        assert found.smooth == pytest.approx(exact.smooth, abs=2.0**-14)
+        assert found.smooth != exact.smooth
+        assert found.distance.low <= exact.distance.high
+        assert found.distance.high >= exact.distance.low
+        assert all(relation.holds for relation in found.relations)
+        assert found.notes[0].startswith("there are too many distinct forecasts to tell them all apart")
+
+    @pytest.mark.parametrize("kind", ["plain", "weights"])
+    def test_the_large_sample_test_gives_the_larger_end(self, kind, monkeypatch):
+        monkeypatch.setattr(refinement, "_TALLY_GRID", Grid(13, 0.0, 1.0))
+        engine, tally = self.engine(kind)
+        found = calibrant.calibration_test(engine, method="asymptotic")
+        exact = calibrant.calibration_test(tally, method="asymptotic")
+        assert found.statistic == pytest.approx(exact.statistic, abs=1e-12)
+        assert exact.pvalue <= found.pvalue == pytest.approx(exact.pvalue, rel=1e-2)
+        assert "the p-value of the rows lies between" in found.notes[-1]
+
+    def test_rows_that_cannot_be_told_apart_in_bounded_memory_are_refused(self, monkeypatch):
+        monkeypatch.setattr(refinement, "_MOST_ZOOMS", 1)
+        y, _ = outcomes(FORECASTS["one narrow cell"], "plain")
+        engine = ToyEngine(y, FORECASTS["one narrow cell"], fetch_limit=0)
+        with pytest.raises(ValueError, match=r"^after 1 scans [\d,]+ of 6,000 rows would still have to be looked at"):
+            calibrant.cutoff_calibration_error(engine)
+
+
+class TestRefusals:
+    def test_what_a_source_already_holds(self):
+        engine = ToyEngine([0.0, 1.0], [0.2, 0.4])
+        for name, value in (("y_prob", [0.2]), ("sample_weight", [1.0]), ("pos_label", 1)):
+            with pytest.raises(ValueError, match=f"^{name} was given together with a source of rows, which already"):
+                calibrant.cutoff_calibration_error(engine, **{name: value})
+
+    def test_groups_where_one_set_of_rows_is_asked_for(self):
+        grouped = GroupedToyEngine(np.array([0.0, 1.0]), np.array([0.2, 0.4]), ["a", "b"])
+        with pytest.raises(ValueError, match=r"^this source holds rows in groups; pass it to certify, or any function"):
+            calibrant.measure(grouped)
+        with pytest.raises(ValueError, match=r"^by was given together with rows that are in groups already"):
+            calibrant.certify(grouped, max_error=0.1, by=["a", "b"])
+        with pytest.raises(
+            ValueError, match=r"^by_group needs grouped rows, such as scan\(..., by=...\), got ToyEngine"
+        ):
+            by_group(ToyEngine([0.0], [0.2]), calibrant.measure)
+        with pytest.raises(ValueError, match=r"^by was given together with a source of rows; name the groups' column"):
+            calibrant.certify(ToyEngine([0.0], [0.2]), max_error=0.1, by=["a"])
+
+    @pytest.mark.usefixtures("as_if_large")
+    def test_data_that_change_between_two_scans(self):
+        y, _ = outcomes(FORECASTS["uniform"], "plain")
+        engine = ToyEngine(y, FORECASTS["uniform"])
+        whole = engine.whole
+        engine.whole = ToyEngine(y[:3000], FORECASTS["uniform"][:3000]).whole
+        engine.histogram = lambda grid, rates=(): whole.histogram(grid, rates)
+        with pytest.raises(ValueError, match=r"^the source had counted [\d,]+ rows and now has [\d,]+ in their place"):
+            calibrant.cutoff_calibration_error(engine)
+
+
+class TestGroups:
+    def rows(self, kind="plain"):
+        names = np.resize(["west", "east", "north", "south"], SIZE)
+        forecast = np.select(
+            [names == "west", names == "east", names == "north"],
+            [FORECASTS["uniform"], FORECASTS["skewed"], FORECASTS["rounded"]],
+            FORECASTS["one narrow cell"],
+        )
+        return (*outcomes(forecast, kind), forecast, names)
+
+    @pytest.mark.usefixtures("as_if_large")
+    @pytest.mark.parametrize("kind", ["plain", "weights", "fractions"])
+    @pytest.mark.parametrize("method", ["adaptive", "normal", "hoeffding"])
+    def test_are_judged_as_in_memory_and_share_their_scans(self, kind, method):
+        y, w, p, names = self.rows(kind)
+        grouped = GroupedToyEngine(y, p, names, w, fetch_limit=FEW)
+        found = calibrant.certify(grouped, max_error=0.05, method=method)
+        other = calibrant.certify(y, p, sample_weight=w, by=names, max_error=0.05, method=method)
+        same(found.to_dict(), other.to_dict())
+        assert max(fetched for engine in grouped.engines for fetched in engine.fetched) <= FEW
+
+    @pytest.mark.usefixtures("as_if_large")
+    def test_cost_as_many_scans_as_the_slowest_group_alone(self):
+        y, _, p, names = self.rows()
+        grouped = GroupedToyEngine(y, p, names)
+        found = by_group(grouped, calibrant.cutoff_calibration_error)
+        alone = [ToyEngine(y[names == name], p[names == name]) for name in grouped.groups]
+        assert found == tuple(calibrant.cutoff_calibration_error(engine) for engine in alone)
+        assert len(grouped.calls) == max(len(engine.scans) for engine in alone)
+        assert grouped.calls[0] == ("histograms", [0, 1, 2, 3])
+
+    def test_toss_the_coins_they_would_toss_alone(self):
+        y, _, p, names = self.rows()
+        found = calibrant.certify(GroupedToyEngine(y, p, names), max_error=0.05)
+        together = calibrant.certify(y, p, by=names, max_error=0.05)
+        same(found.to_dict(), together.to_dict())
+        for name, certificate in zip(found.groups, found.certificates, strict=True):
+            alone = calibrant.certify(
+                y[names == name], p[names == name], max_error=0.05, confidence_level=1.0 - 0.05 / 4.0
+            )
+            same(certificate.to_dict(), alone.to_dict())
+
+    def test_are_fetched_in_turns_when_their_rows_pass_the_limit(self):
+        y, _, p, names = self.rows()
+        grouped = GroupedToyEngine(y, p, names, fetch_limit=SIZE // 3)
+        calibrant.certify(grouped, max_error=0.05)
+        assert [call for call, _ in grouped.calls].count("fetches") > 1
+        assert grouped.calls[0] == ("histograms", [0, 1, 2, 3])
+
+    def test_are_held_a_few_at_a_time(self, monkeypatch):
+        monkeypatch.setattr(sources, "GROUPS_AT_ONCE", 3)
+        y, _, p, names = self.rows()
+        grouped = GroupedToyEngine(y, p, names)
+        by_group(grouped, calibrant.measure)
+        assert [groups for call, groups in grouped.calls if call == "histograms"] == [[0, 1, 2], [3]]
+
+    def test_that_are_wrong_are_named(self):
+        grouped = GroupedToyEngine(np.zeros(4), np.array([0.0, 0.0, 0.5, 0.5]), [1, 1, 2, 2])
+        with pytest.raises(ValueError, match=r"^by group 1: y_prob is 0 everywhere"):
+            by_group(grouped, calibrant.observed_expected_ratio)
+
+
+class TestGrowth:
+    @given(rows(binary=True), st.integers(0, 12), st.floats(0.001, 0.9), st.sampled_from([-1.0, 1.0]))
+    def test_from_sums_is_as_near_as_it_says(self, data, bits, rate, sign):
+        y, p, _ = data
+        tally = Tally.from_arrays(y, p)
+        table = Cells.from_arrays(y, p, bits=bits)
+        scores = refinement.growth_scores(table, (rate,), 0, sign)
+        columns = bet_growth(tally, (rate,))[:, slice(0, 2) if sign > 0.0 else slice(2, 4)]
+        inside = np.searchsorted(table.high, tally.forecast)
+        gain, loss = (np.bincount(inside, weights=column) for column in columns.T)
+        error = np.abs(scores.total - (gain + loss)).sum()
+        assert error <= refinement.growth_error(table, rate) + 1e-12 * len(p)
+        assert (scores.up >= gain - 1e-12 * len(p)).all()
+        assert (scores.down >= -loss - 1e-12 * len(p)).all()
+
+    @pytest.mark.usefixtures("as_if_large")
+    def test_is_asked_for_where_the_sums_are_not_enough(self, monkeypatch):
+        y, _ = outcomes(FORECASTS["uniform"], "plain")
+        tally = Tally.from_arrays(y, FORECASTS["uniform"])
+        engine = ToyEngine(y, FORECASTS["uniform"])
+        exact = calibrant.certify(tally, max_error=0.1).upper
+        assert calibrant.certify(engine, max_error=0.1).upper == pytest.approx(exact, abs=1e-12)
+        assert "histogram with rates" in engine.scans
+        monkeypatch.setattr("calibrant.bounds._GROWTH_TOLERANCE", 1.0)
+        engine = ToyEngine(y, FORECASTS["uniform"])
+        assert calibrant.certify(engine, max_error=0.1).upper == pytest.approx(exact, abs=1e-7)
+        assert "histogram with rates" not in engine.scans
+
+
+def test_a_grid_inside_stretches_cuts_the_widest_and_counts_what_it_is_asked_for():
+    low, high = np.array([0.1, 0.5]), np.array([0.11, 0.52])
+    grid = Grid.inside(low, high, 1000)
+    assert (high - low).max() / 2.0 >= 1.0 / grid.scale
+    assert (high - low).sum() * grid.scale <= 1000
+    source = ToyEngine(*outcomes(FORECASTS["uniform"], "plain")[:1], FORECASTS["uniform"]).whole
+    table = source.histogram(grid)
+    inside = (FORECASTS["uniform"] >= low[:, None]) & (FORECASTS["uniform"] <= high[:, None])
+    assert table.row_total == inside.sum()
+    assert table.index.tolist() == sorted(set(grid.index(FORECASTS["uniform"][inside.any(axis=0)]).tolist()))
+    assert source.histogram(FIRST_GRID).row_total == SIZE
