@@ -265,7 +265,8 @@ class _Handle:
         if not moments.facts.binary_outcomes and bool((((low == 0.0) | (low == 1.0)) & (low == high)).all()):
             raise ValueError(
                 f"{self._engine.name}: y_prob (column {self._roles.y_prob!r}) holds only 0 and 1 while y_true (column "
-                f"{self._roles.y_true!r}) holds fractions: the columns look swapped"
+                f"{self._roles.y_true!r}) holds fractions: the columns look swapped; if it is meant, read them and "
+                "pass Tally.from_arrays(y_true, y_prob)"
             )
 
     def _fetches(

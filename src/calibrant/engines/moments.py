@@ -19,6 +19,13 @@ from calibrant.sources import Grid
 from calibrant.tally import ADDITIVE, group_starts
 from calibrant.validation import FloatArray, IntArray
 
+_OF_TIES = (
+    ("residual", "weight", 1),
+    ("residual_square", "weight", 2),
+    ("weight_square_residual_square", "weight_square", 2),
+)
+"""Which column is which other times the residual to a power, where all residuals are equal."""
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -75,6 +82,12 @@ class Moments:
             columns[name] = given[name].astype(np.float64) if weighted else rows
         square = given["weight_square_residual_square"].astype(np.float64) if weighted else columns["residual_square"]
         columns |= {"rows": rows, "weight_square_residual_square": square}
+        # Rows of one forecast and outcome have one residual: multiplied, it does not collect rounding errors.
+        tied = np.flatnonzero((columns["low"] == columns["high"]) & (outcome_class != 1))
+        residual = outcome_class[tied] / 2.0 - columns["low"][tied]
+        for name, totals, power in _OF_TIES:
+            columns[name] = columns[name].copy()
+            columns[name][tied] = columns[totals][tied] * residual**power
         outcome = given["outcome"] if "outcome" in given else rows * (outcome_class // 2)
         columns["outcome"] = outcome.astype(np.float64)
         if facts is None:

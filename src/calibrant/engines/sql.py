@@ -29,6 +29,7 @@ CLASSES = 4
 
 _LARGEST = "1.7976931348623157e308"
 _PIECES = 3
+_EXACT_BITS = 52
 
 
 class Engine(ABC):
@@ -174,9 +175,9 @@ def _inside(
         own = (*group, *(value for columns in more.values() for value in columns[place]))
         for low, high in stretches[place].tolist():
             cells = range(int(low * grid.scale), int(high * grid.scale) + 1)
-            rows.extend((*own, str(cell), _number(low), _number(high)) for cell in cells)
+            rows.extend((*own, _number(cell), _number(low), _number(high)) for cell in cells)
     names = ", ".join(["place, label"] * bool(labels) + [*more, "cell, low_end, high_end"])
-    match = f"CAST(floor(p * {_number(grid.scale)}) AS BIGINT) = cell AND p >= low_end AND p <= high_end"
+    match = f"floor(p * {_number(grid.scale)}) = cell AND p >= low_end AND p <= high_end"
     return _listed(names, rows), f" JOIN asked ON {match}{' AND g = label' if labels else ''}"
 
 
@@ -216,12 +217,16 @@ def example_statement(engine: Engine, roles: Roles, role: str, *, missing: bool)
 
 
 def matching_grid(stretches: FloatArray) -> Grid:
-    """Return the grid by whose cells rows are matched with stretches: fine, yet few cells to each stretch."""
-    bits = Grid.covering(float(stretches.min()), float(stretches.max())).bits
+    """Return the grid by whose cells rows are matched with stretches: fine, yet few cells to each stretch.
+
+    Not so fine, though, that float64 could not tell neighbouring cells apart.
+    """
+    low, high = float(stretches.min()), float(stretches.max())
     widest = float((stretches[:, 1] - stretches[:, 0]).max())
+    bits = min(Grid.covering(low, high).bits, _EXACT_BITS - int(np.frexp(high)[1]))
     if widest > 0.0:
-        bits = min(bits, max(0, _PIECES - int(np.frexp(widest)[1])))
-    return Grid(bits, 0.0, 1.0)
+        bits = min(bits, _PIECES - int(np.frexp(widest)[1]))
+    return Grid(max(bits, 0), 0.0, 1.0)
 
 
 def first_cell(grid: Grid) -> int:
