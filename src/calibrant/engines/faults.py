@@ -40,11 +40,11 @@ def refuse_rows(engine: Engine, roles: Roles) -> NoReturn:
         low, high = float(counts[f"{name}_low"]), float(counts[f"{name}_high"])
         what, remedy = _broken(role, value, low, high)
     others = "".join(
-        f"; {_said(also, roles)} is {'missing' if gone else 'out of range'} in {many:,} rows"
+        f"; {_said(also, roles)} is {'missing' if gone else 'out of range'} in {rows_said(many)}"
         for also, gone, many in found[1:]
     )
     raise ValueError(
-        f"{engine.name}: {_said(role, roles)} is {what} in {count:,} of {total:,} rows, for example in {place}, "
+        f"{engine.name}: {_said(role, roles)} is {what} in {count:,} of {rows_said(total)}, for example in {place}, "
         f"{row}{others}; {remedy}"
     )
 
@@ -55,6 +55,11 @@ def _broken(role: str, value: float, low: float, high: float) -> tuple[str, str]
     if role == "y_prob":
         return "outside [0, 1]", forecast_remedy(low, high)
     return ("outside [0, 1]", OUTCOME_REMEDY) if role == "y_true" else ("negative", WEIGHT_REMEDY)
+
+
+def rows_said(count: int) -> str:
+    """Say how many rows."""
+    return f"{count:,} row{'' if count == 1 else 's'}"
 
 
 def _said(role: str, roles: Roles) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.cells import DEFAULT_BITS, Cells
-from calibrant.engines.faults import refuse_rows
+from calibrant.engines.faults import refuse_rows, rows_said
 from calibrant.engines.files import check_column
 from calibrant.engines.moments import Facts, Moments
 from calibrant.engines.sql import (
@@ -201,7 +201,7 @@ class _Handle:
         if not self._scans:
             return "not read yet"
         times = "once" if self._scans == 1 else f"{self._scans} times"
-        return f"read {times}, {self._rows_fetched:,} rows fetched"
+        return f"read {times}, {rows_said(self._rows_fetched)} fetched"
 
     def _run(self, statement: str) -> Mapping[str, npt.NDArray[Any]]:
         self._scans += 1
@@ -216,7 +216,7 @@ class _Handle:
         if missing:
             role = next(role for role, name in self._roles.listed().items() if name == column)
             raise ValueError(
-                f"{self._engine.name}: {role} (column {column!r}) is missing in {missing:,} rows; {MISSING_REMEDY}"
+                f"{self._engine.name}: {role} (column {column!r}) is missing in {rows_said(missing)}; {MISSING_REMEDY}"
             )
         if not counted:
             raise self._no_rows()
@@ -405,7 +405,7 @@ def _engine(source: Any, wanted: str | None, memory_limit: str | None, temp_dire
     fitting = "spark" if library == "pyspark" else "duckdb"
     if wanted not in (None, fitting):
         raise ValueError(
-            f"engine is {wanted!r}, and {type(source).__name__} objects are for {fitting!r}; leave engine out"
+            f"engine is {wanted!r}, but a source of type {type(source).__name__} needs {fitting!r}; leave engine out"
         )
     is_relation = library.startswith(("duckdb", "_duckdb"))
     is_table = isinstance(source, tuple) and len(source) == 2 and not isinstance(source[0], (str, os.PathLike))
