@@ -1,3 +1,5 @@
+import sys
+
 import brute_force
 import numpy as np
 import pytest
@@ -183,3 +185,147 @@ def test_only_cells_can_be_added_and_repr_says_what_they_hold():
     with pytest.raises(TypeError):
         table + 1
     assert repr(table) == "Cells(3 rows in 2 of 8 cells)"
+
+
+LIMITS = ("hoeffding", "paper", "normal", "adaptive")
+
+
+class TestBracket:
+    @given(rows(), st.integers(0, 14))
+    def test_contains_the_exact_errors(self, data, bits):
+        y, p, w = data
+        table = Cells.from_arrays(y, p, sample_weight=w, bits=bits)
+        for measure, exact in (("cutoff", brute_force.cutoff), ("smooth", brute_force.smooth)):
+            found = table.bracket(measure=measure)
+            assert found.low <= exact(y, p, w) + 1e-9  # the linear program's own error
+            assert found.high >= exact(y, p, w) - 1e-9
+            assert 0.0 <= found.low <= found.high <= 1.0
+
+    @given(rows(), st.integers(0, 14), st.sampled_from([0.5, 0.9, 0.95]))
+    def test_contains_the_exact_limits(self, data, bits, level):
+        y, p, w = data
+        table = Cells.from_arrays(y, p, sample_weight=w, bits=bits)
+        for method in LIMITS[: 4 if bits >= 12 or not table.binary_outcomes else 3]:
+            if method == "paper" and w is not None:
+                continue
+            found = table.bracket(method=method, confidence_level=level)
+            tally = Tally.from_arrays(y, p, sample_weight=w)
+            exact = calibrant.confidence_interval(tally, method=method, confidence_level=level, alternative="less")
+            assert found.low - 1e-12 <= exact.upper <= found.high + 1e-12
+
+    @pytest.mark.parametrize("forecast", ["uniform", "skewed"])
+    def test_shrinks_with_more_bits(self, forecast):
+        p = DISTRIBUTIONS[forecast]
+        y = RNG.random(SIZE) < p
+        tables = [Cells.from_arrays(y, p, bits=bits) for bits in (12, 14, 16, 18, 20)]
+        for options in ({}, {"measure": "smooth"}, {"method": "adaptive"}, {"method": "normal"}):
+            found = [table.bracket(**options) for table in tables]
+            widths = [each.high - each.low for each in found]
+            assert (np.diff(widths) <= 0.0).all()
+            assert widths[-1] < widths[0] / 20.0
+
+    def test_reads_as_a_sentence_that_states_its_assumptions(self):
+        y, p = [0, 1, 1, 0] * 250, np.linspace(0.0, 1.0, 1000)
+        found = Cells.from_arrays(y, p).bracket(method="hoeffding", confidence_level=0.9)
+        assert str(found).startswith(
+            "The upper limit of the Cutoff calibration error by the hoeffding method lies between"
+        )
+        assert f"with 90% confidence the error of the population is at most {found.high:.4f}"[:-1] in str(found)
+        assert "This assumes that the rows are independent draws from the population; forecaster" in str(found)
+        assert calibrant.Bracket.from_dict(found.to_dict()) == found
+        assert "(from cells of width 2^-16, no row looked at one by one)." in str(Cells.from_arrays(y, p).bracket())
+
+    def test_refuses_what_it_cannot_tell(self):
+        table = Cells.from_arrays([0, 1], [0.2, 0.4], bits=3)
+        with pytest.raises(
+            ValueError, match=r"^the rates of method='adaptive' follow from 4,096 cells or more, got 2\^3"
+        ):
+            table.bracket(method="adaptive")
+        with pytest.raises(ValueError, match=r"^method is for measure='cutoff' only, got measure='smooth'"):
+            table.bracket(measure="smooth", method="normal")
+        with pytest.raises(ValueError, match=r"^method='paper' does not cover sample_weight"):
+            Cells.from_arrays([0, 1], [0.2, 0.4], sample_weight=[1, 2]).bracket(method="paper")
+        with pytest.raises(ValueError, match=r"^method must be"):
+            table.bracket(method="exact")
+        with pytest.raises(ValueError, match=r"^measure must be"):
+            table.bracket(measure="ece")
+
+
+def same_cells(one, other):
+    for name in ("index", "low", "high", *ADDITIVE):
+        assert getattr(one, name).dtype == getattr(other, name).dtype
+        assert getattr(one, name).tolist() == getattr(other, name).tolist()
+    for name in ("bits", "weight_max", "unit_weights", "binary_outcomes"):
+        assert getattr(one, name) == getattr(other, name)
+
+
+class TestParquet:
+    @given(rows(), rows(), st.integers(0, 16))
+    def test_a_file_gives_back_the_cells_and_shards_add_up(self, tmp_path_factory, one, other, bits):
+        folder = tmp_path_factory.mktemp("shards")
+        shards = [Cells.from_arrays(y, p, sample_weight=w, bits=bits) for y, p, w in (one, other)]
+        for number, shard in enumerate(shards):
+            shard.to_parquet(folder / f"{number}.parquet")
+        read = [Cells.from_parquet(str(folder / f"{number}.parquet")) for number in (0, 1)]
+        for mine, shard in zip(read, shards, strict=True):
+            same_cells(mine, shard)
+        same_cells(read[0] + read[1], shards[0] + shards[1])
+
+    def test_other_files_are_refused(self, tmp_path):
+        import pyarrow
+        from pyarrow import parquet
+
+        parquet.write_table(pyarrow.table({"y": [1]}), tmp_path / "rows.parquet")
+        with pytest.raises(
+            ValueError, match=r"rows.parquet does not hold cells as this version of calibrant writes them"
+        ):
+            Cells.from_parquet(tmp_path / "rows.parquet")
+        file = tmp_path / "cells.parquet"
+        Cells.from_arrays([0, 1], [0.2, 0.4]).to_parquet(file)
+        file.write_bytes(file.read_bytes()[:-40])
+        with pytest.raises(ValueError, match=r"cells.parquet is not a Parquet file, or a damaged one: "):
+            Cells.from_parquet(file)
+        with pytest.raises(FileNotFoundError):
+            Cells.from_parquet(tmp_path / "none.parquet")
+
+    def test_an_interrupted_write_leaves_the_previous_file_alone(self, tmp_path, monkeypatch):
+        from pyarrow import parquet
+
+        file = tmp_path / "cells.parquet"
+        table = Cells.from_arrays([0, 1], [0.2, 0.4])
+        table.to_parquet(file)
+
+        def interrupted(_, stream):
+            stream.write(b"half")
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(parquet, "write_table", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            (table + table).to_parquet(file)
+        same_cells(Cells.from_parquet(file), table)
+        assert [found.name for found in tmp_path.iterdir()] == ["cells.parquet"]
+
+    def test_a_missing_library_is_named(self, tmp_path, monkeypatch):
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+        with pytest.raises(ImportError, match=r"^Parquet files need pyarrow; install it, as in: pip install pyarrow"):
+            Cells.from_arrays([0, 1], [0.2, 0.4]).to_parquet(tmp_path / "cells.parquet")
+
+
+@given(rows(), st.integers(0, 20))
+def test_cells_of_a_tally_are_those_of_its_rows(data, bits):
+    y, p, w = data
+    mine = Cells.from_tally(Tally.from_arrays(y, p, sample_weight=w), Grid(bits, 0.0, 1.0))
+    other = Cells.from_arrays(y, p, sample_weight=w, bits=bits)
+    assert mine.index.tolist() == other.index.tolist()
+    for name in (*ADDITIVE, "low", "high"):
+        np.testing.assert_allclose(getattr(mine, name), getattr(other, name), atol=1e-12, err_msg=name)
+
+
+@given(rows())
+def test_forecasts_moved_to_their_cells_mean_keep_every_sum(data):
+    y, p, w = data
+    table = Cells.from_arrays(y, p, sample_weight=w, bits=2)
+    moved = table.at_means()
+    assert (np.diff(moved.forecast) > 0.0).all()
+    np.testing.assert_allclose(moved.outcome - moved.weight * moved.forecast, table.residual, atol=1e-12)
+    assert calibrant.cutoff_calibration_error(moved) == pytest.approx(cutoff_of(table), abs=1e-12)

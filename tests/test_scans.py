@@ -12,7 +12,7 @@ from calibrant import Cells, Tally, refinement, sources
 from calibrant.sources import FIRST_GRID, Grid, by_group
 from calibrant.tally import bet_growth
 
-SIZE = 6_000
+SIZE = 3_000
 FORECASTS = distributions(SIZE)
 FEW = 300
 
@@ -151,7 +151,7 @@ class TestTooManyForecasts:
     def test_is_refused_with_count_limit_and_remedy(self, monkeypatch):
         monkeypatch.setattr(refinement, "_TALLY_GRID", Grid(13, 0.0, 1.0))
         message = (
-            r"^this needs every distinct forecast, and [\d,]+ of 6,000 rows would have to be fetched to tell them "
+            r"^this needs every distinct forecast, and [\d,]+ of 3,000 rows would have to be fetched to tell them "
             r"apart, above the limit of 10; raise the limit \(tally_limit\), round the forecasts or take a sample, or "
             r"use Cells.bracket for an answer with known ends$"
         )
@@ -193,7 +193,7 @@ class TestTooManyForecasts:
         monkeypatch.setattr(refinement, "_MOST_ZOOMS", 1)
         y, _ = outcomes(FORECASTS["one narrow cell"], "plain")
         engine = ToyEngine(y, FORECASTS["one narrow cell"], fetch_limit=0)
-        with pytest.raises(ValueError, match=r"^after 1 scans [\d,]+ of 6,000 rows would still have to be looked at"):
+        with pytest.raises(ValueError, match=r"^after 1 scans [\d,]+ of 3,000 rows would still have to be looked at"):
             calibrant.cutoff_calibration_error(engine)
 
 
@@ -222,7 +222,7 @@ class TestRefusals:
         y, _ = outcomes(FORECASTS["uniform"], "plain")
         engine = ToyEngine(y, FORECASTS["uniform"])
         whole = engine.whole
-        engine.whole = ToyEngine(y[:3000], FORECASTS["uniform"][:3000]).whole
+        engine.whole = ToyEngine(y[:1000], FORECASTS["uniform"][:1000]).whole
         engine.histogram = lambda grid, rates=(): whole.histogram(grid, rates)
         with pytest.raises(ValueError, match=r"^the source had counted [\d,]+ rows and now has [\d,]+ in their place"):
             calibrant.cutoff_calibration_error(engine)

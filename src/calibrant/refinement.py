@@ -84,7 +84,8 @@ class Opened:
         low = table.low[entries[np.append(0, ends + 1)]]
         high = table.high[entries[np.append(ends, entries.size - 1)]]
         rows = self.fetch(low, high)
-        _check_count(int(table.rows[entries].sum()), rows.y_prob.size)
+        if rows.y_prob.size == 0:
+            _check_count(int(table.rows[entries].sum()), 0)
         tally = Tally.from_observations(rows)
         if self._rates:
             tally = replace(tally, growth=bet_growth(tally, self._rates))
