@@ -161,6 +161,7 @@ BY_POSITION = {
     "effective_support_size": ["y_prob", "gamma"],
     "effective_variance": ["mean_outcome", "gamma"],
     "rows_needed": ["max_error"],
+    "scan": ["source"],
 }  # all others: outcomes and forecasts
 
 
@@ -199,6 +200,7 @@ def test_what_is_required_cannot_be_forgotten():
         "certify": ["max_error"],
         "ece_hardness_bound": ["max_error", "confidence_level", "effective_variance"],
         "risk_bands": ["cutoffs"],
+        "scan": ["y_true", "y_prob"],
         "sign_testing_gap": ["threshold"],
         "sign_testing_risk": ["threshold"],
         "weighted_calibration_error": ["weight"],
