@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import duckdb
 
 _ROWS = "calibrant_rows"
-_ARRAY_BITS = 16
 _KINDS = {
     "whole": re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?"),
     "fraction": re.compile(r"FLOAT|DOUBLE|DECIMAL.*"),
@@ -81,9 +80,9 @@ class DuckDBEngine(Engine):
         except duckdb.Error as error:
             raise ValueError(f"{self.name} cannot be read: {str(error).strip().splitlines()[0]}") from error
 
-    def narrow(self, cell: str, last: int) -> str:
-        """Write a cell in 16 bits where that is enough: DuckDB then adds up in an array, which has no collisions."""
-        return f"CAST(least({cell}, {last}) AS USMALLINT)" if last < 2**_ARRAY_BITS else super().narrow(cell, last)
+    def key_type(self, keys: int) -> str:
+        """Choose 16 bits where that is enough: DuckDB then adds up in an array, which has no collisions."""
+        return "USMALLINT" if keys <= 2**16 else super().key_type(keys)
 
     def number_of_row(self) -> str:
         """Count rows in the order in which DuckDB reads them."""

@@ -64,9 +64,9 @@ class Engine(ABC):
         """Write a text so that SQL takes it as it is."""
         return "'" + text.replace("'", "''") + "'"
 
-    def narrow(self, cell: str, last: int) -> str:  # noqa: ARG002
-        """Write a cell as a whole number; those up to ``last`` matter, and what is beyond may join it."""
-        return f"CAST({cell} AS BIGINT)"
+    def key_type(self, keys: int) -> str:  # noqa: ARG002
+        """Write the type of whole numbers from 0 on, so many of them, by which rows are grouped."""
+        return "BIGINT"
 
     def missing(self, number: str) -> str:
         """Write the condition that there is no number: null or NaN."""
@@ -123,14 +123,12 @@ def histogram_statement(engine: Engine, roles: Roles, asked: Sequence[HistogramR
     places = [(_number(grid.scale), str(first_cell(grid))) for grid in grids]
     together = len(set(grids)) == 1 and not grids[0].within
     scale, first = places[0] if together else ("scale", "first_cell")
-    cell = f"floor(p * {scale})"
+    key, kind = f"CAST(floor(p * {scale}) AS BIGINT) - {first}", "BIGINT"
     if any(request.rates for request in asked):
-        key = f"(CAST({cell} AS BIGINT) - {first}) * {CLASSES} + CAST(y AS BIGINT)"
+        key = f"({key}) * {CLASSES} + CAST(y AS BIGINT)"
     elif together and is_whole(grids[0]):
-        key = engine.narrow(cell, 2 ** grids[0].bits - 1)
-    else:
-        key = f"CAST({cell} AS BIGINT) - {first}"
-    fields = f"CASE WHEN {_rules(roles)} THEN {key} END AS cell_key, y - p AS r, p, y"
+        key, kind = f"floor(p * {scale}) - floor(p)", engine.key_type(2 ** grids[0].bits)  # p = 1 joins the last cell
+    fields = f"CAST(CASE WHEN {_rules(roles)} THEN {key} END AS {kind}) AS cell_key, y - p AS r, p, y"
     conditions = []
     if roles.sample_weight is not None:
         fields += ", w"
