@@ -176,6 +176,15 @@ def by_group(source: GroupedSource, compute: Callable[[RowSource], Computed]) ->
     -------
     tuple
         The results, in the order of ``source.groups``.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> from calibrant import cutoff_calibration_error, scan
+    >>> table = pyarrow.table({"late": [0, 1, 1, 1], "chance": [0.25, 0.5, 0.75, 1.0], "port": ["A", "A", "B", "B"]})
+    >>> with scan(table, y_true="late", y_prob="chance", by="port") as flights:
+    ...     flights.groups, by_group(flights, cutoff_calibration_error)
+    (('A', 'B'), (0.25, 0.125))
     """
     if not isinstance(source, GroupedSource):
         raise ValueError(f"by_group needs grouped rows, such as scan(..., by=...), got {type(source).__name__}")
