@@ -18,8 +18,8 @@ from calibrant.tally import Totals
 from calibrant.validation import FloatArray, IntArray, Observations
 
 FIRST_BITS = 15  # finer cells mean fewer rows to look at one by one, coarser ones fit the processor's cache
-FETCH_LIMIT = 2_000_000
-"""Rows that a bounded source hands over at a time: some 300 MB while they are sorted and tallied."""
+FETCH_LIMIT = 500_000
+"""Rows that a bounded source hands over at a time, some 100 MB in work; where there are more, cells are cut finer."""
 
 TALLY_LIMIT = 10_000_000
 """Rows that a bounded source hands over where every distinct forecast is needed: some 1.5 GB in the end."""
