@@ -54,6 +54,7 @@ PUBLIC = [
     "DecisionRule",
     "DecisionTable",
     "GroupCertificates",
+    "GroupedScan",
     "GuardedRecalibrator",
     "IsotonicRecalibrator",
     "LadderRung",
@@ -77,6 +78,7 @@ PUBLIC = [
     "RiskGapCurve",
     "RiskGapDisplay",
     "RowsNeeded",
+    "Scan",
     "SchervishMeasure",
     "ScoreDecomposition",
     "Spectrum",
@@ -114,6 +116,7 @@ PUBLIC = [
     "risk_gap",
     "risk_gap_curve",
     "rows_needed",
+    "scan",
     "score_decomposition",
     "sign_testing_gap",
     "sign_testing_risk",
@@ -165,6 +168,7 @@ BY_POSITION = {
     "effective_support_size": ["y_prob", "gamma"],
     "effective_variance": ["mean_outcome", "gamma"],
     "rows_needed": ["max_error"],
+    "scan": ["source"],
 }  # all others: outcomes and forecasts
 
 
@@ -203,6 +207,7 @@ def test_what_is_required_cannot_be_forgotten():
         "certify": ["max_error"],
         "ece_hardness_bound": ["max_error", "confidence_level", "effective_variance"],
         "risk_bands": ["cutoffs"],
+        "scan": ["y_true", "y_prob"],
         "sign_testing_gap": ["threshold"],
         "sign_testing_risk": ["threshold"],
         "weighted_calibration_error": ["weight"],

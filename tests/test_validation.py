@@ -712,6 +712,7 @@ OTHERS_FIRST = {
     "effective_support_size": "y_prob",
     "effective_variance": "mean_outcome",
     "rows_needed": "max_error",
+    "scan": "source",
 }
 """What functions take first that do not begin with the outcomes; they are tested beside what they compute."""
 WITHOUT_WEIGHTS = "spiegelhalter_test"  # nobody has defined it for weighted rows

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from calibrant.displays.reliability import ReliabilityDisplay
     from calibrant.displays.risk_gap import RiskGapDisplay
     from calibrant.displays.spectrum import SpectrumDisplay
+    from calibrant.engines.handles import GroupedScan, Scan, scan
     from calibrant.guards import GuardedRecalibrator
     from calibrant.hypotheses import calibration_test, spiegelhalter_test
     from calibrant.laws import brownian_range
@@ -111,6 +112,7 @@ _HOME = {
     "DecisionRule": "results.risk_gaps",
     "DecisionTable": "results.reports",
     "GroupCertificates": "results.certificates",
+    "GroupedScan": "engines.handles",
     "GuardedRecalibrator": "guards",
     "IsotonicRecalibrator": "monotone_maps",
     "LadderRung": "results.recalibration",
@@ -134,6 +136,7 @@ _HOME = {
     "RiskGapCurve": "results.risk_gaps",
     "RiskGapDisplay": "displays.risk_gap",
     "RowsNeeded": "results.certificates",
+    "Scan": "engines.handles",
     "SchervishMeasure": "scores",
     "ScoreDecomposition": "results.decompositions",
     "Spectrum": "results.measures",
@@ -171,6 +174,7 @@ _HOME = {
     "risk_gap": "risk_gaps",
     "risk_gap_curve": "risk_gaps",
     "rows_needed": "planning",
+    "scan": "engines.handles",
     "score_decomposition": "decompositions",
     "sign_testing_gap": "risk_gaps",
     "sign_testing_risk": "risks",
@@ -204,6 +208,7 @@ __all__ = [
     "DecisionRule",
     "DecisionTable",
     "GroupCertificates",
+    "GroupedScan",
     "GuardedRecalibrator",
     "IsotonicRecalibrator",
     "LadderRung",
@@ -227,6 +232,7 @@ __all__ = [
     "RiskGapCurve",
     "RiskGapDisplay",
     "RowsNeeded",
+    "Scan",
     "SchervishMeasure",
     "ScoreDecomposition",
     "Spectrum",
@@ -264,6 +270,7 @@ __all__ = [
     "risk_gap",
     "risk_gap_curve",
     "rows_needed",
+    "scan",
     "score_decomposition",
     "sign_testing_gap",
     "sign_testing_risk",

@@ -22,6 +22,13 @@ _SLIP = 1e-6  # a forecast outside [0, 1] by less than this is more likely round
 _MOST_COST = 1e300  # two of them still add up to a number
 _LOOKS_LIKE_PERCENT = 1.5  # a largest value above this, and at most 100, is more likely a percentage than a slip
 
+OUTCOME_REMEDY = (
+    "if these are class labels pass pos_label= with the one that counts as the event, if they are amounts scale them "
+    "into [0, 1]"
+)
+WEIGHT_REMEDY = "weights must not be negative: drop the row or give it weight 0"
+MISSING_REMEDY = "drop the row or fill in its value before measuring"
+
 
 class CalibrationWarning(UserWarning):
     """A number was computed as asked, but it may not mean what it seems to mean."""
@@ -64,7 +71,7 @@ def check_observations(
     if refuse_swapped and not binary and _only_zero_and_one(forecasts):
         position = int(np.flatnonzero((outcomes != 0) & (outcomes != 1))[0])
         raise ValueError(
-            f"y_prob holds only 0 and 1 while y_true[{position}] is {_shown(outcomes[position])}: the arguments "
+            f"y_prob holds only 0 and 1 while y_true[{position}] is {shown(outcomes[position])}: the arguments "
             "look swapped, the order is (y_true, y_prob); if it is meant, pass Tally.from_arrays(y_true, y_prob)"
         )
     return Observations(outcomes, forecasts, check_weights(sample_weight, forecasts.size), binary)
@@ -78,15 +85,19 @@ def check_forecasts(y_prob: Any, *, name: str = "y_prob") -> FloatArray:
         return values
     _check_finite(values, name)
     position = int(np.flatnonzero((values < 0.0) | (values > 1.0))[0])
+    remedy = forecast_remedy(low, high)
+    raise ValueError(f"{name}[{position}] is {shown(values[position])}, outside [0, 1]; {remedy}")
+
+
+def forecast_remedy(low: float, high: float) -> str:
+    """Say what to do about forecasts that reach from low to high and leave [0, 1]."""
     if low >= -_SLIP and high <= 1.0 + _SLIP:
-        remedy = "if rounding pushed it out, bring it back, as in numpy.clip(values, 0, 1)"
-    elif low < 0.0:
-        remedy = "these look like logits or other scores: apply a sigmoid first, or pass predict_proba output"
-    elif _LOOKS_LIKE_PERCENT < high <= 100.0:
-        remedy = "these look like percentages: divide by 100; if they are scores, apply a sigmoid first"
-    else:
-        remedy = "if these are percentages divide by 100, if they are scores apply a sigmoid first"
-    raise ValueError(f"{name}[{position}] is {_shown(values[position])}, outside [0, 1]; {remedy}")
+        return "if rounding pushed it out, bring it back, as in numpy.clip(values, 0, 1)"
+    if low < 0.0:
+        return "these look like logits or other scores: apply a sigmoid first, or pass predict_proba output"
+    if _LOOKS_LIKE_PERCENT < high <= 100.0:
+        return "these look like percentages: divide by 100; if they are scores, apply a sigmoid first"
+    return "if these are percentages divide by 100, if they are scores apply a sigmoid first"
 
 
 def check_scores(scores: Any, *, name: str = "y_prob") -> FloatArray:
@@ -111,20 +122,23 @@ def check_weights(sample_weight: Any, rows: int) -> FloatArray | None:
         _check_finite(weights, "sample_weight")
         position = int(np.flatnonzero(weights < 0.0)[0])
         raise ValueError(
-            f"sample_weight[{position}] is {_shown(weights[position])}; weights must not be negative: drop the row or "
-            "give it weight 0"
+            f"sample_weight[{position}] is {shown(weights[position])}; {WEIGHT_REMEDY}"
         )
     if high == 0.0:
         raise ValueError("sample_weight is zero everywhere; at least one row must count")
     with np.errstate(over="ignore", under="ignore"):
-        total, square_total = float(weights.sum()), float(weights @ weights)
+        check_weight_totals(float(weights.sum()), float(weights @ weights), high)
+    return weights
+
+
+def check_weight_totals(total: float, square_total: float, high: float) -> None:
+    """Refuse weights, none above ``high``, whose sum or sum of squares float64 cannot hold."""
     if not np.isfinite(total):
         raise ValueError(f"sample_weight sums to infinity (largest weight {high:g}); divide the weights by that")
     if not np.finfo(np.float64).tiny <= square_total < np.inf:
         raise ValueError(
             f"sample_weight has squares that float64 cannot hold (largest weight {high:g}); divide the weights by that"
         )
-    return weights
 
 
 def check_counts(counts: Any, name: str, size: int) -> IntArray:
@@ -137,13 +151,13 @@ def check_counts(counts: Any, name: str, size: int) -> IntArray:
     if bad.size:
         position = int(bad[0])
         raise ValueError(
-            f"{name}[{position}] is {_shown(values[position])}; counts are whole numbers, not negative: for weights "
+            f"{name}[{position}] is {shown(values[position])}; counts are whole numbers, not negative: for weights "
             "use Tally.from_arrays with sample_weight"
         )
     if values.sum() >= 2.0**53:
         position = int(values.argmax())
         raise ValueError(
-            f"{name}[{position}] is {_shown(values[position])}, and together they pass 2^53, too many to count exactly"
+            f"{name}[{position}] is {shown(values[position])}, and together they pass 2^53, too many to count exactly"
         )
     return values.astype(np.int64)
 
@@ -230,7 +244,7 @@ def check_thresholds(threshold: Any, name: str = "threshold") -> float | FloatAr
     if outside.size:
         position = int(outside[0])
         raise ValueError(
-            f"{name}[{position}] is {_shown(values[position])}, outside [0, 1]; a threshold is the probability from "
+            f"{name}[{position}] is {shown(values[position])}, outside [0, 1]; a threshold is the probability from "
             "which it pays to act: divide percentages by 100"
         )
     return values
@@ -258,7 +272,7 @@ def check_masses(masses: Any, size: int) -> FloatArray:
     if bad.size:
         position = int(bad[0])
         raise ValueError(
-            f"masses[{position}] is {_shown(values[position])}; masses must be positive: leave the atom out"
+            f"masses[{position}] is {shown(values[position])}; masses must be positive: leave the atom out"
         )
     return values
 
@@ -303,8 +317,7 @@ def _check_outcomes(y_true: Any, pos_label: Any) -> tuple[npt.NDArray[np.uint8] 
         _check_finite(values, "y_true")
         position = int(np.flatnonzero((values < 0.0) | (values > 1.0))[0])
         raise ValueError(
-            f"y_true[{position}] is {_shown(values[position])}, outside [0, 1]; if these are class labels pass "
-            "pos_label= with the one that counts as the event, if they are amounts scale them into [0, 1]"
+            f"y_true[{position}] is {shown(values[position])}, outside [0, 1]; {OUTCOME_REMEDY}"
         )
     return values, _only_zero_and_one(values)
 
@@ -315,7 +328,12 @@ def _check_same_length(outcomes: int, forecasts: int) -> None:
 
 
 def _match_label(array: npt.NDArray[Any], pos_label: Any) -> npt.NDArray[np.uint8]:
-    labels = _distinct_labels(array)
+    check_pos_label(_distinct_labels(array), pos_label)
+    return np.ascontiguousarray(array == pos_label).view(np.uint8)
+
+
+def check_pos_label(labels: list[Any], pos_label: Any) -> None:
+    """Refuse a label of the event that is not one of the two labels of the outcomes."""
     if len(labels) > 2:
         raise ValueError(
             f"y_true has {len(labels)} different labels ({_listed(labels)}); calibration here is about one event: "
@@ -328,7 +346,6 @@ def _match_label(array: npt.NDArray[Any], pos_label: Any) -> npt.NDArray[np.uint
         raise ValueError(
             f"pos_label is {pos_label!r} but the labels in y_true are {_listed(labels)}; pass the label itself"
         )
-    return np.ascontiguousarray(array == pos_label).view(np.uint8)
 
 
 def _distinct_labels(array: npt.NDArray[Any]) -> list[Any]:
@@ -352,7 +369,7 @@ def _same(pos_label: Any, label: Any) -> bool:
         return False
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """Write a number with all its digits, so that a value just outside a limit does not look like the limit."""
     return repr(float(value)).removesuffix(".0")
 
@@ -454,7 +471,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def _refuse_missing(name: str, position: int) -> NoReturn:
-    raise ValueError(f"{name}[{position}] is missing; drop the row or fill in its value before measuring")
+    raise ValueError(f"{name}[{position}] is missing; {MISSING_REMEDY}")
 
 
 def _check_finite(values: npt.NDArray[Any], name: str) -> None:
@@ -463,7 +480,7 @@ def _check_finite(values: npt.NDArray[Any], name: str) -> None:
         position = int(positions[0])
         if np.isnan(values[position]):
             _refuse_missing(name, position)
-        raise ValueError(f"{name}[{position}] is {_shown(values[position])}; every value must be finite")
+        raise ValueError(f"{name}[{position}] is {shown(values[position])}; every value must be finite")
 
 
 def _chunks(values: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:

@@ -1,0 +1,102 @@
+"""DuckDB as an engine: files, tables, relations, and the frames it can read where they are."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
+
+from calibrant.engines.files import VIEW, Table, connect, explaining, open_table
+from calibrant.engines.sql import Engine
+
+if TYPE_CHECKING:
+    import duckdb
+
+_ROWS = "calibrant_rows"
+_KINDS = {
+    "whole": re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?"),
+    "fraction": re.compile(r"FLOAT|DOUBLE|DECIMAL.*"),
+    "boolean": re.compile(r"BOOLEAN"),
+    "text": re.compile(r"VARCHAR"),
+}
+
+
+class DuckDBEngine(Engine):
+    """The rows of a relation, which every statement reads anew.
+
+    Parameters
+    ----------
+    relation : DuckDBPyRelation
+        The rows.
+    name : str
+        What to call them in messages.
+    file : Table, optional
+        The open file they come from; it is closed with the engine.
+    """
+
+    table = _ROWS
+
+    def __init__(self, relation: duckdb.DuckDBPyRelation, name: str, *, file: Table | None = None) -> None:
+        self.name = name
+        self.columns = {
+            column: _kind(str(type_)) for column, type_ in zip(relation.columns, relation.types, strict=True)
+        }
+        self._relation = relation
+        self._file = file
+        self._held = ExitStack()
+        if file is not None:
+            self._held.enter_context(file)
+
+    @classmethod
+    def from_files(cls, source: Any, *, memory_limit: str | None, temp_directory: str | None) -> DuckDBEngine:
+        """Open a file, a pattern or several files."""
+        table = open_table(source, memory_limit=memory_limit, temp_directory=temp_directory)
+        return cls(table.relation, table.name, file=table)
+
+    @classmethod
+    def from_frame(cls, frame: Any, *, memory_limit: str | None, temp_directory: str | None) -> DuckDBEngine:
+        """Read a frame of pandas, polars or Arrow where it is."""
+        with ExitStack() as held:
+            scratch = held.enter_context(tempfile.TemporaryDirectory(prefix="calibrant-", dir=temp_directory))
+            connection = held.enter_context(connect(memory_limit, scratch))
+            connection.register(VIEW, frame)
+            engine = cls(connection.table(VIEW), f"the {type(frame).__name__}")
+            engine._held = held.pop_all()
+        return engine
+
+    def run(self, statement: str) -> Mapping[str, npt.NDArray[Any]]:
+        """Run one statement on the relation's connection."""
+        import duckdb
+
+        if self._file is not None:
+            with explaining(self._file):
+                return self._fetched(statement)
+        try:
+            return self._fetched(statement)
+        except duckdb.Error as error:
+            raise ValueError(f"{self.name} cannot be read: {str(error).strip().splitlines()[0]}") from error
+
+    def number_of_row(self) -> str:
+        """Count rows in the order in which DuckDB reads them."""
+        return "row_number() OVER () - 1"
+
+    def row_said(self, position: int) -> str:
+        """Say which row a position is, without the header of a text file."""
+        return super().row_said(position) if self._file is None else self._file.row_said(position)
+
+    def close(self) -> None:
+        """Close the file; a connection that was handed in stays open."""
+        self._held.close()
+
+    def _fetched(self, statement: str) -> dict[str, npt.NDArray[Any]]:
+        result = self._relation.query(_ROWS, statement)
+        assert result is not None  # None is for statements that return no rows
+        return result.fetchnumpy()
+
+
+def _kind(type_name: str) -> str:
+    return next((kind for kind, pattern in _KINDS.items() if pattern.fullmatch(type_name)), type_name)

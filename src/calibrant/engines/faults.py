@@ -1,0 +1,81 @@
+"""What is wrong with the rows of a table, in one sentence: how many, which one for example, and what to do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.engines.sql import Engine, Roles, example_statement, faults_statement
+from calibrant.validation import MISSING_REMEDY, OUTCOME_REMEDY, WEIGHT_REMEDY, forecast_remedy, shown
+
+_NAMES = {"y_prob": "p", "y_true": "y", "sample_weight": "w"}
+
+
+def refuse_rows(engine: Engine, roles: Roles) -> NoReturn:
+    """Raise the error that rows which break a rule deserve."""
+    counts = {name: values[0] for name, values in engine.run(faults_statement(engine, roles)).items()}
+    total = int(counts["n"])
+    found = [
+        (role, missing, int(counts[f"{name}_{'missing' if missing else 'broken'}"]))
+        for role, name in _NAMES.items()
+        if f"{name}_missing" in counts
+        for missing in (True, False)
+    ]
+    found = [(role, missing, count) for role, missing, count in found if count]
+    if not found:
+        raise ValueError(f"{engine.name} changed while it was read; ask again when nobody writes to it")
+    role, missing, count = found[0]
+    name = _NAMES[role]
+    example = engine.run(example_statement(engine, roles, role, missing=missing))
+    place = engine.row_said(int(example["row_position"][0])) if "row_position" in example else "one of them"
+    row = _row_said(roles, example)
+    if missing:
+        what, remedy = "missing", MISSING_REMEDY
+    else:
+        value = float(example[name][0])
+        low, high = float(counts[f"{name}_low"]), float(counts[f"{name}_high"])
+        what, remedy = _broken(role, value, low, high)
+    others = "".join(
+        f"; {_said(also, roles)} is {'missing' if gone else 'out of range'} in {rows_said(many)}"
+        for also, gone, many in found[1:]
+    )
+    raise ValueError(
+        f"{engine.name}: {_said(role, roles)} is {what} in {count:,} of {rows_said(total)}, for example in {place}, "
+        f"{row}{others}; {remedy}"
+    )
+
+
+def _broken(role: str, value: float, low: float, high: float) -> tuple[str, str]:
+    if math.isinf(value):
+        return "infinite", "every value must be finite"
+    if role == "y_prob":
+        return "outside [0, 1]", forecast_remedy(low, high)
+    return ("outside [0, 1]", OUTCOME_REMEDY) if role == "y_true" else ("negative", WEIGHT_REMEDY)
+
+
+def rows_said(count: int) -> str:
+    """Say how many rows."""
+    return f"{count:,} row{'' if count == 1 else 's'}"
+
+
+def _said(role: str, roles: Roles) -> str:
+    return f"{role} (column {roles.listed()[role]!r})"
+
+
+def _row_said(roles: Roles, example: Mapping[str, npt.NDArray[Any]]) -> str:
+    """Show the row: what its columns hold."""
+    shown_row = [
+        f"{roles.listed()[role]} = {_value_said(example[name])}" for role, name in _NAMES.items() if name in example
+    ]
+    return f"where {', '.join(shown_row)}"
+
+
+def _value_said(values: npt.NDArray[Any]) -> str:
+    value = values[0]
+    if value is None or value is np.ma.masked or math.isnan(value):
+        return "missing"
+    return shown(value)

@@ -1,0 +1,65 @@
+"""Apache Spark as an engine: a DataFrame, added up and filtered by the cluster through Spark SQL."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.engines.sql import Engine
+
+_KINDS = {
+    "tinyint": "whole",
+    "smallint": "whole",
+    "int": "whole",
+    "bigint": "whole",
+    "float": "fraction",
+    "double": "fraction",
+    "boolean": "boolean",
+    "string": "text",
+}
+
+
+class SparkEngine(Engine):
+    """The rows of a DataFrame, which Spark computes anew for every statement unless it is cached."""
+
+    text_type = "STRING"
+
+    def __init__(self, frame: Any) -> None:
+        self.name = "the DataFrame"
+        self.table = f"calibrant_{uuid.uuid4().hex}"
+        self.columns = {
+            column: "fraction" if type_name.startswith("decimal") else _KINDS.get(type_name, type_name)
+            for column, type_name in frame.dtypes
+        }
+        self._session = frame.sparkSession
+        frame.createOrReplaceTempView(self.table)
+
+    def run(self, statement: str) -> Mapping[str, npt.NDArray[Any]]:
+        """Run one statement on the cluster and bring its result here, as Arrow where Spark is new enough."""
+        from pyspark.errors import PySparkException
+
+        try:
+            result = self._session.sql(statement)
+            if hasattr(result, "toArrow"):
+                table = result.toArrow()
+                return {name: table[name].to_numpy() for name in table.column_names}
+            frame = result.toPandas()
+        except PySparkException as error:
+            raise ValueError(f"{self.name} cannot be read: {str(error).strip().splitlines()[0]}") from error
+        return {name: np.asarray(frame[name]) for name in frame.columns}
+
+    def quoted(self, name: str) -> str:
+        """Write a column's name in backticks."""
+        return "`" + name.replace("`", "``") + "`"
+
+    def literal(self, text: str) -> str:
+        """Write a text by its bytes: how Spark reads quotes and backslashes depends on its settings."""
+        return f"CAST(X'{text.encode().hex()}' AS STRING)"
+
+    def close(self) -> None:
+        """Forget the name under which Spark knows the rows; the session stays open."""
+        self._session.catalog.dropTempView(self.table)

@@ -1,0 +1,310 @@
+"""The two questions every engine is asked, as SQL: totals per cell, and the rows of a few stretches of forecasts.
+
+Both are plain enough for any database: sums, counts, smallest and largest under a GROUP BY, and a join with a short
+list. A row's cell is floor(p * 2^bits), which is exact, so that every engine agrees on it. A row that breaks a rule is
+put into a group of its own, so that bad data is found by the scan that adds up good data.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.sources import FIRST_BITS, FetchRequest, Grid, HistogramRequest
+from calibrant.validation import FloatArray
+
+NUMBERS = ("whole", "fraction", "boolean")
+"""The kinds of columns that hold numbers."""
+
+BROKEN_RULE, NO_WEIGHT = -1, -2
+"""Keys of the groups of rows that break a rule, and of rows of weight zero."""
+
+CLASSES = 4
+"""Room for the outcomes of a cell: floor(y) + ceil(y) is 0 for 0, 2 for 1, and 1 for those between."""
+
+_LARGEST = "1.7976931348623157e308"
+_PIECES = 3
+_EXACT_BITS = 52
+
+
+class Engine(ABC):
+    """What a database must offer to be asked: a table, the kinds of its columns, and a way to run SQL.
+
+    Derive from it, set ``name``, ``table`` and ``columns``, and write ``run``; override the rest where the database's
+    SQL differs. docs/scale.md has an example.
+
+    Attributes
+    ----------
+    name : str
+        What to call the rows in messages.
+    table : str
+        The rows as SQL names them, after FROM.
+    columns : mapping
+        What each column holds: "whole", "fraction", "boolean" or "text", or else the database's name of its type.
+    text_type : str
+        What the database calls text.
+    """
+
+    name: str
+    table: str
+    columns: Mapping[str, str]
+    text_type = "VARCHAR"
+
+    @abstractmethod
+    def run(self, statement: str) -> Mapping[str, npt.NDArray[Any]]:
+        """Run one statement and return the columns of its result."""
+
+    def quoted(self, name: str) -> str:
+        """Write a column's name so that SQL takes it as it is."""
+        return '"' + name.replace('"', '""') + '"'
+
+    def literal(self, text: str) -> str:
+        """Write a text so that SQL takes it as it is."""
+        return "'" + text.replace("'", "''") + "'"
+
+    def missing(self, number: str) -> str:
+        """Write the condition that there is no number: null or NaN."""
+        return f"({number} IS NULL OR isnan({number}))"
+
+    def number_of_row(self) -> str | None:
+        """Write the position of a row in its table, from 0 on; None where rows have no order."""
+        return None
+
+    def row_said(self, position: int) -> str:
+        """Say which row a position is, as somebody would count who looks at the table."""
+        return f"row {position + 1:,} (counted from 1)"
+
+    def close(self) -> None:
+        """Let go of what the engine holds open."""
+        return
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which column plays which part.
+
+    Attributes
+    ----------
+    y_true, y_prob : names of columns
+    sample_weight, by : names of columns, or None
+    event : how the engine writes the label that counts as the event; None where outcomes are numbers
+    """
+
+    y_true: str
+    y_prob: str
+    sample_weight: str | None = None
+    by: str | None = None
+    event: str | None = None
+
+    def listed(self) -> dict[str, str]:
+        """Return the columns in use, by their role, in the order in which they are checked."""
+        roles = {
+            "y_prob": self.y_prob,
+            "y_true": self.y_true,
+            "sample_weight": self.sample_weight,
+            "by": self.by,
+        }
+        return {role: column for role, column in roles.items() if column is not None}
+
+
+def histogram_statement(engine: Engine, roles: Roles, asked: Sequence[HistogramRequest], labels: Sequence[str]) -> str:
+    """Write the totals per cell and class of outcome: one GROUP BY for all requests.
+
+    ``labels`` are the groups' values as the engine writes them; none when there are no groups.
+    """
+    grids = [scanned_grid(request.grid) for request in asked]
+    places = [(_number(grid.scale), str(first_cell(grid))) for grid in grids]
+    together = len(set(grids)) == 1 and not grids[0].within
+    scale, first = places[0] if together else ("scale", "first_cell")
+    key = f"(CAST(floor(p * {scale}) AS BIGINT) - {first}) * {CLASSES} + CAST(floor(y) + ceil(y) AS BIGINT)"
+    fields = "y - p AS r, p, y"
+    if roles.sample_weight is not None:
+        key = f"CASE WHEN w = 0 THEN {NO_WEIGHT} ELSE {key} END"
+        fields += ", w"
+    fields = f"CASE WHEN {_rules(roles)} THEN {key} ELSE {BROKEN_RULE} END AS cell_key, {fields}"
+    given = f"{_rows(engine, roles)} AS given"
+    listed = where = ""
+    if not together:
+        stretches = [np.array(grid.within or [(grid.low, grid.high)]) for grid in grids]
+        listed, joined = _inside(engine, asked, stretches, labels, {"scale, first_cell": places})
+        given += joined
+    else:
+        if labels:
+            own = [(str(place), engine.literal(labels[request.group])) for place, request in enumerate(asked)]
+            listed = _listed("place, label", own)
+            given += " JOIN asked ON g = label"
+        if grids[0].low > 0.0 or grids[0].high < 1.0:
+            where = f" WHERE p >= {_number(grids[0].low)} AND p <= {_number(grids[0].high)}"
+    by = "place, cell_key" if labels else "cell_key"
+    fields += ", place" if labels else ""
+    return (
+        f"{listed}SELECT {by}, {_sums(engine, roles)} FROM (SELECT {fields} FROM {given}{where}) AS keyed GROUP BY {by}"
+    )
+
+
+def fetch_statement(engine: Engine, roles: Roles, asked: Sequence[FetchRequest], labels: Sequence[str]) -> str:
+    """Write the rows inside stretches of forecasts: one join with the list of stretches."""
+    place = "place, " if labels else ""
+    weight, where = (", w", " WHERE w > 0") if roles.sample_weight is not None else ("", "")
+    stretches = [np.stack([request.low, request.high], axis=1) for request in asked]
+    listed, joined = _inside(engine, asked, stretches, labels, {})
+    return f"{listed}SELECT {place}y, p{weight} FROM {_rows(engine, roles)} AS given{joined}{where}"
+
+
+def _inside(
+    engine: Engine,
+    asked: Sequence[HistogramRequest | FetchRequest],
+    stretches: Sequence[FloatArray],
+    labels: Sequence[str],
+    more: Mapping[str, Sequence[tuple[str, ...]]],
+) -> tuple[str, str]:
+    """Write a list of stretches for each request, and the join that keeps the rows inside them, each once.
+
+    A stretch is listed with every cell of a grid that it touches, so that the join is one of equal numbers. ``more``
+    are further columns of the list.
+    """
+    grid = matching_grid(np.concatenate(stretches))
+    rows: list[tuple[str, ...]] = []
+    for place, request in enumerate(asked):
+        group = (str(place), engine.literal(labels[request.group])) if labels else ()
+        own = (*group, *(value for columns in more.values() for value in columns[place]))
+        for low, high in stretches[place].tolist():
+            cells = range(int(low * grid.scale), int(high * grid.scale) + 1)
+            rows.extend((*own, _number(cell), _number(low), _number(high)) for cell in cells)
+    names = ", ".join(["place, label"] * bool(labels) + [*more, "cell, low_end, high_end"])
+    match = f"floor(p * {_number(grid.scale)}) = cell AND p >= low_end AND p <= high_end"
+    return _listed(names, rows), f" JOIN asked ON {match}{' AND g = label' if labels else ''}"
+
+
+def labels_statement(engine: Engine, column: str, most: int) -> str:
+    """Write the distinct values of a column as text, with how many rows have each; a few too many at most."""
+    return (
+        f"SELECT label, count(*) AS n FROM (SELECT {_as_text(engine, column)} AS label FROM {engine.table}) AS given "
+        f"GROUP BY label ORDER BY label LIMIT {most + 1}"
+    )
+
+
+def faults_statement(engine: Engine, roles: Roles) -> str:
+    """Write how many rows break which rule, and how far the numbers reach."""
+    parts = ["count(*) AS n"]
+    for role, name in _short_names(roles).items():
+        missing = engine.missing(name)
+        broken = f"NOT {missing} AND NOT ({_rule(role)})"
+        parts += [
+            f"sum(CASE WHEN {missing} THEN 1 ELSE 0 END) AS {name}_missing",
+            f"sum(CASE WHEN {broken} THEN 1 ELSE 0 END) AS {name}_broken",
+            f"min(CASE WHEN NOT {missing} THEN {name} END) AS {name}_low",
+            f"max(CASE WHEN NOT {missing} THEN {name} END) AS {name}_high",
+        ]
+    return f"SELECT {', '.join(parts)} FROM {_rows(engine, roles)} AS given"
+
+
+def example_statement(engine: Engine, roles: Roles, role: str, *, missing: bool) -> str:
+    """Write the first row in which a column is missing, or breaks its rule."""
+    name = _short_names(roles)[role]
+    fault = engine.missing(name) if missing else f"NOT {engine.missing(name)} AND NOT ({_rule(role)})"
+    number = engine.number_of_row()
+    fields = ", ".join(_short_names(roles).values())
+    if number is None:
+        return f"SELECT {fields} FROM {_rows(engine, roles)} AS given WHERE {fault} LIMIT 1"
+    inner = _rows(engine, roles, f"{number} AS row_position")
+    return f"SELECT row_position, {fields} FROM {inner} AS given WHERE {fault} ORDER BY row_position LIMIT 1"
+
+
+def matching_grid(stretches: FloatArray) -> Grid:
+    """Return the grid by whose cells rows are matched with stretches: fine, yet few cells to each stretch.
+
+    Not so fine, though, that float64 could not tell neighbouring cells apart.
+    """
+    low, high = float(stretches.min()), float(stretches.max())
+    widest = float((stretches[:, 1] - stretches[:, 0]).max())
+    bits = min(Grid.covering(low, high).bits, _EXACT_BITS - int(np.frexp(high)[1]))
+    if widest > 0.0:
+        bits = min(bits, _PIECES - int(np.frexp(widest)[1]))
+    return Grid(max(bits, 0), 0.0, 1.0)
+
+
+def first_cell(grid: Grid) -> int:
+    """Return floor(low * 2^bits), which keys are counted from so that they stay small, however deep the grid."""
+    return int(grid.low * grid.scale)
+
+
+def scanned_grid(grid: Grid) -> Grid:
+    """Return the grid to add up by: at least as fine as the first, which `moments` counts on."""
+    return replace(grid, bits=max(grid.bits, FIRST_BITS))
+
+
+def _number(value: float) -> str:
+    """Write a number with all its digits, and with an exponent, so that no database takes it for a decimal."""
+    digits = repr(float(value))
+    return digits if "e" in digits else f"{digits}e0"
+
+
+def _listed(names: str, rows: Sequence[Sequence[str]]) -> str:
+    values = ", ".join(f"({', '.join(row)})" for row in rows)
+    return f"WITH asked({names}) AS (VALUES {values}) "
+
+
+def _as_text(engine: Engine, column: str) -> str:
+    name = engine.quoted(column)
+    return name if engine.columns[column] == "text" else f"CAST({name} AS {engine.text_type})"
+
+
+def _rows(engine: Engine, roles: Roles, extra: str = "") -> str:
+    """Write the table with the columns in use alone, as numbers p, y and w and a text g."""
+    outcome = f"CAST({engine.quoted(roles.y_true)} AS DOUBLE)"
+    if roles.event is not None:
+        label = _as_text(engine, roles.y_true)
+        event = f"CASE WHEN {label} IS NULL THEN NULL WHEN {label} = {engine.literal(roles.event)} THEN 1 ELSE 0 END"
+        outcome = f"CAST({event} AS DOUBLE)"
+    fields = [f"CAST({engine.quoted(roles.y_prob)} AS DOUBLE) AS p", f"{outcome} AS y"]
+    if roles.sample_weight is not None:
+        fields.append(f"CAST({engine.quoted(roles.sample_weight)} AS DOUBLE) AS w")
+    if roles.by is not None:
+        fields.append(f"{_as_text(engine, roles.by)} AS g")
+    if extra:
+        fields.append(extra)
+    return f"(SELECT {', '.join(fields)} FROM {engine.table})"
+
+
+def _short_names(roles: Roles) -> dict[str, str]:
+    names = {"y_prob": "p", "y_true": "y"}
+    return names | {"sample_weight": "w"} if roles.sample_weight is not None else names
+
+
+def _rule(role: str) -> str:
+    return {
+        "y_prob": "p BETWEEN 0 AND 1",
+        "y_true": "y BETWEEN 0 AND 1",
+        "sample_weight": f"w BETWEEN 0 AND {_LARGEST}",
+    }[role]
+
+
+def _rules(roles: Roles) -> str:
+    return " AND ".join(_rule(role) for role in _short_names(roles))
+
+
+def _sums(engine: Engine, roles: Roles) -> str:
+    """Write the totals of a cell; what unit weights or 0/1 outcomes make equal to others is left out."""
+    sums = {"n": "count(*)", "low": "min(p)", "high": "max(p)"}
+    if roles.sample_weight is not None:
+        sums |= {
+            "residual": "sum(w * r)",
+            "residual_square": "sum(w * r * r)",
+            "weight": "sum(w)",
+            "weight_square": "sum(w * w)",
+            "weight_square_residual_square": "sum((w * r) * (w * r))",
+            "weight_low": "min(w)",
+            "weight_high": "max(w)",
+            "outcome": "sum(w * y)",
+        }
+    else:
+        sums |= {"residual": "sum(r)", "residual_square": "sum(r * r)"}
+        if roles.event is None and engine.columns[roles.y_true] == "fraction":
+            sums["outcome"] = "sum(y)"
+    return ", ".join(f"{expression} AS {name}" for name, expression in sums.items())

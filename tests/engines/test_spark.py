@@ -1,0 +1,167 @@
+"""Spark gives what memory gives, through aggregates that stay in the cluster."""
+
+import os
+import pathlib
+import shutil
+import sys
+import warnings
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from row_sources import distributions, first_grid
+from test_scans import QUESTIONS, outcomes, same
+
+import calibrant
+from calibrant import Tally, scan
+from calibrant.sources import FIRST_GRID, HistogramRequest
+
+JAVA = shutil.which("java") or (pathlib.Path(os.environ.get("JAVA_HOME", "nowhere")) / "bin" / "java").exists()
+pytestmark = pytest.mark.skipif(not JAVA, reason="Spark needs a Java runtime, and neither PATH nor JAVA_HOME has one")
+
+SIZE = 4_000
+FORECASTS = distributions(SIZE)
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """Start Spark once, on two threads of this machine and nothing else."""
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Spark warns of versions of its own dependencies
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        from pyspark.sql import SparkSession
+
+        options = {
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.memory": "1g",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+        }
+        builder = SparkSession.builder.master("local[2]").appName("calibrant")
+        for name, value in options.items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("OFF")
+        yield session
+        session.stop()
+
+
+@pytest.fixture
+def as_if_large(monkeypatch):
+    """Treat a few thousand rows as too many to sort, and start from coarse cells."""
+    monkeypatch.setattr("calibrant.cells.SORT_BELOW_ROWS", 0)
+    monkeypatch.setattr("calibrant.certificates.SPLIT_BELOW_ROWS", 0)
+    first_grid(monkeypatch, 12)
+
+
+def frame(spark, columns, partitions=3):
+    return spark.createDataFrame(pa.table(columns)).repartition(partitions)
+
+
+@pytest.mark.usefixtures("as_if_large")
+class TestSameAnswers:
+    @pytest.mark.parametrize("name", FORECASTS)
+    def test_as_memory_gives(self, spark, name):
+        y, _ = outcomes(FORECASTS[name], "plain")
+        tally = Tally.from_arrays(y, FORECASTS[name])
+        with scan(frame(spark, {"y": y, "p": FORECASTS[name]}), y_true="y", y_prob="p") as rows:
+            for question in ("worst interval", "adaptive"):
+                same(QUESTIONS[question](rows), QUESTIONS[question](tally))
+
+    @pytest.mark.parametrize("kind", ["weights", "equal weights", "fractions"])
+    def test_all_distributions_as_groups(self, spark, kind):
+        names = [name for name in FORECASTS if name != "zero and one"]  # fractions would look like the forecasts
+        forecast = np.concatenate([FORECASTS[name] for name in names])
+        y, w = outcomes(forecast, kind)
+        by = np.repeat(names, SIZE)
+        columns = {"y": y, "p": forecast, "g": by, "w": np.ones(y.size) if w is None else w}
+        weight = None if w is None else "w"
+        with scan(frame(spark, columns), y_true="y", y_prob="p", sample_weight=weight, by="g") as rows:
+            found = calibrant.certify(rows, max_error=0.01).to_dict()
+        expected = calibrant.certify(y, forecast, sample_weight=w, by=by, max_error=0.01).to_dict()
+        same(found, expected)
+
+    def test_with_few_rows_at_a_time(self, spark):
+        y, _ = outcomes(FORECASTS["uniform"], "plain")
+        source = frame(spark, {"y": y, "p": FORECASTS["uniform"]})
+        with scan(source, y_true="y", y_prob="p", fetch_limit=100) as rows:
+            same(QUESTIONS["adaptive"](rows), QUESTIONS["adaptive"](Tally.from_arrays(y, FORECASTS["uniform"])))
+            assert rows.rows_fetched <= 200
+
+
+def test_any_partitioning_and_empty_partitions(spark):
+    y, _ = outcomes(FORECASTS["uniform"], "plain")
+    source = frame(spark, {"y": y, "p": FORECASTS["uniform"]}, 1)
+    expected = calibrant.cutoff_calibration_error(y, FORECASTS["uniform"])
+    for partitions in (source, source.repartition(9), source.filter("p > 0.5").union(source.filter("p <= 0.5"))):
+        with scan(partitions, y_true="y", y_prob="p", engine="spark") as rows:
+            same(calibrant.cutoff_calibration_error(rows), expected)
+    empty = source.filter("p > 2")
+    with scan(source.union(empty), y_true="y", y_prob="p") as rows:
+        assert rows.cells().row_total == SIZE
+    with scan(empty, y_true="y", y_prob="p") as rows, pytest.raises(ValueError, match="the DataFrame has no rows"):
+        rows.cells()
+
+
+def test_hostile_names_and_types(spark):
+    name = "a.b`\"; DROP TABLE x; -- it's \\ 概率"
+    forecast = FORECASTS["rounded"].astype(np.float32)
+    event = np.random.default_rng(3).random(SIZE) < forecast
+    labels = np.where(event, "it's \\n `%", "no")
+    columns = {name: forecast, "y" + name: labels, "g" + name: np.where(forecast > 0.5, "\\'", "'")}
+    with scan(frame(spark, columns), y_true="y" + name, y_prob=name, pos_label="it's \\n `%") as rows:
+        same(calibrant.cutoff_calibration_error(rows), calibrant.cutoff_calibration_error(event, forecast))
+    with scan(frame(spark, columns), y_true="y" + name, y_prob=name, pos_label="it's \\n `%", by="g" + name) as rows:
+        assert rows.groups == ("'", "\\'")
+        cells = rows.histograms([HistogramRequest(group, FIRST_GRID) for group in (0, 1)])
+        assert [part.row_total for part in cells] == [int((forecast <= 0.5).sum()), int((forecast > 0.5).sum())]
+
+
+def test_bad_rows_are_counted_and_shown(spark):
+    forecast = FORECASTS["uniform"].copy()
+    forecast[[5, 9]] = 1.25, np.nan
+    y, _ = outcomes(FORECASTS["uniform"], "plain")
+    with scan(frame(spark, {"y": y, "p": forecast}), y_true="y", y_prob="p") as rows:
+        message = (
+            r"y_prob \(column 'p'\) is missing in 1 of 4,000 rows, .* where p = missing, y = [01]; .* is out of range"
+        )
+        with pytest.raises(ValueError, match=message):
+            rows.cells()
+    with pytest.raises(ValueError, match="has no column 'q'; its columns are 'y', 'p'"):
+        scan(frame(spark, {"y": y, "p": forecast}), y_true="y", y_prob="q")
+    broken = spark.sql("SELECT 1 AS y, CAST(concat('x', id) AS DOUBLE) AS p FROM range(3)")  # fails when it runs
+    with scan(broken, y_true="y", y_prob="p") as rows, pytest.raises(ValueError, match="the DataFrame cannot be read"):
+        rows.cells()
+
+
+@pytest.mark.usefixtures("as_if_large")
+def test_the_plan_has_no_window_and_collects_no_more_than_candidates(spark, monkeypatch):
+    from calibrant.engines.spark import SparkEngine
+
+    asked = []
+    run = SparkEngine.run
+
+    def watched(self, statement):
+        result = run(self, statement)
+        asked.append((statement, len(next(iter(result.values())))))
+        return result
+
+    monkeypatch.setattr(SparkEngine, "run", watched)
+    forecast = np.random.default_rng(8).random(20_000)
+    y, _ = outcomes(forecast, "plain")
+    with scan(frame(spark, {"y": y, "p": forecast}), y_true="y", y_prob="p") as rows:
+        calibrant.certify(rows, max_error=0.05)
+        assert len(asked) == rows.scans >= 2
+        fetched = 0
+        for statement, count in asked:
+            plan = spark.sql(statement)._jdf.queryExecution().executedPlan().toString()
+            for refused in ("Window", "Python", "CartesianProduct", "NestedLoop"):
+                assert refused not in plan
+            if "HashAggregate" not in plan:
+                assert "BroadcastHashJoin" in plan
+                fetched += count
+        assert fetched == rows.rows_fetched < forecast.size // 4
