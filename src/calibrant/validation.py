@@ -121,9 +121,7 @@ def check_weights(sample_weight: Any, rows: int) -> FloatArray | None:
     if not (low >= 0.0 and high < np.inf):
         _check_finite(weights, "sample_weight")
         position = int(np.flatnonzero(weights < 0.0)[0])
-        raise ValueError(
-            f"sample_weight[{position}] is {shown(weights[position])}; {WEIGHT_REMEDY}"
-        )
+        raise ValueError(f"sample_weight[{position}] is {shown(weights[position])}; {WEIGHT_REMEDY}")
     if high == 0.0:
         raise ValueError("sample_weight is zero everywhere; at least one row must count")
     with np.errstate(over="ignore", under="ignore"):
@@ -316,9 +314,7 @@ def _check_outcomes(y_true: Any, pos_label: Any) -> tuple[npt.NDArray[np.uint8] 
     if not (low >= 0.0 and high <= 1.0):
         _check_finite(values, "y_true")
         position = int(np.flatnonzero((values < 0.0) | (values > 1.0))[0])
-        raise ValueError(
-            f"y_true[{position}] is {shown(values[position])}, outside [0, 1]; {OUTCOME_REMEDY}"
-        )
+        raise ValueError(f"y_true[{position}] is {shown(values[position])}, outside [0, 1]; {OUTCOME_REMEDY}")
     return values, _only_zero_and_one(values)
 
 
