@@ -589,8 +589,14 @@ def many():
 def test_a_source_of_rows_is_reported_like_its_rows(many):
     scanned = CalibrationReport.from_predictions(Scanned(*many, tally_limit=1_000_000))
     listed = CalibrationReport.from_predictions(*many)
-    assert scanned.summary.models[0].fingerprint == listed.summary.models[0].fingerprint
-    assert scanned.summary.models[0].decisions == listed.summary.models[0].decisions
+    assert scanned.json() == listed.json()
+    assert content(scanned._tallies) == content(listed._tallies)
+
+
+def test_parts_added_up_are_reported_like_the_whole():
+    whole = CalibrationReport.from_predictions(Y_TRUE, Y_PROB.round(1))
+    parts = [Tally.from_arrays(Y_TRUE[part::3], Y_PROB[part::3].round(1)) for part in range(3)]
+    assert CalibrationReport.from_predictions(parts[0] + parts[1] + parts[2]).json() == whole.json()
 
 
 def test_more_rows_than_can_be_held_still_get_a_verdict(many):

@@ -67,9 +67,12 @@ class Model:
     def of(cls, name: str, data: Tally | RowSource) -> Model:
         """Tell the distinct forecasts of a source apart, if they can be."""
         try:
-            return cls(name, data, whole_tally(data))
+            tally = whole_tally(data)
         except ValueError as refusal:
             return cls(name, data, None, str(refusal))
+        if tally.unit_weights and tally.binary_outcomes:  # sums made elsewhere, or of parts, may round otherwise
+            tally = Tally.from_counts(tally.forecast, tally.rows, tally.events)
+        return cls(name, tally, tally)
 
 
 @dataclass(frozen=True)
