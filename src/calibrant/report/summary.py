@@ -40,7 +40,7 @@ FEWEST_FOR_REPAIR = 40
 GRID = 100
 """Thresholds are shown in steps of one in so many."""
 
-_PACKAGES = ("numpy", "scipy", "scikit-learn", "matplotlib")
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "matplotlib", "jinja2")
 
 NEED_EVERY_FORECAST = ("plots", "measures", "decisions", "repair")
 """The sections that take a tally."""
