@@ -53,8 +53,10 @@ class Opened:
         return self.fetch_limit == np.inf
 
     def start(self, grid: Grid | None = None) -> Totals:
-        """Return the table made so far, or the first histogram."""
-        return self.start_finer(grid or FIRST_GRID) if self.table is None else self.table
+        """Return the table made so far, or the first histogram, on the grid that the source prefers if it does."""
+        if self.table is not None:
+            return self.table
+        return self.start_finer(getattr(self.source, "first_grid", grid or FIRST_GRID))
 
     def histogram(self, grid: Grid, rates: tuple[float, ...] = ()) -> Totals:
         """Return the totals per cell of the rows whose forecast is from ``grid.low`` to ``grid.high``."""

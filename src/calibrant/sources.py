@@ -96,7 +96,8 @@ def _exponent(value: float) -> int:
 class RowSource(Protocol):
     """Rows that can be added up by cell and fetched by stretch: all that exact answers need.
 
-    An attribute ``fetch_limit`` or ``tally_limit`` takes the place of `FETCH_LIMIT` or `TALLY_LIMIT`.
+    An attribute ``fetch_limit`` or ``tally_limit`` takes the place of `FETCH_LIMIT` or `TALLY_LIMIT`, and an attribute
+    ``first_grid`` that of the grid of the first histogram.
 
     Rows of weight zero are left out. A source checks its rows when it first adds them up: missing values, NaN, numbers
     out of range, negative or all-zero weights and an empty source are a `ValueError` then, as for arrays.
