@@ -40,7 +40,7 @@ FEWEST_FOR_REPAIR = 40
 GRID = 100
 """Thresholds are shown in steps of one in so many."""
 
-_PACKAGES = ("numpy", "scipy", "scikit-learn", "matplotlib")
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "matplotlib", "jinja2")
 
 NEED_EVERY_FORECAST = ("plots", "measures", "decisions", "repair")
 """The sections that take a tally."""
@@ -67,9 +67,12 @@ class Model:
     def of(cls, name: str, data: Tally | RowSource) -> Model:
         """Tell the distinct forecasts of a source apart, if they can be."""
         try:
-            return cls(name, data, whole_tally(data))
+            tally = whole_tally(data)
         except ValueError as refusal:
             return cls(name, data, None, str(refusal))
+        if tally.unit_weights and tally.binary_outcomes:  # sums made elsewhere, or of parts, may round otherwise
+            tally = Tally.from_counts(tally.forecast, tally.rows, tally.events)
+        return cls(name, tally, tally)
 
 
 @dataclass(frozen=True)
