@@ -11,16 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from row_sources import array_rows, distributions, first_grid
-from test_scans import QUESTIONS, outcomes, same
+from row_sources import array_rows, distributions
+from scan_cases import KINDS, QUESTIONS, as_if_large, outcomes, same  # noqa: F401
 
 import calibrant
-from calibrant import Cells, Scan, Tally, scan
+from calibrant import Cells, Tally, scan
 from calibrant.sources import FIRST_GRID, FetchRequest, Grid, HistogramRequest
 
 SIZE = 6_000
 FORECASTS = distributions(SIZE)
-KINDS = ("plain", "weights", "equal weights", "fractions")
 COLUMNS = ("low", "high", "rows", "weight", "weight_square", "residual", "residual_square", "outcome")
 
 
@@ -45,15 +44,6 @@ def assert_same_cells(mine, other):
         np.testing.assert_allclose(getattr(mine, name), getattr(other, name), rtol=1e-12, atol=tolerance)
     for name in ("weight_max", "unit_weights", "binary_outcomes"):
         assert getattr(mine, name) == getattr(other, name)
-
-
-@pytest.fixture
-def as_if_large(monkeypatch):
-    """Treat a few thousand rows as too many to sort, and start from coarse cells."""
-    monkeypatch.setattr("calibrant.cells.SORT_BELOW_ROWS", 0)
-    monkeypatch.setattr("calibrant.certificates.SPLIT_BELOW_ROWS", 0)
-    monkeypatch.setattr(Scan, "first_grid", Grid(12, 0.0, 1.0))
-    first_grid(monkeypatch, 12)
 
 
 @pytest.mark.usefixtures("as_if_large")
