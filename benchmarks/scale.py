@@ -181,7 +181,7 @@ def main() -> None:
             for population in POPULATIONS:
                 make_rows(path, rows, population)
                 jobs = ["scan", "certify"]
-                found = race(jobs, path, turns=2, rounds=3)
+                found = race(jobs, path, turns=3, rounds=3)
                 if not options.no_window and population == "calibrated":
                     found |= race(["window"], path, turns=1, rounds=1)
                 print(shown(population, found, rows, ("scan", "certify", "window")), flush=True)
