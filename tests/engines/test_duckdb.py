@@ -305,7 +305,8 @@ class TestGroups:
         with scan(table, y_true="y", y_prob="p", by="g") as rows:
             assert rows.groups == (0, 1, 2)
             before = rows.scans
-            found = rows.histograms([HistogramRequest(group, grid) for group, grid in enumerate(grids)])
+            rates = [(), (0.1, 0.2), ()]  # where one bets, events are told apart for all
+            found = rows.histograms([HistogramRequest(*asked) for asked in zip(range(3), grids, rates, strict=True)])
             fetched = rows.fetches([FetchRequest(2, low, high), FetchRequest(0, low[:1], high[:1])])
             assert rows.scans == before + 3
         own = [array_rows(self.y[by == group], self.forecast[by == group]) for group in range(3)]

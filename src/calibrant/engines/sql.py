@@ -1,8 +1,8 @@
 """The two questions every engine is asked, as SQL: totals per cell, and the rows of a few stretches of forecasts.
 
 Both are plain enough for any database: sums, counts, smallest and largest under a GROUP BY, and a join with a short
-list. A row's cell is floor(p * 2^bits), which is exact, so that every engine agrees on it. A row that breaks a rule is
-put into a group of its own, so that bad data is found by the scan that adds up good data.
+list. A row's cell is floor(p * 2^bits), which is exact, so that every engine agrees on it. A row that breaks a rule
+has no cell, so that bad data is found by the scan that adds up good data.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def histogram_statement(engine: Engine, roles: Roles, asked: Sequence[HistogramR
     together = len(set(grids)) == 1 and not grids[0].within
     scale, first = places[0] if alike else ("scale", "first_cell")
     key, kind = f"CAST(floor(p * {scale}) AS BIGINT) - {first}", "BIGINT"
-    if any(request.rates for request in asked):
+    if told_apart(asked):
         key = f"({key}) * {CLASSES} + CAST(y AS BIGINT)"
     elif together and is_whole(grids[0]):
         key, kind = f"floor(p * {scale}) - floor(p)", engine.key_type(2 ** grids[0].bits)  # p = 1 joins the last cell
@@ -244,6 +244,11 @@ def matching_grid(stretches: FloatArray) -> Grid:
     if width > 0.0:
         bits = min(bits, int(np.log2(len(stretches) + _MORE_CELLS) - np.log2(width)))
     return Grid(min(bits, _FINEST_BITS), 0.0, 1.0)
+
+
+def told_apart(asked: Sequence[HistogramRequest]) -> bool:
+    """Whether a scan adds up events and others apart: where some request has betting rates."""
+    return any(request.rates for request in asked)
 
 
 def is_whole(grid: Grid) -> bool:
