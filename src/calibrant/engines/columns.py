@@ -155,7 +155,7 @@ def write_with_column(
         with explaining(table):
             connection.execute(
                 f"COPY (SELECT *, {_FUNCTION}({value}) AS {quoted(name)} FROM {as_text(table) if kept else VIEW}) "
-                f"TO {literal(str(path))} ({options})"
+                f"TO {literal(str(path))} ({options}, USE_TMP_FILE false)"
             ).fetchall()
     finally:
         connection.remove_function(_FUNCTION)

@@ -45,7 +45,7 @@ NUMBERS = re.compile(r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL.
 
 _DELIMITERS = (",", ";", "\t", "|")
 _LISTED = 20
-_INTERRUPTED = "Query interrupted"
+_INTERRUPTED = re.compile(r"Query interrupted|UDF: KeyboardInterrupt")
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
@@ -344,7 +344,7 @@ def explaining(table: Table) -> Iterator[None]:
     try:
         yield
     except (duckdb.Error, RuntimeError, UnicodeError) as error:  # the last two: text that is none in a damaged file
-        if str(error).endswith(_INTERRUPTED):
+        if _INTERRUPTED.search(str(error)):
             raise KeyboardInterrupt from error  # which DuckDB keeps to itself
         raise _explained(table, error) from error
 
