@@ -146,8 +146,9 @@ def rows_engine():
 
 
 def test_what_does_not_fit_is_left_out_or_refused_and_never_guessed(files, tmp_path, monkeypatch):
-    monkeypatch.setattr(rows, "BYTES_PER_ROW", 100_000)
-    file, limit = files / "many.parquet", ("--memory-limit", "1GB")  # room for 5,000 rows
+    monkeypatch.setattr(rows, "BYTES_PER_ROW", 1_000_000)
+    monkeypatch.setattr("calibrant.cells.SORT_BELOW_ROWS", 100)  # as few rows would be fetched in any case
+    file, limit = files / "many.parquet", ("--memory-limit", "1GB")  # room for 500 rows
     every = "raise --memory-limit, round the forecasts or take a random sample"
     measured = answer("measure", file, *limit)["result"]
     assert "cells, each forecast moved to the mean of its cell" in measured["notes"][0]
@@ -167,14 +168,14 @@ def test_what_does_not_fit_is_left_out_or_refused_and_never_guessed(files, tmp_p
         ("test", file, "--method", "exact"): every,
         ("recalibrate", "fit", file, "--out", tmp_path / "m.json"): every,
         ("recalibrate", "choose", file): r"40,000 rows; recalibrate choose looks at all of them at once, and memory is "
-        r"meant for .*: raise --memory-limit \(to 8GB\), or take a random sample",
+        r"meant for .*: raise --memory-limit \(to 80GB\), or take a random sample",
         ("plan", file, "--max-error", "0.1"): r"distinct forecasts, too many to plan with; .*: --brier 0\.1\d+$",
     }.items():
         found = call(*refused, *limit)
         assert (found.exit_code, found.stdout) == (2, ""), refused
         assert re.search(message, found.stderr.strip()), found.stderr
     assert list(tmp_path.iterdir()) == []
-    found = call("recalibrate", "fit", file, "--out", tmp_path / "m.json", "--memory-limit", "8GB")
+    found = call("recalibrate", "fit", file, "--out", tmp_path / "m.json", "--memory-limit", "80GB")
     assert found.exit_code == 0
     assert call("test", file, "--method", "asymptotic", *limit).exit_code == 0
 
