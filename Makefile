@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 
 .PHONY: help
 help: ## Show the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST))
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
 demo: $(VENV)/.installed-demo ## Forecast late flights on real data, judge the forecast and write a report (about a minute the first time)
@@ -32,6 +32,10 @@ lint: $(VENV)/.installed-dev ## Check style, formatting, types and import direct
 .PHONY: bench
 bench: $(VENV)/.installed-bench ## Compare values and speed with other packages, side by side
 	@$(BIN)/python benchmarks/run.py
+
+.PHONY: bench-scale
+bench-scale: $(VENV)/.installed-test ## Time and memory of a certificate for up to 10^8 rows in files, and on Spark
+	@$(BIN)/python benchmarks/scale.py
 
 .PHONY: clean
 clean: ## Remove the environment, built files and caches

@@ -92,6 +92,7 @@ PUBLIC = [
     "bounded_variation_spectrum",
     "bounded_variation_witness",
     "brownian_range",
+    "by_group",
     "calibration_in_the_large",
     "calibration_slope_intercept",
     "calibration_test",
@@ -162,6 +163,7 @@ def test_every_public_name_resolves_and_is_documented(name):
 
 FUNCTIONS = [name for name in PUBLIC if inspect.isfunction(getattr(calibrant, name))]
 BY_POSITION = {
+    "by_group": ["source", "compute"],
     "compare_recalibrators": ["y_prob", "y_true"],
     "decision_guarantee": ["certificate", "threshold"],
     "ece_hardness_bound": ["n"],

@@ -8,13 +8,16 @@ import itertools
 import json
 import pickle
 import re
+import shlex
 import sys
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
+from click.testing import CliRunner
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from test_package import content
@@ -23,6 +26,7 @@ from test_results import edge_cases
 import calibrant
 from calibrant import CalibrationReport, ReportSummary, Tally
 from calibrant.cells import ArrayRows
+from calibrant.cli import main
 from calibrant.displays.palette import PALETTES
 from calibrant.report import pages
 from calibrant.results.base import rounded_up
@@ -384,22 +388,42 @@ def test_markdown_holds_the_words_and_the_tables(report, model):
     assert not re.search(r"\n{3,}", text)
 
 
-@pytest.mark.parametrize("several", [False, True])
-def test_the_code_in_the_report_makes_it_again(several, tmp_path, monkeypatch):
-    forecasts = {"first one": Y_PROB, "it's": Y_PROB**2} if several else Y_PROB
-    report = CalibrationReport.from_predictions(
-        Y_TRUE, forecasts, by=GROUPS, max_error=0.07, confidence_level=0.9, threshold=0.25, seed=3, title="A 'title'"
-    )
-    code = html.unescape(re.search(r"<pre[^>]*><code>(import calibrant.*?)</code>", report.html(), re.DOTALL)[1])
+def code_in(page, start):
+    return html.unescape(re.search(rf"<pre[^>]*><code>({start}.*?)</code>", page, re.DOTALL)[1])
+
+
+REDONE = {
+    "one": (Y_PROB, {"name": "y_prob", "sample_weight": WEIGHTS}),
+    "two": ({"first one": Y_PROB, "it's": Y_PROB**2}, {"by": GROUPS}),
+}
+
+
+@pytest.mark.parametrize("case", REDONE)
+def test_the_code_in_the_report_makes_it_again(case, tmp_path, monkeypatch):
+    forecasts, data = REDONE[case]
+    options = {"max_error": 0.07, "confidence_level": 0.9, "threshold": 0.25, "seed": 3, "title": "A 'title' <b>"}
+    report = CalibrationReport.from_predictions(Y_TRUE, forecasts, **data, **options)
+    code = code_in(report.html(), "import calibrant")
     assert code in report.markdown()
     monkeypatch.chdir(tmp_path)
     given = {"y_true": Y_TRUE, "groups": GROUPS, "y_prob": Y_PROB, "y_prob_1": Y_PROB, "y_prob_2": Y_PROB**2}
-    exec(code, given)
-    assert (tmp_path / "report.html").read_text(encoding="utf-8") == report.html()
+    exec(code, {**given, "sample_weight": WEIGHTS})
+    written = tmp_path / "report.html"
+    assert written.read_text(encoding="utf-8") == report.html()
+
+    written.unlink()
+    columns = forecasts if case == "two" else {"y_prob": Y_PROB}
+    table = pd.DataFrame({"y_true": Y_TRUE, **columns, "groups": GROUPS, "sample_weight": WEIGHTS})
+    table.to_parquet("predictions.parquet")
+    program, *arguments = shlex.split(code_in(report.html(), "calibrant report").replace("\\\n", " "))
+    assert program == "calibrant"
+    finished = CliRunner().invoke(main, arguments)
+    assert finished.exit_code == 1, finished.output  # not certified
+    assert written.read_text(encoding="utf-8") == report.html()
 
 
 def test_the_repair_in_the_report_runs(page):
-    code = html.unescape(re.search(r"<pre[^>]*><code>(recalibrator =.*?)</code>", page, re.DOTALL)[1])
+    code = code_in(page, "recalibrator =")
     given = {"calibrant": calibrant, "y_true": Y_TRUE, "y_prob": Y_PROB, "new_forecasts": [0.1, 0.9], "print": str}
     exec(code, given)
     assert given["better"].shape == (2,)
@@ -565,8 +589,14 @@ def many():
 def test_a_source_of_rows_is_reported_like_its_rows(many):
     scanned = CalibrationReport.from_predictions(Scanned(*many, tally_limit=1_000_000))
     listed = CalibrationReport.from_predictions(*many)
-    assert scanned.summary.models[0].fingerprint == listed.summary.models[0].fingerprint
-    assert scanned.summary.models[0].decisions == listed.summary.models[0].decisions
+    assert scanned.json() == listed.json()
+    assert content(scanned._tallies) == content(listed._tallies)
+
+
+def test_parts_added_up_are_reported_like_the_whole():
+    whole = CalibrationReport.from_predictions(Y_TRUE, Y_PROB.round(1))
+    parts = [Tally.from_arrays(Y_TRUE[part::3], Y_PROB[part::3].round(1)) for part in range(3)]
+    assert CalibrationReport.from_predictions(parts[0] + parts[1] + parts[2]).json() == whole.json()
 
 
 def test_more_rows_than_can_be_held_still_get_a_verdict(many):

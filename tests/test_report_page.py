@@ -45,7 +45,9 @@ def files(tmp_path_factory):
     for name, options in reports.items():
         report = calibrant.CalibrationReport.from_predictions(Y_TRUE, max_error=LIMIT, **options)
         report.write_html(folder / f"{name}.html")
-    return {name: (folder / f"{name}.html").as_uri() for name in reports}
+    notebook = f"<!DOCTYPE html><title>A notebook</title>{report._repr_html_()}"
+    (folder / "notebook.html").write_text(notebook, encoding="utf-8")
+    return {name: (folder / f"{name}.html").as_uri() for name in (*reports, "notebook")}
 
 
 @pytest.fixture
@@ -68,7 +70,7 @@ def visit(browser, files):
     for context in contexts:
         context.close()
     assert not problems
-    assert set(requests) <= set(files.values())
+    assert set(requests) <= {*files.values(), "about:srcdoc"}
 
 
 def test_the_page_loads_without_a_network_and_shows_the_verdict_first(visit):
@@ -220,6 +222,16 @@ def test_colours_follow_the_reader_and_can_be_turned(visit):
     page.get_by_role("button", name="Dark colours").click()
     assert ground() == dark
     assert visit("one", color_scheme="light").evaluate("getComputedStyle(document.body).backgroundColor") == light
+
+
+def test_a_notebook_shows_the_page_and_is_not_changed_by_it(visit):
+    page = visit("notebook")
+    inside = page.frame_locator("iframe")
+    slider = inside.get_by_role("slider", name="Threshold").first
+    slider.press("End")
+    assert inside.locator("output").first.inner_text() == "0.99"
+    assert inside.locator("h1").inner_text() == HOSTILE
+    assert page.title() == "A notebook"
 
 
 def test_the_code_can_be_copied(visit):

@@ -42,6 +42,8 @@ RESULTS = {
     "Measures": calibrant.measure(TALLY),
     "Measures with spectrum": calibrant.measure(TALLY, spectrum=True),
     "WorstInterval": calibrant.worst_interval(TALLY),
+    "Bracket": calibrant.Cells.from_arrays(Y_TRUE, Y_PROB).bracket(),
+    "Bracket of a limit": calibrant.Cells.from_arrays(Y_TRUE, Y_PROB).bracket(method="adaptive"),
     "smooth Witness": calibrant.smooth_witness(TALLY),
     "bounded Witness": calibrant.bounded_variation_witness(TALLY, variation=3),
     "Spectrum": calibrant.bounded_variation_spectrum(TALLY),

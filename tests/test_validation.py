@@ -706,6 +706,7 @@ EXTRA_OPTIONS = {
 }
 PUBLIC_FUNCTIONS = [name for name in calibrant.__all__ if inspect.isfunction(getattr(calibrant, name))]
 OTHERS_FIRST = {
+    "by_group": "source",
     "compare_recalibrators": "y_prob",
     "decision_guarantee": "certificate",
     "ece_hardness_bound": "n",

@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from calibrant.risk_gaps import best_threshold, decision_guarantee, risk_gap, risk_gap_curve, sign_testing_gap
     from calibrant.risks import decision_risk, murphy_curve, net_benefit, sign_testing_risk
     from calibrant.scores import SchervishMeasure
+    from calibrant.sources import by_group
     from calibrant.tally import Tally
     from calibrant.validation import CalibrationWarning
 
@@ -150,6 +151,7 @@ _HOME = {
     "bounded_variation_spectrum": "measures",
     "bounded_variation_witness": "measures",
     "brownian_range": "laws",
+    "by_group": "sources",
     "calibration_in_the_large": "measures",
     "calibration_slope_intercept": "curves",
     "calibration_test": "hypotheses",
@@ -246,6 +248,7 @@ __all__ = [
     "bounded_variation_spectrum",
     "bounded_variation_witness",
     "brownian_range",
+    "by_group",
     "calibration_in_the_large",
     "calibration_slope_intercept",
     "calibration_test",

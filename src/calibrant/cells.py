@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -139,14 +138,13 @@ class Cells(Totals):
         table = arrow.table({name: getattr(self, name) for name in _COLUMNS})
         table = table.replace_schema_metadata({_FORMAT_KEY: json.dumps({"format": _FORMAT, **facts})})
         target = Path(path)
-        number, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+        unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
         try:
-            with os.fdopen(number, "wb") as file:
+            with unfinished.open("wb") as file:
                 parquet.write_table(table, file)
-            os.replace(name, target)
-        except BaseException:
-            Path(name).unlink()
-            raise
+            unfinished.replace(target)
+        finally:
+            unfinished.unlink(missing_ok=True)
 
     @classmethod
     def from_parquet(cls, path: str | os.PathLike[str]) -> Cells:

@@ -145,8 +145,9 @@ def certify(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,), or Tally
-        Outcomes: 0/1, booleans, fractions in [0, 1], or two labels with ``pos_label``; or a tally on its own.
+    y_true : array-like of shape (n,), or Tally, or Scan
+        Outcomes: 0/1, booleans, fractions in [0, 1], or two labels with ``pos_label``;
+        or, on its own, a tally or a `scan` of a file, table or cluster.
     y_prob : array-like of shape (n,)
         Forecast probabilities.
     max_error : float in [0, 1]

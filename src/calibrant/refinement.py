@@ -23,8 +23,9 @@ _ZOOM_STRETCHES = 4
 _ZOOM_GAP = 64
 
 _MOST_ZOOMS = 64
-_MOST_ZOOMED = 1 << 15  # entries that one scan cuts finer, into at most so many cells: some 30 MB
-_MOST_ZOOM_CELLS = 1 << 18
+_MOST_ZOOMED = 1 << 15  # entries that one scan cuts finer, ...
+_ZOOM_CELLS = 1 << 16  # ... into so many cells together, or so many each: some 50 MB at most, ...
+_ZOOM_EACH = 16
 _ZOOM_SPAN = 64.0  # ... if they are not that many times narrower than the widest
 _TALLY_GRID = Grid(20, 0.0, 1.0)
 
@@ -52,8 +53,10 @@ class Opened:
         return self.fetch_limit == np.inf
 
     def start(self, grid: Grid | None = None) -> Totals:
-        """Return the table made so far, or the first histogram."""
-        return self.start_finer(grid or FIRST_GRID) if self.table is None else self.table
+        """Return the table made so far, or the first histogram, on the grid that the source prefers if it does."""
+        if self.table is not None:
+            return self.table
+        return self.start_finer(getattr(self.source, "first_grid", grid or FIRST_GRID))
 
     def histogram(self, grid: Grid, rates: tuple[float, ...] = ()) -> Totals:
         """Return the totals per cell of the rows whose forecast is from ``grid.low`` to ``grid.high``."""
@@ -107,7 +110,8 @@ class Opened:
         width = table.high[most] - table.low[most]
         # The narrow ones wait until the others have become as narrow.
         chosen = np.sort(most[width >= width.max() / _ZOOM_SPAN])
-        grid = Grid.inside(table.low[chosen], table.high[chosen], _MOST_ZOOM_CELLS)
+        cells = max(_ZOOM_CELLS, _ZOOM_EACH * chosen.size)
+        grid = Grid.inside(table.low[chosen], table.high[chosen], cells)
         finer = self.histogram(grid, self._rates)
         place = np.searchsorted(table.high[chosen], finer.low)
         wanted = np.flatnonzero(finer.low >= np.append(table.low[chosen], np.inf)[place])
@@ -330,9 +334,8 @@ def refine(
     if isinstance(source, Tally):
         return source
     rows = source if isinstance(source, Opened) and not rates else Opened(source, rates=rates)
-    table = rows.start(grid)
-    table = _zoomed(rows, table, too_coarse) if rows.in_memory else _within_limit(rows, table, too_coarse)
-    wanted = too_coarse(table)
+    zoom = _zoomed if rows.in_memory else _within_limit
+    table, wanted = zoom(rows, rows.start(grid), too_coarse)
     if wanted.size == 0:
         return table
     if rows.in_memory and table.rows[wanted].sum() > table.row_total // 4:  # one sort of all rows is quicker
@@ -340,35 +343,37 @@ def refine(
     return rows.open(table, wanted)
 
 
-def _within_limit(rows: Opened, table: Totals, too_coarse: Callable[[Totals], IntArray]) -> Totals:
-    """Zoom in, scan by scan, until the rows still to be looked at one by one may be fetched.
+def _within_limit(rows: Opened, table: Totals, too_coarse: Callable[[Totals], IntArray]) -> tuple[Totals, IntArray]:
+    """Zoom in, scan by scan, until the rows of the entries still too coarse may be fetched; return those entries too.
 
     Finer cells hold fewer rows, so that the curve inside them is known better, and in the end a single forecast: each
     scan leaves fewer rows to fetch.
     """
+    wanted = too_coarse(table)
     for _ in range(_MOST_ZOOMS):
-        wanted = too_coarse(table)
-        count = int(table.rows[wanted].sum())
-        if count <= rows.fetch_limit:
-            return table
+        if table.rows[wanted].sum() <= rows.fetch_limit:
+            return table, wanted
         table = rows.zoom_within(table, wanted)
+        wanted = too_coarse(table)
     raise ValueError(
-        f"after {_MOST_ZOOMS} scans {count:,} of {table.row_total:,} rows would still have to be looked at one by one, "
-        f"above the limit of {int(rows.fetch_limit):,} rows; raise the limit (fetch_limit), or use Cells.bracket for "
-        "an answer with known ends"
+        f"after {_MOST_ZOOMS} scans {table.rows[wanted].sum():,} of {table.row_total:,} rows would still have to be "
+        f"looked at one by one, above the limit of {int(rows.fetch_limit):,} rows; raise the limit (fetch_limit), or "
+        "use Cells.bracket for an answer with known ends"
     )
 
 
-def _zoomed(rows: Opened, table: Totals, too_coarse: Callable[[Totals], IntArray]) -> Totals:
-    """Zoom in where that is quicker than to look at rows one by one."""
+def _zoomed(rows: Opened, table: Totals, too_coarse: Callable[[Totals], IntArray]) -> tuple[Totals, IntArray]:
+    """Zoom in where that is quicker than to look at rows one by one; return the entries still too coarse, too."""
+    wanted = too_coarse(table)
     for _ in range(_ZOOM_ROUNDS):
-        stretches = _worth_zooming(table, too_coarse(table))
+        stretches = _worth_zooming(table, wanted)
         if not stretches:
             break
         for stretch in stretches[::-1]:  # from the right, so that the positions still to come stay valid
             finer = Grid.covering(float(table.low[stretch[0]]), float(table.high[stretch[-1]]))
             table = rows.zoom(table, stretch, finer)
-    return table
+        wanted = too_coarse(table)
+    return table, wanted
 
 
 def _worth_zooming(table: Totals, wanted: IntArray) -> list[IntArray]:

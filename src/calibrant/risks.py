@@ -49,8 +49,9 @@ def decision_risk(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,), or Tally
-        Outcomes: 0/1, booleans, event probabilities in [0, 1], or two labels with ``pos_label``; or a tally on its own.
+    y_true : array-like of shape (n,), or Tally, or Scan
+        Outcomes: 0/1, booleans, event probabilities in [0, 1], or two labels with ``pos_label``;
+        or, on its own, a tally or a `scan` of a file, table or cluster.
     y_prob : array-like of shape (n,)
         Forecast probabilities.
     threshold : float in [0, 1], or array of them

@@ -18,8 +18,8 @@ from calibrant.tally import Totals
 from calibrant.validation import FloatArray, IntArray, Observations
 
 FIRST_BITS = 15  # finer cells mean fewer rows to look at one by one, coarser ones fit the processor's cache
-FETCH_LIMIT = 2_000_000
-"""Rows that a bounded source hands over at a time: some 300 MB while they are sorted and tallied."""
+FETCH_LIMIT = 500_000
+"""Rows that a bounded source hands over at a time, some 100 MB in work; where there are more, cells are cut finer."""
 
 TALLY_LIMIT = 10_000_000
 """Rows that a bounded source hands over where every distinct forecast is needed: some 1.5 GB in the end."""
@@ -96,7 +96,8 @@ def _exponent(value: float) -> int:
 class RowSource(Protocol):
     """Rows that can be added up by cell and fetched by stretch: all that exact answers need.
 
-    An attribute ``fetch_limit`` or ``tally_limit`` takes the place of `FETCH_LIMIT` or `TALLY_LIMIT`.
+    An attribute ``fetch_limit`` or ``tally_limit`` takes the place of `FETCH_LIMIT` or `TALLY_LIMIT`, and an attribute
+    ``first_grid`` that of the grid of the first histogram.
 
     Rows of weight zero are left out. A source checks its rows when it first adds them up: missing values, NaN, numbers
     out of range, negative or all-zero weights and an empty source are a `ValueError` then, as for arrays.
@@ -176,6 +177,15 @@ def by_group(source: GroupedSource, compute: Callable[[RowSource], Computed]) ->
     -------
     tuple
         The results, in the order of ``source.groups``.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> from calibrant import cutoff_calibration_error, scan
+    >>> table = pyarrow.table({"late": [0, 1, 1, 1], "chance": [0.25, 0.5, 0.75, 1.0], "port": ["A", "A", "B", "B"]})
+    >>> with scan(table, y_true="late", y_prob="chance", by="port") as flights:
+    ...     flights.groups, by_group(flights, cutoff_calibration_error)
+    (('A', 'B'), (0.25, 0.125))
     """
     if not isinstance(source, GroupedSource):
         raise ValueError(f"by_group needs grouped rows, such as scan(..., by=...), got {type(source).__name__}")

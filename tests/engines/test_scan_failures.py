@@ -196,7 +196,7 @@ def test_rows_that_change_between_two_scans_are_noticed():
 
         def run(self, statement):
             if "GROUP BY" in statement:
-                return {"cell_key": np.array([-1])}
+                return {"cell_key": np.array([None]), "n": np.array([1])}
             return {f"{name}_{what}": np.array([0]) for name in "py" for what in ("missing", "broken")} | {"n": [1]}
 
     with scan(Changing(), y_true="y", y_prob="p") as rows, pytest.raises(ValueError, match="changed while it was read"):

@@ -13,8 +13,8 @@ from row_sources import distributions, first_grid
 from test_scans import QUESTIONS, outcomes, same
 
 import calibrant
-from calibrant import Tally, scan
-from calibrant.sources import FIRST_GRID, HistogramRequest
+from calibrant import Scan, Tally, scan
+from calibrant.sources import FIRST_GRID, Grid, HistogramRequest
 
 JAVA = shutil.which("java") or (pathlib.Path(os.environ.get("JAVA_HOME", "nowhere")) / "bin" / "java").exists()
 pytestmark = pytest.mark.skipif(not JAVA, reason="Spark needs a Java runtime, and neither PATH nor JAVA_HOME has one")
@@ -55,6 +55,7 @@ def as_if_large(monkeypatch):
     """Treat a few thousand rows as too many to sort, and start from coarse cells."""
     monkeypatch.setattr("calibrant.cells.SORT_BELOW_ROWS", 0)
     monkeypatch.setattr("calibrant.certificates.SPLIT_BELOW_ROWS", 0)
+    monkeypatch.setattr(Scan, "first_grid", Grid(12, 0.0, 1.0))
     first_grid(monkeypatch, 12)
 
 

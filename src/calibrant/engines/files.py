@@ -203,6 +203,8 @@ def connect(memory_limit: str | None, scratch: str) -> duckdb.DuckDBPyConnection
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
         "temp_directory": scratch,
+        # Groups whose keys have 16 bits, and none, are added up in an array.
+        "perfect_ht_threshold": "17",
     }
     if memory_limit is not None:
         settings["memory_limit"] = memory_limit

@@ -15,14 +15,15 @@ from calibrant.engines.faults import refuse_rows, rows_said
 from calibrant.engines.files import check_column
 from calibrant.engines.moments import Facts, Moments
 from calibrant.engines.sql import (
-    BROKEN_RULE,
-    NO_WEIGHT,
     NUMBERS,
     Engine,
     Roles,
+    count_statement,
     fetch_statement,
     histogram_statement,
+    is_whole,
     labels_statement,
+    without_value,
 )
 from calibrant.sources import (
     FETCH_LIMIT,
@@ -211,8 +212,11 @@ class _Handle:
         """Return the values of a column in sorted order, how the engine writes them, and how many rows have each."""
         found = self._run(labels_statement(self._engine, column, MOST_GROUPS))
         kind = self._engine.columns[column]
+        gone = without_value(found["label"])
+        if kind == "fraction":
+            gone |= [str(label).lower() == "nan" for label in found["label"]]
+        missing = int(np.sum(found["n"][gone]))
         counted = list(zip(found["label"], found["n"].tolist(), strict=True))
-        missing = sum(count for label, count in counted if _no_label(label, kind))
         if missing:
             role = next(role for role, name in self._roles.listed().items() if name == column)
             raise ValueError(
@@ -240,20 +244,18 @@ class _Handle:
     ) -> list[Moments]:
         """Add up the rows of all requests in one scan; where nothing is known yet, check them too."""
         answer = self._run(histogram_statement(self._engine, self._roles, asked, labels))
-        key = np.asarray(answer["cell_key"])
-        if len(key) == 0 and known is None:
-            raise self._no_rows()
-        if (key == BROKEN_RULE).any():
+        if without_value(answer["cell_key"]).any():
             refuse_rows(self._engine, self._roles)
-        answer = _rows_of(answer, key != NO_WEIGHT)
+        if known is None and len(answer["n"]) == 0 and not self._run(count_statement(self._engine))["n"][0]:
+            raise self._no_rows()
         found = []
         for place, request in enumerate(asked):
             own = _rows_of(answer, answer["place"] == place) if labels else answer
             facts = None if known is None else known[place]
-            if facts is None and len(own["cell_key"]) == 0:
+            if facts is None and len(own["n"]) == 0:
                 where = f" in group {labels[request.group]!r}" if labels else ""
                 raise ValueError(f"sample_weight is zero everywhere{where}; at least one row must count")
-            found.append(Moments.from_answer(own, request.grid, facts))
+            found.append(Moments.from_answer(own, request, facts))
             if known is None:
                 self._check_totals(found[-1])
         return found
@@ -302,6 +304,9 @@ class Scan(_Handle):
     >>> rows.close()
     """
 
+    first_grid = Grid(16, 0.0, 1.0)
+    """Twice as fine as in memory: a scan costs far more than a sum."""
+
     _first: Moments | None = None
 
     def cells(self, bits: int = DEFAULT_BITS) -> Cells:
@@ -311,22 +316,22 @@ class Scan(_Handle):
 
     def histogram(self, grid: Grid, rates: tuple[float, ...] = ()) -> Cells:
         """Return the totals per cell of the rows whose forecast is from ``grid.low`` to ``grid.high``."""
-        whole = grid.low <= 0.0 and grid.high >= 1.0
-        first = self._totals(grid if whole and grid.bits > FIRST_BITS else FIRST_GRID)
-        if whole and grid.bits <= first.bits:
-            return first.cells(grid.bits, rates)
-        return self._histograms([HistogramRequest(0, grid)], (), [first.facts])[0].cells(grid.bits, rates)
+        first = self._totals(grid)
+        if is_whole(grid) and grid.bits <= first.bits and not rates:
+            return first.cells(grid.bits)
+        return self._histograms([HistogramRequest(0, grid, rates)], (), [first.facts])[0].cells(grid.bits, rates)
 
     def fetch(self, low: FloatArray, high: FloatArray) -> Observations:
         """Return the rows inside the given closed stretches, which are disjoint and in increasing order."""
-        facts = self._totals(FIRST_GRID).facts
+        facts = self._totals(self.first_grid).facts
         return self._fetches([FetchRequest(0, low, high)], (), [facts])[0]
 
     def _totals(self, grid: Grid) -> Moments:
-        """Return the first totals, after a scan of all rows the first time."""
+        """Return the first totals, the first time after a scan of all rows, on the grid asked for if that is finer."""
         if self._first is None:
             self._check_outcomes()
-            self._first = self._histograms([HistogramRequest(0, grid)], (), None)[0]
+            finer = is_whole(grid) and grid.bits > self.first_grid.bits
+            self._first = self._histograms([HistogramRequest(0, grid if finer else self.first_grid)], (), None)[0]
         return self._first
 
 
@@ -351,8 +356,8 @@ class GroupedScan(_Handle):
         later = []
         for place, request in enumerate(asked):
             grid = request.grid
-            if grid.low <= 0.0 and grid.high >= 1.0 and grid.bits <= FIRST_BITS:
-                answers[place] = first[request.group].cells(grid.bits, request.rates)
+            if is_whole(grid) and grid.bits <= FIRST_BITS and not request.rates:
+                answers[place] = first[request.group].cells(grid.bits)
             else:
                 later.append(place)
         if later:
@@ -448,10 +453,6 @@ def _roles(engine: Engine, y_true: str, y_prob: str, sample_weight: str | None, 
 
 def _rows_of(answer: Mapping[str, npt.NDArray[Any]], chosen: npt.NDArray[np.bool_]) -> dict[str, npt.NDArray[Any]]:
     return {name: values[chosen] for name, values in answer.items()}
-
-
-def _no_label(label: Any, kind: str) -> bool:
-    return label is None or label is np.ma.masked or (kind == "fraction" and str(label).lower() == "nan")
 
 
 def _typed(label: Any, kind: str) -> Any:

@@ -1,7 +1,7 @@
-"""What an engine's scan brings back: totals per cell, apart for events, non-events and fractional outcomes.
+"""What an engine's scan brings back, and the cells that follow from it.
 
-Cells follow by adding up. The betting scores follow too, without another scan: inside a cell of width 2^-15 forecasts
-differ so little that count, sum and sum of squares determine a sum of logarithms to within rounding.
+Betting scores need no logarithm of the engine: inside a cell of width 2^-15 forecasts differ so little that the count,
+the sum and the sum of squares, of events and of others, determine a sum of logarithms to within rounding.
 """
 
 from __future__ import annotations
@@ -15,16 +15,11 @@ import numpy.typing as npt
 
 from calibrant.cells import Cells
 from calibrant.engines.sql import CLASSES, first_cell, scanned_grid
-from calibrant.sources import Grid
+from calibrant.sources import HistogramRequest
 from calibrant.tally import ADDITIVE, group_starts
 from calibrant.validation import FloatArray, IntArray
 
-_OF_TIES = (
-    ("residual", "weight", 1),
-    ("residual_square", "weight", 2),
-    ("weight_square_residual_square", "weight_square", 2),
-)
-"""Which column is which other times the residual to a power, where all residuals are equal."""
+_SQUARES = "weight_square_residual_square"
 
 
 @dataclass(frozen=True)
@@ -38,7 +33,7 @@ class Facts:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Totals per cell and class of outcome, in order.
+    """Totals per cell, in order; apart for non-events and events where betting rates were asked for.
 
     Attributes
     ----------
@@ -46,8 +41,8 @@ class Moments:
         Cells have width 2^-bits.
     index : array of int64
         floor(p * 2^bits), where p = 1 joins the last cell.
-    outcome_class : array of int64
-        0 for rows of outcome 0, 2 for those of outcome 1, and 1 for those between.
+    event : array of bool, or None
+        Whether an entry holds the events or the other rows of its cell; None where it holds both.
     columns : mapping
         The additive columns of `Cells`, and ``low`` and ``high``.
     facts : Facts
@@ -55,45 +50,39 @@ class Moments:
 
     bits: int
     index: IntArray
-    outcome_class: IntArray
+    event: npt.NDArray[np.bool_] | None
     columns: Mapping[str, npt.NDArray[Any]]
     facts: Facts
 
     @classmethod
-    def from_answer(cls, answer: Mapping[str, npt.NDArray[Any]], grid: Grid, facts: Facts | None) -> Moments:
+    def from_answer(
+        cls, answer: Mapping[str, npt.NDArray[Any]], request: HistogramRequest, facts: Facts | None
+    ) -> Moments:
         """Put the groups that a scan returned in order; the facts are read off them unless known."""
         key = answer["cell_key"].astype(np.int64)
         order = np.argsort(key, kind="stable")
-        key = key[order]
-        given = {name: values[order] for name, values in answer.items() if name not in ("place", "cell_key")}
-        scanned = scanned_grid(grid)
-        index = key // CLASSES + first_cell(scanned)
+        given = {name: values[order].astype(np.float64) for name, values in answer.items()}
+        cell, event = key[order], None
+        if request.rates:
+            cell, event = cell // CLASSES, cell % CLASSES == 1
+        grid = scanned_grid(request.grid)
+        index = cell + first_cell(grid)
         if grid.high >= 1.0:  # where p = 1 joins the last cell
-            index = np.minimum(index, int(scanned.index(np.ones(1))[0]))
-        outcome_class = key % CLASSES
-        rows = given["n"].astype(np.int64)
+            index = np.minimum(index, int(grid.index(np.ones(1))[0]))
+        rows = answer["n"][order].astype(np.int64)
         columns: dict[str, npt.NDArray[Any]] = {
-            name: given[name].astype(np.float64) for name in ("low", "high", "residual", "residual_square")
+            name: given[name] for name in ("residual", "residual_square", "outcome")
         }
-        # -0.0 is the forecast 0.0.
-        columns["low"], columns["high"] = columns["low"] + 0.0, columns["high"] + 0.0
+        columns |= {"rows": rows, "low": given["low"] + 0.0, "high": given["high"] + 0.0}  # -0.0 is the forecast 0.0
         weighted = "weight" in given
-        for name in ("weight", "weight_square"):
-            columns[name] = given[name].astype(np.float64) if weighted else rows
-        square = given["weight_square_residual_square"].astype(np.float64) if weighted else columns["residual_square"]
-        columns |= {"rows": rows, "weight_square_residual_square": square}
-        # Rows of one forecast and outcome have one residual: multiplied, it does not collect rounding errors.
-        tied = np.flatnonzero((columns["low"] == columns["high"]) & (outcome_class != 1))
-        residual = outcome_class[tied] / 2.0 - columns["low"][tied]
-        for name, totals, power in _OF_TIES:
-            columns[name] = columns[name].copy()
-            columns[name][tied] = columns[totals][tied] * residual**power
-        outcome = given["outcome"] if "outcome" in given else rows * (outcome_class // 2)
-        columns["outcome"] = outcome.astype(np.float64)
+        for name, same in (("weight", rows), ("weight_square", rows), (_SQUARES, given["residual_square"])):
+            columns[name] = given[name] if weighted else same
         if facts is None:
             low, high = (given["weight_low"].min(), given["weight_high"].max()) if weighted else (1.0, 1.0)
-            facts = Facts(float(high), bool(low == high == 1.0), not (outcome_class == 1).any())
-        return cls(scanned.bits, index, outcome_class, columns, facts)
+            binary = "between" not in given or not given["between"].any()
+            facts = Facts(float(high), bool(low == high == 1.0), binary)
+        _sharpen_ties(columns, facts)
+        return cls(grid.bits, index, event, columns, facts)
 
     def cells(self, bits: int, rates: tuple[float, ...] = ()) -> Cells:
         """Return the totals per cell of width 2^-bits, not finer than these; with betting rates, the growth too."""
@@ -122,7 +111,8 @@ class Moments:
         n x^3 h^3 / (12 (1 - x)^3) for rows within a width of h: with h = 2^-15 at most 3e-15 of n x for rates up to a
         half. It can reach 1e-12 of it only at the highest rate of 0.9, which takes some ten rows that share a cell.
         """
-        event = self.outcome_class == 2
+        event = self.event
+        assert event is not None
         rows = self.columns["rows"].astype(np.float64)
         mean = np.abs(self.columns["residual"]) / self.columns["weight"]
         spread = rows * np.maximum(self.columns["residual_square"] / self.columns["weight"] - np.square(mean), 0.0)
@@ -137,3 +127,19 @@ class Moments:
             growth[~event, 4 * position + 2] = losing[~event]
             growth[event, 4 * position + 3] = winning[event]
         return growth
+
+
+def _sharpen_ties(columns: dict[str, npt.NDArray[Any]], facts: Facts) -> None:
+    """Write the totals of cells with a single forecast anew: sums of many equal numbers collect rounding errors."""
+    tied = np.flatnonzero(columns["low"] == columns["high"])
+    forecast, events = columns["low"][tied], columns["outcome"][tied]
+    others = columns["weight"][tied] - events
+    residual = columns["residual"].copy()
+    residual[tied] = events - columns["weight"][tied] * forecast
+    columns["residual"] = residual
+    if facts.binary_outcomes:
+        square = columns["residual_square"].copy()
+        square[tied] = events * np.square(1.0 - forecast) + others * np.square(forecast)
+        if facts.unit_weights:
+            columns[_SQUARES] = square
+        columns["residual_square"] = square

@@ -21,11 +21,8 @@ from calibrant.validation import FloatArray
 NUMBERS = ("whole", "fraction", "boolean")
 """The kinds of columns that hold numbers."""
 
-BROKEN_RULE, NO_WEIGHT = -1, -2
-"""Keys of the groups of rows that break a rule, and of rows of weight zero."""
-
-CLASSES = 4
-"""Room for the outcomes of a cell: floor(y) + ceil(y) is 0 for 0, 2 for 1, and 1 for those between."""
+CLASSES = 2
+"""Where outcomes are 0 and 1 and told apart, a cell has a key for each."""
 
 _LARGEST = "1.7976931348623157e308"
 _PIECES = 3
@@ -66,6 +63,10 @@ class Engine(ABC):
     def literal(self, text: str) -> str:
         """Write a text so that SQL takes it as it is."""
         return "'" + text.replace("'", "''") + "'"
+
+    def key_type(self, keys: int) -> str:  # noqa: ARG002
+        """Write the type of whole numbers from 0 on, so many of them, by which rows are grouped."""
+        return "BIGINT"
 
     def missing(self, number: str) -> str:
         """Write the condition that there is no number: null or NaN."""
@@ -113,22 +114,26 @@ class Roles:
 
 
 def histogram_statement(engine: Engine, roles: Roles, asked: Sequence[HistogramRequest], labels: Sequence[str]) -> str:
-    """Write the totals per cell and class of outcome: one GROUP BY for all requests.
+    """Write the totals per cell, apart for events and others if betting rates are asked for: one GROUP BY for all.
 
-    ``labels`` are the groups' values as the engine writes them; none when there are no groups.
+    Rows that break a rule have no cell; those of weight zero are left out. ``labels`` are the groups' values as the
+    engine writes them; none when there are no groups.
     """
     grids = [scanned_grid(request.grid) for request in asked]
     places = [(_number(grid.scale), str(first_cell(grid))) for grid in grids]
     together = len(set(grids)) == 1 and not grids[0].within
     scale, first = places[0] if together else ("scale", "first_cell")
-    key = f"(CAST(floor(p * {scale}) AS BIGINT) - {first}) * {CLASSES} + CAST(floor(y) + ceil(y) AS BIGINT)"
-    fields = "y - p AS r, p, y"
+    key, kind = f"CAST(floor(p * {scale}) AS BIGINT) - {first}", "BIGINT"
+    if any(request.rates for request in asked):
+        key = f"({key}) * {CLASSES} + CAST(y AS BIGINT)"
+    elif together and is_whole(grids[0]):
+        key, kind = f"floor(p * {scale}) - floor(p)", engine.key_type(2 ** grids[0].bits)  # p = 1 joins the last cell
+    fields = f"CAST(CASE WHEN {_rules(roles)} THEN {key} END AS {kind}) AS cell_key, y - p AS r, p, y"
+    conditions = []
     if roles.sample_weight is not None:
-        key = f"CASE WHEN w = 0 THEN {NO_WEIGHT} ELSE {key} END"
         fields += ", w"
-    fields = f"CASE WHEN {_rules(roles)} THEN {key} ELSE {BROKEN_RULE} END AS cell_key, {fields}"
-    given = f"{_rows(engine, roles)} AS given"
-    listed = where = ""
+        conditions.append(f"CASE WHEN {_rules(roles)} AND w = 0 THEN 0 ELSE 1 END = 1")
+    given, listed = f"{_rows(engine, roles)} AS given", ""
     if not together:
         stretches = [np.array(grid.within or [(grid.low, grid.high)]) for grid in grids]
         listed, joined = _inside(engine, asked, stretches, labels, {"scale, first_cell": places})
@@ -138,8 +143,9 @@ def histogram_statement(engine: Engine, roles: Roles, asked: Sequence[HistogramR
             own = [(str(place), engine.literal(labels[request.group])) for place, request in enumerate(asked)]
             listed = _listed("place, label", own)
             given += " JOIN asked ON g = label"
-        if grids[0].low > 0.0 or grids[0].high < 1.0:
-            where = f" WHERE p >= {_number(grids[0].low)} AND p <= {_number(grids[0].high)}"
+        if not is_whole(grids[0]):
+            conditions.append(f"p >= {_number(grids[0].low)} AND p <= {_number(grids[0].high)}")
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     by = "place, cell_key" if labels else "cell_key"
     fields += ", place" if labels else ""
     return (
@@ -179,6 +185,11 @@ def _inside(
     names = ", ".join(["place, label"] * bool(labels) + [*more, "cell, low_end, high_end"])
     match = f"floor(p * {_number(grid.scale)}) = cell AND p >= low_end AND p <= high_end"
     return _listed(names, rows), f" JOIN asked ON {match}{' AND g = label' if labels else ''}"
+
+
+def count_statement(engine: Engine) -> str:
+    """Write the number of rows."""
+    return f"SELECT count(*) AS n FROM {engine.table}"
 
 
 def labels_statement(engine: Engine, column: str, most: int) -> str:
@@ -227,6 +238,11 @@ def matching_grid(stretches: FloatArray) -> Grid:
     if widest > 0.0:
         bits = min(bits, _PIECES - int(np.frexp(widest)[1]))
     return Grid(max(bits, 0), 0.0, 1.0)
+
+
+def is_whole(grid: Grid) -> bool:
+    """Whether a grid covers all forecasts."""
+    return grid.low <= 0.0 and grid.high >= 1.0
 
 
 def first_cell(grid: Grid) -> int:
@@ -290,21 +306,38 @@ def _rules(roles: Roles) -> str:
 
 
 def _sums(engine: Engine, roles: Roles) -> str:
-    """Write the totals of a cell; what unit weights or 0/1 outcomes make equal to others is left out."""
-    sums = {"n": "count(*)", "low": "min(p)", "high": "max(p)"}
-    if roles.sample_weight is not None:
+    """Write the totals of a cell; what unit weights make equal to others is left out."""
+    weighted = roles.sample_weight is not None
+    sums = {
+        "n": "count(*)",
+        "low": "min(p)",
+        "high": "max(p)",
+        "residual": "sum(w * r)" if weighted else "sum(r)",
+        "residual_square": "sum(w * r * r)" if weighted else "sum(r * r)",
+        "outcome": "sum(w * y)" if weighted else "sum(y)",
+    }
+    if _may_be_fractions(engine, roles):
+        sums["between"] = "max(y * (1 - y))"
+    if weighted:
         sums |= {
-            "residual": "sum(w * r)",
-            "residual_square": "sum(w * r * r)",
             "weight": "sum(w)",
             "weight_square": "sum(w * w)",
             "weight_square_residual_square": "sum((w * r) * (w * r))",
             "weight_low": "min(w)",
             "weight_high": "max(w)",
-            "outcome": "sum(w * y)",
         }
-    else:
-        sums |= {"residual": "sum(r)", "residual_square": "sum(r * r)"}
-        if roles.event is None and engine.columns[roles.y_true] == "fraction":
-            sums["outcome"] = "sum(y)"
     return ", ".join(f"{expression} AS {name}" for name, expression in sums.items())
+
+
+def _may_be_fractions(engine: Engine, roles: Roles) -> bool:
+    """Whether outcomes can be other numbers in [0, 1] than 0 and 1."""
+    return roles.event is None and engine.columns[roles.y_true] == "fraction"
+
+
+def without_value(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return which values of a column of a result are null, in whatever way the engine hands that over."""
+    if isinstance(values, np.ma.MaskedArray):
+        return np.ma.getmaskarray(values)
+    if values.dtype.kind == "O":
+        return np.array([value is None for value in values], dtype=bool)
+    return np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.size, dtype=bool)

@@ -40,7 +40,7 @@ FEWEST_FOR_REPAIR = 40
 GRID = 100
 """Thresholds are shown in steps of one in so many."""
 
-_PACKAGES = ("numpy", "scipy", "scikit-learn", "matplotlib")
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "matplotlib", "jinja2")
 
 NEED_EVERY_FORECAST = ("plots", "measures", "decisions", "repair")
 """The sections that take a tally."""
@@ -69,9 +69,12 @@ class Model:
     def of(cls, name: str, data: Tally | RowSource, groups: GroupedSource | None = None) -> Model:
         """Tell the distinct forecasts of a source apart, if they can be."""
         try:
-            return cls(name, data, whole_tally(data), groups=groups)
+            tally = whole_tally(data)
         except ValueError as refusal:
             return cls(name, data, None, str(refusal), groups=groups)
+        if tally.unit_weights and tally.binary_outcomes:  # sums made elsewhere, or of parts, may round otherwise
+            tally = Tally.from_counts(tally.forecast, tally.rows, tally.events)
+        return cls(name, tally, tally, groups=groups)
 
 
 @dataclass(frozen=True)

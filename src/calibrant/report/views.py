@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from typing import Any
 
 from calibrant.results.base import level_said, percent, rounded_down, rounded_up
@@ -62,6 +63,7 @@ MEASURES = {
 """What each measure is called in a table, its ideal value, and what it means."""
 
 MISSING = "\N{EN DASH}"
+_OPTIONS = ("max_error", "confidence_level", "method", "threshold", "seed", "title")
 _BAR = 200.0
 
 
@@ -134,32 +136,6 @@ def method_lines(summary: ReportSummary) -> list[str]:
 
 def ways_to_redo(summary: ReportSummary) -> list[dict[str, str]]:
     """Return code that makes the report again, from data that the reader has."""
-    several = len(summary.models) > 1
-    names = [model.name for model in summary.models]
-    forecasts = "{" + ", ".join(f"{name!r}: y_prob_{k}" for k, name in enumerate(names, start=1)) + "}"
-    groups = any(model.groups is not None for model in summary.models)
-    options = {
-        "by": "groups" if groups else None,
-        "max_error": repr(summary.max_error),
-        "confidence_level": repr(summary.confidence_level),
-        "method": repr(summary.method),
-        "threshold": repr(summary.threshold),
-        "seed": repr(summary.seed),
-        "title": repr(summary.title),
-        "name": None if several else repr(names[0]),
-    }
-    listed = "".join(f"    {name}={value},\n" for name, value in options.items() if value is not None)
-    python = (
-        "import calibrant\n\n"
-        "report = calibrant.CalibrationReport.from_predictions(\n"
-        f"    y_true,\n    {forecasts if several else 'y_prob'},\n{listed})\n"
-        'report.write_html("report.html")\n'
-        "[model.fingerprint for model in report.summary.models]  # as below, if the data are the same\n"
-    )
-    shell = (
-        "calibrant report predictions.parquet --y-true y_true --y-prob y_prob \\\n"
-        f"    --max-error {summary.max_error:g} --out report.html\n"
-    )
     repair = (
         "recalibrator = calibrant.GuardedRecalibrator().fit(y_prob, y_true)  # on rows the model was not fitted to\n"
         "print(recalibrator.guarantee_)\n"
@@ -167,10 +143,55 @@ def ways_to_redo(summary: ReportSummary) -> list[dict[str, str]]:
         'recalibrator.to_json(), recalibrator.to_sql("y_prob")  # to carry it elsewhere\n'
     )
     return [
-        {"tab": "Python", "heading": "In Python", "code": python},
-        {"tab": "Command line", "heading": "On the command line", "code": shell},
+        {"tab": "Python", "heading": "In Python", "code": _in_python(summary)},
+        {"tab": "Command line", "heading": "On the command line", "code": _on_the_command_line(summary)},
         {"tab": "Repair", "heading": "Repair the forecasts", "code": repair},
     ]
+
+
+def _in_python(summary: ReportSummary) -> str:
+    weighted, grouped, names = _data_used(summary)
+    forecasts, name = "y_prob", repr(names[0])
+    if len(names) > 1:
+        forecasts = "{" + ", ".join(f"{name!r}: y_prob_{k}" for k, name in enumerate(names, start=1)) + "}"
+        name = ""
+    options = {
+        "sample_weight": "sample_weight" if weighted else "",
+        "by": "groups" if grouped else "",
+        **{option: repr(getattr(summary, option)) for option in _OPTIONS},
+        "name": name,
+    }
+    listed = "".join(f"    {option}={value},\n" for option, value in options.items() if value)
+    return (
+        "import calibrant\n\n"
+        f"report = calibrant.CalibrationReport.from_predictions(\n    y_true,\n    {forecasts},\n{listed})\n"
+        'report.write_html("report.html")\n'
+        "[model.fingerprint for model in report.summary.models]  # as below, if the data are the same\n"
+    )
+
+
+def _on_the_command_line(summary: ReportSummary) -> str:
+    weighted, grouped, names = _data_used(summary)
+    forecasts = [shlex.quote(name) for name in names] if len(names) > 1 else ["y_prob"]
+    lines = [
+        "calibrant report predictions.parquet --y-true y_true " + " ".join(f"--y-prob {each}" for each in forecasts),
+        *(["--weight sample_weight"] if weighted else []),
+        *(["--by groups"] if grouped else []),
+        " ".join(
+            f"--{option.replace('_', '-')} {shlex.quote(str(getattr(summary, option)))}"
+            for option in _OPTIONS
+            if option != "title"
+        ),
+        f"--title {shlex.quote(summary.title)} --out report.html",
+    ]
+    return " \\\n    ".join(lines) + "\n"
+
+
+def _data_used(summary: ReportSummary) -> tuple[bool, bool, list[str]]:
+    """Return whether there are weights, whether there are groups, and the names of the models."""
+    models = summary.models
+    weighted = not all(model.certificate.worst_interval.unit_weights for model in models)
+    return weighted, any(model.groups is not None for model in models), [model.name for model in models]
 
 
 def facts(summary: ReportSummary) -> list[tuple[str, str, bool]]:
