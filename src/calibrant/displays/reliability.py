@@ -10,7 +10,7 @@ import numpy as np
 from calibrant.bands import risk_bands
 from calibrant.cells import as_tally
 from calibrant.curves import isotonic_fit
-from calibrant.displays.base import Display, check_resamples, dress, forecast_limits, inches_below
+from calibrant.displays.base import Display, check_resamples, dress, forecast_limits, inches_below, show_forecasts
 from calibrant.displays.palette import palette_of
 from calibrant.displays.reliability_bands import Band, confidence_band, consistency_band
 from calibrant.displays.thinning import thinned
@@ -257,7 +257,7 @@ class ReliabilityDisplay(Display):
                 f"{level_said(self.confidence_level)} confidence",
             )
             handles.append(self.bins_)
-        ax.set_xlim(*forecast_limits(self.bar_low[0], self.bar_high[-1]))
+        show_forecasts(ax, self.bar_low[0], self.bar_high[-1])
         if not turned:
             ax.set_ylim(-0.01, 1.01)
         self.histogram_ax_ = self._draw_histogram(ax, theme) if below else None
