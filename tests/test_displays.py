@@ -188,6 +188,18 @@ def test_forecasts_of_rare_events_have_room_for_their_ticks(display_type):
         assert right.x0 - left.x1 > 0.3 * left.height
 
 
+def test_small_event_rates_fill_their_axis():
+    rng = np.random.default_rng(0)
+    p = 0.002 * rng.random(40_000)
+    display = ReliabilityDisplay.from_predictions(rng.random(40_000) < p, p, n_bins=100)
+    low, high = display.ax_.get_ylim()
+    assert -0.01 < low < 0.0
+    assert max(p.max(), display.rate.max()) < high < 0.1
+    usual = ReliabilityDisplay.from_predictions(*rows())
+    assert usual.ax_.get_ylim() == (-0.01, 1.01)
+    assert usual.plot(difference=True).ax_.get_ylim()[0] < -0.02
+
+
 @every_display
 @pytest.mark.parametrize("y", [[0, 1, 1, 0], [0.2, 0.9, 0.4, 0.0]])
 def test_weights_and_fractions_are_drawn(display_type, y):
