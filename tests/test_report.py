@@ -408,6 +408,13 @@ def test_the_exact_method_speaks_of_these_forecasts_only():
     assert "among cases to come" not in shown
 
 
+def test_the_normal_method_is_said_to_be_for_many_rows():
+    said = "We can say so with 95% confidence, as far as a rule for many rows applies"
+    for limit in (0.01, 0.05, 0.5):
+        assert said in CalibrationReport.from_predictions(Y_TRUE, Y_PROB, method="normal", max_error=limit).markdown()
+        assert said not in CalibrationReport.from_predictions(Y_TRUE, Y_PROB, max_error=limit).markdown()
+
+
 def test_rare_events_leave_digits():
     rng = np.random.default_rng(0)
     y_prob = rng.random(50_000) * 1e-4

@@ -255,7 +255,8 @@ def _finding(certificate: Certificate) -> str:
 
 
 def _in_plain_words(certificate: Certificate) -> str:
-    level = level_said(certificate.confidence_level)
+    sure = f"We can say so with {level_said(certificate.confidence_level)} confidence"
+    sure += "" if certificate.finite_sample else ", as far as a rule for many rows applies"
     future = (
         "among cases to come, in the long run" if certificate.target == "population" else holds_for(certificate.target)
     )
@@ -264,13 +265,12 @@ def _in_plain_words(certificate: Certificate) -> str:
     if certificate.verdict == "refuted":
         return (
             f"There is a range of forecasts on which, {future}, the number of events differs from the number forecast "
-            f"by at least {least} per 100 cases of the whole. We can say so with {level} "
-            "confidence."
+            f"by at least {least} per 100 cases of the whole. {sure}."
         )
     lead = "Choose cases by any range of forecasts, such as \N{LEFT SINGLE QUOTATION MARK}30% and more"
     promise = (
         f"{lead}\N{RIGHT SINGLE QUOTATION MARK}: {future}, the number of events differs from the number forecast by at "
-        f"most {most} per 100 cases of the whole. We can say so with {level} confidence"
+        f"most {most} per 100 cases of the whole. {sure}"
     )
     if certificate.verdict == "certified":
         return f"{promise}."
