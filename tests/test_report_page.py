@@ -117,7 +117,7 @@ def test_the_slider_shows_the_librarys_own_values(visit):
         for key in keys:
             slider.press(key)
         assert page.locator("output").inner_text() == f"{threshold:g}"
-        assert page.locator(".at").inner_text() == f"At threshold {threshold:g}:"
+        assert page.locator(".at").text_content() == f"At threshold {threshold:g}:"  # for print
         assert slider.get_attribute("aria-valuetext") == f"threshold {threshold:g}"
         values = expected(threshold)
         assert {name: shown(name) for name in values} == values
@@ -172,6 +172,7 @@ def test_without_scripts_everything_is_shown(visit):
         assert page.locator(f"#{name}-decisions tbody tr").last.is_visible()
     assert not page.get_by_role("slider").count()
     assert not page.locator("#theme").is_visible()
+    assert page.locator("#m1-decisions .at").inner_text() == "At threshold 0.5:"
     for number in (1, 2, 3):
         assert page.locator(f"#again-{number}").is_visible()
 
