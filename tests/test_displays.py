@@ -3,7 +3,7 @@ import re
 import subprocess
 import sys
 from dataclasses import asdict, fields
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import matplotlib
@@ -172,6 +172,32 @@ def test_one_forecast_for_all_rows_is_drawn(display_type):
     display = display_type.from_predictions([0, 1, 1, 0, 1], [0.5] * 5)
     display.figure_.draw_without_rendering()
     assert len(display.frame()) >= 1
+
+
+@pytest.mark.parametrize("display_type", [CumulativeDisplay, ReliabilityDisplay])
+def test_forecasts_of_rare_events_have_room_for_their_ticks(display_type):
+    y, p = rows()
+    display = display_type.from_predictions(y, 1e-4 * p)
+    axes = getattr(display, "histogram_ax_", None) or display.ax_
+    display.figure_.draw_without_rendering()
+    low, high = axes.get_xlim()
+    ticks = [label for label in axes.get_xticklabels() if low <= label.get_position()[0] <= high]
+    boxes = [tick.get_window_extent() for tick in ticks if tick.get_text()]
+    assert len(boxes) >= 3
+    for left, right in pairwise(boxes):
+        assert right.x0 - left.x1 > 0.3 * left.height
+
+
+def test_small_event_rates_fill_their_axis():
+    rng = np.random.default_rng(0)
+    p = 0.002 * rng.random(40_000)
+    display = ReliabilityDisplay.from_predictions(rng.random(40_000) < p, p, n_bins=100)
+    low, high = display.ax_.get_ylim()
+    assert -0.01 < low < 0.0
+    assert max(p.max(), display.rate.max()) < high < 0.1
+    usual = ReliabilityDisplay.from_predictions(*rows())
+    assert usual.ax_.get_ylim() == (-0.01, 1.01)
+    assert usual.plot(difference=True).ax_.get_ylim()[0] < -0.02
 
 
 @every_display

@@ -368,6 +368,73 @@ def test_words_of_the_user_are_not_markdown_either(hostile):
             assert len(re.findall(r"(?<!\\)\|", line)) in (5, 7), line
 
 
+def test_names_no_file_can_hold_are_written_all_the_same(tmp_path):
+    report = CalibrationReport.from_predictions(Y_TRUE, Y_PROB, name="a\ud800b", title="t\udcff")
+    assert "<title>t?</title>" in report.write_html(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert report.markdown().startswith("# t?\n")
+    assert ReportSummary.from_json(report.json()) == report.summary
+
+
+def test_a_line_break_in_a_group_ends_no_sentence():
+    groups = np.where(GROUPS == "north", "up\nNote on all: fake", "down")
+    text = CalibrationReport.from_predictions(Y_TRUE, Y_PROB**4, by=groups, max_error=0.01).markdown()
+    assert "is above 0.01 in down, up\N{SYMBOL FOR NEWLINE}Note on all: fake (2 groups" in text
+    assert "\nNote on all" not in text
+
+
+# --- What is said is what is meant ------------------------------------------------------------------------------------
+
+
+def test_each_limit_is_said_to_hold_by_itself(page, report):
+    said = "Each of the two limits holds with 95% confidence by itself, both at once with 90%."
+    assert page.count(said) == 2  # below the verdict, and in the method
+    assert said in report.markdown()
+
+
+def test_what_differs_between_models_is_not_said_of_all():
+    several = CalibrationReport.from_predictions(Y_TRUE, {"a": Y_PROB, "b": Y_PROB**2})
+    head = several.html().partition("<main")[0].rpartition("<h1>")[2]
+    assert f"800 rows for each model, event rate {100 * Y_TRUE.mean():.1f}%" in head
+    assert "mean forecast" not in head
+    parts = {"a": Tally.from_arrays(Y_TRUE[:99], Y_PROB[:99]), "b": TALLY}
+    assert "99 rows to 800 rows</p>" in CalibrationReport.from_predictions(parts).html()
+
+
+def test_the_exact_method_speaks_of_these_forecasts_only():
+    text = CalibrationReport.from_predictions(Y_TRUE, Y_PROB, method="exact").html()
+    shown = re.sub(r"<(script|style).*?</\1>", "", text, flags=re.DOTALL)
+    assert shown.count("for these very forecasts, as if issued once more") >= 4
+    assert "for cases to come" not in shown
+    assert "among cases to come" not in shown
+
+
+def test_the_normal_method_is_said_to_be_for_many_rows():
+    said = "We can say so with 95% confidence, as far as a rule for many rows applies"
+    for limit in (0.01, 0.05, 0.5):
+        assert said in CalibrationReport.from_predictions(Y_TRUE, Y_PROB, method="normal", max_error=limit).markdown()
+        assert said not in CalibrationReport.from_predictions(Y_TRUE, Y_PROB, max_error=limit).markdown()
+
+
+def test_rare_events_leave_digits():
+    rng = np.random.default_rng(0)
+    y_prob = rng.random(50_000) * 1e-4
+    text = CalibrationReport.from_predictions((np.arange(50_000) < 2).astype(int), y_prob).markdown()
+    assert "mean forecast 0.005%, event rate 0.004%" in text
+    assert not re.search(r"by 0\.00 percentage points|Cutoff \| 0\.00000|Mean loss per row: 0\.00000", text)
+
+
+def test_weights_are_said_to_count():
+    said = "Rows count by their weights"
+    assert said in CalibrationReport.from_predictions(Y_TRUE, Y_PROB, sample_weight=WEIGHTS).markdown()
+    assert said not in CalibrationReport.from_predictions(Y_TRUE, Y_PROB).markdown()
+
+
+def test_too_few_rows_call_for_more_and_not_for_a_repair():
+    few = CalibrationReport.from_predictions(Y_TRUE[:30], Y_PROB[:30]).markdown()
+    assert "More rows may settle it" in few
+    assert "nor that it is above" in few
+
+
 # --- Other forms ------------------------------------------------------------------------------------------------------
 
 

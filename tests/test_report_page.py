@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import calibrant
-from calibrant.results.base import percent, rounded_up
+from calibrant.results.base import measured, percent, rounded_up
 
 axe_playwright = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
@@ -34,7 +34,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Pages of one model with groups, of two models, and of two models with hostile names."""
+    """Pages of one model with groups, of two models, and of two models with hostile and with long names."""
     folder = tmp_path_factory.mktemp("pages")
     reports = {
         "one": {"y_prob": Y_PROB, "by": GROUPS, "threshold": 0.3, "title": "Late flights"},
@@ -42,10 +42,17 @@ def files(tmp_path_factory):
         "hostile": {"y_prob": {HOSTILE: Y_PROB, "b": Y_PROB**2}, "by": np.where(GROUPS == "north", HOSTILE, "x")},
     }
     reports["hostile"]["title"] = HOSTILE
+    reports["long"] = {
+        "y_prob": {"x" * 300: Y_PROB, "y" * 300: Y_PROB**2},
+        "by": np.where(GROUPS == "north", "g" * 99, "h"),
+    }
+    reports["long"]["title"] = "T" * 500
     for name, options in reports.items():
         report = calibrant.CalibrationReport.from_predictions(Y_TRUE, max_error=LIMIT, **options)
         report.write_html(folder / f"{name}.html")
-    notebook = f"<!DOCTYPE html><title>A notebook</title>{report._repr_html_()}"
+        if name == "hostile":
+            frame = report._repr_html_()
+    notebook = f"<!DOCTYPE html><title>A notebook</title>{frame}"
     (folder / "notebook.html").write_text(notebook, encoding="utf-8")
     return {name: (folder / f"{name}.html").as_uri() for name in (*reports, "notebook")}
 
@@ -99,10 +106,10 @@ def test_the_slider_shows_the_librarys_own_values(visit):
         benefit = calibrant.net_benefit(Y_TRUE, Y_PROB, threshold=threshold)
         return {
             "acted": percent(risk.acted),
-            "risk": f"{risk.risk:.5f}",
-            "gap": f"{gap.gap:.5f}",
+            "risk": measured(risk.risk),
+            "gap": measured(gap.gap),
             "guarantee": rounded_up(promise.nondecreasing),
-            "net_benefit": f"{benefit.net_benefit:.5f}",
+            "net_benefit": measured(benefit.net_benefit),
         }
 
     seen = []
@@ -110,6 +117,7 @@ def test_the_slider_shows_the_librarys_own_values(visit):
         for key in keys:
             slider.press(key)
         assert page.locator("output").inner_text() == f"{threshold:g}"
+        assert page.locator(".at").text_content() == f"At threshold {threshold:g}:"  # for print
         assert slider.get_attribute("aria-valuetext") == f"threshold {threshold:g}"
         values = expected(threshold)
         assert {name: shown(name) for name in values} == values
@@ -164,6 +172,7 @@ def test_without_scripts_everything_is_shown(visit):
         assert page.locator(f"#{name}-decisions tbody tr").last.is_visible()
     assert not page.get_by_role("slider").count()
     assert not page.locator("#theme").is_visible()
+    assert page.locator("#m1-decisions .at").inner_text() == "At threshold 0.5:"
     for number in (1, 2, 3):
         assert page.locator(f"#again-{number}").is_visible()
 
@@ -171,6 +180,7 @@ def test_without_scripts_everything_is_shown(visit):
 def test_on_paper_everything_is_shown_and_controls_are_not(visit):
     page = visit("two", color_scheme="dark")
     page.emulate_media(media="print", color_scheme="dark")
+    assert page.locator("#m1-decisions .at").is_visible()  # the slider that shows the threshold is not
     for part in ("m1-cumulative", "m1-difference", "m2-verdict", "m2-reliability", "again-2"):
         assert page.locator(f"#{part}").is_visible(), part
     assert not page.get_by_role("slider").count()
@@ -188,7 +198,7 @@ def test_hostile_words_stay_words(visit):
     assert page.locator("img").count() == 0
 
 
-@pytest.mark.parametrize(("name", "width"), [("one", 320), ("hostile", 360)])
+@pytest.mark.parametrize(("name", "width"), [("one", 320), ("hostile", 360), ("long", 320)])
 def test_a_narrow_screen_never_scrolls_sideways(visit, name, width):
     page = visit(name, viewport={"width": width, "height": 640})
     page.locator("summary").first.click()  # the widest table

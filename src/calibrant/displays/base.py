@@ -25,6 +25,7 @@ LABEL_WIDTH = 84
 THRESHOLD_SAID = "decision threshold tau: act when the forecast is at least tau"
 
 _PIXELS_PER_INCH = 144
+_NARROW = 0.01
 
 
 class Display:
@@ -157,6 +158,16 @@ def inches_below(ax: Axes) -> Transform:
 
     inches = ax.figure.dpi_scale_trans + ScaledTranslation(0.0, 0.0, cast("Affine2DBase", ax.transAxes))
     return blended_transform_factory(ax.transAxes, inches)
+
+
+def show_forecasts(ax: Axes, low: float, high: float) -> None:
+    """Let the horizontal axis hold forecasts from one to another."""
+    limits = forecast_limits(low, high)
+    ax.set_xlim(*limits)
+    if limits[1] - limits[0] < _NARROW:  # numbers with many zeros take room
+        from matplotlib.ticker import MaxNLocator
+
+        ax.xaxis.set_major_locator(MaxNLocator(nbins=4))
 
 
 def forecast_limits(low: float, high: float) -> tuple[float, float]:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from calibrant.cells import as_tally
-from calibrant.displays.base import Display, check_resamples, forecast_limits
+from calibrant.displays.base import Display, check_resamples, show_forecasts
 from calibrant.displays.thinning import thinned
 from calibrant.hypotheses import outcome_variance
 from calibrant.laws import brownian_range
 from calibrant.measures import find_worst_interval
-from calibrant.results.base import level_said, of_all, percent
+from calibrant.results.base import level_said, measured, of_all, percent
 from calibrant.results.measures import WorstInterval, told_apart
 from calibrant.tally import Tally, prefix_sums
 from calibrant.validation import (
@@ -210,7 +210,7 @@ class CumulativeDisplay(Display):
             drawstyle="steps-post" if against == "forecast" else "default",
             label="the running sum: falls where forecasts are too high, rises where too low",
         )
-        ax.set_xlim(*forecast_limits(*(self.forecast[[1, -2]] if against == "forecast" else (0.0, 1.0))))
+        show_forecasts(ax, *(self.forecast[[1, -2]] if against == "forecast" else (0.0, 1.0)))
         handles = [self.line_, self.worst_, *([] if self.band_ is None else [self.band_])]
         self._explain(palette, legend, handles)
         return self
@@ -246,8 +246,9 @@ class CumulativeDisplay(Display):
         else:
             which = "forecasts from {} to {}".format(*told_apart(worst.low, worst.high))
         return (
-            f"worst interval: {which} are {worst.direction} by {100.0 * abs(worst.bias):.2f} percentage points on "
-            f"average ({percent(worst.share)} {of_all(worst.unit_weights)}); Cutoff calibration error {worst.error:.5f}"
+            f"worst interval: {which} are {worst.direction} by {measured(100.0 * abs(worst.bias), 2)} percentage "
+            f"points on average ({percent(worst.share)} {of_all(worst.unit_weights)}); Cutoff calibration error "
+            f"{measured(worst.error)}"
         )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from calibrant.bands import risk_bands
 from calibrant.cells import as_tally
 from calibrant.curves import isotonic_fit
-from calibrant.displays.base import Display, check_resamples, dress, forecast_limits, inches_below
+from calibrant.displays.base import Display, check_resamples, dress, forecast_limits, inches_below, show_forecasts
 from calibrant.displays.palette import palette_of
 from calibrant.displays.reliability_bands import Band, confidence_band, consistency_band
 from calibrant.displays.thinning import thinned
@@ -257,12 +257,25 @@ class ReliabilityDisplay(Display):
                 f"{level_said(self.confidence_level)} confidence",
             )
             handles.append(self.bins_)
-        ax.set_xlim(*forecast_limits(self.bar_low[0], self.bar_high[-1]))
+        show_forecasts(ax, self.bar_low[0], self.bar_high[-1])
         if not turned:
-            ax.set_ylim(-0.01, 1.01)
+            ax.set_ylim(*self._rate_limits())
         self.histogram_ax_ = self._draw_histogram(ax, theme) if below else None
         self._explain(palette, legend, handles, below=1.35 if below else 0.5)
         return self
+
+    def _rate_limits(self) -> tuple[float, float]:
+        """Return the limits of the axis of event rates: those of forecasts, widened to hold the curve and the bins.
+
+        At the ends, where few rows are, a band so wide that it would flatten all else may leave the axes.
+        """
+        low, high = forecast_limits(self.bar_low[0], self.bar_high[-1])
+        inside = np.concatenate([[low, high], self.rate])
+        if self.bins is not None:
+            filled = self.bins.rows > 0
+            mean = self.bins.mean_forecast[filled]
+            inside = np.concatenate([inside, mean + self.bins.lower[filled], mean + self.bins.upper[filled]])
+        return forecast_limits(float(inside.min()), float(inside.max()))
 
     def _draw_histogram(self, ax: Axes, theme: str) -> Axes:
         """Draw the histogram on axes of its own, below those of the curve and sharing their forecasts."""

@@ -9,7 +9,7 @@ from calibrant.cells import as_tally
 from calibrant.certificates import confidence_interval
 from calibrant.displays.base import THRESHOLD_SAID, Display, with_jumps
 from calibrant.displays.thinning import thinned
-from calibrant.results.base import level_said, rounded_up
+from calibrant.results.base import level_said, measured, rounded_up
 from calibrant.results.risk_gaps import WRAPPERS, DecisionGuarantee, RiskGapCurve
 from calibrant.risk_gaps import decision_guarantee, risk_gap_curve
 from calibrant.validation import FloatArray
@@ -138,7 +138,8 @@ class RiskGapDisplay(Display):
             color=palette.muted,
             linewidth=1.0,
             linestyle=(0, (1, 2)),
-            label=f"{times}the Cutoff calibration error of these rows, {self.cutoff:.5f}: no gap on them is larger",
+            label=f"{times}the Cutoff calibration error of these rows, {measured(self.cutoff)}: no gap on them is "
+            "larger",
         )
         (self.line_,) = ax.plot(
             self.threshold, self.gap, color=palette.curve, linewidth=1.6, label=f"saving of {kind}, on these rows"
@@ -150,7 +151,7 @@ class RiskGapDisplay(Display):
             marker="o",
             markersize=6,
             linestyle="none",
-            label=f"largest gap {self.largest_gap:.5f}, at threshold {self.largest_gap_at:.4g}",
+            label=f"largest gap {measured(self.largest_gap)}, at threshold {self.largest_gap_at:.4g}",
         )
         ax.set_xlim(0.0, 1.0)
         ax.set_ylim(bottom=0.0)

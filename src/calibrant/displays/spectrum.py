@@ -12,6 +12,7 @@ from calibrant.cells import as_tally
 from calibrant.displays.base import Display
 from calibrant.displays.thinning import thinned
 from calibrant.measures import bounded_variation_spectrum, continuity_note, find_worst_interval
+from calibrant.results.base import measured
 from calibrant.validation import FloatArray
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class SpectrumDisplay(Display):
             color=palette.bound,
             linewidth=1.3,
             linestyle=(0, (6, 2)),
-            label=f"Cutoff calibration error {self.cutoff:.5f}: from M = 2 on the curve is at least this",
+            label=f"Cutoff calibration error {measured(self.cutoff)}: from M = 2 on the curve is at least this",
         )
         (self.line_,) = ax.plot(
             self.variation,
@@ -128,9 +129,14 @@ class SpectrumDisplay(Display):
         )
         noise = " (mostly noise: these forecasts hardly repeat)" if self.noisy else ""
         marked = (
-            (0.0, self.error[0], "o", f"M = 0: size of the mean bias, {self.error[0]:.5f}"),
-            (2.0, self.at_two, "D", f"M = 2: bounded-variation error, {self.at_two:.5f}"),
-            (self.variation[-1], self.error[-1], "s", f"no limit: ECE plug-in, {self.error[-1]:.5f}{noise}"),
+            (0.0, self.error[0], "o", f"M = 0: size of the mean bias, {measured(float(self.error[0]))}"),
+            (2.0, self.at_two, "D", f"M = 2: bounded-variation error, {measured(self.at_two)}"),
+            (
+                self.variation[-1],
+                self.error[-1],
+                "s",
+                f"no limit: ECE plug-in, {measured(float(self.error[-1]))}{noise}",
+            ),
         )
         self.points_ = [
             ax.plot([place], [height], marker, color=palette.highlight, markersize=6, clip_on=False, label=label)[0]

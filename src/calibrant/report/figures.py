@@ -17,7 +17,8 @@ from calibrant.displays.cumulative import CumulativeDisplay
 from calibrant.displays.palette import PALETTES, Palette
 from calibrant.displays.reliability import ReliabilityDisplay
 from calibrant.displays.risk_gap import RiskGapDisplay
-from calibrant.results.base import level_said
+from calibrant.report.views import holds_for
+from calibrant.results.base import level_said, measured
 from calibrant.results.reports import ModelSummary
 from calibrant.risk_gaps import decision_guarantee, risk_gap_curve
 from calibrant.tally import Tally
@@ -96,7 +97,7 @@ def draw_model(
     model: ModelSummary, tally: Tally, styles: Styles, *, seed: int, threshold: float, prefix: str
 ) -> Iterator[Drawing]:
     """Draw the plots of one model."""
-    level = model.certificate.confidence_level
+    level, error = model.certificate.confidence_level, measured(model.certificate.estimate, 4)
     cumulative = CumulativeDisplay.from_predictions(tally, rng=seed)
     yield _drawn(
         cumulative.plot,
@@ -108,7 +109,7 @@ def draw_model(
         reading=(
             "Read from left to right: the curve adds up outcome minus forecast over the rows, in order of forecast. "
             "Where it falls the forecasts are too high, where it rises too low, where it is level right. The height "
-            f"from its lowest to its highest point is the Cutoff calibration error, {model.certificate.estimate:.4f}."
+            f"from its lowest to its highest point is the Cutoff calibration error, {error}."
         ),
     )
     reliability = ReliabilityDisplay.from_predictions(tally, rng=seed)
@@ -142,8 +143,8 @@ def draw_model(
         tab="Risk gap",
         heading="What recalibration could save",
         reading=(
-            "Per row and on average, at every threshold from which somebody might act. The upper dashed line holds for "
-            f"cases to come, with {level_said(level)} confidence."
+            "Per row and on average, at every threshold from which somebody might act. The upper dashed line holds "
+            f"{holds_for(model.certificate.target)}, with {level_said(level)} confidence."
         ),
         marked=threshold,
     )

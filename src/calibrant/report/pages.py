@@ -20,6 +20,7 @@ from calibrant.report.views import (
     FINGERPRINT_SAID,
     compared,
     facts,
+    headline,
     method_lines,
     view_of,
     ways_to_redo,
@@ -60,6 +61,7 @@ def render_html(summary: ReportSummary, tallies: Iterable[Tally | None]) -> str:
         summary=summary,
         models=views,
         limit=f"{summary.max_error:g}",
+        headline=headline(summary),
         comparison=compared(summary),
         method=method_lines(summary),
         ways=ways_to_redo(summary),
@@ -71,7 +73,7 @@ def render_html(summary: ReportSummary, tallies: Iterable[Tally | None]) -> str:
         policy=policy,
         data=Markup(embedded_json(summary)),
     )
-    return page
+    return _encodable(page)
 
 
 def render_markdown(summary: ReportSummary) -> str:
@@ -89,7 +91,7 @@ def render_markdown(summary: ReportSummary) -> str:
             facts=facts(summary),
         )
     )
-    return text
+    return _encodable(text)
 
 
 def embedded_json(summary: ReportSummary) -> str:
@@ -121,6 +123,11 @@ def _shown(drawing: Drawing) -> dict[str, Any]:
     from markupsafe import Markup
 
     return {**vars(drawing), "svg": Markup(drawing.svg)}
+
+
+def _encodable(text: str) -> str:
+    """Replace halves of surrogate pairs, which names from file systems and terminals can hold and no file can."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _digest(text: str) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import shlex
+from dataclasses import replace
 from typing import Any
 
-from calibrant.results.base import level_said, percent, rounded_down, rounded_up
+from calibrant.results.base import level_said, measured, percent, rounded_down, rounded_up
 from calibrant.results.certificates import Certificate, GroupCertificates
 from calibrant.results.measures import Measures, WorstInterval
 from calibrant.results.reports import DecisionTable, ModelSummary, RepairTrial, ReportSummary
@@ -78,15 +79,18 @@ def view_of(model: ModelSummary, summary: ReportSummary) -> dict[str, Any]:
         "finding": _finding(certificate),
         "plain": _in_plain_words(certificate),
         "tiles": _tiles(model),
+        "each_limit": _each_limit(certificate),
         "next_step": _next_step(model),
         "certificate_lines": str(certificate).split("\n"),
         "bar": _bar(certificate, scale),
-        "brier": MISSING if model.measures is None else f"{model.measures.brier:.4f}",
+        "brier": MISSING if model.measures is None else measured(model.measures.brier, 4),
         "worst": _worst(certificate.worst_interval),
         "measures": _measures(model.measures),
         "measure_notes": [] if model.measures is None else list(model.measures.notes),
         "score": None if model.score is None else f"{str(model.score).splitlines()[0]}.",
-        "decisions": None if model.decisions is None else _decisions(model.decisions, summary.threshold),
+        "decisions": None
+        if model.decisions is None
+        else _decisions(model.decisions, summary.threshold, certificate.target),
         "repair": None if model.repair is None else _repair(model.repair, scale),
         "groups": None if model.groups is None else _groups(model.groups, scale),
         "omissions": model.omissions,
@@ -116,9 +120,11 @@ def method_lines(summary: ReportSummary) -> list[str]:
         "interval of forecasts: choose rows by any interval, and the number of events among them differs from the "
         "number forecast by at most this share of all rows.",
         f"The verdict compares confidence limits for it with {summary.max_error:g}: certified when the upper limit is "
-        f"at most that, refuted when the lower limit is above it, else undecided. Each limit holds with {level} "
-        "confidence. " + METHODS_SAID[summary.method],
+        f"at most that, refuted when the lower limit is above it, else undecided. {_each_limit(models[0].certificate)} "
+        "The verdict needs one of them only. " + METHODS_SAID[summary.method],
     ]
+    if _data_used(summary)[0]:
+        lines.append("Rows count by their weights: every mean, share and number of events is a weighted one.")
     assumed = dict.fromkeys(words for model in models for words in model.certificate.assumptions)
     lines.append(f"This assumes that {'; '.join(assumed)}.")
     if len(models) > 1:
@@ -205,6 +211,25 @@ def facts(summary: ReportSummary) -> list[tuple[str, str, bool]]:
     return [*found, ("Seed", str(summary.seed), False), ("Versions", ", ".join(summary.versions), False)]
 
 
+def headline(summary: ReportSummary) -> str:
+    """Say what the forecasts of a report have in common."""
+    models = summary.models
+    if len(models) == 1:
+        return _headline(models[0])
+    rows = sorted({model.rows for model in models})
+    rates = sorted({percent(model.mean_outcome) for model in models})
+    return (
+        _counted(rows[0], "row")
+        + (f" to {_counted(rows[-1], 'row')}" if len(rows) > 1 else " for each model")
+        + (f", event rate {rates[0]}" if len(rates) == 1 else "")
+    )
+
+
+def holds_for(target: str) -> str:
+    """Say whom a promise about decisions speaks of."""
+    return "for cases to come" if target == "population" else "for these very forecasts, as if issued once more"
+
+
 def _headline(model: ModelSummary) -> str:
     weight = "" if math.isclose(model.weight_total, model.rows) else f", total weight {model.weight_total:g}"
     distinct = ""
@@ -230,25 +255,41 @@ def _finding(certificate: Certificate) -> str:
 
 
 def _in_plain_words(certificate: Certificate) -> str:
-    level = level_said(certificate.confidence_level)
-    per_hundred = "per 100 cases of the whole"
+    sure = f"We can say so with {level_said(certificate.confidence_level)} confidence"
+    sure += "" if certificate.finite_sample else ", as far as a rule for many rows applies"
     future = (
-        "among cases to come, in the long run"
-        if certificate.target == "population"
-        else "for forecasts like these very ones"
+        "among cases to come, in the long run" if certificate.target == "population" else holds_for(certificate.target)
     )
+    least = rounded_down(100.0 * certificate.lower, _digits(certificate.lower))
+    most = rounded_up(100.0 * certificate.upper, _digits(certificate.upper))
     if certificate.verdict == "refuted":
         return (
             f"There is a range of forecasts on which, {future}, the number of events differs from the number forecast "
-            f"by at least {rounded_down(100.0 * certificate.lower, 1)} {per_hundred}. We can say so with {level} "
-            "confidence."
+            f"by at least {least} per 100 cases of the whole. {sure}."
         )
     lead = "Choose cases by any range of forecasts, such as \N{LEFT SINGLE QUOTATION MARK}30% and more"
-    most = (
+    promise = (
         f"{lead}\N{RIGHT SINGLE QUOTATION MARK}: {future}, the number of events differs from the number forecast by at "
-        f"most {rounded_up(100.0 * certificate.upper, 1)} {per_hundred}. We can say so with {level} confidence"
+        f"most {most} per 100 cases of the whole. {sure}"
     )
-    return f"{most}." if certificate.verdict == "certified" else f"{most}, but not that it is less than the limit."
+    if certificate.verdict == "certified":
+        return f"{promise}."
+    return f"{promise}, but neither that the error is within {certificate.max_error:g} nor that it is above."
+
+
+def _each_limit(certificate: Certificate) -> str:
+    """Say how sure the two limits are, one by one and both at once."""
+    level = certificate.confidence_level
+    both = max(1.0 - 2.0 * (1.0 - level), 0.0)
+    return (
+        f"Each of the two limits holds with {level_said(level)} confidence by itself, both at once with "
+        f"{level_said(round(both, 12))}."
+    )
+
+
+def _digits(limit: float) -> int:
+    """Return how many decimals a limit per hundred needs; more than four as a share are never shown."""
+    return 1 if limit >= 0.01 else 2
 
 
 def _tiles(model: ModelSummary) -> list[tuple[str, str]]:
@@ -258,7 +299,7 @@ def _tiles(model: ModelSummary) -> list[tuple[str, str]]:
         ("Rows", f"{model.rows:,}"),
         ("Event rate", percent(model.mean_outcome)),
         ("Mean forecast", percent(model.mean_forecast)),
-        ("Cutoff error on these rows", f"{certificate.estimate:.4f}"),
+        ("Cutoff error on these rows", measured(certificate.estimate, 4)),
         (f"At least, with {level} confidence", rounded_down(certificate.lower)),
         (f"At most, with {level} confidence", rounded_up(certificate.upper)),
     ]
@@ -268,16 +309,18 @@ def _next_step(model: ModelSummary) -> str:
     certificate, repair = model.certificate, model.repair
     if certificate.verdict == "certified":
         return "For this limit nothing needs repair; the sections below say where the remaining error is."
+    if repair is None and certificate.verdict == "undecided":
+        return "More rows may settle it; the sections below say where the error is on these."
     if repair is None:
         return "Find where the error is below, and recalibrate on rows of their own."
     if repair.after.verdict == "certified":
         return (
-            "Recalibration mends it: learned on half of the rows and judged on the rest, it brings the error down to "
+            "Recalibrated forecasts are certified: learned on half of the rows and judged on the rest, their error is "
             f"at most {rounded_up(repair.after.upper)} (with {level_said(repair.after.confidence_level)} confidence)."
         )
     return (
         f"Learned on half of the rows and judged on the rest, recalibration moves the error from "
-        f"{repair.before.estimate:.4f} to {repair.after.estimate:.4f}; the verdict on that is: "
+        f"{measured(repair.before.estimate, 4)} to {measured(repair.after.estimate, 4)}; the verdict on that is: "
         f"{repair.after.verdict}."
     )
 
@@ -301,7 +344,7 @@ def _bar(certificate: Certificate, scale: float) -> dict[str, Any]:
         "width": f"{max(scale * (certificate.upper - certificate.lower), 0.5):.2f}",
         "estimate": f"{scale * certificate.estimate:.2f}",
         "limit": f"{scale * certificate.max_error:.2f}",
-        "estimate_said": f"{certificate.estimate:.4f}",
+        "estimate_said": measured(certificate.estimate, 4),
         "lower_said": lower,
         "upper_said": upper,
         "said": f"from {lower} to {upper}, limit {certificate.max_error:g}",
@@ -334,24 +377,24 @@ def _measures(measures: Measures | None) -> list[dict[str, str]] | None:
     return [
         dict(
             zip(("label", "ideal", "meaning"), MEASURES[name], strict=True),
-            value=MISSING if value is None else f"{value:.5f}",
+            value=MISSING if value is None else measured(value),
         )
         for name, value, _ in measures.table()
     ]
 
 
-def _decisions(table: DecisionTable, threshold: float) -> dict[str, Any]:
+def _decisions(table: DecisionTable, threshold: float, target: str) -> dict[str, Any]:
     level = level_said(table.confidence_level)
     rows = [
         {
             "threshold": f"{table.threshold[k]:g}",
             "said": _trade_off(float(table.threshold[k])),
             "acted": percent(float(table.acted[k])),
-            "risk": f"{table.risk[k]:.5f}",
-            "constant": f"{table.constant_risk[k]:.5f}",
-            "gap": f"{table.gap[k]:.5f}",
+            "risk": measured(float(table.risk[k])),
+            "constant": measured(float(table.constant_risk[k])),
+            "gap": measured(float(table.gap[k])),
             "guarantee": rounded_up(float(table.guarantee[k])),
-            "net_benefit": f"{table.net_benefit[k]:.5f}",
+            "net_benefit": measured(float(table.net_benefit[k])),
         }
         for k in range(table.threshold.size)
     ]
@@ -364,14 +407,14 @@ def _decisions(table: DecisionTable, threshold: float) -> dict[str, Any]:
             ("acted", "Acted on"),
             ("risk", "Mean loss per row"),
             ("gap", "Recalibration could save, on these rows"),
-            ("guarantee", f"It saves at most, on cases to come ({level} confidence)"),
-            ("constant", "Loss of always or never acting"),
+            ("guarantee", f"It saves at most, {holds_for(target)} ({level} confidence)"),
+            ("constant", "Loss of always or never acting, whichever is less"),
             ("net_benefit", "Net benefit"),
         ],
         "best": str(table.best),
         "footnote": (
             f"The guarantee: with {level} confidence no non-decreasing recalibration lowers the expected loss by more, "
-            f"at any threshold. It assumes that {'; '.join(table.assumptions)}."
+            f"at any threshold, {holds_for(target)}. It assumes that {'; '.join(table.assumptions)}."
         ),
     }
 
@@ -392,7 +435,12 @@ def _repair(repair: RepairTrial, scale: float) -> dict[str, Any]:
             f"other {_counted(repair.judged_rows, 'row')}, which it has not seen, judge them before and after."
         ),
         "rows": [
-            {"label": label, "verdict": certificate.verdict, "bar": _bar(certificate, scale), "brier": f"{brier:.4f}"}
+            {
+                "label": label,
+                "verdict": certificate.verdict,
+                "bar": _bar(certificate, scale),
+                "brier": measured(brier, 4),
+            }
             for label, certificate, brier in (
                 ("as they are", repair.before, repair.brier_before),
                 ("recalibrated", repair.after, repair.brier_after),
@@ -403,7 +451,9 @@ def _repair(repair: RepairTrial, scale: float) -> dict[str, Any]:
 
 
 def _groups(groups: GroupCertificates, scale: float) -> dict[str, Any]:
-    lines = str(groups).split("\n")
+    # A name may hold line breaks, which must not be taken for those between sentences.
+    said = replace(groups, groups=tuple(str(label).replace("\n", "\N{SYMBOL FOR NEWLINE}") for label in groups.groups))
+    lines = str(said).split("\n")
     return {
         "lines": [*lines[:3], *(line for line in lines[3:] if line.startswith("Note on "))],
         "rows": [

@@ -14,6 +14,8 @@ import numpy as np
 SCHEMA = "calibrant/1"
 """Version of the shape that `to_dict` gives; it changes when a field changes its meaning or its name."""
 
+_ROUNDING = 1e-12  # what is smaller is the dust of sums
+
 
 @dataclass(frozen=True, eq=False)
 class Result:
@@ -104,7 +106,20 @@ def percent(share: float) -> str:
     """Write a probability or share as a percentage with as many digits as it deserves."""
     value = 100.0 * share
     digits = 1 if 1.0 <= abs(value) <= 99.0 or value in (0.0, 100.0) else 2
-    return f"{value:.{digits}f}%"
+    return f"{measured(value, digits)}%"
+
+
+def measured(value: float, digits: int = 5) -> str:
+    """Write a measured value with so many decimals, or with two digits where these would hardly leave one.
+
+    Examples
+    --------
+    >>> measured(0.0123456), measured(0.0000123456), measured(0.0)
+    ('0.01235', '1.2e-05', '0.00000')
+    """
+    if _ROUNDING < abs(value) < 10.0 ** (1 - digits):
+        return f"{value:.2g}"
+    return f"{value if abs(value) > _ROUNDING else 0.0:.{digits}f}"
 
 
 def rounded_up(limit: float, digits: int = 4) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.results.base import Result, as_frame, level_said, of_all, percent, rounded_down, rounded_up
+from calibrant.results.base import Result, as_frame, level_said, measured, of_all, percent, rounded_down, rounded_up
 from calibrant.validation import FloatArray, check_number
 
 
@@ -73,10 +73,10 @@ class WorstInterval(Result):
         rows = "this 1 row" if self.rows == 1 else f"these {self.rows:,} rows"
         whole = of_all(self.unit_weights)
         return (
-            f"{which} are {self.direction} by {100.0 * abs(self.bias):.2f} percentage points on average: on {rows} "
-            f"({percent(self.share)} {whole}) the mean forecast is {percent(self.mean_forecast)} and the event rate is "
-            f"{percent(self.mean_outcome)}. Spread over all rows that is {self.error:.5f}, and no other interval "
-            "reaches more."
+            f"{which} are {self.direction} by {measured(100.0 * abs(self.bias), 2)} percentage points on average: on "
+            f"{rows} ({percent(self.share)} {whole}) the mean forecast is {percent(self.mean_forecast)} and the event "
+            f"rate is {percent(self.mean_outcome)}. Spread over all rows that is {measured(self.error)}, and no other "
+            "interval reaches more."
         )
 
 
