@@ -70,13 +70,16 @@ def cell_totals(
     size: int,
     low: float,
     high: float,
+    counted: bool,
 ) -> FloatArray:
     """Totals per dyadic cell floor(p * scale) - first of the rows with low <= p <= high.
 
     The last cell also takes what rounds up to its end. Columns: rows, w r, w r^2, w y, smallest p, largest p and,
-    unless ``sample_weight`` is empty (unit weights), w, w^2, w^2 r^2. Rows of weight zero are left out.
+    unless ``sample_weight`` is empty (unit weights), w, w^2, w^2 r^2. Rows of weight zero are left out. ``counted``
+    says that outcomes are 0 or 1 and weights 1.
     """
     weighted = sample_weight.size > 0
+    width = 1.0 / scale
     totals = np.zeros((size, 9 if weighted else 6))
     totals[:, 4] = np.inf
     totals[:, 5] = -np.inf
@@ -85,7 +88,8 @@ def cell_totals(
         if not low <= forecast <= high:
             continue
         # p * scale is exact, so the cell is the same on every machine and engine.
-        cell = totals[min(int(forecast * scale) - first, size - 1)]
+        number = min(int(forecast * scale) - first, size - 1)
+        cell = totals[number]
         outcome = float(y_true[i])
         residual = outcome - forecast
         if weighted:
@@ -99,12 +103,16 @@ def cell_totals(
             cell[1] += weight * residual
             cell[2] += weight * residual * residual
         else:
-            cell[1] += residual
+            # Many like residuals in one cell would pile up rounding errors; ways from its edge are tiny beside them.
+            cell[1] += forecast - width * (first + number) if counted else residual
             cell[2] += residual * residual
         cell[0] += 1.0
         cell[3] += outcome
         cell[4] = min(cell[4], forecast)
         cell[5] = max(cell[5], forecast)
+    if counted:
+        edge = width * (first + np.arange(size))
+        totals[:, 1] = totals[:, 3] - totals[:, 0] * edge - totals[:, 1]
     return totals
 
 
