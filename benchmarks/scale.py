@@ -110,13 +110,15 @@ def run_job(name: str, path: Path, rounds: int) -> None:
     calibrant.certify([0, 1] * 50, [0.25, 0.75] * 50, max_error=0.5)  # load what the first call loads
     if name.startswith("spark"):
         ask_spark("SELECT count(*) FROM {rows}", path)  # start the machine
-    seconds, value, fetched = [], 0.0, 0
+    seconds, work, value, fetched = [], [], 0.0, 0
     for _ in range(rounds):
-        start = time.perf_counter()
+        start, busy = time.perf_counter(), time.process_time()
         value, fetched = JOBS[name](path)
         seconds.append(time.perf_counter() - start)
+        work.append(time.process_time() - busy)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
-    print(json.dumps({"seconds": min(seconds), "peak": peak, "value": value, "fetched": fetched}))
+    found = {"seconds": min(seconds), "work": min(work), "peak": peak, "value": value, "fetched": fetched}
+    print(json.dumps(found))
 
 
 def measure(name: str, path: Path, rounds: int) -> dict[str, float]:
@@ -134,7 +136,8 @@ def race(names: Sequence[str], path: Path, turns: int, rounds: int) -> dict[str,
         for name in names:
             found = measure(name, path, rounds)
             if name in best:
-                found["seconds"] = min(found["seconds"], best[name]["seconds"])
+                for clock in ("seconds", "work"):
+                    found[clock] = min(found[clock], best[name][clock])
                 found["peak"] = max(found["peak"], best[name]["peak"])
             best[name] = found
     return best
@@ -146,6 +149,7 @@ def shown(label: str, found: dict[str, dict[str, float]], rows: int, names: Sequ
     assert scan is not None
     assert certify is not None
     line = f"{rows:>13,}  {label:<13} {scan['seconds']:>8.2f} s {certify['seconds'] / scan['seconds']:>9.1f} x"
+    line += f" {certify['work'] / scan['work']:>9.1f} x"
     line += f" {certify['fetched']:>12,.0f} {certify['peak']:>8,.0f} MiB"
     if window is not None:
         line += f" {window['seconds'] / certify['seconds']:>9.1f} x"
@@ -168,7 +172,8 @@ def main() -> None:
     if options.job:
         run_job(options.job, options.file, options.rounds)
         return
-    heading = f"{'rows':>13}  {'population':<13} {'plain scan':>10} {'certificate':>11} {'rows fetched':>12}"
+    heading = f"{'rows':>13}  {'population':<13} {'plain scan':>10} {'certificate':>11} {'its work':>11}"
+    heading += f" {'rows fetched':>12}"
     heading += f" {'its memory':>12} {'window way':>11}"
     print(f"DuckDB, memory limit {MEMORY_LIMIT}; certificate in plain scans, window way in certificates")
     print(heading)
@@ -181,7 +186,7 @@ def main() -> None:
             for population in POPULATIONS:
                 make_rows(path, rows, population)
                 jobs = ["scan", "certify"]
-                found = race(jobs, path, turns=2, rounds=3)
+                found = race(jobs, path, turns=3, rounds=3)
                 if not options.no_window and population == "calibrated":
                     found |= race(["window"], path, turns=1, rounds=1)
                 print(shown(population, found, rows, ("scan", "certify", "window")), flush=True)
@@ -193,8 +198,9 @@ def main() -> None:
                 found |= race(["spark window"], path, turns=1, rounds=1)
             names = ("spark scan", "spark certify", "spark window")
             print(shown("calibrated", found, options.spark_rows, names), flush=True)
+    print("Its work is processor time, in that of the plain scan: on a busy machine the steadier measure.")
     print("Targets at 10^8 rows: certificate at most 10 plain scans and 1,024 MiB, window way at least 5 certificates;")
-    print("on Spark at least 4 (peak memory there is that of Python, not of the Java machine).")
+    print("on Spark at least 4 (work and memory there are those of Python, not of the Java machine).")
 
 
 if __name__ == "__main__":

@@ -86,9 +86,16 @@ def judge_later_months(held_out: pd.DataFrame, y_prob: npt.NDArray[np.float64]) 
     autumn = (held_out["month"] <= LAST_AUTUMN_MONTH).to_numpy()
     y_true = held_out["late"].to_numpy()
     recalibrator = calibrant.GuardedRecalibrator().fit(y_prob[autumn], y_true[autumn])
+    errors = []
     for when, forecast in (("before", y_prob[~autumn]), ("after", recalibrator.predict(y_prob[~autumn]))):
         certificate = calibrant.certify(y_true[~autumn], forecast, max_error=MAX_ERROR)
+        errors.append(certificate.estimate)
         print(f"  {when:<6}  Cutoff error {certificate.estimate:.4f}: {certificate.verdict}")
+    finding = "That made it worse, for winter is not like autumn:" if errors[1] > errors[0] else "All the same,"
+    print(
+        f"\n{finding} a repair, like a guarantee, is good for cases like those it was\n"
+        "learned from, and the rows that judge it should come from where it will be used."
+    )
 
 
 def main() -> None:
@@ -152,10 +159,6 @@ def main() -> None:
     print(f"\nCan it be repaired?\n\n{report.summary.models[0].repair}")
     print("\nAnd with what September and October taught, on November and December?\n")
     judge_later_months(held_out, y_prob)
-    print(
-        "\nThat made it worse, for winter is not like autumn: a repair, like a guarantee, is good for cases like\n"
-        "those it was learned from, and the rows that judge it should come from where it will be used."
-    )
     print(f"\nThe report, one page to open in a browser or to send on:\n{REPORT}")
 
 

@@ -69,7 +69,10 @@ def test_numbers_are_those_of_the_library(files):
         calibrant.certify(y, p, max_error=0.4, by=columns["ward"]),
     )
     same(answer("test", file, "--seed", 3)["result"], calibrant.calibration_test(y, p, rng=3))
-    same(answer("plan", file, "--max-error", 0.1)["result"], calibrant.rows_needed(0.1, y_prob=p))
+    distinct, count = np.unique(p, return_counts=True)
+    planned = calibrant.rows_needed(0.1, y_prob=distinct, sample_weight=count)
+    same(answer("plan", file, "--max-error", 0.1)["result"], planned)
+    assert planned.rows == calibrant.rows_needed(0.1, y_prob=p).rows
     decided = answer("decide", file, "--threshold", 0.3)["result"]["decisions"][0]
     limit = calibrant.confidence_interval(y, p, alternative="less")
     same(decided["risk"], calibrant.decision_risk(y, p, threshold=0.3))

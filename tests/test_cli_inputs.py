@@ -233,7 +233,7 @@ def test_standard_input_that_is_a_terminal_is_not_waited_for(monkeypatch):
             return True
 
     monkeypatch.setattr("calibrant.cli.inputs.sys.stdin", Terminal())
-    from calibrant.cli.inputs import Source, read_rows
+    from calibrant.cli.inputs import Source, open_source
 
     with pytest.raises(outputs.BadInput, match="nothing is piped into it; name a file"):
-        read_rows(Source("-"))
+        open_source(Source("-"))

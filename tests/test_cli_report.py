@@ -77,7 +77,8 @@ def test_a_group_that_is_not_certified_counts(files, tmp_path):
 
 
 def _columns(files):
-    from calibrant.engines.files import open_table, read_columns
+    from calibrant.engines.columns import read_columns
+    from calibrant.engines.files import open_table
 
     with open_table(files / "t.csv") as table:
         return read_columns(table, ["y", "p"]).values()

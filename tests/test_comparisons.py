@@ -19,7 +19,7 @@ from calibrant.comparisons import (
 )
 from calibrant.guards import GuardedRecalibrator
 from calibrant.monotone_maps import BetaRecalibrator, ConstantRecalibrator, IsotonicRecalibrator, PlattRecalibrator
-from calibrant.results.base import Result
+from calibrant.results.base import Result, rounded_up
 
 RNG = np.random.default_rng(0)
 FORECAST = RNG.random(1000).round(3)
@@ -293,7 +293,7 @@ def test_as_a_table():
     assert COMPARISON.recommendation in text
     assert repr(COMPARISON) == text
     assert COMPARISON._repr_html_().startswith("<pre>8 ways")
-    assert str(COMPARISON["platt"]).endswith(f"guarantee {COMPARISON['platt'].guarantee:.4f}, in advance none")
+    assert str(COMPARISON["platt"]).endswith(f"guarantee {rounded_up(COMPARISON['platt'].guarantee)}, in advance none")
     with pytest.raises(KeyError, match="oracle"):
         COMPARISON["oracle"]
 

@@ -12,7 +12,8 @@ import pyarrow.parquet
 import pytest
 from table_cases import FORMATS, predictions, write
 
-from calibrant.engines.files import open_table, read_columns, write_with_column
+from calibrant.engines.columns import read_columns, write_with_column
+from calibrant.engines.files import open_table
 from calibrant.engines.formats import TableError, npz_array
 
 
@@ -327,7 +328,9 @@ def test_a_new_column_stands_beside_the_old_ones_as_they_were(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("id,p\n" + "".join(f"{k:07d},{k / rows!r}\n" for k in numbers))
     with open_table(path) as table:
-        write_with_column(table, "q", np.array(numbers) / 2.0, tmp_path / "out.csv", "FORMAT csv, HEADER", as_text=True)
+        write_with_column(
+            table, "q", lambda p: p / 2.0, "p", tmp_path / "out.csv", "FORMAT csv, HEADER", written_as_text=True
+        )
     lines = (tmp_path / "out.csv").read_text().splitlines()
     assert lines[0] == "id,p,q"
-    assert lines[1:] == [f"{k:07d},{k / rows!r},{k / 2.0!r}" for k in numbers]
+    assert lines[1:] == [f"{k:07d},{k / rows!r},{k / rows / 2.0!r}" for k in numbers]

@@ -7,7 +7,8 @@ import pytest
 from brute_force import rows
 from hypothesis import given
 from hypothesis import strategies as st
-from row_sources import GroupedToyEngine, ToyEngine, distributions, first_grid
+from row_sources import GroupedToyEngine, ToyEngine, distributions
+from scan_cases import KINDS, QUESTIONS, as_if_large, outcomes, same  # noqa: F401
 
 import calibrant
 from calibrant import Cells, Tally, refinement, sources
@@ -19,67 +20,8 @@ FORECASTS = distributions(SIZE)
 FEW = 300
 
 
-def outcomes(forecast, kind, seed=3):
-    """Return outcomes and weights of a kind."""
-    rng = np.random.default_rng(seed)
-    y = (rng.random(forecast.size) < np.clip(1.05 * forecast + 0.002, 0.0, 1.0)).astype(float)
-    if kind == "fractions":
-        return 0.7 * y + 0.3 * rng.random(forecast.size), None
-    weights = {"weights": rng.integers(0, 4, forecast.size) / 3.0, "equal weights": np.full(forecast.size, 2.5)}
-    return y, weights.get(kind)
-
-
-@pytest.fixture
-def as_if_large(monkeypatch):
-    """Treat a few thousand rows as too many to sort; the finest cells that the betting rates need."""
-    monkeypatch.setattr("calibrant.cells.SORT_BELOW_ROWS", 0)
-    monkeypatch.setattr("calibrant.certificates.SPLIT_BELOW_ROWS", 0)
-    first_grid(monkeypatch, 12)
-
-
-def same(mine, other, tolerance=1e-12):
-    """Compare results field by field: numbers to a tolerance, words exactly."""
-    if isinstance(other, float):
-        assert mine == pytest.approx(other, rel=tolerance, abs=tolerance, nan_ok=True)
-    elif isinstance(other, dict):
-        assert mine.keys() == other.keys()
-        for name in other:
-            same(mine[name], other[name], tolerance)
-    elif isinstance(other, list):
-        assert len(mine) == len(other)
-        for one, two in zip(mine, other, strict=True):
-            same(one, two, tolerance)
-    else:
-        assert mine == other
-
-
-QUESTIONS = {
-    "cutoff": calibrant.cutoff_calibration_error,
-    "ks": calibrant.ks_calibration_error,
-    "worst interval": lambda *rows, **weights: calibrant.worst_interval(*rows, **weights).to_dict(),
-    "in the large": calibrant.calibration_in_the_large,
-    "equal bins": lambda *rows, **weights: calibrant.expected_calibration_error(*rows, n_bins=15, **weights),
-    "quantile bins": lambda *rows, **weights: calibrant.expected_calibration_error(
-        *rows, n_bins=7, strategy="quantile", **weights
-    ),
-    "ratio": calibrant.observed_expected_ratio,
-    "decision": lambda *rows, **weights: calibrant.decision_risk(
-        *rows, threshold=[1e-10, 0.1, 0.3, 0.9], **weights
-    ).to_dict(),
-    "interval": lambda *rows, **weights: calibrant.confidence_interval(*rows, **weights).to_dict(),
-    "test": lambda *rows, **weights: calibrant.calibration_test(*rows, method="asymptotic", **weights).to_dict(),
-    "smooth": calibrant.smooth_calibration_error,
-    "bands": lambda *rows, **weights: calibrant.risk_bands(*rows, cutoffs=[0.2, 0.6], **weights).to_dict(),
-} | {
-    method: lambda *rows, method=method, **weights: calibrant.certify(
-        *rows, max_error=0.01, method=method, **weights
-    ).to_dict()
-    for method in ("adaptive", "normal", "hoeffding")
-}
-
-
 @pytest.mark.usefixtures("as_if_large")
-@pytest.mark.parametrize("kind", ["plain", "weights", "equal weights", "fractions"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", FORECASTS)
 class TestSameAnswers:
     def test_as_a_tally_of_all_rows_gives(self, name, kind):

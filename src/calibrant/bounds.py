@@ -230,13 +230,13 @@ def adaptive_upper_of(estimate: float, table: Totals, delta: float) -> float:
     return _largest(growth, np.array(rates) * _mean_weight_share(table), table.row_total, exponent)
 
 
-def planned_upper(forecasts: FloatArray, estimate: float, rows: int, delta: float) -> float:
+def planned_upper(forecasts: FloatArray, weights: FloatArray | None, estimate: float, rows: int, delta: float) -> float:
     """Return the adaptive upper limit to expect from a calibrated forecaster with forecasts like these.
 
     Every bet is taken to win its mean, plus what an estimate of that size brings.
     """
     exponent, _ = _shares(delta)
-    spread_total = rows * float((forecasts * (1.0 - forecasts)).mean())
+    spread_total = rows * float(np.average(forecasts * (1.0 - forecasts), weights=weights))
     rates = _rates_for(spread_total, spread_total, rows, delta)
     growth = []
     for rate in rates:
@@ -247,7 +247,7 @@ def planned_upper(forecasts: FloatArray, estimate: float, rows: int, delta: floa
             )
             for sign in (1.0, -1.0)
         ]
-        growth.append(rows * (max(float(mean.mean()) for mean in means) + rate * estimate))
+        growth.append(rows * (max(float(np.average(mean, weights=weights)) for mean in means) + rate * estimate))
     return _largest(np.array(growth), np.array(rates), rows, exponent)
 
 

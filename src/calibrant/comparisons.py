@@ -28,7 +28,7 @@ from calibrant.monotone_maps import (
 from calibrant.progress import track
 from calibrant.recalibration import Recalibrator
 from calibrant.results.base import level_said
-from calibrant.results.recalibration import RecalibratorComparison, RecalibratorScores, shown
+from calibrant.results.recalibration import RecalibratorComparison, RecalibratorScores, shown, shown_upper
 from calibrant.tally import Tally, Totals, given_tally
 from calibrant.validation import (
     FloatArray,
@@ -350,7 +350,7 @@ def _recommend(trials: list[_Trial], entries: _Entries, parts: list[IntArray], l
         return AS_IS, (
             f"Leave the forecasts as they are: no recalibrator lowers their Brier score, {shown(as_is.brier)}, by "
             f"more than one standard error{rival}. Their Cutoff error is {shown(as_is.cutoff)}, at most "
-            f"{shown(as_is.cutoff_upper)}; certify() says whether that is good enough."
+            f"{shown_upper(as_is.cutoff_upper)}; certify() says whether that is good enough."
         )
     promised = [trial for trial in close if trial.scores.guarantee_in_advance is not None]
     chosen = min(promised or close, key=_brier).scores
@@ -362,9 +362,9 @@ def _recommend(trials: list[_Trial], entries: _Entries, parts: list[IntArray], l
     if chosen.guarantee is not None:
         promise = "nothing was promised before the data: for that, put it on the ladder of a GuardedRecalibrator"
         if chosen.guarantee_in_advance is not None:
-            promise = f"before the data {shown(chosen.guarantee_in_advance)} was promised"
+            promise = f"before the data {shown_upper(chosen.guarantee_in_advance)} was promised"
         words.append(
-            f"Fitted to all rows its Cutoff error is at most {shown(chosen.guarantee)} with "
+            f"Fitted to all rows its Cutoff error is at most {shown_upper(chosen.guarantee)} with "
             f"{level_said(level)} confidence; {promise}."
         )
     if chosen.log_loss == math.inf:

@@ -16,7 +16,6 @@ from calibrant.bounds import hoeffding_margin, paper_margin, planned_upper
 from calibrant.laws import brownian_range
 from calibrant.results.certificates import RowsNeeded
 from calibrant.validation import (
-    FloatArray,
     check_choice,
     check_confidence,
     check_forecasts,
@@ -37,6 +36,7 @@ def rows_needed(
     method: str = "adaptive",
     brier: float | None = None,
     y_prob: Any = None,
+    sample_weight: Any = None,
 ) -> RowsNeeded:
     """Plan: how many rows does it take to certify a calibrated forecaster?
 
@@ -58,6 +58,8 @@ def rows_needed(
     y_prob : array-like
         Or forecasts like those to come, from which the Brier score of a calibrated forecaster follows: the mean of
         p (1 - p).
+    sample_weight : array-like, optional
+        How many rows have each of them, or what share.
 
     Examples
     --------
@@ -77,20 +79,31 @@ def rows_needed(
         raise ValueError(f"method='exact' needs a confidence_level of at least 0.75, got {level:g}")
     if (brier is None) == (y_prob is None):
         raise ValueError("pass either brier= (the mean squared residual you expect) or y_prob= (forecasts like yours)")
+    weights = None
     if y_prob is not None:
         forecasts = check_forecasts(y_prob)
+        weights = check_weights(sample_weight, forecasts.size)
+    elif sample_weight is not None:
+        raise ValueError("sample_weight was given without y_prob; it says how many rows have each forecast")
     else:
         square = check_number(brier, "brier", low=0.0, high=0.25)
         forecasts = np.array([0.5 - math.sqrt(0.25 - square)])  # the forecast whose Brier score it is
-    variance = float((forecasts * (1.0 - forecasts)).mean())
+    variance = float(np.average(forecasts * (1.0 - forecasts), weights=weights))
     if variance == 0.0:
         given = "brier is 0" if y_prob is None else "y_prob holds only 0 and 1"
         raise ValueError(f"{given}: calibrated forecasts that are never wrong leave nothing to plan for")
     spread = float(brownian_range.ppf(chance)) * math.sqrt(variance)
     delta = 1.0 - level
+
+    def upper(method: str, rows: int) -> float:
+        estimate = spread / math.sqrt(rows)
+        if method == "adaptive":
+            return planned_upper(forecasts, weights, estimate, rows, delta)
+        return estimate + _margin(method, variance, rows, delta)
+
     return RowsNeeded(
-        rows=_fewest_rows(lambda rows: _upper(method, forecasts, spread, rows, delta) <= limit),
-        paper_rows=_fewest_rows(lambda rows: _upper("paper", forecasts, spread, rows, delta) <= limit),
+        rows=_fewest_rows(lambda rows: upper(method, rows) <= limit),
+        paper_rows=_fewest_rows(lambda rows: upper("paper", rows) <= limit),
         max_error=limit,
         confidence_level=level,
         power=chance,
@@ -99,22 +112,18 @@ def rows_needed(
     )
 
 
-def _upper(method: str, forecasts: FloatArray, spread: float, rows: int, delta: float) -> float:
-    """Return the upper limit that a calibrated forecaster stays below with the power behind ``spread``."""
-    estimate = spread / math.sqrt(rows)
-    if method == "adaptive":
-        return planned_upper(forecasts, estimate, rows, delta)
+def _margin(method: str, variance: float, rows: int, delta: float) -> float:
+    """Return what a method adds to the estimate, for rows of this mean variance."""
     if method == "paper":
-        return estimate + paper_margin(rows, delta)
+        return paper_margin(rows, delta)
     if method == "hoeffding":
-        return estimate + hoeffding_margin(rows, delta)
-    variance = float((forecasts * (1.0 - forecasts)).mean())
+        return hoeffding_margin(rows, delta)
     if method == "normal":
-        return estimate + NormalDist().inv_cdf(1.0 - delta) * math.sqrt(variance / rows)
+        return NormalDist().inv_cdf(1.0 - delta) * math.sqrt(variance / rows)
     from scipy.special import betaincinv
 
     rate = 0.5 - math.sqrt(0.25 - variance)  # rows of one forecast with this variance have the widest limit
-    return estimate + float(betaincinv(rate * rows + 1.0, (1.0 - rate) * rows, 1.0 - delta)) - rate
+    return float(betaincinv(rate * rows + 1.0, (1.0 - rate) * rows, 1.0 - delta)) - rate
 
 
 def _fewest_rows(suffices: Callable[[int], bool]) -> int:

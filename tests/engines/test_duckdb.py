@@ -11,16 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from row_sources import array_rows, distributions, first_grid
-from test_scans import QUESTIONS, outcomes, same
+from row_sources import array_rows, distributions
+from scan_cases import KINDS, QUESTIONS, as_if_large, outcomes, same  # noqa: F401
 
 import calibrant
-from calibrant import Cells, Scan, Tally, scan
+from calibrant import Cells, Tally, scan
 from calibrant.sources import FIRST_GRID, FetchRequest, Grid, HistogramRequest
 
 SIZE = 6_000
 FORECASTS = distributions(SIZE)
-KINDS = ("plain", "weights", "equal weights", "fractions")
 COLUMNS = ("low", "high", "rows", "weight", "weight_square", "residual", "residual_square", "outcome")
 
 
@@ -45,15 +44,6 @@ def assert_same_cells(mine, other):
         np.testing.assert_allclose(getattr(mine, name), getattr(other, name), rtol=1e-12, atol=tolerance)
     for name in ("weight_max", "unit_weights", "binary_outcomes"):
         assert getattr(mine, name) == getattr(other, name)
-
-
-@pytest.fixture
-def as_if_large(monkeypatch):
-    """Treat a few thousand rows as too many to sort, and start from coarse cells."""
-    monkeypatch.setattr("calibrant.cells.SORT_BELOW_ROWS", 0)
-    monkeypatch.setattr("calibrant.certificates.SPLIT_BELOW_ROWS", 0)
-    monkeypatch.setattr(Scan, "first_grid", Grid(12, 0.0, 1.0))
-    first_grid(monkeypatch, 12)
 
 
 @pytest.mark.usefixtures("as_if_large")
@@ -315,7 +305,8 @@ class TestGroups:
         with scan(table, y_true="y", y_prob="p", by="g") as rows:
             assert rows.groups == (0, 1, 2)
             before = rows.scans
-            found = rows.histograms([HistogramRequest(group, grid) for group, grid in enumerate(grids)])
+            rates = [(), (0.1, 0.2), ()]  # where one bets, events are told apart for all
+            found = rows.histograms([HistogramRequest(*asked) for asked in zip(range(3), grids, rates, strict=True)])
             fetched = rows.fetches([FetchRequest(2, low, high), FetchRequest(0, low[:1], high[:1])])
             assert rows.scans == before + 3
         own = [array_rows(self.y[by == group], self.forecast[by == group]) for group in range(3)]

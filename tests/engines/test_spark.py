@@ -9,12 +9,12 @@ import warnings
 import numpy as np
 import pyarrow as pa
 import pytest
-from row_sources import distributions, first_grid
-from test_scans import QUESTIONS, outcomes, same
+from row_sources import distributions
+from scan_cases import KINDS, QUESTIONS, as_if_large, outcomes, same  # noqa: F401
 
 import calibrant
-from calibrant import Scan, Tally, scan
-from calibrant.sources import FIRST_GRID, Grid, HistogramRequest
+from calibrant import Tally, scan
+from calibrant.sources import FIRST_GRID, HistogramRequest
 
 JAVA = shutil.which("java") or (pathlib.Path(os.environ.get("JAVA_HOME", "nowhere")) / "bin" / "java").exists()
 pytestmark = pytest.mark.skipif(not JAVA, reason="Spark needs a Java runtime, and neither PATH nor JAVA_HOME has one")
@@ -50,15 +50,6 @@ def spark():
         session.stop()
 
 
-@pytest.fixture
-def as_if_large(monkeypatch):
-    """Treat a few thousand rows as too many to sort, and start from coarse cells."""
-    monkeypatch.setattr("calibrant.cells.SORT_BELOW_ROWS", 0)
-    monkeypatch.setattr("calibrant.certificates.SPLIT_BELOW_ROWS", 0)
-    monkeypatch.setattr(Scan, "first_grid", Grid(12, 0.0, 1.0))
-    first_grid(monkeypatch, 12)
-
-
 def frame(spark, columns, partitions=3):
     return spark.createDataFrame(pa.table(columns)).repartition(partitions)
 
@@ -73,7 +64,7 @@ class TestSameAnswers:
             for question in ("worst interval", "adaptive"):
                 same(QUESTIONS[question](rows), QUESTIONS[question](tally))
 
-    @pytest.mark.parametrize("kind", ["weights", "equal weights", "fractions"])
+    @pytest.mark.parametrize("kind", KINDS[1:])
     def test_all_distributions_as_groups(self, spark, kind):
         names = [name for name in FORECASTS if name != "zero and one"]  # fractions would look like the forecasts
         forecast = np.concatenate([FORECASTS[name] for name in names])

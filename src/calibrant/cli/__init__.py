@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from typing import Any
 
 try:
     import click
@@ -12,7 +13,7 @@ except ImportError:
     raise SystemExit(2) from None  # 1 would read as a verdict
 
 from calibrant import __version__
-from calibrant.cli.outputs import WithExamples
+from calibrant.cli.outputs import INTERRUPTED, WithExamples
 
 COMMANDS = ("measure", "certify", "test", "decide", "recalibrate", "compare", "plan", "report", "reproduce")
 
@@ -30,6 +31,13 @@ class Program(WithExamples, click.Group):
             return None
         found: click.Command = import_module(f"calibrant.cli.{cmd_name}").command
         return found
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; Ctrl-C while it is being imported is no verdict either."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise click.exceptions.Exit(INTERRUPTED) from None
 
 
 @click.group(

@@ -6,9 +6,10 @@ from typing import Any
 
 import click
 
-from calibrant.cli.inputs import Source, explained, read_rows, takes_rows
+from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import takes_limits
 from calibrant.cli.outputs import DONE, NOT_SHOWN, Command, Show
+from calibrant.cli.rows import open_rows
 
 
 @click.command(
@@ -37,7 +38,7 @@ def command(source: Source, show: Show, max_error: float, limits: dict[str, Any]
     """
     import calibrant
 
-    rows = read_rows(source)
-    with explained(rows.source):
-        result = calibrant.certify(**rows.data, max_error=max_error, by=rows.by, **limits)
-    show.answer(str(result), exit_code=DONE if result else NOT_SHOWN, input=rows.facts(), result=result)
+    with open_rows(source) as rows, explained(rows.source):
+        result = calibrant.certify(**rows.grouped, max_error=max_error, **limits)
+        facts = rows.facts()
+    show.answer(str(result), exit_code=DONE if result else NOT_SHOWN, input=facts, result=result)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant.cli.inputs import Rows, Source, explained, read_models, takes_rows
+from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import takes_limits
 from calibrant.cli.outputs import DONE, NOT_SHOWN, BadInput, Command, Show, table
+from calibrant.cli.rows import Rows, open_models
 
 if TYPE_CHECKING:
     from calibrant.results.certificates import Certificate, ConfidenceInterval
@@ -40,13 +42,15 @@ def command(
     model you choose after looking, its certificate stands. The interval of a difference follows from the limits of the
     two errors. All of it assumes independent rows and models fixed without looking at them.
     """
-    models = [rows for source in sources for rows in read_models(source, y_prob)]
-    if len(models) < 2:
-        raise BadInput("there is one model only; name several columns with --y-prob, or several files")
-    names = _names(models)
-    confidence_level = limits["confidence_level"]
-    each_level = 1.0 - (1.0 - confidence_level) / len(models)
-    found = [_judged(rows, {**limits, "confidence_level": each_level}, max_error) for rows in models]
+    with ExitStack() as held:
+        models = [rows for source in sources for rows in held.enter_context(open_models(source, y_prob))]
+        if len(models) < 2:
+            raise BadInput("there is one model only; name several columns with --y-prob, or several files")
+        names = _names(models)
+        confidence_level = limits["confidence_level"]
+        each_level = 1.0 - (1.0 - confidence_level) / len(models)
+        found = [_judged(rows, {**limits, "confidence_level": each_level}, max_error) for rows in models]
+        facts = [rows.facts() for rows in models]
     differences = _differences(names, [interval for interval, _, _ in found])
     certificates = {name: each for name, (_, each, _) in zip(names, found, strict=True) if each is not None}
     passed = [name for name, each in certificates.items() if each]
@@ -64,8 +68,8 @@ def command(
         max_error=max_error,
         chosen=chosen,
         models=[
-            {"name": name, "input": rows.facts(), "interval": interval, "certificate": certificate, "brier": score}
-            for name, rows, (interval, certificate, score) in zip(names, models, found, strict=True)
+            {"name": name, "input": each, "interval": interval, "certificate": certificate, "brier": score}
+            for name, each, (interval, certificate, score) in zip(names, facts, found, strict=True)
         ],
         differences=differences,
     )
@@ -92,11 +96,14 @@ def _judged(
 ) -> tuple[ConfidenceInterval, Certificate | None, float]:
     """Return limits, a certificate where one is asked for, and the Brier score of one model."""
     import calibrant
+    from calibrant.cells import as_source
+    from calibrant.refinement import some_table
 
     with explained(rows.source):
         interval = calibrant.confidence_interval(**rows.data, **settings)
         certificate = None if max_error is None else calibrant.certify(**rows.data, max_error=max_error, **settings)
-        return interval, certificate, calibrant.score_decomposition(**rows.data).score
+        table = some_table(as_source(**{"y_prob": None, "sample_weight": None, "pos_label": None, **rows.data}))
+        return interval, certificate, float(table.residual_square.sum()) / table.weight_total
 
 
 def _differences(names: list[str], intervals: list[ConfidenceInterval]) -> list[dict[str, Any]]:

@@ -6,9 +6,10 @@ from typing import Any
 
 import click
 
-from calibrant.cli.inputs import Rows, Source, explained, read_rows, takes_rows
+from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, SEED
-from calibrant.cli.outputs import BadInput, Command, Show, table
+from calibrant.cli.outputs import BadInput, Command, Show, in_a_shell, table
+from calibrant.cli.rows import open_rows
 
 
 @click.command(
@@ -61,23 +62,21 @@ def command(
     """
     costs = {"cost_false_positive": cost_false_positive, "cost_false_negative": cost_false_negative}
     _check_question(threshold, costs)
-    rows = read_rows(source)
     questions: list[dict[str, Any]] = [{"threshold": each} for each in threshold] or [costs]
-    parts = [] if rows.by is None else list(rows.groups())
     limits = {"method": method, "rng": seed}
-    with explained(rows.source):
-        whole = _decisions(rows, questions, wrapper, {**limits, "confidence_level": confidence_level})
-        each_level = 1.0 - (1.0 - confidence_level) / max(len(parts), 1)
-        groups = [
-            (label, _decisions(part, questions, wrapper, {**limits, "confidence_level": each_level}))
-            for label, part in parts
-        ]
+    with open_rows(source) as rows, explained(rows.source):
+        whole = _decisions(rows.data, questions, wrapper, {**limits, "confidence_level": confidence_level})
+        each_level = 1.0 - (1.0 - confidence_level) / max(rows.group_count, 1)
+        groups = rows.by_group(
+            lambda data: _decisions(data, questions, wrapper, {**limits, "confidence_level": each_level})
+        )
+        facts = rows.facts()
     lines = [_in_words(whole)]
     if groups:
         lines += ["", _per_group(groups, rows.source.by, confidence_level)]
     show.answer(
         "\n".join(lines),
-        input=rows.facts(),
+        input=facts,
         result=whole,
         groups=[{"group": label, "result": each} for label, each in groups],
     )
@@ -91,35 +90,51 @@ def _check_question(threshold: tuple[float, ...], costs: dict[str, float | None]
         raise BadInput("say what is at stake: --threshold 0.2, or both --cost-false-positive and --cost-false-negative")
 
 
-def _decisions(rows: Rows, questions: list[dict[str, Any]], wrapper: str, limits: dict[str, Any]) -> dict[str, Any]:
-    """Return for each threshold the loss, what could be saved and the best cutoff, and what is guaranteed."""
-    import calibrant
+def _decisions(
+    data: dict[str, Any], questions: list[dict[str, Any]], wrapper: str, limits: dict[str, Any]
+) -> dict[str, Any]:
+    """Return for each threshold the loss, what could be saved and the best cutoff, and what is guaranteed.
 
-    interval = calibrant.confidence_interval(**rows.data, alternative="less", **limits)
+    The middle two need every distinct forecast; where a file has too many, they are None and the reason is given.
+    """
+    import calibrant
+    from calibrant.cells import as_tally
+    from calibrant.refinement import TooManyForecastsError
+
+    refusal = None
+    try:
+        data = {"y_true": as_tally(**data)}
+    except TooManyForecastsError as error:
+        refusal = in_a_shell(str(error))
+    interval = calibrant.confidence_interval(**data, alternative="less", **limits)
     return {
         "decisions": [
             {
-                "risk": calibrant.decision_risk(**rows.data, **question),
-                "gap": calibrant.risk_gap(**rows.data, wrapper=wrapper, **question),
-                "best_threshold": calibrant.best_threshold(**rows.data, **question),
+                "risk": calibrant.decision_risk(**data, **question),
+                "gap": calibrant.risk_gap(**data, wrapper=wrapper, **question) if refusal is None else None,
+                "best_threshold": calibrant.best_threshold(**data, **question) if refusal is None else None,
                 "guarantee": calibrant.decision_guarantee(interval, **question),
             }
             for question in questions
         ],
         "guarantee": calibrant.decision_guarantee(interval),
+        "refusal": refusal,
     }
 
 
 def _in_words(found: dict[str, Any]) -> str:
     decisions = found["decisions"]
+    refused = [] if found["refusal"] is None else [f"What could be saved is left out: {found['refusal']}."]
     if len(decisions) == 1:
-        return "\n".join(str(decisions[0][name]) for name in ("risk", "gap", "guarantee"))
+        said = [decisions[0][name] for name in ("risk", "gap", "guarantee")]
+        return "\n".join([*(str(each) for each in said if each is not None), *refused])
     return "\n".join(
         [
             "Acting on forecasts of at least the threshold, on these rows (losses per row; the best cutoff was chosen "
             "on them, so expect less of it on others):",
             table(_NAMES, [_numbers(each) for each in decisions]),
             str(found["guarantee"]),
+            *refused,
         ]
     )
 
@@ -135,8 +150,8 @@ def _numbers(found: dict[str, Any]) -> tuple[str, ...]:
         f"{risk.threshold:.4g}",
         percent(risk.acted),
         f"{risk.risk:.5f}",
-        f"{found['gap'].gap:.5f}",
-        "never act" if best.cutoff is None else f"{best.cutoff:.4g}",
+        "-" if found["gap"] is None else f"{found['gap'].gap:.5f}",
+        "-" if best is None else "never act" if best.cutoff is None else f"{best.cutoff:.4g}",
     )
 
 

@@ -1,7 +1,4 @@
-"""From a file to checked rows: the options that name columns, the rule that guesses them, errors in the file's words.
-
-This is the only place where the command line reads predictions.
-"""
+"""What the user says about a file: the options that name columns, the rule that guesses them, errors in its words."""
 
 from __future__ import annotations
 
@@ -28,8 +25,6 @@ FORECAST_NAMES = (
     *("pred", "prediction", "predicted", "y_pred"),
 )
 """Names by which a column of forecasts is recognised, whatever their case."""
-
-MOST_GROUPS = 1000
 
 _FORMATS = ("csv", "tsv", "parquet", "arrow", "feather", "npz", "jsonl")
 _STANDARD_INPUT = "-"
@@ -69,59 +64,6 @@ class Source:
     def name(self) -> str:
         """What to call the file in messages."""
         return "standard input" if self.file == _STANDARD_INPUT else self.file
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Checked rows of a file, and where they come from.
-
-    Attributes
-    ----------
-    source : Source
-        With the columns that were taken.
-    format : str
-        Of the file.
-    y_true, y_prob, sample_weight, by : array or None
-        What stands in them.
-    """
-
-    source: Source
-    format: str
-    y_true: Any
-    y_prob: Any
-    sample_weight: Any = None
-    by: Any = None
-
-    @property
-    def data(self) -> dict[str, Any]:
-        """The arguments under which the library takes rows."""
-        return {"y_true": self.y_true, "y_prob": self.y_prob, "sample_weight": self.sample_weight}
-
-    def facts(self) -> dict[str, Any]:
-        """Return what a JSON document says about its input."""
-        said = self.source
-        return {
-            "file": said.file,
-            "format": self.format,
-            "y_true": said.y_true,
-            "y_prob": said.y_prob,
-            "weight": said.weight,
-            "by": said.by,
-            "pos_label": said.pos_label,
-            "rows": int(self.y_prob.size),
-        }
-
-    def groups(self) -> Iterator[tuple[Any, Rows]]:
-        """Go through the groups of the rows, in the order of their labels."""
-        from calibrant.validation import check_labels
-
-        labels, positions = check_labels(self.by, "by", self.y_prob.size)
-        for label, members in zip(labels, positions, strict=True):
-            weight = None if self.sample_weight is None else self.sample_weight[members]
-            yield (
-                label,
-                replace(self, y_true=self.y_true[members], y_prob=self.y_prob[members], sample_weight=weight, by=None),
-            )
 
 
 def takes_rows(
@@ -188,35 +130,7 @@ def file_options(format: str = "--format") -> tuple[Callable[[Function], Functio
     )
 
 
-def read_rows(source: Source) -> Rows:
-    """Read and check the columns of a file; errors speak of its columns and rows."""
-    with _opened(source) as table:
-        chosen = _guessed(source, table, outcomes=True)
-        return _checked(chosen, table)
-
-
-def read_models(source: Source, y_prob: Sequence[str]) -> list[Rows]:
-    """Read one file with the forecasts of one or several models, one per column named."""
-    with _opened(source) as table:
-        first = _guessed(replace(source, y_prob=y_prob[0] if y_prob else None), table, outcomes=True)
-        names = y_prob or (first.y_prob,)
-        return [_checked(replace(first, y_prob=name), table) for name in names]
-
-
-@contextlib.contextmanager
-def open_forecasts(source: Source) -> Iterator[tuple[Source, Table, Any]]:
-    """Open a file for its forecasts alone: the column that was taken, the table, and the numbers in the column."""
-    from calibrant.engines.files import read_columns
-
-    with _opened(source) as table:
-        chosen = _guessed(source, table, outcomes=False)
-        name = str(chosen.y_prob)
-        with working(f"reading {table.name}", quiet=source.quiet):
-            forecasts = read_columns(table, [name], numbers=[name])[name]
-        yield chosen, table, forecasts
-
-
-def _opened(source: Source) -> Table:
+def open_source(source: Source) -> Table:
     """Open the file of a source."""
     from calibrant.engines.files import open_table
 
@@ -226,49 +140,7 @@ def _opened(source: Source) -> Table:
         return open_table(source.file, format=source.format, memory_limit=source.memory_limit)
 
 
-def _checked(source: Source, table: Table) -> Rows:
-    """Read the columns that were chosen, and let the one gate check them."""
-    from calibrant.engines.files import read_columns
-    from calibrant.validation import check_labels, check_observations
-
-    assert source.y_true is not None
-    assert source.y_prob is not None
-    wanted = [name for name in (source.y_true, source.y_prob, source.weight, source.by) if name is not None]
-    numbers = {name for name in (source.y_prob, source.weight) if name is not None}
-    with working(f"reading {table.name}", quiet=source.quiet):
-        values = read_columns(table, wanted, numbers=numbers)
-    with explained(source, table):
-        checked = check_observations(
-            values[source.y_true],
-            values[source.y_prob],
-            sample_weight=None if source.weight is None else values[source.weight],
-            pos_label=_label(source.pos_label, values[source.y_true]),
-        )
-        groups = None if source.by is None else values[source.by]
-        if groups is not None:
-            labels, _ = check_labels(groups, "by", checked.y_prob.size)
-            if len(labels) > MOST_GROUPS:
-                raise ValueError(
-                    f"by has {len(labels):,} different values, more than the {MOST_GROUPS:,} groups that can be judged "
-                    "together; choose another column"
-                )
-    return Rows(source, table.format, checked.y_true, checked.y_prob, checked.sample_weight, groups)
-
-
-def _label(text: str | None, outcomes: Any) -> Any:
-    """Return the label that counts as the event, as the column would hold it."""
-    if text is None or outcomes.dtype.kind not in "biuf":
-        return text
-    if outcomes.dtype.kind == "b":
-        words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-        return words.get(text.lower(), text)
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def _guessed(source: Source, table: Table, *, outcomes: bool) -> Source:
+def choose_columns(source: Source, table: Table, *, outcomes: bool) -> Source:
     """Fill in columns that were not named, where their names leave no doubt, and say so."""
     for name in (source.y_true, source.y_prob, source.weight, source.by):
         if name is not None:
@@ -325,7 +197,8 @@ def explained(source: Source, table: Table | None = None) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        raise BadInput(f"{source.name}: {in_words_of(str(error), source, table)}") from error
+        said = in_words_of(str(error), source, table)
+        raise BadInput(said if said.startswith(source.name) else f"{source.name}: {said}") from error
 
 
 def in_words_of(message: str, source: Source, table: Table | None = None) -> str:
@@ -344,7 +217,8 @@ def in_words_of(message: str, source: Source, table: Table | None = None) -> str
         place = "" if position is None or table is None else f", {table.row_said(int(position))},"
         return f"column {columns[argument]!r}{place}"
 
-    return _DATA.sub(named, in_a_shell(message))
+    return _DATA.sub(named, _NAMED_TWICE.sub(r"\1", in_a_shell(message)))
 
 
-_DATA = re.compile(r"\b(y_true|y_prob|sample_weight)\b(?:\[(\d+)\])?(?!=)|^(by)\b(?:\[(\d+)\])?")
+_NAMED_TWICE = re.compile(r"\b(y_true|y_prob|sample_weight|by) \(column '[^']*'\)")
+_DATA = re.compile(r"\b(y_true|y_prob|sample_weight)\b(?:\[(\d+)\])?(?!=)|(?:^|(?<=: ))(by)\b(?:\[(\d+)\])?")

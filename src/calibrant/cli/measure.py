@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant.cli.inputs import Source, explained, read_rows, takes_rows
+from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.outputs import DONE, NOT_SHOWN, Command, Show, table
+from calibrant.cli.rows import open_rows
 
 if TYPE_CHECKING:
     from calibrant.results.measures import Measures
@@ -37,10 +38,10 @@ def command(source: Source, show: Show, max_error: float | None) -> None:
     """
     import calibrant
 
-    rows = read_rows(source)
-    with explained(rows.source):
+    with open_rows(source) as rows, explained(rows.source):
         whole = calibrant.measure(**rows.data)
-        parts = [] if rows.by is None else [(label, calibrant.measure(**part.data)) for label, part in rows.groups()]
+        parts = rows.by_group(lambda data: calibrant.measure(**data))
+        facts = rows.facts()
     lines = [str(whole)]
     if parts:
         lines += ["", f"Per group of {rows.source.by!r}:", _per_group(parts)]
@@ -52,14 +53,14 @@ def command(source: Source, show: Show, max_error: float | None) -> None:
     show.answer(
         "\n".join(lines),
         exit_code=exit_code,
-        input=rows.facts(),
+        input=facts,
         max_error=max_error,
         result=whole,
         groups=[{"group": label, "result": each} for label, each in parts],
     )
 
 
-def _per_group(parts: list[tuple[str, Measures]]) -> str:
+def _per_group(parts: list[tuple[Any, Measures]]) -> str:
     names = ("group", "rows", "mean forecast", "event rate", "Cutoff", "smooth", "bias")
     return table(
         names,

@@ -10,16 +10,21 @@ import shutil
 import sys
 import tempfile
 import textwrap
+import threading
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from calibrant import __version__
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+    from rich.progress import Progress, TaskID
 
 SCHEMA = "calibrant/1"
 """Version of the documents that ``--json`` prints, the same as that of the results in them."""
@@ -28,6 +33,7 @@ DONE, NOT_SHOWN, BAD_INPUT = 0, 1, 2
 INTERRUPTED, PIPE_CLOSED = 130, 141  # what shells use for processes ended by these signals
 
 _WIDEST = 100
+_LOOK_SECONDS = 0.1
 _COLOURS = {
     "Certified": "green",
     "certified": "green",
@@ -185,6 +191,11 @@ _PYTHON = {
     "the arguments look swapped, the order is (y_true, y_prob)": (
         "the columns look swapped: exchange --y-true and --y-prob"
     ),
+    "raise the limit (tally_limit), round the forecasts or take a sample, or use Cells.bracket for an answer with "
+    "known ends": "raise --memory-limit, round the forecasts or take a random sample",
+    "the columns look swapped; if it is meant, read them and pass Tally.from_arrays(y_true, y_prob)": (
+        "the columns look swapped: exchange --y-true and --y-prob"
+    ),
     "; if it is meant, pass Tally.from_arrays(y_true, y_prob)": "",
     "compare with one label first, as in y_true == 'event'": "write a column that says whether the event happened",
     "bring it back, as in numpy.clip(values, 0, 1)": "bring it back into [0, 1]",
@@ -245,16 +256,67 @@ def table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 @contextlib.contextmanager
-def working(text: str, *, quiet: bool = False) -> Iterator[None]:
-    """Show on a terminal that something is going on."""
+def working(text: str, *, quiet: bool = False, connection: DuckDBPyConnection | None = None) -> Iterator[None]:
+    """Show on a terminal that something is going on, and how far the query of a connection has come."""
     if quiet or not sys.stderr.isatty():
         yield
         return
-    from rich.console import Console
-    from rich.text import Text
+    with _display() as display:
+        task = display.add_task(text, total=None)
+        with contextlib.nullcontext() if connection is None else _followed(connection, display, task):
+            try:
+                yield
+            finally:
+                display.remove_task(task)
 
-    with Console(stderr=True).status(Text(text)):  # a name in brackets is a name, not a style
+
+_showing: list[Progress] = []
+
+
+@contextlib.contextmanager
+def _display() -> Iterator[Progress]:
+    """Give the one display of the terminal: work inside of other work is a line below it."""
+    if _showing:
+        yield _showing[0]
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),  # a name in brackets is a name, not a style
+        BarColumn(),
+        TaskProgressColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as display:
+        _showing.append(display)
+        try:
+            yield display
+        finally:
+            _showing.clear()
+
+
+@contextlib.contextmanager
+def _followed(connection: DuckDBPyConnection, display: Progress, task: TaskID) -> Iterator[None]:
+    """Look from time to time how far a connection has come with its query."""
+    ended = threading.Event()
+
+    def look() -> None:
+        while not ended.wait(_LOOK_SECONDS):
+            with contextlib.suppress(Exception):  # a bar is no reason for anything to fail
+                share = connection.query_progress()
+                if share > 0.0:  # DuckDB cannot always say
+                    display.update(task, total=100.0, completed=share)
+
+    connection.execute("SET enable_progress_bar_print = false").fetchall()
+    connection.execute("SET enable_progress_bar = true").fetchall()  # without which it does not count
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
         yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def check_folder(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:

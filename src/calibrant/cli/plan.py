@@ -6,9 +6,10 @@ from typing import Any
 
 import click
 
-from calibrant.cli.inputs import Source, explained, file_options, open_forecasts
+from calibrant.cli.inputs import Source, explained, file_options
 from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD
-from calibrant.cli.outputs import OUTPUT_OPTIONS, BadInput, Command, Show
+from calibrant.cli.outputs import OUTPUT_OPTIONS, BadInput, Command, Show, working
+from calibrant.cli.rows import open_forecasts
 
 
 @click.command(
@@ -73,7 +74,16 @@ def command(
             result = calibrant.rows_needed(max_error, brier=brier, **question)
         show.answer(str(result), input=None, result=result)
     source = Source(file, y_prob=y_prob, format=file_format, memory_limit=memory_limit, quiet=quiet)
-    with open_forecasts(source) as (chosen, table, forecasts), explained(chosen, table):
-        result = calibrant.rows_needed(max_error, y_prob=forecasts, **question)
-    facts = {"file": file, "y_prob": chosen.y_prob, "rows": int(forecasts.size)}
-    show.answer(str(result), input=facts, result=result)
+    from calibrant.engines.columns import count_forecasts, mean_variance
+
+    with open_forecasts(source) as (chosen, table, most), explained(chosen, table):
+        with working(f"counting the forecasts of {table.name}", quiet=quiet, connection=table.connection):
+            forecasts, rows = count_forecasts(table, str(chosen.y_prob), most)
+        if forecasts.size > most:
+            raise BadInput(
+                f"{table.name}: column {chosen.y_prob!r} has more than {most:,} distinct forecasts, too many to plan "
+                "with; raise --memory-limit, round the forecasts, or plan with their mean p (1 - p) alone: --brier "
+                f"{mean_variance(table, str(chosen.y_prob)):.6g}"
+            )
+        result = calibrant.rows_needed(max_error, y_prob=forecasts, sample_weight=rows, **question)
+    show.answer(str(result), input={"file": file, "y_prob": chosen.y_prob, "rows": int(rows.sum())}, result=result)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from calibrant.cli.inputs import Source, explained, open_forecasts, read_rows, takes_rows
+from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import CONFIDENCE_LEVEL, SEED
 from calibrant.cli.outputs import BadInput, Command, Show, WithExamples, check_folder, temporary_beside, working
+from calibrant.cli.rows import RowsRead, open_all_rows, open_forecasts, open_rows
 
 if TYPE_CHECKING:
     from calibrant.engines.files import Table
@@ -98,16 +100,22 @@ def fit(source: Source, show: Show, method: str, out: Path, clip: float | None, 
     The guarantee printed is about the repaired forecasts of cases to come; it assumes independent rows that the model
     was not fitted to. No guarantee covers weighted rows.
     """
-    rows = read_rows(source)
-    with explained(rows.source):
-        recalibrator = _recalibrator(method, clip).fit(rows.y_prob, rows.y_true, sample_weight=rows.sample_weight)
+    from calibrant.cells import as_tally
+
+    recalibrator = _recalibrator(method, clip)
+    with open_rows(source) as rows, explained(rows.source):
+        facts = rows.facts()
+        if isinstance(rows, RowsRead):
+            recalibrator.fit(rows.y_prob, rows.y_true, sample_weight=rows.sample_weight)
+        else:
+            recalibrator.fit(as_tally(**rows.data))
         guarantee = None if recalibrator.weighted_ else recalibrator.guarantee(confidence_level)
     with temporary_beside(out) as temporary:
         temporary.write_text(recalibrator.to_json() + "\n", encoding="utf-8")
     said = "No guarantee covers weighted rows; certify the repaired forecasts on fresh ones."
     show.answer(
-        f"Fitted {method} to {rows.y_prob.size:,} rows and wrote {out}.\n{said if guarantee is None else guarantee}",
-        input=rows.facts(),
+        f"Fitted {method} to {facts['rows']:,} rows and wrote {out}.\n{said if guarantee is None else guarantee}",
+        input=facts,
         method=method,
         out=str(out),
         model=json.loads(recalibrator.to_json()),
@@ -132,8 +140,7 @@ def choose(source: Source, show: Show, parts: int, confidence_level: float, seed
     """Compare the ways to repair on held-out rows, and recommend one."""
     import calibrant
 
-    rows = read_rows(source)
-    with explained(rows.source):
+    with open_all_rows(source, "recalibrate choose") as rows, explained(rows.source):
         result = calibrant.compare_recalibrators(
             rows.y_prob,
             rows.y_true,
@@ -173,15 +180,13 @@ def apply(source: Source, show: Show, model: Path, out: Path, column: str) -> No
     options = _WRITERS.get(out.suffix.lower())
     if options is None:
         raise BadInput(f"--out {out} ends in {out.suffix!r}; write one of {', '.join(_WRITERS)}")
-    with open_forecasts(source) as (chosen, table, forecasts):
+    with open_forecasts(source) as (chosen, table, _), explained(chosen, table):
         if column.lower() in {name.lower() for name in table.columns}:
             raise BadInput(f"{table.name} has a column {column!r} already; name the new one with --column")
-        with explained(chosen, table):
-            repaired = recalibrator.predict(forecasts)
-        _write_beside(table, repaired, column, out, options, quiet=source.quiet)
+        rows = _apply(recalibrator, table, str(chosen.y_prob), column, out, options, quiet=source.quiet)
     show.answer(
-        f"Wrote {out}: {repaired.size:,} rows, the repaired forecasts of {chosen.y_prob!r} in {column!r}.",
-        input={"file": source.file, "y_prob": chosen.y_prob, "rows": int(repaired.size)},
+        f"Wrote {out}: {rows:,} rows, the repaired forecasts of {chosen.y_prob!r} in {column!r}.",
+        input={"file": source.file, "y_prob": chosen.y_prob, "rows": rows},
         model=str(model),
         out=str(out),
         column=column,
@@ -233,9 +238,16 @@ def _read_model(path: Path) -> Recalibrator:
         raise BadInput(f"{path} is not a model that recalibrate fit wrote: {error}") from error
 
 
-def _write_beside(table: Table, repaired: Any, column: str, out: Path, options: str, *, quiet: bool) -> None:
-    """Write all columns of a table and a new one, row by row in the order of the file."""
-    from calibrant.engines.files import write_with_column
+def _apply(
+    recalibrator: Recalibrator, table: Table, forecasts: str, column: str, out: Path, options: str, *, quiet: bool
+) -> int:
+    """Write all columns of a table and a new one, rows in the order of the file and some at a time; count them."""
+    from calibrant.engines.columns import check_forecast_column, write_with_column
 
-    with temporary_beside(out) as temporary, working(f"writing {out}", quiet=quiet):
-        write_with_column(table, column, repaired, temporary, options, as_text="FORMAT csv" in options)
+    reach = {"low": -sys.float_info.max, "high": sys.float_info.max} if recalibrator.input == "score" else {}
+    with working(f"checking {table.name}", quiet=quiet, connection=table.connection):
+        rows = check_forecast_column(table, forecasts, **reach)
+    as_text = "FORMAT csv" in options
+    with temporary_beside(out) as temporary, working(f"writing {out}", quiet=quiet, connection=table.connection):
+        write_with_column(table, column, recalibrator.predict, forecasts, temporary, options, written_as_text=as_text)
+    return rows

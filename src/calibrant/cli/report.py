@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
-from calibrant.cli.inputs import Source, explained, read_models, takes_rows
+from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, SEED
 from calibrant.cli.outputs import DONE, NOT_SHOWN, BadInput, Command, Show, check_folder, temporary_beside, working
+from calibrant.cli.rows import Rows, RowsRead, open_models
 
 USUAL_MAX_ERROR = 0.05
 FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".json",)}
@@ -76,22 +79,21 @@ def command(
     import calibrant
 
     wanted = _format(out, to)
-    models = read_models(source, y_prob)
-    first = models[0]
-    forecasts = {str(rows.source.y_prob): rows.y_prob for rows in models}
-    with explained(first.source), working("writing the report", quiet=source.quiet):
+    with (
+        open_models(source, y_prob) as models,
+        explained(models[0].source),
+        working("writing the report", quiet=source.quiet),
+    ):
+        facts = [rows.facts() for rows in models]
         report = calibrant.CalibrationReport.from_predictions(
-            first.y_true,
-            forecasts if len(models) > 1 else first.y_prob,
-            sample_weight=first.sample_weight,
-            by=first.by,
+            **_given(models),
             max_error=USUAL_MAX_ERROR if max_error is None else max_error,
             confidence_level=confidence_level,
             method=method,
             threshold=threshold,
             seed=seed,
             **({} if title is None else {"title": title}),
-            **({} if len(models) > 1 else {"name": str(first.source.y_prob)}),
+            **({} if len(models) > 1 else {"name": str(models[0].source.y_prob)}),
         )
         text = {"html": report.html, "md": report.markdown, "json": report.json}[wanted]()
     if out is not None:
@@ -103,11 +105,23 @@ def command(
         text if out is None else f"Wrote {out}.\n{report}",
         exit_code=DONE if max_error is None or certified else NOT_SHOWN,
         verbatim=out is None,
-        input=[rows.facts() for rows in models],
+        input=facts,
         out=None if out is None else str(out),
         format=wanted,
         result=report.summary,
     )
+
+
+def _given(models: Sequence[Rows]) -> dict[str, Any]:
+    """Return the arguments under which a report takes the rows of one model, or of several."""
+    by_name = {str(rows.source.y_prob): rows for rows in models}
+    first = models[0]
+    if isinstance(first, RowsRead):
+        forecasts = {name: rows.data["y_prob"] for name, rows in by_name.items()}
+        return {**first.grouped, "y_prob": forecasts if len(models) > 1 else first.y_prob}
+    data = {name: rows.data["y_true"] for name, rows in by_name.items()}
+    groups = None if first.source.by is None else {name: rows.grouped["y_true"] for name, rows in by_name.items()}
+    return {"y_true": data if len(models) > 1 else first.data["y_true"], "by": groups}
 
 
 def _format(out: Path | None, to: str | None) -> str:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant.cli.inputs import Source, explained, read_rows, takes_rows
+from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import SEED
 from calibrant.cli.outputs import DONE, NOT_SHOWN, BadInput, Command, Show, table
+from calibrant.cli.rows import open_rows
 
 if TYPE_CHECKING:
-    from calibrant.cli.inputs import Rows
     from calibrant.results.certificates import CalibrationTest
 
 
@@ -59,13 +59,12 @@ def command(source: Source, show: Show, kind: str, method: str, level: float, re
     many rows a harmless error is rejected too; no rejection is no proof of calibration. To say that the error is
     small, use "calibrant certify". With --by, each group is tested at the level divided by the number of groups.
     """
-    rows = read_rows(source)
-    if kind == "spiegelhalter" and rows.sample_weight is not None:
+    if kind == "spiegelhalter" and source.weight is not None:
         raise BadInput("--weight does not go with --test spiegelhalter, which knows no weights")
-    with explained(rows.source):
-        parts = [] if rows.by is None else list(rows.groups())
-        found = [(label, _tested(part, kind, method, resamples, seed)) for label, part in parts]
-        whole = _tested(rows, kind, method, resamples, seed)
+    with open_rows(source) as rows, explained(rows.source):
+        found = rows.by_group(lambda data: _tested(data, kind, method, resamples, seed))
+        whole = _tested(rows.data, kind, method, resamples, seed)
+        facts = rows.facts()
     each_level = level / max(len(found), 1)
     rejected = [label for label, each in found if each.pvalue <= each_level]
     if found:
@@ -77,7 +76,7 @@ def command(source: Source, show: Show, kind: str, method: str, level: float, re
     show.answer(
         text,
         exit_code=NOT_SHOWN if rejected else DONE,
-        input=rows.facts(),
+        input=facts,
         level=level,
         rejected=bool(rejected),
         result=whole,
@@ -85,12 +84,12 @@ def command(source: Source, show: Show, kind: str, method: str, level: float, re
     )
 
 
-def _tested(rows: Rows, kind: str, method: str, resamples: int, seed: int) -> CalibrationTest:
+def _tested(data: dict[str, Any], kind: str, method: str, resamples: int, seed: int) -> CalibrationTest:
     import calibrant
 
     if kind == "spiegelhalter":
-        return calibrant.spiegelhalter_test(rows.y_true, rows.y_prob)
-    return calibrant.calibration_test(**rows.data, method=method, n_resamples=resamples, rng=seed)
+        return calibrant.spiegelhalter_test(data["y_true"], data.get("y_prob"))
+    return calibrant.calibration_test(**data, method=method, n_resamples=resamples, rng=seed)
 
 
 def _per_group(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -79,6 +79,14 @@ class DuckDBEngine(Engine):
             return self._fetched(statement)
         except duckdb.Error as error:
             raise ValueError(f"{self.name} cannot be read: {str(error).strip().splitlines()[0]}") from error
+
+    def listed(self, names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+        """Write numbers as one text for each column: DuckDB reads thousands of them many times faster than SQL."""
+        if "label" in names:
+            return super().listed(names, rows)
+        columns = zip(names, zip(*rows, strict=True), strict=True)
+        lists = ", ".join(f"unnest(CAST('[{', '.join(values)}]' AS DOUBLE[])) AS {name}" for name, values in columns)
+        return f"WITH asked AS (SELECT {lists}) "
 
     def key_type(self, keys: int) -> str:
         """Choose 16 bits where that is enough: DuckDB then adds up in an array, which has no collisions."""

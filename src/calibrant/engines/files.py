@@ -14,14 +14,11 @@ import io
 import os
 import re
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, Self
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 from calibrant.engines.formats import (
     FORMATS,
@@ -43,12 +40,13 @@ if TYPE_CHECKING:
 VIEW = "observations"
 """Under which name a connection knows the rows of its table."""
 
+NUMBERS = re.compile(r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL.*|BOOLEAN)")
+"""DuckDB's types of numbers, true/false among them."""
+
 _DELIMITERS = (",", ";", "\t", "|")
 _LISTED = 20
-_NUMBERS = re.compile(r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL.*|BOOLEAN)")
-_NESTED = re.compile(r".*\[\d*\]|(STRUCT|MAP|UNION)\b.*|BLOB|BIT")
+_INTERRUPTED = re.compile(r"Query interrupted|UDF: KeyboardInterrupt")
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
-_MISSING_WORDS = {"", "na", "n/a", "nan", "null", "none", "missing", "?", "."}
 
 
 @dataclass
@@ -81,6 +79,11 @@ class Table:
     _scratch: tempfile.TemporaryDirectory[str] | None = None
 
     @property
+    def size(self) -> int:
+        """Bytes that the files take on disk."""
+        return sum(path.stat().st_size for path in self.paths)
+
+    @property
     def relation(self) -> duckdb.DuckDBPyRelation:
         """The rows, as a relation that reads the file each time it is asked."""
         return self.connection.table(VIEW)
@@ -91,7 +94,7 @@ class Table:
 
     def is_numeric(self, name: str) -> bool:
         """Whether a column holds numbers or true/false, as opposed to text, dates or nested values."""
-        return _NUMBERS.fullmatch(self.columns[name]) is not None
+        return NUMBERS.fullmatch(self.columns[name]) is not None
 
     def row_said(self, position: int) -> str:
         """Say which row a position in a column is, as somebody would count who looks at the file."""
@@ -154,6 +157,7 @@ def open_table(
     Examples
     --------
     >>> import io
+    >>> from calibrant.engines.columns import read_columns
     >>> with open_table(io.BytesIO(b"label,score\n1,0.75\n0,0.5\n")) as table:
     ...     table.columns, read_columns(table, ["score"])["score"]
     ({'label': 'BIGINT', 'score': 'DOUBLE'}, array([0.75, 0.5 ]))
@@ -177,83 +181,6 @@ def open_table(
         scratch.cleanup()
         raise
     return table
-
-
-def read_columns(table: Table, names: Iterable[str], *, numbers: Collection[str] = ()) -> dict[str, npt.NDArray[Any]]:
-    """Return whole columns in the order of the rows; a missing value is refused with its place.
-
-    Parameters
-    ----------
-    table : Table
-        From `open_table`.
-    names : iterable of str
-        The columns.
-    numbers : collection of str
-        Those among them that must hold numbers: text in them is refused with its place too.
-    """
-    wanted = list(dict.fromkeys(table.check_column(name) for name in names))
-    for name in wanted:
-        if _NESTED.fullmatch(table.columns[name]):
-            raise TableError(
-                f"{table.name}: column {name!r} is of type {table.columns[name]}, not one number or label per row"
-            )
-        if name in numbers and not table.is_numeric(name):
-            _refuse_text(table, name)
-    selected = ", ".join(_selected(name, table.columns[name]) for name in wanted)
-    _refuse_no_rows(table)
-    with explaining(table):
-        fetched = table.connection.execute(f"SELECT {selected} FROM {VIEW}").fetchnumpy()
-    arrays = {name: fetched[column] for name, column in zip(wanted, list(fetched), strict=True)}
-    for name, values in arrays.items():
-        missing = np.flatnonzero(np.ma.getmaskarray(values))
-        if missing.size:
-            _refuse_missing(table, name, int(missing[0]), missing.size)
-        arrays[name] = np.ma.getdata(values)
-    return arrays
-
-
-def write_with_column(
-    table: Table, name: str, values: npt.NDArray[Any], path: Path, options: str, *, as_text: bool = False
-) -> None:
-    """Write a table with one more column, its rows in their order.
-
-    Parameters
-    ----------
-    table : Table
-        From `open_table`.
-    name : str
-        Of the new column.
-    values : array
-        One value per row.
-    path : Path
-        Where to write.
-    options : str
-        What DuckDB's COPY takes, such as "FORMAT parquet".
-    as_text : bool
-        Whether to keep the values of a text table as they are written, which is right for another text table.
-    """
-    import pyarrow
-
-    table.connection.register("added", pyarrow.table({"value": values}))
-    rows = _as_text(table) if as_text and table.format in ("csv", "tsv") else VIEW
-    with explaining(table):
-        table.connection.execute(
-            f"COPY (SELECT kept.*, added.value AS {quoted(name)} FROM {rows} AS kept POSITIONAL JOIN added) "
-            f"TO {literal(str(path))} ({options})"
-        )
-
-
-def _refuse_no_rows(table: Table) -> None:
-    if _first_row(table, f"SELECT 1 FROM {VIEW} LIMIT 1") is None:
-        raise TableError(f"{table.name} has no rows, only column names")
-
-
-def _refuse_missing(table: Table, name: str, position: int, count: int) -> NoReturn:
-    others = f" (and in {count - 1:,} more)" if count > 1 else ""
-    raise TableError(
-        f"{table.name}: column {name!r} has no value in {table.row_said(position)}{others}; drop such rows or fill in "
-        "their values"
-    )
 
 
 def quoted(name: str) -> str:
@@ -289,6 +216,15 @@ def connect(memory_limit: str | None, scratch: str) -> duckdb.DuckDBPyConnection
         ) from error
 
 
+def halve_memory(table: Table) -> int:
+    """Let DuckDB use half of the memory that it was given, and return how many bytes that is."""
+    said = str(table.connection.sql("SELECT current_setting('memory_limit')").fetchall()[0][0])
+    number, unit = said.split()
+    half = int(float(number) * 1024 ** ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB").index(unit)) // 2
+    table.connection.execute(f"SET memory_limit = '{half}B'").fetchall()
+    return half
+
+
 def _create_view(table: Table, paths: list[Path]) -> None:
     """Make the rows known to the connection, without reading them."""
     if table.format == "npz":
@@ -311,12 +247,12 @@ def _create_view(table: Table, paths: list[Path]) -> None:
         reader = f"{function}({files}{settings})"
     table._reader = reader
     if table.format in ("csv", "tsv"):
-        table._reader = _with_labels_as_text(table)
+        table._reader = _with_labelsas_text(table)
     with explaining(table):
         table.connection.execute(f"CREATE VIEW {VIEW} AS SELECT * FROM {table._reader}")
 
 
-def _with_labels_as_text(table: Table) -> str:
+def _with_labelsas_text(table: Table) -> str:
     """Return the reader, with labels such as yes and no read as text: only true and false are truth values."""
     with explaining(table):
         relation = table.connection.sql(f"SELECT * FROM {table._reader}")
@@ -324,7 +260,7 @@ def _with_labels_as_text(table: Table) -> str:
         labels = []
         for name in (name for name, kind in types.items() if kind == "BOOLEAN"):
             words = table.connection.execute(
-                f"SELECT DISTINCT lower(word) FROM (SELECT {quoted(name)} AS word FROM {_as_text(table)} LIMIT 1000)"
+                f"SELECT DISTINCT lower(word) FROM (SELECT {quoted(name)} AS word FROM {as_text(table)} LIMIT 1000)"
             ).fetchall()
             if not {word for (word,) in words} <= {"true", "false", None}:
                 labels.append(name)
@@ -334,7 +270,7 @@ def _with_labels_as_text(table: Table) -> str:
     return f"{table._reader[:-1]}, types={{{kept}}})"
 
 
-def _as_text(table: Table) -> str:
+def as_text(table: Table) -> str:
     """Return the reader of a text table with every value as it is written."""
     return f"{table._reader[:-1]}, all_varchar=true)"
 
@@ -402,15 +338,6 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _selected(name: str, kind: str) -> str:
-    """Write a column for a query whose result numpy can hold: numbers, dates and text."""
-    return (
-        quoted(name)
-        if _NUMBERS.fullmatch(kind) or kind.startswith(("DATE", "TIMESTAMP"))
-        else (f"CAST({quoted(name)} AS VARCHAR) AS {quoted(name)}")
-    )
-
-
 @contextlib.contextmanager
 def explaining(table: Table) -> Iterator[None]:
     """Turn errors of DuckDB inside the block into one sentence about the file."""
@@ -419,12 +346,9 @@ def explaining(table: Table) -> Iterator[None]:
     try:
         yield
     except (duckdb.Error, RuntimeError, UnicodeError) as error:  # the last two: text that is none in a damaged file
+        if _INTERRUPTED.search(str(error)):
+            raise KeyboardInterrupt from error  # which DuckDB keeps to itself
         raise _explained(table, error) from error
-
-
-def _first_row(table: Table, sql: str) -> Any:
-    with explaining(table):
-        return table.connection.execute(sql).fetchone()
 
 
 def _explained(table: Table, error: Exception) -> TableError:
@@ -470,25 +394,3 @@ def _first_uneven_line(table: Table) -> str | None:
 
 def _counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def _refuse_text(table: Table, name: str) -> NoReturn:
-    """Say where the first text stands in a column that should hold numbers."""
-    column = quoted(name)
-    first = _first_row(
-        table,
-        f"SELECT position, value FROM (SELECT row_number() OVER () - 1 AS position, CAST({column} AS VARCHAR) AS value "
-        f"FROM {VIEW}) WHERE value IS NULL OR TRY_CAST(value AS DOUBLE) IS NULL ORDER BY position LIMIT 1",
-    )
-    if first is None:
-        _refuse_no_rows(table)
-        raise TableError(f"{table.name}: column {name!r} holds numbers written as text; convert it to numbers")
-    position, value = first
-    if value is None or value.strip().lower() in _MISSING_WORDS:
-        _refuse_missing(table, name, position, 1)
-    comma = ", with a decimal point" if re.fullmatch(r"-?\d*,\d+", value) else ""
-    percent = ": divide percentages by 100" if value.endswith("%") else ""
-    raise TableError(
-        f"{table.name}: column {name!r} is {value!r} in {table.row_said(position)}, text where a number is needed; "
-        f"write numbers{comma}{percent}, or choose another column"
-    )

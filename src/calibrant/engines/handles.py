@@ -23,6 +23,7 @@ from calibrant.engines.sql import (
     histogram_statement,
     is_whole,
     labels_statement,
+    told_apart,
     without_value,
 )
 from calibrant.sources import (
@@ -208,23 +209,22 @@ class _Handle:
         self._scans += 1
         return self._engine.run(statement)
 
-    def _labels(self, column: str) -> list[tuple[Any, str, int]]:
-        """Return the values of a column in sorted order, how the engine writes them, and how many rows have each."""
+    def _labels(self, column: str) -> list[tuple[Any, str]]:
+        """Return the values of a column in sorted order, and how the engine writes them."""
         found = self._run(labels_statement(self._engine, column, MOST_GROUPS))
         kind = self._engine.columns[column]
         gone = without_value(found["label"])
         if kind == "fraction":
             gone |= [str(label).lower() == "nan" for label in found["label"]]
         missing = int(np.sum(found["n"][gone]))
-        counted = list(zip(found["label"], found["n"].tolist(), strict=True))
         if missing:
             role = next(role for role, name in self._roles.listed().items() if name == column)
             raise ValueError(
                 f"{self._engine.name}: {role} (column {column!r}) is missing in {rows_said(missing)}; {MISSING_REMEDY}"
             )
-        if not counted:
+        if len(found["label"]) == 0:
             raise self._no_rows()
-        return sorted((_typed(label, kind), str(label), count) for label, count in counted)
+        return sorted((_typed(label, kind), str(label)) for label in found["label"])
 
     def _no_rows(self) -> ValueError:
         return ValueError(f"{self._engine.name} has no rows; at least one row is needed")
@@ -234,9 +234,9 @@ class _Handle:
         if self._pos_label is None or self._roles.event is not None:
             return
         labels = self._labels(self._roles.y_true)
-        check_pos_label([label for label, _, _ in labels], self._pos_label)
+        check_pos_label([label for label, _ in labels], self._pos_label)
         # Where every row has the other label, no text matches, and there are no events.
-        event = next((text for label, text, _ in labels if label == self._pos_label), str(self._pos_label))
+        event = next((text for label, text in labels if label == self._pos_label), str(self._pos_label))
         self._roles = Roles(**{**vars(self._roles), "event": event})
 
     def _histograms(
@@ -249,13 +249,14 @@ class _Handle:
         if known is None and len(answer["n"]) == 0 and not self._run(count_statement(self._engine))["n"][0]:
             raise self._no_rows()
         found = []
+        apart = told_apart(asked)
         for place, request in enumerate(asked):
             own = _rows_of(answer, answer["place"] == place) if labels else answer
             facts = None if known is None else known[place]
             if facts is None and len(own["n"]) == 0:
                 where = f" in group {labels[request.group]!r}" if labels else ""
                 raise ValueError(f"sample_weight is zero everywhere{where}; at least one row must count")
-            found.append(Moments.from_answer(own, request, facts))
+            found.append(Moments.from_answer(own, request.grid, facts, apart=apart))
             if known is None:
                 self._check_totals(found[-1])
         return found
@@ -342,12 +343,12 @@ class GroupedScan(_Handle):
     """
 
     _first: tuple[Moments, ...] = ()
-    _found: Sequence[tuple[Any, str, int]] = ()
+    _found: Sequence[tuple[Any, str]] = ()
 
     @property
     def groups(self) -> tuple[Any, ...]:
         """The groups' values in sorted order."""
-        return tuple(label for label, _, _ in self._values())
+        return tuple(label for label, _ in self._values())
 
     def histograms(self, asked: Sequence[HistogramRequest]) -> list[Cells]:
         """Return the totals per cell for each request, in one scan, or from what an earlier one has found."""
@@ -373,7 +374,7 @@ class GroupedScan(_Handle):
         first = self._totals()
         return self._fetches(asked, self._texts(), [first[request.group].facts for request in asked])
 
-    def _values(self) -> Sequence[tuple[Any, str, int]]:
+    def _values(self) -> Sequence[tuple[Any, str]]:
         if not self._found:
             assert self._roles.by is not None
             found = self._labels(self._roles.by)
@@ -386,7 +387,7 @@ class GroupedScan(_Handle):
         return self._found
 
     def _texts(self) -> list[str]:
-        return [text for _, text, _ in self._values()]
+        return [text for _, text in self._values()]
 
     def _totals(self) -> tuple[Moments, ...]:
         """Return the first totals of every group, after a scan of all rows the first time."""

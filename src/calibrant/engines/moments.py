@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from calibrant.cells import Cells
 from calibrant.engines.sql import CLASSES, first_cell, scanned_grid
-from calibrant.sources import HistogramRequest
+from calibrant.sources import Grid
 from calibrant.tally import ADDITIVE, group_starts
 from calibrant.validation import FloatArray, IntArray
 
@@ -56,16 +56,16 @@ class Moments:
 
     @classmethod
     def from_answer(
-        cls, answer: Mapping[str, npt.NDArray[Any]], request: HistogramRequest, facts: Facts | None
+        cls, answer: Mapping[str, npt.NDArray[Any]], grid: Grid, facts: Facts | None, *, apart: bool
     ) -> Moments:
         """Put the groups that a scan returned in order; the facts are read off them unless known."""
         key = answer["cell_key"].astype(np.int64)
         order = np.argsort(key, kind="stable")
         given = {name: values[order].astype(np.float64) for name, values in answer.items()}
         cell, event = key[order], None
-        if request.rates:
+        if apart:
             cell, event = cell // CLASSES, cell % CLASSES == 1
-        grid = scanned_grid(request.grid)
+        grid = scanned_grid(grid)
         index = cell + first_cell(grid)
         if grid.high >= 1.0:  # where p = 1 joins the last cell
             index = np.minimum(index, int(grid.index(np.ones(1))[0]))

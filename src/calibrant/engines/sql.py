@@ -1,8 +1,8 @@
 """The two questions every engine is asked, as SQL: totals per cell, and the rows of a few stretches of forecasts.
 
 Both are plain enough for any database: sums, counts, smallest and largest under a GROUP BY, and a join with a short
-list. A row's cell is floor(p * 2^bits), which is exact, so that every engine agrees on it. A row that breaks a rule is
-put into a group of its own, so that bad data is found by the scan that adds up good data.
+list. A row's cell is floor(p * 2^bits), which is exact, so that every engine agrees on it. A row that breaks a rule
+has no cell, so that bad data is found by the scan that adds up good data.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ CLASSES = 2
 """Where outcomes are 0 and 1 and told apart, a cell has a key for each."""
 
 _LARGEST = "1.7976931348623157e308"
-_PIECES = 3
+_MORE_CELLS = 2**10
 _EXACT_BITS = 52
+_FINEST_BITS = 1000  # of which float64 still holds a power of two
 
 
 class Engine(ABC):
@@ -63,6 +64,11 @@ class Engine(ABC):
     def literal(self, text: str) -> str:
         """Write a text so that SQL takes it as it is."""
         return "'" + text.replace("'", "''") + "'"
+
+    def listed(self, names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+        """Write a short table by the name of ``asked``, to stand before SELECT."""
+        values = ", ".join(f"({', '.join(row)})" for row in rows)
+        return f"WITH asked({', '.join(names)}) AS (VALUES {values}) "
 
     def key_type(self, keys: int) -> str:  # noqa: ARG002
         """Write the type of whole numbers from 0 on, so many of them, by which rows are grouped."""
@@ -121,10 +127,11 @@ def histogram_statement(engine: Engine, roles: Roles, asked: Sequence[HistogramR
     """
     grids = [scanned_grid(request.grid) for request in asked]
     places = [(_number(grid.scale), str(first_cell(grid))) for grid in grids]
+    alike = len(set(places)) == 1
     together = len(set(grids)) == 1 and not grids[0].within
-    scale, first = places[0] if together else ("scale", "first_cell")
+    scale, first = places[0] if alike else ("scale", "first_cell")
     key, kind = f"CAST(floor(p * {scale}) AS BIGINT) - {first}", "BIGINT"
-    if any(request.rates for request in asked):
+    if told_apart(asked):
         key = f"({key}) * {CLASSES} + CAST(y AS BIGINT)"
     elif together and is_whole(grids[0]):
         key, kind = f"floor(p * {scale}) - floor(p)", engine.key_type(2 ** grids[0].bits)  # p = 1 joins the last cell
@@ -136,12 +143,12 @@ def histogram_statement(engine: Engine, roles: Roles, asked: Sequence[HistogramR
     given, listed = f"{_rows(engine, roles)} AS given", ""
     if not together:
         stretches = [np.array(grid.within or [(grid.low, grid.high)]) for grid in grids]
-        listed, joined = _inside(engine, asked, stretches, labels, {"scale, first_cell": places})
+        listed, joined = _inside(engine, asked, stretches, labels, [] if alike else places)
         given += joined
     else:
         if labels:
             own = [(str(place), engine.literal(labels[request.group])) for place, request in enumerate(asked)]
-            listed = _listed("place, label", own)
+            listed = engine.listed(("place", "label"), own)
             given += " JOIN asked ON g = label"
         if not is_whole(grids[0]):
             conditions.append(f"p >= {_number(grids[0].low)} AND p <= {_number(grids[0].high)}")
@@ -158,7 +165,7 @@ def fetch_statement(engine: Engine, roles: Roles, asked: Sequence[FetchRequest],
     place = "place, " if labels else ""
     weight, where = (", w", " WHERE w > 0") if roles.sample_weight is not None else ("", "")
     stretches = [np.stack([request.low, request.high], axis=1) for request in asked]
-    listed, joined = _inside(engine, asked, stretches, labels, {})
+    listed, joined = _inside(engine, asked, stretches, labels, [])
     return f"{listed}SELECT {place}y, p{weight} FROM {_rows(engine, roles)} AS given{joined}{where}"
 
 
@@ -167,24 +174,24 @@ def _inside(
     asked: Sequence[HistogramRequest | FetchRequest],
     stretches: Sequence[FloatArray],
     labels: Sequence[str],
-    more: Mapping[str, Sequence[tuple[str, ...]]],
+    places: Sequence[tuple[str, str]],
 ) -> tuple[str, str]:
     """Write a list of stretches for each request, and the join that keeps the rows inside them, each once.
 
-    A stretch is listed with every cell of a grid that it touches, so that the join is one of equal numbers. ``more``
-    are further columns of the list.
+    A stretch is listed with every cell of a grid that it touches, so that the join is one of equal numbers. ``places``
+    are the scales and first cells of the requests' grids, where they differ.
     """
     grid = matching_grid(np.concatenate(stretches))
+    names = ["place", "label"] * bool(labels) + ["scale", "first_cell"] * bool(places) + ["cell", "low_end", "high_end"]
     rows: list[tuple[str, ...]] = []
     for place, request in enumerate(asked):
         group = (str(place), engine.literal(labels[request.group])) if labels else ()
-        own = (*group, *(value for columns in more.values() for value in columns[place]))
+        own = (*group, *(places[place] if places else ()))
         for low, high in stretches[place].tolist():
             cells = range(int(low * grid.scale), int(high * grid.scale) + 1)
             rows.extend((*own, _number(cell), _number(low), _number(high)) for cell in cells)
-    names = ", ".join(["place, label"] * bool(labels) + [*more, "cell, low_end, high_end"])
     match = f"floor(p * {_number(grid.scale)}) = cell AND p >= low_end AND p <= high_end"
-    return _listed(names, rows), f" JOIN asked ON {match}{' AND g = label' if labels else ''}"
+    return engine.listed(names, rows), f" JOIN asked ON {match}{' AND g = label' if labels else ''}"
 
 
 def count_statement(engine: Engine) -> str:
@@ -228,16 +235,20 @@ def example_statement(engine: Engine, roles: Roles, role: str, *, missing: bool)
 
 
 def matching_grid(stretches: FloatArray) -> Grid:
-    """Return the grid by whose cells rows are matched with stretches: fine, yet few cells to each stretch.
+    """Return the grid by whose cells rows are matched with stretches: so fine that these touch some 2^10 cells more.
 
     Not so fine, though, that float64 could not tell neighbouring cells apart.
     """
-    low, high = float(stretches.min()), float(stretches.max())
-    widest = float((stretches[:, 1] - stretches[:, 0]).max())
-    bits = min(Grid.covering(low, high).bits, _EXACT_BITS - int(np.frexp(high)[1]))
-    if widest > 0.0:
-        bits = min(bits, _PIECES - int(np.frexp(widest)[1]))
-    return Grid(max(bits, 0), 0.0, 1.0)
+    bits = _EXACT_BITS - int(np.frexp(stretches.max())[1])
+    width = float((stretches[:, 1] - stretches[:, 0]).sum())
+    if width > 0.0:
+        bits = min(bits, int(np.log2(len(stretches) + _MORE_CELLS) - np.log2(width)))
+    return Grid(min(bits, _FINEST_BITS), 0.0, 1.0)
+
+
+def told_apart(asked: Sequence[HistogramRequest]) -> bool:
+    """Whether a scan adds up events and others apart: where some request has betting rates."""
+    return any(request.rates for request in asked)
 
 
 def is_whole(grid: Grid) -> bool:
@@ -259,11 +270,6 @@ def _number(value: float) -> str:
     """Write a number with all its digits, and with an exponent, so that no database takes it for a decimal."""
     digits = repr(float(value))
     return digits if "e" in digits else f"{digits}e0"
-
-
-def _listed(names: str, rows: Sequence[Sequence[str]]) -> str:
-    values = ", ".join(f"({', '.join(row)})" for row in rows)
-    return f"WITH asked({names}) AS (VALUES {values}) "
 
 
 def _as_text(engine: Engine, column: str) -> str:

@@ -77,7 +77,8 @@ class CalibrationReport:
         pos_label : label, optional
             The label in ``y_true`` that counts as the event.
         by : array-like of shape (n,), optional
-            A group per row, for a verdict per group.
+            A group per row, for a verdict per group. For a source, the same rows in groups, as ``scan(..., by=...)``
+            gives them; a dict of them for several models.
         max_error : float in [0, 1], default 0.05
             The largest Cutoff calibration error you can live with.
         confidence_level : float, default 0.95

@@ -53,7 +53,8 @@ class Model:
     """One model's forecasts and outcomes, in an order that depends on nothing but their content.
 
     ``tally`` is None, and ``refusal`` the reason, where the distinct forecasts are too many to hold. ``rows`` and
-    ``labels`` (the group of each row) are None where the totals say all that is needed.
+    ``labels`` (the group of each row) are None where the totals say all that is needed. ``groups`` are the rows of a
+    source in groups.
     """
 
     name: str
@@ -62,17 +63,18 @@ class Model:
     refusal: str = ""
     rows: Observations | None = None
     labels: npt.NDArray[Any] | None = None
+    groups: GroupedSource | None = None
 
     @classmethod
-    def of(cls, name: str, data: Tally | RowSource) -> Model:
+    def of(cls, name: str, data: Tally | RowSource, groups: GroupedSource | None = None) -> Model:
         """Tell the distinct forecasts of a source apart, if they can be."""
         try:
             tally = whole_tally(data)
         except ValueError as refusal:
-            return cls(name, data, None, str(refusal))
+            return cls(name, data, None, str(refusal), groups=groups)
         if tally.unit_weights and tally.binary_outcomes:  # sums made elsewhere, or of parts, may round otherwise
             tally = Tally.from_counts(tally.forecast, tally.rows, tally.events)
-        return cls(name, tally, tally)
+        return cls(name, tally, tally, groups=groups)
 
 
 @dataclass(frozen=True)
@@ -98,8 +100,12 @@ def find_models(y_true: Any, y_prob: Any, *, sample_weight: Any, pos_label: Any,
     """Return the models from whatever was passed as outcomes and forecasts."""
     summaries = (Totals, RowSource, GroupedSource)
     if isinstance(y_true, (Mapping, *summaries)):
-        if by is not None:
-            raise ValueError("by was given together with a Tally, whose rows can no longer be grouped; pass the arrays")
+        groups = by if isinstance(by, Mapping) else {} if by is None else {name: by}
+        if not all(isinstance(each, GroupedSource) for each in groups.values()):
+            raise ValueError(
+                "by was given together with a Tally, whose rows can no longer be grouped; pass the arrays (or, for a "
+                "source of rows, the same rows in groups, as scan(..., by=...) gives them)"
+            )
         given = _check_named(y_true, "y_true") if isinstance(y_true, Mapping) else {name: y_true}
         for each, held in given.items():
             if not isinstance(held, summaries):
@@ -108,7 +114,7 @@ def find_models(y_true: Any, y_prob: Any, *, sample_weight: Any, pos_label: Any,
                     "model, and forecasts of several models for the same outcomes go into a dict for y_prob"
                 )
         return [
-            Model.of(each, as_source(held, y_prob, sample_weight=sample_weight, pos_label=pos_label))
+            Model.of(each, as_source(held, y_prob, sample_weight=sample_weight, pos_label=pos_label), groups.get(each))
             for each, held in given.items()
         ]
     forecasts = _check_named(y_prob, "y_prob") if isinstance(y_prob, Mapping) else {name: y_prob}
@@ -244,18 +250,19 @@ def fingerprint(tally: Tally) -> str:
 
 
 def _judge_groups(model: Model, question: Question, level: float) -> GroupCertificates | None:
+    asked: dict[str, Any] = {
+        "max_error": question.max_error,
+        "confidence_level": level,
+        "method": question.method,
+        "rng": question.seed,
+    }
+    if model.groups is not None:
+        found: GroupCertificates = certify(model.groups, **asked)
+        return found
     if model.rows is None or model.labels is None:
         return None
-    return certify(
-        model.rows.y_true,
-        model.rows.y_prob,
-        sample_weight=model.rows.sample_weight,
-        by=model.labels,
-        max_error=question.max_error,
-        confidence_level=level,
-        method=question.method,
-        rng=question.seed,
-    )
+    rows = model.rows
+    return certify(rows.y_true, rows.y_prob, sample_weight=rows.sample_weight, by=model.labels, **asked)
 
 
 def _check_named(models: Mapping[Any, Any], argument: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
-from calibrant.results.base import Result, as_frame, level_said, rounded_up
+from calibrant.results.base import Result, as_frame, level_said, rounded_down, rounded_up
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,16 @@ def shown(value: float | None, *, sign: str = "", missing: str = "-") -> str:
     return missing if value is None else f"{round(value, 4) + 0.0:{sign}.4f}"
 
 
+def shown_upper(limit: float | None, *, missing: str = "-") -> str:
+    """Write an upper limit like other numbers, rounded up."""
+    return missing if limit is None else rounded_up(limit)
+
+
+def shown_lower(limit: float | None) -> str:
+    """Write a lower limit like other numbers, rounded down."""
+    return "-" if limit is None else rounded_down(limit)
+
+
 @dataclass(frozen=True)
 class RecalibratorScores(Result):
     """How one recalibrator did on rows it had not seen; the numbers are None where it could not be fitted.
@@ -164,10 +174,10 @@ class RecalibratorScores(Result):
         if self.problem is not None:
             return f"{self.name}: could not be fitted, {self.problem}"
         return (
-            f"{self.name}: held-out Cutoff error {shown(self.cutoff)} (from {shown(self.cutoff_lower)} to "
-            f"{shown(self.cutoff_upper)}), smooth {shown(self.smooth)}, Brier {shown(self.brier)}, log loss "
-            f"{shown(self.log_loss)}, AUC lost {shown(self.auc_lost, sign='+')}; guarantee {shown(self.guarantee)}, "
-            f"in advance {shown(self.guarantee_in_advance, missing='none')}"
+            f"{self.name}: held-out Cutoff error {shown(self.cutoff)} (from {shown_lower(self.cutoff_lower)} "
+            f"to {shown_upper(self.cutoff_upper)}), smooth {shown(self.smooth)}, Brier {shown(self.brier)}, log loss "
+            f"{shown(self.log_loss)}, AUC lost {shown(self.auc_lost, sign='+')}; guarantee "
+            f"{shown_upper(self.guarantee)}, in advance {shown_upper(self.guarantee_in_advance, missing='none')}"
         )
 
 
@@ -233,10 +243,10 @@ class RecalibratorComparison(Result):
                 lines.append(f"  {each.name:<{width}}  could not be fitted")
                 continue
             lines.append(
-                f"  {each.name:<{width}}  {shown(each.cutoff):>7} {shown(each.cutoff_lower):>7} "
-                f"{shown(each.cutoff_upper):>7} {shown(each.smooth):>7} {shown(each.brier):>7} "
-                f"{shown(each.log_loss):>9} {shown(each.auc_lost, sign='+'):>9} {shown(each.guarantee):>10} "
-                f"{shown(each.guarantee_in_advance, missing='none'):>11}"
+                f"  {each.name:<{width}}  {shown(each.cutoff):>7} {shown_lower(each.cutoff_lower):>7} "
+                f"{shown_upper(each.cutoff_upper):>7} {shown(each.smooth):>7} {shown(each.brier):>7} "
+                f"{shown(each.log_loss):>9} {shown(each.auc_lost, sign='+'):>9} {shown_upper(each.guarantee):>10} "
+                f"{shown_upper(each.guarantee_in_advance, missing='none'):>11}"
             )
         lines.append(self.recommendation)
         return "\n".join(lines + [f"Note: {note}" for note in self.notes])

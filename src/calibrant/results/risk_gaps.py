@@ -329,12 +329,12 @@ class DecisionGuarantee(WithCosts, Result):
         if self.threshold is not None:
             where = at_threshold(self.threshold, self.cost_false_positive, self.cost_false_negative)
         limits = (
-            f"by more than {rounded_up(self.nondecreasing)}{self._in_costs(self.nondecreasing)}, and no monotone one, "
-            f"rising or falling, by more than {rounded_up(self.monotone)}{self._in_costs(self.monotone)}"
+            f"by more than {rounded_up(self.nondecreasing)}{self._limit_in_costs(self.nondecreasing)}, and no monotone "
+            f"one, rising or falling, by more than {rounded_up(self.monotone)}{self._limit_in_costs(self.monotone)}"
         )
         shape = WRAPPERS["nondecreasing"]
         if self.any is not None:
-            shape, limits = WRAPPERS["any"], f"by more than {rounded_up(self.any)}{self._in_costs(self.any)}"
+            shape, limits = WRAPPERS["any"], f"by more than {rounded_up(self.any)}{self._limit_in_costs(self.any)}"
         whom = (
             "in the population that the rows come from"
             if self.target == "population"

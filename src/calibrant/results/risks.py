@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +35,14 @@ class WithCosts:
 
     def _in_costs(self, loss: float) -> str:
         return "" if self.cost_unit is None else f" ({loss * self.cost_unit:.5g} in cost units)"
+
+    def _limit_in_costs(self, limit: float) -> str:
+        """Write an upper limit in cost units, with five digits and rounded up."""
+        if self.cost_unit is None:
+            return ""
+        cost = limit * self.cost_unit
+        step = 10.0 ** (math.floor(math.log10(cost)) - 4) if cost > 0.0 else 1.0
+        return f" ({math.ceil(cost / step - 1e-6) * step:.5g} in cost units)"
 
 
 @dataclass(frozen=True, eq=False)

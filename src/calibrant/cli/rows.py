@@ -1,0 +1,327 @@
+"""From a file to rows: small files are read and checked, large ones are scanned where they are.
+
+This is the only place where the command line reads predictions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from calibrant.cli.inputs import Source, choose_columns, explained, open_source
+from calibrant.cli.outputs import BadInput, working
+
+if TYPE_CHECKING:
+    from calibrant.engines.files import Table
+    from calibrant.engines.handles import GroupedScan
+    from calibrant.engines.sql import Engine
+    from calibrant.sources import RowSource
+    from calibrant.tally import Tally
+
+LARGE_BYTES = 100_000_000
+"""Files that take more than this on disk are scanned where they are, and so is any file with ``--memory-limit``."""
+
+BYTES_PER_ROW = 160
+"""What a row takes while it is looked at on its own: read, sorted and tallied."""
+
+MOST_GROUPS = 1000
+
+Answer = TypeVar("Answer")
+
+
+class Rows(Protocol):
+    """Rows of a file, in memory or not, and where they come from."""
+
+    @property
+    def source(self) -> Source:
+        """With the columns that were taken."""
+        ...
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The arguments under which the library takes the rows."""
+        ...
+
+    @property
+    def grouped(self) -> dict[str, Any]:
+        """The same, with the groups where there are any."""
+        ...
+
+    @property
+    def group_count(self) -> int:
+        """How many groups there are; 0 without ``--by``."""
+        ...
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a JSON document says about its input."""
+        ...
+
+    def by_group(self, answer: Callable[[dict[str, Any]], Answer]) -> list[tuple[Any, Answer]]:
+        """Return the answer for each group of the rows, in the order of their labels; nothing without ``--by``."""
+        ...
+
+
+@dataclass(frozen=True)
+class RowsRead:
+    """Checked rows in memory.
+
+    Attributes
+    ----------
+    source : Source
+        With the columns that were taken.
+    format : str
+        Of the file.
+    y_true, y_prob, sample_weight, by : array or None
+        What stands in them.
+    """
+
+    source: Source
+    format: str
+    y_true: Any
+    y_prob: Any
+    sample_weight: Any = None
+    by: Any = None
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The arguments under which the library takes rows."""
+        return {"y_true": self.y_true, "y_prob": self.y_prob, "sample_weight": self.sample_weight}
+
+    @property
+    def grouped(self) -> dict[str, Any]:
+        """The same, with the groups."""
+        return {**self.data, "by": self.by}
+
+    @property
+    def group_count(self) -> int:
+        """How many groups there are."""
+        return 0 if self.by is None else len(set(self.by.tolist()))
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a JSON document says about its input."""
+        return _facts(self.source, self.format, int(self.y_prob.size))
+
+    def by_group(self, answer: Callable[[dict[str, Any]], Answer]) -> list[tuple[Any, Answer]]:
+        """Return the answer for each group."""
+        from calibrant.validation import check_labels
+
+        if self.by is None:
+            return []
+        labels, positions = check_labels(self.by, "by", self.y_prob.size)
+        return [
+            (label, answer({name: None if held is None else held[members] for name, held in self.data.items()}))
+            for label, members in zip(labels, positions, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class RowsScanned:
+    """Rows that stay in their file, which is open; every question that the totals leave open scans it again."""
+
+    source: Source
+    table: Table
+    engine: Engine
+    limits: Mapping[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def whole(self) -> Tally | RowSource:
+        """All rows, after the scan that checks and adds them up."""
+        from calibrant.cells import given_source
+
+        return given_source(self._scan(by=None))
+
+    @cached_property
+    def groups(self) -> GroupedScan:
+        """The rows in groups, all of which every scan serves."""
+        return self._scan(by=self.source.by)  # type: ignore[no-any-return]
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The arguments under which the library takes rows."""
+        return {"y_true": self.whole}
+
+    @property
+    def grouped(self) -> dict[str, Any]:
+        """The same, in groups if there are any."""
+        return self.data if self.source.by is None else {"y_true": self.groups}
+
+    @property
+    def group_count(self) -> int:
+        """How many groups there are."""
+        return 0 if self.source.by is None else len(self.groups.groups)
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a JSON document says about its input."""
+        from calibrant.engines.columns import count_rows
+        from calibrant.refinement import some_table
+
+        # Rows of weight zero count as rows of the file, and are left out of the totals.
+        count = some_table(self.whole).row_total if self.source.weight is None else count_rows(self.table)
+        return _facts(self.source, self.table.format, count)
+
+    def by_group(self, answer: Callable[[dict[str, Any]], Answer]) -> list[tuple[Any, Answer]]:
+        """Return the answer for each group."""
+        from calibrant.sources import by_group
+
+        if self.source.by is None:
+            return []
+        answers = by_group(self.groups, lambda rows: answer({"y_true": rows}))
+        return list(zip(self.groups.groups, answers, strict=True))
+
+    def _scan(self, by: str | None) -> Any:
+        from calibrant.engines.handles import scan
+
+        source = self.source
+        with explained(source):
+            return scan(
+                self.engine,
+                y_true=str(source.y_true),
+                y_prob=str(source.y_prob),
+                sample_weight=source.weight,
+                by=by,
+                pos_label=_label(source.pos_label, self.table.columns[str(source.y_true)]),
+                **self.limits,
+            )  # type: ignore[call-overload]
+
+
+def _facts(source: Source, format: str, rows: int) -> dict[str, Any]:
+    return {
+        "file": source.file,
+        "format": format,
+        "y_true": source.y_true,
+        "y_prob": source.y_prob,
+        "weight": source.weight,
+        "by": source.by,
+        "pos_label": source.pos_label,
+        "rows": rows,
+    }
+
+
+@contextlib.contextmanager
+def open_rows(source: Source) -> Iterator[Rows]:
+    """Open the columns of a file as rows; errors speak of its columns and rows."""
+    with open_models(source, ()) as models:
+        yield models[0]
+
+
+@contextlib.contextmanager
+def open_models(source: Source, y_prob: Sequence[str]) -> Iterator[list[Rows]]:
+    """Open one file with the forecasts of one or several models, one per column named."""
+    with open_source(source) as table:
+        first = choose_columns(source if not y_prob else replace(source, y_prob=y_prob[0]), table, outcomes=True)
+        chosen = [replace(first, y_prob=name) for name in y_prob or (first.y_prob,)]
+        if not is_large(source, table):
+            yield [_read(each, table) for each in chosen]
+            return
+        limits = _share_memory(source, table)
+        yield [_scanned(each, table, limits) for each in chosen]
+
+
+@contextlib.contextmanager
+def open_all_rows(source: Source, purpose: str) -> Iterator[RowsRead]:
+    """Open a file for what needs all of its rows at once, unless there are more than memory is meant for."""
+    from calibrant.engines.columns import count_rows
+
+    with open_source(source) as table:
+        chosen = choose_columns(source, table, outcomes=True)
+        if is_large(source, table):
+            most = _share_memory(source, table)["tally_limit"]
+            with working(f"counting the rows of {table.name}", quiet=source.quiet, connection=table.connection):
+                count = count_rows(table)
+            if count > most:
+                raise BadInput(
+                    f"{table.name} has {count:,} rows; {purpose} looks at all of them at once, and memory is meant for "
+                    f"{most:,}: raise --memory-limit (to {_size_said(2 * count * BYTES_PER_ROW)}), or take a random "
+                    "sample of the rows"
+                )
+        yield _read(chosen, table)
+
+
+@contextlib.contextmanager
+def open_forecasts(source: Source) -> Iterator[tuple[Source, Table, int]]:
+    """Open a file for its forecasts alone: the column that was taken, the table, and how many rows may be read."""
+    with open_source(source) as table:
+        chosen = choose_columns(source, table, outcomes=False)
+        yield chosen, table, _share_memory(source, table)["tally_limit"]
+
+
+def is_large(source: Source, table: Table) -> bool:
+    """Whether a file is scanned where it is instead of being read."""
+    return source.memory_limit is not None or table.size > LARGE_BYTES
+
+
+def _share_memory(source: Source, table: Table) -> dict[str, int]:
+    """Give DuckDB half of the memory, and return how many rows the other half has room for."""
+    from calibrant.engines.files import halve_memory
+    from calibrant.sources import FETCH_LIMIT, TALLY_LIMIT
+
+    if source.memory_limit is None:
+        return {"fetch_limit": FETCH_LIMIT, "tally_limit": TALLY_LIMIT}
+    most = max(halve_memory(table) // BYTES_PER_ROW, 1)
+    return {"fetch_limit": min(most, FETCH_LIMIT), "tally_limit": most}
+
+
+def _size_said(size: int) -> str:
+    """Write a size so that ``--memory-limit`` takes it, rounded up."""
+    return f"{-(-size // 10**9)}GB" if size > 10**9 else f"{-(-size // 10**6)}MB"
+
+
+def _scanned(source: Source, table: Table, limits: Mapping[str, int]) -> Rows:
+    """Check what the columns are, and leave the rows where they are."""
+    from calibrant.cli.scans import WatchedEngine
+    from calibrant.engines.columns import check_columns
+
+    names, numbers = _wanted(source)
+    check_columns(table, names, numbers=numbers)
+    return RowsScanned(source, table, WatchedEngine(table, quiet=source.quiet), limits)
+
+
+def _wanted(source: Source) -> tuple[list[str], set[str]]:
+    """Return the columns that are needed, and those among them that must hold numbers."""
+    names = [name for name in (source.y_true, source.y_prob, source.weight, source.by) if name is not None]
+    return names, {name for name in (source.y_prob, source.weight) if name is not None}
+
+
+def _read(source: Source, table: Table) -> RowsRead:
+    """Read the columns that were chosen, and let the one gate check them."""
+    from calibrant.engines.columns import read_columns
+    from calibrant.validation import check_labels, check_observations
+
+    names, numbers = _wanted(source)
+    with working(f"reading {table.name}", quiet=source.quiet, connection=table.connection):
+        values = read_columns(table, names, numbers=numbers)
+    y_true, y_prob = str(source.y_true), str(source.y_prob)
+    with explained(source, table):
+        checked = check_observations(
+            values[y_true],
+            values[y_prob],
+            sample_weight=None if source.weight is None else values[source.weight],
+            pos_label=_label(source.pos_label, table.columns[y_true]),
+        )
+        groups = None if source.by is None else values[source.by]
+        if groups is not None:
+            labels, _ = check_labels(groups, "by", checked.y_prob.size)
+            if len(labels) > MOST_GROUPS:
+                raise ValueError(
+                    f"by has {len(labels):,} different values, more than the {MOST_GROUPS:,} groups that can be judged "
+                    "together; choose another column"
+                )
+    return RowsRead(source, table.format, checked.y_true, checked.y_prob, checked.sample_weight, groups)
+
+
+def _label(text: str | None, kind: str) -> Any:
+    """Return the label that counts as the event, as a column of DuckDB's type would hold it."""
+    from calibrant.engines.files import NUMBERS
+
+    if text is None or not NUMBERS.fullmatch(kind):
+        return text
+    if kind == "BOOLEAN":
+        words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+        return words.get(text.lower(), text)
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -1,0 +1,71 @@
+"""Awkward rows, every question that a source of rows can be asked, and how answers are compared."""
+
+import numpy as np
+import pytest
+from row_sources import first_grid
+
+import calibrant
+from calibrant import Scan
+from calibrant.sources import Grid
+
+KINDS = ("plain", "weights", "equal weights", "fractions")
+
+
+def outcomes(forecast, kind, seed=3):
+    """Return outcomes and weights of a kind."""
+    rng = np.random.default_rng(seed)
+    y = (rng.random(forecast.size) < np.clip(1.05 * forecast + 0.002, 0.0, 1.0)).astype(float)
+    if kind == "fractions":
+        return 0.7 * y + 0.3 * rng.random(forecast.size), None
+    weights = {"weights": rng.integers(0, 4, forecast.size) / 3.0, "equal weights": np.full(forecast.size, 2.5)}
+    return y, weights.get(kind)
+
+
+@pytest.fixture
+def as_if_large(monkeypatch):
+    """Treat a few thousand rows as too many to sort; the finest cells that the betting rates need."""
+    monkeypatch.setattr("calibrant.cells.SORT_BELOW_ROWS", 0)
+    monkeypatch.setattr("calibrant.certificates.SPLIT_BELOW_ROWS", 0)
+    monkeypatch.setattr(Scan, "first_grid", Grid(12, 0.0, 1.0))
+    first_grid(monkeypatch, 12)
+
+
+def same(mine, other, tolerance=1e-12):
+    """Compare results field by field: numbers to a tolerance, words exactly."""
+    if isinstance(other, float):
+        assert mine == pytest.approx(other, rel=tolerance, abs=tolerance, nan_ok=True)
+    elif isinstance(other, dict):
+        assert mine.keys() == other.keys()
+        for name in other:
+            same(mine[name], other[name], tolerance)
+    elif isinstance(other, list):
+        assert len(mine) == len(other)
+        for one, two in zip(mine, other, strict=True):
+            same(one, two, tolerance)
+    else:
+        assert mine == other
+
+
+QUESTIONS = {
+    "cutoff": calibrant.cutoff_calibration_error,
+    "ks": calibrant.ks_calibration_error,
+    "worst interval": lambda *rows, **weights: calibrant.worst_interval(*rows, **weights).to_dict(),
+    "in the large": calibrant.calibration_in_the_large,
+    "equal bins": lambda *rows, **weights: calibrant.expected_calibration_error(*rows, n_bins=15, **weights),
+    "quantile bins": lambda *rows, **weights: calibrant.expected_calibration_error(
+        *rows, n_bins=7, strategy="quantile", **weights
+    ),
+    "ratio": calibrant.observed_expected_ratio,
+    "decision": lambda *rows, **weights: calibrant.decision_risk(
+        *rows, threshold=[1e-10, 0.1, 0.3, 0.9], **weights
+    ).to_dict(),
+    "interval": lambda *rows, **weights: calibrant.confidence_interval(*rows, **weights).to_dict(),
+    "test": lambda *rows, **weights: calibrant.calibration_test(*rows, method="asymptotic", **weights).to_dict(),
+    "smooth": calibrant.smooth_calibration_error,
+    "bands": lambda *rows, **weights: calibrant.risk_bands(*rows, cutoffs=[0.2, 0.6], **weights).to_dict(),
+} | {
+    method: lambda *rows, method=method, **weights: calibrant.certify(
+        *rows, max_error=0.01, method=method, **weights
+    ).to_dict()
+    for method in ("adaptive", "normal", "hoeffding")
+}
