@@ -310,6 +310,14 @@ def test_one_model_takes_less_than_a_megabyte_and_shows_no_row():
     assert max(map(len, lists)) == 99  # one number per threshold, never one per row
 
 
+def test_the_exact_method_promises_nothing_about_cases_to_come():
+    rng = np.random.default_rng(2)
+    y_prob = rng.random(80)
+    page = CalibrationReport.from_predictions(rng.random(80) < y_prob, y_prob, max_error=0.3, method="exact").html()
+    assert "on these very forecasts, issued once more" in page
+    assert "cases to come" not in page
+
+
 def test_printed_limits_are_limits(page, model):
     table = model.decisions
     printed = re.findall(r'data-value="guarantee">([\d.]+)<', page)

@@ -17,6 +17,7 @@ from calibrant.displays.cumulative import CumulativeDisplay
 from calibrant.displays.palette import PALETTES, Palette
 from calibrant.displays.reliability import ReliabilityDisplay
 from calibrant.displays.risk_gap import RiskGapDisplay
+from calibrant.report.views import whom_said
 from calibrant.results.base import level_said
 from calibrant.results.reports import ModelSummary
 from calibrant.risk_gaps import decision_guarantee, risk_gap_curve
@@ -143,7 +144,7 @@ def draw_model(
         heading="What recalibration could save",
         reading=(
             "Per row and on average, at every threshold from which somebody might act. The upper dashed line holds for "
-            f"cases to come, with {level_said(level)} confidence."
+            f"{whom_said(model.certificate)}, with {level_said(level)} confidence."
         ),
         marked=threshold,
     )

@@ -86,7 +86,7 @@ def view_of(model: ModelSummary, summary: ReportSummary) -> dict[str, Any]:
         "measures": _measures(model.measures),
         "measure_notes": [] if model.measures is None else list(model.measures.notes),
         "score": None if model.score is None else f"{str(model.score).splitlines()[0]}.",
-        "decisions": None if model.decisions is None else _decisions(model.decisions, summary.threshold),
+        "decisions": None if model.decisions is None else _decisions(model.decisions, certificate, summary.threshold),
         "repair": None if model.repair is None else _repair(model.repair, scale),
         "groups": None if model.groups is None else _groups(model.groups, scale),
         "omissions": model.omissions,
@@ -340,7 +340,12 @@ def _measures(measures: Measures | None) -> list[dict[str, str]] | None:
     ]
 
 
-def _decisions(table: DecisionTable, threshold: float) -> dict[str, Any]:
+def whom_said(certificate: Certificate) -> str:
+    """Say on whom a promise holds."""
+    return "cases to come" if certificate.target == "population" else "these very forecasts, issued once more"
+
+
+def _decisions(table: DecisionTable, certificate: Certificate, threshold: float) -> dict[str, Any]:
     level = level_said(table.confidence_level)
     rows = [
         {
@@ -364,7 +369,7 @@ def _decisions(table: DecisionTable, threshold: float) -> dict[str, Any]:
             ("acted", "Acted on"),
             ("risk", "Mean loss per row"),
             ("gap", "Recalibration could save, on these rows"),
-            ("guarantee", f"It saves at most, on cases to come ({level} confidence)"),
+            ("guarantee", f"It saves at most, on {whom_said(certificate)} ({level} confidence)"),
             ("constant", "Loss of always or never acting"),
             ("net_benefit", "Net benefit"),
         ],
