@@ -296,16 +296,20 @@ class TestAwkwardForecasts:
         same(calibrant.worst_interval(engine).to_dict(), calibrant.worst_interval(y, p).to_dict())
         assert max(engine.fetched, default=0) <= limit
 
+    @pytest.mark.parametrize("kind", ["counts", "fractions", "weights"])
     @pytest.mark.parametrize("forecast", [0.1, 0.3, 0.7])
-    def test_many_in_one_cell_add_up_without_rounding_errors(self, forecast):
+    def test_many_in_one_cell_add_up_without_rounding_errors(self, kind, forecast):
         size = 400_000
         p = np.full(size, forecast)
         p[::2] += 1e-9
-        y = np.zeros(size, dtype=np.int8)
-        y[::3] = 1
-        cells = Cells.from_arrays(y, p, bits=15)
+        y = np.zeros(size)
+        y[::3] = 0.7 if kind == "fractions" else 1.0
+        w = np.full(size, 0.7) if kind == "weights" else None
+        cells = Cells.from_arrays(y, p, sample_weight=w, bits=15)
         assert len(cells) == 1
-        assert cells.residual[0] == pytest.approx(math.fsum((y - p).tolist()), rel=0.0, abs=5e-10)
+        weight = np.ones(size) if w is None else w
+        for name, values in {"residual": weight * (y - p), "weight": weight, "outcome": weight * y}.items():
+            assert getattr(cells, name)[0] == pytest.approx(math.fsum(values.tolist()), rel=0.0, abs=5e-10)
 
     def test_that_round_to_certainty_reject_nothing(self, monkeypatch):
         monkeypatch.setattr("calibrant.cells.SORT_BELOW_ROWS", 0)
