@@ -271,3 +271,13 @@ def test_rows_of_weight_0_have_no_variance_to_offer():
 def test_the_effective_variance_refuses_bad_input(means, options, message):
     with refused(message):
         effective_variance(means, **options)
+
+
+@pytest.mark.parametrize("method", ["adaptive", "exact", "normal", "hoeffding", "paper"])
+def test_a_forecast_may_be_counted_instead_of_repeated(method):
+    counted = rows_needed(0.05, y_prob=[0.1, 0.4, 0.8], sample_weight=[3, 1, 2], method=method)
+    repeated = rows_needed(0.05, y_prob=np.repeat([0.1, 0.4, 0.8], [3, 1, 2]), method=method)
+    assert counted.rows == repeated.rows
+    assert counted.brier == pytest.approx(repeated.brier, abs=1e-15)
+    with pytest.raises(ValueError, match="sample_weight was given without y_prob"):
+        rows_needed(0.05, brier=0.1, sample_weight=[1.0], method=method)
