@@ -36,7 +36,7 @@ class ToyEngine:
 
     def histogram(self, grid, rates=()):
         self.scans.append("histogram" + (" with rates" if rates else ""))
-        first, *others = [part.histogram(grid) for part in self.parts if part.observations.y_prob.size]
+        first, *others = [part.histogram(grid) for part in self.parts if self._is_in(grid, part)]
         table = sum(others, first)
         whole = self.whole.histogram(grid, rates)
         assert table.index.tolist() == whole.index.tolist()
@@ -47,6 +47,13 @@ class ToyEngine:
             unit_weights=whole.unit_weights,
             binary_outcomes=whole.binary_outcomes,
         )
+
+    @staticmethod
+    def _is_in(grid, part):
+        """Whether a part has rows where the grid looks."""
+        low, high = np.array(grid.within or [(grid.low, grid.high)]).T
+        p = part.observations.y_prob[:, None]
+        return bool(((p >= low) & (p <= high)).any())
 
     def fetch(self, low, high):
         self.scans.append("fetch")

@@ -15,8 +15,9 @@ LOW, HIGH = np.array([0.2, 0.5]), np.array([0.21, 0.6])
 BEGIN, END = np.array([0, 0, 1, 2]), np.array([1, 1, 2, 2])
 
 CASES = {
-    "cell_totals": (FORECAST, OUTCOME, np.empty(0), 8.0, 0, 8, 0.0, 1.0),
-    "cell_totals weighted": (FORECAST, FORECAST[::-1].copy(), FORECAST.copy(), 64.0, 16, 32, 0.25, 0.75),
+    "cell_totals": (FORECAST, OUTCOME, np.empty(0), 8.0, 0, 8, 0.0, 1.0, True),
+    "cell_totals fractions": (FORECAST, FORECAST[::-1].copy(), np.empty(0), 64.0, 16, 32, 0.25, 0.75, False),
+    "cell_totals weighted": (FORECAST, FORECAST[::-1].copy(), FORECAST.copy(), 64.0, 16, 32, 0.25, 0.75, False),
     "rows_in_stretches": (FORECAST, LOW, HIGH, BEGIN, END, 4.0, 0, 0.0, 1.0),
     "smooth_fit": (SIGNED, GAP, True),
     "smooth_fit without the fit": (SIGNED, GAP, False),

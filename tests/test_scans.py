@@ -1,5 +1,7 @@
 """Sources of rows give what arrays give, with few scans and bounded fetches; groups share their scans."""
 
+import math
+
 import numpy as np
 import pytest
 from brute_force import rows
@@ -132,10 +134,10 @@ class TestTooManyForecasts:
         assert "the p-value of the rows lies between" in found.notes[-1]
 
     def test_rows_that_cannot_be_told_apart_in_bounded_memory_are_refused(self, monkeypatch):
-        monkeypatch.setattr(refinement, "_MOST_ZOOMS", 1)
+        monkeypatch.setattr(refinement, "_MOST_ZOOMS", 0)
         y, _ = outcomes(FORECASTS["one narrow cell"], "plain")
         engine = ToyEngine(y, FORECASTS["one narrow cell"], fetch_limit=0)
-        with pytest.raises(ValueError, match=r"^after 1 scans [\d,]+ of 3,000 rows would still have to be looked at"):
+        with pytest.raises(ValueError, match=r"^after 0 scans [\d,]+ of 3,000 rows would still have to be looked at"):
             calibrant.cutoff_calibration_error(engine)
 
 
@@ -259,6 +261,61 @@ class TestGrowth:
         engine = ToyEngine(y, FORECASTS["uniform"])
         assert calibrant.certify(engine, max_error=0.1).upper == pytest.approx(exact, abs=1e-7)
         assert "histogram with rates" not in engine.scans
+
+    @pytest.mark.usefixtures("as_if_large")
+    @pytest.mark.parametrize("name", ["uniform", "skewed", "tiny", "one narrow cell"])
+    @pytest.mark.parametrize("level", [0.6, 0.99])
+    def test_from_sums_never_gives_a_limit_that_is_too_low(self, monkeypatch, name, level):
+        monkeypatch.setattr("calibrant.bounds._GROWTH_TOLERANCE", 1.0)
+        y, _ = outcomes(FORECASTS[name][:FEW], "plain")
+        exact, found = (
+            calibrant.certify(rows, max_error=0.1, confidence_level=level).upper
+            for rows in (Tally.from_arrays(y, FORECASTS[name][:FEW]), ToyEngine(y, FORECASTS[name][:FEW]))
+        )
+        assert exact - 1e-15 <= found <= exact + 1e-5
+
+
+class TestAwkwardForecasts:
+    def test_nearest_zero_are_told_apart_or_refused_at_once(self, monkeypatch):
+        monkeypatch.setattr("calibrant.cells.SORT_BELOW_ROWS", 0)
+        p = np.array([0.0, 5e-324, 1e-310] * 5)
+        y = np.arange(15) % 2
+        engine = ToyEngine(y, p, fetch_limit=15)
+        assert calibrant.worst_interval(engine) == calibrant.worst_interval(y, p)
+        engine = ToyEngine(y, p, fetch_limit=2)
+        with pytest.raises(ValueError, match=r"^after 1 scans 15 of 15 rows .* raise the limit \(fetch_limit\)"):
+            calibrant.worst_interval(engine)
+
+    @pytest.mark.parametrize("low", [1.0 - 2.0**-53, 0.5, 2.0**-15, 1e-9])
+    @pytest.mark.parametrize("limit", [1, 2, 7])
+    def test_one_step_apart_are_told_apart_however_few_rows_may_be_fetched(self, monkeypatch, low, limit):
+        monkeypatch.setattr("calibrant.cells.SORT_BELOW_ROWS", 0)
+        p = np.repeat([low, np.nextafter(low, 2.0), np.nextafter(low, 2.0)], 20)
+        y = np.repeat([1, 0, 1], 20)
+        engine = ToyEngine(y, p, fetch_limit=limit, tally_limit=limit)
+        same(calibrant.worst_interval(engine).to_dict(), calibrant.worst_interval(y, p).to_dict())
+        assert max(engine.fetched, default=0) <= limit
+
+    @pytest.mark.parametrize("kind", ["counts", "fractions", "weights"])
+    @pytest.mark.parametrize("forecast", [0.1, 0.3, 0.7])
+    def test_many_in_one_cell_add_up_without_rounding_errors(self, kind, forecast):
+        size = 400_000
+        p = np.full(size, forecast)
+        p[::2] += 1e-9
+        y = np.zeros(size)
+        y[::3] = 0.7 if kind == "fractions" else 1.0
+        w = np.full(size, 0.7) if kind == "weights" else None
+        cells = Cells.from_arrays(y, p, sample_weight=w, bits=15)
+        assert len(cells) == 1
+        weight = np.ones(size) if w is None else w
+        for name, values in {"residual": weight * (y - p), "weight": weight, "outcome": weight * y}.items():
+            assert getattr(cells, name)[0] == pytest.approx(math.fsum(values.tolist()), rel=0.0, abs=5e-10)
+
+    def test_that_round_to_certainty_reject_nothing(self, monkeypatch):
+        monkeypatch.setattr("calibrant.cells.SORT_BELOW_ROWS", 0)
+        p = np.repeat([1.0, 1.0 - 2.0**-53], [5, 6])
+        engine = ToyEngine(np.ones(11), p, tally_limit=1)
+        assert calibrant.calibration_test(engine, method="asymptotic").pvalue == 1.0
 
 
 def test_a_grid_inside_stretches_cuts_the_widest_and_counts_what_it_is_asked_for():

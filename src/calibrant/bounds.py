@@ -183,13 +183,19 @@ def adaptive_upper(source: Tally | RowSource, table: Totals, delta: float) -> fl
     ``table`` holds the totals of all rows, however coarse.
     """
     rates: tuple[float, ...] = ()
+    error: float | FloatArray = 0.0
     if table.binary_outcomes and table.unit_weights:
         source = opened(source)
         start = source if isinstance(source, Tally) else source.start()
         rates = bet_rates(table, delta)
-        if all(growth_error(start, rate) <= _GROWTH_TOLERANCE * table.row_total * rate for rate in rates):
+        error = np.array([growth_error(start, rate) for rate in rates])
+        if (error <= _GROWTH_TOLERANCE * table.row_total * np.array(rates)).all():
             rates = ()
-    return _adaptive_limit(table, delta, _stretches(source, _adaptive_pairs(table, delta), rates))
+        else:
+            error = 0.0
+    # Stretches that were looked for with sums that are off may be shorter than the largest by twice that.
+    stretches = _stretches(source, _adaptive_pairs(table, delta), rates) + 2.0 * error
+    return _adaptive_limit(table, delta, stretches)
 
 
 def _adaptive_limit(table: Totals, delta: float, stretches: FloatArray) -> float:

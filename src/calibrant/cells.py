@@ -215,9 +215,11 @@ class ArrayRows:
             return Cells.from_tally(Tally.from_observations(self.fetch(low, high)), grid, rates)
         place = (grid.scale, grid.first, grid.size, grid.low, grid.high)
 
+        counted = self.observations.binary_outcomes and self.observations.sample_weight is None
+
         def add_up(rows: Observations) -> FloatArray:
             weight = np.empty(0) if rows.sample_weight is None else rows.sample_weight
-            return cell_totals(rows.y_prob, rows.y_true, weight, *place)
+            return cell_totals(rows.y_prob, rows.y_true, weight, *place, counted)
 
         totals, *others = self._over_parts(add_up)
         for part in others:

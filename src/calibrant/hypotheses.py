@@ -339,7 +339,7 @@ def _asymptotic(table: Totals, notes: tuple[str, ...]) -> CalibrationTest:
         pvalue = float(brownian_range.sf(observed / math.sqrt(total)))
         notes = (*notes, *_few_note(total / table.weight_max**2), *_ties_note(table, variance / total))
         if least is not variance:
-            smallest = float(brownian_range.sf(observed / math.sqrt(float(least.sum()))))
+            smallest = float(brownian_range.sf(observed / math.sqrt(float(least.sum())))) if least.any() else 0.0
             notes = (
                 *notes,
                 "there are too many distinct forecasts to tell them all apart: the p-value of the rows lies between "
@@ -392,7 +392,8 @@ def _variances(table: Totals) -> tuple[FloatArray, FloatArray]:
         mean = (table.outcome - table.residual) / table.rows
         spread = mean * (1.0 - mean) * table.rows
         scatter = np.square((table.high - table.low) / 2.0) * table.rows
-        least, most = np.maximum(least, spread - scatter), np.minimum(most, spread)
+        rounding = TOLERANCE * table.rows  # of the mean, near which the spread may be smaller than that
+        least, most = np.maximum(least, spread - scatter - rounding), np.minimum(most, spread + rounding)
     return least, most
 
 

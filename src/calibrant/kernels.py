@@ -70,14 +70,20 @@ def cell_totals(
     size: int,
     low: float,
     high: float,
+    counted: bool,
 ) -> FloatArray:
     """Totals per dyadic cell floor(p * scale) - first of the rows with low <= p <= high.
 
     The last cell also takes what rounds up to its end. Columns: rows, w r, w r^2, w y, smallest p, largest p and,
-    unless ``sample_weight`` is empty (unit weights), w, w^2, w^2 r^2. Rows of weight zero are left out.
+    unless ``sample_weight`` is empty (unit weights), w, w^2, w^2 r^2. Rows of weight zero are left out. ``counted``
+    says that outcomes are 0 or 1 and weights 1.
     """
     weighted = sample_weight.size > 0
-    totals = np.zeros((size, 9 if weighted else 6))
+    width = 1.0 / scale
+    # Many like numbers in one cell would pile up rounding errors. Ways from its edge are tiny beside residuals, which
+    # is enough where outcomes can be counted; otherwise what sums lose is kept in further columns and added in the end.
+    columns = 9 if weighted else 6
+    totals = np.zeros((size, columns if counted else columns + 3))
     totals[:, 4] = np.inf
     totals[:, 5] = -np.inf
     for i in range(y_prob.size):
@@ -85,27 +91,45 @@ def cell_totals(
         if not low <= forecast <= high:
             continue
         # p * scale is exact, so the cell is the same on every machine and engine.
-        cell = totals[min(int(forecast * scale) - first, size - 1)]
+        number = min(int(forecast * scale) - first, size - 1)
+        cell = totals[number]
         outcome = float(y_true[i])
         residual = outcome - forecast
+        weighted_residual = residual
         if weighted:
             weight = sample_weight[i]
             if weight == 0.0:
                 continue
-            cell[6] += weight
+            total = cell[6] + weight
+            cell[columns + 2] += weight - (total - cell[6])
+            cell[6] = total
             cell[7] += weight * weight
-            cell[8] += (weight * residual) * (weight * residual)
             outcome *= weight
-            cell[1] += weight * residual
-            cell[2] += weight * residual * residual
+            weighted_residual *= weight
+            cell[8] += weighted_residual * weighted_residual
+        if counted:
+            cell[1] += forecast - width * (first + number)
+            cell[3] += outcome
         else:
-            cell[1] += residual
-            cell[2] += residual * residual
+            total = cell[1] + weighted_residual
+            cell[columns] += weighted_residual - (total - cell[1])
+            cell[1] = total
+            total = cell[3] + outcome
+            cell[columns + 1] += outcome - (total - cell[3])
+            cell[3] = total
+        cell[2] += weighted_residual * residual
         cell[0] += 1.0
-        cell[3] += outcome
         cell[4] = min(cell[4], forecast)
         cell[5] = max(cell[5], forecast)
-    return totals
+    if counted:
+        edge = width * (first + np.arange(size))
+        totals[:, 1] = totals[:, 3] - totals[:, 0] * edge - totals[:, 1]
+    else:
+        totals[:, 1] += totals[:, columns]
+        totals[:, 3] += totals[:, columns + 1]
+        if weighted:
+            totals[:, 6] += totals[:, columns + 2]
+    return totals[:, :columns]
 
 
 @Kernel

@@ -350,16 +350,20 @@ def _within_limit(rows: Opened, table: Totals, too_coarse: Callable[[Totals], In
     scan leaves fewer rows to fetch.
     """
     wanted = too_coarse(table)
-    for _ in range(_MOST_ZOOMS):
-        if table.rows[wanted].sum() <= rows.fetch_limit:
-            return table, wanted
+    scans, finer = 0, True
+    while table.rows[wanted].sum() > rows.fetch_limit:
+        if scans == _MOST_ZOOMS or not finer:
+            raise ValueError(
+                f"after {scans} scans {table.rows[wanted].sum():,} of {table.row_total:,} rows would still have "
+                f"to be looked at one by one, above the limit of {int(rows.fetch_limit):,} rows; raise the limit "
+                "(fetch_limit), or use Cells.bracket for an answer with known ends"
+            )
+        before = len(table)
         table = rows.zoom_within(table, wanted)
         wanted = too_coarse(table)
-    raise ValueError(
-        f"after {_MOST_ZOOMS} scans {table.rows[wanted].sum():,} of {table.row_total:,} rows would still have to be "
-        f"looked at one by one, above the limit of {int(rows.fetch_limit):,} rows; raise the limit (fetch_limit), or "
-        "use Cells.bracket for an answer with known ends"
-    )
+        # The widest entry is cut unless its forecasts are too near 0 for any grid: then another scan is no use.
+        scans, finer = scans + 1, len(table) > before
+    return table, wanted
 
 
 def _zoomed(rows: Opened, table: Totals, too_coarse: Callable[[Totals], IntArray]) -> tuple[Totals, IntArray]:

@@ -53,7 +53,7 @@ class Grid:
     def inside(cls, low: FloatArray, high: FloatArray, cells: int) -> Grid:
         """Return a grid that cuts the given stretches into about so many cells, and the widest into two at least."""
         width = high - low
-        bits = math.floor(math.log2(cells / float(width.sum())))
+        bits = math.floor(math.log2(cells) - math.log2(float(width.sum())))  # the quotient may be beyond float64
         bits = min(max(bits, 2 - _exponent(float(width.max()))), _finest(float(high[-1])))
         return cls(bits, float(low[0]), float(high[-1]), tuple(zip(low.tolist(), high.tolist(), strict=True)))
 
