@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import math
 
 import duckdb
 import numpy as np
@@ -44,6 +45,16 @@ def assert_same_cells(mine, other):
         np.testing.assert_allclose(getattr(mine, name), getattr(other, name), rtol=1e-12, atol=tolerance)
     for name in ("weight_max", "unit_weights", "binary_outcomes"):
         assert getattr(mine, name) == getattr(other, name)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_rows_in_one_cell_add_up_without_rounding_errors(kind):
+    forecast = np.where(np.arange(1_000_000) % 2, 0.3, 0.3 + 1e-9)
+    y, w = outcomes(forecast, kind)
+    weight = np.ones(forecast.size) if w is None else w
+    exact = math.fsum(weight * (y - forecast)) / math.fsum(weight)
+    with scan(table_of(forecast, kind), y_true="y", y_prob="p", sample_weight=None if w is None else "w") as rows:
+        assert calibrant.calibration_in_the_large(rows) == pytest.approx(exact, abs=1e-14)
 
 
 @pytest.mark.usefixtures("as_if_large")

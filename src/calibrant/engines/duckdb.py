@@ -92,6 +92,10 @@ class DuckDBEngine(Engine):
         """Choose 16 bits where that is enough: DuckDB then adds up in an array, which has no collisions."""
         return "USMALLINT" if keys <= 2**16 else super().key_type(keys)
 
+    def total(self, expression: str) -> str:
+        """Write a sum that keeps what rounding takes away."""
+        return f"fsum({expression})"
+
     def number_of_row(self) -> str:
         """Count rows in the order in which DuckDB reads them."""
         return "row_number() OVER () - 1"

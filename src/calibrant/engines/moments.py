@@ -70,9 +70,10 @@ class Moments:
         if grid.high >= 1.0:  # where p = 1 joins the last cell
             index = np.minimum(index, int(grid.index(np.ones(1))[0]))
         rows = answer["n"][order].astype(np.int64)
-        columns: dict[str, npt.NDArray[Any]] = {
-            name: given[name] for name in ("residual", "residual_square", "outcome")
-        }
+        columns: dict[str, npt.NDArray[Any]] = {name: given[name] for name in ("residual_square", "outcome")}
+        columns["residual"] = (
+            given["outcome"] - rows * (index / grid.scale) - given["above"] if "above" in given else given["residual"]
+        )
         columns |= {"rows": rows, "low": given["low"] + 0.0, "high": given["high"] + 0.0}  # -0.0 is the forecast 0.0
         weighted = "weight" in given
         for name, same in (("weight", rows), ("weight_square", rows), (_SQUARES, given["residual_square"])):

@@ -78,6 +78,10 @@ class Engine(ABC):
         """Write the condition that there is no number: null or NaN."""
         return f"({number} IS NULL OR isnan({number}))"
 
+    def total(self, expression: str) -> str:
+        """Write a sum of fractions, such as loses the fewest digits if the database has several."""
+        return f"sum({expression})"
+
     def number_of_row(self) -> str | None:
         """Write the position of a row in its table, from 0 on; None where rows have no order."""
         return None
@@ -135,7 +139,9 @@ def histogram_statement(engine: Engine, roles: Roles, asked: Sequence[HistogramR
         key = f"({key}) * {CLASSES} + CAST(y AS BIGINT)"
     elif together and is_whole(grids[0]):
         key, kind = f"floor(p * {scale}) - floor(p)", engine.key_type(2 ** grids[0].bits)  # p = 1 joins the last cell
-    fields = f"CAST(CASE WHEN {_rules(roles)} THEN {key} END AS {kind}) AS cell_key, y - p AS r, p, y"
+    # Added up from the cell's edge on, forecasts lose no digits, however many share the cell.
+    above = f"p - (floor(p * {scale}) - floor(p)) / {scale} AS above"
+    fields = f"CAST(CASE WHEN {_rules(roles)} THEN {key} END AS {kind}) AS cell_key, y - p AS r, {above}, p, y"
     conditions = []
     if roles.sample_weight is not None:
         fields += ", w"
@@ -313,22 +319,22 @@ def _rules(roles: Roles) -> str:
 
 def _sums(engine: Engine, roles: Roles) -> str:
     """Write the totals of a cell; what unit weights make equal to others is left out."""
-    weighted = roles.sample_weight is not None
-    sums = {
-        "n": "count(*)",
-        "low": "min(p)",
-        "high": "max(p)",
-        "residual": "sum(w * r)" if weighted else "sum(r)",
-        "residual_square": "sum(w * r * r)" if weighted else "sum(r * r)",
-        "outcome": "sum(w * y)" if weighted else "sum(y)",
-    }
-    if _may_be_fractions(engine, roles):
-        sums["between"] = "max(y * (1 - y))"
-    if weighted:
+    w = "w * " if roles.sample_weight is not None else ""
+    sums = {"n": "count(*)", "low": "min(p)", "high": "max(p)"}
+    if not w and not _may_be_fractions(engine, roles):
+        sums |= {"above": "sum(above)", "residual_square": "sum(r * r)", "outcome": "sum(y)"}
+    else:
         sums |= {
-            "weight": "sum(w)",
-            "weight_square": "sum(w * w)",
-            "weight_square_residual_square": "sum((w * r) * (w * r))",
+            "residual": engine.total(f"{w}r"),
+            "residual_square": engine.total(f"{w}r * r"),
+            "outcome": engine.total(f"{w}y"),
+            "between": "max(y * (1 - y))",
+        }
+    if w:
+        sums |= {
+            "weight": engine.total("w"),
+            "weight_square": engine.total("w * w"),
+            "weight_square_residual_square": engine.total("(w * r) * (w * r)"),
             "weight_low": "min(w)",
             "weight_high": "max(w)",
         }
