@@ -42,7 +42,7 @@ GRID = 100
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "matplotlib", "jinja2")
 
-NEED_EVERY_FORECAST = ("plots", "measures", "decisions", "repair")
+NEED_EVERY_FORECAST = ("plots", "decisions", "repair")
 """The sections that take a tally."""
 
 Map = Callable[[FloatArray], FloatArray]
@@ -159,7 +159,7 @@ def summarize_model(model: Model, question: Question, level: float) -> ModelSumm
         mean_outcome=table.outcome_total / table.weight_total,
         fingerprint=None if tally is None else fingerprint(tally),
         certificate=certificate,
-        measures=None if tally is None else measure(tally),
+        measures=measure(model.data if tally is None else tally),
         score=None if tally is None else score_decomposition(tally),
         decisions=None if tally is None else tabulate(tally, certificate, question.threshold),
         repair=repair,

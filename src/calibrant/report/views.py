@@ -83,10 +83,10 @@ def view_of(model: ModelSummary, summary: ReportSummary) -> dict[str, Any]:
         "next_step": _next_step(model),
         "certificate_lines": str(certificate).split("\n"),
         "bar": _bar(certificate, scale),
-        "brier": MISSING if model.measures is None else measured(model.measures.brier, 4),
+        "brier": measured(model.measures.brier, 4),
         "worst": _worst(certificate.worst_interval),
         "measures": _measures(model.measures),
-        "measure_notes": [] if model.measures is None else list(model.measures.notes),
+        "measure_notes": model.measures.notes,
         "score": None if model.score is None else f"{str(model.score).splitlines()[0]}.",
         "decisions": None
         if model.decisions is None
@@ -371,9 +371,7 @@ def _worst(worst: WorstInterval) -> dict[str, Any]:
     return {"sentence": str(worst), "strip": strip}
 
 
-def _measures(measures: Measures | None) -> list[dict[str, str]] | None:
-    if measures is None:
-        return None
+def _measures(measures: Measures) -> list[dict[str, str]]:
     return [
         dict(
             zip(("label", "ideal", "meaning"), MEASURES[name], strict=True),

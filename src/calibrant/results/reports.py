@@ -21,7 +21,7 @@ class Omission(Result):
     Attributes
     ----------
     section : str
-        "plots", "measures", "decisions" or "repair".
+        "plots", "decisions" or "repair".
     reason : str
         What was missing, in words.
     """
@@ -151,8 +151,8 @@ class ModelSummary(Result):
         difference.
     certificate : Certificate
         The verdict.
-    measures : Measures or None
-        Every calibration measure.
+    measures : Measures
+        Every calibration measure; ``notes`` says which are not exact where the distinct forecasts are too many.
     score : ScoreDecomposition or None
         What the Brier score is made of.
     decisions : DecisionTable or None
@@ -173,7 +173,7 @@ class ModelSummary(Result):
     mean_outcome: float
     fingerprint: str | None
     certificate: Certificate
-    measures: Measures | None
+    measures: Measures
     score: ScoreDecomposition | None
     decisions: DecisionTable | None
     repair: RepairTrial | None
