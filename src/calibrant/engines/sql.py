@@ -135,13 +135,15 @@ def histogram_statement(engine: Engine, roles: Roles, asked: Sequence[HistogramR
     together = len(set(grids)) == 1 and not grids[0].within
     scale, first = places[0] if alike else ("scale", "first_cell")
     key, kind = f"CAST(floor(p * {scale}) AS BIGINT) - {first}", "BIGINT"
+    above = "above"  # the cell's edge; counted from there, forecasts lose no digits, however many share the cell
     if told_apart(asked):
         key = f"({key}) * {CLASSES} + CAST(y AS BIGINT)"
     elif together and is_whole(grids[0]):
         key, kind = f"floor(p * {scale}) - floor(p)", engine.key_type(2 ** grids[0].bits)  # p = 1 joins the last cell
-    # Added up from the cell's edge on, forecasts lose no digits, however many share the cell.
-    above = f"p - (floor(p * {scale}) - floor(p)) / {scale} AS above"
-    fields = f"CAST(CASE WHEN {_rules(roles)} THEN {key} END AS {kind}) AS cell_key, y - p AS r, {above}, p, y"
+        above = f"p - cell_key / {scale}"
+    fields = f"CAST(CASE WHEN {_rules(roles)} THEN {key} END AS {kind}) AS cell_key, y - p AS r, p, y"
+    if above == "above":
+        fields += f", p - (floor(p * {scale}) - floor(p)) / {scale} AS above"
     conditions = []
     if roles.sample_weight is not None:
         fields += ", w"
@@ -161,9 +163,8 @@ def histogram_statement(engine: Engine, roles: Roles, asked: Sequence[HistogramR
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     by = "place, cell_key" if labels else "cell_key"
     fields += ", place" if labels else ""
-    return (
-        f"{listed}SELECT {by}, {_sums(engine, roles)} FROM (SELECT {fields} FROM {given}{where}) AS keyed GROUP BY {by}"
-    )
+    keyed = f"SELECT {fields} FROM {given}{where}"
+    return f"{listed}SELECT {by}, {_sums(engine, roles, above)} FROM ({keyed}) AS keyed GROUP BY {by}"
 
 
 def fetch_statement(engine: Engine, roles: Roles, asked: Sequence[FetchRequest], labels: Sequence[str]) -> str:
@@ -317,12 +318,12 @@ def _rules(roles: Roles) -> str:
     return " AND ".join(_rule(role) for role in _short_names(roles))
 
 
-def _sums(engine: Engine, roles: Roles) -> str:
+def _sums(engine: Engine, roles: Roles, above: str) -> str:
     """Write the totals of a cell; what unit weights make equal to others is left out."""
     w = "w * " if roles.sample_weight is not None else ""
     sums = {"n": "count(*)", "low": "min(p)", "high": "max(p)"}
     if not w and not _may_be_fractions(engine, roles):
-        sums |= {"above": "sum(above)", "residual_square": "sum(r * r)", "outcome": "sum(y)"}
+        sums |= {"above": f"sum({above})", "residual_square": "sum(r * r)", "outcome": "sum(y)"}
     else:
         sums |= {
             "residual": engine.total(f"{w}r"),
