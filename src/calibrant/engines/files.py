@@ -203,17 +203,17 @@ def connect(memory_limit: str | None, scratch: str) -> duckdb.DuckDBPyConnection
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
         "temp_directory": scratch,
-        # Groups whose keys have 16 bits, and none, are added up in an array.
-        "perfect_ht_threshold": "17",
     }
     if memory_limit is not None:
         settings["memory_limit"] = memory_limit
     try:
-        return duckdb.connect(config=settings)
+        connection = duckdb.connect(config=settings)
     except duckdb.Error as error:
         raise TableError(
             f"memory_limit is {memory_limit!r}: {first_line(error)}; write it like 500MB or 2GB"
         ) from error
+    connection.execute("SET perfect_ht_threshold = 17")  # keys of 16 bits, and none, are added up in an array
+    return connection
 
 
 def halve_memory(table: Table) -> int:

@@ -138,11 +138,11 @@ def _compression(head: bytes) -> str | None:
 
 
 def find_compression(paths: list[Path], name: str) -> str:
-    """Return how text files are compressed, all of them in the same way: "gzip", "zstd" or "none"."""
+    """Return how text files are compressed, all of them in the same way: "gzip", "zstd" or "uncompressed"."""
     kinds = set()
     for path in paths:
         with path.open("rb") as file:
-            kinds.add(_compression(file.read(4)) or "none")
+            kinds.add(_compression(file.read(4)) or "uncompressed")
     if len(kinds) > 1:
         raise TableError(f"{name}: some files are compressed and others are not; read them one by one")
     return kinds.pop()
