@@ -2,11 +2,8 @@
 
 import numpy as np
 import pytest
-from row_sources import first_grid
 
 import calibrant
-from calibrant import Scan
-from calibrant.sources import Grid
 
 KINDS = ("plain", "weights", "equal weights", "fractions")
 
@@ -19,15 +16,6 @@ def outcomes(forecast, kind, seed=3):
         return 0.7 * y + 0.3 * rng.random(forecast.size), None
     weights = {"weights": rng.integers(0, 4, forecast.size) / 3.0, "equal weights": np.full(forecast.size, 2.5)}
     return y, weights.get(kind)
-
-
-@pytest.fixture
-def as_if_large(monkeypatch):
-    """Treat a few thousand rows as too many to sort; the finest cells that the betting rates need."""
-    monkeypatch.setattr("calibrant.cells.SORT_BELOW_ROWS", 0)
-    monkeypatch.setattr("calibrant.certificates.SPLIT_BELOW_ROWS", 0)
-    monkeypatch.setattr(Scan, "first_grid", Grid(12, 0.0, 1.0))
-    first_grid(monkeypatch, 12)
 
 
 def same(mine, other, tolerance=1e-12):

@@ -8,7 +8,7 @@ from brute_force import rows
 from hypothesis import given
 from hypothesis import strategies as st
 from row_sources import GroupedToyEngine, ToyEngine, distributions
-from scan_cases import KINDS, QUESTIONS, as_if_large, outcomes, same  # noqa: F401
+from scan_cases import KINDS, QUESTIONS, outcomes, same
 
 import calibrant
 from calibrant import Cells, Tally, refinement, sources

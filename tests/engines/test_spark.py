@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from row_sources import distributions
-from scan_cases import KINDS, QUESTIONS, as_if_large, outcomes, same  # noqa: F401
+from scan_cases import KINDS, QUESTIONS, outcomes, same
 
 import calibrant
 from calibrant import Tally, scan

@@ -21,11 +21,11 @@ COMMANDS = ("measure", "certify", "test", "decide", "recalibrate", "compare", "p
 class Program(WithExamples, click.Group):
     """A group whose commands are imported when they are asked for."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click calls it so
+    def list_commands(self, _: click.Context) -> list[str]:
         """Return the commands in the order in which one uses them."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
         """Import one command."""
         if cmd_name not in COMMANDS:
             return None

@@ -98,7 +98,6 @@ def takes_rows(
             memory_limit: str | None,
             as_json: bool,
             quiet: bool,
-            debug: bool,  # noqa: ARG001 - read by Command
             **rest: Any,
         ) -> Any:
             named = {name: rest.pop(name, None) for name in ("y_true", "weight", "pos_label", "by")}

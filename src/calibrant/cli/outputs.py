@@ -32,6 +32,7 @@ SCHEMA = "calibrant/1"
 DONE, NOT_SHOWN, BAD_INPUT = 0, 1, 2
 INTERRUPTED, PIPE_CLOSED = 130, 141  # what shells use for processes ended by these signals
 
+_DEBUG = "calibrant.debug"
 _WIDEST = 100
 _LOOK_SECONDS = 0.1
 _COLOURS = {
@@ -76,7 +77,7 @@ class Command(WithExamples):
             ctx.color = False
         try:
             with warnings.catch_warnings():
-                if not ctx.params.get("debug"):
+                if not ctx.meta.get(_DEBUG):
                     warnings.simplefilter("ignore")  # what calibrant warns of stands in the notes of its results
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit):
@@ -87,7 +88,7 @@ class Command(WithExamples):
         except KeyboardInterrupt:
             raise click.exceptions.Exit(INTERRUPTED) from None
         except Exception as error:
-            if ctx.params.get("debug"):
+            if ctx.meta.get(_DEBUG):
                 traceback.print_exc()
             raise BadInput(_said(error)) from error
 
@@ -111,10 +112,19 @@ def _silence_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _note_debug(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    ctx.meta[_DEBUG] = wanted
+
+
+DEBUG_OPTION = click.option(
+    "--debug", is_flag=True, expose_value=False, callback=_note_debug, help="Show where an error comes from."
+)
+"""Read by `Command`, and no argument of the functions behind commands."""
+
 OUTPUT_OPTIONS = (
     click.option("--json", "as_json", is_flag=True, help="Print one JSON document (docs/cli.md describes it)."),
     click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors: the exit code is the answer."),
-    click.option("--debug", is_flag=True, help="Show where an error comes from."),
+    DEBUG_OPTION,
 )
 
 

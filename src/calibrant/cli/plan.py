@@ -56,7 +56,6 @@ def command(
     memory_limit: str | None,
     as_json: bool,
     quiet: bool,
-    debug: bool,  # noqa: ARG001 - read by Command
 ) -> None:
     """Plan how many rows it takes to certify forecasts that are calibrated.
 

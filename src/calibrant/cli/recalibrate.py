@@ -11,7 +11,16 @@ import click
 
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import CONFIDENCE_LEVEL, SEED
-from calibrant.cli.outputs import BadInput, Command, Show, WithExamples, check_folder, temporary_beside, working
+from calibrant.cli.outputs import (
+    DEBUG_OPTION,
+    BadInput,
+    Command,
+    Show,
+    WithExamples,
+    check_folder,
+    temporary_beside,
+    working,
+)
 from calibrant.cli.rows import RowsRead, open_all_rows, open_forecasts, open_rows
 
 if TYPE_CHECKING:
@@ -41,7 +50,7 @@ _WRITERS = {
 class _Commands(WithExamples, click.Group):
     """The commands about one map."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click calls it so
+    def list_commands(self, _: click.Context) -> list[str]:
         """Return the commands in the order in which one uses them."""
         return ["choose", "fit", "apply", "sql"]
 
@@ -203,8 +212,8 @@ def apply(source: Source, show: Show, model: Path, out: Path, column: str) -> No
 )
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--column", required=True, help="The column of forecasts in your table.")
-@click.option("--debug", is_flag=True, help="Show where an error comes from.")
-def sql(model: Path, column: str, debug: bool) -> None:  # noqa: ARG001 - read by Command
+@DEBUG_OPTION
+def sql(model: Path, column: str) -> None:
     """Print the map in MODEL as one SQL expression of a column, to score inside a database."""
     click.echo(_read_model(model).to_sql(column))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from calibrant.cli.outputs import NOT_SHOWN, Command
+from calibrant.cli.outputs import DEBUG_OPTION, NOT_SHOWN, Command
 
 ALL = "all"
 
@@ -35,7 +35,7 @@ ALL = "all"
     help="Folder for figures (PNG, SVG), data (CSV) and summaries (JSON); without it nothing is written.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of sentences.")
-@click.option("--debug", is_flag=True, help="Show where an error comes from.")
+@DEBUG_OPTION
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the random numbers.")
 @click.option("--runs", type=click.IntRange(min=2), help="Repetitions, in place of each experiment's own number.")
 @click.option(
@@ -50,7 +50,6 @@ def command(
     listed: bool,
     out: Path | None,
     as_json: bool,
-    debug: bool,  # noqa: ARG001 - read by Command
     seed: int,
     runs: int | None,
     stream: str,

@@ -130,13 +130,18 @@ class RowsScanned:
     def whole(self) -> Tally | RowSource:
         """All rows, after the scan that checks and adds them up."""
         from calibrant.cells import given_source
+        from calibrant.engines.handles import scan
 
-        return given_source(self._scan(by=None))
+        with explained(self.source):
+            return given_source(scan(self.engine, by=None, **self._asked()))
 
     @cached_property
     def groups(self) -> GroupedScan:
         """The rows in groups, all of which every scan serves."""
-        return self._scan(by=self.source.by)  # type: ignore[no-any-return]
+        from calibrant.engines.handles import scan
+
+        with explained(self.source):
+            return scan(self.engine, by=str(self.source.by), **self._asked())
 
     @property
     def data(self) -> dict[str, Any]:
@@ -171,20 +176,16 @@ class RowsScanned:
         answers = by_group(self.groups, lambda rows: answer({"y_true": rows}))
         return list(zip(self.groups.groups, answers, strict=True))
 
-    def _scan(self, by: str | None) -> Any:
-        from calibrant.engines.handles import scan
-
-        source = self.source
-        with explained(source):
-            return scan(
-                self.engine,
-                y_true=str(source.y_true),
-                y_prob=str(source.y_prob),
-                sample_weight=source.weight,
-                by=by,
-                pos_label=_label(source.pos_label, self.table.columns[str(source.y_true)]),
-                **self.limits,
-            )  # type: ignore[call-overload]
+    def _asked(self) -> dict[str, Any]:
+        """Return what a scan is asked for, with groups or without."""
+        outcomes = str(self.source.y_true)
+        return {
+            "y_true": outcomes,
+            "y_prob": str(self.source.y_prob),
+            "sample_weight": self.source.weight,
+            "pos_label": _label(self.source.pos_label, self.table.columns[outcomes]),
+            **self.limits,
+        }
 
 
 def _facts(source: Source, format: str, rows: int) -> dict[str, Any]:

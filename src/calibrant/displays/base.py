@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import textwrap
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
@@ -28,7 +29,7 @@ _PIXELS_PER_INCH = 144
 _NARROW = 0.01
 
 
-class Display:
+class Display(ABC):
     """A plot whose numbers are ready: `plot` draws them, `frame` returns them.
 
     Nothing global is touched: neither rcParams nor pyplot. Without ``ax`` a display draws on a figure of its own, which
@@ -50,9 +51,9 @@ class Display:
     _own_figure: bool = False
 
     @classmethod
+    @abstractmethod
     def from_predictions(cls, *args: Any, **options: Any) -> Self:
         """Compute from outcomes and forecasts, and draw; every display says what it takes."""
-        raise NotImplementedError
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, pos_label: Any = None, **options: Any) -> Self:
@@ -80,8 +81,9 @@ class Display:
         """Return the numbers that are drawn as a data frame."""
         return as_frame(self._columns())
 
+    @abstractmethod
     def _columns(self) -> dict[str, Any]:
-        raise NotImplementedError
+        """Return the numbers that are drawn, by the names of their columns."""
 
     def _begin(
         self, ax: Axes | None, theme: str, *, xlabel: str, ylabel: str, title: str, height: float = 5.2

@@ -39,6 +39,7 @@ class DuckDBEngine(Engine):
     """
 
     table = _ROWS
+    short_type = "USMALLINT"  # by which DuckDB adds up in an array
 
     def __init__(self, relation: duckdb.DuckDBPyRelation, name: str, *, file: Table | None = None) -> None:
         self.name = name
@@ -87,10 +88,6 @@ class DuckDBEngine(Engine):
         columns = zip(names, zip(*rows, strict=True), strict=True)
         lists = ", ".join(f"unnest(CAST('[{', '.join(values)}]' AS DOUBLE[])) AS {name}" for name, values in columns)
         return f"WITH asked AS (SELECT {lists}) "
-
-    def key_type(self, keys: int) -> str:
-        """Choose 16 bits where that is enough: DuckDB then adds up in an array, which has no collisions."""
-        return "USMALLINT" if keys <= 2**16 else super().key_type(keys)
 
     def total(self, expression: str) -> str:
         """Write a sum that keeps what rounding takes away."""

@@ -27,6 +27,7 @@ CLASSES = 2
 _LARGEST = "1.7976931348623157e308"
 _MORE_CELLS = 2**10
 _EXACT_BITS = 52
+_SHORT_BITS = 16
 _FINEST_BITS = 1000  # of which float64 still holds a power of two
 
 
@@ -46,12 +47,15 @@ class Engine(ABC):
         What each column holds: "whole", "fraction", "boolean" or "text", or else the database's name of its type.
     text_type : str
         What the database calls text.
+    short_type : str
+        The type in which whole numbers from 0 to 65,535 are grouped the fastest.
     """
 
     name: str
     table: str
     columns: Mapping[str, str]
     text_type = "VARCHAR"
+    short_type = "BIGINT"
 
     @abstractmethod
     def run(self, statement: str) -> Mapping[str, npt.NDArray[Any]]:
@@ -69,10 +73,6 @@ class Engine(ABC):
         """Write a short table by the name of ``asked``, to stand before SELECT."""
         values = ", ".join(f"({', '.join(row)})" for row in rows)
         return f"WITH asked({', '.join(names)}) AS (VALUES {values}) "
-
-    def key_type(self, keys: int) -> str:  # noqa: ARG002
-        """Write the type of whole numbers from 0 on, so many of them, by which rows are grouped."""
-        return "BIGINT"
 
     def missing(self, number: str) -> str:
         """Write the condition that there is no number: null or NaN."""
@@ -139,7 +139,9 @@ def histogram_statement(engine: Engine, roles: Roles, asked: Sequence[HistogramR
     if told_apart(asked):
         key = f"({key}) * {CLASSES} + CAST(y AS BIGINT)"
     elif together and is_whole(grids[0]):
-        key, kind = f"floor(p * {scale}) - floor(p)", engine.key_type(2 ** grids[0].bits)  # p = 1 joins the last cell
+        key, kind = f"floor(p * {scale}) - floor(p)", "BIGINT"  # p = 1 joins the last cell
+        if grids[0].bits <= _SHORT_BITS:
+            kind = engine.short_type
         above = f"p - cell_key / {scale}"
     fields = f"CAST(CASE WHEN {_rules(roles)} THEN {key} END AS {kind}) AS cell_key, y - p AS r, p, y"
     if above == "above":
