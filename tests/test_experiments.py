@@ -15,9 +15,10 @@ import statsmodels.api as sm
 from scipy.optimize import linprog
 
 import calibrant
-from calibrant.experiments import EXPERIMENTS, Settings, Statement, run, write, write_index
+from calibrant.experiments import EXPERIMENTS, Settings, Statement, reports, run, write, write_index
 from calibrant.experiments.populations import Population, middles, nearest_calibrated, partitions, random_populations
 from calibrant.experiments.reports import at_most_share
+from calibrant.results import base
 
 RUNS = 8
 
@@ -254,3 +255,8 @@ def test_unknown_experiments_and_streams_are_refused():
         run("nonsense")
     with pytest.raises(ValueError, match="stream='authors' is known for 'simulation' only"):
         run("platt", Settings(stream="authors"))
+
+
+def test_reports_of_experiments_have_the_schema_of_results():
+    # Experiments use public names only, and so write it again.
+    assert reports.SCHEMA == base.SCHEMA

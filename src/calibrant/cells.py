@@ -24,6 +24,7 @@ from calibrant.results.measures import Bracket
 from calibrant.sources import FIRST_GRID, Grid, GroupedSource, RowSource
 from calibrant.tally import ADDITIVE, Tally, Totals, bet_growth, given_tally, group_starts, refuse_more
 from calibrant.validation import FloatArray, IntArray, Observations, check_number, check_observations
+from calibrant.whole_files import replacing
 
 DEFAULT_BITS = 16
 
@@ -137,14 +138,8 @@ class Cells(Totals):
         facts = {name: getattr(self, name) for name in _FACTS}
         table = arrow.table({name: getattr(self, name) for name in _COLUMNS})
         table = table.replace_schema_metadata({_FORMAT_KEY: json.dumps({"format": _FORMAT, **facts})})
-        target = Path(path)
-        unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
-        try:
-            with unfinished.open("wb") as file:
-                parquet.write_table(table, file)
-            unfinished.replace(target)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        with replacing(Path(path)) as unfinished, unfinished.open("wb") as file:
+            parquet.write_table(table, file)
 
     @classmethod
     def from_parquet(cls, path: str | os.PathLike[str]) -> Cells:

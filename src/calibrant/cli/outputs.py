@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 import textwrap
 import threading
 import traceback
@@ -21,13 +20,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from calibrant import __version__
+from calibrant.whole_files import replacing
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
     from rich.progress import Progress, TaskID
-
-SCHEMA = "calibrant/1"
-"""Version of the documents that ``--json`` prints, the same as that of the results in them."""
 
 DONE, NOT_SHOWN, BAD_INPUT = 0, 1, 2
 INTERRUPTED, PIPE_CLOSED = 130, 141  # what shells use for processes ended by these signals
@@ -169,6 +166,8 @@ def remark(text: str, *, quiet: bool = False) -> None:
 
 def document(command: str, exit_code: int, facts: dict[str, Any]) -> dict[str, Any]:
     """Return what ``--json`` prints: the answer in an envelope that says what was asked of what."""
+    from calibrant.results.base import SCHEMA
+
     return {
         "schema": SCHEMA,
         "command": command,
@@ -339,23 +338,9 @@ def check_folder(_: click.Context, __: click.Parameter, path: Path | None) -> Pa
 @contextlib.contextmanager
 def temporary_beside(path: Path) -> Iterator[Path]:
     """Give a temporary path in the folder of a file, and put what was written there in the file's place."""
-    try:
-        number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    except OSError as error:
-        raise BadInput(f"{path} cannot be written: {error.strerror}") from error
-    os.close(number)
-    temporary = Path(name)
-    try:
+    with replacing(path) as temporary:
+        try:
+            temporary.touch()
+        except OSError as error:
+            raise BadInput(f"{path} cannot be written: {error.strerror}") from error
         yield temporary
-        mode = 0o666 & ~_umask()
-        temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else mode)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -27,8 +27,6 @@ LARGE_BYTES = 100_000_000
 BYTES_PER_ROW = 160
 """What a row takes while it is looked at on its own: read, sorted and tallied."""
 
-MOST_GROUPS = 1000
-
 Answer = TypeVar("Answer")
 
 
@@ -289,6 +287,7 @@ def _wanted(source: Source) -> tuple[list[str], set[str]]:
 def _read(source: Source, table: Table) -> RowsRead:
     """Read the columns that were chosen, and let the one gate check them."""
     from calibrant.engines.columns import read_columns
+    from calibrant.engines.handles import MOST_GROUPS
     from calibrant.validation import check_labels, check_observations
 
     names, numbers = _wanted(source)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +12,7 @@ from typing import Any
 from calibrant.report.summary import ONE_MODEL, Question, find_models, summarize
 from calibrant.results.reports import ReportSummary
 from calibrant.tally import Tally
+from calibrant.whole_files import replacing
 
 TITLE = "Can these forecasts be trusted?"
 FRAME_HEIGHT = 720
@@ -163,12 +163,8 @@ class CalibrationReport:
         """Write the page to a file, which is there in full or not at all, and return its path."""
         target = Path(path)
         page = self.html()
-        unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
-        try:
+        with replacing(target) as unfinished:
             unfinished.write_text(page, encoding="utf-8", newline="\n")
-            unfinished.replace(target)
-        finally:
-            unfinished.unlink(missing_ok=True)
         return target
 
     def _repr_html_(self) -> str:
