@@ -498,25 +498,39 @@ DAMAGED = {
     "beta": (damaged(lambda d: d["fitted"].update(a_=-1), "beta"), "neither can be negative"),
     "temperature": (damaged(lambda d: d["fitted"].update(temperature_=0), "temperature"), "temperature_ is 0"),
     "constant": (damaged(lambda d: d["fitted"].update(constant_=1.5), "constant"), "constant_ is .*1.5"),
-    "kept": (damaged(lambda d: d["fitted"]["ladder_"][-1].update(kept=False), "guarded"), "does not end by keeping"),
+    "kept": (
+        damaged(lambda d: d["fitted"]["ladder_"][-1].update(kept=False), "guarded"),
+        "^kept of this LadderRung is False, while error is",
+    ),
+    "rung not kept": (
+        damaged(lambda d: d["fitted"]["ladder_"][-1].update(kept=False, error=0.9, tolerance=0.1), "guarded"),
+        "does not end by keeping",
+    ),
+    "rung kept in spite of its error": (
+        damaged(lambda d: d["fitted"]["ladder_"][-1].update(error=0.9, tolerance=0.1), "guarded"),
+        "^kept of this LadderRung is True, while error is 0.9 and tolerance 0.1",
+    ),
     "rung": (damaged(lambda d: d["fitted"].update(ladder_=[1]), "guarded"), "rebuilt from the dict"),
     "no rungs": (damaged(lambda d: d["fitted"].update(ladder_=[]), "guarded"), "ladder_ must be a list of rungs"),
-    "rung's error": (damaged(lambda d: d["fitted"]["ladder_"][0].update(error="x"), "guarded"), "error and tolerance"),
+    "rung's error": (
+        damaged(lambda d: d["fitted"]["ladder_"][0].update(error="x"), "guarded"),
+        "^error of this Ladder",
+    ),
     "rung's tolerance": (
         damaged(lambda d: d["fitted"]["ladder_"][0].update(tolerance=10**400), "guarded"),
-        "error and tolerance must be a number from 0",
+        "^tolerance of this LadderRung is 10+, not float",
     ),
     "no error of the rung kept": (
         damaged(lambda d: d["fitted"]["ladder_"][-1].update(error=None), "guarded"),
-        "error and tolerance must be a number, got None",
+        "^error of this LadderRung is None, while tolerance is",
     ),
     "rung's kind": (
         damaged(lambda d: d["fitted"]["ladder_"][0].update(recalibrator=["x"]), "guarded"),
-        "recalibrator of a rung must be one of 'IsotonicRecalibrator'",
+        "recalibrator of this LadderRung is .*, not str",
     ),
     "rung's reason": (
         damaged(lambda d: d["fitted"]["ladder_"][0].update(reason=None), "guarded"),
-        "reason of a rung must be words, got None",
+        "reason of this LadderRung is None, not str; pass what",
     ),
     "ladder": (damaged(lambda d: d["params"].update(ladder=3), "guarded"), "ladder must be a list of recalibrators"),
     "rung type": (

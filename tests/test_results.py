@@ -228,11 +228,10 @@ def test_results_inside_a_result_become_dicts_with_their_type():
 
 
 def test_undefined_numbers_become_none():
-    slope = CalibrationSlope(slope=math.nan, intercept=math.inf, intercept_at_unit_slope=-math.inf)
-    assert [slope.to_dict()[name] for name in ("slope", "intercept", "intercept_at_unit_slope")] == [None] * 3
-    spectrum = Spectrum(variation=np.array([0.0, np.inf]), error=np.array([np.nan, 0.5]))
-    assert (spectrum.to_dict()["variation"], spectrum.to_dict()["error"]) == ([0.0, None], [None, 0.5])
-    assert json.loads(slope.to_json())["slope"] is None
+    wrong_and_sure = calibrant.score_decomposition([1, 0], [0.0, 0.5], score="log")
+    assert [wrong_and_sure.to_dict()[name] for name in ("score", "miscalibration", "mass")] == [None] * 3
+    assert RESULTS["RiskBands"].to_dict()["bias"][0] is None
+    assert json.loads(RESULTS["RiskBands"].to_json())["mean_forecast"][0] is None
 
 
 # --- And back ---------------------------------------------------------------------------------------------------------
@@ -274,8 +273,8 @@ def test_results_of_edge_cases_are_rebuilt(tally):
 
 
 def test_what_is_undefined_is_undefined_again():
-    slope = CalibrationSlope.from_json(CalibrationSlope(math.nan, 0.5, math.nan).to_json())
-    assert (math.isnan(slope.slope), slope.intercept, math.isnan(slope.intercept_at_unit_slope)) == (True, 0.5, True)
+    wrong_and_sure = calibrant.score_decomposition([1, 0], [0.0, 0.5], score="log")
+    assert type(wrong_and_sure).from_json(wrong_and_sure.to_json()).score == math.inf
     bands = RiskBands.from_json(RESULTS["RiskBands"].to_json())
     assert np.isnan(bands.bias).tolist() == [True, False, False]
     assert bands.rows.tolist() == [0, 25, 15]
@@ -520,7 +519,6 @@ HOSTILE = "<script>alert('x')</script> & \"more\""
         dataclasses.replace(calibrant.measure(TALLY), relations=(Relation(HOSTILE, 1.0, 0.0, False, HOSTILE),)),
         Relation(HOSTILE, 0.0, 1.0, True, HOSTILE),
         CalibrationDistance(low=0.0, high=1.0, low_from=HOSTILE, high_from=HOSTILE),
-        dataclasses.replace(calibrant.worst_interval(TALLY), direction=HOSTILE),
         dataclasses.replace(RESULTS["certified Certificate"], notes=(HOSTILE,)),
         dataclasses.replace(RESULTS["GroupCertificates"], groups=("a", HOSTILE)),
         dataclasses.replace(RESULTS["ConfidenceInterval"], assumptions=(HOSTILE,)),

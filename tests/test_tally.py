@@ -4,7 +4,8 @@ from brute_force import merged, rows
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibrant import Tally
+from calibrant import Cells, Tally
+from calibrant.sources import FIRST_GRID
 from calibrant.tally import ADDITIVE
 
 
@@ -110,3 +111,37 @@ def test_only_tallies_can_be_added():
 )
 def test_repr_says_what_it_holds(tally, text):
     assert repr(tally) == text
+
+
+# --- More rows than can be counted ------------------------------------------------------------------------------------
+
+TOO_MANY = r"^rows\[\d\] is \d+, and together they reach 9.*e\+15; from 2\^53 on counts are not exact: judge a sample"
+
+
+def test_a_tally_or_cells_doubled_too_often_are_refused():
+    tally = Tally.from_counts(forecast=[0.25, 0.5], rows=[2**50, 1], events=[2**49, 1])
+    four = tally + tally + tally + tally
+    assert four.row_total == 2**52 + 4
+    assert four.events.tolist() == [2**51, 4]
+    with pytest.raises(ValueError, match=TOO_MANY):
+        four + four
+    cells = Cells.from_tally(four, FIRST_GRID)
+    assert cells.row_total == 2**52 + 4
+    with pytest.raises(ValueError, match=TOO_MANY):
+        cells + cells
+
+
+def test_counts_are_exact_up_to_the_last_number_that_they_may_reach():
+    tally = Tally.from_counts(forecast=[0.25, 0.5], rows=[2**53 - 2, 1], events=[2**53 - 3, 1])
+    assert tally.row_total == 2**53 - 1
+    assert tally.events.tolist() == [2**53 - 3, 1]
+    with pytest.raises(ValueError, match=TOO_MANY):
+        tally + Tally.from_arrays([0], [0.125])
+    with pytest.raises(ValueError, match=TOO_MANY):
+        Tally.from_counts(forecast=[0.25, 0.5], rows=[2**53 - 1, 1], events=[0, 0])
+
+
+def test_weights_that_add_up_to_infinity_are_refused():
+    part = Tally.from_arrays([0, 1], [0.25, 0.5], sample_weight=[9e153, 9e153])
+    with pytest.raises(ValueError, match=r"^weight_square adds up to inf; divide the weights by the largest of them"):
+        part + part

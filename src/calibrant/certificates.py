@@ -44,7 +44,7 @@ from calibrant.measures import (
     smooth_witness,
 )
 from calibrant.refinement import split_at_extremes, whole_tally
-from calibrant.results.certificates import Certificate, ConfidenceInterval, GroupCertificates
+from calibrant.results.certificates import Certificate, ConfidenceInterval, GroupCertificates, verdict_of, within_unit
 from calibrant.results.measures import WorstInterval
 from calibrant.sources import GroupedSource, RowSource, by_group, naming_group
 from calibrant.tally import Tally, Totals, refuse_more
@@ -225,10 +225,8 @@ def certify(
     uppers = tuple(upper for _, upper in judged)
     for certificate in certificates:
         _warn_of_ece(certificate.notes)
-    refuted = any(each.verdict == "refuted" for each in certificates)
-    verdict = "certified" if max(uppers) <= limit else "refuted" if refuted else "undecided"
     return GroupCertificates(
-        verdict=verdict,
+        verdict=GroupCertificates.verdict_of(uppers, certificates, limit),
         max_error=limit,
         confidence_level=plan.confidence_level,
         groups=labels,
@@ -281,11 +279,12 @@ def confidence_interval(
         upper_delta=None if alternative == "greater" else each,
     )
     _warn_of_ece(found.notes)
+    lower, upper = found.limits
     return ConfidenceInterval(
         measure=measure,
         estimate=found.estimate,
-        lower=max(found.lower, 0.0),
-        upper=min(found.upper, 1.0),
+        lower=lower,
+        upper=upper,
         confidence_level=plan.confidence_level,
         alternative=alternative,
         method=method,
@@ -336,6 +335,10 @@ class _Found:
     table: Totals
     worst: WorstInterval
     notes: tuple[str, ...]
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        return within_unit(self.lower, self.upper)
 
 
 def _check_plan(method: str, measure: str, variation: float, confidence_level: float) -> _Plan:
@@ -397,7 +400,7 @@ def _judge_group(
     source = with_unit_weights(source)
     _split(plan, source, plan.delta / groups, plan.delta)  # what both need, in one go
     certificate = _certificate(plan, source, limit, plan.delta / groups, deepcopy(generator))
-    return certificate, min(_evaluate(plan, source, generator, upper_delta=plan.delta).upper, 1.0)
+    return certificate, _evaluate(plan, source, generator, upper_delta=plan.delta).limits[1]
 
 
 def _split(plan: _Plan, source: Tally | RowSource, *deltas: float) -> Totals:
@@ -410,8 +413,8 @@ def _certificate(
     plan: _Plan, source: Tally | RowSource, limit: float, delta: float, generator: np.random.Generator
 ) -> Certificate:
     found = _evaluate(plan, source, generator, lower_delta=delta, upper_delta=delta)
-    lower, upper = max(found.lower, 0.0), min(found.upper, 1.0)
-    verdict = "certified" if upper <= limit else "refuted" if lower > limit else "undecided"
+    lower, upper = found.limits
+    verdict = verdict_of(lower, upper, limit)
     return Certificate(
         verdict=verdict,
         measure=plan.measure,

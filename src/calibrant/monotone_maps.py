@@ -22,7 +22,8 @@ from calibrant.fits import (
     refuse_no_maximum,
     smoothed_targets,
 )
-from calibrant.recalibration import INPUTS, LARGEST, ROUNDING, Recalibrator
+from calibrant.recalibration import INPUTS, LARGEST, Recalibrator
+from calibrant.results.recalibration import ROUNDING
 from calibrant.sql import clipped_sql, expit_sql, literal, with_ends_sql
 from calibrant.validation import FloatArray, check_choice, check_flag, check_number
 

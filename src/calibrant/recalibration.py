@@ -29,6 +29,7 @@ from calibrant.results.recalibration import LadderRung, RecalibrationGuarantee
 from calibrant.sql import literal
 from calibrant.tally import Tally, Totals, given_tally
 from calibrant.validation import (
+    MOST_ROWS,
     FloatArray,
     check_choice,
     check_confidence,
@@ -52,10 +53,6 @@ KINDS = (
 )
 INPUTS = ("probability", "score")
 LARGEST = float(np.finfo(np.float64).max)
-ROUNDING = 1e-12
-"""A difference of errors, or of sums in proportion to their terms, below this is rounding."""
-
-_MOST_ROWS = 2.0**63
 _ROW_FACTS = ("n_rows_", "weighted_", "fit_error_")
 _OTHER_ORDER = ("the order is (y_true, y_prob)", "the order is fit(y_prob, y_true)")
 
@@ -343,7 +340,7 @@ class Recalibrator(ABC, BaseEstimator):
         facts = data["rows"]
         check_fields(facts, _ROW_FACTS, f"rows of {kind.__name__}")
         return rebuilt._record(
-            int(check_number(facts["n_rows_"], "n_rows_", low=1, high=_MOST_ROWS, whole=True)),
+            int(check_number(facts["n_rows_"], "n_rows_", low=1, high=MOST_ROWS, whole=True)),
             check_flag(facts["weighted_"], "weighted_"),
             check_number(facts["fit_error_"], "fit_error_", low=0.0, high=1.0),
         )

@@ -15,6 +15,8 @@ from calibrant.validation import (
     check_counts,
     check_forecasts,
     check_observations,
+    check_row_counts,
+    check_totals,
 )
 
 ADDITIVE = (
@@ -73,6 +75,11 @@ class Totals:
         for value in vars(self).values():  # a summary that others share must not change under them
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
+        check_row_counts(self.rows, "rows")
+        for name in ("low", "high", *ADDITIVE):
+            column = getattr(self, name)
+            if column is not self.rows:
+                check_totals(column, name)
 
     def __len__(self) -> int:
         return int(self.low.size)

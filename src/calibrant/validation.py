@@ -19,6 +19,8 @@ BoolArray = npt.NDArray[np.bool_]
 
 _CHUNK = 1 << 16
 _SLIP = 1e-6  # a forecast outside [0, 1] by less than this is more likely rounding than another scale
+MOST_ROWS = 2.0**53
+"""From so many on, rows are not counted exactly."""
 _MOST_COST = 1e300  # two of them still add up to a number
 _LOOKS_LIKE_PERCENT = 1.5  # a largest value above this, and at most 100, is more likely a percentage than a slip
 
@@ -152,12 +154,36 @@ def check_counts(counts: Any, name: str, size: int) -> IntArray:
             f"{name}[{position}] is {shown(values[position])}; counts are whole numbers, not negative: for weights "
             "use Tally.from_arrays with sample_weight"
         )
-    if values.sum() >= 2.0**53:
-        position = int(values.argmax())
-        raise ValueError(
-            f"{name}[{position}] is {shown(values[position])}, and together they pass 2^53, too many to count exactly"
-        )
+    check_row_counts(values, name)
     return values.astype(np.int64)
+
+
+def check_row_counts(counts: FloatArray | IntArray, name: str) -> None:
+    """Refuse counts that add up to more than float64, in which they meet weights and outcomes, holds exactly."""
+    if counts.size == 0 or float(counts.max()) * counts.size < MOST_ROWS:
+        return
+    total = float(counts.sum(dtype=np.float64))
+    if total >= MOST_ROWS:
+        position = int(counts.argmax())
+        raise ValueError(
+            f"{name}[{position}] is {shown(counts[position])}, and together they reach {total:.6g}; from 2^53 on "
+            "counts are not exact: judge a sample of the rows, or fewer parts at a time"
+        )
+
+
+def check_totals(column: npt.NDArray[Any], name: str) -> None:
+    """Refuse totals of rows that hold what is not a finite number, wherever they come from, or do not add up to one."""
+    with np.errstate(all="ignore"):
+        total = float(column.sum(dtype=np.float64))
+    if np.isfinite(total):
+        return
+    position = int(np.argmin(np.isfinite(column)))
+    if not np.isfinite(column[position]):
+        raise ValueError(
+            f"{name}[{position}] of these totals is {shown(column[position])}; every total must be finite: look for "
+            "missing or infinite values in the rows that were added up"
+        )
+    raise ValueError(f"{name} adds up to {shown(total)}; divide the weights by the largest of them")
 
 
 def check_number(value: Any, name: str, *, low: float = -np.inf, high: float = np.inf, whole: bool = False) -> float:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from calibrant.displays.palette import Palette, palette_of
-from calibrant.results.base import as_frame
+from calibrant.results.base import Checked, as_frame
 from calibrant.validation import FloatArray, check_flag, check_number
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _PIXELS_PER_INCH = 144
 _NARROW = 0.01
 
 
-class Display(ABC):
+class Display(Checked, ABC):
     """A plot whose numbers are ready: `plot` draws them, `frame` returns them.
 
     Nothing global is touched: neither rcParams nor pyplot. Without ``ax`` a display draws on a figure of its own, which

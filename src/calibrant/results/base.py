@@ -6,19 +6,137 @@ import html
 import importlib
 import json
 import math
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from types import SimpleNamespace, UnionType
+from typing import Any, ClassVar, NoReturn, Self, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 SCHEMA = "calibrant/1"
 """Version of the shape that `to_dict` gives; it changes when a field changes its meaning or its name."""
 
+UNIT = (0.0, 1.0)
+"""The range of errors, limits, shares and probabilities."""
+
 _ROUNDING = 1e-12  # what is smaller is the dust of sums
+_DAMAGED = "; pass what to_dict() or to_json() returned, unchanged"
+_NO_CONCLUSION = (
+    ": nothing can be concluded from it; look for what is missing or infinite in the data it was computed from, or for "
+    "damage in the text it was read from"
+)
+_SLACK = 1e-9  # by which sums of many rows may leave a range
+
+
+class Checked:
+    """What refuses to be built from numbers that nothing can be concluded from.
+
+    A comparison with NaN is False, and `max` may skip it: a limit that is not a number would pass for a verdict. So
+    every number of every field is finite, and of the type that the field's annotation names, unless declared otherwise.
+
+    Attributes
+    ----------
+    _may_be_infinite, _may_be_undefined
+        Fields in which an infinity, or NaN, means something; whoever declares one says what.
+    _ranges
+        Smallest and largest value of fields that have them.
+    _words
+        What a field that holds one of a few words may hold.
+    """
+
+    _may_be_infinite: ClassVar[tuple[str, ...]] = ()
+    _may_be_undefined: ClassVar[tuple[str, ...]] = ()
+    _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}
+    _words: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+
+    def __post_init__(self) -> None:
+        for name, (annotation, fits) in _field_types(type(self)).items():
+            value = getattr(self, name)
+            if not fits(value):
+                self._refuse(name, value, f"not {annotation}", _DAMAGED)
+            if name in self._words and value not in self._words[name]:
+                self._refuse(name, value, f"not one of {', '.join(self._words[name])}", _DAMAGED)
+            if isinstance(value, (int, float, tuple, np.ndarray)) and not isinstance(value, bool):
+                self._check_numbers(name, value)
+
+    def _check_numbers(self, name: str, value: Any) -> None:
+        low, high = self._ranges.get(name, (-math.inf, math.inf))
+        if isinstance(value, (int, float)) and low <= value <= high and abs(value) != math.inf:
+            return
+        numbers = np.asarray(_numbers_in(value) if isinstance(value, tuple) else value, dtype=np.float64)
+        wrong = (numbers < low - _SLACK) | (numbers > high + _SLACK)
+        if name not in self._may_be_infinite:
+            wrong |= np.isinf(numbers)
+        if name not in self._may_be_undefined:
+            wrong |= np.isnan(numbers)
+        if not wrong.any():
+            return
+        where, number = name, numbers[()]
+        if numbers.ndim:
+            position = int(np.flatnonzero(wrong)[0])
+            where, number = f"{name}[{position}]", numbers[position]
+        bounds = "" if name not in self._ranges else f" from {low:g} to {high:g}"
+        self._refuse(where, number.item(), f"not a finite number{bounds}")
+
+    def _check_order(self, low: str, high: str) -> None:
+        """Refuse two ends in the wrong order."""
+        if np.any(np.greater(getattr(self, low), np.add(getattr(self, high), _SLACK))):
+            self._refuse(low, getattr(self, low), f"above {high}, which is {getattr(self, high)!r}")
+
+    def _refuse(self, where: str, value: Any, why: str, remedy: str = _NO_CONCLUSION) -> NoReturn:
+        raise ValueError(f"{where} of this {type(self).__name__} is {value!r}, {why}{remedy}")
+
+
+def _numbers_in(values: tuple[Any, ...]) -> list[float]:
+    return [value for value in values if isinstance(value, (int, float)) and not isinstance(value, bool)]
+
+
+_known_types: dict[type[Any], dict[str, tuple[str, Callable[[Any], bool]]]] = {}
+
+
+def _field_types(kind: type[Any]) -> dict[str, tuple[str, Callable[[Any], bool]]]:
+    """Return the annotation of every field, and a function that says whether a value is of that type."""
+    if kind in _known_types:
+        return _known_types[kind]
+    hints: dict[str, Any] = {}
+    for base in reversed(kind.__mro__):  # a name in an annotation is one of the module that the class stands in
+        own = {field.name: field.type for field in fields(kind) if field.name in vars(base).get("__annotations__", {})}
+        hints |= get_type_hints(SimpleNamespace(__annotations__=own), vars(sys.modules[base.__module__]))
+    _known_types[kind] = {field.name: (str(field.type), _fitting(hints[field.name])) for field in fields(kind)}
+    return _known_types[kind]
+
+
+def _fitting(hint: Any) -> Callable[[Any], bool]:
+    if hint is Any:
+        return lambda _: True
+    parts = get_args(hint)
+    if get_origin(hint) in (Union, UnionType):
+        choices = [_fitting(part) for part in parts]
+        return lambda value: any(fits(value) for fits in choices)
+    if get_origin(hint) is tuple:
+        fits = _fitting(parts[0])
+        return lambda value: isinstance(value, tuple) and all(fits(item) for item in value)
+    if get_origin(hint) is np.ndarray:
+        kinds = "iu" if np.issubdtype(get_args(parts[1])[0], np.integer) else "iuf"
+        return lambda value: isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in kinds
+    if hint is bool:
+        return lambda value: isinstance(value, (bool, np.bool_))
+    if hint is int:
+        return lambda value: isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if hint is float:
+        return _is_number
+    return lambda value: isinstance(value, hint)
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, int):  # which may be beyond every float
+        return not isinstance(value, bool) and abs(value) <= sys.float_info.max
+    return isinstance(value, (float, np.integer, np.floating))
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class Result(Checked):
     """What every result can do: become a dict, JSON, or HTML, and be compared."""
 
     def to_dict(self) -> dict[str, Any]:

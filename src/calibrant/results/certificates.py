@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.results.base import Result, as_frame, level_said, percent, rounded_down, rounded_up
+from calibrant.results.base import UNIT, Result, as_frame, level_said, percent, rounded_down, rounded_up
 from calibrant.results.measures import WorstInterval
 from calibrant.validation import FloatArray, IntArray
 
@@ -20,6 +20,23 @@ MEASURE_NAMES = {
     "distance": "distance from calibration",
     "ece": "expected calibration error",
 }
+
+VERDICTS = ("certified", "refuted", "undecided")
+
+
+def within_unit(lower: float, upper: float) -> tuple[float, float]:
+    """Return limits of an error cut to [0, 1]; where two that were found apart cross, both are the upper one."""
+    if not (math.isfinite(lower) and math.isfinite(upper)):  # which min and max would hide
+        raise ValueError(
+            f"the limits of the error came out as {lower!r} and {upper!r}; look for what is missing or infinite in the "
+            "totals of the rows"
+        )
+    return min(max(lower, 0.0), upper, 1.0), min(upper, 1.0)
+
+
+def verdict_of(lower: float, upper: float, max_error: float) -> str:
+    """Return what limits say of "the error is at most ``max_error``"; a limit that is not a number says nothing."""
+    return "certified" if upper <= max_error else "refuted" if lower > max_error else "undecided"
 
 
 @dataclass(frozen=True)
@@ -67,6 +84,13 @@ class ConfidenceInterval(Result):
     finite_sample: bool
     assumptions: tuple[str, ...]
     notes: tuple[str, ...] = ()
+
+    _ranges: ClassVar = dict.fromkeys(("estimate", "lower", "upper", "confidence_level"), UNIT)
+    _words: ClassVar = {"measure": tuple(MEASURE_NAMES), "alternative": ("two-sided", "less", "greater")}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_order("lower", "upper")
 
     def __str__(self) -> str:
         name, level = MEASURE_NAMES[self.measure], level_said(self.confidence_level)
@@ -149,6 +173,16 @@ class Certificate(Result):
     assumptions: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
+    _ranges: ClassVar = dict.fromkeys(("estimate", "lower", "upper", "max_error", "confidence_level"), UNIT)
+    _words: ClassVar = {"verdict": VERDICTS, "measure": tuple(MEASURE_NAMES)}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_order("lower", "upper")
+        said = verdict_of(self.lower, self.upper, self.max_error)
+        if self.verdict != said:
+            self._refuse("verdict", self.verdict, f"while its limits say {said!r}")
+
     def __bool__(self) -> bool:
         """Return whether the error is certified to be at most ``max_error``."""
         return self.verdict == "certified"
@@ -206,6 +240,24 @@ class GroupCertificates(Result):
     groups: tuple[Any, ...]
     upper: tuple[float, ...]
     certificates: tuple[Certificate, ...]
+
+    _ranges: ClassVar = dict.fromkeys(("max_error", "confidence_level", "upper"), UNIT)
+    _words: ClassVar = {"verdict": VERDICTS}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not len(self.groups) == len(self.upper) == len(self.certificates) > 0:
+            self._refuse("groups", self.groups, "not as many as upper limits and certificates, or none")
+        said = self.verdict_of(self.upper, self.certificates, self.max_error)
+        if self.verdict != said:
+            self._refuse("verdict", self.verdict, f"while the groups' limits say {said!r}")
+
+    @staticmethod
+    def verdict_of(upper: tuple[float, ...], certificates: tuple[Certificate, ...], max_error: float) -> str:
+        """Return the joint verdict: from the upper limits alone, or from the group that is refuted."""
+        if all(limit <= max_error for limit in upper):
+            return "certified"
+        return "refuted" if any(each.verdict == "refuted" for each in certificates) else "undecided"
 
     def __bool__(self) -> bool:
         """Return whether every group is certified to be at most ``max_error``."""
@@ -304,6 +356,24 @@ class RiskBands(Result):
     n: int
     assumptions: tuple[str, ...]
 
+    _may_be_undefined: ClassVar = ("mean_forecast", "observed_rate", "bias")  # in a band without rows
+    _ranges: ClassVar = {
+        **dict.fromkeys(("low", "high", "share", "mean_forecast", "observed_rate"), UNIT),
+        **dict.fromkeys(("inherited", "cutoff_upper", "confidence_level"), UNIT),
+        **dict.fromkeys(("bias", "lower", "upper"), (-1.0, 1.0)),
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        columns = [getattr(self, field.name) for field in fields(self) if "Array" in str(field.type)]
+        if len({column.size for column in columns}) > 1:
+            self._refuse("rows", self.rows, "of another length than the other columns")
+        self._check_order("lower", "upper")
+        for name in self._may_be_undefined:
+            lost = np.flatnonzero(np.isnan(getattr(self, name)) & (self.rows > 0))
+            if lost.size:
+                self._refuse(f"{name}[{lost[0]}]", math.nan, "though the band has rows")
+
     def frame(self) -> Any:
         """Return one row per band."""
         skipped = ("cutoff_upper", "confidence_level", "n", "assumptions")
@@ -359,6 +429,8 @@ class RowsNeeded(Result):
     method: str
     brier: float
 
+    _ranges: ClassVar = dict.fromkeys(("max_error", "confidence_level", "power", "brier"), UNIT)
+
     def __str__(self) -> str:
         level = level_said(self.confidence_level)
         return (
@@ -404,6 +476,9 @@ class CalibrationTest(Result):
     n_resamples: int | None
     assumptions: tuple[str, ...]
     notes: tuple[str, ...] = ()
+
+    _ranges: ClassVar = {"pvalue": UNIT}
+    _words: ClassVar = {"test": ("cutoff", "spiegelhalter")}
 
     def __str__(self) -> str:
         return self.said(USUAL_LEVEL)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from calibrant.results.base import Result, as_frame
+from calibrant.results.base import UNIT, Result, as_frame
 from calibrant.results.measures import Relation
 
 
@@ -52,14 +52,22 @@ class ScoreDecomposition(Result):
     contradicted: float
     notes: tuple[str, ...] = ()
 
+    # Where a sure forecast was wrong, and where the measure of the score has no end.
+    _may_be_infinite: ClassVar = ("score", "miscalibration", "skill", "mass")
+    _ranges: ClassVar = {"contradicted": UNIT}
+
     def __post_init__(self) -> None:
         # JSON has no infinity and holds null in its place: what is infinite follows from the other fields.
-        if self.contradicted > 0.0:
+        if isinstance(self.contradicted, (int, float)) and self.contradicted > 0.0:
             object.__setattr__(self, "score", math.inf)
             object.__setattr__(self, "miscalibration", math.inf)
             object.__setattr__(self, "skill", None if self.uncertainty == 0.0 else -math.inf)
-        if not self.bounds:
+        if self.bounds == ():
             object.__setattr__(self, "mass", math.inf)
+        super().__post_init__()
+        for name, follows in (("score", self.contradicted > 0.0), ("mass", not self.bounds)):
+            if math.isinf(getattr(self, name)) and not follows:
+                self._refuse(name, getattr(self, name), "which does not follow from contradicted and bounds")
 
     def frame(self) -> Any:
         """Return one row per component."""

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import html
-import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.results.base import Result, as_frame, level_said, measured, of_all, percent, rounded_down, rounded_up
+from calibrant.results.base import (
+    UNIT,
+    Result,
+    as_frame,
+    level_said,
+    measured,
+    of_all,
+    percent,
+    rounded_down,
+    rounded_up,
+)
 from calibrant.validation import FloatArray, check_number
 
 
@@ -56,6 +65,9 @@ class WorstInterval(Result):
     mean_forecast: float
     mean_outcome: float
     unit_weights: bool
+
+    _ranges: ClassVar = dict.fromkeys(("low", "high", "error", "share", "mean_forecast", "mean_outcome"), UNIT)
+    _words: ClassVar = {"direction": ("too high", "too low", "none")}
 
     @property
     def bias(self) -> float:
@@ -110,6 +122,13 @@ class Bracket(Result):
     bits: int
     n: int
     assumptions: tuple[str, ...] = ()
+
+    _ranges: ClassVar = dict.fromkeys(("low", "high", "confidence_level"), UNIT)
+    _words: ClassVar = {"measure": ("cutoff", "smooth")}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_order("low", "high")
 
     def __str__(self) -> str:
         name = {"cutoff": "Cutoff", "smooth": "smooth"}[self.measure] + " calibration error"
@@ -206,6 +225,12 @@ class CalibrationDistance(Result):
     low_from: str
     high_from: str
 
+    _ranges: ClassVar = dict.fromkeys(("low", "high"), UNIT)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_order("low", "high")
+
     def __str__(self) -> str:
         return (
             f"distance from calibration between {self.low:.5f} ({self.low_from}) and {self.high:.5f} ({self.high_from})"
@@ -238,13 +263,6 @@ class CalibrationSlope(Result):
         )
 
 
-_NO_SLOPE = CalibrationSlope(math.nan, math.nan, math.nan)
-
-
-def _defined(value: float) -> float | None:
-    return None if math.isnan(value) else value
-
-
 @dataclass(frozen=True)
 class CurveErrors(Result):
     """Distances |curve(p) - p| between a calibration curve and the diagonal, over the rows.
@@ -266,6 +284,8 @@ class CurveErrors(Result):
     e90: float
     e_max: float
     smoother: str
+
+    _ranges: ClassVar = dict.fromkeys(("ici", "e50", "e90", "e_max"), UNIT)
 
     def __str__(self) -> str:
         return f"ICI {self.ici:.5f}, E50 {self.e50:.5f}, E90 {self.e90:.5f}, Emax {self.e_max:.5f} ({self.smoother})"
@@ -374,9 +394,24 @@ class Measures(Result):
     notes: tuple[str, ...]
     spectrum: Spectrum | None = None
 
+    _ranges: ClassVar = dict.fromkeys(
+        (
+            "mean_forecast",
+            "mean_outcome",
+            "brier",
+            "cutoff",
+            "ks",
+            "smooth",
+            "bounded_variation",
+            "expected",
+            "expected_binned",
+        ),
+        UNIT,
+    )
+
     def table(self) -> list[tuple[str, float | None, str]]:
         """Return (name, value, what it means) for every number, in reading order."""
-        slope = self.slope or _NO_SLOPE
+        slope = self.slope
         return [
             ("cutoff", self.cutoff, "largest error collected on an interval of forecasts"),
             ("ks", self.ks, "the same, intervals starting at 0"),
@@ -388,9 +423,13 @@ class Measures(Result):
             ("distance_high", self.distance.high, "... and at most this"),
             ("calibration_in_the_large", self.calibration_in_the_large, "event rate minus mean forecast"),
             ("observed_expected_ratio", self.observed_expected_ratio, "event rate / mean forecast; 1 is ideal"),
-            ("slope", _defined(slope.slope), "below 1: forecasts too extreme"),
-            ("intercept", _defined(slope.intercept), "fitted with the slope; 0 is ideal"),
-            ("intercept_at_unit_slope", _defined(slope.intercept_at_unit_slope), "below 0: forecasts too high"),
+            ("slope", None if slope is None else slope.slope, "below 1: forecasts too extreme"),
+            ("intercept", None if slope is None else slope.intercept, "fitted with the slope; 0 is ideal"),
+            (
+                "intercept_at_unit_slope",
+                None if slope is None else slope.intercept_at_unit_slope,
+                "below 0: forecasts too high",
+            ),
             ("ici", self.curve.ici, "mean distance of the isotonic curve from the diagonal"),
             ("e50", self.curve.e50, "its median"),
             ("e90", self.curve.e90, "its 90th percentile"),

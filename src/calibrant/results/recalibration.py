@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
-from calibrant.results.base import Result, as_frame, level_said, rounded_down, rounded_up
+from calibrant.results.base import UNIT, Result, as_frame, level_said, rounded_down, rounded_up
+
+ROUNDING = 1e-12
+"""A difference of errors, or of sums in proportion to their terms, below this is rounding."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,18 @@ class LadderRung(Result):
     tolerance: float | None
     kept: bool
     reason: str
+
+    _ranges: ClassVar = {"error": UNIT, "tolerance": (0.0, math.inf)}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.error is None) != (self.tolerance is None):
+            self._refuse("error", self.error, f"while tolerance is {self.tolerance!r}")
+        if self.error is None or self.tolerance is None:
+            if self.kept:
+                self._refuse("kept", True, "without an error to compare with the tolerance")
+        elif self.kept != (self.error <= self.tolerance + ROUNDING):
+            self._refuse("kept", self.kept, f"while error is {self.error!r} and tolerance {self.tolerance!r}")
 
     def __str__(self) -> str:
         return f"{self.recalibrator}: {'kept' if self.kept else 'not kept'}, {self.reason}"
@@ -90,6 +106,16 @@ class RecalibrationGuarantee(Result):
     ladder: tuple[LadderRung, ...] = ()
     assumptions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    _ranges: ClassVar = {
+        **dict.fromkeys(("bound", "paper_bound", "in_advance", "paper_in_advance", "error", "confidence_level"), UNIT),
+        **dict.fromkeys(("margin", "paper_margin"), (0.0, math.inf)),
+    }
+    _words: ClassVar = {"direction": ("increasing", "decreasing", "constant")}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_order("error", "bound")
 
     def __str__(self) -> str:
         rows = "1 row" if self.n == 1 else f"{self.n:,} rows"
@@ -170,6 +196,11 @@ class RecalibratorScores(Result):
     guarantee_in_advance: float | None = None
     problem: str | None = None
 
+    _may_be_infinite: ClassVar = ("log_loss",)  # where something happened that was given no probability
+    _ranges: ClassVar = dict.fromkeys(
+        ("cutoff", "cutoff_lower", "cutoff_upper", "smooth", "brier", "auc", "guarantee", "guarantee_in_advance"), UNIT
+    )
+
     def __str__(self) -> str:
         if self.problem is not None:
             return f"{self.name}: could not be fitted, {self.problem}"
@@ -210,6 +241,13 @@ class RecalibratorComparison(Result):
     n: int
     cv: int
     notes: tuple[str, ...] = ()
+
+    _ranges: ClassVar = {"confidence_level": UNIT}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.recommended not in list(self):
+            self._refuse("recommended", self.recommended, f"not one of {', '.join(self)}")
 
     def __getitem__(self, name: str) -> RecalibratorScores:
         """Return the scores of a candidate."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
-from calibrant.results.base import Result, as_frame, level_said, rounded_up
+from calibrant.results.base import UNIT, Result, as_frame, level_said, rounded_up
 from calibrant.results.certificates import Certificate, GroupCertificates
 from calibrant.results.decompositions import ScoreDecomposition
 from calibrant.results.measures import Measures
@@ -76,6 +76,21 @@ class DecisionTable(Result):
     best: BestThreshold
     assumptions: tuple[str, ...]
 
+    _ranges: ClassVar = dict.fromkeys(
+        (
+            "threshold",
+            "acted",
+            "risk",
+            "false_positive",
+            "false_negative",
+            "constant_risk",
+            "gap",
+            "guarantee",
+            "confidence_level",
+        ),
+        UNIT,
+    )
+
     def frame(self) -> Any:
         """Return one row per threshold."""
         columns = {field.name: getattr(self, field.name) for field in fields(self) if "Array" in str(field.type)}
@@ -120,6 +135,8 @@ class RepairTrial(Result):
     brier_before: float
     brier_after: float
     seed: int
+
+    _ranges: ClassVar = dict.fromkeys(("brier_before", "brier_after"), UNIT)
 
     def __str__(self) -> str:
         return (
@@ -180,6 +197,8 @@ class ModelSummary(Result):
     groups: GroupCertificates | None
     omissions: tuple[Omission, ...] = ()
 
+    _ranges: ClassVar = dict.fromkeys(("mean_forecast", "mean_outcome"), UNIT)
+
     def __str__(self) -> str:
         parts = (self.certificate, self.repair, self.groups, *self.omissions)
         return "\n".join([f"{self.name}:", *(str(part) for part in parts if part is not None)])
@@ -217,6 +236,8 @@ class ReportSummary(Result):
     seed: int
     models: tuple[ModelSummary, ...]
     versions: tuple[str, ...]
+
+    _ranges: ClassVar = dict.fromkeys(("max_error", "confidence_level", "threshold"), UNIT)
 
     def __str__(self) -> str:
         lines = [self.title, *(str(model) for model in self.models)]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.results.base import Result, as_frame, level_said, of_all, percent, rounded_up
+from calibrant.results.base import UNIT, Result, as_frame, level_said, of_all, percent, rounded_up
 from calibrant.results.certificates import MEASURE_NAMES
 from calibrant.results.measures import Relation
 from calibrant.results.risks import MurphyCurve, WithCosts, at_threshold, read_between
@@ -31,6 +31,9 @@ class DecisionRule(Result):
     kind: str
     cutoff: float | None = None
     forecasts: FloatArray | None = None
+
+    _ranges: ClassVar = dict.fromkeys(("cutoff", "forecasts"), UNIT)
+    _words: ClassVar = {"kind": ("at least", "above", "at most", "always", "never", "one of")}
 
     def acts(self, y_prob: Any) -> BoolArray:
         """Return for each forecast whether the rule acts on it."""
@@ -103,6 +106,9 @@ class RiskGap(WithCosts, Result):
     cost_false_negative: float | None = None
     notes: tuple[str, ...] = ()
 
+    _ranges: ClassVar = dict.fromkeys(("threshold", "risk", "best_risk", "gap"), UNIT)
+    _words: ClassVar = {"loss": ("decision", "sign testing"), "wrapper": tuple(WRAPPERS)}
+
     def frame(self) -> Any:
         """Return one row, to be joined with those of other thresholds or wrappers."""
         names = ["threshold", "wrapper", "risk", "best_risk", "gap"]
@@ -164,6 +170,10 @@ class BestThreshold(WithCosts, Result):
     cost_false_positive: float | None = None
     cost_false_negative: float | None = None
 
+    _ranges: ClassVar = dict.fromkeys(
+        ("threshold", "cutoff", "cutoff_above", "risk", "best_risk", "saving", "changed"), UNIT
+    )
+
     def frame(self) -> Any:
         """Return one row, to be joined with those of other thresholds."""
         names = ["threshold", "cutoff", "cutoff_above", "risk", "best_risk", "saving", "changed"]
@@ -216,6 +226,12 @@ class RiskGapCurve(MurphyCurve):
     largest_regret_at: float
     largest_regret_attained: bool
     bound: Relation
+
+    _ranges: ClassVar = {
+        **MurphyCurve._ranges,
+        **dict.fromkeys(("best_risk", "largest_gap", "largest_gap_at", "largest_regret_at"), UNIT),
+    }
+    _words: ClassVar = {"wrapper": tuple(WRAPPERS)}
 
     @property
     def gap(self) -> FloatArray:
@@ -319,6 +335,11 @@ class DecisionGuarantee(WithCosts, Result):
     cost_false_positive: float | None = None
     cost_false_negative: float | None = None
     notes: tuple[str, ...] = ()
+
+    _ranges: ClassVar = dict.fromkeys(
+        ("upper", "threshold", "nondecreasing", "monotone", "any", "confidence_level"), UNIT
+    )
+    _words: ClassVar = {"measure": tuple(MEASURE_NAMES)}
 
     def frame(self) -> Any:
         """Return one row per kind of recalibration, with the most it can save."""

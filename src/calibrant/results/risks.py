@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.results.base import Result, as_frame, of_all, percent
+from calibrant.results.base import UNIT, Result, as_frame, of_all, percent
 from calibrant.validation import FloatArray, check_thresholds
 
 
@@ -84,6 +84,11 @@ class DecisionRisk(WithCosts, Result):
     cost_false_positive: float | None = None
     cost_false_negative: float | None = None
 
+    _ranges: ClassVar = dict.fromkeys(
+        ("threshold", "risk", "false_positive", "false_negative", "acted", "mean_outcome"), UNIT
+    )
+    _words: ClassVar = {"loss": ("decision", "sign testing")}
+
     @property
     def cost(self) -> float | FloatArray | None:
         """Mean cost per row, in the units of the costs given; None where a threshold was given in their place."""
@@ -151,6 +156,8 @@ class MurphyCurve(Result):
     risk_right: FloatArray
     mean_outcome: float
 
+    _ranges: ClassVar = dict.fromkeys(("threshold", "risk", "risk_right", "mean_outcome"), UNIT)
+
     @property
     def constant_risk(self) -> FloatArray:
         """Mean loss at each knot of the better of always and never acting: what no forecast is needed for."""
@@ -205,6 +212,8 @@ class NetBenefit(Result):
     treat_all: float | FloatArray
     treat_none: float | FloatArray
     mean_outcome: float
+
+    _ranges: ClassVar = dict.fromkeys(("threshold", "mean_outcome"), UNIT)
 
     def frame(self) -> Any:
         """Return one row per threshold."""

@@ -1,0 +1,268 @@
+"""Nothing that is not a finite number becomes a verdict, a limit or any other result, built by hand or read back."""
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import calibrant
+from calibrant import Certificate, CertificateDisplay, ConfidenceInterval, GroupCertificates, RiskBands, Tally
+from calibrant.results.base import Checked, Result, result_types
+from calibrant.results.certificates import verdict_of, within_unit
+
+NOT_FINITE = (math.nan, math.inf, -math.inf)
+
+
+def every_result():
+    """One result of every type, by its type."""
+    y_true = [0, 0, 1, 0, 1, 1, 1, 0] * 5
+    y_prob = [0.25, 0.25, 0.25, 0.75, 0.75, 0.75, 0.5, 0.5] * 5
+    tally = Tally.from_arrays(y_true, y_prob)
+    comparison = calibrant.compare_recalibrators(
+        tally, candidates={"platt": calibrant.PlattRecalibrator()}, cv=2, rng=0
+    )
+    report = calibrant.CalibrationReport.from_predictions(y_true, y_prob, by=["b", "a"] * 20, max_error=0.3).summary
+    few = calibrant.CalibrationReport.from_predictions(y_true[:8], y_prob[:8], max_error=0.3).summary
+    guard = calibrant.GuardedRecalibrator().fit(tally)
+    measures = calibrant.measure(tally, spectrum=True)
+    gap = calibrant.risk_gap(tally, cost_false_positive=1, cost_false_negative=2)
+    certificate = calibrant.certify(tally, max_error=0.9)
+    found = [
+        measures,
+        measures.spectrum,
+        measures.slope,
+        measures.curve,
+        measures.distance,
+        measures.worst_interval,
+        measures.relations[0],
+        calibrant.Cells.from_arrays(y_true, y_prob).bracket(method="adaptive"),
+        calibrant.smooth_witness(tally),
+        certificate,
+        calibrant.certify(y_true, y_prob, max_error=0.3, by=["b", "a"] * 20),
+        calibrant.confidence_interval(tally),
+        calibrant.risk_bands(tally, cutoffs=[0.1, 0.6]),
+        calibrant.rows_needed(0.05, y_prob=y_prob),
+        calibrant.calibration_test(tally, method="exact", n_resamples=99, rng=0),
+        calibrant.decision_risk(tally, threshold=[0.25, 0.5]),
+        gap,
+        dataclasses.replace(gap.rule, kind="at least", cutoff=0.5, forecasts=np.array([0.25])),
+        calibrant.risk_gap_curve(tally),
+        calibrant.murphy_curve(tally),
+        calibrant.best_threshold(tally, threshold=0.3),
+        calibrant.decision_guarantee(certificate, 0.25),
+        calibrant.score_decomposition(tally),
+        calibrant.net_benefit(tally),
+        guard.guarantee_,
+        guard.ladder_[0],
+        comparison,
+        comparison["platt"],
+        report,
+        report.models[0],
+        report.models[0].decisions,
+        report.models[0].repair,
+        few.models[0].omissions[0],
+    ]
+    return {type(result): result for result in found}
+
+
+@pytest.fixture(scope="module")
+def results():
+    return every_result()
+
+
+def number_fields(kind):
+    """Names of the fields of a type that hold numbers, alone or in arrays and tuples."""
+    return [field.name for field in dataclasses.fields(kind) if "float" in field.type or "FloatArray" in field.type]
+
+
+def with_number(value, number):
+    """The same field with one number replaced: the only one, or the last of several."""
+    if isinstance(value, np.ndarray):
+        return np.append(value[:-1].astype(float), number)
+    return (*value[:-1], number) if isinstance(value, tuple) else number
+
+
+def test_every_type_is_looked_at(results):
+    assert set(results) == set(result_types(Result))
+
+
+@pytest.mark.parametrize("number", NOT_FINITE)
+def test_no_number_of_any_result_may_be_other_than_finite(results, number):
+    looked_at = 0
+    for kind, result in results.items():
+        for name in number_fields(kind):
+            declared = kind._may_be_undefined if math.isnan(number) else kind._may_be_infinite
+            if name in declared:
+                continue
+            with pytest.raises(ValueError, match=rf"^{name}(\[\d+\])? of this {kind.__name__} is (nan|-?inf), "):
+                dataclasses.replace(result, **{name: with_number(getattr(result, name), number)})
+            looked_at += 1
+    assert looked_at > 100
+
+
+def test_what_may_be_infinite_or_undefined_is_declared_field_by_field(results):
+    infinite = {kind.__name__: kind._may_be_infinite for kind in results if kind._may_be_infinite}
+    assert infinite == {
+        "ScoreDecomposition": ("score", "miscalibration", "skill", "mass"),
+        "RecalibratorScores": ("log_loss",),
+    }
+    undefined = {kind.__name__: kind._may_be_undefined for kind in results if kind._may_be_undefined}
+    assert undefined == {"RiskBands": ("mean_forecast", "observed_rate", "bias")}
+
+
+@pytest.mark.parametrize("value", [None, "0.1", True, [0.1], 10**400], ids=repr)
+def test_what_is_no_number_is_refused_where_one_is_due(results, value):
+    for kind, result in results.items():
+        for field in dataclasses.fields(kind):
+            if field.type == "float":
+                with pytest.raises(ValueError, match=rf"^{field.name} of this {kind.__name__} is .*, not float; pass"):
+                    dataclasses.replace(result, **{field.name: value})
+
+
+def test_every_field_refuses_another_type(results):
+    for kind, result in results.items():
+        for field in dataclasses.fields(kind):
+            if field.type != "tuple[Any, ...]":
+                with pytest.raises(ValueError, match=rf"^{field.name} of this {kind.__name__} is .*, not "):
+                    dataclasses.replace(result, **{field.name: object()})
+
+
+def test_numbers_outside_their_range_are_refused(results):
+    looked_at = 0
+    for kind, result in results.items():
+        for name, (low, high) in kind._ranges.items():
+            for beyond in (low - 1e-6, high + 1e-6):
+                if math.isfinite(beyond) and getattr(result, name) is not None:
+                    with pytest.raises(ValueError, match=rf"^{name}(\[\d+\])? of this {kind.__name__} is "):
+                        dataclasses.replace(result, **{name: with_number(getattr(result, name), beyond)})
+                    looked_at += 1
+    assert looked_at > 100
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "null", '"0.05"', "1e999", "1.5", "true", "[0.05]"])
+@pytest.mark.parametrize("kind", [Certificate, ConfidenceInterval])
+@pytest.mark.parametrize("name", ["estimate", "lower", "upper", "confidence_level"])
+def test_damaged_json_is_refused(results, kind, name, text):
+    content = results[kind].to_dict()
+    content[name] = "here"
+    damaged = json.dumps(content).replace('"here"', text)
+    for source in (kind, Result):
+        with pytest.raises(ValueError, match=rf"^{name} of this {kind.__name__} is "):
+            source.from_json(damaged)
+
+
+def test_damage_inside_a_nested_result_is_refused(results):
+    content = results[GroupCertificates].to_dict()
+    content["certificates"][1]["upper"] = None
+    with pytest.raises(ValueError, match=r"^upper of this Certificate is nan, not a finite number from 0 to 1: "):
+        GroupCertificates.from_dict(content)
+    content = results[GroupCertificates].to_dict()
+    content["upper"][1] = None
+    with pytest.raises(ValueError, match=r"^upper of this GroupCertificates is .*, not tuple"):
+        GroupCertificates.from_dict(content)
+
+
+# --- Verdicts ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limits", [(math.nan, math.nan), (0.0, math.nan), (math.nan, 0.2), (-math.inf, math.inf)])
+def test_limits_that_are_not_finite_say_nothing(limits):
+    assert verdict_of(*limits, 0.1) == "undecided"
+    with pytest.raises(ValueError, match=r"^the limits of the error came out as .* totals of the rows$"):
+        within_unit(*limits)
+
+
+def test_limits_are_cut_to_what_an_error_can_be():
+    assert within_unit(-0.5, 1.5) == (0.0, 1.0)
+    assert within_unit(0.25, 0.5) == (0.25, 0.5)
+    assert within_unit(0.5, 0.25) == (0.25, 0.25)  # each holds by itself: the weaker lower limit holds too
+
+
+@given(
+    st.sampled_from(["certified", "refuted", "undecided"]),
+    st.floats(0.0, 1.0),
+    st.floats(0.0, 1.0),
+    st.floats(0.0, 1.0),
+)
+def test_a_certificate_says_what_its_limits_say(verdict, one, other, max_error):
+    lower, upper = sorted((one, other))
+    example = calibrant.certify([0, 1], [0.5, 0.5], max_error=0.5)
+    change = {"verdict": verdict, "lower": lower, "upper": upper, "max_error": max_error}
+    if verdict == verdict_of(lower, upper, max_error):
+        changed = dataclasses.replace(example, **change)
+        assert bool(changed) == (upper <= max_error)
+    else:
+        with pytest.raises(ValueError, match=rf"^verdict of this Certificate is {verdict!r}, while its limits say "):
+            dataclasses.replace(example, **change)
+
+
+def test_the_groups_say_what_their_limits_say(results):
+    groups = results[GroupCertificates]
+    for verdict in {"certified", "refuted", "undecided"} - {groups.verdict}:
+        with pytest.raises(ValueError, match=r"^verdict of this GroupCertificates is '.*', while the groups' limits"):
+            dataclasses.replace(groups, verdict=verdict)
+    with pytest.raises(ValueError, match=r"^groups of this GroupCertificates is \('a',\), not as many as upper limits"):
+        dataclasses.replace(groups, groups=("a",))
+
+
+@pytest.mark.parametrize("kind", [Certificate, ConfidenceInterval])
+def test_ends_in_the_wrong_order_are_refused(results, kind):
+    change = {"lower": 0.5, "upper": 0.25} | ({"verdict": "certified"} if kind is Certificate else {})
+    with pytest.raises(ValueError, match=r"^lower of this \w+ is 0.5, above upper, which is 0.25"):
+        dataclasses.replace(results[kind], **change)
+
+
+def test_a_band_with_rows_has_a_bias(results):
+    bands = results[RiskBands]
+    assert bands.rows.tolist() == [0, 25, 15]
+    with pytest.raises(ValueError, match=r"^bias\[2\] of this RiskBands is nan, though the band has rows"):
+        dataclasses.replace(bands, bias=np.append(bands.bias[:-1], math.nan))
+    with pytest.raises(ValueError, match=r"^rows of this RiskBands is .* of another length"):
+        dataclasses.replace(bands, rows=bands.rows[:-1])
+
+
+# --- Sources that would break the promise -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", NOT_FINITE)
+@pytest.mark.parametrize("column", ["residual", "residual_square", "weight_square_residual_square", "outcome", "low"])
+def test_totals_that_are_not_finite_are_refused_where_they_enter(column, number):
+    tally = Tally.from_arrays([0, 1, 1], [0.25, 0.5, 0.75])
+    broken = np.array(getattr(tally, column))
+    broken[1] = number
+    with pytest.raises(ValueError, match=rf"^{column}\[1\] of these totals is (nan|-?inf)"):
+        dataclasses.replace(tally, **{column: broken})
+
+
+def test_a_group_whose_limit_is_not_a_number_stops_the_joint_verdict():
+    """`max` of (0.01, nan) is 0.01: the verdict must not be taken from that."""
+    groups = calibrant.certify([0, 1] * 400, [0.5] * 800, by=["a", "b"] * 400, max_error=1.0)
+    assert GroupCertificates.verdict_of((0.01, math.nan), groups.certificates, 0.1) == "undecided"
+    with pytest.raises(ValueError, match=r"^upper\[1\] of this GroupCertificates is nan"):
+        dataclasses.replace(groups, upper=(0.01, math.nan))
+
+
+def test_displays_refuse_what_results_refuse():
+    rng = np.random.default_rng(0)
+    y_prob = rng.random(200)
+    y_true = rng.random(200) < y_prob
+    looked_at = 0
+    for name in calibrant.__all__:
+        kind = getattr(calibrant, name)
+        if not (isinstance(kind, type) and name.endswith("Display")) or kind is CertificateDisplay:
+            continue
+        display = kind.from_predictions(y_true, y_prob)
+        assert isinstance(display, Checked)
+        for field in dataclasses.fields(display):
+            value = getattr(display, field.name)
+            if field.name in kind._may_be_undefined or not ("float" in field.type or "FloatArray" in field.type):
+                continue
+            if value is not None and np.size(value):
+                with pytest.raises(ValueError, match=rf"^{field.name}(\[\d+\])? of this {name} is nan"):
+                    dataclasses.replace(display, **{field.name: with_number(value, math.nan)})
+                looked_at += 1
+    assert looked_at > 15
