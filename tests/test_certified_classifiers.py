@@ -289,10 +289,11 @@ def test_any_two_labels(labels, make):
 
 
 def test_frames():
-    frame = pd.DataFrame(FEATURES, columns=[f"feature {k}" for k in range(20)])
-    labels = pd.Series(np.array(["no", "yes"])[LABELS], index=np.arange(1200)[::-1])
+    turned = np.arange(1200)[::-1]
+    frame = pd.DataFrame(FEATURES, columns=[f"feature {k}" for k in range(20)], index=turned)
+    labels = pd.Series(np.array(["no", "yes"])[LABELS], index=turned)
     plain = certified().fit(FEATURES, LABELS)
-    classifier = certified().fit(frame, labels, sample_weight=pd.Series(np.ones(1200)))
+    classifier = certified().fit(frame, labels, sample_weight=pd.Series(np.ones(1200), index=turned))
     assert classifier.feature_names_in_.tolist() == frame.columns.tolist()
     assert classifier.certificate_.upper == pytest.approx(plain.certificate_.upper, rel=1e-9)
     np.testing.assert_allclose(classifier.predict_proba(frame), plain.predict_proba(FEATURES), rtol=1e-9)

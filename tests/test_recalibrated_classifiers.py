@@ -42,6 +42,7 @@ from calibrant.monotone_maps import (
     TemperatureRecalibrator,
 )
 from calibrant.recalibrated_classifiers import RecalibratedClassifier
+from calibrant.results.base import rounded_down, rounded_up
 
 # --- Cross-fitting ----------------------------------------------------------------------------------------------------
 
@@ -281,7 +282,7 @@ def test_the_certificate_in_words():
     undecided = recalibrated(max_error=0.02).fit(FEATURES, LABELS)
     assert undecided.certificate_.verdict == "undecided"
     assert (
-        f"is at most {undecided.certificate_.upper:.4g} in the population: at most 0.02 could not be decided on 300"
+        f"is at most {rounded_up(undecided.certificate_.upper)} in the population: at most 0.02 could not be decided on"
     ) in undecided.guarantee_
     # Labels that are turned over in the rows kept aside, and only there.
     order = halves(np.arange(1200), judging=300)[1]
@@ -289,7 +290,7 @@ def test_the_certificate_in_words():
     refuted = recalibrated(LogisticRegression(), max_error=0.05).fit(FEATURES, turned)
     assert refuted.certificate_.verdict == "refuted"
     assert (
-        f"is at least {refuted.certificate_.lower:.4g} in the population: at most 0.05 was refuted on 300 rows"
+        f"is at least {rounded_down(refuted.certificate_.lower)} in the population: at most 0.05 was refuted on 300"
     ) in refuted.guarantee_
     approximate = recalibrated(max_error=0.2, method="normal", confidence_level=0.9).fit(FEATURES, LABELS)
     assert approximate.guarantee_.startswith("With 90% confidence, approximately and for many rows only, the Cutoff")
@@ -412,7 +413,8 @@ def test_any_two_labels_are_recalibrated(labels):
 def test_frames_lists_and_sparse_features_are_cut_into_parts():
     plain = recalibrated(LogisticRegression()).fit(FEATURES, LABELS)
     frame = pd.DataFrame(FEATURES, columns=[f"feature {k}" for k in range(20)], index=np.arange(1200)[::-1])
-    named = recalibrated(LogisticRegression()).fit(frame, pd.Series(LABELS), sample_weight=pd.Series(np.ones(1200)))
+    labels = pd.Series(LABELS, index=frame.index)
+    named = recalibrated(LogisticRegression()).fit(frame, labels, sample_weight=pd.Series(np.ones(1200), frame.index))
     assert named.feature_names_in_.tolist() == frame.columns.tolist()
     np.testing.assert_allclose(named.predict_proba(frame), plain.predict_proba(FEATURES), rtol=1e-6)
     listed = recalibrated(LogisticRegression()).fit(FEATURES.tolist(), LABELS.tolist())

@@ -218,15 +218,6 @@ def test_long_doubles_are_rounded_to_the_nearest_float64():
     assert Tally.from_arrays([0, 1], np.array([third, third])).forecast.tolist() == [float(third)]
 
 
-def test_pandas_rows_match_by_position_and_not_by_label():
-    y_true = pd.Series([0, 0, 1, 1], index=[3, 2, 1, 0])
-    y_prob = pd.Series([0.1, 0.2, 0.8, 0.9], index=[0, 1, 2, 3])
-    weight = pd.Series([1.0, 2.0, 3.0, 4.0], index=[2, 0, 3, 1])
-    assert calibrant.measure(y_true, y_prob, sample_weight=weight) == calibrant.measure(
-        [0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9], sample_weight=[1.0, 2.0, 3.0, 4.0]
-    )
-
-
 def test_torch_tensors_are_read_with_and_without_a_gradient():
     torch = pytest.importorskip("torch", reason="torch is optional; its protocol is tested without it above")
     expected = plain(sample_weight=WEIGHTS)
@@ -310,19 +301,47 @@ def test_two_labels_of_any_kind_with_the_event_named(y_true, pos_label):
 @pytest.mark.parametrize(
     ("y_true", "pos_label", "outcome"),
     [
-        (["fine"] * 3, "late", 0),
         (["late"] * 3, "late", 1),
         ([0, 0, 0], 1, 0),
+        ([1, 1, 1], 0, 0),
+        ([0.0, 0.0, 0.0], True, 0),
         ([2, 2, 2], 2, 1),
-        ([-1, -1, -1], 1, 0),
         ([False] * 3, True, 0),
         (pd.Categorical(["fine"] * 3, categories=["fine", "late"]), "late", 0),
+        (pd.Series(["fine"] * 3, dtype=pd.CategoricalDtype(["fine", "late"])), "late", 0),
+        (pl.Series(["fine"] * 3, dtype=pl.Enum(["fine", "late"])), "late", 0),
     ],
     ids=repr,
 )
-def test_a_sample_of_one_class_need_not_hold_the_event(y_true, pos_label, outcome):
+def test_a_sample_of_one_class_need_not_hold_an_event_that_is_declared(y_true, pos_label, outcome):
     tally = Tally.from_arrays(y_true, [0.1, 0.2, 0.3], pos_label=pos_label)
     assert tally.outcome.tolist() == [outcome] * 3
+
+
+@pytest.mark.parametrize(
+    ("y_true", "pos_label"),
+    [
+        (["no"] * 3, "yse"),
+        (["late"] * 3, "Late"),
+        ([-1, -1, -1], 1),
+        ([2, 2, 2], 1),
+        ([0, 0, 0], 2),
+        ([0.5, 0.5, 0.5], 1),
+        (pd.Categorical(["fine"] * 3, categories=["fine", "late"]), "lte"),
+        (pd.Categorical(["a"] * 3, categories=["a", "b", "c"]), "b"),
+    ],
+    ids=repr,
+)
+def test_an_event_that_neither_occurs_nor_is_declared_is_refused(y_true, pos_label):
+    only = next(iter(y_true))
+    message = (
+        rf"^pos_label is {pos_label!r}, which y_true does not hold: its only label is {only!r}; if no row is an event, "
+        rf"say so by outcomes of 0 and 1, as in y_true == {pos_label!r} in place of y_true"
+    )
+    with refused(message):
+        calibrant.cutoff_calibration_error(y_true, [0.1, 0.2, 0.3], pos_label=pos_label)
+    zero = calibrant.Tally.from_arrays(np.asarray(y_true) == pos_label, [0.1, 0.2, 0.3])
+    assert zero.outcome_total == 0.0
 
 
 def test_categories_that_are_numbers_need_no_label():

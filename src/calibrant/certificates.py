@@ -58,6 +58,7 @@ from calibrant.validation import (
     check_number,
     check_observations,
     check_rng,
+    check_same_index,
     check_weights,
 )
 
@@ -215,6 +216,7 @@ def certify(
                 "by was given together with a source of rows; name the groups' column, as scan(..., by=...)"
             )
         rows = check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+        check_same_index(y_true=y_true, y_prob=y_prob, sample_weight=sample_weight, by=by)
         labels, judged = _judge_groups(plan, rows, by, limit, generator)
     else:
         source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)

@@ -25,7 +25,7 @@ from calibrant.classifiers import (
     rows_of,
     two_classes,
 )
-from calibrant.validation import FloatArray, check_choice, check_confidence, check_number
+from calibrant.validation import FloatArray, check_choice, check_confidence, check_number, shown
 
 FALLBACKS = ("constant",)
 
@@ -183,8 +183,8 @@ class CertifiedClassifier(AroundModel):
             remedy = f"or collect about {math.ceil(needed):,} rows in all"
         worth = "" if math.isclose(rows, effective_rows) else f", worth {effective_rows:,.1f} of equal weight"
         raise ValueError(
-            f"max_error is {self.max_error:g}, less than even a constant can guarantee from {rows:,} rows kept for "
-            f"judging{worth} at confidence_level={self.confidence_level:g}; allow max_error="
+            f"max_error is {shown(self.max_error)}, less than even a constant can guarantee from {rows:,} rows kept "
+            f"for judging{worth} at confidence_level={self.confidence_level:g}; allow max_error="
             f"{math.ceil(smallest * 1e4) / 1e4:g} or more, {remedy}"
         )
 
@@ -200,4 +200,4 @@ class CertifiedClassifier(AroundModel):
             )
         else:
             reason = f"the model was certified on {rows} ({self.method} method)"
-        return "\n".join(self._in_words(certificate, level, f"at most {self.max_error:g}", reason))
+        return "\n".join(self._in_words(certificate, level, f"at most {shown(self.max_error)}", reason))

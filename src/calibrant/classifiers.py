@@ -23,7 +23,15 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from calibrant.certificates import certify
 from calibrant.results.base import level_said
 from calibrant.results.certificates import Certificate
-from calibrant.validation import CalibrationWarning, FloatArray, check_choice, check_labels, check_number, check_weights
+from calibrant.validation import (
+    CalibrationWarning,
+    FloatArray,
+    check_choice,
+    check_labels,
+    check_number,
+    check_same_index,
+    check_weights,
+)
 
 try:
     from sklearn.frozen import FrozenEstimator
@@ -73,8 +81,10 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
             Itself.
         """
         level = self._check_options()
-        X, y = indexable(X, _check_classes(y))
-        weight = check_weights(sample_weight, y.size)
+        labels = _check_classes(y)
+        weight = check_weights(sample_weight, labels.size)
+        check_same_index(X=X, y=y, sample_weight=sample_weight)
+        X, y = indexable(X, labels)
         self._fit(Asked(X, y, weight, level, *self._routed(weight, fit_params)))
         return self
 
@@ -295,11 +305,18 @@ def two_classes(model: Any, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def event_forecasts(model: Any, X: Any, y: Any, pos_label: Any = None) -> tuple[FloatArray, Any]:
     """Return the forecasts of the class that counts as the event, the second one unless named, and that class."""
+    check_same_index(X=X, y=y)
     classes = two_classes(model, y).tolist()
     event = classes[1] if pos_label is None else pos_label
     if event not in classes:
         raise ValueError(f"pos_label is {event!r}, which is not a class of the estimator; its classes are {classes}")
     return forecasts_of(model, X)[:, classes.index(event)], event
+
+
+def event_outcomes(y: Any, event: Any) -> npt.NDArray[np.bool_]:
+    """Return for each row whether it is of the class that counts as the event: y may lack it, the model knows it."""
+    labels = _check_classes(y)
+    return np.asarray(labels == event)
 
 
 def forecasts_of(model: Any, X: Any) -> FloatArray:

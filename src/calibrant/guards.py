@@ -16,6 +16,8 @@ from calibrant.fits import Sample
 from calibrant.laws import brownian_range
 from calibrant.monotone_maps import ConstantRecalibrator, IsotonicRecalibrator, PlattRecalibrator
 from calibrant.recalibration import INPUTS, KINDS, Recalibrator, check_fields, kinds
+from calibrant.results.base import measured, rounded_up
+from calibrant.results.measures import told_apart
 from calibrant.results.recalibration import ROUNDING, LadderRung
 from calibrant.validation import FloatArray, check_choice, check_number
 
@@ -136,7 +138,10 @@ class GuardedRecalibrator(Recalibrator):
             error, tolerance = fitted.fit_error_, self._tolerated(fitted, sample)
             kept = error <= tolerance + ROUNDING
             comparison = "within" if kept else "above"
-            reason = f"its error of {error:.4f} on the fitting rows is {comparison} the tolerance of {tolerance:.4f}"
+            said = measured(error, 4), measured(tolerance, 4)
+            if said[0] == said[1] and not kept:
+                said = told_apart(error, tolerance)
+            reason = f"its error of {said[0]} on the fitting rows is {comparison} the tolerance of {said[1]}"
             found.append(LadderRung(name, error, tolerance, kept, reason))
             if kept:
                 break
@@ -162,7 +167,7 @@ class GuardedRecalibrator(Recalibrator):
             most = float(self.tolerance)
         return most, (
             "the guard promised, from the number of rows alone, isotonic regression's bound plus the tolerance, which "
-            f"is at most {most:.4f}"
+            f"is at most {rounded_up(most)}"
         )
 
     def _ladder_found(self) -> tuple[LadderRung, ...]:

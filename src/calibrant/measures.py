@@ -31,6 +31,7 @@ from calibrant.validation import (
     check_flag,
     check_forecasts,
     check_number,
+    check_same_index,
     check_weights,
 )
 
@@ -444,6 +445,7 @@ def effective_support_size(y_prob: Any, gamma: float = 0.05, *, sample_weight: A
     else:
         forecasts = check_forecasts(y_prob)
         row_weight = check_weights(sample_weight, forecasts.size)
+        check_same_index(y_prob=y_prob, sample_weight=sample_weight)
         _, inverse = np.unique(forecasts, return_inverse=True)
         weight = np.bincount(inverse, weights=row_weight)
     carried = np.cumsum(np.sort(weight)[::-1])

@@ -23,7 +23,7 @@ from calibrant.measures import (
     smooth_calibration_error,
 )
 from calibrant.refinement import TooManyForecastsError, some_table, split_at_extremes, whole_tally
-from calibrant.results.base import rounded_down, rounded_up
+from calibrant.results.base import rounded_down, rounded_up, significant_up
 from calibrant.results.measures import PAPER, PROJECT, CalibrationDistance, Measures, Relation
 from calibrant.sources import RowSource
 from calibrant.tally import Tally, prefix_sums
@@ -144,9 +144,9 @@ def _measure_cells(source: Tally | RowSource, spectrum: bool) -> Measures:
     note = (
         "there are too many distinct forecasts to tell them all apart: distinct_forecasts, bounded_variation, "
         f"expected, slope, curve, effective_support, relations and spectrum are those of {len(table):,} cells, each "
-        f"forecast moved to the mean of its cell, by {way:.2g} on average at most; the smooth error lies between "
-        f"{rounded_down(smooth[0], 9)} and {rounded_up(smooth[1], 9)}, the distance is widened by what was moved, and "
-        "all else is exact"
+        f"forecast moved to the mean of its cell, by {significant_up(way, 2)} on average at most; the smooth error "
+        f"lies between {rounded_down(smooth[0], 9)} and {rounded_up(smooth[1], 9)}, the distance is "
+        "widened by what was moved, and all else is exact"
     )
     return replace(
         found,

@@ -20,6 +20,7 @@ from calibrant.validation import (
     check_confidence,
     check_forecasts,
     check_number,
+    check_same_index,
     check_weights,
 )
 
@@ -83,6 +84,7 @@ def rows_needed(
     if y_prob is not None:
         forecasts = check_forecasts(y_prob)
         weights = check_weights(sample_weight, forecasts.size)
+        check_same_index(y_prob=y_prob, sample_weight=sample_weight)
     elif sample_weight is not None:
         raise ValueError("sample_weight was given without y_prob; it says how many rows have each forecast")
     else:
@@ -199,6 +201,7 @@ def effective_variance(mean_outcome: Any, gamma: float = 0.05, *, sample_weight:
     means = check_forecasts(mean_outcome, name="mean_outcome")
     share = check_number(gamma, "gamma", low=0.0, high=1.0)
     weights = check_weights(sample_weight, means.size)
+    check_same_index(mean_outcome=mean_outcome, sample_weight=sample_weight)
     weights = np.ones(means.size) if weights is None else weights
     variance = means * (1.0 - means)
     order = np.argsort(variance)

@@ -30,8 +30,9 @@ from calibrant.classifiers import (
 )
 from calibrant.guards import GuardedRecalibrator
 from calibrant.recalibration import Recalibrator
+from calibrant.results.base import rounded_down, rounded_up
 from calibrant.results.certificates import Certificate
-from calibrant.validation import FloatArray, check_choice, check_confidence, check_number
+from calibrant.validation import FloatArray, check_choice, check_confidence, check_number, shown
 
 
 class RecalibratedClassifier(AroundModel):
@@ -336,12 +337,13 @@ class RecalibratedClassifier(AroundModel):
 
     def _certified(self, certificate: Certificate, level: float) -> list[str]:
         """Return what the certificate says, and on what it rests."""
+        allowed = shown(certificate.max_error)
         fitted = "the recalibration" if self._is_given else "the model or its recalibration"
         if certificate:
-            limit, verdict = f"at most {self.max_error:g}", "it was certified"
+            limit, verdict = f"at most {allowed}", "it was certified"
         elif certificate.verdict == "refuted":
-            limit, verdict = f"at least {certificate.lower:.4g}", f"at most {self.max_error:g} was refuted"
+            limit, verdict = f"at least {rounded_down(certificate.lower)}", f"at most {allowed} was refuted"
         else:
-            limit, verdict = f"at most {certificate.upper:.4g}", f"at most {self.max_error:g} could not be decided"
+            limit, verdict = f"at most {rounded_up(certificate.upper)}", f"at most {allowed} could not be decided"
         reason = f"{verdict} on {certificate.n:,} rows that had no part in fitting {fitted} ({self.method} method)"
         return self._in_words(certificate, level, limit, reason)

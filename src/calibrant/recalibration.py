@@ -37,6 +37,7 @@ from calibrant.validation import (
     check_forecasts,
     check_number,
     check_observations,
+    check_same_index,
     check_scores,
 )
 
@@ -270,6 +271,7 @@ class Recalibrator(ABC, BaseEstimator):
             except ValueError as error:
                 raise ValueError(str(error).replace(*_OTHER_ORDER)) from None
         # Scores are numbered in their order, and the numbers stand in for forecasts.
+        check_same_index(y_prob=y_prob, y_true=y_true, sample_weight=sample_weight)
         scores, number = np.unique(check_scores(y_prob), return_inverse=True)
         rows = check_observations(y_true, number / scores.size, refuse_swapped=False, **options)
         return Sample.of_tally(Tally.from_observations(rows), scores + 0.0)

@@ -19,7 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.validation import FloatArray, check_forecasts, check_masses, check_outcomes, check_thresholds
+from calibrant.validation import (
+    FloatArray,
+    check_forecasts,
+    check_masses,
+    check_outcomes,
+    check_same_index,
+    check_thresholds,
+)
 
 Loss = Callable[[FloatArray], FloatArray]
 
@@ -128,6 +135,7 @@ class SchervishMeasure:
         if atoms is not None:
             place = np.atleast_1d(check_thresholds(atoms, "atoms"))
             mass = check_masses(masses, place.size)
+            check_same_index(atoms=atoms, masses=masses)
             order = np.argsort(place, kind="stable")
             place, mass = place[order], mass[order]
         if density is not None and not callable(density):
@@ -155,6 +163,7 @@ class SchervishMeasure:
         """Return the score of each row, smaller is better; `score_decomposition` gives its mean and its parts."""
         forecast = check_forecasts(y_prob)
         outcome = check_outcomes(y_true, forecast.size)
+        check_same_index(y_true=y_true, y_prob=y_prob)
         total = np.zeros(forecast.size)
         for share, loss in ((outcome, self.event_loss(forecast)), (1.0 - outcome, self.nonevent_loss(forecast))):
             total += np.multiply(share, loss, where=share > 0.0, out=np.zeros(forecast.size))  # 0 x inf is 0 here

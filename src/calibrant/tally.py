@@ -16,6 +16,7 @@ from calibrant.validation import (
     check_forecasts,
     check_observations,
     check_row_counts,
+    check_same_index,
     check_totals,
 )
 
@@ -243,6 +244,7 @@ class Tally(Totals):
         values = check_forecasts(forecast, name="forecast")
         counted = check_counts(rows, "rows", values.size)
         occurred = check_counts(events, "events", values.size)
+        check_same_index(forecast=forecast, rows=rows, events=events)
         too_many = np.flatnonzero(occurred > counted)
         if too_many.size:
             position = int(too_many[0])

@@ -6,7 +6,7 @@ is clipped, dropped or guessed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -70,13 +70,45 @@ def check_observations(
     forecasts = check_forecasts(y_prob)
     outcomes, binary = _check_outcomes(y_true, pos_label)
     _check_same_length(outcomes.size, forecasts.size)
+    weights = check_weights(sample_weight, forecasts.size)
+    check_same_index(y_true=y_true, y_prob=y_prob, sample_weight=sample_weight)
     if refuse_swapped and not binary and _only_zero_and_one(forecasts):
         position = int(np.flatnonzero((outcomes != 0) & (outcomes != 1))[0])
         raise ValueError(
             f"y_prob holds only 0 and 1 while y_true[{position}] is {shown(outcomes[position])}: the arguments "
             "look swapped, the order is (y_true, y_prob); if it is meant, pass Tally.from_arrays(y_true, y_prob)"
         )
-    return Observations(outcomes, forecasts, check_weights(sample_weight, forecasts.size), binary)
+    return Observations(outcomes, forecasts, weights, binary)
+
+
+def check_same_index(**arguments: Any) -> None:
+    """Refuse arguments with labels of their own rows, such as pandas' index, that differ: rows are paired by position.
+
+    What has no labels is paired with what has, whatever they are. Arguments of different lengths are refused elsewhere.
+    """
+    known = ""
+    for name, values in arguments.items():
+        index = _index_of(values)
+        if index is None:
+            continue
+        if not known:
+            known, first = name, index
+        elif index is not first and not first.equals(index) and len(first) == len(index):
+            pairs = enumerate(zip(first, index, strict=True))
+            position, labels = next(((k, pair) for k, pair in pairs if not _same(*pair)), (0, (first[0], index[0])))
+            raise ValueError(
+                f"{known}[{position}] is labelled {labels[0]!r} and {name}[{position}] is labelled {labels[1]!r}, and "
+                "rows are paired by position, not by label; bring both into one order, as in "
+                f"{name}.reindex({known}.index), or drop the labels with .to_numpy() if the positions match"
+            )
+
+
+def _index_of(values: Any) -> Any:
+    """Return the labels of rows: the index of a pandas series or frame, or that of xarray's first dimension."""
+    if hasattr(values, "dims") and hasattr(values, "indexes"):
+        return values.indexes.get(next(iter(values.dims), None))
+    index = getattr(values, "index", None)  # a method of lists and tuples, which has no `equals`
+    return index if hasattr(index, "equals") else None
 
 
 def check_forecasts(y_prob: Any, *, name: str = "y_prob") -> FloatArray:
@@ -326,7 +358,7 @@ def check_flag(value: Any, name: str) -> bool:
 def _check_outcomes(y_true: Any, pos_label: Any) -> tuple[npt.NDArray[np.uint8] | FloatArray, bool]:
     array = _as_array(y_true, "y_true")
     if pos_label is not None:
-        return _match_label(array, pos_label), True
+        return _match_label(array, pos_label, _declared_labels(y_true)), True
     if array.dtype.kind in "USTO":
         labels = _distinct_labels(array)
         raise ValueError(
@@ -349,13 +381,23 @@ def _check_same_length(outcomes: int, forecasts: int) -> None:
         raise ValueError(f"y_true has {outcomes:,} values and y_prob has {forecasts:,}; pass one outcome per forecast")
 
 
-def _match_label(array: npt.NDArray[Any], pos_label: Any) -> npt.NDArray[np.uint8]:
-    check_pos_label(_distinct_labels(array), pos_label)
+def _match_label(array: npt.NDArray[Any], pos_label: Any, declared: list[Any]) -> npt.NDArray[np.uint8]:
+    check_pos_label(_distinct_labels(array), pos_label, declared)
     return np.ascontiguousarray(array == pos_label).view(np.uint8)
 
 
-def check_pos_label(labels: list[Any], pos_label: Any) -> None:
-    """Refuse a label of the event that is not one of the two labels of the outcomes."""
+def _declared_labels(values: Any) -> list[Any]:
+    """Return the two labels that a categorical column declares, whether they occur or not."""
+    categories: Any = getattr(getattr(values, "dtype", None), "categories", None)
+    return list(categories) if hasattr(categories, "__len__") and len(categories) == 2 else []
+
+
+def check_pos_label(labels: list[Any], pos_label: Any, declared: Sequence[Any] = ()) -> None:
+    """Refuse a label of the event that is not one of the two labels of the outcomes.
+
+    Where all rows are of one class, another label may be that of an event that did not happen, or a slip of the pen:
+    it must be declared, by a categorical column, or be the other one of 0 and 1.
+    """
     if len(labels) > 2:
         raise ValueError(
             f"y_true has {len(labels)} different labels ({_listed(labels)}); calibration here is about one event: "
@@ -367,6 +409,12 @@ def check_pos_label(labels: list[Any], pos_label: Any) -> None:
     if not same_kind:
         raise ValueError(
             f"pos_label is {pos_label!r} but the labels in y_true are {_listed(labels)}; pass the label itself"
+        )
+    known = [*labels, *declared, *((0, 1) if labels[0] in (0, 1) else ())]
+    if not any(_same(pos_label, label) for label in known):
+        raise ValueError(
+            f"pos_label is {pos_label!r}, which y_true does not hold: its only label is {labels[0]!r}; if no row is an "
+            f"event, say so by outcomes of 0 and 1, as in y_true == {pos_label!r} in place of y_true"
         )
 
 

@@ -106,6 +106,9 @@ class TestRows:
         assert "of type text, labels and not numbers; pass pos_label=" in failure(three)
         two = three.slice(0, 2)
         assert "pos_label is 'z', which y_true does not hold; its labels are 'a', 'b'" in failure(two, pos_label="z")
+        one = three.slice(0, 1)
+        only = "pos_label is 'z', which y_true does not hold: its only label is 'a'; if no row is an event, say so by"
+        assert only in failure(one, pos_label="z")
         gone = two.drop_columns("y").append_column("y", pa.array(["a", None]))
         assert "y_true (column 'y') is missing in 1 row;" in failure(gone, pos_label="a")
 

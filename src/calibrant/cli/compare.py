@@ -121,12 +121,12 @@ def _differences(names: list[str], intervals: list[ConfidenceInterval]) -> list[
 
 
 def _table(names: list[str], found: list[tuple[Any, Any, float]], measure: str, confidence_level: float) -> str:
-    from calibrant.results.base import level_said, rounded_down, rounded_up
+    from calibrant.results.base import level_said, measured, rounded_down, rounded_up
     from calibrant.results.certificates import MEASURE_NAMES
 
     rows = []
     for name, (interval, certificate, brier) in zip(names, found, strict=True):
-        limits = (f"{interval.estimate:.4f}", rounded_down(interval.lower), rounded_up(interval.upper))
+        limits = (measured(interval.estimate, 4), rounded_down(interval.lower), rounded_up(interval.upper))
         verdict = "" if certificate is None else certificate.verdict
         rows.append((name, f"{interval.n:,}", *limits, f"{brier:.4f}", verdict))
     title = (
@@ -159,12 +159,13 @@ def _difference_table(differences: list[dict[str, Any]]) -> str:
 
 def _choice(chosen: str | None, passed: list[str], max_error: float, level: float, count: int) -> str:
     from calibrant.results.base import level_said
+    from calibrant.validation import shown
 
     if chosen is None:
-        return f"None of the {count} models is certified to have an error of at most {max_error:g}."
+        return f"None of the {count} models is certified to have an error of at most {shown(max_error)}."
     others = f" ({', '.join(name for name in passed if name != chosen)} too)" if len(passed) > 1 else ""
     return (
-        f"Certified: {chosen}{others}, an error of at most {max_error:g} with {level_said(level)} confidence, having "
-        f"chosen among {count}. Of the certified models it has the lowest Brier score. (Verdicts are one-sided, so "
-        "that they may come a little before the limits shown do.)"
+        f"Certified: {chosen}{others}, an error of at most {shown(max_error)} with {level_said(level)} confidence, "
+        f"having chosen among {count}. Of the certified models it has the lowest Brier score. (Verdicts are one-sided, "
+        "so that they may come a little before the limits shown do.)"
     )

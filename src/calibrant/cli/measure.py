@@ -80,7 +80,9 @@ def _per_group(parts: list[tuple[Any, Measures]]) -> str:
 
 
 def _compared(error: float, large: list[str], max_error: float) -> str:
+    from calibrant.validation import shown
+
     measured = "That is about these rows; certify says what it means for others."
     if not large:
-        return f"Small enough: the measured Cutoff error, {error:.4g}, is at most {max_error:g}. {measured}"
-    return f"Too large: the measured Cutoff error of {', '.join(large)} is above {max_error:g}. {measured}"
+        return f"Small enough: the measured Cutoff error, {error:.4g}, is at most {shown(max_error)}. {measured}"
+    return f"Too large: the measured Cutoff error of {', '.join(large)} is above {shown(max_error)}. {measured}"

@@ -12,7 +12,7 @@ import numpy as np
 
 from calibrant.displays.palette import Palette, palette_of
 from calibrant.results.base import Checked, as_frame
-from calibrant.validation import FloatArray, check_flag, check_number
+from calibrant.validation import FloatArray, check_flag, check_number, check_same_index
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,10 +72,11 @@ class Display(Checked, ABC):
         **options
             Those of ``from_predictions``.
         """
-        from calibrant.classifiers import event_forecasts
+        from calibrant.classifiers import event_forecasts, event_outcomes
 
+        check_same_index(y=y, sample_weight=options.get("sample_weight"), by=options.get("by"))
         forecasts, event = event_forecasts(estimator, X, y, pos_label)
-        return cls.from_predictions(y, forecasts, pos_label=event, **options)
+        return cls.from_predictions(event_outcomes(y, event), forecasts, **options)
 
     def frame(self) -> Any:
         """Return the numbers that are drawn as a data frame."""

@@ -12,7 +12,7 @@ from calibrant.certificates import certify, confidence_interval
 from calibrant.displays.base import LABEL_WIDTH, Display
 from calibrant.results.base import level_said
 from calibrant.results.certificates import MEASURE_NAMES, Certificate, ConfidenceInterval, GroupCertificates
-from calibrant.validation import check_confidence
+from calibrant.validation import check_confidence, check_same_index
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -145,6 +145,7 @@ class CertificateDisplay(Display):
         models = y_prob if isinstance(y_prob, Mapping) else {"forecasts": y_prob}
         if not models:
             raise ValueError("y_prob is an empty dict; pass at least one model's forecasts")
+        check_same_index(y_true=y_true, **{f"y_prob[{name!r}]": held for name, held in models.items()})
         each = 1.0 - (1.0 - level) / len(models)
         named: dict[Any, Certified] = {
             name: confidence_interval(y_true, forecasts, confidence_level=each, **options)

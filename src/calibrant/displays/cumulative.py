@@ -14,7 +14,7 @@ from calibrant.displays.thinning import thinned
 from calibrant.hypotheses import outcome_variance
 from calibrant.laws import brownian_range
 from calibrant.measures import find_worst_interval
-from calibrant.results.base import level_said, measured, of_all, percent
+from calibrant.results.base import level_said, measured, of_all, percent, significant_up
 from calibrant.results.measures import WorstInterval, told_apart
 from calibrant.tally import Tally, prefix_sums
 from calibrant.validation import (
@@ -231,9 +231,10 @@ class CumulativeDisplay(Display):
         return middle - half, middle + half
 
     def _band_said(self) -> str:
+        height = "" if self.band_height is None else significant_up(self.band_height, 3)
         found = f"{self.n_resamples:,} simulations" if self.band_from == "simulation" else "large-sample law"
         return (
-            f"null band: the whole curve of calibrated forecasts stays in a strip this high, {self.band_height:.3g}, "
+            f"null band: the whole curve of calibrated forecasts stays in a strip this high, {height}, "
             f"in {level_said(self.confidence_level)} of cases ({found})"
         )
 

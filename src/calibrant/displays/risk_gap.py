@@ -138,7 +138,7 @@ class RiskGapDisplay(Display):
             color=palette.muted,
             linewidth=1.0,
             linestyle=(0, (1, 2)),
-            label=f"{times}the Cutoff calibration error of these rows, {measured(self.cutoff)}: no gap on them is "
+            label=f"{times}the Cutoff calibration error of these rows, {rounded_up(self.cutoff, 5)}: no gap on them is "
             "larger",
         )
         (self.line_,) = ax.plot(

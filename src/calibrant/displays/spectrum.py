@@ -12,7 +12,7 @@ from calibrant.cells import as_tally
 from calibrant.displays.base import Display
 from calibrant.displays.thinning import thinned
 from calibrant.measures import bounded_variation_spectrum, continuity_note, find_worst_interval
-from calibrant.results.base import measured
+from calibrant.results.base import measured, rounded_down
 from calibrant.validation import FloatArray
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class SpectrumDisplay(Display):
             color=palette.bound,
             linewidth=1.3,
             linestyle=(0, (6, 2)),
-            label=f"Cutoff calibration error {measured(self.cutoff)}: from M = 2 on the curve is at least this",
+            label=f"Cutoff calibration error {rounded_down(self.cutoff, 5)}: from M = 2 on the curve is at least this",
         )
         (self.line_,) = ax.plot(
             self.variation,

@@ -235,7 +235,7 @@ class _Handle:
             return
         labels = self._labels(self._roles.y_true)
         check_pos_label([label for label, _ in labels], self._pos_label)
-        # Where every row has the other label, no text matches, and there are no events.
+        # Where every row is 0 and the event is 1, no text matches, and there are no events.
         event = next((text for label, text in labels if label == self._pos_label), str(self._pos_label))
         self._roles = Roles(**{**vars(self._roles), "event": event})
 

@@ -12,6 +12,7 @@ from typing import Any
 from calibrant.report.summary import ONE_MODEL, Question, find_models, summarize
 from calibrant.results.reports import ReportSummary
 from calibrant.tally import Tally
+from calibrant.validation import check_same_index
 from calibrant.whole_files import replacing
 
 TITLE = "Can these forecasts be trusted?"
@@ -119,8 +120,9 @@ class CalibrationReport:
         **options
             Those of `from_predictions`.
         """
-        from calibrant.classifiers import event_forecasts
+        from calibrant.classifiers import event_forecasts, event_outcomes
 
+        check_same_index(y=y, sample_weight=options.get("sample_weight"), by=options.get("by"))
         if isinstance(estimator, Mapping):
             found = {name: event_forecasts(each, X, y, pos_label) for name, each in estimator.items()}
             forecasts: Any = {name: forecast for name, (forecast, _) in found.items()}
@@ -132,7 +134,7 @@ class CalibrationReport:
         else:
             forecasts, event = event_forecasts(estimator, X, y, pos_label)
             options = {"name": type(estimator).__name__, **options}
-        return cls.from_predictions(y, forecasts, pos_label=event, **options)
+        return cls.from_predictions(event_outcomes(y, event), forecasts, **options)
 
     @property
     def certified(self) -> bool:

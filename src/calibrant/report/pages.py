@@ -27,6 +27,7 @@ from calibrant.report.views import (
 )
 from calibrant.results.reports import ReportSummary
 from calibrant.tally import Tally
+from calibrant.validation import shown
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -60,7 +61,7 @@ def render_html(summary: ReportSummary, tallies: Iterable[Tally | None]) -> str:
     page: str = environment.get_template("report.html.j2").render(
         summary=summary,
         models=views,
-        limit=f"{summary.max_error:g}",
+        limit=f"{shown(summary.max_error)}",
         headline=headline(summary),
         comparison=compared(summary),
         method=method_lines(summary),
@@ -84,7 +85,7 @@ def render_markdown(summary: ReportSummary) -> str:
         .render(
             summary=summary,
             models=[view_of(model, summary) for model in summary.models],
-            limit=f"{summary.max_error:g}",
+            limit=f"{shown(summary.max_error)}",
             comparison=compared(summary),
             method=method_lines(summary),
             ways=ways_to_redo(summary),

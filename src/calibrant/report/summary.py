@@ -29,7 +29,14 @@ from calibrant.risk_gaps import best_threshold, decision_guarantee, risk_gap_cur
 from calibrant.risks import decision_risk, net_benefit
 from calibrant.sources import GroupedSource, RowSource
 from calibrant.tally import Tally, Totals
-from calibrant.validation import FloatArray, Observations, check_labels, check_number, check_observations
+from calibrant.validation import (
+    FloatArray,
+    Observations,
+    check_labels,
+    check_number,
+    check_observations,
+    check_same_index,
+)
 
 ONE_MODEL = "model"
 """What a model is called when it is the only one and has no name."""
@@ -118,6 +125,8 @@ def find_models(y_true: Any, y_prob: Any, *, sample_weight: Any, pos_label: Any,
             for each, held in given.items()
         ]
     forecasts = _check_named(y_prob, "y_prob") if isinstance(y_prob, Mapping) else {name: y_prob}
+    named = {f"y_prob[{each!r}]" if isinstance(y_prob, Mapping) else "y_prob": held for each, held in forecasts.items()}
+    check_same_index(y_true=y_true, **named, sample_weight=sample_weight, by=by)
     return [
         _model_of_rows(each, check_observations(y_true, held, sample_weight=sample_weight, pos_label=pos_label), by)
         for each, held in forecasts.items()

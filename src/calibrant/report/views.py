@@ -9,8 +9,9 @@ from typing import Any
 
 from calibrant.results.base import level_said, measured, percent, rounded_down, rounded_up
 from calibrant.results.certificates import Certificate, GroupCertificates
-from calibrant.results.measures import Measures, WorstInterval
+from calibrant.results.measures import Measures, WorstInterval, written
 from calibrant.results.reports import DecisionTable, ModelSummary, RepairTrial, ReportSummary
+from calibrant.validation import shown
 
 FINGERPRINT_SAID = (
     "The fingerprint is the SHA-256 of the distinct forecasts, in order, with their rows and outcomes added up. It "
@@ -106,8 +107,8 @@ def compared(summary: ReportSummary) -> str:
     if len(certified) == 1:
         finding = f"1 of {count} models is certified"
     return (
-        f"{finding} to be within {summary.max_error:g}. The verdicts hold together with {level} confidence, so a model "
-        "may be chosen after reading them."
+        f"{finding} to be within {shown(summary.max_error)}. The verdicts hold together with {level} confidence, so a "
+        "model may be chosen after reading them."
     )
 
 
@@ -119,9 +120,9 @@ def method_lines(summary: ReportSummary) -> list[str]:
         "The Cutoff calibration error is the largest mean of outcome minus forecast, in size, that collects on an "
         "interval of forecasts: choose rows by any interval, and the number of events among them differs from the "
         "number forecast by at most this share of all rows.",
-        f"The verdict compares confidence limits for it with {summary.max_error:g}: certified when the upper limit is "
-        f"at most that, refuted when the lower limit is above it, else undecided. {_each_limit(models[0].certificate)} "
-        "The verdict needs one of them only. " + METHODS_SAID[summary.method],
+        f"The verdict compares confidence limits for it with {shown(summary.max_error)}: certified when the upper "
+        "limit is at most that, refuted when the lower limit is above it, else undecided. "
+        f"{_each_limit(models[0].certificate)} The verdict needs one of them only. " + METHODS_SAID[summary.method],
     ]
     if _data_used(summary)[0]:
         lines.append("Rows count by their weights: every mean, share and number of events is a weighted one.")
@@ -246,7 +247,7 @@ def _counted(count: int, thing: str) -> str:
 
 
 def _finding(certificate: Certificate) -> str:
-    limit = f"{certificate.max_error:g}"
+    limit = f"{shown(certificate.max_error)}"
     return {
         "certified": f"The forecasts match what happens, to within {limit}",
         "refuted": f"The forecasts do not match what happens: the error is above {limit}",
@@ -274,7 +275,7 @@ def _in_plain_words(certificate: Certificate) -> str:
     )
     if certificate.verdict == "certified":
         return f"{promise}."
-    return f"{promise}, but neither that the error is within {certificate.max_error:g} nor that it is above."
+    return f"{promise}, but neither that the error is within {shown(certificate.max_error)} nor that it is above."
 
 
 def _each_limit(certificate: Certificate) -> str:
@@ -347,7 +348,7 @@ def _bar(certificate: Certificate, scale: float) -> dict[str, Any]:
         "estimate_said": measured(certificate.estimate, 4),
         "lower_said": lower,
         "upper_said": upper,
-        "said": f"from {lower} to {upper}, limit {certificate.max_error:g}",
+        "said": f"from {lower} to {upper}, limit {shown(certificate.max_error)}",
     }
 
 
@@ -375,10 +376,14 @@ def _measures(measures: Measures) -> list[dict[str, str]]:
     return [
         dict(
             zip(("label", "ideal", "meaning"), MEASURES[name], strict=True),
-            value=MISSING if value is None else measured(value),
+            value=MISSING if value is None else _measured(name, value),
         )
         for name, value, _ in measures.table()
     ]
+
+
+def _measured(name: str, value: float) -> str:
+    return written(name, value) if name.startswith("distance") else measured(value)
 
 
 def _decisions(table: DecisionTable, threshold: float, target: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from types import SimpleNamespace, UnionType
 from typing import Any, ClassVar, NoReturn, Self, Union, get_args, get_origin, get_type_hints
 
@@ -240,14 +241,38 @@ def measured(value: float, digits: int = 5) -> str:
     return f"{value if abs(value) > _ROUNDING else 0.0:.{digits}f}"
 
 
-def rounded_up(limit: float, digits: int = 4) -> str:
-    """Write an upper limit so that what is written is a limit too."""
-    return f"{math.ceil(limit * 10**digits - 1e-6) / 10**digits + 0.0:.{digits}f}"
+def rounded_up(limit: float, digits: int = 4, *, sign: str = "") -> str:
+    """Write an upper limit so that what is written is a limit too.
+
+    Examples
+    --------
+    >>> rounded_up(0.123401), rounded_up(0.1234), rounded_up(-0.12349, sign="+")
+    ('0.1235', '0.1234', '-0.1234')
+    """
+    return _with_decimals(limit, digits, ROUND_CEILING, sign)
 
 
-def rounded_down(limit: float, digits: int = 4) -> str:
+def rounded_down(limit: float, digits: int = 4, *, sign: str = "") -> str:
     """Write a lower limit so that what is written is a limit too."""
-    return f"{math.floor(limit * 10**digits + 1e-6) / 10**digits + 0.0:.{digits}f}"
+    return _with_decimals(limit, digits, ROUND_FLOOR, sign)
+
+
+def _with_decimals(limit: float, digits: int, rounding: str, sign: str) -> str:
+    # The shortest decimal that names the number, so that 0.1 stays 0.1 and not the next binary fraction.
+    written = Decimal(repr(float(limit))).quantize(Decimal(1).scaleb(-digits), rounding)
+    return f"{float(written) + 0.0:{sign}.{digits}f}"
+
+
+def significant_up(limit: float, digits: int) -> str:
+    """Write an upper limit of any size with so many digits, so that what is written is a limit too.
+
+    Examples
+    --------
+    >>> significant_up(1234.51, 5), significant_up(0.000123451, 3)
+    ('1234.6', '0.000124')
+    """
+    written = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(repr(float(limit)))
+    return f"{float(written):.{digits}g}"
 
 
 def of_all(unit_weights: bool) -> str:
@@ -256,6 +281,15 @@ def of_all(unit_weights: bool) -> str:
 
 
 def level_said(level: float) -> str:
-    """Write a confidence level with as many digits as it takes not to read like certainty."""
+    """Write a confidence level rounded down, with as many digits as it takes not to read like certainty.
+
+    Examples
+    --------
+    >>> level_said(0.95), level_said(1 - 0.05 / 3), level_said(0.9999999)
+    ('95%', '98.3%', '99.99999%')
+    """
     text = percent(level).replace(".0%", "%")
-    return f"{100.0 * level:.15g}%" if text == "100.00%" else text
+    if text == "100.00%":
+        return f"{(Decimal(repr(level)) * 100).normalize():f}%"
+    digits = len(text.partition(".")[2]) - 1 if "." in text else 1
+    return f"{rounded_down(round(100.0 * level, 10), digits)}%".replace(".0%", "%")

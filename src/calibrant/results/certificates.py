@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.results.base import UNIT, Result, as_frame, level_said, percent, rounded_down, rounded_up
+from calibrant.results.base import UNIT, Result, as_frame, level_said, measured, percent, rounded_down, rounded_up
 from calibrant.results.measures import WorstInterval
-from calibrant.validation import FloatArray, IntArray
+from calibrant.validation import FloatArray, IntArray, shown
 
 MEASURE_NAMES = {
     "cutoff": "Cutoff calibration error",
@@ -100,7 +100,7 @@ class ConfidenceInterval(Result):
             "greater": f"is at least {rounded_down(self.lower, 5)}",
         }[self.alternative]
         lines = [
-            f"With {level} confidence the {name} of {_whom(self.target)} {limits} (estimate {self.estimate:.5f}, "
+            f"With {level} confidence the {name} of {_whom(self.target)} {limits} (estimate {measured(self.estimate)}, "
             f"{_rows_said(self.n, self.n_eff)}, {self.method} method).",
             f"This assumes that {'; '.join(self.assumptions)}.",
         ]
@@ -189,7 +189,7 @@ class Certificate(Result):
 
     def __str__(self) -> str:
         name, level = MEASURE_NAMES[self.measure], level_said(self.confidence_level)
-        basis = f"estimate {self.estimate:.4f}, {_rows_said(self.n, self.n_eff)}, {self.method} method"
+        basis = f"estimate {measured(self.estimate, 4)}, {_rows_said(self.n, self.n_eff)}, {self.method} method"
         whom = _whom(self.target)
         if self.verdict == "certified":
             upper = rounded_up(self.upper)
@@ -207,7 +207,7 @@ class Certificate(Result):
         if self.rows_needed is not None:
             needed = f", and about {self.rows_needed:,} fresh rows would decide it if the error is as estimated"
         sentences = (
-            f"{self.verdict.capitalize()}: {finding} {self.max_error:g} ({basis}){needed}. "
+            f"{self.verdict.capitalize()}: {finding} {shown(self.max_error)} ({basis}){needed}. "
             f"This assumes that {'; '.join(self.assumptions)}."
         )
         return "\n".join([sentences, *(f"Note: {note}" for note in self.notes)])
@@ -287,12 +287,12 @@ class GroupCertificates(Result):
         measure = MEASURE_NAMES[self.certificates[0].measure]
         worst = self.groups[int(np.argmax(self.upper))]
         if self.verdict == "certified":
-            finding = f"with {level} confidence the {measure} of every group is at most {self.max_error:g}"
+            finding = f"with {level} confidence the {measure} of every group is at most {shown(self.max_error)}"
         elif self.verdict == "refuted":
             bad = [str(name) for name in self.groups if self[name].verdict == "refuted"]
-            finding = f"with {level} confidence the {measure} is above {self.max_error:g} in {', '.join(bad)}"
+            finding = f"with {level} confidence the {measure} is above {shown(self.max_error)} in {', '.join(bad)}"
         else:
-            finding = f"some groups' {measure} may be above {self.max_error:g} (least settled: {worst})"
+            finding = f"some groups' {measure} may be above {shown(self.max_error)} (least settled: {worst})"
         counted = "1 group" if len(self.groups) == 1 else f"{len(self.groups)} groups"
         assumed = dict.fromkeys(words for each in self.certificates for words in each.assumptions)
         lines = [
@@ -303,7 +303,7 @@ class GroupCertificates(Result):
         width = max(len(str(name)) for name in self.groups)
         for name, each in zip(self.groups, self.certificates, strict=True):
             lines.append(
-                f"  {name!s:<{width}}  {each.n:>9,} rows  estimate {each.estimate:.4f}  "
+                f"  {name!s:<{width}}  {each.n:>9,} rows  estimate {measured(each.estimate, 4)}  "
                 f"from {rounded_down(each.lower)} to {rounded_up(each.upper)}  {each.verdict}"
             )
         for name, each in zip(self.groups, self.certificates, strict=True):
@@ -395,8 +395,8 @@ class RiskBands(Result):
                 continue
             lines.append(
                 f"  {band:<15} {self.rows[k]:>9,}  {percent(self.mean_forecast[k]):>14}  "
-                f"{percent(self.observed_rate[k]):>8}  {self.bias[k]:+.4f}  {self.lower[k]:+.4f}  {self.upper[k]:+.4f}"
-                f"  <= {rounded_up(self.inherited[k])}"
+                f"{percent(self.observed_rate[k]):>8}  {self.bias[k]:+.4f}  {rounded_down(self.lower[k], sign='+')}  "
+                f"{rounded_up(self.upper[k], sign='+')}  <= {rounded_up(self.inherited[k])}"
             )
         return "\n".join(lines)
 
@@ -434,8 +434,8 @@ class RowsNeeded(Result):
     def __str__(self) -> str:
         level = level_said(self.confidence_level)
         return (
-            f"About {self.rows:,} rows certify a Cutoff calibration error of at most {self.max_error:g} with {level} "
-            f"confidence in {level_said(self.power)} of cases, if the forecaster is calibrated with "
+            f"About {self.rows:,} rows certify a Cutoff calibration error of at most {shown(self.max_error)} with "
+            f"{level} confidence in {level_said(self.power)} of cases, if the forecaster is calibrated with "
             f"a Brier score of {self.brier:.4g} ({self.method} method; the paper's margin needs {self.paper_rows:,})."
         )
 

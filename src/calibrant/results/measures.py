@@ -233,7 +233,8 @@ class CalibrationDistance(Result):
 
     def __str__(self) -> str:
         return (
-            f"distance from calibration between {self.low:.5f} ({self.low_from}) and {self.high:.5f} ({self.high_from})"
+            f"distance from calibration between {rounded_down(self.low, 5)} ({self.low_from}) and "
+            f"{rounded_up(self.high, 5)} ({self.high_from})"
         )
 
 
@@ -321,6 +322,12 @@ class Relation(Result):
     def __str__(self) -> str:
         mark = "holds" if self.holds else "FAILS"
         return f"{self.statement}: {self.left:.6g} <= {self.right:.6g} {mark} ({self.source})"
+
+
+def written(name: str, value: float) -> str:
+    """Write a number of the table of measures: limits are rounded outwards."""
+    rounding = {"distance_low": rounded_down, "distance_high": rounded_up}.get(name)
+    return f"{value:.5f}" if rounding is None else rounding(value, 5)
 
 
 @dataclass(frozen=True)
@@ -457,15 +464,14 @@ class Measures(Result):
     def __str__(self) -> str:
         lines = [self._headline()]
         for name, value, meaning in self.table():
-            shown = "        -" if value is None else f"{value:9.5f}"
-            lines.append(f"  {name:<24} {shown}  {meaning}")
+            lines.append(f"  {name:<24} {'-' if value is None else written(name, value):>9}  {meaning}")
         return "\n".join(lines + self._footnotes())
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         cells = "".join(
-            f"<tr><th>{html.escape(name)}</th><td>{'-' if value is None else f'{value:.5f}'}</td>"
+            f"<tr><th>{html.escape(name)}</th><td>{'-' if value is None else written(name, value)}</td>"
             f"<td style='text-align:left'>{html.escape(meaning)}</td></tr>"
             for name, value, meaning in self.table()
         )

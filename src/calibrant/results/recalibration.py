@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from calibrant.results.base import UNIT, Result, as_frame, level_said, rounded_down, rounded_up
+from calibrant.results.base import UNIT, Result, as_frame, level_said, measured, rounded_down, rounded_up
 
 ROUNDING = 1e-12
 """A difference of errors, or of sums in proportion to their terms, below this is rounding."""
@@ -121,9 +121,9 @@ class RecalibrationGuarantee(Result):
         rows = "1 row" if self.n == 1 else f"{self.n:,} rows"
         lines = [
             f"With {level_said(self.confidence_level)} confidence the Cutoff calibration error of the recalibrated "
-            f"forecaster is at most {rounded_up(self.bound)} in the population: {self.error:.4f} on the {rows} it was "
-            f"fitted to, and at most {rounded_up(self.margin)} more elsewhere (with the paper's constants "
-            f"{rounded_up(self.paper_bound)}).",
+            f"forecaster is at most {rounded_up(self.bound)} in the population: {measured(self.error, 4)} on the "
+            f"{rows} it was fitted to, and at most {rounded_up(self.margin)} more elsewhere (with the paper's "
+            f"constants {rounded_up(self.paper_bound)}).",
             f"Before the data: {self.promise}.",
             f"This assumes that {'; '.join(self.assumptions)}.",
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from calibrant.results.base import UNIT, Result, as_frame, level_said, rounded_up
+from calibrant.results.base import UNIT, Result, as_frame, level_said, measured, rounded_up
 from calibrant.results.certificates import Certificate, GroupCertificates
 from calibrant.results.decompositions import ScoreDecomposition
 from calibrant.results.measures import Measures
@@ -141,9 +141,9 @@ class RepairTrial(Result):
     def __str__(self) -> str:
         return (
             f"{self.recalibrator}, fitted to {self.fitted_rows:,} rows, takes the Cutoff calibration error on "
-            f"{self.judged_rows:,} others from {self.before.estimate:.4f} ({self.before.verdict}) to "
-            f"{self.after.estimate:.4f} ({self.after.verdict}), and the Brier score from {self.brier_before:.4f} to "
-            f"{self.brier_after:.4f}."
+            f"{self.judged_rows:,} others from {measured(self.before.estimate, 4)} ({self.before.verdict}) to "
+            f"{measured(self.after.estimate, 4)} ({self.after.verdict}), and the Brier score from "
+            f"{self.brier_before:.4f} to {self.brier_after:.4f}."
         )
 
 

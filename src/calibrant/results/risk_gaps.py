@@ -274,7 +274,7 @@ class RiskGapCurve(MurphyCurve):
             else "At no threshold would always or never acting have been better."
         )
         return (
-            f"At no threshold does {WRAPPERS[self.wrapper]} save more than {self.largest_gap:.5f} "
+            f"At no threshold does {WRAPPERS[self.wrapper]} save more than {rounded_up(self.largest_gap, 5)} "
             f"of the mean loss on these rows ({where}). {regret}\n{self.bound}"
         )
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.results.base import UNIT, Result, as_frame, of_all, percent
+from calibrant.results.base import UNIT, Result, as_frame, of_all, percent, rounded_up, significant_up
 from calibrant.validation import FloatArray, check_thresholds
 
 
@@ -40,9 +39,7 @@ class WithCosts:
         """Write an upper limit in cost units, with five digits and rounded up."""
         if self.cost_unit is None:
             return ""
-        cost = limit * self.cost_unit
-        step = 10.0 ** (math.floor(math.log10(cost)) - 4) if cost > 0.0 else 1.0
-        return f" ({math.ceil(cost / step - 1e-6) * step:.5g} in cost units)"
+        return f" ({significant_up(limit * self.cost_unit, 5)} in cost units)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +178,7 @@ class MurphyCurve(Result):
 
     def __str__(self) -> str:
         top = float(max(self.risk.max(), self.risk_right.max()))
-        return f"mean loss at every threshold, on {self.threshold.size:,} knots: at most {top:.5f}"
+        return f"mean loss at every threshold, on {self.threshold.size:,} knots: at most {rounded_up(top, 5)}"
 
     def __repr__(self) -> str:
         return str(self)
