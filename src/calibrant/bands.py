@@ -85,5 +85,5 @@ def risk_bands(
         cutoff_upper=upper,
         confidence_level=level,
         n=tally.row_total,
-        assumptions=assumptions(tally, "adaptive"),
+        assumptions=assumptions(tally, "adaptive", parts="bands"),
     )

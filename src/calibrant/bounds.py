@@ -47,8 +47,8 @@ def effective_rows(table: Totals) -> float:
     return float(table.weight_total**2 / table.weight_square.sum())
 
 
-def assumptions(table: Totals, method: str) -> tuple[str, ...]:
-    """Return what limits of the given method rest on, for the words of a result."""
+def assumptions(table: Totals, method: str, *, parts: str | None = None) -> tuple[str, ...]:
+    """Return what limits of the given method rest on, for the words of a result; parts are "groups" or "bands"."""
     if method == "exact":
         listed = ["given their forecasts the outcomes are independent"]
         unseen = "forecaster, limit, method and level were fixed without looking at these outcomes"
@@ -56,8 +56,14 @@ def assumptions(table: Totals, method: str) -> tuple[str, ...]:
         listed = ["the rows are independent draws from the population"]
         unseen = "forecaster, limit, method and level were fixed without looking at these rows"
     listed.append(unseen)
+    if parts is not None:
+        found = f"(for {parts} found by looking nothing holds)"
+        listed.append(f"the {parts} were chosen without looking at these rows {found}")
     if not table.unit_weights:
-        listed.append("the weights are fixed numbers, not random ones")
+        listed.append(
+            "the weights were fixed beforehand (weights computed from the rows, such as inverse propensities, are not "
+            "covered)"
+        )
     if method == "normal":
         listed.append("there are enough rows for the central limit theorem")
     return tuple(listed)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, overload
 
@@ -58,7 +58,6 @@ from calibrant.validation import (
     check_number,
     check_observations,
     check_rng,
-    check_same_index,
     check_weights,
 )
 
@@ -170,10 +169,12 @@ def certify(
     variation : float, default 2
         Largest total variation of the weights, for ``measure="bounded_variation"``.
     by : array-like of shape (n,), optional
-        A group per row: one certificate per group, and one verdict for "every group is at most ``max_error``".
+        A group per row: one certificate per group, and one verdict for "every group is at most ``max_error``". Choose
+        the groups before looking at the rows: for groups found by looking nothing holds.
     sample_weight : array-like of shape (n,), optional
-        Weights that are fixed, not random; ``n_eff`` says how many rows of equal weight they are worth. A row repeated
-        is not two observations; counts of real observations enter as ``Tally.from_counts``.
+        Weights fixed beforehand: those computed from the rows, such as inverse propensities, are not covered. ``n_eff``
+        says how many rows of equal weight they are worth. A row repeated is not two observations; counts of real
+        observations enter as ``Tally.from_counts``.
     pos_label : label, optional
         The label in ``y_true`` that counts as the event.
     rng : int, Generator or None, default 0
@@ -202,6 +203,8 @@ def certify(
     plan = _check_plan(method, measure, variation, confidence_level)
     limit = check_number(max_error, "max_error", low=0.0, high=1.0)
     generator = check_rng(rng)
+    if by is not None or isinstance(y_true, GroupedSource):
+        plan = replace(plan, parts="groups")
     if isinstance(y_true, GroupedSource):
         refuse_more("a source of rows in groups", y_prob, sample_weight, pos_label)
         if by is not None:
@@ -215,8 +218,7 @@ def certify(
             raise ValueError(
                 "by was given together with a source of rows; name the groups' column, as scan(..., by=...)"
             )
-        rows = check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
-        check_same_index(y_true=y_true, y_prob=y_prob, sample_weight=sample_weight, by=by)
+        rows = check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, by=by)
         labels, judged = _judge_groups(plan, rows, by, limit, generator)
     else:
         source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
@@ -307,6 +309,7 @@ class _Plan:
     measure: str
     variation: float
     confidence_level: float
+    parts: str | None = None
 
     @property
     def delta(self) -> float:
@@ -432,7 +435,7 @@ def _certificate(
         finite_sample=plan.finite_sample,
         worst_interval=found.worst,
         rows_needed=_rows_to_decide(plan, found, limit) if verdict == "undecided" else None,
-        assumptions=assumptions(found.table, plan.method),
+        assumptions=assumptions(found.table, plan.method, parts=plan.parts),
         notes=found.notes,
     )
 

@@ -89,8 +89,8 @@ class CertifiedClassifier(AroundModel):
     rows everything works as usual, but the guarantee is lost: the model was chosen by looking at the rows that judge
     it.
 
-    ``sample_weight`` counts for both parts, if the model's ``fit`` accepts it: weights that are fixed, not random, as
-    in `certify`.
+    ``sample_weight`` counts for both parts, if the model's ``fit`` accepts it: weights fixed beforehand, as in
+    `certify`.
 
     References
     ----------

@@ -70,7 +70,7 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
         y : array-like of shape (n,)
             Labels of two classes.
         sample_weight : array-like of shape (n,), optional
-            Weights that are fixed, not random.
+            Weights fixed beforehand: those computed from the rows, such as inverse propensities, are not covered.
         **fit_params
             Passed on to the model's ``fit``, by metadata routing where that is enabled (then also to the ``split`` of
             a splitter, groups for instance); values with one entry per row are split like the rows.

@@ -90,7 +90,7 @@ def compare_recalibrators(
     confidence_level : float
         Of the limits of each candidate, and of each guarantee.
     sample_weight : array-like of shape (n,), optional
-        Nonnegative weights, fixed and not random. No guarantee covers weighted rows.
+        Nonnegative weights, fixed beforehand. No guarantee covers weighted rows.
     pos_label : label, optional
         The label in ``y_true`` that counts as the event.
     progress : bool, optional

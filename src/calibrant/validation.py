@@ -60,9 +60,18 @@ class Observations:
 
 
 def check_observations(
-    y_true: Any, y_prob: Any, *, sample_weight: Any = None, pos_label: Any = None, refuse_swapped: bool = True
+    y_true: Any,
+    y_prob: Any,
+    *,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    by: Any = None,
+    refuse_swapped: bool = True,
 ) -> Observations:
-    """Check outcomes, forecasts and weights together; raise a `ValueError` that says what to do otherwise."""
+    """Check outcomes, forecasts and weights together; raise a `ValueError` that says what to do otherwise.
+
+    Of groups only the labels of their rows are looked at here: `check_labels` reads them.
+    """
     if y_prob is None:
         raise ValueError(
             "y_prob is missing: pass outcomes and forecasts, as in measure(y_true, y_prob), or a Tally on its own"
@@ -71,7 +80,7 @@ def check_observations(
     outcomes, binary = _check_outcomes(y_true, pos_label)
     _check_same_length(outcomes.size, forecasts.size)
     weights = check_weights(sample_weight, forecasts.size)
-    check_same_index(y_true=y_true, y_prob=y_prob, sample_weight=sample_weight)
+    check_same_index(y_true=y_true, y_prob=y_prob, sample_weight=sample_weight, by=by)
     if refuse_swapped and not binary and _only_zero_and_one(forecasts):
         position = int(np.flatnonzero((outcomes != 0) & (outcomes != 1))[0])
         raise ValueError(

@@ -1,4 +1,4 @@
-"""``calibrant certify``: is the calibration error of cases to come at most so much?"""
+"""``calibrant certify``: is the calibration error of cases to come, if nothing changes, at most so much?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from calibrant.cli.rows import open_rows
 
 @click.command(
     "certify",
-    short_help="Is the error of cases to come at most so much?",
+    short_help="Is the error at most so much, if nothing changes?",
     cls=Command,
     examples="""
     calibrant certify preds.csv --max-error 0.05

@@ -56,9 +56,9 @@ def command(
     """Say what acting on forecasts from a threshold up loses, what recalibration could save, and what is guaranteed.
 
     Name one or several thresholds, or what the two mistakes cost; the threshold is then the share of the first cost in
-    their sum. The losses are those of the rows in FILE; the guarantee, with --confidence-level, is about cases to come
-    (with --method exact about these very forecasts, as if issued once more). It assumes independent rows and a model
-    fixed without looking at them. With --by, the guarantees of all groups hold together.
+    their sum. The losses are those of the rows in FILE; the guarantee, with --confidence-level, is about cases to come,
+    if nothing changes (with --method exact about these very forecasts, as if issued once more). It assumes independent
+    rows and a model fixed without looking at them. With --by, the guarantees of all groups hold together.
     """
     costs = {"cost_false_positive": cost_false_positive, "cost_false_negative": cost_false_negative}
     _check_question(threshold, costs)

@@ -82,7 +82,7 @@ def takes_rows(
     options.append(click.option("--y-prob", metavar="COLUMN", multiple=models, help=forecasts))
     if outcomes:
         options += [
-            click.option("--weight", metavar="COLUMN", help="Column of weights: fixed numbers, not negative."),
+            click.option("--weight", metavar="COLUMN", help="Column of weights: fixed beforehand, not negative."),
             click.option("--pos-label", metavar="LABEL", help="The outcome that counts as the event, such as yes."),
         ]
     if by:

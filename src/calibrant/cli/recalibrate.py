@@ -106,8 +106,8 @@ def command() -> None:
 def fit(source: Source, show: Show, method: str, out: Path, clip: float | None, confidence_level: float) -> None:
     """Fit a map from forecasts to better ones, and write it to a JSON file.
 
-    The guarantee printed is about the repaired forecasts of cases to come; it assumes independent rows that the model
-    was not fitted to. No guarantee covers weighted rows.
+    The guarantee printed is about the repaired forecasts of cases to come, if nothing changes; it assumes independent
+    rows that the model was not fitted to. No guarantee covers weighted rows.
     """
     from calibrant.cells import as_tally
 

@@ -24,9 +24,9 @@ class RiskGapDisplay(Display):
 
     Somebody acts when the forecast is at least tau. The curve is the mean loss of that minus the smallest mean loss
     that a recalibration of the same forecasts attains on these rows; it cannot exceed the Cutoff calibration error of
-    the rows. The bound is about rows to come: with the stated confidence no recalibration lowers the *expected* loss
-    by more, at any threshold. It assumes rows drawn independently from the population, and a forecaster, a method and a
-    level fixed without looking at them.
+    the rows. The bound is about rows to come, if nothing changes: with the stated confidence no recalibration lowers
+    the *expected* loss by more, at any threshold. It assumes rows drawn independently from the population, and a
+    forecaster, a method and a level fixed without looking at them.
 
     Use `from_predictions` or `from_estimator`; the constructor takes what they compute.
 

@@ -74,7 +74,7 @@ class CalibrationReport:
         y_prob : array-like of shape (n,), or dict of name to array-like
             Forecast probabilities; a dict for several models judged on the same outcomes.
         sample_weight : array-like of shape (n,), optional
-            Weights that are fixed, not random.
+            Weights fixed beforehand, as in `certify`.
         pos_label : label, optional
             The label in ``y_true`` that counts as the event.
         by : array-like of shape (n,), optional

@@ -228,7 +228,9 @@ def headline(summary: ReportSummary) -> str:
 
 def holds_for(target: str) -> str:
     """Say whom a promise about decisions speaks of."""
-    return "for cases to come" if target == "population" else "for these very forecasts, as if issued once more"
+    if target == "population":
+        return "for cases to come, if nothing changes"
+    return "for these very forecasts, as if issued once more"
 
 
 def _headline(model: ModelSummary) -> str:
@@ -259,7 +261,9 @@ def _in_plain_words(certificate: Certificate) -> str:
     sure = f"We can say so with {level_said(certificate.confidence_level)} confidence"
     sure += "" if certificate.finite_sample else ", as far as a rule for many rows applies"
     future = (
-        "among cases to come, in the long run" if certificate.target == "population" else holds_for(certificate.target)
+        "among cases to come, if nothing changes and in the long run"
+        if certificate.target == "population"
+        else holds_for(certificate.target)
     )
     least = rounded_down(100.0 * certificate.lower, _digits(certificate.lower))
     most = rounded_up(100.0 * certificate.upper, _digits(certificate.upper))
