@@ -468,7 +468,8 @@ def _as_numbers(values: Any, name: str) -> FloatArray:
         raise ValueError(
             f"{name} has dtype {array.dtype} (first value {array[:1].tolist()[0]!r}), not numbers; {remedy}"
         )
-    return np.ascontiguousarray(array, dtype=np.float64)
+    with np.errstate(over="ignore"):  # a number beyond float64 becomes an infinity, which is refused with its position
+        return np.ascontiguousarray(array, dtype=np.float64)
 
 
 def _as_array(values: Any, name: str) -> npt.NDArray[Any]:
@@ -547,6 +548,8 @@ def _is_missing(value: Any) -> bool:
         return value is None or bool(value != value)
     except TypeError:  # pandas' NA has no truth value
         return True
+    except ValueError:  # nor has an array, which is not missing but no single value either
+        return False
 
 
 def _refuse_missing(name: str, position: int) -> NoReturn:
