@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -31,6 +33,9 @@ ADDITIVE = (
 _WEIGHT_COLUMNS = tuple(name for name in ADDITIVE if name.startswith("weight"))
 """Those that repeat other columns when all weights are 1."""
 
+_MOST_LISTED = 10_000_000
+"""Counts up to so many rows are listed where they join rows that have to be."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Totals:
@@ -53,6 +58,8 @@ class Totals:
     unit_weights : whether every row has weight 1
     binary_outcomes : whether every outcome is 0 or 1
     growth : four columns per betting rate, as `bet_growth` defines them; None where nobody asked for them
+    listed : the rows one by one, in the order of forecast, outcome and weight, where totals cannot tell the rows of an
+        entry apart (fractions, weights); None where counts say all, or where only totals are known
     """
 
     low: FloatArray
@@ -68,11 +75,13 @@ class Totals:
     unit_weights: bool
     binary_outcomes: bool
     growth: FloatArray | None = field(default=None, kw_only=True)
+    listed: Observations | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         for value in vars(self).values():  # a summary that others share must not change under them
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
+            for array in vars(value).values() if isinstance(value, Observations) else (value,):
+                if isinstance(array, np.ndarray):
+                    array.flags.writeable = False
 
     def __len__(self) -> int:
         return int(self.low.size)
@@ -81,6 +90,11 @@ class Totals:
     def row_total(self) -> int:
         """Number of rows."""
         return int(self.rows.sum())
+
+    @property
+    def counted(self) -> bool:
+        """Whether counts of events say all there is to know: 0/1 outcomes of unit weight."""
+        return self.unit_weights and self.binary_outcomes
 
     @property
     def weight_total(self) -> float:
@@ -151,6 +165,7 @@ class Totals:
             outcome=self.outcome / self.weight_max,
             weight_max=1.0,
             unit_weights=True,
+            listed=None if self.listed is None or self.binary_outcomes else replace(self.listed, sample_weight=None),
         )
 
     def residual_prefix(self) -> FloatArray:
@@ -191,7 +206,7 @@ class Tally(Totals):
         ValueError
             When outcomes are fractions or rows are weighted: then there is nothing to count.
         """
-        if not (self.unit_weights and self.binary_outcomes):
+        if not self.counted:
             raise ValueError("this tally has no event counts: its outcomes are fractions or its rows are weighted")
         return np.rint(self.outcome).astype(np.int64)
 
@@ -260,9 +275,10 @@ class Tally(Totals):
         if weight is not None and not weight.all():
             kept = np.flatnonzero(weight)
             y_true, y_prob, weight = y_true[kept], y_prob[kept], weight[kept]
-        order = np.argsort(y_prob)
-        forecast = y_prob[order] + 0.0  # turns -0.0 into 0.0
-        outcome = y_true[order].astype(np.float64, copy=False)
+        # Adding 0.0 turns -0.0 into 0.0.
+        listed = Observations(y_true, y_prob + 0.0, weight, observations.binary_outcomes).in_order()
+        forecast, weight = listed.y_prob, listed.sample_weight
+        outcome = listed.y_true.astype(np.float64, copy=False)
         residual = outcome - forecast
         starts = group_starts(forecast)
         rows = np.diff(starts, append=forecast.size)
@@ -274,8 +290,8 @@ class Tally(Totals):
                 residual_square=_grouped(np.square(residual), starts),
                 outcome=_grouped(outcome, starts),
                 binary_outcomes=observations.binary_outcomes,
+                listed=listed,
             )
-        weight = weight[order]
         weighted = weight * residual
         return cls._build(
             forecast[starts],
@@ -289,6 +305,7 @@ class Tally(Totals):
             weight_max=float(weight.max()),
             unit_weights=bool((weight == 1.0).all()),
             binary_outcomes=observations.binary_outcomes,
+            listed=listed,
         )
 
     @classmethod
@@ -340,6 +357,7 @@ class Tally(Totals):
         weight_square_residual_square: FloatArray | None = None,
         weight_max: float = 1.0,
         unit_weights: bool = True,
+        listed: Observations | None = None,
     ) -> Tally:
         """Fill in the columns that unit weights make equal to others, sharing the arrays."""
         return cls(
@@ -357,6 +375,7 @@ class Tally(Totals):
             weight_max=weight_max,
             unit_weights=unit_weights,
             binary_outcomes=binary_outcomes,
+            listed=None if unit_weights and binary_outcomes else listed,
         )
 
     def stretch(self, begin: int, end: int) -> Tally:
@@ -375,27 +394,90 @@ class Tally(Totals):
             **weighted,
         )
 
-    def halves(self, rng: np.random.Generator) -> tuple[Tally, Tally]:
-        """Send each row to one of two tallies by the toss of a coin; needs 0/1 outcomes of unit weight."""
-        events = self.events
-        some_events, some_others = (_tossed(count, rng) for count in (events, self.rows - events))
-        rows = some_events + some_others
-        parts = ((rows, some_events), (self.rows - rows, events - some_events))
-        first, second = (
-            self._from_events(self.forecast[part > 0], part[part > 0], hits[part > 0]) for part, hits in parts
+    @cached_property
+    def fingerprint(self) -> str:
+        """The SHA-256 of the distinct forecasts, their rows and their outcome totals (see docs/report.md).
+
+        Examples
+        --------
+        >>> one = Tally.from_arrays([0, 1, 1], [0.25, 0.5, 0.75])
+        >>> one.fingerprint == Tally.from_arrays([1, 1, 0], [0.75, 0.5, 0.25]).fingerprint
+        True
+        >>> one.fingerprint == Tally.from_arrays([1, 1, 1], [0.75, 0.5, 0.25]).fingerprint
+        False
+        """
+        columns = (self.outcome, *(() if self.counted else (self.weight, self.weight_square, self.residual_square)))
+        return _digest("calibrant tally 1", self.forecast, self.rows, *columns)
+
+    @cached_property
+    def _forecast_fingerprint(self) -> str:
+        """The same without outcomes and weights."""
+        return _digest("calibrant forecasts 1", self.forecast, self.rows)
+
+    def generator(self, seed: int, purpose: str) -> np.random.Generator:
+        """Return random numbers that are others for every seed, purpose and tally, and the same in any row order."""
+        return _seeded(seed, purpose, self.fingerprint)
+
+    def halves(self, seed: int, number: int = 0) -> tuple[Tally, Tally]:
+        """Send each row to one of two tallies by the toss of a coin; ``number`` tells several splits by one seed apart.
+
+        The coin of a row whose forecast nobody shares follows from the seed and the forecasts alone: given the
+        forecasts, the split is independent of the outcomes whatever the seed. Rows that share a forecast can be told
+        apart by nothing but their outcomes, so that their coins follow from the seed and all of the data: over a
+        random seed they are fair and independent of the outcomes, for a fixed seed they are others for every data set
+        (docs/theory.md, "Random halves"). Row order plays no part.
+        """
+        alone = self.rows == 1
+        coins = _seeded(seed, f"half {number}, forecasts", self._forecast_fingerprint).integers(
+            0, 2, size=len(self), dtype=np.int64
         )
-        return first, second
+        tied = self.generator(seed, f"half {number}, ties")
+        if self.counted:
+            events = self.events
+            some_events, some_others = (_tossed(count, coins, alone, tied) for count in (events, self.rows - events))
+            rows = some_events + some_others
+            parts = ((rows, some_events), (self.rows - rows, events - some_events))
+            one, other = (
+                self._from_events(self.forecast[part > 0], part[part > 0], hits[part > 0]) for part, hits in parts
+            )
+            return one, other
+        if self.listed is None:
+            raise ValueError(
+                "this tally knows totals of fractions or weighted rows only, which cannot be told apart to split them; "
+                "pass the arrays"
+            )
+        heads = np.repeat(coins, self.rows)
+        shared = np.repeat(~alone, self.rows)
+        heads[shared] = tied.integers(0, 2, size=int(shared.sum()))
+        one, other = (self._of_rows(self.listed.take(np.flatnonzero(heads == side))) for side in (1, 0))
+        return one, other
+
+    def _each_row(self) -> Observations | None:
+        """Return the rows one by one, unless only totals are known or counts are too many to list."""
+        if not self.counted or self.row_total > _MOST_LISTED:
+            return self.listed
+        events = self.events
+        count = np.stack([self.rows - events, events], axis=1).ravel()
+        outcome = np.tile(np.array([0, 1], dtype=np.uint8), len(self))
+        return Observations(np.repeat(outcome, count), np.repeat(np.repeat(self.forecast, 2), count), None, True)
+
+    def _of_rows(self, rows: Observations) -> Tally:
+        """Return the tally of some of the rows, of which there may be none."""
+        return self.from_observations(rows) if rows.y_prob.size else self.stretch(0, 0)
 
     def __add__(self, other: Tally) -> Tally:
         """Merge two tallies of different rows into the tally of all of them."""
         if not isinstance(other, Tally):
             return NotImplemented
+        rows = None if self.counted and other.counted else (self._each_row(), other._each_row())
+        if rows is not None and rows[0] is not None and rows[1] is not None:
+            return self.from_observations(rows[0].joined(rows[1]))
         forecast = np.concatenate([self.forecast, other.forecast])
         order = np.argsort(forecast, kind="stable")
         forecast = forecast[order]
         starts = group_starts(forecast)
         unit_weights = self.unit_weights and other.unit_weights
-        merged = {
+        merged: dict[str, Any] = {
             name: _grouped(np.concatenate([getattr(self, name), getattr(other, name)])[order], starts)
             for name in ADDITIVE
             if not (unit_weights and name in _WEIGHT_COLUMNS)
@@ -457,11 +539,24 @@ def refuse_more(given: str, y_prob: Any, sample_weight: Any, pos_label: Any) -> 
             raise ValueError(f"{name} was given together with {given}, which already holds it; pass the {alone} alone")
 
 
-def _tossed(count: IntArray, rng: np.random.Generator) -> IntArray:
-    """Return how many of each count come up heads."""
-    if count.max(initial=0) <= 1:  # single rows, the usual case, need one bit each
-        return count & rng.integers(0, 2, size=count.size, dtype=np.int64)
-    return rng.binomial(count, 0.5)
+def _tossed(count: IntArray, coins: IntArray, alone: npt.NDArray[np.bool_], tied: np.random.Generator) -> IntArray:
+    """Return how many of each count come up heads: by a coin that is given, or fresh ones where rows are tied."""
+    heads = count * coins
+    heads[~alone] = tied.binomial(count[~alone], 0.5)
+    return heads
+
+
+def _digest(name: str, *columns: npt.NDArray[Any]) -> str:
+    digest = hashlib.sha256(name.encode())
+    for column in columns:
+        digest.update(np.ascontiguousarray(column, dtype="<f8").tobytes())
+    return digest.hexdigest()
+
+
+def _seeded(seed: int, purpose: str, fingerprint: str) -> np.random.Generator:
+    """Return a generator whose stream shares nothing with that of another seed, purpose or fingerprint."""
+    digest = hashlib.sha256(f"calibrant {purpose}; seed {seed}; {fingerprint}".encode())
+    return np.random.default_rng(int.from_bytes(digest.digest(), "little"))
 
 
 def prefix_sums(values: npt.NDArray[Any]) -> FloatArray:

@@ -13,8 +13,8 @@ from calibrant.results.measures import Measures, WorstInterval
 from calibrant.results.reports import DecisionTable, ModelSummary, RepairTrial, ReportSummary
 
 FINGERPRINT_SAID = (
-    "The fingerprint is the SHA-256 of the distinct forecasts, in order, with their rows and outcomes added up. It "
-    "does not depend on the order of the rows."
+    "The fingerprint is the SHA-256 of the distinct forecasts, in order, with their rows and outcomes added up; where "
+    "there are groups, of their names and those of their rows too. It does not depend on the order of the rows."
 )
 
 METHODS_SAID = {
