@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from statistics import NormalDist
 
 import numpy as np
@@ -360,11 +361,11 @@ def split_lower(tally: Tally, witness: Witnessing, delta: float, seed: int) -> f
     """Return a lower limit by splitting the rows: one half names a weight function, the other half tests it.
 
     Any outcomes in [0, 1] and any fixed weights, of a tally that knows its rows. The halves are those of
-    `Tally.halves`, so the order of rows plays no part. The evidence of `SPLITS` such splits is averaged, which leaves
+    `Tally.splits`, so the order of rows plays no part. The evidence of `SPLITS` such splits is averaged, which leaves
     little to the coins. Never below -1; a limit below 0 says nothing.
     """
     exponent = math.log(1.0 / delta)
-    evidence = [_split_evidence(*tally.halves(seed, number), witness, exponent) for number in range(SPLITS)]
+    evidence = [_split_evidence(*halves, witness, exponent) for halves in islice(tally.splits(seed), SPLITS)]
     growth, rates, rows = (np.array(column) for column in zip(*evidence, strict=True))
 
     def too_little(mean: float) -> float:

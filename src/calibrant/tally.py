@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
@@ -418,8 +419,12 @@ class Tally(Totals):
         """Return random numbers that are others for every seed, purpose and tally, and the same in any row order."""
         return _seeded(seed, purpose, self.fingerprint)
 
-    def halves(self, seed: int, number: int = 0) -> tuple[Tally, Tally]:
-        """Send each row to one of two tallies by the toss of a coin; ``number`` tells several splits by one seed apart.
+    def halves(self, seed: int) -> tuple[Tally, Tally]:
+        """Send each row to one of two tallies by the toss of a coin: the first of `splits`."""
+        return next(self.splits(seed))
+
+    def splits(self, seed: int) -> Iterator[tuple[Tally, Tally]]:
+        """Send each row to one of two tallies by the toss of a coin, again and again.
 
         The coin of a row whose forecast nobody shares follows from the seed and the forecasts alone: given the
         forecasts, the split is independent of the outcomes whatever the seed. Rows that share a forecast can be told
@@ -427,30 +432,38 @@ class Tally(Totals):
         random seed they are fair and independent of the outcomes, for a fixed seed they are others for every data set
         (docs/theory.md, "Random halves"). Row order plays no part.
         """
-        alone = self.rows == 1
-        coins = _seeded(seed, f"half {number}, forecasts", self._forecast_fingerprint).integers(
-            0, 2, size=len(self), dtype=np.int64
-        )
-        tied = self.generator(seed, f"half {number}, ties")
-        if self.counted:
-            events = self.events
-            some_events, some_others = (_tossed(count, coins, alone, tied) for count in (events, self.rows - events))
-            rows = some_events + some_others
-            parts = ((rows, some_events), (self.rows - rows, events - some_events))
-            one, other = (
-                self._from_events(self.forecast[part > 0], part[part > 0], hits[part > 0]) for part, hits in parts
-            )
-            return one, other
-        if self.listed is None:
+        if not self.counted and self.listed is None:
             raise ValueError(
                 "this tally knows totals of fractions or weighted rows only, which cannot be told apart to split them; "
                 "pass the arrays"
             )
-        heads = np.repeat(coins, self.rows)
-        shared = np.repeat(~alone, self.rows)
-        heads[shared] = tied.integers(0, 2, size=int(shared.sum()))
-        one, other = (self._of_rows(self.listed.take(np.flatnonzero(heads == side))) for side in (1, 0))
-        return one, other
+        alone = self.rows == 1
+        tied = None if alone.all() else self.generator(seed, "halves, ties")
+        single = _seeded(seed, "halves, forecasts", self._forecast_fingerprint)
+        while True:
+            coins = single.integers(0, 2, size=len(self), dtype=np.int64)
+            if self.listed is None:
+                events = self.events
+                parts = [_tossed(count, coins, alone, tied) for count in (events, self.rows - events)]
+                hits, rows = parts[0], parts[0] + parts[1]
+                yield self._of_events(rows, hits), self._of_events(self.rows - rows, events - hits)
+            else:
+                heads = np.repeat(coins, self.rows)
+                if tied is not None:
+                    shared = np.repeat(~alone, self.rows)
+                    heads[shared] = tied.integers(0, 2, size=int(shared.sum()))
+                yield self._of_rows(heads == 1), self._of_rows(heads == 0)
+
+    def _of_events(self, rows: IntArray, events: IntArray) -> Tally:
+        """Return the tally of so many of the rows and events at each forecast."""
+        kept = rows > 0
+        return self._from_events(self.forecast[kept], rows[kept], events[kept])
+
+    def _of_rows(self, kept: npt.NDArray[np.bool_]) -> Tally:
+        """Return the tally of some of the rows listed, of which there may be none."""
+        if self.listed is None or not kept.any():
+            return self.stretch(0, 0)
+        return self.from_observations(self.listed.take(np.flatnonzero(kept)))
 
     def _each_row(self) -> Observations | None:
         """Return the rows one by one, unless only totals are known or counts are too many to list."""
@@ -460,10 +473,6 @@ class Tally(Totals):
         count = np.stack([self.rows - events, events], axis=1).ravel()
         outcome = np.tile(np.array([0, 1], dtype=np.uint8), len(self))
         return Observations(np.repeat(outcome, count), np.repeat(np.repeat(self.forecast, 2), count), None, True)
-
-    def _of_rows(self, rows: Observations) -> Tally:
-        """Return the tally of some of the rows, of which there may be none."""
-        return self.from_observations(rows) if rows.y_prob.size else self.stretch(0, 0)
 
     def __add__(self, other: Tally) -> Tally:
         """Merge two tallies of different rows into the tally of all of them."""
@@ -539,10 +548,13 @@ def refuse_more(given: str, y_prob: Any, sample_weight: Any, pos_label: Any) -> 
             raise ValueError(f"{name} was given together with {given}, which already holds it; pass the {alone} alone")
 
 
-def _tossed(count: IntArray, coins: IntArray, alone: npt.NDArray[np.bool_], tied: np.random.Generator) -> IntArray:
-    """Return how many of each count come up heads: by a coin that is given, or fresh ones where rows are tied."""
+def _tossed(
+    count: IntArray, coins: IntArray, alone: npt.NDArray[np.bool_], tied: np.random.Generator | None
+) -> IntArray:
+    """Return how many of each count come up heads: by the coin of a single row, or fresh ones where rows are tied."""
     heads = count * coins
-    heads[~alone] = tied.binomial(count[~alone], 0.5)
+    if tied is not None:
+        heads[~alone] = tied.binomial(count[~alone], 0.5)
     return heads
 
 
