@@ -175,8 +175,9 @@ def certify(
     pos_label : label, optional
         The label in ``y_true`` that counts as the event.
     rng : int, Generator or None, default 0
-        Draws the halves of the rows on which the adaptive method's lower limit is found and tested, sixteen times over.
-        Fix it beforehand: whoever tries several has looked several times.
+        Draws the halves of the rows on which the adaptive method's lower limit is found and tested, sixteen times over,
+        without looking at outcomes. Fix it beforehand: whoever tries several has looked several times. Where forecasts
+        repeat, that limit holds over the choice of the seed (docs/theory.md, "Random halves").
 
     Returns
     -------

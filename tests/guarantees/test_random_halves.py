@@ -2,7 +2,8 @@
 
 A half drawn with a fixed seed is a function of the data. Where forecasts are distinct it must not be one of the
 outcomes; where they repeat it must be another one for every data set, and constant forecasts are enumerated: nothing is
-left to chance there. Seeds are fixed and limits are binomial: a correct limit fails one of these with probability FALSE_ALARM.
+left to chance there. Seeds are fixed and limits are binomial: a correct limit fails one of these with probability
+``FALSE_ALARM``.
 """
 
 import numpy as np
