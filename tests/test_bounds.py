@@ -16,6 +16,7 @@ from scipy.stats import binom, poisson
 from calibrant import Tally, bounds, certify, cutoff_calibration_error, refinement
 from calibrant.certificates import _interval_weight
 from calibrant.sources import Grid
+from calibrant.validation import Observations
 
 DELTAS = (0.01, 0.05, 0.2, 0.5)
 
@@ -370,7 +371,7 @@ class TestMargins:
 
 class TestSplitLower:
     def limit(self, tally, seed=0, delta=0.05):
-        return bounds.split_lower(tally, _interval_weight, delta, np.random.default_rng(seed))
+        return bounds.split_lower(tally, _interval_weight, delta, seed)
 
     def test_row_order_and_merging_change_nothing_for_a_fixed_seed(self):
         y, p, _ = some_rows(17, size=400)
@@ -385,7 +386,7 @@ class TestSplitLower:
         monkeypatch.setattr(bounds, "SPLITS", 1)
         y, p, _ = some_rows(18, size=400, ties=True)
         tally, delta = Tally.from_arrays(y, p), 0.1
-        found, rest = tally.halves(np.random.default_rng(5))
+        found, rest = tally.halves(5)
         assert found.row_total + rest.row_total == 400
         weigh = _interval_weight(found)
         rate = bounds._best_rate(
@@ -404,9 +405,9 @@ class TestSplitLower:
         y, p, _ = some_rows(18, size=400, ties=True)
         tally, delta = Tally.from_arrays(y, np.minimum(p + 0.3, 1.0)), 0.1
         limit = self.limit(tally, seed=5, delta=delta)
-        rng = np.random.default_rng(5)
         splits = [
-            bounds._split_evidence(tally, _interval_weight, math.log(1 / delta), rng) for _ in range(bounds.SPLITS)
+            bounds._split_evidence(*halves, _interval_weight, math.log(1 / delta))
+            for halves in itertools.islice(tally.splits(5), bounds.SPLITS)
         ]
         evidence = np.mean([math.exp(growth) / (1 + rate * limit) ** rows for growth, rate, rows in splits])
         assert evidence == pytest.approx(1 / delta)
@@ -415,11 +416,69 @@ class TestSplitLower:
     def test_halves_hold_each_row_once(self, ties):
         y, p, _ = some_rows(19, size=400, ties=ties)
         tally = Tally.from_arrays(y, p)
-        first, second = tally.halves(np.random.default_rng(1))
+        first, second = tally.halves(1)
         assert 150 < first.row_total < 250
         merged = first + second
         np.testing.assert_array_equal(merged.rows, tally.rows)
         np.testing.assert_array_equal(merged.events, tally.events)
+
+    @pytest.mark.parametrize("kind", [{"fractions": True}, {"weights": True}, {"fractions": True, "weights": True}])
+    @pytest.mark.parametrize("ties", [False, True])
+    def test_halves_of_fractions_and_weights_hold_each_row_once(self, kind, ties):
+        y, p, w = some_rows(19, size=400, ties=ties, **kind)
+        tally = Tally.from_arrays(y, p, sample_weight=w)
+        first, second = tally.halves(1)
+        assert 150 < first.row_total < 250
+        assert (first + second).fingerprint == tally.fingerprint
+        order = np.random.default_rng(0).permutation(400)
+        turned = Tally.from_arrays(y[order], p[order], sample_weight=None if w is None else w[order])
+        assert turned.halves(1)[0].fingerprint == first.fingerprint
+        again = list(itertools.islice(tally.splits(1), 2))
+        assert again[0][0].fingerprint == first.fingerprint != again[1][0].fingerprint
+        assert tally.halves(2)[0].fingerprint != first.fingerprint
+
+    def test_halves_of_totals_alone_are_refused(self):
+        totals = Tally.from_arrays([0.2, 0.4], [0.5, 0.5]).stretch(0, 1)
+        with pytest.raises(ValueError, match=r"knows totals of fractions or weighted rows only.*; pass the arrays"):
+            totals.halves(0)
+
+    def test_one_of_two_rows_may_leave_a_half_empty(self):
+        tally = Tally.from_arrays([0.2], [0.5])
+        assert sorted(len(half) for half in tally.halves(0)) == [0, 1]
+        assert self.limit(tally) == pytest.approx(-1.0)
+
+    @pytest.mark.parametrize("weights", [False, True])
+    def test_of_one_split_of_fractions_equals_the_bet_row_by_row(self, weights, monkeypatch):
+        monkeypatch.setattr(bounds, "SPLITS", 1)
+        y, p, w = some_rows(23, size=300, ties=True, fractions=True, weights=weights)
+        tally, delta = Tally.from_arrays(y, p, sample_weight=w), 0.1
+        found, rest = tally.halves(5)
+        weigh, rows = _interval_weight(found), rest.listed
+        share = np.ones(rest.row_total) if w is None else rows.sample_weight / rows.sample_weight.max()
+        learned = found.listed
+        stake = np.ones(found.row_total) if w is None else learned.sample_weight / rows.sample_weight.max()
+        squares = np.square(stake * weigh(learned.y_prob) * (learned.y_true - learned.y_prob))
+        rate = bounds._best_rate(rest.row_total * squares.mean(), 1.0, math.log(1 / delta))
+        growth = sum(math.log(1 + rate * bet) for bet in share * weigh(rows.y_prob) * (rows.y_true - rows.y_prob))
+        expected = (math.exp((growth - math.log(1 / delta)) / rest.row_total) - 1) / (rate * share.mean())
+        assert self.limit(tally, seed=5, delta=delta) == pytest.approx(expected, abs=1e-12)
+
+    def test_fractions_that_all_happen_to_be_0_or_1_have_the_limit_of_counts(self):
+        # One statement covers both, so that rows cannot choose between two.
+        y, p, _ = some_rows(24, size=400)
+        as_fractions = Tally.from_observations(Observations(y.astype(float), p, None, False))
+        assert as_fractions.listed is not None
+        assert self.limit(as_fractions) == pytest.approx(self.limit(Tally.from_arrays(y, p)), abs=1e-12)
+
+    def test_of_fractions_and_weights_is_far_above_the_one_without_splitting(self):
+        rng = np.random.default_rng(5)
+        p = 0.2 + 0.5 * rng.random(1000)
+        y = rng.beta(2 * (p + 0.15), 2 * (0.85 - p))
+        for weight in (None, 1.0 + np.arange(1000) % 3):
+            tally = Tally.from_arrays(y, p, sample_weight=weight)
+            without = cutoff_calibration_error(tally) - bounds.uniform_lower_margin(tally, 0.05)
+            assert without < 0.05
+            assert 0.11 < self.limit(tally) < 0.15
 
     def test_of_a_single_row_says_nothing(self):
         assert self.limit(Tally.from_arrays([1], [0.3])) == pytest.approx(-1.0)

@@ -89,11 +89,6 @@ def test_a_file_that_is_scanned_has_the_answers_of_one_that_is_read(name, file, 
     arguments = [part.format(**places) for part in {**RUNS, **MORE_RUNS}[name]]
     (read, read_document), (scanned, scanned_document) = run_both(monkeypatch, arguments)
     assert read.exit_code in (0, 1), read.output
-    if name == "report weights":  # totals cannot be split into halves, and the report says so
-        summary = json.loads(scanned.stdout)
-        assert [each["section"] for each in summary["models"][0]["omissions"]] == ["repair"]
-        agree(summary["models"][0]["certificate"], json.loads(read.stdout)["models"][0]["certificate"])
-        return
     assert (scanned.exit_code, scanned.stderr) == (read.exit_code, read.stderr)
     assert scanned.stdout == read.stdout
     agree(json.loads(scanned_document.stdout), json.loads(read_document.stdout))

@@ -63,7 +63,7 @@ def resampled(forecast, seed):
 def test_the_statistic_is_the_cutoff_error(data):
     y, p, _ = data
     for method in ("exact", "asymptotic"):
-        found = calibration_test(y, p, method=method, n_resamples=5, rng=0)
+        found = calibration_test(y, p, method=method, n_resamples=5)
         assert found.statistic == pytest.approx(brute_force.cutoff(y, p), abs=1e-12)
         assert 0.0 <= found.pvalue <= 1.0
 
@@ -73,14 +73,19 @@ def test_the_statistic_is_the_cutoff_error(data):
     [[0.1, 0.25, 0.4, 0.5, 0.65, 0.7, 0.85, 0.9], [0.2, 0.2, 0.2, 0.5, 0.5, 0.5, 0.9, 0.9], [0.3] * 8],
     ids=["distinct", "tied", "constant"],
 )
-def test_the_p_value_is_near_the_one_from_all_possible_outcomes(forecast):
+def test_the_p_value_is_the_one_from_all_possible_outcomes_or_near_it(forecast, monkeypatch):
     resamples = 4_000
     outcomes = list(itertools.product([0, 1], repeat=len(forecast)))
     chance = np.array([math.prod(p if y else 1 - p for y, p in zip(ys, forecast, strict=True)) for ys in outcomes])
     statistic = np.array([brute_force.cutoff(ys, forecast) for ys in outcomes])
     for k in range(0, len(outcomes), 37):
         truth = chance[statistic >= statistic[k] - 1e-9].sum()
+        enumerated = calibration_test(outcomes[k], forecast)
+        assert enumerated.pvalue == pytest.approx(truth, rel=1e-12)
+        assert (enumerated.method, enumerated.n_resamples) == ("exact", None)
+        monkeypatch.setattr(hypotheses, "ENUMERABLE", 1)
         found = calibration_test(outcomes[k], forecast, method="exact", n_resamples=resamples, rng=k)
+        monkeypatch.undo()
         reached = round(found.pvalue * (resamples + 1)) - 1
         assert binom.ppf(1e-6, resamples, truth) <= reached <= binom.isf(1e-6, resamples, truth)
 
@@ -134,34 +139,70 @@ def test_a_seed_gives_the_same_p_value_on_both_paths(monkeypatch):
 
 
 def test_seeds_generators_and_no_seed():
-    seeded = calibration_test(OUTCOME, FORECAST, rng=5, n_resamples=99)
-    assert calibration_test(OUTCOME, FORECAST, rng=np.random.default_rng(5), n_resamples=99) == seeded
-    assert calibration_test(OUTCOME, FORECAST, rng=np.int64(5), n_resamples=99) == seeded
+    seeded = calibration_test(OUTCOME, FORECAST, rng=5, n_resamples=999)
+    assert calibration_test(OUTCOME, FORECAST, rng=np.int64(5), n_resamples=999) == seeded
     assert 0.01 <= calibration_test(OUTCOME, FORECAST, n_resamples=99).pvalue <= 1.0
-    generator = np.random.default_rng(5)
-    assert calibration_test(OUTCOME, FORECAST, rng=generator, n_resamples=99) == seeded
-    calibration_test(OUTCOME, FORECAST, rng=generator, n_resamples=99)  # a generator moves on
-    assert generator.random() != np.random.default_rng(5).random()
+    # A generator gives a seed, and moves on.
+    drawn, generator = int(np.random.default_rng(5).integers(2**63)), np.random.default_rng(5)
+    from_generator = calibration_test(OUTCOME, FORECAST, rng=generator, n_resamples=999)
+    assert from_generator == calibration_test(OUTCOME, FORECAST, rng=drawn, n_resamples=999)
+    assert calibration_test(OUTCOME, FORECAST, rng=generator, n_resamples=9999) != calibration_test(
+        OUTCOME, FORECAST, rng=generator, n_resamples=9999
+    )
+
+
+def test_other_outcomes_draw_other_resamples_by_the_same_seed(monkeypatch):
+    taken = []
+    ranges = hypotheses._ranges
+
+    def watched(seed, *rest):
+        taken.append(seed[0])
+        return ranges(seed, *rest)
+
+    monkeypatch.setattr(hypotheses, "_ranges", watched)
+    for outcome in (OUTCOME, OUTCOME, 1 - OUTCOME):
+        calibration_test(outcome, FORECAST, rng=0, n_resamples=999)
+    assert taken[0] == taken[1] != taken[2]
+
+
+def test_few_resamples_need_fresh_random_numbers():
+    message = r"n_resamples is 998, too few for a fixed seed, rng=7: .*; use n_resamples=999 or more, or rng=None"
+    for seed in (7, np.int64(7)):
+        with pytest.raises(ValueError, match=message):
+            calibration_test(OUTCOME, FORECAST, rng=seed, n_resamples=998)
+    assert calibration_test(OUTCOME, FORECAST, rng=np.random.default_rng(7), n_resamples=99).n_resamples == 99
+    assert calibration_test(OUTCOME, FORECAST, rng=7, n_resamples=99, method="asymptotic").n_resamples is None
+
+
+def test_a_single_forecast_has_the_binomial_p_value():
+    for events in (0, 3, 6, 14, 60):
+        found = calibration_test(Tally.from_counts([0.1], [60], [events]), rng=0)
+        distance = np.abs(np.arange(61) - 6.0)
+        expected = binom.pmf(np.arange(61), 60, 0.1)[distance >= abs(events - 6.0) - 1e-9].sum()
+        assert found.pvalue == pytest.approx(expected, rel=1e-10)
+    assert "all possible outcomes" in str(found)
+    assert found.assumptions == hypotheses._GIVEN_FORECASTS
 
 
 def test_rows_in_any_order_labels_and_tallies_give_the_same():
-    expected = calibration_test(OUTCOME, TIED, rng=1, n_resamples=499)
+    expected = calibration_test(OUTCOME, TIED, rng=1, n_resamples=999)
     order = np.random.default_rng(0).permutation(300)
-    assert calibration_test(OUTCOME[order], TIED[order], rng=1, n_resamples=499) == expected
+    assert calibration_test(OUTCOME[order], TIED[order], rng=1, n_resamples=999) == expected
     tally = Tally.from_arrays(OUTCOME, TIED)
-    assert calibration_test(tally, rng=1, n_resamples=499) == expected
+    assert calibration_test(tally, rng=1, n_resamples=999) == expected
     counts = Tally.from_counts(tally.forecast, tally.rows, tally.events)
-    assert calibration_test(counts, rng=1, n_resamples=499) == expected
-    assert calibration_test(np.where(OUTCOME, "a", "b"), TIED, pos_label="a", rng=1, n_resamples=499) == expected
+    assert calibration_test(counts, rng=1, n_resamples=999) == expected
+    assert calibration_test(np.where(OUTCOME, "a", "b"), TIED, pos_label="a", rng=1, n_resamples=999) == expected
     unit = np.ones(300)  # weights that are all 1 are no weights
-    assert calibration_test(OUTCOME, TIED, sample_weight=unit, rng=1, n_resamples=499) == expected
+    assert calibration_test(OUTCOME, TIED, sample_weight=unit, rng=1, n_resamples=999) == expected
 
 
-def test_certain_forecasts_happen_and_impossible_ones_do_not():
+def test_certain_forecasts_happen_and_impossible_ones_do_not(monkeypatch):
     p = np.array([0.0, 0.0, 1.0, 1.0, 0.5])
-    assert calibration_test([0, 0, 1, 1, 1], p, method="exact", n_resamples=99, rng=0).pvalue == 1.0
-    assert calibration_test([0, 1, 1, 1, 1], p, method="exact", n_resamples=99, rng=0).pvalue == 0.01
-    assert calibration_test([0, 0, 0, 1, 1], p, method="exact", n_resamples=99, rng=0).pvalue == 0.01
+    for limit, least in ((hypotheses.ENUMERABLE, 0.0), (1, 0.001)):
+        monkeypatch.setattr(hypotheses, "ENUMERABLE", limit)
+        for outcome, expected in (([0, 0, 1, 1, 1], 1.0), ([0, 1, 1, 1, 1], least), ([0, 0, 0, 1, 1], least)):
+            assert calibration_test(outcome, p, method="exact", n_resamples=999, rng=0).pvalue == expected
 
 
 def test_wrong_forecasts_are_rejected():
@@ -176,9 +217,9 @@ def test_memory_stays_bounded(limit, monkeypatch):
     monkeypatch.setattr(hypotheses, "PLAIN_DRAWS", limit)
     p = np.linspace(0.0, 1.0, 2_000)
     y = np.arange(2_000) % 2
-    calibration_test(y, p, method="exact", n_resamples=64, rng=0)
+    calibration_test(y, p, method="exact", n_resamples=64)
     tracemalloc.start()
-    calibration_test(y, p, method="exact", n_resamples=2_000, rng=0)
+    calibration_test(y, p, method="exact", n_resamples=2_000)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 4e6  # all draws at once would be 32 MB
@@ -271,6 +312,9 @@ def test_auto_chooses_and_says_why(monkeypatch):
     exact = calibration_test(OUTCOME, FORECAST, rng=0)
     assert (exact.method, exact.n_resamples) == ("exact", 9999)
     assert exact.notes[0].startswith("the exact test was chosen: outcomes are 0/1")
+    few = calibration_test(OUTCOME[:15], FORECAST[:15])
+    assert (few.method, few.n_resamples) == ("exact", None)
+    assert few.notes[0].endswith("few enough counts of events are possible to go through all of them")
     weighted = calibration_test(OUTCOME, FORECAST, sample_weight=FORECAST)
     assert weighted.method == "asymptotic"
     assert weighted.notes[0] == "the large-sample test was chosen: the rows are weighted"
@@ -280,7 +324,7 @@ def test_auto_chooses_and_says_why(monkeypatch):
     long = calibration_test(OUTCOME, FORECAST, rng=0)
     assert long.method == "asymptotic"
     assert "300 rows x 9,999 resamples would take long" in long.notes[0]
-    assert calibration_test(OUTCOME, FORECAST, rng=0, n_resamples=99).method == "exact"
+    assert calibration_test(OUTCOME, FORECAST, n_resamples=99).method == "exact"
     assert calibration_test(OUTCOME, FORECAST, method="exact", rng=0).method == "exact"
 
 
@@ -345,11 +389,11 @@ def test_the_sign_of_z_tells_too_extreme_from_too_timid():
 
 
 def test_spiegelhalters_blind_spot_is_named():
-    too_low = Tally.from_counts([0.2, 0.8], [1000, 1000], [300, 900])
+    too_low = Tally.from_counts([0.2, 0.8], [900, 900], [270, 810])
     found = spiegelhalter_test(too_low)
     assert found.pvalue == pytest.approx(1.0)
     assert "one direction only" in found.notes[0]
-    assert calibration_test(too_low, rng=0).pvalue == 1e-4
+    assert calibration_test(too_low, rng=0).pvalue < 1e-12
 
 
 def test_spiegelhalters_z_is_refused_where_it_is_not_defined():
@@ -381,7 +425,7 @@ def test_the_text_says_what_is_rejected_and_what_is_not_said():
 
 
 def test_a_result_survives_json_and_is_shown_in_notebooks():
-    for found in (calibration_test(OUTCOME, FORECAST, rng=0, n_resamples=99), spiegelhalter_test(OUTCOME, FORECAST)):
+    for found in (calibration_test(OUTCOME, FORECAST, rng=0, n_resamples=999), spiegelhalter_test(OUTCOME, FORECAST)):
         assert Result.from_json(found.to_json()) == found
         assert "Perfect calibration of these forecasts is" in found._repr_html_()
         assert {"statistic", "pvalue", "assumptions"} <= set(found.to_dict())

@@ -453,7 +453,7 @@ OBJECTS = {
     "ConfidenceInterval": calibrant.confidence_interval(*ROWS, method="normal"),
     "RiskBands": calibrant.risk_bands(*ROWS, cutoffs=[0.5]),
     "RowsNeeded": calibrant.rows_needed(0.05, brier=0.1),
-    "CalibrationTest": calibrant.calibration_test(*ROWS, n_resamples=9, rng=0),
+    "CalibrationTest": calibrant.calibration_test(*ROWS, n_resamples=999, rng=0),
     "DecisionRisk": calibrant.decision_risk(*ROWS, threshold=[0.25, 0.5]),
     "RiskGap": calibrant.risk_gap(*ROWS, threshold=0.5),
     "RiskGapCurve": calibrant.risk_gap_curve(*ROWS),

@@ -125,7 +125,7 @@ def test_a_threshold_off_the_grid_joins_it():
 
 
 def test_the_repair_is_judged_on_rows_that_it_has_not_seen(model):
-    learned, held_out = Tally.from_arrays(Y_TRUE, Y_PROB).halves(np.random.default_rng(0))
+    learned, held_out = Tally.from_arrays(Y_TRUE, Y_PROB).halves(0)
     recalibrator = calibrant.GuardedRecalibrator().fit(learned)
     moved = Tally.from_counts(recalibrator.predict(held_out.forecast), held_out.rows, held_out.events)
     repair = model.repair
@@ -201,10 +201,25 @@ def test_the_same_rows_in_any_order_give_the_same_bytes(page):
     assert turned.html() == page
 
 
-def test_the_fingerprint_is_a_digest_of_forecasts_rows_and_events(model):
-    order = np.argsort(Y_PROB)
-    bytes_of = [np.asarray(column, dtype="<f8").tobytes() for column in (Y_PROB[order], np.ones(800), Y_TRUE[order])]
-    assert model.fingerprint == hashlib.sha256(b"calibrant tally 1" + b"".join(bytes_of)).hexdigest()
+def digest_of(y_true, y_prob):
+    order = np.argsort(y_prob)
+    columns = (y_prob[order], np.ones(y_prob.size), y_true[order])
+    return hashlib.sha256(
+        b"calibrant tally 1" + b"".join(np.asarray(column, dtype="<f8").tobytes() for column in columns)
+    )
+
+
+def test_the_fingerprint_is_a_digest_of_forecasts_rows_and_events():
+    report = CalibrationReport.from_predictions(Y_TRUE, Y_PROB)
+    assert report.summary.models[0].fingerprint == digest_of(Y_TRUE, Y_PROB).hexdigest()
+
+
+def test_with_groups_it_is_one_of_their_names_and_rows_too(model):
+    digest = hashlib.sha256(b"calibrant groups 1" + digest_of(Y_TRUE, Y_PROB).digest())
+    for name in ("north", "south"):
+        inside = name == GROUPS
+        digest.update((5).to_bytes(8, "little") + name.encode() + digest_of(Y_TRUE[inside], Y_PROB[inside]).digest())
+    assert model.fingerprint == digest.hexdigest()
 
 
 def test_any_change_of_the_data_changes_the_fingerprint():
@@ -219,6 +234,10 @@ def test_any_change_of_the_data_changes_the_fingerprint():
         print_of(Y_TRUE, other_forecast),
         print_of(Y_TRUE, Y_PROB, sample_weight=WEIGHTS),
         print_of(Y_TRUE, Y_PROB, sample_weight=2 * WEIGHTS),
+        print_of(Y_TRUE, Y_PROB, by=GROUPS),
+        print_of(Y_TRUE, Y_PROB, by=np.roll(GROUPS, 1)),
+        print_of(Y_TRUE, Y_PROB, by=np.where(GROUPS == "north", "south", "north")),
+        print_of(Y_TRUE, Y_PROB, by=np.full(800, "north")),
     ]
     assert len(set(prints)) == len(prints)
 
@@ -580,8 +599,22 @@ def test_a_section_that_the_data_cannot_support_is_left_out_with_the_reason():
     assert omission.section == "repair"
     assert "Left out: it takes at least 40 rows to learn from half of them, and there are 30." in few.html()
     weighted = Tally.from_arrays(Y_TRUE, Y_PROB, sample_weight=WEIGHTS)
-    text = CalibrationReport.from_predictions(weighted).markdown()
-    assert "Left out, repair: a Tally of fractions or weighted rows cannot be told apart" in text
+    totals = weighted.stretch(0, len(weighted))
+    text = CalibrationReport.from_predictions(totals).markdown()
+    assert "Left out, repair: this tally knows totals of fractions or weighted rows only" in text
+
+
+def test_a_tally_of_weighted_rows_says_as_much_as_the_rows():
+    weighted = Tally.from_arrays(Y_TRUE, Y_PROB, sample_weight=WEIGHTS)
+    from_tally = CalibrationReport.from_predictions(weighted)
+    assert from_tally.json() == CalibrationReport.from_predictions(Y_TRUE, Y_PROB, sample_weight=WEIGHTS).json()
+    assert from_tally.summary.models[0].repair is not None
+
+
+def test_where_forecasts_repeat_the_repair_says_what_its_halves_hold_over():
+    said = "Where forecasts repeat, what is said of the halves holds over the choice of the seed."
+    assert said not in CalibrationReport.from_predictions(Y_TRUE, Y_PROB).markdown()
+    assert said in CalibrationReport.from_predictions(Y_TRUE, np.round(Y_PROB, 1)).markdown()
 
 
 REFUSED = {

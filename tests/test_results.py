@@ -64,7 +64,7 @@ RESULTS = {
     "one-sided ConfidenceInterval": calibrant.confidence_interval(TALLY, alternative="greater", measure="distance"),
     "RiskBands": calibrant.risk_bands(TALLY, cutoffs=[0.1, 0.6]),  # the first is empty
     "RowsNeeded": calibrant.rows_needed(0.05, y_prob=Y_PROB),
-    "exact CalibrationTest": calibrant.calibration_test(TALLY, method="exact", n_resamples=99, rng=0),
+    "exact CalibrationTest": calibrant.calibration_test(TALLY, method="exact", n_resamples=999, rng=0),
     "asymptotic CalibrationTest": calibrant.calibration_test(TALLY, method="asymptotic"),
     "Spiegelhalter's CalibrationTest": calibrant.spiegelhalter_test(TALLY),
     "DecisionRisk": calibrant.decision_risk(TALLY, threshold=[0.25, 0.5]),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from statistics import NormalDist
 
 import numpy as np
@@ -362,16 +363,15 @@ Witnessing = Callable[[Tally], Callable[[FloatArray], FloatArray]]
 """Finds, on some rows, the weight function that attains a calibration error there."""
 
 
-def split_lower(tally: Tally, witness: Witnessing, delta: float, rng: np.random.Generator) -> float:
+def split_lower(tally: Tally, witness: Witnessing, delta: float, seed: int) -> float:
     """Return a lower limit by splitting the rows: one half names a weight function, the other half tests it.
 
-    Needs 0/1 outcomes of unit weight. The halves are drawn by ``rng`` from the counts at each forecast, so the order of
-    rows plays no part. The evidence of `SPLITS` such splits is averaged, which leaves little to the coins: one split
-    drawn with a fixed seed would be a function of the data, and could be an unlucky one. Never below -1; a limit below
-    0 says nothing.
+    Any outcomes in [0, 1] and any fixed weights, of a tally that knows its rows. The halves are those of
+    `Tally.splits`, so the order of rows plays no part. The evidence of `SPLITS` such splits is averaged, which leaves
+    little to the coins. Never below -1; a limit below 0 says nothing.
     """
     exponent = math.log(1.0 / delta)
-    evidence = [_split_evidence(tally, witness, exponent, rng) for _ in range(SPLITS)]
+    evidence = [_split_evidence(*halves, witness, exponent) for halves in islice(tally.splits(seed), SPLITS)]
     growth, rates, rows = (np.array(column) for column in zip(*evidence, strict=True))
 
     def too_little(mean: float) -> float:
@@ -381,20 +381,27 @@ def split_lower(tally: Tally, witness: Witnessing, delta: float, rng: np.random.
     return _root(too_little, -1.0, 1.0)
 
 
-def _split_evidence(
-    tally: Tally, witness: Witnessing, exponent: float, rng: np.random.Generator
-) -> tuple[float, float, int]:
-    """Return how bets on a weight function found on half of the rows grow on the rest, their rate, and those rows."""
-    found, rest = tally.halves(rng)
+def _split_evidence(found: Tally, rest: Tally, witness: Witnessing, exponent: float) -> tuple[float, float, int]:
+    """Return how bets on a weight function found on some rows grow on the rest, the rate of the mean bet, and the rest.
+
+    A row of the largest weight bets at the rate that suits the squared residuals of the rows found, others less in
+    proportion to their weight.
+    """
     if len(found) == 0 or len(rest) == 0:
         return 0.0, HIGHEST_RATE, 0
     weigh = witness(found)
-    variance = float(np.square(weigh(found.forecast)) @ found.residual_square) / found.row_total
-    rate = _best_rate(variance * rest.row_total, 1.0, exponent)
-    weight = weigh(rest.forecast)
-    wins = rest.outcome @ np.log1p(rate * weight * (1.0 - rest.forecast))
-    losses = (rest.rows - rest.outcome) @ np.log1p(-rate * weight * rest.forecast)
-    return float(wins + losses), rate, rest.row_total
+    square = float(np.square(weigh(found.forecast)) @ found.weight_square_residual_square) / rest.weight_max**2
+    rate = _best_rate(square / found.row_total * rest.row_total, 1.0, exponent)
+    if rest.listed is None:
+        weight = weigh(rest.forecast)
+        wins = rest.outcome @ np.log1p(rate * weight * (1.0 - rest.forecast))
+        losses = (rest.rows - rest.outcome) @ np.log1p(-rate * weight * rest.forecast)
+        return float(wins + losses), rate, rest.row_total
+    rows = rest.listed
+    stake = rate * weigh(rows.y_prob)
+    if rows.sample_weight is not None:
+        stake *= rows.sample_weight / rest.weight_max
+    return float(np.log1p(stake * (rows.y_true - rows.y_prob)).sum()), rate * _mean_weight_share(rest), rest.row_total
 
 
 def mean_limits(tally: Tally, delta: float) -> tuple[float, float]:

@@ -302,7 +302,12 @@ def given_source(
             "this source holds rows in groups; pass it to certify, or any function of one group through by_group"
         )
     rows = source if isinstance(source, Opened) else Opened(source)
-    return whole_tally(rows) if rows.start().row_total < SORT_BELOW_ROWS else rows
+    table = rows.start()
+    if table.row_total >= SORT_BELOW_ROWS:
+        return rows
+    if table.counted or table.row_total > rows.tally_limit:
+        return whole_tally(rows)
+    return rows.open_all()  # totals of fractions or weighted rows could not be split any more
 
 
 def source_of(rows: Observations) -> Tally | RowSource:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, overload
@@ -57,7 +56,7 @@ from calibrant.validation import (
     check_labels,
     check_number,
     check_observations,
-    check_rng,
+    check_seed,
     check_weights,
 )
 
@@ -178,8 +177,9 @@ def certify(
     pos_label : label, optional
         The label in ``y_true`` that counts as the event.
     rng : int, Generator or None, default 0
-        Draws the halves of the rows on which the adaptive method's lower limit is found and tested, sixteen times over.
-        Fix it beforehand: whoever tries several has looked several times.
+        Draws the halves of the rows on which the adaptive method's lower limit is found and tested, sixteen times over,
+        without looking at outcomes. Fix it beforehand: whoever tries several has looked several times. Where forecasts
+        repeat, that limit holds over the choice of the seed (docs/theory.md, "Random halves").
 
     Returns
     -------
@@ -202,7 +202,7 @@ def certify(
     """
     plan = _check_plan(method, measure, variation, confidence_level)
     limit = check_number(max_error, "max_error", low=0.0, high=1.0)
-    generator = check_rng(rng)
+    seed = check_seed(rng)
     if by is not None or isinstance(y_true, GroupedSource):
         plan = replace(plan, parts="groups")
     if isinstance(y_true, GroupedSource):
@@ -210,7 +210,7 @@ def certify(
         if by is not None:
             raise ValueError("by was given together with rows that are in groups already; leave it out")
         labels = y_true.groups
-        judged = by_group(y_true, lambda rows: _judge_group(plan, given_source(rows), limit, len(labels), generator))
+        judged = by_group(y_true, lambda rows: _judge_group(plan, given_source(rows), limit, len(labels), seed))
     elif by is not None:
         if isinstance(y_true, Totals):
             raise ValueError("by was given together with a tally, whose rows can no longer be grouped; pass the arrays")
@@ -219,10 +219,10 @@ def certify(
                 "by was given together with a source of rows; name the groups' column, as scan(..., by=...)"
             )
         rows = check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, by=by)
-        labels, judged = _judge_groups(plan, rows, by, limit, generator)
+        labels, judged = _judge_groups(plan, rows, by, limit, seed)
     else:
         source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
-        certificate = _certificate(plan, source, limit, plan.delta, generator)
+        certificate = _certificate(plan, source, limit, plan.delta, seed)
         _warn_of_ece(certificate.notes)
         return certificate
     certificates = tuple(certificate for certificate, _ in judged)
@@ -278,7 +278,7 @@ def confidence_interval(
     found = _evaluate(
         plan,
         source,
-        check_rng(rng),
+        check_seed(rng),
         lower_delta=None if alternative == "less" else each,
         upper_delta=None if alternative == "greater" else each,
     )
@@ -382,7 +382,7 @@ def _check_covered(plan: _Plan, table: Totals) -> None:
 
 
 def _judge_groups(
-    plan: _Plan, rows: Observations, by: Any, limit: float, generator: np.random.Generator
+    plan: _Plan, rows: Observations, by: Any, limit: float, seed: int
 ) -> tuple[tuple[Any, ...], tuple[tuple[Certificate, float], ...]]:
     """Return the groups' labels and what is found in each of them."""
     labels, members = check_labels(by, "by", rows.y_prob.size)
@@ -391,21 +391,18 @@ def _judge_groups(
         with naming_group(label):
             members_rows = rows.take(positions)
             check_weights(members_rows.sample_weight, positions.size)
-            judged.append(_judge_group(plan, source_of(members_rows), limit, len(labels), generator))
+            judged.append(_judge_group(plan, source_of(members_rows), limit, len(labels), seed))
     return tuple(labels), tuple(judged)
 
 
 def _judge_group(
-    plan: _Plan, source: Tally | RowSource, limit: float, groups: int, generator: np.random.Generator
+    plan: _Plan, source: Tally | RowSource, limit: float, groups: int, seed: int
 ) -> tuple[Certificate, float]:
-    """Return a group's certificate, which holds together with the others, and its upper limit on its own.
-
-    Every group draws the same random numbers as it would alone.
-    """
+    """Return a group's certificate, which holds together with the others, and its upper limit on its own."""
     source = with_unit_weights(source)
     _split(plan, source, plan.delta / groups, plan.delta)  # what both need, in one go
-    certificate = _certificate(plan, source, limit, plan.delta / groups, deepcopy(generator))
-    return certificate, _evaluate(plan, source, generator, upper_delta=plan.delta).limits[1]
+    certificate = _certificate(plan, source, limit, plan.delta / groups, seed)
+    return certificate, _evaluate(plan, source, seed, upper_delta=plan.delta).limits[1]
 
 
 def _split(plan: _Plan, source: Tally | RowSource, *deltas: float) -> Totals:
@@ -414,10 +411,8 @@ def _split(plan: _Plan, source: Tally | RowSource, *deltas: float) -> Totals:
     return split_at_extremes(source, *(limit_ends(plan.method, delta) for delta in deltas if pruned))
 
 
-def _certificate(
-    plan: _Plan, source: Tally | RowSource, limit: float, delta: float, generator: np.random.Generator
-) -> Certificate:
-    found = _evaluate(plan, source, generator, lower_delta=delta, upper_delta=delta)
+def _certificate(plan: _Plan, source: Tally | RowSource, limit: float, delta: float, seed: int) -> Certificate:
+    found = _evaluate(plan, source, seed, lower_delta=delta, upper_delta=delta)
     lower, upper = found.limits
     verdict = verdict_of(lower, upper, limit)
     return Certificate(
@@ -461,7 +456,7 @@ def _rows_to_decide(plan: _Plan, found: _Found, limit: float) -> int | None:
 def _evaluate(
     plan: _Plan,
     source: Tally | RowSource,
-    generator: np.random.Generator,
+    seed: int,
     *,
     lower_delta: float | None = None,
     upper_delta: float | None = None,
@@ -497,7 +492,7 @@ def _evaluate(
             upper = _general_upper(plan, source, estimate, upper_delta)
     lower = 0.0
     if lower_delta is not None:
-        lower = _lower(plan, source, table, estimate, worst, lower_delta, generator)
+        lower = _lower(plan, source, table, estimate, worst, lower_delta, seed)
     if plan.method == "normal":
         notes.extend(_few_squares(table, worst))
     return _Found(estimate, lower, upper, table, worst, tuple(notes))
@@ -535,7 +530,7 @@ def _lower(
     estimate: float,
     worst: WorstInterval,
     delta: float,
-    generator: np.random.Generator,
+    seed: int,
 ) -> float:
     """Return the lower limit that matches the method; the ECE has the Cutoff error's, the distance half the smooth."""
     if plan.measure == "ece":
@@ -549,8 +544,8 @@ def _lower(
         lower = estimate - exact_lower_margin(rows, delta)
     elif plan.method == "normal":
         lower = estimate - plan.factor * normal_lower_margin(table, delta)
-    elif table.binary_outcomes and table.unit_weights and table.row_total < SPLIT_BELOW_ROWS:
-        lower = split_lower(whole_tally(source), _witnessing(plan), delta, generator)
+    elif table.row_total < SPLIT_BELOW_ROWS and (table.counted or table.listed is not None):
+        lower = split_lower(whole_tally(source), _witnessing(plan), delta, seed)
     else:
         lower = estimate - uniform_lower_margin(table, delta, plan.factor)
     return lower / 2.0 if plan.measure == "distance" else lower

@@ -242,7 +242,8 @@ def check_judging(split: Any, method: Any) -> None:
 def draw_rows(X: Any, y: npt.NDArray[Any], split: float, generator: np.random.RandomState) -> tuple[Any, ...]:
     """Draw the rows for judging; return features, labels and positions of the others and of them.
 
-    A plain random split: given its size, both parts are independent draws from the population.
+    A plain random split by position: given its size, both parts are independent draws from the population, with any
+    seed that was fixed beforehand, because the positions of independent rows say nothing about them.
     """
     rows = y.size
     judging = round(split * rows)

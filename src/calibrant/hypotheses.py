@@ -19,7 +19,7 @@ from calibrant.progress import track
 from calibrant.refinement import TOLERANCE, TooManyForecastsError, split_at_extremes, whole_tally
 from calibrant.results.certificates import CalibrationTest
 from calibrant.tally import Tally, Totals
-from calibrant.validation import FloatArray, IntArray, check_choice, check_flag, check_number, check_rng
+from calibrant.validation import FloatArray, IntArray, check_choice, check_flag, check_number, check_seed
 
 SeedArray = npt.NDArray[np.uint64]
 
@@ -28,6 +28,13 @@ AFFORDABLE_DRAWS = 2e9
 
 PLAIN_DRAWS = 50_000_000
 """Rows times resamples up to which numpy draws them: under a second, about what loading a compiler takes."""
+
+ENUMERABLE = 1_000_000
+"""Possible counts of events up to which the exact test goes through all of them: tenths of a second, some 100 MB."""
+
+FEWEST_SEEDED = 999
+"""Resamples that a fixed seed needs: an atom of the law with a p-value of 0.075 then passes for 0.05 at one seed in a
+thousand only, and one of 0.0575 with the default number (docs/theory.md)."""
 
 FEW = 30.0
 """Below this sum of variances p (1 - p), weights relative to the largest, the large-sample law is a rough guide."""
@@ -44,6 +51,7 @@ _GIVEN_FORECASTS = (
     "the forecaster was fixed without looking at them",
     "the test was chosen beforehand and is done once",
 )
+_SEED = "the seed of the resamples was chosen beforehand too"
 _MANY_ROWS = "there are rows enough for the large-sample law"
 _FIXED_WEIGHTS = "the weights were fixed without looking at the outcomes"
 
@@ -65,9 +73,10 @@ def calibration_test(
     smallest distinct forecasts with S_0 = 0, divided by the number of rows. If the forecasts are calibrated, each
     outcome is an event with the probability forecast, so the law of T is known:
 
-    - "exact" draws ``n_resamples`` = B sets of 0/1 outcomes from the forecasts and returns
-      (1 + number of T* >= T) / (B + 1). It rejects calibrated forecasts with probability at most the level at every
-      number of rows, ties or not.
+    - "exact" goes through all counts of events at the distinct forecasts if there are up to a million possible ones,
+      as there are for up to 19 rows or for a single forecast. Else it draws ``n_resamples`` = B sets of 0/1 outcomes
+      from the forecasts and returns (1 + number of T* >= T) / (B + 1). It rejects calibrated forecasts with probability
+      at most the level at every number of rows, ties or not; the resamples count among what is random.
     - "asymptotic" compares T / sigma, where sigma^2 = sum of w^2 p (1 - p) / (sum of w)^2, with the range of Brownian
       motion. It needs many rows, and is cautious (p-values too large) when forecasts repeat.
 
@@ -82,10 +91,13 @@ def calibration_test(
         "auto" takes the exact test when outcomes are 0/1, rows have no weights and rows x resamples is at most 2e9;
         the result says which test it took and why.
     n_resamples : int
-        Simulated data sets of the exact test; the p-value is at least 1 / (n_resamples + 1).
+        Simulated data sets of the exact test; the p-value is then at least 1 / (n_resamples + 1).
     rng : None, int or numpy.random.Generator
-        Where the exact test's random numbers come from. With the same seed the p-value is the same, whatever the
-        machine, the threads or the memory.
+        Where the exact test's random numbers come from. With None or a generator the level holds exactly, over rows
+        and resamples. With a seed the p-value is the same whatever the machine, the threads or the order of rows, the
+        resamples are others for every data set, and the level holds over the choice of the seed: any one seed comes
+        near it (docs/theory.md), if there are 999 resamples or more; fewer are refused. Choose it beforehand: whoever
+        tries several has tested several times.
     pos_label : label, optional
         The label in ``y_true`` that counts as the event.
     sample_weight : array-like of shape (n,), optional
@@ -128,7 +140,12 @@ def calibration_test(
     chosen = check_choice(method, "method", ("auto", "exact", "asymptotic"))
     resamples = int(check_number(n_resamples, "n_resamples", low=1, high=1e8, whole=True))
     shown = None if progress is None else check_flag(progress, "progress")
-    generator = check_rng(rng)
+    seed = check_seed(rng)
+    if resamples < FEWEST_SEEDED and chosen != "asymptotic" and isinstance(rng, (int, np.integer)):
+        raise ValueError(
+            f"n_resamples is {resamples:,}, too few for a fixed seed, rng={rng}: the p-values of one seed may all be "
+            f"too small together; use n_resamples={FEWEST_SEEDED} or more, or rng=None for fresh random numbers"
+        )
     source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
     try:
         table: Totals = whole_tally(source)
@@ -141,7 +158,7 @@ def calibration_test(
     elif chosen == "exact":
         _require_counts(table, "method='exact'", "use method='asymptotic'")
     if chosen == "exact":
-        return _exact(whole_tally(table if isinstance(table, Tally) else source), resamples, generator, shown, notes)
+        return _exact(whole_tally(table if isinstance(table, Tally) else source), resamples, seed, shown, notes)
     return _asymptotic(table, notes)
 
 
@@ -180,8 +197,8 @@ def spiegelhalter_test(y_true: Any, y_prob: Any = None, *, pos_label: Any = None
     >>> too_low = Tally.from_counts(forecast=[0.2, 0.8], rows=[500, 500], events=[150, 450])
     >>> abs(round(spiegelhalter_test(too_low).statistic, 9))
     0.0
-    >>> calibration_test(too_low, rng=0).pvalue
-    0.0001
+    >>> calibration_test(too_low, rng=0).pvalue < 1e-6
+    True
     """
     tally = as_tally(y_true, y_prob, pos_label=pos_label)
     _require_counts(tally, "Spiegelhalter's z", "use calibration_test with method='asymptotic'")
@@ -232,6 +249,11 @@ def _choose(tally: Totals, resamples: int) -> tuple[str, str]:
         why = "outcomes are fractions, whose law the forecasts do not determine"
     elif not tally.unit_weights:
         why = "the rows are weighted"
+    elif _is_enumerable(tally):
+        return "exact", (
+            "the exact test was chosen: outcomes are 0/1, rows have no weights, and few enough counts of events are "
+            "possible to go through all of them"
+        )
     elif rows * resamples > AFFORDABLE_DRAWS:
         why = (
             f"{rows:,} rows x {resamples:,} resamples would take long (method='exact' does it, and fewer n_resamples "
@@ -245,31 +267,57 @@ def _choose(tally: Totals, resamples: int) -> tuple[str, str]:
     return "asymptotic", f"the large-sample test was chosen: {why}"
 
 
-def _exact(
-    tally: Tally, resamples: int, generator: np.random.Generator, shown: bool | None, notes: tuple[str, ...]
-) -> CalibrationTest:
+def _exact(tally: Tally, resamples: int, seed: int, shown: bool | None, notes: tuple[str, ...]) -> CalibrationTest:
     rows, forecast = tally.rows, tally.forecast
     expected = np.cumsum(rows * forecast)
-    chance = np.rint(forecast * 2.0**53).astype(np.int64)  # a forecast of 0 never happens, one of 1 always does
-    seed = generator.integers(0, 2**64, size=resamples, dtype=np.uint64)
-    for array in (expected, chance, seed):  # the compiled loop has one version, for read-only arrays
-        array.flags.writeable = False
     # The same arithmetic as for the resamples: equal counts give equal ranges to the last digit. The allowance is for
     # different counts whose ranges are equal but for rounding.
     curve = np.cumsum(tally.events) - expected
     observed = max(0.0, float(curve.max())) - min(0.0, float(curve.min()))
     least = observed - TOLERANCE * tally.row_total
-    reached = sum(int(np.count_nonzero(ranges >= least)) for ranges in _ranges(seed, rows, chance, expected, shown))
+    enumerated = _is_enumerable(tally)
+    if enumerated:
+        pvalue = _enumerated_tail(rows, forecast, expected, least)
+    else:
+        chance = np.rint(forecast * 2.0**53).astype(np.int64)  # a forecast of 0 never happens, one of 1 always does
+        seeds = tally.generator(seed, "calibration test").integers(0, 2**64, size=resamples, dtype=np.uint64)
+        for array in (expected, chance, seeds):  # the compiled loop has one version, for read-only arrays
+            array.flags.writeable = False
+        drawn = _ranges(seeds, rows, chance, expected, shown)
+        pvalue = (1 + sum(int(np.count_nonzero(ranges >= least)) for ranges in drawn)) / (1 + resamples)
     return CalibrationTest(
         test="cutoff",
         statistic=observed / tally.row_total,
-        pvalue=(1 + reached) / (1 + resamples),
+        pvalue=pvalue,
         method="exact",
         n=tally.row_total,
-        n_resamples=resamples,
-        assumptions=_GIVEN_FORECASTS,
+        n_resamples=None if enumerated else resamples,
+        assumptions=_GIVEN_FORECASTS if enumerated else (*_GIVEN_FORECASTS, _SEED),
         notes=notes,
     )
+
+
+def _is_enumerable(table: Totals) -> bool:
+    """Return whether all counts of events at the distinct forecasts can be gone through."""
+    return isinstance(table, Tally) and float(np.log1p(table.rows).sum()) <= math.log(ENUMERABLE)
+
+
+def _enumerated_tail(rows: IntArray, forecast: FloatArray, expected: FloatArray, least: float) -> float:
+    """Return the probability that the range of calibrated outcomes' residual curve reaches a value."""
+    from scipy.stats import binom
+
+    probability, events, highest, lowest = np.ones(1), np.zeros(1), np.zeros(1), np.zeros(1)
+    for count, chance, mean in zip(rows.tolist(), forecast.tolist(), expected.tolist(), strict=True):
+        possible = np.arange(count + 1)
+        probability = np.multiply.outer(probability, binom.pmf(possible, count, chance)).ravel()
+        events = np.add.outer(events, possible)
+        highest = np.maximum(highest[:, np.newaxis], events - mean).ravel()
+        lowest = np.minimum(lowest[:, np.newaxis], events - mean).ravel()
+        events = events.ravel()
+    reached = highest - lowest >= least
+    # The smaller sum keeps its digits, and nothing short of all is 1.
+    tail, rest = float(probability[reached].sum()), float(probability[~reached].sum())
+    return tail if tail < rest else 1.0 - rest
 
 
 def _ranges(

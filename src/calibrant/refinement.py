@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -95,8 +96,11 @@ class Opened:
         return self._replace(table, entries, tally)
 
     def open_all(self) -> Tally:
-        """Return the tally of all rows of a source in memory."""
-        self.table = tally = Tally.from_observations(self.fetch(np.array([0.0]), np.array([1.0])))
+        """Return the tally of all rows, fetched at once."""
+        tally = Tally.from_observations(self.fetch(np.array([0.0]), np.array([1.0])))
+        if self.table is not None:
+            _check_count(self.table.row_total, tally.row_total)
+        self.table = tally
         return tally
 
     def start_finer(self, grid: Grid) -> Totals:
@@ -124,7 +128,7 @@ class Opened:
         kept[entries] = False
         low = np.concatenate([table.low[kept], finer.low])
         order = np.argsort(low, kind="stable")
-        columns = {
+        columns: dict[str, Any] = {
             name: np.concatenate([getattr(table, name)[kept], getattr(finer, name)])[order]
             for name in (*ADDITIVE, "high", *(() if table.growth is None else ("growth",)))
         }

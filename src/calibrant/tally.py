@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -34,6 +37,9 @@ ADDITIVE = (
 _WEIGHT_COLUMNS = tuple(name for name in ADDITIVE if name.startswith("weight"))
 """Those that repeat other columns when all weights are 1."""
 
+_MOST_LISTED = 10_000_000
+"""Counts up to so many rows are listed where they join rows that have to be."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Totals:
@@ -56,6 +62,8 @@ class Totals:
     unit_weights : whether every row has weight 1
     binary_outcomes : whether every outcome is 0 or 1
     growth : four columns per betting rate, as `bet_growth` defines them; None where nobody asked for them
+    listed : the rows one by one, in the order of forecast, outcome and weight, where totals cannot tell the rows of an
+        entry apart (fractions, weights); None where counts say all, or where only totals are known
     """
 
     low: FloatArray
@@ -71,11 +79,13 @@ class Totals:
     unit_weights: bool
     binary_outcomes: bool
     growth: FloatArray | None = field(default=None, kw_only=True)
+    listed: Observations | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         for value in vars(self).values():  # a summary that others share must not change under them
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
+            for array in vars(value).values() if isinstance(value, Observations) else (value,):
+                if isinstance(array, np.ndarray):
+                    array.flags.writeable = False
         check_row_counts(self.rows, "rows")
         for name in ("low", "high", *ADDITIVE):
             column = getattr(self, name)
@@ -89,6 +99,11 @@ class Totals:
     def row_total(self) -> int:
         """Number of rows."""
         return int(self.rows.sum())
+
+    @property
+    def counted(self) -> bool:
+        """Whether counts of events say all there is to know: 0/1 outcomes of unit weight."""
+        return self.unit_weights and self.binary_outcomes
 
     @property
     def weight_total(self) -> float:
@@ -159,6 +174,7 @@ class Totals:
             outcome=self.outcome / self.weight_max,
             weight_max=1.0,
             unit_weights=True,
+            listed=None if self.listed is None or self.binary_outcomes else replace(self.listed, sample_weight=None),
         )
 
     def residual_prefix(self) -> FloatArray:
@@ -199,7 +215,7 @@ class Tally(Totals):
         ValueError
             When outcomes are fractions or rows are weighted: then there is nothing to count.
         """
-        if not (self.unit_weights and self.binary_outcomes):
+        if not self.counted:
             raise ValueError("this tally has no event counts: its outcomes are fractions or its rows are weighted")
         return np.rint(self.outcome).astype(np.int64)
 
@@ -269,9 +285,10 @@ class Tally(Totals):
         if weight is not None and not weight.all():
             kept = np.flatnonzero(weight)
             y_true, y_prob, weight = y_true[kept], y_prob[kept], weight[kept]
-        order = np.argsort(y_prob)
-        forecast = y_prob[order] + 0.0  # turns -0.0 into 0.0
-        outcome = y_true[order].astype(np.float64, copy=False)
+        # Adding 0.0 turns -0.0 into 0.0.
+        listed = Observations(y_true, y_prob + 0.0, weight, observations.binary_outcomes).in_order()
+        forecast, weight = listed.y_prob, listed.sample_weight
+        outcome = listed.y_true.astype(np.float64, copy=False)
         residual = outcome - forecast
         starts = group_starts(forecast)
         rows = np.diff(starts, append=forecast.size)
@@ -283,8 +300,8 @@ class Tally(Totals):
                 residual_square=_grouped(np.square(residual), starts),
                 outcome=_grouped(outcome, starts),
                 binary_outcomes=observations.binary_outcomes,
+                listed=listed,
             )
-        weight = weight[order]
         weighted = weight * residual
         return cls._build(
             forecast[starts],
@@ -298,6 +315,7 @@ class Tally(Totals):
             weight_max=float(weight.max()),
             unit_weights=bool((weight == 1.0).all()),
             binary_outcomes=observations.binary_outcomes,
+            listed=listed,
         )
 
     @classmethod
@@ -349,6 +367,7 @@ class Tally(Totals):
         weight_square_residual_square: FloatArray | None = None,
         weight_max: float = 1.0,
         unit_weights: bool = True,
+        listed: Observations | None = None,
     ) -> Tally:
         """Fill in the columns that unit weights make equal to others, sharing the arrays."""
         return cls(
@@ -366,6 +385,7 @@ class Tally(Totals):
             weight_max=weight_max,
             unit_weights=unit_weights,
             binary_outcomes=binary_outcomes,
+            listed=None if unit_weights and binary_outcomes else listed,
         )
 
     def stretch(self, begin: int, end: int) -> Tally:
@@ -384,27 +404,98 @@ class Tally(Totals):
             **weighted,
         )
 
-    def halves(self, rng: np.random.Generator) -> tuple[Tally, Tally]:
-        """Send each row to one of two tallies by the toss of a coin; needs 0/1 outcomes of unit weight."""
+    @cached_property
+    def fingerprint(self) -> str:
+        """The SHA-256 of the distinct forecasts, their rows and their outcome totals (see docs/report.md).
+
+        Examples
+        --------
+        >>> one = Tally.from_arrays([0, 1, 1], [0.25, 0.5, 0.75])
+        >>> one.fingerprint == Tally.from_arrays([1, 1, 0], [0.75, 0.5, 0.25]).fingerprint
+        True
+        >>> one.fingerprint == Tally.from_arrays([1, 1, 1], [0.75, 0.5, 0.25]).fingerprint
+        False
+        """
+        columns = (self.outcome, *(() if self.counted else (self.weight, self.weight_square, self.residual_square)))
+        return _digest("calibrant tally 1", self.forecast, self.rows, *columns)
+
+    @cached_property
+    def _forecast_fingerprint(self) -> str:
+        """The same without outcomes and weights."""
+        return _digest("calibrant forecasts 1", self.forecast, self.rows)
+
+    def generator(self, seed: int, purpose: str) -> np.random.Generator:
+        """Return random numbers that are others for every seed, purpose and tally, and the same in any row order."""
+        return _seeded(seed, purpose, self.fingerprint)
+
+    def halves(self, seed: int) -> tuple[Tally, Tally]:
+        """Send each row to one of two tallies by the toss of a coin: the first of `splits`."""
+        return next(self.splits(seed))
+
+    def splits(self, seed: int) -> Iterator[tuple[Tally, Tally]]:
+        """Send each row to one of two tallies by the toss of a coin, again and again.
+
+        The coin of a row whose forecast nobody shares follows from the seed and the forecasts alone: given the
+        forecasts, the split is independent of the outcomes whatever the seed. Rows that share a forecast can be told
+        apart by nothing but their outcomes, so that their coins follow from the seed and all of the data: over a
+        random seed they are fair and independent of the outcomes, for a fixed seed they are others for every data set
+        (docs/theory.md, "Random halves"). Row order plays no part.
+        """
+        if not self.counted and self.listed is None:
+            raise ValueError(
+                "this tally knows totals of fractions or weighted rows only, which cannot be told apart to split them; "
+                "pass the arrays"
+            )
+        alone = self.rows == 1
+        tied = None if alone.all() else self.generator(seed, "halves, ties")
+        single = _seeded(seed, "halves, forecasts", self._forecast_fingerprint)
+        while True:
+            coins = single.integers(0, 2, size=len(self), dtype=np.int64)
+            if self.listed is None:
+                events = self.events
+                parts = [_tossed(count, coins, alone, tied) for count in (events, self.rows - events)]
+                hits, rows = parts[0], parts[0] + parts[1]
+                yield self._of_events(rows, hits), self._of_events(self.rows - rows, events - hits)
+            else:
+                heads = np.repeat(coins, self.rows)
+                if tied is not None:
+                    shared = np.repeat(~alone, self.rows)
+                    heads[shared] = tied.integers(0, 2, size=int(shared.sum()))
+                yield self._of_rows(heads == 1), self._of_rows(heads == 0)
+
+    def _of_events(self, rows: IntArray, events: IntArray) -> Tally:
+        """Return the tally of so many of the rows and events at each forecast."""
+        kept = rows > 0
+        return self._from_events(self.forecast[kept], rows[kept], events[kept])
+
+    def _of_rows(self, kept: npt.NDArray[np.bool_]) -> Tally:
+        """Return the tally of some of the rows listed, of which there may be none."""
+        if self.listed is None or not kept.any():
+            return self.stretch(0, 0)
+        return self.from_observations(self.listed.take(np.flatnonzero(kept)))
+
+    def _each_row(self) -> Observations | None:
+        """Return the rows one by one, unless only totals are known or counts are too many to list."""
+        if not self.counted or self.row_total > _MOST_LISTED:
+            return self.listed
         events = self.events
-        some_events, some_others = (_tossed(count, rng) for count in (events, self.rows - events))
-        rows = some_events + some_others
-        parts = ((rows, some_events), (self.rows - rows, events - some_events))
-        first, second = (
-            self._from_events(self.forecast[part > 0], part[part > 0], hits[part > 0]) for part, hits in parts
-        )
-        return first, second
+        count = np.stack([self.rows - events, events], axis=1).ravel()
+        outcome = np.tile(np.array([0, 1], dtype=np.uint8), len(self))
+        return Observations(np.repeat(outcome, count), np.repeat(np.repeat(self.forecast, 2), count), None, True)
 
     def __add__(self, other: Tally) -> Tally:
         """Merge two tallies of different rows into the tally of all of them."""
         if not isinstance(other, Tally):
             return NotImplemented
+        rows = None if self.counted and other.counted else (self._each_row(), other._each_row())
+        if rows is not None and rows[0] is not None and rows[1] is not None:
+            return self.from_observations(rows[0].joined(rows[1]))
         forecast = np.concatenate([self.forecast, other.forecast])
         order = np.argsort(forecast, kind="stable")
         forecast = forecast[order]
         starts = group_starts(forecast)
         unit_weights = self.unit_weights and other.unit_weights
-        merged = {
+        merged: dict[str, Any] = {
             name: _grouped(np.concatenate([getattr(self, name), getattr(other, name)])[order], starts)
             for name in ADDITIVE
             if not (unit_weights and name in _WEIGHT_COLUMNS)
@@ -466,11 +557,27 @@ def refuse_more(given: str, y_prob: Any, sample_weight: Any, pos_label: Any) -> 
             raise ValueError(f"{name} was given together with {given}, which already holds it; pass the {alone} alone")
 
 
-def _tossed(count: IntArray, rng: np.random.Generator) -> IntArray:
-    """Return how many of each count come up heads."""
-    if count.max(initial=0) <= 1:  # single rows, the usual case, need one bit each
-        return count & rng.integers(0, 2, size=count.size, dtype=np.int64)
-    return rng.binomial(count, 0.5)
+def _tossed(
+    count: IntArray, coins: IntArray, alone: npt.NDArray[np.bool_], tied: np.random.Generator | None
+) -> IntArray:
+    """Return how many of each count come up heads: by the coin of a single row, or fresh ones where rows are tied."""
+    heads = count * coins
+    if tied is not None:
+        heads[~alone] = tied.binomial(count[~alone], 0.5)
+    return heads
+
+
+def _digest(name: str, *columns: npt.NDArray[Any]) -> str:
+    digest = hashlib.sha256(name.encode())
+    for column in columns:
+        digest.update(np.ascontiguousarray(column, dtype="<f8").tobytes())
+    return digest.hexdigest()
+
+
+def _seeded(seed: int, purpose: str, fingerprint: str) -> np.random.Generator:
+    """Return a generator whose stream shares nothing with that of another seed, purpose or fingerprint."""
+    digest = hashlib.sha256(f"calibrant {purpose}; seed {seed}; {fingerprint}".encode())
+    return np.random.default_rng(int.from_bytes(digest.digest(), "little"))
 
 
 def prefix_sums(values: npt.NDArray[Any]) -> FloatArray:

@@ -58,6 +58,28 @@ class Observations:
         weight = None if self.sample_weight is None else self.sample_weight[positions]
         return Observations(self.y_true[positions], self.y_prob[positions], weight, self.binary_outcomes)
 
+    def in_order(self) -> Observations:
+        """Return the rows in the order of forecast, outcome and weight: a function of what they hold alone."""
+        order = np.argsort(self.y_prob)
+        ordered = self.y_prob[order]
+        same = ordered[1:] == ordered[:-1]
+        tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+        among = order[tied]
+        weight = () if self.sample_weight is None else (self.sample_weight[among],)
+        order[tied] = among[np.lexsort((*weight, self.y_true[among], self.y_prob[among]))]
+        return self.take(order)
+
+    def joined(self, other: Observations) -> Observations:
+        """Return the rows of both."""
+        parts = (self, other)
+        weight = [np.ones(each.y_prob.size) if each.sample_weight is None else each.sample_weight for each in parts]
+        return Observations(
+            np.concatenate([each.y_true for each in parts]),
+            np.concatenate([each.y_prob for each in parts]),
+            None if self.sample_weight is None and other.sample_weight is None else np.concatenate(weight),
+            self.binary_outcomes and other.binary_outcomes,
+        )
+
 
 def check_observations(
     y_true: Any,
@@ -254,6 +276,13 @@ def check_confidence(value: Any) -> float:
             f"confidence_level must be from 0.5 to below 1, got {value!r}; 0.95 means wrong in at most 5% of cases"
         )
     return level
+
+
+def check_seed(value: Any) -> int:
+    """Return a seed: the whole number given, or one drawn from a generator or, for None, from fresh randomness."""
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 0:
+        return int(value)
+    return int(check_rng(value).integers(2**63))
 
 
 def check_rng(value: Any) -> np.random.Generator:

@@ -48,7 +48,11 @@ if TYPE_CHECKING:
     help="Reject when the p-value is at most this.",
 )
 @click.option(
-    "--resamples", type=click.IntRange(min=1), default=9999, show_default=True, help="Simulated data sets, for exact."
+    "--resamples",
+    type=click.IntRange(min=999),
+    default=9999,
+    show_default=True,
+    help="Simulated data sets, for exact where not all outcomes can be gone through.",
 )
 @SEED
 @takes_rows()

@@ -21,7 +21,7 @@ from calibrant.validation import (
     FloatArray,
     check_choice,
     check_confidence,
-    check_rng,
+    check_seed,
 )
 
 if TYPE_CHECKING:
@@ -128,14 +128,14 @@ class CumulativeDisplay(Display):
         n_resamples : int
             Simulated data sets.
         rng : int, Generator or None, default 0
-            Where the random numbers of the simulation come from.
+            Where the random numbers of the simulation come from; with a seed they are others for every data set.
         x, theme, legend, ax
             As in `plot`.
         """
         chosen = None if band is None else check_choice(band, "band", ("auto", "simulation", "large-sample law"))
         level = check_confidence(confidence_level)
         resamples = check_resamples(n_resamples, level)
-        generator = check_rng(rng)
+        seed = check_seed(rng)
         tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
         counted = tally.binary_outcomes and tally.unit_weights
         if chosen == "simulation" and not counted:
@@ -148,7 +148,7 @@ class CumulativeDisplay(Display):
             chosen = "simulation" if affordable else "large-sample law"
         height = None
         if chosen == "simulation":
-            height = _simulated_height(tally, level, resamples, generator)
+            height = _simulated_height(tally, level, resamples, tally.generator(seed, "band"))
         elif chosen is not None:
             sigma = math.sqrt(float(outcome_variance(tally).sum())) / tally.weight_total
             height = float(brownian_range.ppf(level)) * sigma

@@ -24,7 +24,7 @@ from calibrant.validation import (
     check_confidence,
     check_flag,
     check_number,
-    check_rng,
+    check_seed,
 )
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class ReliabilityDisplay(Display):
         n_resamples : int
             Simulated data sets behind a consistency band.
         rng : int, Generator or None, default 0
-            Where its random numbers come from.
+            Where its random numbers come from; with a seed they are others for every data set.
         n_bins : int, optional
             Also draw the event rates in so many bins of equal width, with limits from `risk_bands` that hold for all
             bins together with ``confidence_level``.
@@ -150,7 +150,7 @@ class ReliabilityDisplay(Display):
         chosen = None if band is None else check_choice(band, "band", ("consistency", "confidence"))
         level = check_confidence(confidence_level)
         resamples = check_resamples(n_resamples, level)
-        generator = check_rng(rng)
+        seed = check_seed(rng)
         bins = None if n_bins is None else int(check_number(n_bins, "n_bins", low=2, high=1000, whole=True))
         tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
         if chosen == "confidence" and not (tally.binary_outcomes and tally.unit_weights):
@@ -160,7 +160,7 @@ class ReliabilityDisplay(Display):
             )
         limits = Band(np.empty(0), np.empty(0), np.empty(0), 0)
         if chosen == "consistency":
-            limits = consistency_band(tally, level, resamples, generator)
+            limits = consistency_band(tally, level, resamples, tally.generator(seed, "band"))
         elif chosen == "confidence":
             limits = confidence_band(tally, level)
         edges = None if bins is None else np.linspace(0.0, 1.0, bins + 1)[1:-1]

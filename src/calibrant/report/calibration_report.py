@@ -89,7 +89,7 @@ class CalibrationReport:
         threshold : float between 0 and 1, default 0.5
             The decision threshold shown first.
         seed : int, default 0
-            Of everything random: the halves of the repair, and what `certify` and the plots draw.
+            Of everything random: the halves of the repair, and what `certify` and the plots draw. Fix it beforehand.
         title : str
             The report's title.
         name : str

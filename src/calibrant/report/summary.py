@@ -1,8 +1,8 @@
 """What a report says, computed through the library's own functions and free of any formatting.
 
-Everything but the verdict works from a `Tally`; rows are kept only where a tally cannot tell them apart (weights,
-fractions, groups). A section that the data cannot support is left out and the reason recorded, so that the rest of the
-report stands: a source of more rows than fit in memory still gets its verdict.
+Everything but the verdict works from a `Tally`; rows are kept only where there are groups of them. A section that the
+data cannot support is left out and the reason recorded, so that the rest of the report stands: a source of more rows
+than fit in memory still gets its verdict.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 import calibrant
-from calibrant.cells import as_source
+from calibrant.cells import as_source, given_source
 from calibrant.certificates import certify
 from calibrant.decompositions import score_decomposition
 from calibrant.overview import measure
@@ -27,7 +27,7 @@ from calibrant.results.certificates import Certificate, GroupCertificates
 from calibrant.results.reports import DecisionTable, ModelSummary, Omission, RepairTrial, ReportSummary
 from calibrant.risk_gaps import best_threshold, decision_guarantee, risk_gap_curve
 from calibrant.risks import decision_risk, net_benefit
-from calibrant.sources import GroupedSource, RowSource
+from calibrant.sources import GroupedSource, RowSource, by_group
 from calibrant.tally import Tally, Totals
 from calibrant.validation import (
     FloatArray,
@@ -60,8 +60,7 @@ class Model:
     """One model's forecasts and outcomes, in an order that depends on nothing but their content.
 
     ``tally`` is None, and ``refusal`` the reason, where the distinct forecasts are too many to hold. ``rows`` and
-    ``labels`` (the group of each row) are None where the totals say all that is needed. ``groups`` are the rows of a
-    source in groups.
+    ``labels`` (the group of each row) are None without groups. ``groups`` are the rows of a source in groups.
     """
 
     name: str
@@ -152,11 +151,12 @@ def summarize_model(model: Model, question: Question, level: float) -> ModelSumm
     """Compute every section for one model, leaving out those that its data cannot support."""
     table, tally = some_table(model.data), model.tally
     certificate = judge(model.data, question, level)
+    groups = _judge_groups(model, question, level)
     omissions = [Omission(section, model.refusal) for section in NEED_EVERY_FORECAST if tally is None]
     repair: RepairTrial | None = None
     if tally is not None:
         try:
-            repair = try_repair(model, tally, question, level)
+            repair = try_repair(tally, question, level)
         except ValueError as refusal:
             omissions.append(Omission("repair", str(refusal)))
     return ModelSummary(
@@ -166,13 +166,13 @@ def summarize_model(model: Model, question: Question, level: float) -> ModelSumm
         weight_total=table.weight_total,
         mean_forecast=table.forecast_total() / table.weight_total,
         mean_outcome=table.outcome_total / table.weight_total,
-        fingerprint=None if tally is None else fingerprint(tally),
+        fingerprint=None if tally is None else _fingerprint(model, tally),
         certificate=certificate,
         measures=measure(model.data if tally is None else tally),
         score=None if tally is None else score_decomposition(tally),
         decisions=None if tally is None else tabulate(tally, certificate, question.threshold),
         repair=repair,
-        groups=_judge_groups(model, question, level),
+        groups=groups,
         omissions=tuple(omissions),
     )
 
@@ -211,7 +211,7 @@ def tabulate(tally: Tally, certificate: Certificate, threshold: float) -> Decisi
     )
 
 
-def try_repair(model: Model, tally: Tally, question: Question, level: float) -> RepairTrial:
+def try_repair(tally: Tally, question: Question, level: float) -> RepairTrial:
     """Fit a recalibrator to a random half of the rows and judge the other half before and after it."""
     from calibrant.guards import GuardedRecalibrator  # loads scikit-learn
 
@@ -220,9 +220,9 @@ def try_repair(model: Model, tally: Tally, question: Question, level: float) -> 
         raise ValueError(
             f"it takes at least {FEWEST_FOR_REPAIR} rows to learn from half of them, and there are {count}"
         )
-    learned, held_out, moved = _halves(tally, model.rows, np.random.default_rng(question.seed))
+    learned, held_out = tally.halves(question.seed)
     recalibrator = GuardedRecalibrator().fit(learned)
-    tallies = held_out, moved(recalibrator.predict)
+    tallies = held_out, _moved(held_out, recalibrator.predict)
     before, after = (judge(tally, question, level) for tally in tallies)
     brier_before, brier_after = (float(tally.residual_square.sum()) / tally.weight_total for tally in tallies)
     return RepairTrial(
@@ -238,23 +238,22 @@ def try_repair(model: Model, tally: Tally, question: Question, level: float) -> 
     )
 
 
-def fingerprint(tally: Tally) -> str:
-    """Return the SHA-256 of a tally: of its distinct forecasts, rows and outcome totals (see docs/report.md).
-
-    Examples
-    --------
-    >>> one = Tally.from_arrays([0, 1, 1], [0.25, 0.5, 0.75])
-    >>> fingerprint(one) == fingerprint(Tally.from_arrays([1, 1, 0], [0.75, 0.5, 0.25]))
-    True
-    >>> fingerprint(one) == fingerprint(Tally.from_arrays([1, 1, 1], [0.75, 0.5, 0.25]))
-    False
-    """
-    digest = hashlib.sha256(b"calibrant tally 1")
-    columns = [tally.forecast, tally.rows, tally.outcome]
-    if not (tally.unit_weights and tally.binary_outcomes):
-        columns += [tally.weight, tally.weight_square, tally.residual_square]
-    for column in columns:
-        digest.update(np.ascontiguousarray(column, dtype="<f8").tobytes())
+def _fingerprint(model: Model, tally: Tally) -> str:
+    """Return the fingerprint of the tally, and with groups one of who is in which (see docs/report.md)."""
+    named: list[tuple[Any, str]] = []
+    if model.groups is not None:
+        prints = by_group(model.groups, lambda rows: whole_tally(given_source(rows)).fingerprint)
+        named = list(zip(model.groups.groups, prints, strict=True))
+    elif model.rows is not None and model.labels is not None:
+        labels, members = check_labels(model.labels, "by", model.labels.size)
+        prints = tuple(Tally.from_observations(model.rows.take(positions)).fingerprint for positions in members)
+        named = list(zip(labels, prints, strict=True))
+    if not named:
+        return tally.fingerprint
+    digest = hashlib.sha256(b"calibrant groups 1" + bytes.fromhex(tally.fingerprint))
+    for name, each in sorted((str(label), each) for label, each in named):
+        written = name.encode("utf-8", "surrogatepass")
+        digest.update(len(written).to_bytes(8, "little") + written + bytes.fromhex(each))
     return digest.hexdigest()
 
 
@@ -284,46 +283,25 @@ def _check_named(models: Mapping[Any, Any], argument: str) -> dict[str, Any]:
 
 
 def _model_of_rows(name: str, rows: Observations, by: Any) -> Model:
-    counted = rows.binary_outcomes and rows.sample_weight is None
-    if counted and by is None:
+    if by is None:
         return Model.of(name, Tally.from_observations(rows))
-    labels: npt.NDArray[Any] | None = None
-    if by is not None:
-        distinct, members = check_labels(by, "by", rows.y_prob.size)
-        labels = np.empty(rows.y_prob.size, dtype=object)
-        for label, positions in zip(distinct, members, strict=True):
-            labels[positions] = [label] * positions.size
-    # Sums of fractions and random halves depend on the order of the rows unless it is fixed.
+    distinct, members = check_labels(by, "by", rows.y_prob.size)
+    labels = np.empty(rows.y_prob.size, dtype=object)
+    for label, positions in zip(distinct, members, strict=True):
+        labels[positions] = [label] * positions.size
+    # Sums over groups depend on the order of the rows unless it is fixed.
     keys = (rows.y_true, rows.y_prob) if rows.sample_weight is None else (rows.sample_weight, rows.y_true, rows.y_prob)
     order = np.lexsort(keys)
     rows = rows.take(order)
     tally = Tally.from_observations(rows)
-    return Model(name, tally, tally, rows=rows, labels=None if labels is None else labels[order])
+    return Model(name, tally, tally, rows=rows, labels=labels[order])
 
 
-def _halves(
-    tally: Tally, rows: Observations | None, generator: np.random.Generator
-) -> tuple[Tally, Tally, Callable[[Map], Tally]]:
-    """Send each row to one of two halves by the toss of a coin.
-
-    Returns both, and what gives the second half with its forecasts moved by a map.
-    """
-    if tally.unit_weights and tally.binary_outcomes:
-        learned, held_out = tally.halves(generator)
-        return (
-            learned,
-            held_out,
-            lambda map: Tally.from_counts(map(held_out.forecast), held_out.rows, held_out.events),
-        )
-    if rows is None:
-        raise ValueError("a Tally of fractions or weighted rows cannot be told apart to split them; pass the arrays")
-    heads = generator.random(rows.y_prob.size) < 0.5
-    kept = rows.take(np.flatnonzero(~heads))
-    return (
-        Tally.from_observations(rows.take(np.flatnonzero(heads))),
-        Tally.from_observations(kept),
-        lambda map: Tally.from_observations(replace(kept, y_prob=map(kept.y_prob))),
-    )
+def _moved(tally: Tally, mapped: Map) -> Tally:
+    """Return the tally with its forecasts moved by a map."""
+    if tally.listed is None:
+        return Tally.from_counts(mapped(tally.forecast), tally.rows, tally.events)
+    return Tally.from_observations(replace(tally.listed, y_prob=mapped(tally.listed.y_prob)))
 
 
 def _versions() -> tuple[str, ...]:

@@ -14,8 +14,8 @@ from calibrant.results.reports import DecisionTable, ModelSummary, RepairTrial, 
 from calibrant.validation import shown
 
 FINGERPRINT_SAID = (
-    "The fingerprint is the SHA-256 of the distinct forecasts, in order, with their rows and outcomes added up. It "
-    "does not depend on the order of the rows."
+    "The fingerprint is the SHA-256 of the distinct forecasts, in order, with their rows and outcomes added up; where "
+    "there are groups, of their names and those of their rows too. It does not depend on the order of the rows."
 )
 
 METHODS_SAID = {
@@ -92,7 +92,9 @@ def view_of(model: ModelSummary, summary: ReportSummary) -> dict[str, Any]:
         "decisions": None
         if model.decisions is None
         else _decisions(model.decisions, summary.threshold, certificate.target),
-        "repair": None if model.repair is None else _repair(model.repair, scale),
+        "repair": None
+        if model.repair is None
+        else _repair(model.repair, scale, ties=model.distinct_forecasts != model.rows),
         "groups": None if model.groups is None else _groups(model.groups, scale),
         "omissions": model.omissions,
     }
@@ -434,12 +436,14 @@ def _trade_off(threshold: float) -> str:
     return f"Acting in vain is {threshold / (1.0 - threshold):.3g} times as bad as missing an event."
 
 
-def _repair(repair: RepairTrial, scale: float) -> dict[str, Any]:
+def _repair(repair: RepairTrial, scale: float, *, ties: bool) -> dict[str, Any]:
+    over = " Where forecasts repeat, what is said of the halves holds over the choice of the seed." if ties else ""
     return {
         "story": (
             f"Each row was sent to one of two halves by the toss of a coin (seed {repair.seed}). A guarded "
             f"recalibrator learned from {_counted(repair.fitted_rows, 'row')} and kept the {repair.recalibrator}; the "
-            f"other {_counted(repair.judged_rows, 'row')}, which it has not seen, judge them before and after."
+            f"other {_counted(repair.judged_rows, 'row')}, which it has not seen, judge them before and "
+            f"after.{over}"
         ),
         "rows": [
             {

@@ -456,8 +456,8 @@ class CalibrationTest(Result):
     pvalue : float
         How probable a statistic at least as extreme is when the forecasts are perfectly calibrated.
     method : str
-        "exact" (the law of the statistic given these forecasts, by simulation) or "asymptotic" (its limit for many
-        rows).
+        "exact" (the law of the statistic given these forecasts, enumerated or simulated) or "asymptotic" (its limit for
+        many rows).
     n : int
         Rows.
     n_resamples : int or None
@@ -494,7 +494,9 @@ class CalibrationTest(Result):
         rejected = self.pvalue <= level
         name = "Spiegelhalter's z" if self.test == "spiegelhalter" else "Cutoff calibration error"
         rows = "1 row" if self.n == 1 else f"{self.n:,} rows"
-        how = "large-sample law" if self.n_resamples is None else f"{self.n_resamples:,} resamples"
+        how = "large-sample law" if self.method == "asymptotic" else "all possible outcomes"
+        if self.n_resamples is not None:
+            how = f"{self.n_resamples:,} resamples"
         finding = (
             f"Perfect calibration of these forecasts is {'' if rejected else 'not '}rejected at the "
             f"{100.0 * level:g}% level (p-value {self.pvalue:.4g}, {name} {self.statistic:.4g}, {rows}, {how})."
