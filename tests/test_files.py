@@ -232,12 +232,15 @@ def test_arrays_that_are_no_table_are_refused(tmp_path):
     np.savez(tmp_path / "uneven.npz", y=np.zeros(3), p=np.zeros(2))
     np.savez(tmp_path / "square.npz", p=np.zeros((2, 2)))
     np.savez(tmp_path / "objects.npz", p=np.array([None, 1]))
+    np.savez(tmp_path / "some.npz", p=np.array([None, 1]), y=np.zeros(2))
     with pytest.raises(TableError, match=r"different lengths \('y' 3, 'p' 2\); save those of one table alone"):
         open_table(tmp_path / "uneven.npz")
     with pytest.raises(TableError, match=r"no one-dimensional arrays \(it has 'p' \(2, 2\)\)"):
         open_table(tmp_path / "square.npz")
-    with pytest.raises(TableError, match="Object arrays cannot be loaded"):
+    with pytest.raises(TableError, match=r"objects.npz has no column that can be read; it has 'p' \(object\)"):
         open_table(tmp_path / "objects.npz")
+    with pytest.raises(TableError, match="column 'p' is of type object, which cannot be read; save numbers as float64"):
+        read(tmp_path / "some.npz", ["p"])
     write({"p": [0.5]}, tmp_path / "one.npz", "npz")
     write({"q": [0.5]}, tmp_path / "two.npz", "npz")
     with pytest.raises(TableError, match="do not hold the same columns"):

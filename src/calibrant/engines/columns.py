@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
@@ -33,6 +34,7 @@ def read_columns(table: Table, names: Iterable[str], *, numbers: Collection[str]
     """
     wanted = check_columns(table, names, numbers=numbers)
     selected = ", ".join(_selected(name, table.columns[name]) for name in wanted)
+    table.choose(wanted)
     _refuse_no_rows(table)
     with explaining(table):
         fetched = table.connection.execute(f"SELECT {selected} FROM {VIEW}").fetchnumpy()
@@ -60,6 +62,7 @@ def check_columns(table: Table, names: Iterable[str], *, numbers: Collection[str
 
 def count_rows(table: Table) -> int:
     """Return how many rows a table has."""
+    table.choose(table.readable[:1])  # the rows of some formats are those of their columns
     return int(_first_row(table, f"SELECT count(*) FROM {VIEW}")[0])
 
 
@@ -87,6 +90,7 @@ def check_forecast_column(table: Table, name: str, *, low: float = 0.0, high: fl
     Otherwise one message counts the rows that are missing or out of range, and says where the first of them stands.
     """
     check_columns(table, [name], numbers=[name])
+    table.choose([name])
     _refuse_no_rows(table)
     rows = f"(SELECT CAST({quoted(name)} AS DOUBLE) AS value FROM {VIEW})"
     missing, broken = "(value IS NULL OR isnan(value))", f"NOT value BETWEEN {low!r} AND {high!r}"
@@ -143,6 +147,8 @@ def write_with_column(
     """
     import pyarrow
 
+    table.choose(table.columns)
+
     def mapped(values: Any) -> Any:
         return pyarrow.array(function(values.to_numpy()))
 
@@ -155,7 +161,7 @@ def write_with_column(
         with explaining(table):
             connection.execute(
                 f"COPY (SELECT *, {_FUNCTION}({value}) AS {quoted(name)} FROM {as_text(table) if kept else VIEW}) "
-                f"TO {literal(str(path))} ({options}, USE_TMP_FILE false)"
+                f"TO {literal(os.path.abspath(path))} ({options}, USE_TMP_FILE false)"
             ).fetchall()
     finally:
         connection.remove_function(_FUNCTION)
@@ -190,6 +196,7 @@ def _first_row(table: Table, sql: str) -> Any:
 
 def _refuse_text(table: Table, name: str) -> NoReturn:
     """Say where the first text stands in a column that should hold numbers."""
+    table.choose([name])
     column = quoted(name)
     first = _first_row(
         table,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from calibrant.engines.files import VIEW, Table, connect, explaining, open_table
+from calibrant.engines.files import VIEW, Table, connect, explaining, make_scratch, open_table
+from calibrant.engines.formats import first_line
 from calibrant.engines.sql import Engine
 
 if TYPE_CHECKING:
@@ -43,9 +43,8 @@ class DuckDBEngine(Engine):
 
     def __init__(self, relation: duckdb.DuckDBPyRelation, name: str, *, file: Table | None = None) -> None:
         self.name = name
-        self.columns = {
-            column: _kind(str(type_)) for column, type_ in zip(relation.columns, relation.types, strict=True)
-        }
+        types = zip(relation.columns, map(str, relation.types), strict=True) if file is None else file.columns.items()
+        self.columns = {column: _kind(type_) for column, type_ in types}
         self._relation = relation
         self._file = file
         self._held = ExitStack()
@@ -61,11 +60,22 @@ class DuckDBEngine(Engine):
     @classmethod
     def from_frame(cls, frame: Any, *, memory_limit: str | None, temp_directory: str | None) -> DuckDBEngine:
         """Read a frame of pandas, polars or Arrow where it is."""
+        import duckdb
+
         with ExitStack() as held:
-            scratch = held.enter_context(tempfile.TemporaryDirectory(prefix="calibrant-", dir=temp_directory))
+            scratch = make_scratch(temp_directory)
+            if scratch is not None:
+                held.enter_context(scratch)
             connection = held.enter_context(connect(memory_limit, scratch))
-            connection.register(VIEW, frame)
-            engine = cls(connection.table(VIEW), f"the {type(frame).__name__}")
+            name = f"the {type(frame).__name__}"
+            try:
+                connection.register(VIEW, frame)
+                engine = cls(connection.table(VIEW), name)
+            except duckdb.Error as error:
+                raise ValueError(
+                    f"{name} cannot be read: {first_line(error)}; leave out columns of such a type, or make them "
+                    "float64 or text"
+                ) from error
             engine._held = held.pop_all()
         return engine
 
@@ -74,6 +84,8 @@ class DuckDBEngine(Engine):
         import duckdb
 
         if self._file is not None:
+            # Which columns a statement reads is told from their names in it; where a label looks like one, one more.
+            self._file.choose(column for column in self.columns if self.quoted(column) in statement)
             with explaining(self._file):
                 return self._fetched(statement)
         try:
@@ -106,7 +118,8 @@ class DuckDBEngine(Engine):
         self._held.close()
 
     def _fetched(self, statement: str) -> dict[str, npt.NDArray[Any]]:
-        result = self._relation.query(_ROWS, statement)
+        relation = self._relation if self._file is None else self._file.relation
+        result = relation.query(_ROWS, statement)
         assert result is not None  # None is for statements that return no rows
         return result.fetchnumpy()
 

@@ -9,30 +9,36 @@ from __future__ import annotations
 import contextlib
 import csv
 import difflib
-import glob
 import io
 import os
 import re
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from calibrant.engines.formats import (
     FORMATS,
     HEAD_BYTES,
+    NO_SCRATCH,
+    SCRATCH_REMEDY,
+    Fetch,
     TableError,
-    arrow_dataset,
+    arrow_columns,
     find_compression,
     find_files,
-    find_format,
+    find_formats,
     first_line,
-    npz_table,
+    for_duckdb,
+    npz_columns,
     open_text,
     read_head,
+    refuse_twins,
+    said,
 )
+from calibrant.engines.integrity import LONGEST_LINE, check_pages, check_text
 
 if TYPE_CHECKING:
     import duckdb
@@ -45,7 +51,12 @@ NUMBERS = re.compile(r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL.
 
 _DELIMITERS = (",", ";", "\t", "|")
 _LISTED = 20
+_FULL = re.compile(
+    r"(?:file \\?\"([^\"\\]*)\\?\": )?"
+    r"(No space left on device|Disk quota exceeded|File too large|max_temp_directory_size)"
+)
 _INTERRUPTED = re.compile(r"Query interrupted|UDF: KeyboardInterrupt")
+_LINE_END = re.compile(r"[\r\n]")
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
@@ -77,6 +88,9 @@ class Table:
     delimiter: str = ""
     _reader: str = ""
     _scratch: tempfile.TemporaryDirectory[str] | None = None
+    _fetch: Fetch | None = None
+    _readable: Any = None
+    _chosen: set[str] = field(default_factory=set)
 
     @property
     def size(self) -> int:
@@ -91,6 +105,36 @@ class Table:
     def check_column(self, name: str) -> str:
         """Return the name of a column, or say which ones there are."""
         return check_column(self.name, self.columns, name)
+
+    @property
+    def readable(self) -> list[str]:
+        """The columns of a type that can be read."""
+        return list(self.columns) if self._readable is None else list(self._readable.names)
+
+    def choose(self, names: Iterable[str]) -> None:
+        """Get columns ready to be read, and no others, after checking what the file says of its own soundness.
+
+        Whoever reads columns calls it first: others of an NPZ file and of an Arrow stream are not there.
+        """
+        wanted = [name for name in dict.fromkeys(names) if name not in self._chosen]
+        for name in wanted:
+            if name not in self.readable:
+                raise TableError(
+                    f"{self.name}: column {name!r} is of type {self.columns[name]}, which cannot be read; save numbers "
+                    "as float64 and labels as text"
+                )
+        if not wanted:
+            return
+        if self._fetch is not None:
+            self.connection.register("source", self._fetch(self._readable, [*sorted(self._chosen), *wanted]))
+        with explaining(self):
+            for path in self.paths:
+                named = said(path, self.paths, self.name)
+                if self.format == "parquet":
+                    check_pages(self.connection, path, named, wanted)
+                elif self.format in ("csv", "tsv", "jsonl") and not self._chosen:
+                    check_text(path, named, lines=self.format != "jsonl")
+        self._chosen.update(wanted)
 
     def is_numeric(self, name: str) -> bool:
         """Whether a column holds numbers or true/false, as opposed to text, dates or nested values."""
@@ -164,23 +208,31 @@ def open_table(
     """
     if format is not None and format not in (*FORMATS, "feather"):
         raise TableError(f"format is {format!r}, none of {', '.join(FORMATS)}")
-    scratch = tempfile.TemporaryDirectory(prefix="calibrant-", dir=temp_directory)
-    connection = None
-    try:
-        connection = connect(memory_limit, scratch.name)
-        name, paths = find_files(source, Path(scratch.name))
-        kind = find_format(paths[0], format, name)
+    with contextlib.ExitStack() as held:
+        scratch = make_scratch(temp_directory)
+        if scratch is not None:
+            held.enter_context(scratch)
+        connection = held.enter_context(connect(memory_limit, scratch))
+        folder = None if scratch is None else Path(scratch.name)
+        name, paths = find_files(source, folder, any_name=format is not None)
+        kind = find_formats(paths, format, name)
         table = Table(name, kind, connection, paths=tuple(paths), _scratch=scratch)
         _create_view(table, paths)
         with explaining(table):
             relation = table.relation
-            table.columns = {name: str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
-    except BaseException:
-        if connection is not None:
-            connection.close()
-        scratch.cleanup()
-        raise
+            table.columns |= {name: str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
+        held.pop_all()
     return table
+
+
+def make_scratch(folder: str | None) -> tempfile.TemporaryDirectory[str] | None:
+    """Make a folder for what does not fit into memory; None where no place for it can be written to."""
+    try:
+        return tempfile.TemporaryDirectory(prefix="calibrant-", dir=folder)
+    except OSError as error:
+        if folder is None:
+            return None
+        raise TableError(f"temp_directory is {folder!r}, where nothing can be written: {error.strerror}") from error
 
 
 def quoted(name: str) -> str:
@@ -193,7 +245,7 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def connect(memory_limit: str | None, scratch: str) -> duckdb.DuckDBPyConnection:
+def connect(memory_limit: str | None, scratch: tempfile.TemporaryDirectory[str] | None) -> duckdb.DuckDBPyConnection:
     """Open a database in memory that may put what does not fit into a folder, and that downloads nothing."""
     try:
         import duckdb
@@ -202,7 +254,7 @@ def connect(memory_limit: str | None, scratch: str) -> duckdb.DuckDBPyConnection
     settings: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
-        "temp_directory": scratch,
+        "temp_directory": "" if scratch is None else scratch.name,
     }
     if memory_limit is not None:
         settings["memory_limit"] = memory_limit
@@ -227,15 +279,18 @@ def halve_memory(table: Table) -> int:
 
 def _create_view(table: Table, paths: list[Path]) -> None:
     """Make the rows known to the connection, without reading them."""
-    if table.format == "npz":
-        table.connection.register("source", npz_table(paths, table.name))
-        reader = "source"
-    elif table.format == "arrow":
-        table.connection.register("source", arrow_dataset(paths, table.name))
+    if table.format in ("npz", "arrow"):
+        types, table._fetch = (npz_columns if table.format == "npz" else arrow_columns)(paths, table.name)
+        table.columns = {name: str(kind) for name, kind in types.items()}
+        table._readable = _readable(table.connection, types)
+        if not table._readable.names:
+            kinds = ", ".join(f"{name!r} ({kind})" for name, kind in table.columns.items())
+            raise TableError(f"{table.name} has no column that can be read; it has {kinds or 'none at all'}")
+        table.connection.register("source", table._fetch(table._readable, ()))
         reader = "source"
     else:
         # Patterns were resolved by now: what is left of them in a name is part of the name.
-        files = "[" + ", ".join(literal(glob.escape(str(path))) for path in paths) + "]"
+        files = "[" + ", ".join(literal(for_duckdb(path)) for path in paths) + "]"
         options = {
             "csv": _csv_options,
             "tsv": _csv_options,
@@ -250,6 +305,21 @@ def _create_view(table: Table, paths: list[Path]) -> None:
         table._reader = _with_labelsas_text(table)
     with explaining(table):
         table.connection.execute(f"CREATE VIEW {VIEW} AS SELECT * FROM {table._reader}")
+
+
+def _readable(connection: duckdb.DuckDBPyConnection, types: Mapping[str, Any]) -> Any:
+    """Return the schema of those columns that DuckDB can read; a type that Arrow does not know is a text here."""
+    import duckdb
+    import pyarrow
+
+    fields = []
+    for name, kind in types.items():
+        if isinstance(kind, str):
+            continue
+        with contextlib.suppress(duckdb.NotImplementedException):
+            connection.from_arrow(pyarrow.table({name: pyarrow.nulls(0, kind)}))
+            fields.append((name, kind))
+    return pyarrow.schema(fields)
 
 
 def _with_labelsas_text(table: Table) -> str:
@@ -277,7 +347,7 @@ def as_text(table: Table) -> str:
 
 def _parquet_options(table: Table, paths: list[Path]) -> dict[str, str]:
     for path in paths:
-        read_head(path, table.name)  # an empty file is told apart from a broken one
+        read_head(path, said(path, paths, table.name))  # an empty file is told apart from a broken one
     return {}
 
 
@@ -306,27 +376,28 @@ def _csv_options(table: Table, paths: list[Path]) -> dict[str, str]:
 def _check_header(table: Table, paths: list[Path]) -> str:
     """Return the delimiter of the header line, after making sure that it is one."""
     for path in reversed(paths):
-        head = read_head(path, table.name)
+        name = said(path, paths, table.name)
+        head = read_head(path, name)
         try:
             text = head.decode("utf-8-sig", errors="strict" if len(head) < HEAD_BYTES else "ignore")
         except UnicodeDecodeError as error:
             raise TableError(
-                f"{table.name} is not text in UTF-8 (byte {error.start:,}); save it as UTF-8, or name its "
-                f"format, one of {', '.join(FORMATS)}"
+                f"{name} is not text in UTF-8 (byte {error.start:,}); save it as UTF-8, or name its format, one of "
+                f"{', '.join(FORMATS)}"
             ) from error
         if "\0" in text:
-            raise TableError(f"{table.name} is not text; name its format, one of {', '.join(FORMATS)}")
-        line = _QUOTED.sub("", text).partition("\n")[0]
+            raise TableError(f"{name} is not text; name its format, one of {', '.join(FORMATS)}")
+        line = _LINE_END.split(_QUOTED.sub("", text), maxsplit=1)[0]
         delimiter = "\t" if table.format == "tsv" else max(_DELIMITERS, key=line.count)
-        names = next(csv.reader(io.StringIO(text), delimiter=delimiter), [])
+        try:
+            names = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
+        except csv.Error as error:
+            raise TableError(f"{name}: the first line is no header of column names: {error}; correct it") from error
         if all(_is_number(each) for each in names):
             raise TableError(
-                f"{table.name}: the first line is {line.strip()[:60]!r}, numbers and not column names; add a header "
-                "line"
+                f"{name}: the first line is {line.strip()[:60]!r}, numbers and not column names; add a header line"
             )
-        twice = next((each for each in names if each and names.count(each) > 1), None)
-        if twice is not None:
-            raise TableError(f"{table.name}: two columns are named {twice!r}; rename one of them")
+        refuse_twins(names, name)
     return delimiter
 
 
@@ -356,6 +427,9 @@ def _explained(table: Table, error: Exception) -> TableError:
     text = str(error)
     for path in table.paths:
         text = text.replace(str(path), table.name)  # standard input goes by its name, not by that of its copy
+    full = _FULL.search(text)
+    if full:
+        return _explained_full(table, full[1], full[2])
     converted = re.search(
         r"Line: (\d+)[\s\S]*?column \"([\s\S]*?)\"\. Could not convert string \"([\s\S]*?)\" to", text
     )
@@ -372,16 +446,28 @@ def _explained(table: Table, error: Exception) -> TableError:
     if "not utf-8" in text:
         return TableError(f"{table.name} is not text in UTF-8; save it as UTF-8")
     if "Out of Memory" in text:
-        return TableError(f"{table.name}: the memory limit is too small for these columns; raise it")
+        nowhere = f", and {NO_SCRATCH}" if table._scratch is None else ""
+        return TableError(f"{table.name}: the memory limit is too small for these columns; raise it{nowhere}")
     kind = {"csv": "CSV", "tsv": "TSV", "jsonl": "JSON", "parquet": "Parquet", "arrow": "Arrow", "npz": "NPZ"}
     return TableError(f"{table.name} cannot be read as {kind[table.format]}: {first_line(text)}")
+
+
+def _explained_full(table: Table, path: str | None, reason: str) -> TableError:
+    """Say which disk is full: the one that is written to, or the one for what does not fit into memory."""
+    scratch = None if table._scratch is None else table._scratch.name
+    if path is not None and not (scratch and path.startswith(scratch)):
+        return TableError(f"{path} cannot be written: {reason}; make room, or write to another disk")
+    return TableError(
+        f"{table.name}: what does not fit into memory goes to the temporary folder {scratch}, which has no room for "
+        f"it; {SCRATCH_REMEDY}, or raise the memory limit"
+    )
 
 
 def _first_uneven_line(table: Table) -> str | None:
     """Say which line of a text table has too many or too few values, or a quote that nothing closes."""
     for path in table.paths:
         with open_text(path) as text:
-            rows = csv.reader(text, delimiter=table.delimiter, strict=True)
+            rows = csv.reader(_lines(text), delimiter=table.delimiter, strict=True)
             try:
                 width = len(next(rows))
                 for row in rows:
@@ -390,6 +476,14 @@ def _first_uneven_line(table: Table) -> str | None:
             except (csv.Error, UnicodeDecodeError) as error:
                 return f"line {rows.line_num + 1:,}: {error}"
     return None
+
+
+def _lines(text: io.TextIOWrapper) -> Iterator[str]:
+    """Give the lines of a text, none of them longer than memory is meant for."""
+    while line := text.readline(LONGEST_LINE + 1):
+        if len(line) > LONGEST_LINE:
+            raise csv.Error(f"longer than {LONGEST_LINE:,} characters")
+        yield line
 
 
 def _counted(number: int, what: str) -> str:
