@@ -127,14 +127,18 @@ class Table:
             return
         if self._fetch is not None:
             self.connection.register("source", self._fetch(self._readable, [*sorted(self._chosen), *wanted]))
-        with explaining(self):
-            for path in self.paths:
-                named = said(path, self.paths, self.name)
-                if self.format == "parquet":
-                    check_pages(self.connection, path, named, wanted)
-                elif self.format in ("csv", "tsv", "jsonl") and not self._chosen:
-                    check_text(path, named, lines=self.format != "jsonl")
+        if self.format == "parquet":
+            with explaining(self):
+                for path in self.paths:
+                    check_pages(self.connection, path, said(path, self.paths, self.name), wanted)
+        if self.format in ("csv", "tsv", "jsonl") and not self._chosen:
+            self.check_text()
         self._chosen.update(wanted)
+
+    def check_text(self) -> None:
+        """Refuse text that is cut off, or that is none."""
+        for path in self.paths:
+            check_text(path, said(path, self.paths, self.name), lines=self.format != "jsonl")
 
     def is_numeric(self, name: str) -> bool:
         """Whether a column holds numbers or true/false, as opposed to text, dates or nested values."""
@@ -439,6 +443,11 @@ def _explained(table: Table, error: Exception) -> TableError:
             f"{table.name}, line {int(line):,}: column {column!r} is {value!r} and not a number, as the rows before it "
             "are; correct the line"
         )
+    if table.format in ("csv", "tsv", "jsonl"):
+        try:
+            table.check_text()
+        except TableError as unsound:
+            return unsound
     if table.format in ("csv", "tsv") and table.delimiter:
         uneven = _first_uneven_line(table)
         if uneven is not None:

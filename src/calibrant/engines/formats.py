@@ -89,7 +89,7 @@ def find_files(source: Any, scratch: Path | None, *, any_name: bool = False) -> 
         if path.is_fifo():
             paths.append(_copied(path, scratch, f"{len(paths)}-{path.name}"))
         elif path.is_file():
-            paths.append(path)
+            paths.append(path.absolute())  # DuckDB and pyarrow would take ~ for the user's folder
         else:
             raise TableError(f"{path} is neither a file nor a folder nor a pipe; name one of them")
     if not paths:
@@ -192,8 +192,8 @@ def _matching(pattern: str) -> list[Path]:
 
 
 def for_duckdb(path: Path) -> str:
-    """Write a path so that DuckDB takes it as it is: it would look for patterns in it, and for ~ at its beginning."""
-    return glob.escape(os.path.abspath(path))
+    """Write a path so that DuckDB takes it as it is, and not for a pattern."""
+    return glob.escape(str(path))
 
 
 def suffix_format(path: Path) -> str | None:
