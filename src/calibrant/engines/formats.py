@@ -148,18 +148,30 @@ def find_compression(paths: list[Path], name: str) -> str:
     return kinds.pop()
 
 
+def arrow_schema(path: Path, name: str) -> tuple[bool, tuple[str, ...], str]:
+    """Return whether an Arrow file is a stream, the names of its columns, and their types."""
+    import pyarrow
+    import pyarrow.ipc
+
+    read_head(path, name)
+    try:
+        with path.open("rb") as file:
+            is_stream = file.read(6) != b"ARROW1"
+        reader = pyarrow.ipc.open_stream if is_stream else pyarrow.ipc.open_file
+        schema = reader(pyarrow.memory_map(str(path))).schema
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        raise TableError(f"{name} cannot be read as an Arrow file: {first_line(error)}") from error
+    return is_stream, tuple(schema.names), schema.remove_metadata().to_string()
+
+
 def arrow_dataset(paths: list[Path], name: str) -> Any:
-    """Return Arrow files as a dataset that is read batch by batch; streams, which have no index, as a table."""
+    """Return Arrow files of one schema as a dataset that is read batch by batch; streams, without index, as a table."""
     import pyarrow
     import pyarrow.dataset
     import pyarrow.ipc
 
-    for path in paths:
-        read_head(path, name)
     try:
-        with paths[0].open("rb") as file:
-            is_stream = file.read(6) != b"ARROW1"
-        if is_stream:
+        if arrow_schema(paths[0], name)[0]:
             tables = [pyarrow.ipc.open_stream(pyarrow.memory_map(str(path))).read_all() for path in paths]
             table = pyarrow.concat_tables(tables)
             table.validate(full=True)
@@ -168,6 +180,8 @@ def arrow_dataset(paths: list[Path], name: str) -> Any:
             _check_batches(pyarrow.ipc.open_file(pyarrow.memory_map(str(path))))
         return pyarrow.dataset.dataset([str(path) for path in paths], format="ipc")
     except (pyarrow.ArrowException, OSError, ValueError) as error:
+        if isinstance(error, TableError):
+            raise
         raise TableError(f"{name} cannot be read as an Arrow file: {first_line(error)}") from error
 
 
