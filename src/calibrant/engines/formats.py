@@ -236,17 +236,23 @@ def read_head(path: Path, name: str) -> bytes:
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
-        compression = _compression(head)
-        if compression is not None:
-            import pyarrow
-
-            with pyarrow.input_stream(str(path), compression=compression) as stream:
-                head = stream.read(HEAD_BYTES)
     except OSError as error:
         raise TableError(f"{name} cannot be read: {error.strerror or error}") from error
+    if _compression(head) is not None:
+        with decompressing(name), open_bytes(path) as stream:
+            head = stream.read(HEAD_BYTES)
     if not head:
         raise TableError(f"{name} is empty")
     return head
+
+
+@contextlib.contextmanager
+def decompressing(name: str) -> Iterator[None]:
+    """Say of compressed text that ends too early, or does not match its checksum, that it does."""
+    try:
+        yield
+    except OSError as error:
+        raise TableError(f"{name} is cut off or damaged: {first_line(error)}; make or copy the file again") from error
 
 
 def open_bytes(path: Path) -> Any:
@@ -267,7 +273,7 @@ def _compression(head: bytes) -> str | None:
     return next((kind for magic, kind in _COMPRESSED.items() if head.startswith(magic)), None)
 
 
-def find_compression(paths: list[Path], name: str) -> str:
+def find_compression(paths: Sequence[Path], name: str) -> str:
     """Return how text files are compressed, all of them in the same way: "gzip", "zstd" or "uncompressed"."""
     kinds = set()
     for path in paths:
@@ -282,29 +288,29 @@ Fetch = Callable[["pyarrow.Schema", Collection[str]], Any]
 """Takes the columns that DuckDB can read and the names of those to read; returns something that DuckDB reads."""
 
 
-def arrow_columns(paths: list[Path], name: str) -> tuple[dict[str, Any], Fetch]:
-    """Return the types of the columns of Arrow files, and a function that makes them ready to be read.
+def arrow_key(path: Path, name: str) -> tuple[bool, str]:
+    """Return what files have in common that are read together: whether they are streams, and their columns."""
+    with _explained(name, "an Arrow file"):
+        return _is_arrow_file(path), str(_open_arrow(path, name).schema.remove_metadata().to_string())
+
+
+def arrow_columns(paths: Sequence[Path], name: str) -> tuple[list[tuple[str, Any]], Fetch]:
+    """Return the columns of Arrow files of one kind with their types, and a function that makes them ready to be read.
 
     Files are read batch by batch; streams, which have no index, are read at once. In both, damage to columns that
     nobody asks for does no harm, and they take no memory.
     """
     import pyarrow
-    import pyarrow.ipc
+    import pyarrow.dataset
 
     with _explained(name, "an Arrow file"):
-        schemas = [_open_arrow(path, said(path, paths, name)).schema for path in paths]
-        for schema in schemas:
-            refuse_twins(schema.names, name)
-        try:
-            schema = pyarrow.unify_schemas(schemas)
-        except pyarrow.ArrowException as error:
-            raise TableError(f"{name}: the files do not hold the same columns: {first_line(error)}") from error
+        schema = _open_arrow(paths[0], name).schema
     # DuckDB does not know numbers of 16 bits, and 32 hold each of them exactly.
-    types = {field.name: pyarrow.float32() if field.type == pyarrow.float16() else field.type for field in schema}
+    types = [(field.name, pyarrow.float32() if field.type == pyarrow.float16() else field.type) for field in schema]
 
     def fetch(readable: pyarrow.Schema, chosen: Collection[str]) -> Any:
         with _explained(name, "an Arrow file"):
-            if all(_is_arrow_file(path) for path in paths):
+            if _is_arrow_file(paths[0]):
                 for path in paths:
                     _check_batches(path, chosen)
                 return pyarrow.dataset.dataset([str(path) for path in paths], schema=readable, format="ipc")
@@ -373,74 +379,56 @@ def _filled(schema: pyarrow.Schema, parts: Sequence[Mapping[str, Any]]) -> Any:
     return table
 
 
-def npz_columns(paths: list[Path], name: str) -> tuple[dict[str, Any], Fetch]:
-    """Return the types of the one-dimensional arrays of NPZ files, and a function that reads those asked for."""
+def npz_types(path: Path, name: str) -> list[tuple[str, Any]]:
+    """Return the one-dimensional arrays of an NPZ file with their types, numpy's where Arrow has none like it."""
     import pyarrow
 
-    found = []
-    for path in paths:
-        with _explained_npz(path, paths, name):
-            read_head(path, said(path, paths, name))
-            found.append(_npz_types(path, said(path, paths, name)))
-        if found[-1] != found[0]:
-            raise TableError(
-                f"{name}: the files do not hold the same columns: {paths[0]} has {_typed(found[0])}, {path} has "
-                f"{_typed(found[-1])}"
-            )
+    with _explained_npz(name):
+        read_head(path, name)
+        with zipfile.ZipFile(path) as archive:
+            headers = []
+            for member in (each for each in archive.infolist() if each.filename.endswith(".npy")):
+                with archive.open(member) as stream:
+                    headers.append((member.filename.removesuffix(".npy"), *_read_header(stream)))
+        columns = [(key, shape[0], dtype) for key, shape, dtype in headers if len(shape) == 1]
+        if not columns:
+            shapes = ", ".join(f"{key!r} {shape}" for key, shape, _ in headers)
+            raise TableError(f"{name} has no one-dimensional arrays (it has {shapes or 'none at all'})")
+        if len({size for _, size, _ in columns}) > 1:
+            listed = ", ".join(f"{key!r} {size:,}" for key, size, _ in columns)
+            raise TableError(f"{name} holds arrays of different lengths ({listed}); save those of one table alone")
+        types: list[tuple[str, Any]] = []
+        for key, _, dtype in columns:
+            types.append((key, dtype))
+            if not dtype.hasobject:  # objects are pickled, and what is pickled may run whatever it likes
+                with contextlib.suppress(pyarrow.ArrowException):
+                    types[-1] = (key, pyarrow.array(np.empty(0, _plain(dtype))).type)
+    return types
+
+
+def npz_columns(paths: Sequence[Path], name: str) -> tuple[list[tuple[str, Any]], Fetch]:
+    """Return the arrays of NPZ files of one kind with their types, and a function that reads those asked for."""
+    import pyarrow
 
     def fetch(readable: pyarrow.Schema, chosen: Collection[str]) -> Any:
         parts = []
         for path in paths if chosen else ():
-            with _explained_npz(path, paths, name):
+            with _explained_npz(name if len(paths) == 1 else str(path)):
                 parts.append({each: pyarrow.chunked_array([pyarrow.array(npz_array(path, each))]) for each in chosen})
         return _filled(readable, parts)
 
-    return found[0], fetch
+    return npz_types(paths[0], name), fetch
 
 
 @contextlib.contextmanager
-def _explained_npz(path: Path, paths: Collection[Path], name: str) -> Iterator[None]:
+def _explained_npz(name: str) -> Iterator[None]:
     try:
         yield
     except TableError:
         raise
     except Exception as error:  # whatever damaged headers and numbers lead numpy and zipfile to
-        named = said(path, paths, name)
-        raise TableError(
-            f"{named} cannot be read as an NPZ file: {first_line(error) or type(error).__name__}"
-        ) from error
-
-
-def _typed(types: Mapping[str, Any]) -> str:
-    return ", ".join(f"{each!r} ({kind})" for each, kind in types.items())
-
-
-def _npz_types(path: Path, name: str) -> dict[str, Any]:
-    """Return the Arrow type of each array, or the name of its type where Arrow has none like it."""
-    import pyarrow
-
-    with zipfile.ZipFile(path) as archive:
-        members = [member for member in archive.namelist() if member.endswith(".npy")]
-        refuse_twins(members, name)
-        headers = {}
-        for member in members:
-            with archive.open(member) as stream:
-                headers[member.removesuffix(".npy")] = _read_header(stream)
-    columns = {key: dtype for key, (shape, dtype) in headers.items() if len(shape) == 1}
-    if not columns:
-        shapes = ", ".join(f"{key!r} {shape}" for key, (shape, _) in headers.items())
-        raise TableError(f"{name} has no one-dimensional arrays (it has {shapes or 'none at all'})")
-    sizes = {key: headers[key][0][0] for key in columns}
-    if len(set(sizes.values())) > 1:
-        listed = ", ".join(f"{key!r} {size:,}" for key, size in sizes.items())
-        raise TableError(f"{name} holds arrays of different lengths ({listed}); save those of one table alone")
-    types: dict[str, Any] = {}
-    for key, dtype in columns.items():
-        types[key] = str(dtype)
-        if not dtype.hasobject:  # objects are pickled, and what is pickled may run whatever it likes
-            with contextlib.suppress(pyarrow.ArrowException):
-                types[key] = pyarrow.array(np.empty(0, _plain(dtype))).type
-    return types
+        why = first_line(error) or type(error).__name__
+        raise TableError(f"{name} cannot be read as an NPZ file: {why}") from error
 
 
 def _plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -484,13 +472,6 @@ def npz_array(path: Path, key: str) -> npt.NDArray[Any]:
         with archive.open(member) as stream:
             read: npt.NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
     return read.astype(_plain(dtype), copy=False)
-
-
-def refuse_twins(names: Sequence[str], table: str) -> None:
-    """Refuse a table with two columns of one name."""
-    twice = next((each for each in names if each and names.count(each) > 1), None)
-    if twice is not None:
-        raise TableError(f"{table}: two columns are named {twice.removesuffix('.npy')!r}; rename one of them")
 
 
 def first_line(error: Exception | str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, overload
 
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.cells import DEFAULT_BITS, Cells
+from calibrant.engines.columns import written_labels
 from calibrant.engines.faults import refuse_rows, rows_said
 from calibrant.engines.files import check_column
 from calibrant.engines.moments import Facts, Moments
@@ -224,7 +226,11 @@ class _Handle:
             )
         if len(found["label"]) == 0:
             raise self._no_rows()
-        return sorted((_typed(label, kind), str(label)) for label in found["label"])
+        texts = [str(label) for label in found["label"]]
+        typed = [_typed(text, kind) for text in texts]
+        if len(set(typed)) < len(texts):  # decimals with more digits than float64 has stay apart
+            typed = list(texts)
+        return sorted(zip(typed, texts, strict=True))
 
     def _no_rows(self) -> ValueError:
         return ValueError(f"{self._engine.name} has no rows; at least one row is needed")
@@ -234,10 +240,15 @@ class _Handle:
         if self._pos_label is None or self._roles.event is not None:
             return
         labels = self._labels(self._roles.y_true)
-        check_pos_label([label for label, _ in labels], self._pos_label)
+        pos_label = self._pos_label
+        if self._engine.columns[self._roles.y_true] == "written":
+            texts = [text for _, text in labels]
+            found, pos_label = written_labels(texts, pos_label)
+            labels = list(zip(found, texts, strict=True))
+        check_pos_label(list(dict.fromkeys(label for label, _ in labels)), pos_label)
         # Where every row has the other label, no text matches, and there are no events.
-        event = next((text for label, text in labels if label == self._pos_label), str(self._pos_label))
-        self._roles = Roles(**{**vars(self._roles), "event": event})
+        event = tuple(text for label, text in labels if label == pos_label) or (str(pos_label),)
+        self._roles = replace(self._roles, event=event)
 
     def _histograms(
         self, asked: Sequence[HistogramRequest], labels: Sequence[str], known: Sequence[Facts] | None

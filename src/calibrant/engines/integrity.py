@@ -12,7 +12,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from calibrant.engines.formats import TableError, first_line, for_duckdb, open_bytes
+from calibrant.engines.formats import TableError, decompressing, for_duckdb, open_bytes
 
 if TYPE_CHECKING:
     import duckdb
@@ -39,28 +39,22 @@ def check_text(path: Path, name: str, *, lines: bool) -> None:
         Whether a line is a row, as in CSV; a JSON array may stand on one line, however long.
     """
     position = begun = 0  # in bytes of text: how far it was read, and where the line began that is not at its end yet
-    try:
-        with open_bytes(path) as stream:
-            while chunk := stream.read(min(_CHUNK, LONGEST_LINE)):
-                if b"\0" in chunk:
-                    raise TableError(
-                        f"{name} is not text: byte {position + chunk.index(0):,} is zero; if it is text, take it out"
-                    )
-                ends = [place for place in (chunk.find(b"\n"), chunk.find(b"\r")) if place >= 0]
-                stretch = position + (min(ends) if ends else len(chunk)) - begun
-                if lines and stretch > LONGEST_LINE:
-                    raise TableError(
-                        f"{name}: the line that begins at byte {begun:,} is longer than {LONGEST_LINE:,} bytes; leave "
-                        "out the column that is so long, or save the table as Parquet"
-                    )
-                if ends:
-                    begun = position + max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1
-                position += len(chunk)
-    except OSError as error:
-        raise TableError(
-            f"{name} is cut off or damaged: {first_line(error)} (after {position:,} bytes of text); make or copy the "
-            "file again"
-        ) from error
+    with decompressing(name), open_bytes(path) as stream:
+        while chunk := stream.read(min(_CHUNK, LONGEST_LINE)):
+            if b"\0" in chunk:
+                raise TableError(
+                    f"{name} is not text: byte {position + chunk.index(0):,} is zero; if it is text, take it out"
+                )
+            ends = [place for place in (chunk.find(b"\n"), chunk.find(b"\r")) if place >= 0]
+            stretch = position + (min(ends) if ends else len(chunk)) - begun
+            if lines and stretch > LONGEST_LINE:
+                raise TableError(
+                    f"{name}: the line that begins at byte {begun:,} is longer than {LONGEST_LINE:,} bytes; leave out "
+                    "the column that is so long, or save the table as Parquet"
+                )
+            if ends:
+                begun = position + max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1
+            position += len(chunk)
 
 
 def check_pages(connection: duckdb.DuckDBPyConnection, path: Path, name: str, columns: Collection[str]) -> None:
