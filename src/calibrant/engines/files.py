@@ -378,7 +378,7 @@ def _explained(table: Table, error: Exception) -> TableError:
     if uneven is not None:
         return TableError(f"{table.name}, {uneven}; correct the line")
     if "invalid state" in text:
-        return TableError(f"{table.name} ends some lines with CR and others with LF; end all of them in one way")
+        return TableError(f"{table.name} ends its lines in more than one way (LF, CR LF or CR); end all of them in one")
     if "not utf-8" in text:
         return TableError(f"{table.name} is not text in UTF-8; save it as UTF-8")
     if "Out of Memory" in text:

@@ -319,6 +319,8 @@ def read_header(format: str, path: Path, name: str) -> tuple[str, tuple[str, ...
         names = [each.strip() for each in next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])]
     except csv.Error as error:
         raise TableError(f"{name}: the first line is no header of column names: {error}; correct it") from error
+    if not names:
+        raise TableError(f"{name} is empty")
     if all(_is_number(each) for each in names):
         raise TableError(
             f"{name}: the first line is {line.strip()[:60]!r}, numbers and not column names; add a header line"
