@@ -42,6 +42,7 @@ class DuckDBEngine(Engine):
 
     table = _ROWS
     short_type = "USMALLINT"  # by which DuckDB adds up in an array
+    long_type = "HUGEINT"
 
     def __init__(
         self,

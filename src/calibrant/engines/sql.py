@@ -31,6 +31,7 @@ _LARGEST = "1.7976931348623157e308"
 _MORE_CELLS = 2**10
 _EXACT_BITS = 52
 _SHORT_BITS = 16
+_STEADY_BITS = 88  # which leaves room for 2^38 rows in one cell
 _FINEST_BITS = 1000  # of which float64 still holds a power of two
 
 
@@ -53,6 +54,8 @@ class Engine(ABC):
         What the database calls text.
     short_type : str
         The type in which whole numbers from 0 to 65,535 are grouped the fastest.
+    long_type : str or None
+        The type of whole numbers of 128 bits, and of their sums, where there is one.
     """
 
     name: str
@@ -60,6 +63,7 @@ class Engine(ABC):
     columns: Mapping[str, str]
     text_type = "VARCHAR"
     short_type = "BIGINT"
+    long_type: str | None = None
 
     @abstractmethod
     def run(self, statement: str) -> Mapping[str, npt.NDArray[Any]]:
@@ -98,6 +102,16 @@ class Engine(ABC):
     def total(self, expression: str) -> str:
         """Write a sum of fractions, such as loses the fewest digits if the database has several."""
         return f"sum({expression})"
+
+    def steady_total(self, expression: str, exponent: int) -> str:
+        """Write a sum of numbers of at most 2^-exponent, in whole numbers if these can be long enough.
+
+        Such a sum is the same in whatever order the rows come, which depends on chance where several processors read.
+        """
+        if self.long_type is None:
+            return f"sum({expression})"
+        scale = _number(2.0 ** (_STEADY_BITS + exponent))
+        return f"sum(TRY_CAST(({expression}) * {scale} AS {self.long_type})) / {scale}"
 
     def number_of_row(self) -> str | None:
         """Write the position of a row in its table, from 0 on; None where rows have no order."""
@@ -371,14 +385,15 @@ def _sums(engine: Engine, roles: Roles, above: str) -> str:
     w = "w * " if roles.sample_weight is not None else ""
     sums = {"n": "count(*)", "low": "min(p)", "high": "max(p)"}
     if not w and not _may_be_fractions(engine, roles):
-        sums |= {"above": f"sum({above})", "residual_square": "sum(r * r)", "outcome": "sum(y)"}
-    else:
         sums |= {
-            "residual": engine.total(f"{w}r"),
-            "residual_square": engine.total(f"{w}r * r"),
-            "outcome": engine.total(f"{w}y"),
-            "between": "max(y * (1 - y))",
+            "above": engine.steady_total(above, FIRST_BITS),
+            "residual_square": engine.steady_total("r * r", 0),
+            "outcome": "sum(y)",
         }
+    else:
+        for name, term in (("residual", "r"), ("residual_square", "r * r"), ("outcome", "y")):
+            sums[name] = engine.total(f"{w}{term}") if w else engine.steady_total(term, 0)
+        sums["between"] = "max(y * (1 - y))"
     if w:
         sums |= {
             "weight": engine.total("w"),
