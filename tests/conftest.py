@@ -1,4 +1,6 @@
 import os
+import sys
+import warnings
 
 import pytest
 import sklearn
@@ -28,3 +30,30 @@ def as_if_large(monkeypatch):
     monkeypatch.setattr("calibrant.certificates.SPLIT_BELOW_ROWS", 0)
     monkeypatch.setattr(Scan, "first_grid", Grid(12, 0.0, 1.0))
     first_grid(monkeypatch, 12)
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """Start Spark once, on two threads of this machine and nothing else."""
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Spark warns of versions of its own dependencies
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        from pyspark.sql import SparkSession
+
+        options = {
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.memory": "1g",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+        }
+        builder = SparkSession.builder.master("local[2]").appName("calibrant")
+        for name, value in options.items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("OFF")
+        yield session
+        session.stop()

@@ -17,9 +17,14 @@ from calibrant.engines.files import open_table
 from calibrant.engines.formats import TableError, npz_array
 
 
-def read(source, names=None, **options):
+def read(source, names=None, numbers=(), **options):
     with open_table(source, **options) as table:
-        return read_columns(table, names or list(table.columns))
+        return read_columns(table, names or list(table.columns), numbers=numbers)
+
+
+def forecasts(source, name="p", **options):
+    """Read one column as numbers."""
+    return read(source, [name], [name], **options)[name]
 
 
 def text_file(tmp_path, text, name="t.csv"):
@@ -37,9 +42,7 @@ def test_every_format_gives_the_columns_exactly(kind, tmp_path):
     path = write(columns, tmp_path / f"t.{kind}", kind)
     with open_table(path) as table:
         assert list(table.columns) == list(columns)
-        assert table.is_numeric("p")
-        assert not table.is_numeric("ward")
-        found = read_columns(table, columns, numbers=["p", "w"])
+        found = read_columns(table, list(columns), numbers=["y", "p", "worse", "w"])
     for name, values in columns.items():
         assert found[name].tolist() == values.tolist()
 
@@ -48,8 +51,8 @@ def test_every_format_gives_the_columns_exactly(kind, tmp_path):
 def test_a_stream_is_recognised_by_its_first_bytes(kind, tmp_path):
     columns = predictions(30)
     content = write(columns, tmp_path / f"t.{kind}", kind).read_bytes()
-    found = read(io.BytesIO(content), format="tsv" if kind == "tsv" else None)
-    assert found["p"].tolist() == columns["p"].tolist()
+    found = forecasts(io.BytesIO(content), format="tsv" if kind == "tsv" else None)
+    assert found.tolist() == columns["p"].tolist()
 
 
 def test_parts_are_read_in_the_order_of_their_names_whatever_the_order_of_their_columns(tmp_path):
@@ -57,12 +60,12 @@ def test_parts_are_read_in_the_order_of_their_names_whatever_the_order_of_their_
     text_file(tmp_path, "p,y\n0.25,0\n", "part-2.csv")
     (tmp_path / "_SUCCESS").touch()
     expected = [0.5, 0.25]
-    assert read(f"{tmp_path}/part-*.csv", ["p"])["p"].tolist() == expected
-    assert read(tmp_path, ["p"])["p"].tolist() == expected
-    assert read([tmp_path / "part-2.csv", tmp_path / "part-1.csv"], ["p"])["p"].tolist() == expected[::-1]
+    assert forecasts(f"{tmp_path}/part-*.csv").tolist() == expected
+    assert forecasts(tmp_path).tolist() == expected
+    assert forecasts([tmp_path / "part-2.csv", tmp_path / "part-1.csv"]).tolist() == expected[::-1]
     for kind in ("arrow", "stream", "npz", "parquet"):
         parts = [write({"p": [value]}, tmp_path / f"{kind}-{k}.{kind}", kind) for k, value in enumerate(expected)]
-        assert read(parts)["p"].tolist() == expected
+        assert forecasts(parts).tolist() == expected
 
 
 def test_rows_keep_their_order_in_large_files(tmp_path):
@@ -74,7 +77,7 @@ def test_rows_keep_their_order_in_large_files(tmp_path):
         writer.write_table(table, max_chunksize=5_000)
     np.savetxt(tmp_path / "t.csv", values, fmt="%.17g", header="p", comments="")
     for kind in ("parquet", "arrow", "csv"):
-        np.testing.assert_array_equal(read(tmp_path / f"t.{kind}")["p"], values)
+        np.testing.assert_array_equal(forecasts(tmp_path / f"t.{kind}"), values)
 
 
 NAMES = ['a "quoted"; DROP TABLE x; --', "two\nlines", "naïve Σ", "select", "a'b", "%s", "{}"]
@@ -88,20 +91,20 @@ def test_column_names_are_taken_as_they_are(name, kind, tmp_path):
         path.write_text('"' + name.replace('"', '""') + '",other\n0.5,1\n')
     else:
         write({name: [0.5], "other": [1]}, path, kind)
-    assert read(path, [name])[name].tolist() == [0.5]
+    assert forecasts(path, name).tolist() == [0.5]
 
 
 @pytest.mark.parametrize("name", ["a'b.csv", 'a"b.csv', "a;b.csv", "a[1].csv", "a*.csv", "naïve.csv", "a b.csv"])
 def test_file_names_are_taken_as_they_are(name, tmp_path):
     text_file(tmp_path, "y,p\n1,0.5\n", name)
     text_file(tmp_path, "y,p\n1,0.75\n", "a1.csv")
-    assert read(tmp_path / name, ["p"])["p"].tolist() == [0.5]
+    assert forecasts(tmp_path / name).tolist() == [0.5]
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 def test_the_header_says_what_stands_between_values(delimiter, tmp_path):
     path = text_file(tmp_path, f"y{delimiter}p\r\n1{delimiter}0.5\r\n\r\n0{delimiter}0.25\r\n")
-    assert read(path)["p"].tolist() == [0.5, 0.25]
+    assert forecasts(path).tolist() == [0.5, 0.25]
 
 
 def test_types_become_what_the_gate_knows(tmp_path):
@@ -129,16 +132,28 @@ def test_spaces_around_the_names_of_a_header_do_not_count(tmp_path):
     assert list(read(text_file(tmp_path, "y , p\n1,0.5\n"))) == ["y", "p"]
 
 
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
 @pytest.mark.parametrize(
-    ("words", "kind"),
-    [("true false", "b"), ("TRUE FALSE", "b"), ("yes no", "O"), ("t f", "O"), ("0 1", "i"), ("007 008", "O")],
+    ("words", "outcomes"),
+    [
+        ("true false", [1.0, 0.0]),
+        ("TRUE False", [1.0, 0.0]),
+        ("1 0", [1.0, 0.0]),
+        ("true 0.25", [1.0, 0.25]),
+        ("007 1e-3", [7.0, 0.001]),
+        ("yes no", None),
+        ("t f", None),
+        ("0x1 0", None),
+    ],
 )
-def test_only_true_and_false_are_truth_values_and_only_numbers_are_numbers(words, kind, tmp_path):
+def test_text_is_numbers_only_where_numbers_are_asked_for(words, outcomes, kind, tmp_path):
     first, second = words.split()
-    found = read(text_file(tmp_path, f"y,p\n{first},0.5\n{second},inf\n"))
-    assert (found["y"].dtype.kind, found["p"].dtype.kind) == (kind, "f")
-    if kind == "O":
-        assert found["y"].tolist() == [first, second]
+    path = write({"y": [first, second], "p": ["0.5", "inf"]}, tmp_path / f"t.{kind}", kind)
+    with open_table(path) as table:
+        assert read_columns(table, ["y", "p"])["y"].tolist() == [first, second]
+        found = read_columns(table, ["y", "p"], numbers=["p"], outcomes=["y"])
+        assert found["p"].tolist() == [0.5, np.inf]
+        assert found["y"].tolist() == ([first, second] if outcomes is None else outcomes)
 
 
 def test_dates_in_text_stay_as_they_are_written(tmp_path):
@@ -171,7 +186,10 @@ BAD_TEXT = {
     "too many": ("y,p\n1,0.5\n0,0.25,3\n", r"t.csv, line 3: 3 values for 2 columns; correct the line"),
     "cut off": ("y,p\n1,0.5\n0", r"t.csv, line 3: 1 value for 2 columns"),
     "open quote": ('y,p\n1,0.5\n"0,0.25\n1,0.5\n', r"t.csv, line 5: unexpected end of data"),
-    "text late": ("y,p\n" + "1,0.5\n" * 30_000 + "0,high\n", r"line 30,002: column 'p' is 'high' and not a number"),
+    "text late": (
+        "y,p\n" + "1,0.5\n" * 30_000 + "0,high\n",
+        r"column 'p' is 'high' in data row 30,001 .* text where a number is needed; write numbers, or choose another",
+    ),
     "null": ("y,p\n1,0.5\n0,\n1,\n", r"column 'p' has no value in data row 2 \(counted from 1, .*\) \(and in 1 more\)"),
     "NA": ("y,p\n1,0.5\n0,NA\n", r"column 'p' has no value in data row 2 \(counted from 1, without the header\)"),
     "comma": ("y;p\n1;0,5\n", r"column 'p' is '0,5' in data row 1 .* write numbers, with a decimal point"),
@@ -232,12 +250,15 @@ def test_arrays_that_are_no_table_are_refused(tmp_path):
     np.savez(tmp_path / "uneven.npz", y=np.zeros(3), p=np.zeros(2))
     np.savez(tmp_path / "square.npz", p=np.zeros((2, 2)))
     np.savez(tmp_path / "objects.npz", p=np.array([None, 1]))
+    np.savez(tmp_path / "some.npz", p=np.array([None, 1]), y=np.zeros(2))
     with pytest.raises(TableError, match=r"different lengths \('y' 3, 'p' 2\); save those of one table alone"):
         open_table(tmp_path / "uneven.npz")
     with pytest.raises(TableError, match=r"no one-dimensional arrays \(it has 'p' \(2, 2\)\)"):
         open_table(tmp_path / "square.npz")
-    with pytest.raises(TableError, match="Object arrays cannot be loaded"):
+    with pytest.raises(TableError, match=r"objects.npz has no column that can be read; it has 'p' \(object\)"):
         open_table(tmp_path / "objects.npz")
+    with pytest.raises(TableError, match="column 'p' is of type object, which cannot be read; save numbers as float64"):
+        read(tmp_path / "some.npz", ["p"])
     write({"p": [0.5]}, tmp_path / "one.npz", "npz")
     write({"q": [0.5]}, tmp_path / "two.npz", "npz")
     with pytest.raises(TableError, match="do not hold the same columns"):
@@ -291,7 +312,7 @@ def test_bad_options_are_named(tmp_path):
         open_table(path, format="excel")
     with pytest.raises(TableError, match=r"memory_limit is '3 apples'.*write it like 500MB or 2GB"):
         open_table(path, memory_limit="3 apples")
-    assert read(path, memory_limit="200MB")["p"].tolist() == [0.5]
+    assert forecasts(path, memory_limit="200MB").tolist() == [0.5]
 
 
 def test_files_that_differ_in_compression_are_read_one_by_one(tmp_path):
@@ -328,9 +349,7 @@ def test_a_new_column_stands_beside_the_old_ones_as_they_were(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("id,p\n" + "".join(f"{k:07d},{k / rows!r}\n" for k in numbers))
     with open_table(path) as table:
-        write_with_column(
-            table, "q", lambda p: p / 2.0, "p", tmp_path / "out.csv", "FORMAT csv, HEADER", written_as_text=True
-        )
+        write_with_column(table, "q", lambda p: p / 2.0, "p", tmp_path / "out.csv", "FORMAT csv, HEADER")
     lines = (tmp_path / "out.csv").read_text().splitlines()
     assert lines[0] == "id,p,q"
     assert lines[1:] == [f"{k:07d},{k / rows!r},{k / rows / 2.0!r}" for k in numbers]

@@ -156,7 +156,10 @@ class TestFiles:
         lines = ["y,p"] + [f"{y:.0f},{p!r}" for y, p in zip(OUTCOME.tolist(), FORECAST.tolist(), strict=True)] * 60
         (tmp_path / "rows.csv").write_text("\n".join([*lines, "1,oops"]))
         message = failure(tmp_path / "rows.csv")
-        assert "rows.csv, line 60,002: column 'p' is 'oops' and not a number" in message
+        assert (
+            "rows.csv: y_prob (column 'p') is 'oops' in data row 60,001 (counted from 1, without the header), text"
+            in message
+        )
 
     def test_with_a_bad_row_say_which(self, tmp_path):
         (tmp_path / "rows.csv").write_text("y,p\n1,0.5\n0,1.5\n")

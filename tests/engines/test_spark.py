@@ -1,53 +1,20 @@
 """Spark gives what memory gives, through aggregates that stay in the cluster."""
 
-import os
-import pathlib
-import shutil
-import sys
-import warnings
-
 import numpy as np
 import pyarrow as pa
 import pytest
 from row_sources import distributions
 from scan_cases import KINDS, QUESTIONS, outcomes, same
+from spark_cases import needs_java
 
 import calibrant
 from calibrant import Tally, scan
 from calibrant.sources import FIRST_GRID, HistogramRequest
 
-JAVA = shutil.which("java") or (pathlib.Path(os.environ.get("JAVA_HOME", "nowhere")) / "bin" / "java").exists()
-pytestmark = pytest.mark.skipif(not JAVA, reason="Spark needs a Java runtime, and neither PATH nor JAVA_HOME has one")
+pytestmark = needs_java
 
 SIZE = 4_000
 FORECASTS = distributions(SIZE)
-
-
-@pytest.fixture(scope="session")
-def spark():
-    """Start Spark once, on two threads of this machine and nothing else."""
-    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Spark warns of versions of its own dependencies
-        patch.setenv("PYSPARK_PYTHON", sys.executable)
-        patch.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
-        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        from pyspark.sql import SparkSession
-
-        options = {
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.memory": "1g",
-            "spark.sql.shuffle.partitions": "2",
-            "spark.ui.enabled": "false",
-            "spark.ui.showConsoleProgress": "false",
-        }
-        builder = SparkSession.builder.master("local[2]").appName("calibrant")
-        for name, value in options.items():
-            builder = builder.config(name, value)
-        session = builder.getOrCreate()
-        session.sparkContext.setLogLevel("OFF")
-        yield session
-        session.stop()
 
 
 def frame(spark, columns, partitions=3):

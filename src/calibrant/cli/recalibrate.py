@@ -256,7 +256,6 @@ def _apply(
     reach = {"low": -sys.float_info.max, "high": sys.float_info.max} if recalibrator.input == "score" else {}
     with working(f"checking {table.name}", quiet=quiet, connection=table.connection):
         rows = check_forecast_column(table, forecasts, **reach)
-    as_text = "FORMAT csv" in options
     with temporary_beside(out) as temporary, working(f"writing {out}", quiet=quiet, connection=table.connection):
-        write_with_column(table, column, recalibrator.predict, forecasts, temporary, options, written_as_text=as_text)
+        write_with_column(table, column, recalibrator.predict, forecasts, temporary, options)
     return rows

@@ -181,9 +181,14 @@ class RowsScanned:
             "y_true": outcomes,
             "y_prob": str(self.source.y_prob),
             "sample_weight": self.source.weight,
-            "pos_label": _label(self.source.pos_label, self.table.columns[outcomes]),
+            "pos_label": self._pos_label(outcomes),
             **self.limits,
         }
+
+    def _pos_label(self, outcomes: str) -> Any:
+        """Return the label of the event; in a text table, where columns have no type, the scan finds out what it is."""
+        label = self.source.pos_label
+        return label if self.table.is_text else _label(label, self.table.columns[outcomes])
 
 
 def _facts(source: Source, format: str, rows: int) -> dict[str, Any]:
@@ -286,27 +291,35 @@ def _wanted(source: Source) -> tuple[list[str], set[str]]:
 
 def _read(source: Source, table: Table) -> RowsRead:
     """Read the columns that were chosen, and let the one gate check them."""
-    from calibrant.engines.columns import read_columns
+    import numpy as np
+
+    from calibrant.engines.columns import read_columns, written_labels
     from calibrant.engines.handles import MOST_GROUPS
     from calibrant.validation import check_labels, check_observations
 
     names, numbers = _wanted(source)
     with working(f"reading {table.name}", quiet=source.quiet, connection=table.connection):
-        values = read_columns(table, names, numbers=numbers)
+        outcomes = [] if source.pos_label is not None else [str(source.y_true)]
+        values = read_columns(table, names, numbers=numbers, outcomes=outcomes)
     y_true, y_prob = str(source.y_true), str(source.y_prob)
+    labels, pos_label = values[y_true], _label(source.pos_label, table.columns[y_true])
+    if table.is_text and source.pos_label is not None:
+        texts, positions = np.unique(labels.astype(str), return_inverse=True)
+        typed, pos_label = written_labels(texts.tolist(), source.pos_label)
+        labels = np.array(typed)[positions]
     with explained(source, table):
         checked = check_observations(
-            values[y_true],
+            labels,
             values[y_prob],
             sample_weight=None if source.weight is None else values[source.weight],
-            pos_label=_label(source.pos_label, table.columns[y_true]),
+            pos_label=pos_label,
         )
         groups = None if source.by is None else values[source.by]
         if groups is not None:
-            labels, _ = check_labels(groups, "by", checked.y_prob.size)
-            if len(labels) > MOST_GROUPS:
+            found, _ = check_labels(groups, "by", checked.y_prob.size)
+            if len(found) > MOST_GROUPS:
                 raise ValueError(
-                    f"by has {len(labels):,} different values, more than the {MOST_GROUPS:,} groups that can be judged "
+                    f"by has {len(found):,} different values, more than the {MOST_GROUPS:,} groups that can be judged "
                     "together; choose another column"
                 )
     return RowsRead(source, table.format, checked.y_true, checked.y_prob, checked.sample_weight, groups)

@@ -18,7 +18,7 @@ class WatchedEngine(DuckDBEngine):
     """DuckDB on an open file, with a bar on the terminal that says how far each scan has come."""
 
     def __init__(self, table: Table, *, quiet: bool) -> None:
-        super().__init__(table.relation, table.name, file=table)
+        super().__init__(table.relation, table.name, file=table, names=list(table.columns))
         self._connection = table.connection
         self._quiet = quiet
 

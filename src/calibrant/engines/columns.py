@@ -2,64 +2,110 @@
 
 from __future__ import annotations
 
+import math
+import os
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.engines.files import NUMBERS, VIEW, Table, as_text, explaining, literal, quoted
+from calibrant.engines.faults import text_remedy
+from calibrant.engines.files import NUMBERS, VIEW, Table, as_number, create_view, explaining, quoted
 from calibrant.engines.formats import TableError
+from calibrant.engines.readers import NESTED, find_parts, literal
+from calibrant.engines.sql import MISSING_WORDS
 from calibrant.validation import FloatArray, IntArray, forecast_remedy, shown
 
-_NESTED = re.compile(r".*\[\d*\]|(STRUCT|MAP|UNION)\b.*|BLOB|BIT")
-_MISSING_WORDS = {"", "na", "n/a", "nan", "null", "none", "missing", "?", "."}
+_NESTED = re.compile(rf".*\[\d*\]|(STRUCT|MAP|UNION)\b.*|BLOB|BIT|{NESTED}")
 _FUNCTION = "calibrant_map"
 
 
-def read_columns(table: Table, names: Iterable[str], *, numbers: Collection[str] = ()) -> dict[str, npt.NDArray[Any]]:
+def read_columns(
+    table: Table, names: Collection[str], *, numbers: Collection[str] = (), outcomes: Collection[str] = ()
+) -> dict[str, npt.NDArray[Any]]:
     """Return whole columns in the order of the rows; a missing value is refused with its place.
 
     Parameters
     ----------
     table : Table
         From `open_table`.
-    names : iterable of str
+    names : collection of str
         The columns.
     numbers : collection of str
-        Those among them that must hold numbers: text in them is refused with its place too.
+        Those among them that must hold numbers: text in them is refused with its place too. The columns of a text
+        table are text otherwise.
+    outcomes : collection of str
+        Those that a text table may hold as numbers or as labels: numbers where all of them are, the texts otherwise.
     """
     wanted = check_columns(table, names, numbers=numbers)
-    selected = ", ".join(_selected(name, table.columns[name]) for name in wanted)
-    _refuse_no_rows(table)
+    as_numbers = {*numbers, *outcomes}
+    selected = ", ".join(f"{_selected(table, name, name in as_numbers)} AS v{k}" for k, name in enumerate(wanted))
     with explaining(table):
         fetched = table.connection.execute(f"SELECT {selected} FROM {VIEW}").fetchnumpy()
-    arrays = {name: fetched[column] for name, column in zip(wanted, list(fetched), strict=True)}
+    arrays = {name: fetched[f"v{k}"] for k, name in enumerate(wanted)}
     for name, values in arrays.items():
         missing = np.flatnonzero(np.ma.getmaskarray(values))
         if missing.size:
+            if table.is_text and name in as_numbers:
+                _refuse_text(table, name, labels_allowed=name in outcomes)
+                return read_columns(table, names, numbers=numbers, outcomes=set(outcomes) - {name})
             _refuse_missing(table, name, int(missing[0]), missing.size)
         arrays[name] = np.ma.getdata(values)
     return arrays
 
 
 def check_columns(table: Table, names: Iterable[str], *, numbers: Collection[str] = ()) -> list[str]:
-    """Return the names of columns, each once, after making sure that they hold one number or label per row."""
+    """Return the names of columns, each once, after making sure that they hold one number or label per row.
+
+    In a text table only its rows can tell.
+    """
     wanted = list(dict.fromkeys(table.check_column(name) for name in names))
     for name in wanted:
         if _NESTED.fullmatch(table.columns[name]):
             raise TableError(
                 f"{table.name}: column {name!r} is of type {table.columns[name]}, not one number or label per row"
             )
-        if name in numbers and not table.is_numeric(name):
+    table.choose(wanted)
+    for name in wanted:
+        if name in numbers and not table.is_text and not table.is_numeric(name):
             _refuse_text(table, name)
+    if _first_row(table, f"SELECT 1 FROM {VIEW} LIMIT 1") is None:
+        raise TableError(f"{table.name} has no rows, only column names")
     return wanted
+
+
+def written_labels(texts: Sequence[str], pos_label: Any) -> tuple[list[Any], Any]:
+    """Return what the different outcomes in a text table stand for, and the label of the event as one of them.
+
+    Where all of them are numbers, or all of them true and false, that is what they are, so that 1 and 1.0 are one
+    label; otherwise they are texts as they stand.
+    """
+    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    if all(text.strip().lower() in ("true", "false") for text in texts):
+        event = words.get(pos_label.strip().lower(), pos_label) if isinstance(pos_label, str) else pos_label
+        return [text.strip().lower() == "true" for text in texts], event
+    numbers = [_float(text) for text in texts]
+    event = _float(pos_label) if isinstance(pos_label, str) else pos_label
+    if None in numbers or event is None:
+        return list(texts), pos_label
+    return numbers, event
+
+
+def _float(text: str) -> float | None:
+    """Return the number that a text stands for; None for text that is none, NaN included."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return None if math.isnan(number) else number
 
 
 def count_rows(table: Table) -> int:
     """Return how many rows a table has."""
+    table.choose([name for name in table.columns if name not in table.faults][:1])  # of arrays, these are the rows
     return int(_first_row(table, f"SELECT count(*) FROM {VIEW}")[0])
 
 
@@ -68,7 +114,7 @@ def count_forecasts(table: Table, name: str, most: int) -> tuple[FloatArray, Int
     check_forecast_column(table, name)
     with explaining(table):
         found = table.connection.execute(
-            f"SELECT CAST({quoted(name)} AS DOUBLE) AS forecast, count(*) AS n FROM {VIEW} GROUP BY 1 LIMIT {most + 1}"
+            f"SELECT {table.number(name)} AS forecast, count(*) AS n FROM {VIEW} GROUP BY 1 LIMIT {most + 1}"
         ).fetchnumpy()
     forecast, count = np.asarray(found["forecast"]), np.asarray(found["n"])
     order = np.argsort(forecast)  # sums must not depend on the order in which DuckDB finds them
@@ -77,8 +123,8 @@ def count_forecasts(table: Table, name: str, most: int) -> tuple[FloatArray, Int
 
 def mean_variance(table: Table, name: str) -> float:
     """Return the mean of p (1 - p) over a column of forecasts."""
-    value = f"CAST({quoted(name)} AS DOUBLE)"
-    return float(_first_row(table, f"SELECT avg({value} * (1 - {value})) FROM {VIEW}")[0])
+    rows = f"(SELECT {table.number(name)} AS value FROM {VIEW})"
+    return float(_first_row(table, f"SELECT favg(value * (1 - value)) FROM {rows}")[0])
 
 
 def check_forecast_column(table: Table, name: str, *, low: float = 0.0, high: float = 1.0) -> int:
@@ -87,8 +133,7 @@ def check_forecast_column(table: Table, name: str, *, low: float = 0.0, high: fl
     Otherwise one message counts the rows that are missing or out of range, and says where the first of them stands.
     """
     check_columns(table, [name], numbers=[name])
-    _refuse_no_rows(table)
-    rows = f"(SELECT CAST({quoted(name)} AS DOUBLE) AS value FROM {VIEW})"
+    rows = f"(SELECT {table.number(name)} AS value FROM {VIEW})"
     missing, broken = "(value IS NULL OR isnan(value))", f"NOT value BETWEEN {low!r} AND {high!r}"
     total, gone, out, least, most = _first_row(
         table,
@@ -103,6 +148,8 @@ def check_forecast_column(table: Table, name: str, *, low: float = 0.0, high: fl
         f"WHERE {missing if gone else broken} ORDER BY position LIMIT 1",
     )
     if gone:
+        if table.is_text:
+            _refuse_text(table, name)
         _refuse_missing(table, name, position, gone)
     also = f" (and out of range in {out - 1:,} more)" if out > 1 else ""
     infinite = np.isinf(value)
@@ -113,16 +160,13 @@ def check_forecast_column(table: Table, name: str, *, low: float = 0.0, high: fl
 
 
 def write_with_column(
-    table: Table,
-    name: str,
-    function: Callable[[FloatArray], FloatArray],
-    of: str,
-    path: Path,
-    options: str,
-    *,
-    written_as_text: bool = False,
+    table: Table, name: str, function: Callable[[FloatArray], FloatArray], of: str, path: Path, options: str
 ) -> None:
     """Write a table with one more column that is a function of another, its rows in their order, some at a time.
+
+    The other columns come through as they are. Those of a text table stay text in another one; in Parquet and JSON
+    they become whole numbers, numbers or true/false where every value of the column, written as such, reads as it
+    stands in the file, and stay text otherwise.
 
     Parameters
     ----------
@@ -138,32 +182,82 @@ def write_with_column(
         Where to write.
     options : str
         What DuckDB's COPY takes, such as "FORMAT parquet".
-    written_as_text : bool
-        Whether to keep the values of a text table as they are written, which is right for another text table.
     """
     import pyarrow
 
     def mapped(values: Any) -> Any:
         return pyarrow.array(function(values.to_numpy()))
 
-    kept = written_as_text and table.format in ("csv", "tsv")
-    value = f"CAST({f'CAST({quoted(of)} AS {table.columns[of]})' if kept else quoted(of)} AS DOUBLE)"
     connection = table.connection
+    if table.format == "jsonl":
+        with explaining(table):
+            parts = find_parts(connection, table.format, table.paths, table.name, all_keys=True)
+            table.columns.clear()
+            create_view(table, parts)
+    _check_copied(table)
+    table.choose(table.columns)
+    kept = "FORMAT csv" in options or not table.is_text
+    types = {} if kept else _proven_types(table)
+    fields = [f"{_copied(table, each, types)} AS {quoted(each)}" for each in table.columns]
     create: Any = connection.create_function  # whose types are written differently from version to version
     create(_FUNCTION, mapped, ["DOUBLE"], "DOUBLE", type="arrow")
     try:
         with explaining(table):
             connection.execute(
-                f"COPY (SELECT *, {_FUNCTION}({value}) AS {quoted(name)} FROM {as_text(table) if kept else VIEW}) "
-                f"TO {literal(str(path))} ({options}, USE_TMP_FILE false)"
+                f"COPY (SELECT {', '.join(fields)}, {_FUNCTION}({table.number(of)}) AS {quoted(name)} FROM {VIEW}) "
+                f"TO {literal(os.path.abspath(path))} ({options}, USE_TMP_FILE false)"
             ).fetchall()
     finally:
         connection.remove_function(_FUNCTION)
 
 
-def _refuse_no_rows(table: Table) -> None:
-    if _first_row(table, f"SELECT 1 FROM {VIEW} LIMIT 1") is None:
-        raise TableError(f"{table.name} has no rows, only column names")
+def _check_copied(table: Table) -> None:
+    """Refuse columns that could not be written as they are."""
+    for fault in table.faults.values():
+        raise TableError(f"{table.name}: {fault}")
+    names: dict[str, str] = {}
+    for name in table.columns:
+        other = names.setdefault(name.lower(), name)
+        if other != name:
+            raise TableError(
+                f"{table.name}: columns {other!r} and {name!r} differ only in the case of their letters, which a copy "
+                "cannot keep apart; rename one of them"
+            )
+
+
+def _copied(table: Table, name: str, types: dict[str, str]) -> str:
+    own = table.column(name)
+    return f"CAST({own} AS {types[name]})" if name in types else own
+
+
+def _proven_types(table: Table) -> dict[str, str]:
+    """Return the types in which every value of a column of text reads as it is written; none for the other columns.
+
+    A whole number among fractions is one of them, unless there are fractions such as 1.0: then 1 and 1.0 are different
+    texts for one number.
+    """
+    tests = []
+    for name in table.columns:
+        own = table.column(name)
+        whole = f"coalesce(CAST(TRY_CAST({own} AS BIGINT) AS VARCHAR) = {own}, false)"
+        number = f"coalesce(CAST(TRY_CAST({own} AS DOUBLE) AS VARCHAR) = {own}, false)"
+        near = f"{whole} AND abs(TRY_CAST({own} AS DOUBLE)) <= 9007199254740992"
+        some = f"{own} IS NOT NULL"
+        tests += [
+            f"count({own})",
+            f"bool_and({own} IN ('true', 'false')) FILTER ({some})",
+            f"bool_and({whole}) FILTER ({some})",
+            f"bool_and({number} OR {near}) FILTER ({some})",
+            f"bool_or({whole}) AND bool_or({own} LIKE '%.0')",
+        ]
+    found = _first_row(table, f"SELECT {', '.join(tests)} FROM {VIEW}")
+    types: dict[str, str] = {}
+    for place, name in enumerate(table.columns):
+        count, boolean, whole, number, both = found[5 * place : 5 * place + 5]
+        if count and table.columns[name] != NESTED:
+            kind = "BOOLEAN" if boolean else "BIGINT" if whole else "DOUBLE" if number and not both else None
+            types |= {} if kind is None else {name: kind}
+    return types
 
 
 def _refuse_missing(table: Table, name: str, position: int, count: int) -> NoReturn:
@@ -174,13 +268,12 @@ def _refuse_missing(table: Table, name: str, position: int, count: int) -> NoRet
     )
 
 
-def _selected(name: str, kind: str) -> str:
+def _selected(table: Table, name: str, number: bool) -> str:
     """Write a column for a query whose result numpy can hold: numbers, dates and text."""
-    return (
-        quoted(name)
-        if NUMBERS.fullmatch(kind) or kind.startswith(("DATE", "TIMESTAMP"))
-        else (f"CAST({quoted(name)} AS VARCHAR) AS {quoted(name)}")
-    )
+    kind, own = table.columns[name], table.column(name)
+    if table.is_text:
+        return table.number(name) if number else own
+    return own if NUMBERS.fullmatch(kind) or kind.startswith(("DATE", "TIMESTAMP")) else f"CAST({own} AS VARCHAR)"
 
 
 def _first_row(table: Table, sql: str) -> Any:
@@ -188,23 +281,24 @@ def _first_row(table: Table, sql: str) -> Any:
         return next(iter(table.connection.execute(sql).fetchall()), None)  # what is not fetched keeps it busy
 
 
-def _refuse_text(table: Table, name: str) -> NoReturn:
-    """Say where the first text stands in a column that should hold numbers."""
-    column = quoted(name)
+def _refuse_text(table: Table, name: str, *, labels_allowed: bool = False) -> None:
+    """Say where the first text stands in a column that should hold numbers, unless it may be a label."""
+    column = f"CAST({table.column(name)} AS VARCHAR)"
     first = _first_row(
         table,
-        f"SELECT position, value FROM (SELECT row_number() OVER () - 1 AS position, CAST({column} AS VARCHAR) AS value "
-        f"FROM {VIEW}) WHERE value IS NULL OR TRY_CAST(value AS DOUBLE) IS NULL ORDER BY position LIMIT 1",
+        f"SELECT position, value FROM (SELECT row_number() OVER () - 1 AS position, {column} AS value FROM {VIEW}) "
+        f"WHERE value IS NULL OR {as_number('value')} IS NULL OR isnan({as_number('value')}) ORDER BY position LIMIT 1",
     )
     if first is None:
-        _refuse_no_rows(table)
         raise TableError(f"{table.name}: column {name!r} holds numbers written as text; convert it to numbers")
     position, value = first
-    if value is None or value.strip().lower() in _MISSING_WORDS:
-        _refuse_missing(table, name, position, 1)
-    comma = ", with a decimal point" if re.fullmatch(r"-?\d*,\d+", value) else ""
-    percent = ": divide percentages by 100" if value.endswith("%") else ""
+    if value is None or value.strip().lower() in MISSING_WORDS:
+        gone = f"value IS NULL OR lower(trim(value)) IN ({', '.join(map(literal, MISSING_WORDS))})"
+        count = _first_row(table, f"SELECT count(*) FROM (SELECT {column} AS value FROM {VIEW}) WHERE {gone}")[0]
+        _refuse_missing(table, name, position, count)
+    if labels_allowed:
+        return
     raise TableError(
         f"{table.name}: column {name!r} is {value!r} in {table.row_said(position)}, text where a number is needed; "
-        f"write numbers{comma}{percent}, or choose another column"
+        f"{text_remedy(value)}"
     )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy.typing as npt
 
-from calibrant.engines.files import VIEW, Table, connect, explaining, open_table
+from calibrant.engines.files import VIEW, Table, as_number, connect, explaining, make_scratch, open_table
+from calibrant.engines.formats import first_line
 from calibrant.engines.sql import Engine
 
 if TYPE_CHECKING:
@@ -36,18 +36,36 @@ class DuckDBEngine(Engine):
         What to call them in messages.
     file : Table, optional
         The open file they come from; it is closed with the engine.
+    names : sequence of str, optional
+        The columns, where DuckDB calls them differently.
     """
 
     table = _ROWS
     short_type = "USMALLINT"  # by which DuckDB adds up in an array
+    long_type = "HUGEINT"
 
-    def __init__(self, relation: duckdb.DuckDBPyRelation, name: str, *, file: Table | None = None) -> None:
+    def __init__(
+        self,
+        relation: duckdb.DuckDBPyRelation,
+        name: str,
+        *,
+        file: Table | None = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
         self.name = name
-        self.columns = {
-            column: _kind(str(type_)) for column, type_ in zip(relation.columns, relation.types, strict=True)
-        }
+        fields = relation.columns
+        names = fields if names is None else names
+        twice = next((each for place, each in enumerate(names) if each in names[:place]), None)
+        if twice is not None:
+            raise ValueError(f"{name}: two columns are named {twice!r}; rename one of them")
+        types = relation.types if file is None else file.columns.values()
+        self.columns = {column: _kind(str(type_)) for column, type_ in zip(names, types, strict=True)}
+        if file is not None and file.is_text:
+            self.columns = {column: "written" if kind == "text" else kind for column, kind in self.columns.items()}
+        self._fields = dict(zip(names, fields, strict=True))
         self._relation = relation
         self._file = file
+        self._reads_statistics = file is None  # on a connection of ours it does not
         self._held = ExitStack()
         if file is not None:
             self._held.enter_context(file)
@@ -56,24 +74,59 @@ class DuckDBEngine(Engine):
     def from_files(cls, source: Any, *, memory_limit: str | None, temp_directory: str | None) -> DuckDBEngine:
         """Open a file, a pattern or several files."""
         table = open_table(source, memory_limit=memory_limit, temp_directory=temp_directory)
-        return cls(table.relation, table.name, file=table)
+        return cls.from_table(table)
+
+    @classmethod
+    def from_table(cls, table: Table) -> Self:
+        """Read a table that is open already."""
+        return cls(table.relation, table.name, file=table, names=list(table.columns))
 
     @classmethod
     def from_frame(cls, frame: Any, *, memory_limit: str | None, temp_directory: str | None) -> DuckDBEngine:
         """Read a frame of pandas, polars or Arrow where it is."""
+        import duckdb
+
         with ExitStack() as held:
-            scratch = held.enter_context(tempfile.TemporaryDirectory(prefix="calibrant-", dir=temp_directory))
+            scratch = make_scratch(temp_directory)
+            if scratch is not None:
+                held.enter_context(scratch)
             connection = held.enter_context(connect(memory_limit, scratch))
-            connection.register(VIEW, frame)
-            engine = cls(connection.table(VIEW), f"the {type(frame).__name__}")
+            name = f"the {type(frame).__name__}"
+            try:
+                connection.register(VIEW, frame)
+                engine = cls(connection.table(VIEW), name, names=_names_of(frame))
+            except duckdb.Error as error:
+                raise ValueError(
+                    f"{name} cannot be read: {first_line(error)}; leave out columns of such a type, or make them "
+                    "float64 or text"
+                ) from error
+            engine._reads_statistics = False
             engine._held = held.pop_all()
         return engine
+
+    def quoted(self, name: str) -> str:
+        """Write a column's name as DuckDB knows it, which does not tell P from p."""
+        return super().quoted(self._fields[name])
+
+    def number(self, column: str) -> str:
+        """Write a column as float64: a number is its own neighbour towards itself, which no optimiser knows."""
+        if self.columns[column] == "written":
+            return as_number(self.quoted(column))
+        number = super().number(column)
+        return f"nextafter({number}, {number})" if self._reads_statistics else number
+
+    def text(self, column: str) -> str:
+        """Write a column as text, with nothing added where statistics could decide about it."""
+        text = super().text(column)
+        return f"({text} || '')" if self._reads_statistics else text
 
     def run(self, statement: str) -> Mapping[str, npt.NDArray[Any]]:
         """Run one statement on the relation's connection."""
         import duckdb
 
         if self._file is not None:
+            # Which columns a statement reads is told from their names in it; where a label looks like one, one more.
+            self._file.choose(column for column in self.columns if self.quoted(column) in statement)
             with explaining(self._file):
                 return self._fetched(statement)
         try:
@@ -106,9 +159,19 @@ class DuckDBEngine(Engine):
         self._held.close()
 
     def _fetched(self, statement: str) -> dict[str, npt.NDArray[Any]]:
-        result = self._relation.query(_ROWS, statement)
+        relation = self._relation if self._file is None else self._file.relation
+        result = relation.query(_ROWS, statement)
         assert result is not None  # None is for statements that return no rows
         return result.fetchnumpy()
+
+
+def _names_of(frame: Any) -> list[str]:
+    """Return the columns of a frame by their own names, without computing a lazy one."""
+    if hasattr(frame, "collect_schema"):
+        return list(frame.collect_schema().names())
+    if hasattr(frame, "column_names"):
+        return list(frame.column_names)
+    return list(frame.schema.names) if hasattr(frame, "schema") else [str(name) for name in frame.columns]
 
 
 def _kind(type_name: str) -> str:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.engines.sql import Engine, Roles, example_statement, faults_statement
+from calibrant.engines.sql import FAULTS, Engine, Roles, example_statement, faults_statement
 from calibrant.validation import MISSING_REMEDY, OUTCOME_REMEDY, WEIGHT_REMEDY, forecast_remedy, shown
 
 _NAMES = {"y_prob": "p", "y_true": "y", "sample_weight": "w"}
+_WORDS = {"unread": "text", "missing": "missing", "broken": "out of range"}
 
 
 def refuse_rows(engine: Engine, roles: Roles) -> NoReturn:
@@ -20,33 +22,52 @@ def refuse_rows(engine: Engine, roles: Roles) -> NoReturn:
     counts = {name: values[0] for name, values in engine.run(faults_statement(engine, roles)).items()}
     total = int(counts["n"])
     found = [
-        (role, missing, int(counts[f"{name}_{'missing' if missing else 'broken'}"]))
+        (role, fault, int(counts[f"{name}_{fault}"]))
         for role, name in _NAMES.items()
-        if f"{name}_missing" in counts
-        for missing in (True, False)
+        for fault in FAULTS
+        if f"{name}_{fault}" in counts
     ]
-    found = [(role, missing, count) for role, missing, count in found if count]
+    found = [(role, fault, count) for role, fault, count in found if count]
     if not found:
         raise ValueError(f"{engine.name} changed while it was read; ask again when nobody writes to it")
-    role, missing, count = found[0]
+    role, fault, count = found[0]
     name = _NAMES[role]
-    example = engine.run(example_statement(engine, roles, role, missing=missing))
+    example = engine.run(example_statement(engine, roles, role, fault))
     place = engine.row_said(int(example["row_position"][0])) if "row_position" in example else "one of them"
+    if fault == "unread":
+        raise ValueError(f"{engine.name}: {_unread(role, roles, str(example[f'{name}_text'][0]), place, count)}")
     row = _row_said(roles, example)
-    if missing:
+    if fault == "missing":
         what, remedy = "missing", MISSING_REMEDY
     else:
         value = float(example[name][0])
         low, high = float(counts[f"{name}_low"]), float(counts[f"{name}_high"])
         what, remedy = _broken(role, value, low, high)
     others = "".join(
-        f"; {_said(also, roles)} is {'missing' if gone else 'out of range'} in {rows_said(many)}"
-        for also, gone, many in found[1:]
+        f"; {_said(also, roles)} is {_WORDS[also_fault]} in {rows_said(many)}" for also, also_fault, many in found[1:]
     )
     raise ValueError(
         f"{engine.name}: {_said(role, roles)} is {what} in {count:,} of {rows_said(total)}, for example in {place}, "
         f"{row}{others}; {remedy}"
     )
+
+
+def _unread(role: str, roles: Roles, text: str, place: str, count: int) -> str:
+    """Say that a text is no number, and for outcomes that it may be a label."""
+    if role == "y_true":
+        return (
+            f"{_said(role, roles)} is of type text, labels and not numbers; pass pos_label= with the label that counts "
+            f"as the event (the first is {text!r} in {place})"
+        )
+    also = f" (and text in {count - 1:,} more)" if count > 1 else ""
+    return f"{_said(role, roles)} is {text!r} in {place}{also}, text where a number is needed; {text_remedy(text)}"
+
+
+def text_remedy(text: str) -> str:
+    """Say what to do about a text that is no number."""
+    comma = ", with a decimal point" if re.fullmatch(r"-?\d*,\d+", text) else ""
+    percent = ": divide percentages by 100" if text.endswith("%") else ""
+    return f"write numbers{comma}{percent}, or choose another column"
 
 
 def _broken(role: str, value: float, low: float, high: float) -> tuple[str, str]:

@@ -1,20 +1,19 @@
 """Tables in files, opened through DuckDB: CSV, TSV, Parquet, Arrow, NPZ and JSON lines, or standard input.
 
 Nothing is downloaded, installed or guessed: a file is read as what it is, and what cannot be read gets one message
-that names the file, the place and the remedy.
+that names the file, the place and the remedy. Text is read as text: a column of it becomes numbers only where numbers
+are asked for, value by value, and no reader chooses a type from the first rows. Columns are known to SQL by their place
+(``c0``, ``c1``, ...) and not by their name, because DuckDB does not tell ``P`` from ``p``.
 """
 
 from __future__ import annotations
 
 import contextlib
-import csv
 import difflib
-import glob
-import io
 import os
 import re
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -22,17 +21,16 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 
 from calibrant.engines.formats import (
     FORMATS,
-    HEAD_BYTES,
+    NO_SCRATCH,
+    SCRATCH_REMEDY,
     TableError,
-    arrow_dataset,
-    find_compression,
     find_files,
-    find_format,
+    find_formats,
     first_line,
-    npz_table,
-    open_text,
-    read_head,
+    said,
 )
+from calibrant.engines.integrity import check_pages, check_text
+from calibrant.engines.readers import TEXT_FORMATS, Part, find_parts, first_uneven_line, united_type
 
 if TYPE_CHECKING:
     import duckdb
@@ -43,10 +41,12 @@ VIEW = "observations"
 NUMBERS = re.compile(r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL.*|BOOLEAN)")
 """DuckDB's types of numbers, true/false among them."""
 
-_DELIMITERS = (",", ";", "\t", "|")
 _LISTED = 20
+_FULL = re.compile(
+    r"(?:file \\?\"([^\"\\]*)\\?\": )?"
+    r"(No space left on device|Disk quota exceeded|File too large|max_temp_directory_size)"
+)
 _INTERRUPTED = re.compile(r"Query interrupted|UDF: KeyboardInterrupt")
-_QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
 @dataclass
@@ -62,11 +62,11 @@ class Table:
     connection : DuckDBPyConnection
         Knows the rows under the name ``observations``.
     columns : dict
-        DuckDB's type of each column, in the order of the file.
+        DuckDB's type of each column, by the names in the file and in its order; text in a text table.
     paths : tuple of Path
         The files behind it.
-    delimiter : str
-        What stands between the values of a text table.
+    faults : dict
+        Columns that cannot be taken from all files, and why.
     """
 
     name: str
@@ -74,9 +74,11 @@ class Table:
     connection: duckdb.DuckDBPyConnection
     columns: dict[str, str] = field(default_factory=dict)
     paths: tuple[Path, ...] = ()
-    delimiter: str = ""
-    _reader: str = ""
+    faults: dict[str, str] = field(default_factory=dict)
+    versions: tuple[tuple[int, ...], ...] = ()
     _scratch: tempfile.TemporaryDirectory[str] | None = None
+    _parts: tuple[Part, ...] = ()
+    _chosen: set[str] = field(default_factory=set)
 
     @property
     def size(self) -> int:
@@ -88,13 +90,70 @@ class Table:
         """The rows, as a relation that reads the file each time it is asked."""
         return self.connection.table(VIEW)
 
+    @property
+    def is_text(self) -> bool:
+        """Whether every column holds text as it is written, numbers too."""
+        return self.format in TEXT_FORMATS
+
     def check_column(self, name: str) -> str:
-        """Return the name of a column, or say which ones there are."""
-        return check_column(self.name, self.columns, name)
+        """Return the name of a column that all files have, or say which ones there are."""
+        if name not in self.columns:
+            folder = next((part for path in self.paths for part in path.parts if part.startswith(f"{name}=")), None)
+            if folder is not None:
+                raise TableError(
+                    f"{self.name} has no column {name!r}, only a folder {folder!r}; what folders are called is not "
+                    "read: write the values into the files"
+                )
+        check_column(self.name, self.columns, name)
+        if name in self.faults:
+            raise TableError(f"{self.name}: {self.faults[name]}")
+        return name
+
+    def choose(self, names: Iterable[str]) -> None:
+        """Get columns ready to be read, and no others, after checking what the files say of their own soundness.
+
+        Whoever reads columns calls it first: those of arrays are not there before, and no others take memory.
+        """
+        wanted = [self.check_column(name) for name in dict.fromkeys(names) if name not in self._chosen]
+        if not wanted:
+            return
+        for part in self._parts:
+            if part.choose is not None:
+                part.choose({*self._chosen, *wanted})
+        if self.format == "parquet":
+            with explaining(self):
+                for path in self.paths:
+                    check_pages(self.connection, path, said(path, self.paths, self.name), wanted)
+        if self.is_text and not self._chosen:
+            self.check_text()
+        self._chosen.update(wanted)
+
+    def check_text(self) -> None:
+        """Refuse text that is cut off, that has a line without end, or that is no text."""
+        for path in self.paths:
+            check_text(path, said(path, self.paths, self.name), lines=self.format != "jsonl")
+
+    def column(self, name: str) -> str:
+        """Write a column for SQL, as it stands in the file."""
+        return f"c{list(self.columns).index(name)}"
+
+    def number(self, name: str) -> str:
+        """Write a column for SQL as numbers; what is none in a text table becomes null."""
+        return as_number(self.column(name)) if self.is_text else f"CAST({self.column(name)} AS DOUBLE)"
 
     def is_numeric(self, name: str) -> bool:
         """Whether a column holds numbers or true/false, as opposed to text, dates or nested values."""
         return NUMBERS.fullmatch(self.columns[name]) is not None
+
+    def check_unchanged(self) -> None:
+        """Refuse files that are not those of the beginning: answers must not mix two versions of the rows."""
+        for path, version in zip(self.paths, self.versions, strict=True):
+            if _version(path) != version:
+                name = self.name if len(self.paths) == 1 else f"{self.name}: {path}"
+                raise TableError(
+                    f"{name} changed while it was read (another size, time or file); open it again when nobody writes "
+                    "to it, or read a copy"
+                )
 
     def row_said(self, position: int) -> str:
         """Say which row a position in a column is, as somebody would count who looks at the file."""
@@ -114,6 +173,21 @@ class Table:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def as_number(text: str) -> str:
+    """Write for SQL what number a text stands for, or null: digits as everywhere, and true and false for 1 and 0."""
+    words = f"CASE lower(trim({text})) WHEN 'true' THEN 1e0 WHEN 'false' THEN 0e0 END"
+    return f"coalesce(TRY_CAST({text} AS DOUBLE), {words})"
+
+
+def _version(path: Path) -> tuple[int, ...]:
+    """Return what changes when a file is written to or replaced; nothing is like a file that is gone."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_size, found.st_mtime_ns, found.st_ino, found.st_dev
 
 
 def check_column(table: str, columns: Collection[str], name: str) -> str:
@@ -159,28 +233,35 @@ def open_table(
     >>> import io
     >>> from calibrant.engines.columns import read_columns
     >>> with open_table(io.BytesIO(b"label,score\n1,0.75\n0,0.5\n")) as table:
-    ...     table.columns, read_columns(table, ["score"])["score"]
-    ({'label': 'BIGINT', 'score': 'DOUBLE'}, array([0.75, 0.5 ]))
+    ...     table.columns, read_columns(table, ["score"], numbers=["score"])["score"]
+    ({'label': 'VARCHAR', 'score': 'VARCHAR'}, array([0.75, 0.5 ]))
     """
     if format is not None and format not in (*FORMATS, "feather"):
         raise TableError(f"format is {format!r}, none of {', '.join(FORMATS)}")
-    scratch = tempfile.TemporaryDirectory(prefix="calibrant-", dir=temp_directory)
-    connection = None
-    try:
-        connection = connect(memory_limit, scratch.name)
-        name, paths = find_files(source, Path(scratch.name))
-        kind = find_format(paths[0], format, name)
-        table = Table(name, kind, connection, paths=tuple(paths), _scratch=scratch)
-        _create_view(table, paths)
+    with contextlib.ExitStack() as held:
+        scratch = make_scratch(temp_directory)
+        if scratch is not None:
+            held.enter_context(scratch)
+        connection = held.enter_context(connect(memory_limit, scratch))
+        folder = None if scratch is None else Path(scratch.name)
+        name, paths = find_files(source, folder, any_name=format is not None)
+        kind = find_formats(paths, format, name)
+        versions = tuple(_version(path) for path in paths)
+        table = Table(name, kind, connection, paths=tuple(paths), versions=versions, _scratch=scratch)
         with explaining(table):
-            relation = table.relation
-            table.columns = {name: str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
-    except BaseException:
-        if connection is not None:
-            connection.close()
-        scratch.cleanup()
-        raise
+            create_view(table, find_parts(connection, kind, paths, name))
+        held.pop_all()
     return table
+
+
+def make_scratch(folder: str | None) -> tempfile.TemporaryDirectory[str] | None:
+    """Make a folder for what does not fit into memory; None where no place for it can be written to."""
+    try:
+        return tempfile.TemporaryDirectory(prefix="calibrant-", dir=folder)
+    except OSError as error:
+        if folder is None:
+            return None
+        raise TableError(f"temp_directory is {folder!r}, where nothing can be written: {error.strerror}") from error
 
 
 def quoted(name: str) -> str:
@@ -188,12 +269,7 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def literal(text: str) -> str:
-    """Write a text so that SQL takes it as it is."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def connect(memory_limit: str | None, scratch: str) -> duckdb.DuckDBPyConnection:
+def connect(memory_limit: str | None, scratch: tempfile.TemporaryDirectory[str] | None) -> duckdb.DuckDBPyConnection:
     """Open a database in memory that may put what does not fit into a folder, and that downloads nothing."""
     try:
         import duckdb
@@ -202,7 +278,7 @@ def connect(memory_limit: str | None, scratch: str) -> duckdb.DuckDBPyConnection
     settings: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
-        "temp_directory": scratch,
+        "temp_directory": "" if scratch is None else scratch.name,
     }
     if memory_limit is not None:
         settings["memory_limit"] = memory_limit
@@ -213,6 +289,10 @@ def connect(memory_limit: str | None, scratch: str) -> duckdb.DuckDBPyConnection
             f"memory_limit is {memory_limit!r}: {first_line(error)}; write it like 500MB or 2GB"
         ) from error
     connection.execute("SET perfect_ht_threshold = 17")  # keys of 16 bits, and none, are added up in an array
+    # What a file says about its own rows, such as their smallest and largest value, is not what they are: conditions
+    # are not decided by it, and no rows are passed over.
+    connection.execute("SET disabled_optimizers = 'statistics_propagation,filter_pushdown,join_filter_pushdown'")
+    connection.execute("SET pandas_analyze_sample = 0")  # objects are text: a sample of them does not say what all are
     return connection
 
 
@@ -225,117 +305,44 @@ def halve_memory(table: Table) -> int:
     return half
 
 
-def _create_view(table: Table, paths: list[Path]) -> None:
-    """Make the rows known to the connection, without reading them."""
-    if table.format == "npz":
-        table.connection.register("source", npz_table(paths, table.name))
-        reader = "source"
-    elif table.format == "arrow":
-        table.connection.register("source", arrow_dataset(paths, table.name))
-        reader = "source"
-    else:
-        # Patterns were resolved by now: what is left of them in a name is part of the name.
-        files = "[" + ", ".join(literal(glob.escape(str(path))) for path in paths) + "]"
-        options = {
-            "csv": _csv_options,
-            "tsv": _csv_options,
-            "jsonl": _json_options,
-            "parquet": _parquet_options,
-        }[table.format](table, paths)
-        function = {"parquet": "read_parquet", "jsonl": "read_json"}.get(table.format, "read_csv")
-        settings = "".join(f", {option}={value}" for option, value in options.items())
-        reader = f"{function}({files}{settings})"
-    table._reader = reader
-    if table.format in ("csv", "tsv"):
-        table._reader = _with_labelsas_text(table)
-    with explaining(table):
-        table.connection.execute(f"CREATE VIEW {VIEW} AS SELECT * FROM {table._reader}")
-
-
-def _with_labelsas_text(table: Table) -> str:
-    """Return the reader, with labels such as yes and no read as text: only true and false are truth values."""
-    with explaining(table):
-        relation = table.connection.sql(f"SELECT * FROM {table._reader}")
-        types = dict(zip(relation.columns, map(str, relation.types), strict=True))
-        labels = []
-        for name in (name for name, kind in types.items() if kind == "BOOLEAN"):
-            words = table.connection.execute(
-                f"SELECT DISTINCT lower(word) FROM (SELECT {quoted(name)} AS word FROM {as_text(table)} LIMIT 1000)"
-            ).fetchall()
-            if not {word for (word,) in words} <= {"true", "false", None}:
-                labels.append(name)
-    if not labels:
-        return table._reader
-    kept = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in labels)
-    return f"{table._reader[:-1]}, types={{{kept}}})"
-
-
-def as_text(table: Table) -> str:
-    """Return the reader of a text table with every value as it is written."""
-    return f"{table._reader[:-1]}, all_varchar=true)"
-
-
-def _parquet_options(table: Table, paths: list[Path]) -> dict[str, str]:
-    for path in paths:
-        read_head(path, table.name)  # an empty file is told apart from a broken one
-    return {}
-
-
-def _json_options(table: Table, paths: list[Path]) -> dict[str, str]:
-    compression = find_compression(paths, table.name)
-    return {"compression": literal(compression), "union_by_name": "true"}
-
-
-def _csv_options(table: Table, paths: list[Path]) -> dict[str, str]:
-    table.delimiter = _check_header(table, paths)
-    return {
-        "header": "true",
-        "delim": literal(table.delimiter),
-        "quote": "'\"'",
-        "escape": "'\"'",
-        "comment": "''",
-        "skip": "0",
-        "strict_mode": "true",
-        "null_padding": "false",
-        "union_by_name": "true",
-        "compression": literal(find_compression(paths, table.name)),
-        "auto_type_candidates": "['BOOLEAN', 'BIGINT', 'DOUBLE', 'VARCHAR']",  # dates stay text, as they are written
-    }
-
-
-def _check_header(table: Table, paths: list[Path]) -> str:
-    """Return the delimiter of the header line, after making sure that it is one."""
-    for path in reversed(paths):
-        head = read_head(path, table.name)
-        try:
-            text = head.decode("utf-8-sig", errors="strict" if len(head) < HEAD_BYTES else "ignore")
-        except UnicodeDecodeError as error:
-            raise TableError(
-                f"{table.name} is not text in UTF-8 (byte {error.start:,}); save it as UTF-8, or name its "
-                f"format, one of {', '.join(FORMATS)}"
-            ) from error
-        if "\0" in text:
-            raise TableError(f"{table.name} is not text; name its format, one of {', '.join(FORMATS)}")
-        line = _QUOTED.sub("", text).partition("\n")[0]
-        delimiter = "\t" if table.format == "tsv" else max(_DELIMITERS, key=line.count)
-        names = next(csv.reader(io.StringIO(text), delimiter=delimiter), [])
-        if all(_is_number(each) for each in names):
-            raise TableError(
-                f"{table.name}: the first line is {line.strip()[:60]!r}, numbers and not column names; add a header "
-                "line"
-            )
-        twice = next((each for each in names if each and names.count(each) > 1), None)
+def create_view(table: Table, parts: Sequence[Part]) -> None:
+    """Make the rows known to the connection, columns united by their names, without reading them."""
+    places = [{name: place for place, name in reversed(list(enumerate(part.names)))} for part in parts]
+    names = list(dict.fromkeys(name for part in parts for name in part.names))
+    written: list[list[str]] = [[] for _ in parts]
+    for name in names:
+        kinds = [part.types[own[name]] if name in own else None for part, own in zip(parts, places, strict=True)]
+        first = next(place for place, kind in enumerate(kinds) if kind is not None)
+        common = str(kinds[first])
+        for place, kind in enumerate(kinds):
+            if kind is None:
+                table.faults.setdefault(
+                    name, f"{parts[place].files[0]} has no column {name!r}, as {parts[first].files[0]} does"
+                )
+                continue
+            wider = united_type(common, kind)
+            if wider is None:
+                table.faults[name] = (
+                    f"column {name!r} is of type {common} in {parts[first].files[0]} and of type {kind} in "
+                    f"{parts[place].files[0]}; write all files with one type"
+                )
+            common = wider or common
+        twice = next((part.files[0] for part in parts if part.names.count(name) > 1), None)
         if twice is not None:
-            raise TableError(f"{table.name}: two columns are named {twice!r}; rename one of them")
-    return delimiter
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+            table.faults[name] = f"two columns of {twice} are named {name!r}; rename one of them"
+        for part in parts:
+            if name in part.faults:
+                table.faults[name] = part.faults[name]
+        table.columns[name] = common
+        for part, own, kind, fields in zip(parts, places, kinds, written, strict=True):
+            known = kind is not None and not (name in table.faults and common != kind)
+            fields.append(part.column(own[name], common) if known else "NULL")
+    selects = [
+        f"SELECT {', '.join(f'{field} AS c{place}' for place, field in enumerate(fields))} FROM {part.rows}"
+        for part, fields in zip(parts, written, strict=True)
+    ]
+    table._parts = tuple(parts)
+    table.connection.execute(f"CREATE OR REPLACE VIEW {VIEW} AS {' UNION ALL '.join(selects)}")
 
 
 @contextlib.contextmanager
@@ -343,12 +350,15 @@ def explaining(table: Table) -> Iterator[None]:
     """Turn errors of DuckDB inside the block into one sentence about the file."""
     import duckdb
 
+    table.check_unchanged()
     try:
         yield
     except (duckdb.Error, RuntimeError, UnicodeError) as error:  # the last two: text that is none in a damaged file
         if _INTERRUPTED.search(str(error)):
             raise KeyboardInterrupt from error  # which DuckDB keeps to itself
+        table.check_unchanged()
         raise _explained(table, error) from error
+    table.check_unchanged()
 
 
 def _explained(table: Table, error: Exception) -> TableError:
@@ -356,41 +366,34 @@ def _explained(table: Table, error: Exception) -> TableError:
     text = str(error)
     for path in table.paths:
         text = text.replace(str(path), table.name)  # standard input goes by its name, not by that of its copy
-    converted = re.search(
-        r"Line: (\d+)[\s\S]*?column \"([\s\S]*?)\"\. Could not convert string \"([\s\S]*?)\" to", text
-    )
-    if converted:
-        line, column, value = converted.groups()
-        return TableError(
-            f"{table.name}, line {int(line):,}: column {column!r} is {value!r} and not a number, as the rows before it "
-            "are; correct the line"
-        )
-    if table.format in ("csv", "tsv") and table.delimiter:
-        uneven = _first_uneven_line(table)
-        if uneven is not None:
-            return TableError(f"{table.name}, {uneven}; correct the line")
+    full = _FULL.search(text)
+    if full:
+        return _explained_full(table, full[1], full[2])
+    if table.is_text:
+        try:
+            table.check_text()
+        except TableError as unsound:
+            return unsound
+    uneven = first_uneven_line(table.format, table.paths, table.name)
+    if uneven is not None:
+        return TableError(f"{table.name}, {uneven}; correct the line")
+    if "invalid state" in text:
+        return TableError(f"{table.name} ends its lines in more than one way (LF, CR LF or CR); end all of them in one")
     if "not utf-8" in text:
         return TableError(f"{table.name} is not text in UTF-8; save it as UTF-8")
     if "Out of Memory" in text:
-        return TableError(f"{table.name}: the memory limit is too small for these columns; raise it")
+        nowhere = f", and {NO_SCRATCH}" if table._scratch is None else ""
+        return TableError(f"{table.name}: the memory limit is too small for these columns; raise it{nowhere}")
     kind = {"csv": "CSV", "tsv": "TSV", "jsonl": "JSON", "parquet": "Parquet", "arrow": "Arrow", "npz": "NPZ"}
     return TableError(f"{table.name} cannot be read as {kind[table.format]}: {first_line(text)}")
 
 
-def _first_uneven_line(table: Table) -> str | None:
-    """Say which line of a text table has too many or too few values, or a quote that nothing closes."""
-    for path in table.paths:
-        with open_text(path) as text:
-            rows = csv.reader(text, delimiter=table.delimiter, strict=True)
-            try:
-                width = len(next(rows))
-                for row in rows:
-                    if row and len(row) != width:
-                        return f"line {rows.line_num:,}: {_counted(len(row), 'value')} for {_counted(width, 'column')}"
-            except (csv.Error, UnicodeDecodeError) as error:
-                return f"line {rows.line_num + 1:,}: {error}"
-    return None
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def _explained_full(table: Table, path: str | None, reason: str) -> TableError:
+    """Say which disk is full: the one that is written to, or the one for what does not fit into memory."""
+    scratch = None if table._scratch is None else table._scratch.name
+    if path is not None and not (scratch and path.startswith(scratch)):
+        return TableError(f"{path} cannot be written: {reason}; make room, or write to another disk")
+    return TableError(
+        f"{table.name}: what does not fit into memory goes to the temporary folder {scratch}, which has no room for "
+        f"it; {SCRATCH_REMEDY}, or raise the memory limit"
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import glob
 import io
 import os
@@ -9,12 +11,15 @@ import re
 import shutil
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import pyarrow
 
 FORMATS = ("csv", "tsv", "parquet", "arrow", "npz", "jsonl")
 """What can be read; Feather files are Arrow files, and a JSON array of records is read like JSON lines."""
@@ -42,41 +47,101 @@ _SUFFIXES = {
 _MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow", b"PK\x03\x04": "npz"}
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_LEFT_OVER = re.compile(
+    r".*~|#.*#|.*\.(bak|backup|old|orig|tmp|temp|part|partial|crdownload|swp|swo|crc)", re.IGNORECASE
+)
+_CHUNK = 1 << 20
+_BLOCK = 1 << 16
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+SCRATCH_REMEDY = "let the environment variable TMPDIR name a folder with room"
+NO_SCRATCH = f"no folder for temporary files can be written to: {SCRATCH_REMEDY}"
 
 
 class TableError(ValueError):
     """A file or one of its columns cannot be read; the message says why and what to do."""
 
 
-def find_files(source: Any, scratch: Path) -> tuple[str, list[Path]]:
-    """Return what to call the source in messages, and its files."""
+def find_files(source: Any, scratch: Path | None, *, any_name: bool = False) -> tuple[str, list[Path]]:
+    """Return what to call the source in messages, and its files.
+
+    Parameters
+    ----------
+    source : path, pattern, sequence of paths, binary stream, or "-" for standard input
+        What `open_table` takes.
+    scratch : Path or None
+        Where to copy what can be read only once: streams and pipes. None where there is no such folder.
+    any_name : bool
+        Whether the files of a folder count whatever their names end in, because their format was said.
+    """
     if hasattr(source, "read") or source == STANDARD_INPUT:
         stream = sys.stdin.buffer if source == STANDARD_INPUT else source
-        copy = scratch / "input"
-        with copy.open("wb") as spooled:
-            shutil.copyfileobj(stream, spooled)
         name = "standard input" if source == STANDARD_INPUT else str(getattr(stream, "name", "the stream"))
-        return name, [copy]
+        return name, [_spooled(stream, name, scratch, "input")]
     if isinstance(source, (str, os.PathLike)):
-        return os.fspath(source), list(_expanded(os.fspath(source)))
-    paths = [path for each in source for path in _expanded(os.fspath(each))]
+        source, name = [source], os.fspath(source)
+    else:
+        source = list(source)
+        name = ", ".join(os.fspath(each) for each in source)
+    paths: list[Path] = []
+    for path in (path for each in source for path in _expanded(os.fspath(each), any_name)):
+        if path.is_fifo():
+            paths.append(_copied(path, scratch, f"{len(paths)}-{path.name}"))
+        elif path.is_file():
+            paths.append(path.absolute())  # DuckDB and pyarrow would take ~ for the user's folder
+        else:
+            raise TableError(f"{path} is neither a file nor a folder nor a pipe; name one of them")
     if not paths:
         raise TableError("no file was named")
-    return ", ".join(os.fspath(each) for each in source), paths
+    return name, paths
 
 
-def _expanded(name: str) -> Iterator[Path]:
+def _copied(pipe: Path, scratch: Path | None, name: str) -> Path:
+    """Copy what comes out of a pipe, which is waited for until somebody writes into it."""
+    try:
+        with pipe.open("rb") as stream:
+            return _spooled(stream, str(pipe), scratch, name)
+    except OSError as error:
+        raise TableError(f"{pipe} cannot be read: {error.strerror or error}") from error
+
+
+def _spooled(stream: Any, said: str, scratch: Path | None, name: str) -> Path:
+    """Copy a stream into the folder for temporary files, because it is read more than once."""
+    if scratch is None:
+        raise TableError(
+            f"{said} has to be copied before it can be read, and {NO_SCRATCH}; or save it as a file and name that"
+        )
+    copy = scratch / name
+    try:
+        with copy.open("wb") as spooled:
+            shutil.copyfileobj(stream, spooled)
+    except OSError as error:
+        if error.errno in _FULL:
+            raise TableError(
+                f"{said} has to be copied before it can be read, and the temporary folder {scratch.parent} has no room "
+                f"for it ({error.strerror}); {SCRATCH_REMEDY}, or save it as a file and name that"
+            ) from error
+        raise TableError(f"{said} cannot be read: {error.strerror or error}") from error
+    except TypeError as error:  # of what was read, text instead of bytes
+        raise TableError(f"{said} is a stream of text; open it for bytes, as in open(path, 'rb')") from error
+    return copy
+
+
+def _expanded(name: str, any_name: bool) -> list[Path]:
     if _REMOTE.match(name):
         raise TableError(f"{name} is an address; calibrant reads local files only: download it first")
     path = Path(name)
     try:
         if path.is_dir():
-            found = [each for each in sorted(path.rglob("*")) if each.is_file() and not _hidden(each, path)]
+            found = _files_below(path, any_name)
         elif path.exists():
             found = [path]
         else:
-            found = [Path(each) for each in sorted(glob.glob(name, recursive=True))]
+            found = _matching(name)
     except (OSError, ValueError) as error:  # a name with a null character, or a folder nobody may look into
+        if isinstance(error, TableError):
+            raise
         raise TableError(f"{name!r} cannot be opened: {error}") from error
     if not found:
         what = "has no files in it" if path.is_dir() else "does not exist"
@@ -84,21 +149,81 @@ def _expanded(name: str) -> Iterator[Path]:
     for each in found:
         if not os.access(each, os.R_OK):
             raise TableError(f"{each} may not be read: permission denied")
-    yield from found
+    return found
 
 
-def _hidden(path: Path, below: Path) -> bool:
-    """Whether a name starts with a dot or an underscore, as those of markers such as _SUCCESS do."""
-    return any(part.startswith((".", "_")) for part in path.relative_to(below).parts)
+def _files_below(top: Path, any_name: bool) -> list[Path]:
+    """Return the tables in a folder, without markers and what editors and broken downloads leave behind."""
+    found = []
+    for folder, folders, names in os.walk(top, onerror=_raise):
+        folders[:] = [each for each in folders if not _hidden(each)]
+        links = [each for each in folders if os.path.islink(os.path.join(folder, each))]  # which os.walk leaves out
+        for path in (Path(folder, each) for each in (*links, *names) if not _hidden(each)):
+            where = f"{top} holds {str(path.relative_to(top))!r}"
+            if not path.is_file():
+                raise TableError(f"{where}, which is no file; take it away, or name the files themselves")
+            if not any_name and suffix_format(path) is None:
+                raise TableError(
+                    f"{where}, whose name ends in none of {', '.join(_SUFFIXES)}; take it away, name the files with a "
+                    "pattern such as '*.csv', or name the format of all of them"
+                )
+            found.append(path)
+    return sorted(found)
+
+
+def _raise(error: OSError) -> NoReturn:
+    raise error
+
+
+def _hidden(name: str) -> bool:
+    """Whether a name is that of a marker such as _SUCCESS, or of what editors and broken downloads leave behind."""
+    return name.startswith((".", "_")) or _LEFT_OVER.fullmatch(name) is not None
+
+
+def _matching(pattern: str) -> list[Path]:
+    """Return the files that a pattern stands for; one that nobody means to count is refused by name."""
+    found = [Path(each) for each in sorted(glob.glob(pattern, recursive=True))]
+    for path in found:
+        if path.is_dir():
+            raise TableError(f"{pattern} stands for the folder {path}, too; let the pattern end in names of files")
+        if _LEFT_OVER.fullmatch(path.name) and not _LEFT_OVER.fullmatch(pattern):
+            raise TableError(f"{pattern} stands for {path}, too, which looks like a leftover; narrow the pattern")
+    return found
+
+
+def for_duckdb(path: Path) -> str:
+    """Write a path so that DuckDB takes it as it is, and not for a pattern."""
+    return glob.escape(str(path))
+
+
+def suffix_format(path: Path) -> str | None:
+    """Return the format that a name ends in, if it is one that is known."""
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in (".gz", ".zst")]
+    return _SUFFIXES.get(suffixes[-1]) if suffixes else None
+
+
+def said(path: Path, paths: Collection[Path], name: str) -> str:
+    """Say which file is meant: the one among several, or the only one as the user named it."""
+    return name if len(paths) == 1 else str(path)
+
+
+def find_formats(paths: list[Path], asked: str | None, name: str) -> str:
+    """Return the one format of several files."""
+    kinds = {path: find_format(path, asked, said(path, paths, name)) for path in paths}
+    first, kind = next(iter(kinds.items()))
+    for path, other in kinds.items():
+        if other != kind:
+            raise TableError(f"{first} is {kind} and {path} is {other}; files that are read together must be alike")
+    return kind
 
 
 def find_format(path: Path, asked: str | None, name: str) -> str:
     """Return the format of a file: what was asked for, what its name ends in, or what its first bytes look like."""
     if asked is not None:
         return "arrow" if asked == "feather" else asked
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in (".gz", ".zst")]
-    if suffixes and suffixes[-1] in _SUFFIXES:
-        return _SUFFIXES[suffixes[-1]]
+    known = suffix_format(path)
+    if known is not None:
+        return known
     head = read_head(path, name)
     for magic, kind in _MAGIC.items():
         if head.startswith(magic):
@@ -111,33 +236,44 @@ def read_head(path: Path, name: str) -> bytes:
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
-        compression = _compression(head)
-        if compression is not None:
-            import pyarrow
-
-            with pyarrow.input_stream(str(path), compression=compression) as stream:
-                head = stream.read(HEAD_BYTES)
     except OSError as error:
         raise TableError(f"{name} cannot be read: {error.strerror or error}") from error
+    if _compression(head) is not None:
+        with decompressing(name), open_bytes(path) as stream:
+            head = stream.read(HEAD_BYTES)
     if not head:
         raise TableError(f"{name} is empty")
     return head
 
 
-def open_text(path: Path) -> io.TextIOWrapper:
-    """Open a text file, compressed or not, as text."""
+@contextlib.contextmanager
+def decompressing(name: str) -> Iterator[None]:
+    """Say of compressed text that ends too early, or does not match its checksum, that it does."""
+    try:
+        yield
+    except OSError as error:
+        raise TableError(f"{name} is cut off or damaged: {first_line(error)}; make or copy the file again") from error
+
+
+def open_bytes(path: Path) -> Any:
+    """Open a text file, compressed or not, as the bytes of its text; an early end of compressed ones is an error."""
     import pyarrow
 
     with path.open("rb") as file:
         compression = _compression(file.read(4))
-    return io.TextIOWrapper(pyarrow.input_stream(str(path), compression=compression), encoding="utf-8-sig", newline="")
+    return pyarrow.input_stream(str(path), compression=compression)
+
+
+def open_text(path: Path) -> io.TextIOWrapper:
+    """Open a text file, compressed or not, as text."""
+    return io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline="")
 
 
 def _compression(head: bytes) -> str | None:
     return next((kind for magic, kind in _COMPRESSED.items() if head.startswith(magic)), None)
 
 
-def find_compression(paths: list[Path], name: str) -> str:
+def find_compression(paths: Sequence[Path], name: str) -> str:
     """Return how text files are compressed, all of them in the same way: "gzip", "zstd" or "uncompressed"."""
     kinds = set()
     for path in paths:
@@ -148,79 +284,194 @@ def find_compression(paths: list[Path], name: str) -> str:
     return kinds.pop()
 
 
-def arrow_dataset(paths: list[Path], name: str) -> Any:
-    """Return Arrow files as a dataset that is read batch by batch; streams, which have no index, as a table."""
+Fetch = Callable[["pyarrow.Schema", Collection[str]], Any]
+"""Takes the columns that DuckDB can read and the names of those to read; returns something that DuckDB reads."""
+
+
+def arrow_key(path: Path, name: str) -> tuple[bool, str]:
+    """Return what files have in common that are read together: whether they are streams, and their columns."""
+    with _explained(name, "an Arrow file"):
+        return _is_arrow_file(path), str(_open_arrow(path, name).schema.remove_metadata().to_string())
+
+
+def arrow_columns(paths: Sequence[Path], name: str) -> tuple[list[tuple[str, Any]], Fetch]:
+    """Return the columns of Arrow files of one kind with their types, and a function that makes them ready to be read.
+
+    Files are read batch by batch; streams, which have no index, are read at once. In both, damage to columns that
+    nobody asks for does no harm, and they take no memory.
+    """
+    import pyarrow
+    import pyarrow.dataset
+
+    with _explained(name, "an Arrow file"):
+        schema = _open_arrow(paths[0], name).schema
+    # DuckDB does not know numbers of 16 bits, and 32 hold each of them exactly.
+    types = [(field.name, pyarrow.float32() if field.type == pyarrow.float16() else field.type) for field in schema]
+
+    def fetch(readable: pyarrow.Schema, chosen: Collection[str]) -> Any:
+        with _explained(name, "an Arrow file"):
+            if _is_arrow_file(paths[0]):
+                for path in paths:
+                    _check_batches(path, chosen)
+                return pyarrow.dataset.dataset([str(path) for path in paths], schema=readable, format="ipc")
+            parts = [_open_arrow(path, name, chosen).read_all() for path in paths] if chosen else []
+            return _filled(readable, [{each: part[each] for each in chosen} for part in parts])
+
+    return types, fetch
+
+
+@contextlib.contextmanager
+def _explained(name: str, kind: str) -> Iterator[None]:
+    import pyarrow
+
+    try:
+        yield
+    except TableError:
+        raise
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        raise TableError(f"{name} cannot be read as {kind}: {first_line(error)}") from error
+
+
+def _is_arrow_file(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(6) == b"ARROW1"
+
+
+def _open_arrow(path: Path, name: str, columns: Collection[str] = ()) -> Any:
+    """Open an Arrow file or stream, for some of its columns or for all."""
     import pyarrow
     import pyarrow.dataset
     import pyarrow.ipc
 
-    for path in paths:
-        read_head(path, name)
-    try:
-        with paths[0].open("rb") as file:
-            is_stream = file.read(6) != b"ARROW1"
-        if is_stream:
-            tables = [pyarrow.ipc.open_stream(pyarrow.memory_map(str(path))).read_all() for path in paths]
-            table = pyarrow.concat_tables(tables)
-            table.validate(full=True)
-            return table
-        for path in paths:
-            _check_batches(pyarrow.ipc.open_file(pyarrow.memory_map(str(path))))
-        return pyarrow.dataset.dataset([str(path) for path in paths], format="ipc")
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise TableError(f"{name} cannot be read as an Arrow file: {first_line(error)}") from error
+    read_head(path, name)  # an empty file is told apart from a broken one
+    opened = pyarrow.ipc.open_file if _is_arrow_file(path) else pyarrow.ipc.open_stream
+    whole = opened(pyarrow.memory_map(str(path)))
+    if not columns:
+        return whole
+    fields = [place for place, each in enumerate(whole.schema.names) if each in columns]
+    return opened(pyarrow.memory_map(str(path)), options=pyarrow.ipc.IpcReadOptions(included_fields=fields))
 
 
-def _check_batches(file: Any) -> None:
+def _check_batches(path: Path, columns: Collection[str]) -> None:
     """Look at every batch once: a damaged one would not be an error later but the end of the process."""
-    for number in range(file.num_record_batches):
-        file.get_batch(number).validate(full=True)
+    if columns:
+        file = _open_arrow(path, str(path), columns)
+        for number in range(file.num_record_batches):
+            file.get_batch(number).validate(full=True)
 
 
-def npz_table(paths: list[Path], name: str) -> Any:
-    """Return the one-dimensional arrays of NPZ files as the columns of an Arrow table, without copying numbers."""
+def _filled(schema: pyarrow.Schema, parts: Sequence[Mapping[str, Any]]) -> Any:
+    """Return columns that were read as a table, with nulls that take no room in place of the others."""
     import pyarrow
 
     tables = []
-    for path in paths:
+    for part in parts:
+        rows = len(next(iter(part.values())))
+        columns = {each: values.cast(schema.field(each).type) for each, values in part.items()}
+        full, rest = divmod(rows, _BLOCK)
+        for field in schema:
+            if field.name not in columns:
+                nulls = pyarrow.nulls(min(rows, _BLOCK), field.type)
+                columns[field.name] = pyarrow.chunked_array([nulls] * full + [nulls[:rest]], field.type)
+        tables.append(pyarrow.table([columns[each] for each in schema.names], schema=schema))
+    table = pyarrow.concat_tables(tables) if tables else schema.empty_table()
+    table.validate(full=True)
+    return table
+
+
+def npz_types(path: Path, name: str) -> list[tuple[str, Any]]:
+    """Return the one-dimensional arrays of an NPZ file with their types, numpy's where Arrow has none like it."""
+    import pyarrow
+
+    with _explained_npz(name):
         read_head(path, name)
-        try:
-            with zipfile.ZipFile(path) as archive:
-                keys = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
-            arrays = {key: npz_array(path, key) for key in keys}
-        except Exception as error:  # whatever a damaged header leads numpy and zipfile to
-            raise TableError(f"{name} cannot be read as an NPZ file: {first_line(error)}") from error
-        columns = {key: array for key, array in arrays.items() if array.ndim == 1}
+        with zipfile.ZipFile(path) as archive:
+            headers = []
+            for member in (each for each in archive.infolist() if each.filename.endswith(".npy")):
+                with archive.open(member) as stream:
+                    headers.append((member.filename.removesuffix(".npy"), *_read_header(stream)))
+        columns = [(key, shape[0], dtype) for key, shape, dtype in headers if len(shape) == 1]
         if not columns:
-            shapes = ", ".join(f"{key!r} {array.shape}" for key, array in arrays.items())
+            shapes = ", ".join(f"{key!r} {shape}" for key, shape, _ in headers)
             raise TableError(f"{name} has no one-dimensional arrays (it has {shapes or 'none at all'})")
-        sizes = {array.size for array in columns.values()}
-        if len(sizes) > 1:
-            listed = ", ".join(f"{key!r} {array.size:,}" for key, array in columns.items())
+        if len({size for _, size, _ in columns}) > 1:
+            listed = ", ".join(f"{key!r} {size:,}" for key, size, _ in columns)
             raise TableError(f"{name} holds arrays of different lengths ({listed}); save those of one table alone")
-        tables.append(pyarrow.table({key: pyarrow.array(array) for key, array in columns.items()}))
+        types: list[tuple[str, Any]] = []
+        for key, _, dtype in columns:
+            types.append((key, dtype))
+            if not dtype.hasobject:  # objects are pickled, and what is pickled may run whatever it likes
+                with contextlib.suppress(pyarrow.ArrowException):
+                    types[-1] = (key, pyarrow.array(np.empty(0, _plain(dtype))).type)
+    return types
+
+
+def npz_columns(paths: Sequence[Path], name: str) -> tuple[list[tuple[str, Any]], Fetch]:
+    """Return the arrays of NPZ files of one kind with their types, and a function that reads those asked for."""
+    import pyarrow
+
+    def fetch(readable: pyarrow.Schema, chosen: Collection[str]) -> Any:
+        parts = []
+        for path in paths if chosen else ():
+            with _explained_npz(name if len(paths) == 1 else str(path)):
+                parts.append({each: pyarrow.chunked_array([pyarrow.array(npz_array(path, each))]) for each in chosen})
+        return _filled(readable, parts)
+
+    return npz_types(paths[0], name), fetch
+
+
+@contextlib.contextmanager
+def _explained_npz(name: str) -> Iterator[None]:
     try:
-        return pyarrow.concat_tables(tables)
-    except pyarrow.ArrowException as error:
-        raise TableError(f"{name}: the files do not hold the same columns: {first_line(error)}") from error
+        yield
+    except TableError:
+        raise
+    except Exception as error:  # whatever damaged headers and numbers lead numpy and zipfile to
+        why = first_line(error) or type(error).__name__
+        raise TableError(f"{name} cannot be read as an NPZ file: {why}") from error
+
+
+def _plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type that holds the same values, in this machine's order of bytes and in no fewer than 32 bits."""
+    return np.dtype(np.float32) if dtype.newbyteorder("=") == np.float16 else dtype.newbyteorder("=")
+
+
+def _read_header(stream: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(stream)
+    return shape, dtype
 
 
 def npz_array(path: Path, key: str) -> npt.NDArray[Any]:
-    """Return an array of an NPZ file: mapped into memory where it is stored as it is, read where it is compressed."""
-    with zipfile.ZipFile(path) as archive, path.open("rb") as file:
+    """Return a one-dimensional array of an NPZ file: mapped where it is stored as it is, read where it is compressed.
+
+    Either way it is compared with its checksum.
+    """
+    with zipfile.ZipFile(path) as archive:
         member = archive.getinfo(f"{key}.npy")
-        if member.compress_type == zipfile.ZIP_STORED:
-            file.seek(member.header_offset + 26)  # the lengths of name and extra field, which stand before the data
-            lengths = np.frombuffer(file.read(4), dtype="<u2")
-            file.seek(member.header_offset + 30 + int(lengths.sum()))
-            version = np.lib.format.read_magic(file)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, _, dtype = read(file)
-            if len(shape) == 1 and shape[0] and dtype.kind in "iuf" and dtype.isnative:
-                return np.memmap(path, dtype=dtype, mode="r", offset=file.tell(), shape=shape)
-    with np.load(path, allow_pickle=False) as arrays:
-        loaded: npt.NDArray[Any] = arrays[key]
-    return loaded
+        with archive.open(member) as stream:
+            shape, dtype = _read_header(stream)
+            begin = stream.tell()
+            size = begin + shape[0] * dtype.itemsize
+            if size != member.file_size:
+                raise ValueError(f"the array {key!r} has {member.file_size:,} bytes where its header says {size:,}")
+            if (
+                member.compress_type == zipfile.ZIP_STORED
+                and shape[0]
+                and dtype == _plain(dtype)
+                and dtype.kind in "iuf"
+            ):
+                while stream.read(_CHUNK):  # zipfile looks at the checksum when it comes to the end
+                    pass
+                with path.open("rb") as file:
+                    file.seek(member.header_offset + 26)  # the lengths of name and extra field, which come before data
+                    lengths = np.frombuffer(file.read(4), dtype="<u2")
+                offset = member.header_offset + 30 + int(lengths.sum()) + begin
+                return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape)
+        with archive.open(member) as stream:
+            read: npt.NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
+    return read.astype(_plain(dtype), copy=False)
 
 
 def first_line(error: Exception | str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, overload
 
@@ -11,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.cells import DEFAULT_BITS, Cells
+from calibrant.engines.columns import written_labels
 from calibrant.engines.faults import refuse_rows, rows_said
 from calibrant.engines.files import check_column
 from calibrant.engines.moments import Facts, Moments
@@ -224,7 +227,11 @@ class _Handle:
             )
         if len(found["label"]) == 0:
             raise self._no_rows()
-        return sorted((_typed(label, kind), str(label)) for label in found["label"])
+        texts = [str(label) for label in found["label"]]
+        typed = [_typed(text, kind) for text in texts]
+        if len(set(typed)) < len(texts):  # decimals with more digits than float64 has stay apart
+            typed = list(texts)
+        return sorted(zip(typed, texts, strict=True))
 
     def _no_rows(self) -> ValueError:
         return ValueError(f"{self._engine.name} has no rows; at least one row is needed")
@@ -234,10 +241,15 @@ class _Handle:
         if self._pos_label is None or self._roles.event is not None:
             return
         labels = self._labels(self._roles.y_true)
-        check_pos_label([label for label, _ in labels], self._pos_label)
+        pos_label = self._pos_label
+        if self._engine.columns[self._roles.y_true] == "written":
+            texts = [text for _, text in labels]
+            found, pos_label = written_labels(texts, pos_label)
+            labels = list(zip(found, texts, strict=True))
+        check_pos_label(list(dict.fromkeys(label for label, _ in labels)), pos_label)
         # Where every row is 0 and the event is 1, no text matches, and there are no events.
-        event = next((text for label, text in labels if label == self._pos_label), str(self._pos_label))
-        self._roles = Roles(**{**vars(self._roles), "event": event})
+        event = tuple(text for label, text in labels if label == pos_label) or (str(pos_label),)
+        self._roles = replace(self._roles, event=event)
 
     def _histograms(
         self, asked: Sequence[HistogramRequest], labels: Sequence[str], known: Sequence[Facts] | None
@@ -256,10 +268,19 @@ class _Handle:
             if facts is None and len(own["n"]) == 0:
                 where = f" in group {labels[request.group]!r}" if labels else ""
                 raise ValueError(f"sample_weight is zero everywhere{where}; at least one row must count")
-            found.append(Moments.from_answer(own, request.grid, facts, apart=apart))
+            with self._named():
+                found.append(Moments.from_answer(own, request.grid, facts, apart=apart))
             if known is None:
                 self._check_totals(found[-1])
         return found
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """Say in which rows something is wrong."""
+        try:
+            yield
+        except ValueError as error:
+            raise ValueError(f"{self._engine.name}: {error}") from error
 
     def _check_totals(self, moments: Moments) -> None:
         weight, square = (float(moments.columns[name].sum()) for name in ("weight", "weight_square"))
@@ -279,12 +300,15 @@ class _Handle:
         answer = self._run(fetch_statement(self._engine, self._roles, asked, labels))
         self._rows_fetched += len(answer["p"])
         found = []
-        for place, facts in enumerate(known):
-            own = _rows_of(answer, answer["place"] == place) if labels else answer
-            outcomes: Any = np.asarray(own["y"]).astype(np.uint8 if facts.binary_outcomes else np.float64)
-            weight = None if "w" not in own or facts.unit_weights else np.ascontiguousarray(own["w"], dtype=np.float64)
-            forecasts = np.ascontiguousarray(own["p"], dtype=np.float64)
-            found.append(Observations(outcomes, forecasts, weight, facts.binary_outcomes))
+        for place, (request, facts) in enumerate(zip(asked, known, strict=True)):
+            own = _rows_of(answer, answer["place"] == place) if labels else dict(answer)
+            own = {name: np.asarray(own[name]).astype(np.float64) for name in ("p", "y", "w") if name in own}
+            own = _rows_of(own, np.lexsort(tuple(own.values())[::-1]))  # ties come in any order, and are added up
+            with self._named():
+                _check_fetched(own, request, facts)
+            outcomes: Any = own["y"].astype(np.uint8 if facts.binary_outcomes else np.float64)
+            weight = None if "w" not in own or facts.unit_weights else own["w"]
+            found.append(Observations(outcomes, own["p"], weight, facts.binary_outcomes))
         return found
 
 
@@ -452,7 +476,21 @@ def _roles(engine: Engine, y_true: str, y_prob: str, sample_weight: str | None, 
     return roles
 
 
-def _rows_of(answer: Mapping[str, npt.NDArray[Any]], chosen: npt.NDArray[np.bool_]) -> dict[str, npt.NDArray[Any]]:
+def _check_fetched(own: Mapping[str, FloatArray], request: FetchRequest, facts: Facts) -> None:
+    """Refuse rows that were not asked for, or that the first scan would have refused."""
+    forecast, outcome = own["p"], own["y"]
+    stretch = np.minimum(np.searchsorted(request.high, forecast), request.high.size - 1)
+    fits = (forecast >= request.low[stretch]) & (forecast <= request.high[stretch])
+    fits &= (outcome == 0.0) | (outcome == 1.0) if facts.binary_outcomes else (outcome >= 0.0) & (outcome <= 1.0)
+    if "w" in own:
+        fits &= (own["w"] > 0.0) & (own["w"] <= facts.weight_max)
+    if not fits.all():
+        odd = int(np.flatnonzero(~fits)[0])
+        row = ", ".join(f"{name} = {values[odd]:g}" for name, values in own.items())
+        raise ValueError(f"a row was fetched that the first scan did not count ({row}): the rows changed in between")
+
+
+def _rows_of(answer: Mapping[str, npt.NDArray[Any]], chosen: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
     return {name: values[chosen] for name, values in answer.items()}
 
 

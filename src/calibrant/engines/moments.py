@@ -20,6 +20,7 @@ from calibrant.tally import ADDITIVE, group_starts
 from calibrant.validation import FloatArray, IntArray
 
 _SQUARES = "weight_square_residual_square"
+_ROUNDING = 1e-9  # by which sums of rows may miss what holds for them
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,8 @@ class Moments:
             low, high = (given["weight_low"].min(), given["weight_high"].max()) if weighted else (1.0, 1.0)
             binary = "between" not in given or not given["between"].any()
             facts = Facts(float(high), bool(low == high == 1.0), binary)
+        with np.errstate(over="ignore"):  # weights whose squares float64 cannot hold are refused as such later
+            _check_totals(columns, index, grid, facts)
         _sharpen_ties(columns, facts)
         return cls(grid.bits, index, event, columns, facts)
 
@@ -128,6 +131,33 @@ class Moments:
             growth[~event, 4 * position + 2] = losing[~event]
             growth[event, 4 * position + 3] = winning[event]
         return growth
+
+
+def _check_totals(columns: Mapping[str, npt.NDArray[Any]], index: IntArray, grid: Grid, facts: Facts) -> None:
+    """Refuse totals that no rows can have: whatever an engine went by, it was not the rows."""
+    rows, weight, low, high = (columns[name] for name in ("rows", "weight", "low", "high"))
+    slack = _ROUNDING * weight
+    forecast = columns["outcome"] - columns["residual"]
+    rules = {
+        "rows": rows >= 1,
+        "forecasts": (grid.index(low) == index) & (low <= high) & (high <= 1.0) & (grid.index(high) == index),
+        "weight": (weight > 0.0) & (weight <= rows * facts.weight_max * (1.0 + _ROUNDING)),
+        "weight_square": columns["weight_square"] <= facts.weight_max * weight * (1.0 + _ROUNDING),
+        "outcome": (columns["outcome"] >= 0.0) & (columns["outcome"] <= weight + slack),
+        "residual": (forecast >= low * weight - slack) & (forecast <= high * weight + slack),
+        "residual_square": (columns["residual_square"] >= 0.0) & (columns["residual_square"] <= weight + slack),
+        _SQUARES: (columns[_SQUARES] >= 0.0) & (columns[_SQUARES] <= columns["weight_square"] * (1.0 + _ROUNDING)),
+    }
+    for name, holds in rules.items():
+        broken = np.flatnonzero(~holds)  # a comparison with NaN does not hold
+        if broken.size:
+            cell = int(broken[0])
+            given = {key: float(columns[key][cell]) for key in (*ADDITIVE, "low", "high")}
+            raise ValueError(
+                f"the scan found {name} such as no rows have, between {index[cell] / grid.scale:.6g} and "
+                f"{(index[cell] + 1) / grid.scale:.6g}: {given}; the file or the engine contradicts itself, write the "
+                "rows anew"
+            )
 
 
 def _sharpen_ties(columns: dict[str, npt.NDArray[Any]], facts: Facts) -> None:

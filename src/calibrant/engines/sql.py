@@ -18,8 +18,11 @@ import numpy.typing as npt
 from calibrant.sources import FIRST_BITS, FetchRequest, Grid, HistogramRequest
 from calibrant.validation import FloatArray
 
-NUMBERS = ("whole", "fraction", "boolean")
-"""The kinds of columns that hold numbers."""
+NUMBERS = ("whole", "fraction", "boolean", "written")
+"""The kinds of columns that hold numbers, the last one perhaps."""
+
+MISSING_WORDS = ("", "na", "n/a", "nan", "null", "none", "missing", "?", ".")
+"""What stands in a text where there is no value, whatever its case."""
 
 CLASSES = 2
 """Where outcomes are 0 and 1 and told apart, a cell has a key for each."""
@@ -28,6 +31,7 @@ _LARGEST = "1.7976931348623157e308"
 _MORE_CELLS = 2**10
 _EXACT_BITS = 52
 _SHORT_BITS = 16
+_STEADY_BITS = 88  # which leaves room for 2^38 rows in one cell
 _FINEST_BITS = 1000  # of which float64 still holds a power of two
 
 
@@ -44,11 +48,14 @@ class Engine(ABC):
     table : str
         The rows as SQL names them, after FROM.
     columns : mapping
-        What each column holds: "whole", "fraction", "boolean" or "text", or else the database's name of its type.
+        What each column holds: "whole", "fraction", "boolean" or "text", or else the database's name of its type;
+        "written" for numbers or labels that a file holds as text.
     text_type : str
         What the database calls text.
     short_type : str
         The type in which whole numbers from 0 to 65,535 are grouped the fastest.
+    long_type : str or None
+        The type of whole numbers of 128 bits, and of their sums, where there is one.
     """
 
     name: str
@@ -56,6 +63,7 @@ class Engine(ABC):
     columns: Mapping[str, str]
     text_type = "VARCHAR"
     short_type = "BIGINT"
+    long_type: str | None = None
 
     @abstractmethod
     def run(self, statement: str) -> Mapping[str, npt.NDArray[Any]]:
@@ -74,6 +82,19 @@ class Engine(ABC):
         values = ", ".join(f"({', '.join(row)})" for row in rows)
         return f"WITH asked({', '.join(names)}) AS (VALUES {values}) "
 
+    def number(self, column: str) -> str:
+        """Write a column as float64, so that nothing but its rows decides what is asked of it.
+
+        Databases that pass over rows, or leave out a check, because of what a file says about its smallest and largest
+        value need an expression here that they cannot see through. What is no number in a written column is null.
+        """
+        return f"CAST({self.quoted(column)} AS DOUBLE)"
+
+    def text(self, column: str) -> str:
+        """Write a column as text, in the same way."""
+        name = self.quoted(column)
+        return name if self.columns[column] in ("text", "written") else f"CAST({name} AS {self.text_type})"
+
     def missing(self, number: str) -> str:
         """Write the condition that there is no number: null or NaN."""
         return f"({number} IS NULL OR isnan({number}))"
@@ -81,6 +102,16 @@ class Engine(ABC):
     def total(self, expression: str) -> str:
         """Write a sum of fractions, such as loses the fewest digits if the database has several."""
         return f"sum({expression})"
+
+    def steady_total(self, expression: str, exponent: int) -> str:
+        """Write a sum of numbers of at most 2^-exponent, in whole numbers if these can be long enough.
+
+        Such a sum is the same in whatever order the rows come, which depends on chance where several processors read.
+        """
+        if self.long_type is None:
+            return f"sum({expression})"
+        scale = _number(2.0 ** (_STEADY_BITS + exponent))
+        return f"sum(TRY_CAST(({expression}) * {scale} AS {self.long_type})) / {scale}"
 
     def number_of_row(self) -> str | None:
         """Write the position of a row in its table, from 0 on; None where rows have no order."""
@@ -103,14 +134,15 @@ class Roles:
     ----------
     y_true, y_prob : names of columns
     sample_weight, by : names of columns, or None
-    event : how the engine writes the label that counts as the event; None where outcomes are numbers
+    event : how the engine writes the label that counts as the event, in one or several ways; None where outcomes are
+        numbers
     """
 
     y_true: str
     y_prob: str
     sample_weight: str | None = None
     by: str | None = None
-    event: str | None = None
+    event: tuple[str, ...] | None = None
 
     def listed(self) -> dict[str, str]:
         """Return the columns in use, by their role, in the order in which they are checked."""
@@ -211,7 +243,7 @@ def count_statement(engine: Engine) -> str:
 def labels_statement(engine: Engine, column: str, most: int) -> str:
     """Write the distinct values of a column as text, with how many rows have each; a few too many at most."""
     return (
-        f"SELECT label, count(*) AS n FROM (SELECT {_as_text(engine, column)} AS label FROM {engine.table}) AS given "
+        f"SELECT label, count(*) AS n FROM (SELECT {engine.text(column)} AS label FROM {engine.table}) AS given "
         f"GROUP BY label ORDER BY label LIMIT {most + 1}"
     )
 
@@ -220,27 +252,60 @@ def faults_statement(engine: Engine, roles: Roles) -> str:
     """Write how many rows break which rule, and how far the numbers reach."""
     parts = ["count(*) AS n"]
     for role, name in _short_names(roles).items():
-        missing = engine.missing(name)
-        broken = f"NOT {missing} AND NOT ({_rule(role)})"
         parts += [
-            f"sum(CASE WHEN {missing} THEN 1 ELSE 0 END) AS {name}_missing",
-            f"sum(CASE WHEN {broken} THEN 1 ELSE 0 END) AS {name}_broken",
-            f"min(CASE WHEN NOT {missing} THEN {name} END) AS {name}_low",
-            f"max(CASE WHEN NOT {missing} THEN {name} END) AS {name}_high",
+            f"sum(CASE WHEN {_fault(engine, roles, role, fault)} THEN 1 ELSE 0 END) AS {name}_{fault}"
+            for fault in FAULTS
+            if fault != "unread" or _is_written(engine, roles, role)
         ]
-    return f"SELECT {', '.join(parts)} FROM {_rows(engine, roles)} AS given"
+        parts += [
+            f"{least}(CASE WHEN NOT {engine.missing(name)} THEN {name} END) AS {name}_{end}"
+            for least, end in (("min", "low"), ("max", "high"))
+        ]
+    return f"SELECT {', '.join(parts)} FROM {_rows(engine, roles, *_written(engine, roles))} AS given"
 
 
-def example_statement(engine: Engine, roles: Roles, role: str, *, missing: bool) -> str:
-    """Write the first row in which a column is missing, or breaks its rule."""
-    name = _short_names(roles)[role]
-    fault = engine.missing(name) if missing else f"NOT {engine.missing(name)} AND NOT ({_rule(role)})"
+def example_statement(engine: Engine, roles: Roles, role: str, fault: str) -> str:
+    """Write the first row in which a column has a fault."""
+    where = _fault(engine, roles, role, fault)
     number = engine.number_of_row()
-    fields = ", ".join(_short_names(roles).values())
+    written = _written(engine, roles)
+    fields = ", ".join([*_short_names(roles).values(), *(field.rpartition(" ")[2] for field in written)])
     if number is None:
-        return f"SELECT {fields} FROM {_rows(engine, roles)} AS given WHERE {fault} LIMIT 1"
-    inner = _rows(engine, roles, f"{number} AS row_position")
-    return f"SELECT row_position, {fields} FROM {inner} AS given WHERE {fault} ORDER BY row_position LIMIT 1"
+        return f"SELECT {fields} FROM {_rows(engine, roles, *written)} AS given WHERE {where} LIMIT 1"
+    inner = _rows(engine, roles, *written, f"{number} AS row_position")
+    return f"SELECT row_position, {fields} FROM {inner} AS given WHERE {where} ORDER BY row_position LIMIT 1"
+
+
+FAULTS = ("unread", "missing", "broken")
+"""What can be wrong with a number: it is some other text, it is not there, or it breaks a rule."""
+
+
+def _fault(engine: Engine, roles: Roles, role: str, fault: str) -> str:
+    """Write the condition that a row has a fault."""
+    name = _short_names(roles)[role]
+    missing = engine.missing(name)
+    if fault == "broken":
+        return f"NOT {missing} AND NOT ({_rule(role)})"
+    if not _is_written(engine, roles, role):
+        return missing
+    words = ", ".join(engine.literal(word) for word in MISSING_WORDS)
+    unread = f"{name} IS NULL AND {name}_text IS NOT NULL AND lower(trim({name}_text)) NOT IN ({words})"
+    return unread if fault == "unread" else f"{missing} AND NOT ({unread})"
+
+
+def _is_written(engine: Engine, roles: Roles, role: str) -> bool:
+    """Whether a column holds numbers as text."""
+    is_label = role == "y_true" and roles.event is not None
+    return engine.columns[roles.listed()[role]] == "written" and not is_label
+
+
+def _written(engine: Engine, roles: Roles) -> list[str]:
+    """Write the texts of the columns that hold numbers as text."""
+    return [
+        f"{engine.text(roles.listed()[role])} AS {name}_text"
+        for role, name in _short_names(roles).items()
+        if _is_written(engine, roles, role)
+    ]
 
 
 def matching_grid(stretches: FloatArray) -> Grid:
@@ -281,26 +346,21 @@ def _number(value: float) -> str:
     return digits if "e" in digits else f"{digits}e0"
 
 
-def _as_text(engine: Engine, column: str) -> str:
-    name = engine.quoted(column)
-    return name if engine.columns[column] == "text" else f"CAST({name} AS {engine.text_type})"
-
-
-def _rows(engine: Engine, roles: Roles, extra: str = "") -> str:
+def _rows(engine: Engine, roles: Roles, *extra: str) -> str:
     """Write the table with the columns in use alone, as numbers p, y and w and a text g."""
-    outcome = f"CAST({engine.quoted(roles.y_true)} AS DOUBLE)"
-    if roles.event is not None:
-        label = _as_text(engine, roles.y_true)
-        event = f"CASE WHEN {label} IS NULL THEN NULL WHEN {label} = {engine.literal(roles.event)} THEN 1 ELSE 0 END"
+    if roles.event is None:
+        outcome = engine.number(roles.y_true)
+    else:
+        label = engine.text(roles.y_true)
+        events = ", ".join(engine.literal(text) for text in roles.event)
+        event = f"CASE WHEN {label} IS NULL THEN NULL WHEN {label} IN ({events}) THEN 1 ELSE 0 END"
         outcome = f"CAST({event} AS DOUBLE)"
-    fields = [f"CAST({engine.quoted(roles.y_prob)} AS DOUBLE) AS p", f"{outcome} AS y"]
+    fields = [f"{engine.number(roles.y_prob)} AS p", f"{outcome} AS y"]
     if roles.sample_weight is not None:
-        fields.append(f"CAST({engine.quoted(roles.sample_weight)} AS DOUBLE) AS w")
+        fields.append(f"{engine.number(roles.sample_weight)} AS w")
     if roles.by is not None:
-        fields.append(f"{_as_text(engine, roles.by)} AS g")
-    if extra:
-        fields.append(extra)
-    return f"(SELECT {', '.join(fields)} FROM {engine.table})"
+        fields.append(f"{engine.text(roles.by)} AS g")
+    return f"(SELECT {', '.join([*fields, *extra])} FROM {engine.table})"
 
 
 def _short_names(roles: Roles) -> dict[str, str]:
@@ -325,14 +385,15 @@ def _sums(engine: Engine, roles: Roles, above: str) -> str:
     w = "w * " if roles.sample_weight is not None else ""
     sums = {"n": "count(*)", "low": "min(p)", "high": "max(p)"}
     if not w and not _may_be_fractions(engine, roles):
-        sums |= {"above": f"sum({above})", "residual_square": "sum(r * r)", "outcome": "sum(y)"}
-    else:
         sums |= {
-            "residual": engine.total(f"{w}r"),
-            "residual_square": engine.total(f"{w}r * r"),
-            "outcome": engine.total(f"{w}y"),
-            "between": "max(y * (1 - y))",
+            "above": engine.steady_total(above, FIRST_BITS),
+            "residual_square": engine.steady_total("r * r", 0),
+            "outcome": "sum(y)",
         }
+    else:
+        for name, term in (("residual", "r"), ("residual_square", "r * r"), ("outcome", "y")):
+            sums[name] = engine.total(f"{w}{term}") if w else engine.steady_total(term, 0)
+        sums["between"] = "max(y * (1 - y))"
     if w:
         sums |= {
             "weight": engine.total("w"),
@@ -346,7 +407,7 @@ def _sums(engine: Engine, roles: Roles, above: str) -> str:
 
 def _may_be_fractions(engine: Engine, roles: Roles) -> bool:
     """Whether outcomes can be other numbers in [0, 1] than 0 and 1."""
-    return roles.event is None and engine.columns[roles.y_true] == "fraction"
+    return roles.event is None and engine.columns[roles.y_true] in ("fraction", "written")
 
 
 def without_value(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
