@@ -1,0 +1,117 @@
+"""Random command lines, good and bad: a document and a verdict, or one sentence and exit code 2, and nothing else."""
+
+import json
+import random
+
+import click
+import numpy as np
+import pytest
+from cli_cases import call, write_files
+from table_cases import predictions, write
+
+from calibrant.cli import COMMANDS, main
+
+LINES = 30
+NUMBERS = ("0", "1", "0.05", "0.5", "0.95", "0.999", "2", "7", "-1", "1e-9", "1e400", "nan", "inf", "abc", "", "0x1p-3")
+COLUMNS = ("y", "p", "worse", "w", "ward", "Y", "nosuch", "", "p ", "'; DROP", "x" * 500, "\x1b[31mred", "ключ", "-p")
+SIZES = ("1MB", "2GB", "50 MB", "0", "-1GB", "lots", "1e99GB")
+FEW = {"--resamples": ("999", "1000", "99", "0", "-5", "many"), "--parts": ("2", "3", "1", "0", "999999")}
+"""Options whose large values are right and slow."""
+
+
+def leaves():
+    """Return every command that does something, with the words that call it; the paper's experiments take too long."""
+    context = click.Context(main)
+    for name in COMMANDS:
+        command = main.get_command(context, name)
+        inner = (
+            {}
+            if not isinstance(command, click.Group)
+            else {n: command.get_command(context, n) for n in command.commands}
+        )
+        if name != "reproduce":
+            yield from ({(name, each): found for each, found in inner.items()} or {(name,): command}).items()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Files of every format, and some that hold what nobody should write."""
+    place = write_files(tmp_path_factory.mktemp("files"))
+    odd = predictions(60, seed=2)
+    write({**odd, "p": np.where(np.arange(60) == 59, 1.2, odd["p"])}, place / "percent.csv", "csv")
+    write({**odd, "y": np.where(np.arange(60) == 7, np.nan, odd["y"])}, place / "missing.parquet", "parquet")
+    write({name: values[:1] for name, values in odd.items()}, place / "single.csv", "csv")
+    (place / "empty.csv").write_text("")
+    (place / "header.csv").write_text("y,p\n")
+    (place / "binary.csv").write_bytes(bytes(range(256)) * 8)
+    return place
+
+
+RIGHT = {"--y-true": "y", "--y-prob": "p", "--weight": "w", "--by": "ward", "--max-error": "0.2", "--threshold": "0.3"}
+
+
+def option_value(option, coins, folder):
+    """Return a value for an option, right more often than wrong."""
+    name = option.opts[0]
+    if name in RIGHT and coins.random() < 0.8:
+        return RIGHT[name]
+    if name in FEW:
+        return coins.choice(FEW[name])
+    if isinstance(option.type, click.Choice):
+        return coins.choice([*option.type.choices, *option.type.choices, "nosuch"])
+    if isinstance(option.type, (click.types.FloatParamType, click.types.IntParamType)):
+        return coins.choice(NUMBERS)
+    if name == "--memory-limit":
+        return coins.choice(SIZES)
+    if name == "--out":
+        return str(
+            folder / coins.choice(("out.html", "out.json", "out.csv", "out.parquet", "out.md", "no/such/out", ""))
+        )
+    if name == "--pos-label":
+        return coins.choice(("1", "0", "yes", "", "maybe"))
+    return coins.choice(COLUMNS)
+
+
+def command_line(words, command, coins, folder):
+    """Return a random command line for a command."""
+    line = list(words)
+    files = sorted(path.name for path in folder.iterdir() if path.is_file() and not path.name.startswith("out."))
+    for parameter in command.params:
+        if isinstance(parameter, click.Argument):
+            count = coins.choice((1, 1, 1, 2)) if parameter.nargs == -1 else 1
+            names = [*files, "nosuch.csv", ""]
+            names = (
+                names if coins.random() < 0.4 else ["m.json"] if "model" in parameter.name else ["t.csv", "large.csv"]
+            )
+            line += [str(folder / coins.choice(names)) for _ in range(count)]
+    for parameter in command.params:
+        wanted = 0.95 if parameter.required else 0.02 if "--format" in parameter.opts[0] else 0.15
+        if isinstance(parameter, click.Option) and coins.random() < wanted and parameter.name != "help":
+            flag = coins.choice(parameter.opts + parameter.secondary_opts)
+            line += [flag] if parameter.is_flag else [flag, option_value(parameter, coins, folder)]
+    if coins.random() < 0.03:
+        line.append(coins.choice(("--nosuch", "extra", "--", "-")))
+    return line
+
+
+@pytest.mark.parametrize(("words", "command"), [pytest.param(*each, id=" ".join(each[0])) for each in leaves()])
+def test_a_random_command_line_gets_an_answer_or_one_sentence(words, command, folder):
+    coins = random.Random(" ".join(words))
+    seen = set()
+    for _ in range(LINES):
+        line = command_line(words, command, coins, folder)
+        found = call(*line, stdin=b"")
+        seen.add(found.exit_code)
+        assert found.exit_code in (0, 1, 2), line
+        assert "please report it" not in found.output, (line, found.output)
+        assert "Traceback" not in found.output or "--debug" in line, (line, found.output)
+        assert "\x1b" not in found.output, line
+        if found.exit_code == 2:
+            assert found.stderr.strip(), line
+            assert not found.stdout, (line, found.stdout)
+        elif "--json" in line:
+            document = json.loads(found.stdout)
+            assert document["exit_code"] == found.exit_code
+            assert "NaN" not in found.stdout
+    assert 2 in seen
+    assert seen & {0, 1}
