@@ -181,7 +181,7 @@ def test_methods_that_cover_weights_report_what_the_weights_are_worth(method, me
     found = certify(TRUE, LEVELS, max_error=0.3, method=method, measure=measure, sample_weight=WEIGHT)
     assert found.n == 1500
     assert found.n_eff == pytest.approx(WEIGHT.sum() ** 2 / np.square(WEIGHT).sum())
-    assert "the weights are fixed numbers, not random ones" in found.assumptions
+    assert any(words.startswith("the weights were fixed beforehand (weights computed") for words in found.assumptions)
     assert f"1,500 rows worth {found.n_eff:,.0f} of equal weight" in str(found)
     assert found.upper > certify(TRUE, LEVELS, max_error=0.3, method=method, measure=measure).upper
 
@@ -707,7 +707,9 @@ def test_what_is_to_be_kept_in_mind_for_a_group_is_said_for_all():
     assert str(grouped).splitlines()[-1] == f"Note on few: {note}"
     weights = [1.0] * 400 + [0.5, 1.5] * 20  # the first group, few, has them
     weighted = certify([0, 1] * 220, y_prob, max_error=0.2, by=[f"z{name}" for name in by], sample_weight=weights)
-    assert "the weights are fixed numbers" in str(weighted).splitlines()[1]
+    assert "the weights were fixed beforehand" in str(weighted).splitlines()[1]
+    looked = "the groups were chosen without looking at these rows (for groups found by looking nothing holds)"
+    assert looked in str(grouped).splitlines()[1]
 
 
 LABEL_KINDS = {

@@ -212,7 +212,8 @@ class TestGroups:
             alone = calibrant.certify(
                 y[names == name], p[names == name], max_error=0.05, confidence_level=1.0 - 0.05 / 4.0
             )
-            same(certificate.to_dict(), alone.to_dict())
+            assert certificate.assumptions[:2] == alone.assumptions
+            same(certificate.to_dict() | {"assumptions": None}, alone.to_dict() | {"assumptions": None})
 
     def test_are_fetched_in_turns_when_their_rows_pass_the_limit(self):
         y, _, p, names = self.rows()
