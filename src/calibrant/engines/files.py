@@ -218,8 +218,8 @@ def open_table(
     Parameters
     ----------
     source : path, pattern, sequence of paths, binary stream, or "-" for standard input
-        A pattern such as ``part-*.parquet`` or a folder stands for its files, in the order of their names; streams are
-        first copied to a temporary file.
+        A pattern such as ``part-*.parquet`` or a folder stands for its files, in the order of their names; streams and
+        pipes, which can be read only once, are first copied to a temporary file.
     format : {"csv", "tsv", "parquet", "arrow", "npz", "jsonl"}, optional
         By default what the name ends in, and where that says nothing, what the first bytes look like. Text may be
         compressed with gzip or zstd.
