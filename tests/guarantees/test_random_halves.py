@@ -159,7 +159,7 @@ class TestConstantForecast:
         # Clopper-Pearson limits are nearly as likely to miss as they may be: seeds scatter around that.
         error = shares.std(axis=0, ddof=1) / 4.0
         assert (shares.mean(axis=0) <= DELTA + 4.0 * error).all()
-        assert shares[:4].max() <= 0.16  # docs/theory.md, "Random halves"
+        assert shares[:4].max() <= 0.155  # docs/theory.md, "Random halves"
 
     @pytest.mark.parametrize("rows", [40, 150])
     @pytest.mark.parametrize("seed", SEEDS)
