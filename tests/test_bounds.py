@@ -340,6 +340,20 @@ class TestMargins:
     def test_of_the_paper(self):
         assert bounds.paper_margin(10_000, 0.05) == pytest.approx((20 + math.sqrt(2 * math.log(20))) / 100)
 
+    @pytest.mark.parametrize("rows", [1, 7, 40, 300])
+    def test_of_a_constant_covers_every_chance_and_knows_how_often(self, rows):
+        chance = np.linspace(0.0, 1.0, 101)
+        count = np.arange(rows + 1)[:, None]
+        law = binom.pmf(count, rows, chance)
+        for error in (0.02, 0.1, 0.3, 0.7):
+            missed = (law * (np.abs(count / rows - chance) > error)).sum(axis=0)
+            assert missed.max() <= bounds.constant_failure(rows, error) + 1e-12
+        for delta in DELTAS:
+            margin = bounds.constant_margin(rows, delta)
+            assert bounds.constant_failure(rows, margin) == pytest.approx(delta if margin < 1.0 else 0.0, rel=1e-12)
+        assert bounds.constant_failure(rows, 0.0) == 1.0
+        assert bounds.constant_failure(rows, 1.0) == 0.0  # no mean is further off
+
     def test_of_hoeffding(self):
         assert bounds.hoeffding_margin(10_000, 0.05) == pytest.approx(math.sqrt(2 * math.log(20)) / 100)
 

@@ -439,3 +439,8 @@ def paper_monotone_margin(rows: float, delta: float) -> float:
 def constant_margin(rows: float, delta: float) -> float:
     """Return how far the mean outcome of the rows can be from that of the population: Hoeffding, both sides."""
     return math.sqrt(math.log(2.0 / delta) / (2.0 * rows))
+
+
+def constant_failure(rows: float, error: float) -> float:
+    """Return the probability, at most, that the mean outcome of the rows is off by more than ``error``: the inverse."""
+    return 0.0 if error >= 1.0 else min(1.0, 2.0 * math.exp(-2.0 * rows * error**2))
