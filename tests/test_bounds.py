@@ -358,15 +358,43 @@ class TestMargins:
         assert bounds.hoeffding_margin(10_000, 0.05) == pytest.approx(math.sqrt(2 * math.log(20)) / 100)
 
     @pytest.mark.parametrize("factor", [1.0, 1.5, 2.0])
-    def test_below_the_estimate(self, factor):
-        y, p, _ = some_rows(14, size=500)
-        tally = Tally.from_arrays(y, p)
-        exponent, size = math.log(2 / 0.05), 500
-        spread = math.sqrt(np.square(y - p).mean() + exponent / (2 * size)) + math.sqrt(exponent / (2 * size))
-        expected = (4 * factor * min(1.0, spread) + math.sqrt(2 * exponent)) / math.sqrt(size)
-        assert bounds.uniform_lower_margin(tally, 0.05, factor) == pytest.approx(expected, rel=1e-12)
-        expected = (4 * factor + math.sqrt(2 * math.log(20))) / math.sqrt(size)
+    @pytest.mark.parametrize("kind", [{}, {"fractions": True}, {"weights": True}], ids=str)
+    def test_below_the_estimate(self, factor, kind):
+        y, p, w = some_rows(14, size=500, **kind)
+        tally = Tally.from_arrays(y, p, sample_weight=w)
+        w = np.ones(500) if w is None else w
+        rows = w.sum() ** 2 / (w**2).sum()
+        # The largest sum of squares, in units of the largest possible one, that leaves so few a chance of 0.02 delta.
+        squares = np.square(w / w.max() * (y - p)).sum()
+        most = np.linspace(squares, 500.0, 200_001)
+        most = most[squares * np.log(squares / most) - squares + most <= math.log(1 / (0.02 * 0.05))].max()
+        spread = min(1.0 / math.sqrt(rows), math.sqrt(most) * w.max() / w.sum())
+        expected = 4 * factor * spread + math.sqrt(2 * math.log(1 / (0.98 * 0.05)) / rows)
+        assert bounds.uniform_lower_margin(tally, 0.05, factor) == pytest.approx(expected, rel=1e-4)
+        expected = (4 * factor + math.sqrt(2 * math.log(20))) / math.sqrt(rows)
+        if "weights" not in kind:
+            assert factor * bounds.monotone_margin(500, 0.05) < 0.9 * expected
+            expected = factor * 3 * math.sqrt(math.log(2 * math.e / 0.05) / 1000)
         assert bounds.hoeffding_lower_margin(tally, 0.05, factor) == pytest.approx(expected, rel=1e-12)
+
+    def test_below_the_estimate_are_chosen_by_rows_level_and_class_alone(self):
+        y, p, _ = some_rows(14, size=500)
+        tally, other = Tally.from_arrays(y, p), Tally.from_arrays(np.zeros(500), np.full(500, 0.1))
+        for delta, factor in itertools.product((1e-14, 1e-6, 0.05, 0.5), (1.0, 1.5, 2.0, 10.0, math.inf)):
+            taken = bounds.hoeffding_lower_margin(tally, delta, factor)
+            assert taken == bounds.hoeffding_lower_margin(other, delta, factor)
+            symmetrised = (4 * factor + math.sqrt(2 * math.log(1 / delta))) / math.sqrt(500)
+            assert taken == min(symmetrised, factor * bounds.monotone_margin(500, delta))
+            if (delta, factor) in ((1e-14, 1.0), (0.05, 10.0)):
+                assert taken == symmetrised  # far out in the tail, or for weights that vary a lot
+
+    @pytest.mark.parametrize("factor", [1.0, 1.5, 2.0])
+    def test_below_the_estimate_the_variance_settles_more_than_monotony_does(self, factor):
+        # So that the adaptive method has no use for the margin of monotone maps, however uncertain the outcomes are.
+        rows = 100_000
+        tally = Tally.from_counts([0.5], [rows], [rows // 2])
+        for delta in (1e-6, 0.01, 0.05, 0.2, 0.5):
+            assert bounds.uniform_lower_margin(tally, delta, factor) < factor * bounds.monotone_margin(rows, delta)
 
     def test_below_the_estimate_are_narrower_for_rare_events(self):
         rng = np.random.default_rng(15)

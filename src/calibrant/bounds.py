@@ -33,7 +33,7 @@ from calibrant.validation import FloatArray, IntArray
 
 HIGHEST_RATE = 0.9
 VARIANCE_SHARE = 0.02
-"""Share of delta spent on learning the variance, from which the betting rate follows."""
+"""Share of delta spent on learning a variance, from which a betting rate or a margin follows."""
 
 SPLITS = 16
 """Random splits of the rows whose evidence is averaged."""
@@ -338,20 +338,30 @@ def _standard_error(table: Totals) -> float:
 
 
 def hoeffding_lower_margin(table: Totals, delta: float, factor: float = 1.0) -> float:
-    """Return a margin below the Cutoff error at every number of rows: (4 + sqrt(2 ln(1/delta))) / sqrt(n_eff).
+    """Return a margin below the Cutoff error at every number of rows, whatever the outcomes.
 
-    ``factor`` is 1 + M/2 for weights of total variation M, whose deviations are at most so many times as large.
+    (4 + sqrt(2 ln(1/delta))) / sqrt(n_eff), or the margin of all monotone maps, of which the forecasts themselves are
+    one, where that is smaller; that one is proved for rows of equal weight only. ``factor`` is 1 + M/2 for weights of
+    total variation M, whose deviations are at most so many times as large. Number of rows, level and factor alone
+    decide which margin is taken.
     """
-    return (4.0 * factor + math.sqrt(2.0 * math.log(1.0 / delta))) / math.sqrt(effective_rows(table))
+    rows = effective_rows(table)
+    symmetrised = (4.0 * factor + math.sqrt(2.0 * math.log(1.0 / delta))) / math.sqrt(rows)
+    return min(symmetrised, factor * monotone_margin(rows, delta)) if table.unit_weights else symmetrised
 
 
 def uniform_lower_margin(table: Totals, delta: float, factor: float = 1.0) -> float:
-    """Return the same margin with the variance of the residuals in place of its largest possible value, 1."""
-    exponent = math.log(2.0 / delta)
-    largest = (table.weight_max / table.weight_total) ** 2 * exponent / 2.0
-    square = float(table.weight_square_residual_square.sum()) / table.weight_total**2
-    spread = min(math.sqrt(square + largest) + math.sqrt(largest), 1.0 / math.sqrt(effective_rows(table)))
-    return 4.0 * factor * spread + math.sqrt(2.0 * exponent / effective_rows(table))
+    """Return the first of these margins with the variance of the residuals in place of its largest possible value, 1.
+
+    The variance is learned from the rows, for which a small share of delta is spent.
+    """
+    unit = table.weight_max / table.weight_total
+    squares = float(table.weight_square_residual_square.sum()) / table.weight_max**2
+    _, most_squares = chernoff_interval(squares, delta * VARIANCE_SHARE)
+    rows = effective_rows(table)
+    spread = min(math.sqrt(most_squares) * unit, 1.0 / math.sqrt(rows))
+    exponent = math.log(1.0 / (delta * (1.0 - VARIANCE_SHARE)))
+    return 4.0 * factor * spread + math.sqrt(2.0 * exponent / rows)
 
 
 def exact_lower_margin(rows: float, delta: float) -> float:
