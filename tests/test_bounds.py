@@ -14,9 +14,9 @@ from row_sources import array_rows, first_grid
 from scipy.stats import binom, poisson
 
 from calibrant import Tally, bounds, certify, cutoff_calibration_error, refinement
-from calibrant.certificates import _interval_weight
 from calibrant.sources import Grid
 from calibrant.validation import Observations
+from calibrant.witnesses import interval_weight
 
 DELTAS = (0.01, 0.05, 0.2, 0.5)
 
@@ -413,7 +413,7 @@ class TestMargins:
 
 class TestSplitLower:
     def limit(self, tally, seed=0, delta=0.05):
-        return bounds.split_lower(tally, _interval_weight, delta, seed)
+        return bounds.split_lower(tally, interval_weight, delta, seed)
 
     def test_row_order_and_merging_change_nothing_for_a_fixed_seed(self):
         y, p, _ = some_rows(17, size=400)
@@ -430,7 +430,7 @@ class TestSplitLower:
         tally, delta = Tally.from_arrays(y, p), 0.1
         found, rest = tally.halves(5)
         assert found.row_total + rest.row_total == 400
-        weigh = _interval_weight(found)
+        weigh = interval_weight(found)
         rate = bounds._best_rate(
             rest.row_total * float(np.square(weigh(found.forecast)) @ found.residual_square) / found.row_total,
             1.0,
@@ -448,7 +448,7 @@ class TestSplitLower:
         tally, delta = Tally.from_arrays(y, np.minimum(p + 0.3, 1.0)), 0.1
         limit = self.limit(tally, seed=5, delta=delta)
         splits = [
-            bounds._split_evidence(*halves, _interval_weight, math.log(1 / delta))
+            bounds._split_evidence(*halves, interval_weight, math.log(1 / delta))
             for halves in itertools.islice(tally.splits(5), bounds.SPLITS)
         ]
         evidence = np.mean([math.exp(growth) / (1 + rate * limit) ** rows for growth, rate, rows in splits])
@@ -495,7 +495,7 @@ class TestSplitLower:
         y, p, w = some_rows(23, size=300, ties=True, fractions=True, weights=weights)
         tally, delta = Tally.from_arrays(y, p, sample_weight=w), 0.1
         found, rest = tally.halves(5)
-        weigh, rows = _interval_weight(found), rest.listed
+        weigh, rows = interval_weight(found), rest.listed
         share = np.ones(rest.row_total) if w is None else rows.sample_weight / rows.sample_weight.max()
         learned = found.listed
         stake = np.ones(found.row_total) if w is None else learned.sample_weight / rows.sample_weight.max()

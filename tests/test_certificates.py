@@ -16,7 +16,7 @@ import pytest
 from scipy.stats import beta
 
 import calibrant
-from calibrant import CalibrationWarning, Cells, Tally, certify, confidence_interval, risk_bands
+from calibrant import CalibrationWarning, Cells, Tally, bounds, certify, confidence_interval, risk_bands
 from calibrant.certificates import MEASURES, METHODS
 from calibrant.laws import brownian_range
 
@@ -221,19 +221,46 @@ def test_larger_weight_classes_have_larger_limits():
 def test_the_distance_says_what_its_numbers_are():
     found = certify(TRUE, PROB**4, max_error=0.05, measure="distance")
     smooth = certify(TRUE, PROB**4, max_error=0.05, measure="smooth")
-    assert found.lower == smooth.lower / 2 > 0.05
     assert found.estimate == smooth.estimate
     (note,) = found.notes
     bins = math.ceil(1500 ** (1 / 3))
     assert note == (
-        "the estimate is the smooth calibration error; the lower limit is half that of the smooth error, the upper "
-        f"limit that of the error of {bins} bins plus half the width of a bin"
+        "the estimate is the smooth calibration error; the lower limit comes from the mean bias or from smooth "
+        f"weights, the upper limit is that of the error of {bins} bins plus that of the mean distance between "
+        "forecasts and the mean of their bin"
     )
     binned = calibrant.expected_calibration_error(TRUE, PROB, n_bins=bins)
     hoeffding = confidence_interval(TRUE, PROB, measure="distance", method="hoeffding", alternative="less")
-    assert hoeffding.upper == pytest.approx(binned + math.sqrt(2 * math.log(20) / 1500) + 1 / (2 * bins))
+    spread = bounds.spread_upper(Tally.from_arrays(TRUE, PROB), bins, 0.02 * 0.05)
+    assert 1 / (4 * bins) < spread < 0.85 / (2 * bins)
+    assert hoeffding.upper == pytest.approx(binned + math.sqrt(2 * math.log(1 / (0.98 * 0.05)) / 1500) + spread)
     undecided = certify(TRUE, PROB, max_error=0.05, measure="distance")
     assert (undecided.verdict, undecided.rows_needed) == ("undecided", None)
+
+
+@pytest.mark.parametrize(("kind", "method"), list(itertools.product(KINDS, GENERAL)))
+def test_the_distance_is_at_least_what_the_best_class_of_weights_says(kind, method):
+    outcome, weight = KINDS[kind]
+    tally = Tally.from_arrays(outcome, PROB**2, sample_weight=weight)
+    found = confidence_interval(tally, measure="distance", method=method, alternative="greater").lower
+    bias = abs(tally.residual_total) / tally.weight_total
+    if method == "adaptive" and kind == "binary":  # by splitting: nearly all of the bias, and not half of the error
+        smooth = confidence_interval(tally, measure="smooth", alternative="greater").lower
+        assert 0.9 * smooth < found < bias
+        return
+    each = 0.05 / 2
+    if method == "adaptive":
+        low, high = bounds.mean_limits(tally, each / 2)
+        by_bias, margin = max(low, -high), bounds.uniform_lower_margin(tally, each, 2.0)
+    elif method == "hoeffding":
+        by_bias = bias - math.sqrt(2 * math.log(2 / each) / bounds.effective_rows(tally))
+        margin = bounds.hoeffding_lower_margin(tally, each, 2.0)
+    else:
+        by_bias = bias - bounds.normal_margin(tally, each / 2)
+        margin = 2.0 * bounds.normal_lower_margin(tally, each)
+    steep = 2.0 * calibrant.smooth_calibration_error(tally) - bias
+    assert found == pytest.approx(max(by_bias, (steep - margin) / 3.0), rel=1e-9)
+    assert found > 0.0
 
 
 def test_an_ece_certificate_needs_forecasts_that_repeat():
@@ -591,9 +618,9 @@ def test_an_undecided_error_reads_well():
 @pytest.mark.parametrize(
     ("alternative", "said"),
     [
-        ("two-sided", "lies between 0.10600 and 0.17271"),
+        ("two-sided", "lies between 0.11870 and 0.17271"),
         ("less", "is at most 0.17081"),
-        ("greater", "is at least 0.10790"),
+        ("greater", "is at least 0.12101"),
     ],
 )
 def test_a_confidence_interval_reads_well(alternative, said):

@@ -91,7 +91,9 @@ def test_the_certificate_gets_all_that_the_constant_does_not_need(max_error, wei
     # A mean of m rows strays further than max_error with probability at most 2 exp(-2 m max_error^2).
     classifier = certified(max_error=max_error, confidence_level=0.9).fit(FEATURES, LABELS, sample_weight=weights)
     certificate = classifier.certificate_
-    assert certificate.confidence_level == pytest.approx(certificate_level(certificate.n_eff, max_error, 0.9), abs=1e-14)
+    assert certificate.confidence_level == pytest.approx(
+        certificate_level(certificate.n_eff, max_error, 0.9), abs=1e-14
+    )
     assert 0.9 < certificate.confidence_level < 1.0
 
 

@@ -28,12 +28,15 @@ from calibrant.refinement import (
     stretch_ends,
 )
 from calibrant.sources import RowSource
-from calibrant.tally import Tally, Totals
+from calibrant.tally import Tally, Totals, group_starts
 from calibrant.validation import FloatArray, IntArray
 
 HIGHEST_RATE = 0.9
 VARIANCE_SHARE = 0.02
 """Share of delta spent on learning a variance, from which a betting rate or a margin follows."""
+
+SPREAD_SHARE = 0.02
+"""Share of delta spent on learning how far forecasts are from the mean of their bin."""
 
 SPLITS = 16
 """Random splits of the rows whose evidence is averaged."""
@@ -430,6 +433,25 @@ def mean_limits(tally: Tally, delta: float) -> tuple[float, float]:
         bias = tally.residual_total / tally.weight_total
         limits = [adaptive_upper_of(sign * bias, tally, delta) for sign in (1.0, -1.0)]
     return max(-limits[1], -1.0), min(limits[0], 1.0)
+
+
+def spread_upper(tally: Tally, bins: int, delta: float) -> float:
+    """Return an upper limit of the population's mean distance between a forecast and the mean of its bin.
+
+    For bins of equal width, open below as those of `expected_calibration_error`. It is a matter of forecasts alone, and
+    never more than half the width of a bin.
+    """
+    width = 1.0 / bins
+    number = np.searchsorted(np.linspace(0.0, 1.0, bins + 1)[1:-1], tally.forecast)
+    starts = group_starts(number)
+    weight = np.add.reduceat(tally.weight, starts)
+    mean = np.add.reduceat(tally.weight * tally.forecast, starts) / weight
+    sizes = np.diff(np.append(starts, len(tally)))
+    square_total = float(tally.weight @ np.square((tally.forecast - np.repeat(mean, sizes)) / width))
+    # The mean of a bin's rows differs from the bin's own; half of delta bounds by how much, in squares over all bins.
+    off = math.sqrt(starts.size) / 2.0 + math.sqrt(2.0 * math.log(2.0 / delta))
+    _, most = chernoff_interval(square_total / tally.weight_max + off**2, delta / 2.0)
+    return width * min(0.5, math.sqrt(most * tally.weight_max / tally.weight_total))
 
 
 def monotone_margin(rows: float, delta: float) -> float:
