@@ -589,18 +589,27 @@ def test_the_limit_must_be_said():
 
 def test_a_certified_error_reads_well():
     assert str(certify(COUNTS, max_error=0.05, method="exact")) == (
-        "Certified: with 95% confidence the Cutoff calibration error of these forecasts is at most 0.0344, within the "
-        "limit of 0.05 (estimate 0.0130, 1,000 rows, exact method). This assumes that given their forecasts the "
-        "outcomes are independent; forecaster, limit, method and level were fixed without looking at these outcomes."
+        "Certified: with 95% confidence the Cutoff calibration error of these forecasts is at most 0.05, and with 90% "
+        "confidence at most 0.0344 (estimate 0.0130, 1,000 rows, exact method). This assumes that given their "
+        "forecasts the outcomes are independent; forecaster, limit, method and level were fixed without looking at "
+        "these outcomes."
     )
 
 
 def test_a_refuted_error_reads_well():
-    # (8000 x 0.38 + 4000 x 0.0075) / 20000, minus (4 + sqrt(2 ln 100)) / sqrt(20000)
+    # (8000 x 0.38 + 4000 x 0.0075) / 20000, minus 3 sqrt(ln(200 e) / 40000)
     assert str(certify(SURE_OF_ITSELF, max_error=0.05, confidence_level=0.99, method="hoeffding")) == (
-        "Refuted: with 99% confidence the Cutoff calibration error of the population is at least 0.1037, above the "
-        "limit of 0.05 (estimate 0.1535, 20,000 rows, hoeffding method). This assumes that the rows are independent "
-        "draws from the population; forecaster, limit, method and level were fixed without looking at these rows."
+        "Refuted: with 99% confidence the Cutoff calibration error of the population is above 0.05, and with 98% "
+        "confidence at least 0.1158 (estimate 0.1535, 20,000 rows, hoeffding method). This assumes that the rows are "
+        "independent draws from the population; forecaster, limit, method and level were fixed without looking at "
+        "these rows."
+    )
+
+
+def test_a_verdict_at_50_percent_shows_no_number_that_would_hold_with_0_percent():
+    certified = certify(COUNTS, max_error=0.05, confidence_level=0.5)
+    assert str(certified).startswith(
+        "Certified: with 50% confidence the Cutoff calibration error of the population is at most 0.05 (estimate"
     )
 
 
@@ -714,7 +723,9 @@ def test_groups_read_as_a_table():
         "(2 groups, normal method)."
     )
     assert lines[1].startswith("This assumes that the rows are independent draws")
-    assert lines[2] == "Per group, verdicts that hold together with 95% confidence (and so do all upper limits):"
+    assert lines[2] == (
+        "Per group, verdicts that hold together with 95% confidence (and so do all upper limits, and all lower ones):"
+    )
     for name, line in zip(tidy.groups, lines[3:5], strict=True):
         one = tidy[name]
         words = line.split()

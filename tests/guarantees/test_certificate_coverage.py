@@ -539,6 +539,26 @@ class TestVerdict:
                 missed[method, level] += found.verdict == wrong
         assert not too_many(missed, count)
 
+    def test_is_surer_than_the_number_beside_it(self):
+        # By enumeration: the error is the limit itself, so that both limits can miss it. What is printed says so.
+        forecast, chance, rows, delta = 0.3, 0.4, 1000, 0.05
+        found = [
+            certify(Tally.from_counts([forecast], [rows], [events]), max_error=0.1 + 1e-12, method="normal")
+            for events in range(rows + 1)
+        ]
+        share = binom.pmf(np.arange(rows + 1), rows, chance)
+        error = chance - forecast
+        verdict = sum(share[k] for k, each in enumerate(found) if each.verdict == "refuted")
+        number = verdict + sum(
+            share[k] for k, each in enumerate(found) if each.verdict == "certified" and each.upper < error
+        )
+        assert verdict < delta < number < 2.0 * delta
+        assert all(
+            "with 95% confidence" in str(each) and "and with 90% confidence" in str(each)
+            for each in found
+            if each.verdict != "undecided"
+        )
+
     def test_is_reached_on_either_side(self):
         # Verdicts that never come would never be wrong.
         rng = np.random.default_rng(8)
@@ -590,6 +610,17 @@ class TestGroups:
             pairs = [pair for pair in pairs if abs(pair[1] - 0.05) > 1e-9]
             missed["verdict", self.LEVEL] += any(each.verdict == wrong[error > 0.05] for each, error in pairs)
         assert not too_many(missed, count)
+
+    def test_judging_the_rest_at_larger_shares_would_be_wrong_too_often(self):
+        # The example of docs/theory.md: every group is within the limit, refuted, wrongly, when its uniform number is
+        # at most the level, and certified, rightly, when it is above a half. Alone, every level is kept.
+        count, groups, delta = 20_000, 20, 0.1
+        number = np.random.default_rng(9).random((count, groups))
+        wrong = (number <= delta / groups).any(axis=1)
+        assert wrong.sum() <= allowed(count, delta)
+        left = np.maximum(groups - (number > 0.5).sum(axis=1), 1)
+        wrong_with_steps = wrong | (number <= delta / left[:, None]).any(axis=1)
+        assert wrong_with_steps.mean() > 1.8 * delta
 
 
 class TestRiskBands:
