@@ -209,6 +209,23 @@ def test_fractions_are_covered_by_all_but_the_exact_method(method):
         assert found.upper - found.estimate < 0.7 * (certify(TRUE, PROB, max_error=0.1, method=method).upper)
 
 
+@pytest.mark.parametrize("method", GENERAL)
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["unit weights", "weights"])
+def test_weights_of_any_variation_have_the_limits_of_the_ece(method, weight):
+    # Whose lower limit is the Cutoff error's: deviations of such weights have no bound.
+    same = {"method": method, "sample_weight": weight}
+    for max_error in (0.01, 0.2):
+        any_variation = certify(
+            TRUE, LEVELS**4, measure="bounded_variation", variation=math.inf, max_error=max_error, **same
+        )
+        ece = certify(TRUE, LEVELS**4, measure="ece", max_error=max_error, **same)
+        assert limits(any_variation)[0] == pytest.approx(ece.estimate, rel=1e-12)
+        assert any_variation.upper == pytest.approx(ece.upper, rel=1e-12)
+        assert (any_variation.verdict, any_variation.rows_needed) == (ece.verdict, ece.rows_needed)
+        if method != "adaptive":  # which names weights on one half of the rows and tests them on the other
+            assert any_variation.lower == pytest.approx(ece.lower, rel=1e-12)
+
+
 def test_larger_weight_classes_have_larger_limits():
     uppers = [
         certify(TRUE, PROB, max_error=0.1, measure="bounded_variation", variation=variation).upper
@@ -238,16 +255,23 @@ def test_the_distance_says_what_its_numbers_are():
     assert (undecided.verdict, undecided.rows_needed) == ("undecided", None)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_by_splitting_the_distance_is_at_least_nearly_all_of_the_bias(kind):
+    outcome, weight = KINDS[kind]
+    tally = Tally.from_arrays(outcome, PROB**2, sample_weight=weight)
+    smooth, distance = (
+        confidence_interval(tally, measure=measure, alternative="greater").lower for measure in ("smooth", "distance")
+    )
+    assert 0.9 * smooth < distance < abs(tally.residual_total) / tally.weight_total  # and not half of the smooth error
+
+
 @pytest.mark.parametrize(("kind", "method"), list(itertools.product(KINDS, GENERAL)))
-def test_the_distance_is_at_least_what_the_best_class_of_weights_says(kind, method):
+def test_the_distance_is_at_least_what_the_best_class_of_weights_says(kind, method, monkeypatch):
+    monkeypatch.setattr(calibrant.certificates, "SPLIT_BELOW_ROWS", 0)
     outcome, weight = KINDS[kind]
     tally = Tally.from_arrays(outcome, PROB**2, sample_weight=weight)
     found = confidence_interval(tally, measure="distance", method=method, alternative="greater").lower
     bias = abs(tally.residual_total) / tally.weight_total
-    if method == "adaptive" and kind == "binary":  # by splitting: nearly all of the bias, and not half of the error
-        smooth = confidence_interval(tally, measure="smooth", alternative="greater").lower
-        assert 0.9 * smooth < found < bias
-        return
     each = 0.05 / 2
     if method == "adaptive":
         low, high = bounds.mean_limits(tally, each / 2)

@@ -10,8 +10,6 @@ import warnings
 from dataclasses import dataclass, replace
 from typing import Any, overload
 
-import numpy as np
-
 from calibrant.binomial_limits import exact_upper
 from calibrant.bounds import (
     SPREAD_SHARE,
@@ -323,10 +321,16 @@ class _Plan:
         return self.method != "normal"
 
     @property
+    def only_cutoff_below(self) -> bool:
+        """Whether the lower limit is the Cutoff error's: the ECE, and weights of any variation, which are the same."""
+        return self.measure == "ece" or (self.measure == "bounded_variation" and math.isinf(self.variation))
+
+    @property
     def factor(self) -> float:
         """How many times the deviation of intervals the deviation of this measure can be: 1 + M/2 (docs/theory.md)."""
-        variation = {"smooth": 1.0, "bounded_variation": self.variation}.get(self.measure, 0.0)
-        return 1.0 + variation / 2.0
+        if self.only_cutoff_below:
+            return 1.0
+        return 1.0 + {"smooth": 1.0, "bounded_variation": self.variation}.get(self.measure, 0.0) / 2.0
 
 
 @dataclass(frozen=True)
@@ -441,7 +445,7 @@ def _rows_to_decide(plan: _Plan, found: _Found, limit: float) -> int | None:
     """
     if plan.measure == "distance":  # its margin has a part that shrinks more slowly
         return None
-    if plan.measure == "ece" and found.estimate >= limit:  # its lower limit is the Cutoff error's, perhaps far below
+    if plan.only_cutoff_below and found.estimate >= limit:  # the Cutoff error is perhaps far below
         return None
     margin = found.upper - found.estimate if found.estimate < limit else found.estimate - found.lower
     margin += normal_margin(found.table, 0.1)
@@ -543,7 +547,7 @@ def _lower(
         return split_lower(whole_tally(source), witnessing(plan.measure, plan.variation, delta), delta, seed)
     if plan.measure == "distance":
         return _distance_lower(plan, whole_tally(source), estimate, delta / 2.0)
-    return (worst.error if plan.measure == "ece" else estimate) - _lower_margin(plan, table, delta, plan.factor)
+    return (worst.error if plan.only_cutoff_below else estimate) - _lower_margin(plan, table, delta, plan.factor)
 
 
 def _lower_margin(plan: _Plan, table: Totals, delta: float, factor: float) -> float:
