@@ -35,12 +35,12 @@ def ks(y, p, w=None):
     return max(abs(residual[:j].sum()) for j in range(1, len(residual) + 1)) / weight.sum()
 
 
-def smooth(y, p, w=None):
-    """Solve the linear program over 1-Lipschitz weights in [-1, 1]."""
+def smooth(y, p, w=None, lipschitz=1.0):
+    """Solve the linear program over 1-Lipschitz weights in [-1, 1]; or over L-Lipschitz ones."""
     forecast, weight, residual, _ = merged(y, p, w)
     size = len(forecast)
     rows = np.diff(np.eye(size), axis=0)
-    options = {"A_ub": np.vstack([rows, -rows]), "b_ub": np.tile(np.diff(forecast), 2)} if size > 1 else {}
+    options = {"A_ub": np.vstack([rows, -rows]), "b_ub": np.tile(lipschitz * np.diff(forecast), 2)} if size > 1 else {}
     return _maximum(residual, bounds=(-1, 1), **options) / weight.sum()
 
 

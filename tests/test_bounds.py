@@ -14,9 +14,9 @@ from row_sources import array_rows, first_grid
 from scipy.stats import binom, poisson
 
 from calibrant import Tally, bounds, certify, cutoff_calibration_error, refinement
-from calibrant.certificates import _interval_weight
 from calibrant.sources import Grid
 from calibrant.validation import Observations
+from calibrant.witnesses import interval_weight
 
 DELTAS = (0.01, 0.05, 0.2, 0.5)
 
@@ -340,19 +340,61 @@ class TestMargins:
     def test_of_the_paper(self):
         assert bounds.paper_margin(10_000, 0.05) == pytest.approx((20 + math.sqrt(2 * math.log(20))) / 100)
 
+    @pytest.mark.parametrize("rows", [1, 7, 40, 300])
+    def test_of_a_constant_covers_every_chance_and_knows_how_often(self, rows):
+        chance = np.linspace(0.0, 1.0, 101)
+        count = np.arange(rows + 1)[:, None]
+        law = binom.pmf(count, rows, chance)
+        for error in (0.02, 0.1, 0.3, 0.7):
+            missed = (law * (np.abs(count / rows - chance) > error)).sum(axis=0)
+            assert missed.max() <= bounds.constant_failure(rows, error) + 1e-12
+        for delta in DELTAS:
+            margin = bounds.constant_margin(rows, delta)
+            assert bounds.constant_failure(rows, margin) == pytest.approx(delta if margin < 1.0 else 0.0, rel=1e-12)
+        assert bounds.constant_failure(rows, 0.0) == 1.0
+        assert bounds.constant_failure(rows, 1.0) == 0.0  # no mean is further off
+
     def test_of_hoeffding(self):
         assert bounds.hoeffding_margin(10_000, 0.05) == pytest.approx(math.sqrt(2 * math.log(20)) / 100)
 
     @pytest.mark.parametrize("factor", [1.0, 1.5, 2.0])
-    def test_below_the_estimate(self, factor):
-        y, p, _ = some_rows(14, size=500)
-        tally = Tally.from_arrays(y, p)
-        exponent, size = math.log(2 / 0.05), 500
-        spread = math.sqrt(np.square(y - p).mean() + exponent / (2 * size)) + math.sqrt(exponent / (2 * size))
-        expected = (4 * factor * min(1.0, spread) + math.sqrt(2 * exponent)) / math.sqrt(size)
-        assert bounds.uniform_lower_margin(tally, 0.05, factor) == pytest.approx(expected, rel=1e-12)
-        expected = (4 * factor + math.sqrt(2 * math.log(20))) / math.sqrt(size)
+    @pytest.mark.parametrize("kind", [{}, {"fractions": True}, {"weights": True}], ids=str)
+    def test_below_the_estimate(self, factor, kind):
+        y, p, w = some_rows(14, size=500, **kind)
+        tally = Tally.from_arrays(y, p, sample_weight=w)
+        w = np.ones(500) if w is None else w
+        rows = w.sum() ** 2 / (w**2).sum()
+        # The largest sum of squares, in units of the largest possible one, that leaves so few a chance of 0.02 delta.
+        squares = np.square(w / w.max() * (y - p)).sum()
+        most = np.linspace(squares, 500.0, 200_001)
+        most = most[squares * np.log(squares / most) - squares + most <= math.log(1 / (0.02 * 0.05))].max()
+        spread = min(1.0 / math.sqrt(rows), math.sqrt(most) * w.max() / w.sum())
+        expected = 4 * factor * spread + math.sqrt(2 * math.log(1 / (0.98 * 0.05)) / rows)
+        assert bounds.uniform_lower_margin(tally, 0.05, factor) == pytest.approx(expected, rel=1e-4)
+        expected = (4 * factor + math.sqrt(2 * math.log(20))) / math.sqrt(rows)
+        if "weights" not in kind:
+            assert factor * bounds.monotone_margin(500, 0.05) < 0.9 * expected
+            expected = factor * 3 * math.sqrt(math.log(2 * math.e / 0.05) / 1000)
         assert bounds.hoeffding_lower_margin(tally, 0.05, factor) == pytest.approx(expected, rel=1e-12)
+
+    def test_below_the_estimate_are_chosen_by_rows_level_and_class_alone(self):
+        y, p, _ = some_rows(14, size=500)
+        tally, other = Tally.from_arrays(y, p), Tally.from_arrays(np.zeros(500), np.full(500, 0.1))
+        for delta, factor in itertools.product((1e-14, 1e-6, 0.05, 0.5), (1.0, 1.5, 2.0, 10.0, math.inf)):
+            taken = bounds.hoeffding_lower_margin(tally, delta, factor)
+            assert taken == bounds.hoeffding_lower_margin(other, delta, factor)
+            symmetrised = (4 * factor + math.sqrt(2 * math.log(1 / delta))) / math.sqrt(500)
+            assert taken == min(symmetrised, factor * bounds.monotone_margin(500, delta))
+            if (delta, factor) in ((1e-14, 1.0), (0.05, 10.0)):
+                assert taken == symmetrised  # far out in the tail, or for weights that vary a lot
+
+    @pytest.mark.parametrize("factor", [1.0, 1.5, 2.0])
+    def test_below_the_estimate_the_variance_settles_more_than_monotony_does(self, factor):
+        # So that the adaptive method has no use for the margin of monotone maps, however uncertain the outcomes are.
+        rows = 100_000
+        tally = Tally.from_counts([0.5], [rows], [rows // 2])
+        for delta in (1e-6, 0.01, 0.05, 0.2, 0.5):
+            assert bounds.uniform_lower_margin(tally, delta, factor) < factor * bounds.monotone_margin(rows, delta)
 
     def test_below_the_estimate_are_narrower_for_rare_events(self):
         rng = np.random.default_rng(15)
@@ -371,7 +413,7 @@ class TestMargins:
 
 class TestSplitLower:
     def limit(self, tally, seed=0, delta=0.05):
-        return bounds.split_lower(tally, _interval_weight, delta, seed)
+        return bounds.split_lower(tally, interval_weight, delta, seed)
 
     def test_row_order_and_merging_change_nothing_for_a_fixed_seed(self):
         y, p, _ = some_rows(17, size=400)
@@ -388,7 +430,7 @@ class TestSplitLower:
         tally, delta = Tally.from_arrays(y, p), 0.1
         found, rest = tally.halves(5)
         assert found.row_total + rest.row_total == 400
-        weigh = _interval_weight(found)
+        weigh = interval_weight(found)
         rate = bounds._best_rate(
             rest.row_total * float(np.square(weigh(found.forecast)) @ found.residual_square) / found.row_total,
             1.0,
@@ -406,7 +448,7 @@ class TestSplitLower:
         tally, delta = Tally.from_arrays(y, np.minimum(p + 0.3, 1.0)), 0.1
         limit = self.limit(tally, seed=5, delta=delta)
         splits = [
-            bounds._split_evidence(*halves, _interval_weight, math.log(1 / delta))
+            bounds._split_evidence(*halves, interval_weight, math.log(1 / delta))
             for halves in itertools.islice(tally.splits(5), bounds.SPLITS)
         ]
         evidence = np.mean([math.exp(growth) / (1 + rate * limit) ** rows for growth, rate, rows in splits])
@@ -453,7 +495,7 @@ class TestSplitLower:
         y, p, w = some_rows(23, size=300, ties=True, fractions=True, weights=weights)
         tally, delta = Tally.from_arrays(y, p, sample_weight=w), 0.1
         found, rest = tally.halves(5)
-        weigh, rows = _interval_weight(found), rest.listed
+        weigh, rows = interval_weight(found), rest.listed
         share = np.ones(rest.row_total) if w is None else rows.sample_weight / rows.sample_weight.max()
         learned = found.listed
         stake = np.ones(found.row_total) if w is None else learned.sample_weight / rows.sample_weight.max()

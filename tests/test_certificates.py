@@ -16,7 +16,7 @@ import pytest
 from scipy.stats import beta
 
 import calibrant
-from calibrant import CalibrationWarning, Cells, Tally, certify, confidence_interval, risk_bands
+from calibrant import CalibrationWarning, Cells, Tally, bounds, certify, confidence_interval, risk_bands
 from calibrant.certificates import MEASURES, METHODS
 from calibrant.laws import brownian_range
 
@@ -209,6 +209,23 @@ def test_fractions_are_covered_by_all_but_the_exact_method(method):
         assert found.upper - found.estimate < 0.7 * (certify(TRUE, PROB, max_error=0.1, method=method).upper)
 
 
+@pytest.mark.parametrize("method", GENERAL)
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["unit weights", "weights"])
+def test_weights_of_any_variation_have_the_limits_of_the_ece(method, weight):
+    # Whose lower limit is the Cutoff error's: deviations of such weights have no bound.
+    same = {"method": method, "sample_weight": weight}
+    for max_error in (0.01, 0.2):
+        any_variation = certify(
+            TRUE, LEVELS**4, measure="bounded_variation", variation=math.inf, max_error=max_error, **same
+        )
+        ece = certify(TRUE, LEVELS**4, measure="ece", max_error=max_error, **same)
+        assert limits(any_variation)[0] == pytest.approx(ece.estimate, rel=1e-12)
+        assert any_variation.upper == pytest.approx(ece.upper, rel=1e-12)
+        assert (any_variation.verdict, any_variation.rows_needed) == (ece.verdict, ece.rows_needed)
+        if method != "adaptive":  # which names weights on one half of the rows and tests them on the other
+            assert any_variation.lower == pytest.approx(ece.lower, rel=1e-12)
+
+
 def test_larger_weight_classes_have_larger_limits():
     uppers = [
         certify(TRUE, PROB, max_error=0.1, measure="bounded_variation", variation=variation).upper
@@ -221,19 +238,53 @@ def test_larger_weight_classes_have_larger_limits():
 def test_the_distance_says_what_its_numbers_are():
     found = certify(TRUE, PROB**4, max_error=0.05, measure="distance")
     smooth = certify(TRUE, PROB**4, max_error=0.05, measure="smooth")
-    assert found.lower == smooth.lower / 2 > 0.05
     assert found.estimate == smooth.estimate
     (note,) = found.notes
     bins = math.ceil(1500 ** (1 / 3))
     assert note == (
-        "the estimate is the smooth calibration error; the lower limit is half that of the smooth error, the upper "
-        f"limit that of the error of {bins} bins plus half the width of a bin"
+        "the estimate is the smooth calibration error; the lower limit comes from the mean bias or from smooth "
+        f"weights, the upper limit is that of the error of {bins} bins plus that of the mean distance between "
+        "forecasts and the mean of their bin"
     )
     binned = calibrant.expected_calibration_error(TRUE, PROB, n_bins=bins)
     hoeffding = confidence_interval(TRUE, PROB, measure="distance", method="hoeffding", alternative="less")
-    assert hoeffding.upper == pytest.approx(binned + math.sqrt(2 * math.log(20) / 1500) + 1 / (2 * bins))
+    spread = bounds.spread_upper(Tally.from_arrays(TRUE, PROB), bins, 0.02 * 0.05)
+    assert 1 / (4 * bins) < spread < 0.85 / (2 * bins)
+    assert hoeffding.upper == pytest.approx(binned + math.sqrt(2 * math.log(1 / (0.98 * 0.05)) / 1500) + spread)
     undecided = certify(TRUE, PROB, max_error=0.05, measure="distance")
     assert (undecided.verdict, undecided.rows_needed) == ("undecided", None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_by_splitting_the_distance_is_at_least_nearly_all_of_the_bias(kind):
+    outcome, weight = KINDS[kind]
+    tally = Tally.from_arrays(outcome, PROB**2, sample_weight=weight)
+    smooth, distance = (
+        confidence_interval(tally, measure=measure, alternative="greater").lower for measure in ("smooth", "distance")
+    )
+    assert 0.9 * smooth < distance < abs(tally.residual_total) / tally.weight_total  # and not half of the smooth error
+
+
+@pytest.mark.parametrize(("kind", "method"), list(itertools.product(KINDS, GENERAL)))
+def test_the_distance_is_at_least_what_the_best_class_of_weights_says(kind, method, monkeypatch):
+    monkeypatch.setattr(calibrant.certificates, "SPLIT_BELOW_ROWS", 0)
+    outcome, weight = KINDS[kind]
+    tally = Tally.from_arrays(outcome, PROB**2, sample_weight=weight)
+    found = confidence_interval(tally, measure="distance", method=method, alternative="greater").lower
+    bias = abs(tally.residual_total) / tally.weight_total
+    each = 0.05 / 2
+    if method == "adaptive":
+        low, high = bounds.mean_limits(tally, each / 2)
+        by_bias, margin = max(low, -high), bounds.uniform_lower_margin(tally, each, 2.0)
+    elif method == "hoeffding":
+        by_bias = bias - math.sqrt(2 * math.log(2 / each) / bounds.effective_rows(tally))
+        margin = bounds.hoeffding_lower_margin(tally, each, 2.0)
+    else:
+        by_bias = bias - bounds.normal_margin(tally, each / 2)
+        margin = 2.0 * bounds.normal_lower_margin(tally, each)
+    steep = 2.0 * calibrant.smooth_calibration_error(tally) - bias
+    assert found == pytest.approx(max(by_bias, (steep - margin) / 3.0), rel=1e-9)
+    assert found > 0.0
 
 
 def test_an_ece_certificate_needs_forecasts_that_repeat():
@@ -562,18 +613,27 @@ def test_the_limit_must_be_said():
 
 def test_a_certified_error_reads_well():
     assert str(certify(COUNTS, max_error=0.05, method="exact")) == (
-        "Certified: with 95% confidence the Cutoff calibration error of these forecasts is at most 0.0344, within the "
-        "limit of 0.05 (estimate 0.0130, 1,000 rows, exact method). This assumes that given their forecasts the "
-        "outcomes are independent; forecaster, limit, method and level were fixed without looking at these outcomes."
+        "Certified: with 95% confidence the Cutoff calibration error of these forecasts is at most 0.05, and with 90% "
+        "confidence at most 0.0344 (estimate 0.0130, 1,000 rows, exact method). This assumes that given their "
+        "forecasts the outcomes are independent; forecaster, limit, method and level were fixed without looking at "
+        "these outcomes."
     )
 
 
 def test_a_refuted_error_reads_well():
-    # (8000 x 0.38 + 4000 x 0.0075) / 20000, minus (4 + sqrt(2 ln 100)) / sqrt(20000)
+    # (8000 x 0.38 + 4000 x 0.0075) / 20000, minus 3 sqrt(ln(200 e) / 40000)
     assert str(certify(SURE_OF_ITSELF, max_error=0.05, confidence_level=0.99, method="hoeffding")) == (
-        "Refuted: with 99% confidence the Cutoff calibration error of the population is at least 0.1037, above the "
-        "limit of 0.05 (estimate 0.1535, 20,000 rows, hoeffding method). This assumes that the rows are independent "
-        "draws from the population; forecaster, limit, method and level were fixed without looking at these rows."
+        "Refuted: with 99% confidence the Cutoff calibration error of the population is above 0.05, and with 98% "
+        "confidence at least 0.1158 (estimate 0.1535, 20,000 rows, hoeffding method). This assumes that the rows are "
+        "independent draws from the population; forecaster, limit, method and level were fixed without looking at "
+        "these rows."
+    )
+
+
+def test_a_verdict_at_50_percent_shows_no_number_that_would_hold_with_0_percent():
+    certified = certify(COUNTS, max_error=0.05, confidence_level=0.5)
+    assert str(certified).startswith(
+        "Certified: with 50% confidence the Cutoff calibration error of the population is at most 0.05 (estimate"
     )
 
 
@@ -591,9 +651,9 @@ def test_an_undecided_error_reads_well():
 @pytest.mark.parametrize(
     ("alternative", "said"),
     [
-        ("two-sided", "lies between 0.10600 and 0.17271"),
+        ("two-sided", "lies between 0.11870 and 0.17271"),
         ("less", "is at most 0.17081"),
-        ("greater", "is at least 0.10790"),
+        ("greater", "is at least 0.12101"),
     ],
 )
 def test_a_confidence_interval_reads_well(alternative, said):
@@ -687,7 +747,9 @@ def test_groups_read_as_a_table():
         "(2 groups, normal method)."
     )
     assert lines[1].startswith("This assumes that the rows are independent draws")
-    assert lines[2] == "Per group, verdicts that hold together with 95% confidence (and so do all upper limits):"
+    assert lines[2] == (
+        "Per group, verdicts that hold together with 95% confidence (and so do all upper limits, and all lower ones):"
+    )
     for name, line in zip(tidy.groups, lines[3:5], strict=True):
         one = tidy[name]
         words = line.split()

@@ -33,6 +33,11 @@ def stepping_back(**options):
     return certified(RandomForestClassifier(n_estimators=1, random_state=0), max_error=0.1, **options)
 
 
+def certificate_level(rows, max_error, level=0.95):
+    """The level that is left for the certificate when the constant has taken what it needs."""
+    return level + 2.0 * math.exp(-2.0 * rows * max_error**2)
+
+
 # --- The two stages ---------------------------------------------------------------------------------------------------
 
 
@@ -49,7 +54,7 @@ def test_a_certified_model_is_kept_and_is_the_one_fitted_on_the_other_rows():
     assert classifier.classes_.tolist() == [0, 1]
     assert classifier.n_features_in_ == 20
     forecasts = model.predict_proba(judge_features)[:, 1]
-    expected = certify(judge_labels, forecasts, max_error=0.2, confidence_level=0.975)
+    expected = certify(judge_labels, forecasts, max_error=0.2, confidence_level=certificate_level(600, 0.2))
     assert classifier.certificate_ == expected
     assert isinstance(classifier.certificate_, Certificate)
     assert classifier.certificate_.n == 600
@@ -75,9 +80,21 @@ def test_every_method_decides_by_its_own_upper_limit(method):
     classifier = certified(method=method).fit(FEATURES, LABELS)
     certificate = classifier.certificate_
     assert certificate.method == method
-    assert certificate.confidence_level == 0.975
+    assert certificate.confidence_level == certificate_level(600, 0.2)
     assert classifier.fell_back_ == (certificate.upper > 0.2)
     assert classifier.fell_back_ == (method == "paper")
+
+
+@pytest.mark.parametrize("max_error", [0.06, 0.08, 0.15])
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["unit weights", "weights"])
+def test_the_certificate_gets_all_that_the_constant_does_not_need(max_error, weights):
+    # A mean of m rows strays further than max_error with probability at most 2 exp(-2 m max_error^2).
+    classifier = certified(max_error=max_error, confidence_level=0.9).fit(FEATURES, LABELS, sample_weight=weights)
+    certificate = classifier.certificate_
+    assert certificate.confidence_level == pytest.approx(
+        certificate_level(certificate.n_eff, max_error, 0.9), abs=1e-14
+    )
+    assert 0.9 < certificate.confidence_level < 1.0
 
 
 @pytest.mark.parametrize("split", [0.25, 0.5, 0.9])
@@ -132,19 +149,19 @@ def test_unfitted():
 def test_the_smallest_possible_limit_is_named_and_works():
     _, _, fit_labels, _ = halves(FEATURES, LABELS)
     assert set(fit_labels) == {0, 1}
-    smallest = math.sqrt(math.log(2.0 / 0.025) / 1200.0)
-    with pytest.raises(ValueError, match=r"max_error is 0\.02, less than even a constant can guarantee") as caught:
+    smallest = math.sqrt(math.log(2.0 / 0.05) / 1200.0)
+    with pytest.raises(ValueError, match=r"max_error is 0\.02, no more than even a constant can guarantee") as caught:
         certified(max_error=0.02).fit(FEATURES, LABELS)
     message = str(caught.value)
     assert "from 600 rows kept for judging at confidence_level=0.95" in message
     named = float(re.search(r"allow max_error=(\S+) or more", message)[1])
-    assert smallest <= named < smallest + 1e-4
-    certified(max_error=named).fit(FEATURES, LABELS)
-    certified(max_error=smallest).fit(FEATURES, LABELS)
-    with pytest.raises(ValueError, match="less than even a constant"):
+    assert smallest < named <= smallest + 1e-4
+    assert certified(max_error=named).fit(FEATURES, LABELS).fell_back_
+    certified(max_error=smallest * (1 + 1e-9)).fit(FEATURES, LABELS)
+    with pytest.raises(ValueError, match="no more than even a constant"):
         certified(max_error=smallest * (1 - 1e-9)).fit(FEATURES, LABELS)
     rows = int(re.search(r"or collect about (\S+) rows in all", message)[1].replace(",", ""))
-    assert rows == math.ceil(math.log(2.0 / 0.025) / (2.0 * 0.02**2) / 0.5)
+    assert rows == math.ceil(math.log(2.0 / 0.05) / (2.0 * 0.02**2) / 0.5)
     features, labels = make_classification(n_samples=rows + 2, random_state=0)
     certified(max_error=0.02).fit(features, labels)
 
@@ -163,8 +180,8 @@ def test_an_error_of_1_needs_no_rows_to_speak_of():
 def test_weights_make_the_smallest_possible_limit_larger():
     _, _, _, judge_weights = halves(FEATURES, WEIGHTS)
     effective = judge_weights.sum() ** 2 / (judge_weights**2).sum()
-    smallest = math.sqrt(math.log(2.0 / 0.025) / (2.0 * effective))
-    certified(max_error=smallest).fit(FEATURES, LABELS, sample_weight=WEIGHTS)
+    smallest = math.sqrt(math.log(2.0 / 0.05) / (2.0 * effective))
+    certified(max_error=smallest * 1.001).fit(FEATURES, LABELS, sample_weight=WEIGHTS)
     with pytest.raises(ValueError, match=f"600 rows kept for judging, worth {effective:.1f} of equal weight"):
         certified(max_error=smallest * 0.99).fit(FEATURES, LABELS, sample_weight=WEIGHTS)
 
@@ -334,7 +351,8 @@ def test_weights_count_for_both_parts():
     model = LogisticRegression().fit(fit_features, fit_labels, sample_weight=fit_weights)
     np.testing.assert_array_equal(classifier.estimator_.coef_, model.coef_)
     forecasts = model.predict_proba(judge_features)[:, 1]
-    expected = certify(judge_labels, forecasts, max_error=0.2, confidence_level=0.975, sample_weight=judge_weights)
+    level = certificate_level(judge_weights.sum() ** 2 / (judge_weights**2).sum(), 0.2)
+    expected = certify(judge_labels, forecasts, max_error=0.2, confidence_level=level, sample_weight=judge_weights)
     assert classifier.certificate_ == expected
     assert classifier.certificate_.n_eff < 600
     assert classifier.constant_ == pytest.approx(np.average(judge_labels, weights=judge_weights), rel=1e-12)
@@ -433,7 +451,7 @@ def test_a_frozen_model_is_judged_on_all_rows(route):
     with sklearn.config_context(enable_metadata_routing=route):
         classifier = certified(FrozenEstimator(model)).fit(features, labels)
     assert classifier.certificate_ == certify(
-        labels, model.predict_proba(features)[:, 1], max_error=0.2, confidence_level=0.975
+        labels, model.predict_proba(features)[:, 1], max_error=0.2, confidence_level=certificate_level(800, 0.2)
     )
     assert classifier.certificate_.n == 800
     assert classifier.constant_ == labels.mean()
@@ -461,7 +479,7 @@ def test_a_frozen_model_may_be_judged_on_one_class_but_not_on_unknown_ones():
 @needs_frozen
 def test_a_frozen_model_has_its_own_smallest_limit_and_must_be_fitted():
     model = LogisticRegression().fit(FEATURES[:400], LABELS[:400])
-    with pytest.raises(ValueError, match=r"from 800 rows kept for judging .* or collect about 5,478 rows in all"):
+    with pytest.raises(ValueError, match=r"from 800 rows kept for judging .* or collect about 4,612 rows in all"):
         certified(FrozenEstimator(model), max_error=0.02).fit(FEATURES[400:], LABELS[400:])
     with pytest.raises(NotFittedError):
         certified(FrozenEstimator(LogisticRegression())).fit(FEATURES, LABELS)

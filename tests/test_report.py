@@ -410,6 +410,23 @@ def test_each_limit_is_said_to_hold_by_itself(page, report):
     assert said in report.markdown()
 
 
+def test_a_verdict_in_plain_words_names_only_numbers_as_sure_as_itself():
+    # A limit that is shown or not depending on the verdict is less sure than the verdict, unless nothing was decided.
+    certified, undecided, refuted = (
+        CalibrationReport.from_predictions(Y_TRUE, Y_PROB**power, max_error=limit)
+        for power, limit in ((1, 0.25), (1.5, 0.02), (4, 0.07))
+    )
+    names = ["certified", "undecided", "refuted"]
+    reports = dict(zip(names, (certified, undecided, refuted), strict=True))
+    assert [each.summary.models[0].certificate.verdict for each in reports.values()] == names
+    differs = "the number of events differs from the number forecast by"
+    most = rounded_up(100 * undecided.summary.models[0].certificate.upper, 1)
+    for name, said in (("certified", "at most 25"), ("refuted", "more than 7"), ("undecided", f"at most {most}")):
+        text = " ".join(reports[name].markdown().split())
+        assert f"{differs} {said} per 100 cases of the whole. We can say so with 95% confidence" in text
+        assert text.count(differs) == 1
+
+
 def test_what_differs_between_models_is_not_said_of_all():
     several = CalibrationReport.from_predictions(Y_TRUE, {"a": Y_PROB, "b": Y_PROB**2})
     head = several.html().partition("<main")[0].rpartition("<h1>")[2]

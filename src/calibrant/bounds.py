@@ -28,12 +28,15 @@ from calibrant.refinement import (
     stretch_ends,
 )
 from calibrant.sources import RowSource
-from calibrant.tally import Tally, Totals
+from calibrant.tally import Tally, Totals, group_starts
 from calibrant.validation import FloatArray, IntArray
 
 HIGHEST_RATE = 0.9
 VARIANCE_SHARE = 0.02
-"""Share of delta spent on learning the variance, from which the betting rate follows."""
+"""Share of delta spent on learning a variance, from which a betting rate or a margin follows."""
+
+SPREAD_SHARE = 0.02
+"""Share of delta spent on learning how far forecasts are from the mean of their bin."""
 
 SPLITS = 16
 """Random splits of the rows whose evidence is averaged."""
@@ -338,20 +341,30 @@ def _standard_error(table: Totals) -> float:
 
 
 def hoeffding_lower_margin(table: Totals, delta: float, factor: float = 1.0) -> float:
-    """Return a margin below the Cutoff error at every number of rows: (4 + sqrt(2 ln(1/delta))) / sqrt(n_eff).
+    """Return a margin below the Cutoff error at every number of rows, whatever the outcomes.
 
-    ``factor`` is 1 + M/2 for weights of total variation M, whose deviations are at most so many times as large.
+    (4 + sqrt(2 ln(1/delta))) / sqrt(n_eff), or the margin of all monotone maps, of which the forecasts themselves are
+    one, where that is smaller; that one is proved for rows of equal weight only. ``factor`` is 1 + M/2 for weights of
+    total variation M, whose deviations are at most so many times as large. Number of rows, level and factor alone
+    decide which margin is taken.
     """
-    return (4.0 * factor + math.sqrt(2.0 * math.log(1.0 / delta))) / math.sqrt(effective_rows(table))
+    rows = effective_rows(table)
+    symmetrised = (4.0 * factor + math.sqrt(2.0 * math.log(1.0 / delta))) / math.sqrt(rows)
+    return min(symmetrised, factor * monotone_margin(rows, delta)) if table.unit_weights else symmetrised
 
 
 def uniform_lower_margin(table: Totals, delta: float, factor: float = 1.0) -> float:
-    """Return the same margin with the variance of the residuals in place of its largest possible value, 1."""
-    exponent = math.log(2.0 / delta)
-    largest = (table.weight_max / table.weight_total) ** 2 * exponent / 2.0
-    square = float(table.weight_square_residual_square.sum()) / table.weight_total**2
-    spread = min(math.sqrt(square + largest) + math.sqrt(largest), 1.0 / math.sqrt(effective_rows(table)))
-    return 4.0 * factor * spread + math.sqrt(2.0 * exponent / effective_rows(table))
+    """Return the first of these margins with the variance of the residuals in place of its largest possible value, 1.
+
+    The variance is learned from the rows, for which a small share of delta is spent.
+    """
+    unit = table.weight_max / table.weight_total
+    squares = float(table.weight_square_residual_square.sum()) / table.weight_max**2
+    _, most_squares = chernoff_interval(squares, delta * VARIANCE_SHARE)
+    rows = effective_rows(table)
+    spread = min(math.sqrt(most_squares) * unit, 1.0 / math.sqrt(rows))
+    exponent = math.log(1.0 / (delta * (1.0 - VARIANCE_SHARE)))
+    return 4.0 * factor * spread + math.sqrt(2.0 * exponent / rows)
 
 
 def exact_lower_margin(rows: float, delta: float) -> float:
@@ -422,6 +435,25 @@ def mean_limits(tally: Tally, delta: float) -> tuple[float, float]:
     return max(-limits[1], -1.0), min(limits[0], 1.0)
 
 
+def spread_upper(tally: Tally, bins: int, delta: float) -> float:
+    """Return an upper limit of the population's mean distance between a forecast and the mean of its bin.
+
+    For bins of equal width, open below as those of `expected_calibration_error`. It is a matter of forecasts alone, and
+    never more than half the width of a bin.
+    """
+    width = 1.0 / bins
+    number = np.searchsorted(np.linspace(0.0, 1.0, bins + 1)[1:-1], tally.forecast)
+    starts = group_starts(number)
+    weight = np.add.reduceat(tally.weight, starts)
+    mean = np.add.reduceat(tally.weight * tally.forecast, starts) / weight
+    sizes = np.diff(np.append(starts, len(tally)))
+    square_total = float(tally.weight @ np.square((tally.forecast - np.repeat(mean, sizes)) / width))
+    # The mean of a bin's rows differs from the bin's own; half of delta bounds by how much, in squares over all bins.
+    off = math.sqrt(starts.size) / 2.0 + math.sqrt(2.0 * math.log(2.0 / delta))
+    _, most = chernoff_interval(square_total / tally.weight_max + off**2, delta / 2.0)
+    return width * min(0.5, math.sqrt(most * tally.weight_max / tally.weight_total))
+
+
 def monotone_margin(rows: float, delta: float) -> float:
     """Return how far the Cutoff error of a monotone map can be above its value on the rows, for all such maps at once.
 
@@ -439,3 +471,8 @@ def paper_monotone_margin(rows: float, delta: float) -> float:
 def constant_margin(rows: float, delta: float) -> float:
     """Return how far the mean outcome of the rows can be from that of the population: Hoeffding, both sides."""
     return math.sqrt(math.log(2.0 / delta) / (2.0 * rows))
+
+
+def constant_failure(rows: float, error: float) -> float:
+    """Return the probability, at most, that the mean outcome of the rows is off by more than ``error``: the inverse."""
+    return 0.0 if error >= 1.0 else min(1.0, 2.0 * math.exp(-2.0 * rows * error**2))

@@ -8,14 +8,11 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, overload
-
-import numpy as np
 
 from calibrant.binomial_limits import exact_upper
 from calibrant.bounds import (
-    Witnessing,
+    SPREAD_SHARE,
     adaptive_upper,
     adaptive_upper_of,
     assumptions,
@@ -24,23 +21,23 @@ from calibrant.bounds import (
     hoeffding_lower_margin,
     hoeffding_margin,
     limit_ends,
+    mean_limits,
     normal_lower_margin,
     normal_margin,
     normal_upper,
     paper_margin,
     split_lower,
+    spread_upper,
     uniform_lower_margin,
 )
 from calibrant.cells import SORT_BELOW_ROWS, as_source, given_source, source_of, with_unit_weights
 from calibrant.measures import (
     bounded_variation_calibration_error,
-    bounded_variation_witness,
     continuity_note,
     expected_calibration_error,
     find_worst_interval,
     plug_in_error,
     smooth_calibration_error,
-    smooth_witness,
 )
 from calibrant.refinement import split_at_extremes, whole_tally
 from calibrant.results.certificates import Certificate, ConfidenceInterval, GroupCertificates, verdict_of, within_unit
@@ -49,7 +46,6 @@ from calibrant.sources import GroupedSource, RowSource, by_group, naming_group
 from calibrant.tally import Tally, Totals, refuse_more
 from calibrant.validation import (
     CalibrationWarning,
-    FloatArray,
     Observations,
     check_choice,
     check_confidence,
@@ -59,6 +55,7 @@ from calibrant.validation import (
     check_seed,
     check_weights,
 )
+from calibrant.witnesses import witnessing
 
 METHODS = ("adaptive", "exact", "normal", "hoeffding", "paper")
 MEASURES = ("cutoff", "smooth", "bounded_variation", "distance", "ece")
@@ -324,10 +321,16 @@ class _Plan:
         return self.method != "normal"
 
     @property
+    def only_cutoff_below(self) -> bool:
+        """Whether the lower limit is the Cutoff error's: the ECE, and weights of any variation, which are the same."""
+        return self.measure == "ece" or (self.measure == "bounded_variation" and math.isinf(self.variation))
+
+    @property
     def factor(self) -> float:
         """How many times the deviation of intervals the deviation of this measure can be: 1 + M/2 (docs/theory.md)."""
-        variation = {"smooth": 1.0, "distance": 1.0, "bounded_variation": self.variation}.get(self.measure, 0.0)
-        return 1.0 + variation / 2.0
+        if self.only_cutoff_below:
+            return 1.0
+        return 1.0 + {"smooth": 1.0, "bounded_variation": self.variation}.get(self.measure, 0.0) / 2.0
 
 
 @dataclass(frozen=True)
@@ -442,7 +445,7 @@ def _rows_to_decide(plan: _Plan, found: _Found, limit: float) -> int | None:
     """
     if plan.measure == "distance":  # its margin has a part that shrinks more slowly
         return None
-    if plan.measure == "ece" and found.estimate >= limit:  # its lower limit is the Cutoff error's, perhaps far below
+    if plan.only_cutoff_below and found.estimate >= limit:  # the Cutoff error is perhaps far below
         return None
     margin = found.upper - found.estimate if found.estimate < limit else found.estimate - found.lower
     margin += normal_margin(found.table, 0.1)
@@ -481,13 +484,15 @@ def _evaluate(
         bins = math.ceil(effective_rows(source) ** (1.0 / 3.0))
         if plan.measure == "distance":
             notes.append(
-                "the estimate is the smooth calibration error; the lower limit is half that of the smooth error, the "
-                f"upper limit that of the error of {bins} bins plus half the width of a bin"
+                "the estimate is the smooth calibration error; the lower limit comes from the mean bias or from smooth "
+                f"weights, the upper limit is that of the error of {bins} bins plus that of the mean distance between "
+                "forecasts and the mean of their bin"
             )
         if upper_delta is not None and plan.measure == "distance":
-            # Forecasts moved to their bin's event rate are calibrated: half a bin's width on top of the bins' error.
+            # Forecasts moved to their bin's event rate are calibrated: by way of the bin's mean forecast.
             error = expected_calibration_error(source, n_bins=bins)
-            upper = _general_upper(plan, source, error, upper_delta) + 1.0 / (2.0 * bins)
+            share = SPREAD_SHARE * upper_delta
+            upper = _general_upper(plan, source, error, upper_delta - share) + spread_upper(source, bins, share)
         elif upper_delta is not None:
             upper = _general_upper(plan, source, estimate, upper_delta)
     lower = 0.0
@@ -519,8 +524,12 @@ def _general_upper(plan: _Plan, table: Totals, estimate: float, delta: float) ->
     """Return the upper limit of any weighted calibration error from its value on the rows."""
     if plan.method == "adaptive":
         return adaptive_upper_of(estimate, table, delta)
-    margin = normal_margin(table, delta) if plan.method == "normal" else hoeffding_margin(effective_rows(table), delta)
-    return estimate + margin
+    return estimate + _mean_margin(plan, table, delta)
+
+
+def _mean_margin(plan: _Plan, table: Totals, delta: float) -> float:
+    """Return how far the mean of w(p) (y - p) for one weight function can be off, to one side."""
+    return normal_margin(table, delta) if plan.method == "normal" else hoeffding_margin(effective_rows(table), delta)
 
 
 def _lower(
@@ -532,50 +541,43 @@ def _lower(
     delta: float,
     seed: int,
 ) -> float:
-    """Return the lower limit that matches the method; the ECE has the Cutoff error's, the distance half the smooth."""
-    if plan.measure == "ece":
-        estimate = worst.error
-    rows = effective_rows(table)
+    """Return the lower limit that matches the method; the ECE has the Cutoff error's."""
+    splits = table.row_total < SPLIT_BELOW_ROWS and (table.counted or table.listed is not None)
+    if plan.method == "adaptive" and splits:
+        return split_lower(whole_tally(source), witnessing(plan.measure, plan.variation, delta), delta, seed)
+    if plan.measure == "distance":
+        return _distance_lower(plan, whole_tally(source), estimate, delta / 2.0)
+    return (worst.error if plan.only_cutoff_below else estimate) - _lower_margin(plan, table, delta, plan.factor)
+
+
+def _lower_margin(plan: _Plan, table: Totals, delta: float, factor: float) -> float:
+    """Return how far an error of the rows can be above the population's, for weights of total variation M.
+
+    ``factor`` is 1 + M/2; the published margin and the exact one are for the Cutoff error alone.
+    """
     if plan.method == "paper":
-        lower = estimate - paper_margin(rows, delta)
-    elif plan.method == "hoeffding":
-        lower = estimate - hoeffding_lower_margin(table, delta, plan.factor)
-    elif plan.method == "exact":
-        lower = estimate - exact_lower_margin(rows, delta)
-    elif plan.method == "normal":
-        lower = estimate - plan.factor * normal_lower_margin(table, delta)
-    elif table.row_total < SPLIT_BELOW_ROWS and (table.counted or table.listed is not None):
-        lower = split_lower(whole_tally(source), _witnessing(plan), delta, seed)
+        return paper_margin(effective_rows(table), delta)
+    if plan.method == "exact":
+        return exact_lower_margin(effective_rows(table), delta)
+    if plan.method == "normal":
+        return factor * normal_lower_margin(table, delta)
+    margin = hoeffding_lower_margin if plan.method == "hoeffding" else uniform_lower_margin
+    return margin(table, delta, factor)
+
+
+def _distance_lower(plan: _Plan, tally: Tally, smooth: float, delta: float) -> float:
+    """Return the better of two lower limits of the distance, each at delta: by the mean bias, and by steep weights.
+
+    Weights of Lipschitz constant L prove a distance of 1/(1 + L) of their error: all of it for the mean bias, which may
+    have either sign, and a third for L = 2, whose error is 2 smooth - |bias| and whose total variation is 2.
+    """
+    bias = abs(tally.residual_total) / tally.weight_total
+    if plan.method == "adaptive":
+        low, high = mean_limits(tally, delta / 2.0)
+        by_bias = max(low, -high)
     else:
-        lower = estimate - uniform_lower_margin(table, delta, plan.factor)
-    return lower / 2.0 if plan.measure == "distance" else lower
-
-
-def _witnessing(plan: _Plan) -> Witnessing:
-    if plan.measure in ("smooth", "distance"):
-        return _smooth_weight
-    return partial(_step_weight, plan.variation) if plan.measure == "bounded_variation" else _interval_weight
-
-
-def _interval_weight(tally: Tally) -> Any:
-    worst = find_worst_interval(tally)
-    sign = {"too low": 1.0, "too high": -1.0, "none": 0.0}[worst.direction]
-    return lambda forecast: sign * ((forecast >= worst.low) & (forecast <= worst.high))
-
-
-def _smooth_weight(tally: Tally) -> Any:
-    witness = smooth_witness(tally)
-    return lambda forecast: np.interp(forecast, witness.forecast, witness.weight)
-
-
-def _step_weight(variation: float, tally: Tally) -> Any:
-    witness = bounded_variation_witness(tally, variation=variation)
-
-    def weigh(forecast: FloatArray) -> FloatArray:
-        below = np.searchsorted(witness.forecast, forecast, side="right") - 1
-        return np.asarray(witness.weight[np.maximum(below, 0)])
-
-    return weigh
+        by_bias = bias - _mean_margin(plan, tally, delta / 2.0)
+    return max(by_bias, (2.0 * smooth - bias - _lower_margin(plan, tally, delta, 2.0)) / 3.0)
 
 
 def _few_squares(table: Totals, worst: WorstInterval) -> list[str]:

@@ -9,10 +9,10 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from calibrant.bounds import constant_failure, constant_margin
 from calibrant.classifiers import (
     FEWER_FOR_JUDGING,
     AroundModel,
@@ -39,8 +39,8 @@ class CertifiedClassifier(AroundModel):
 
         P(Cutoff error of the result <= max_error) >= confidence_level
 
-    for every population and every model: Corollary 4.1 of [1]_. Half of 1 - confidence_level is spent on the
-    certificate, half on the constant.
+    for every population and every model: Corollary 4.1 of [1]_. Of 1 - confidence_level the constant takes what it
+    needs, 2 exp(-2 m max_error^2) with m judging rows, and the certificate all the rest; the paper gives each half.
 
     Parameters
     ----------
@@ -49,10 +49,10 @@ class CertifiedClassifier(AroundModel):
         1.6 or later, is judged on all rows; none of them may have been used to fit it.
     max_error : float in [0, 1]
         The largest Cutoff error you can live with, as in `certify`. The mean of m rows is only known up to
-        sqrt(ln(2 / delta) / (2 m)) with delta = (1 - confidence_level) / 2, and less than that cannot be asked for.
+        sqrt(ln(2 / delta) / (2 m)) with delta = 1 - confidence_level, and only more than that can be asked for.
         (The paper prints ln(1 / delta), but a mean can err to both sides.)
     confidence_level : float from 0.5 to below 1
-        Of the whole procedure. The certificate on its own has the level (1 + confidence_level) / 2.
+        Of the whole procedure. The level of the certificate on its own is a little higher.
     split : float between 0 and 1
         Share of the rows kept for judging. They are drawn without regard to their classes: balanced parts would no
         longer be independent draws.
@@ -70,7 +70,7 @@ class CertifiedClassifier(AroundModel):
     estimator_ : classifier
         The fitted model, kept for inspection even if it is not certified.
     certificate_ : Certificate
-        The verdict on the model, with the level (1 + confidence_level) / 2.
+        The verdict on the model, with the level confidence_level + 2 exp(-2 m max_error^2) for m judging rows.
     fell_back_ : bool
         Whether the model was replaced by the constant.
     constant_ : float
@@ -135,19 +135,18 @@ class CertifiedClassifier(AroundModel):
 
     def _fit(self, asked: Asked) -> None:
         X, y, weight = asked.X, asked.y, asked.weight
-        delta = (1.0 - asked.level) / 2.0
         if self._is_given:
             model = self.estimator.fit(X, y)  # fits nothing, but makes sure that the model is fitted
-            self._check_possible(y, weight, delta, share=1.0)
+            certificate_level = self._certificate_level(asked.level, y.size, weight, share=1.0)
         else:
             X_fit, X, y_fit, y, kept, chosen = draw_rows(X, y, self.split, check_random_state(self.random_state))
             weight = None if weight is None else weight[chosen]
-            self._check_possible(y, weight, delta, share=self.split)
+            certificate_level = self._certificate_level(asked.level, y.size, weight, share=self.split)
             check_both_classes(y_fit, "drawn for fitting", FEWER_FOR_JUDGING)
             model = clone(self.estimator).fit(X_fit, y_fit, **rows_of(asked.fit_params, kept, asked.y.size))
         classes = two_classes(model, y)
         outcome = y == classes[1]
-        certificate = self._judge(outcome, forecasts_of(model, X)[:, 1], weight, 1.0 - delta)
+        certificate = self._judge(outcome, forecasts_of(model, X)[:, 1], weight, certificate_level)
         self.estimator_ = model
         self.classes_ = classes
         self.certificate_ = certificate
@@ -169,23 +168,23 @@ class CertifiedClassifier(AroundModel):
         check_choice(self.fallback, "fallback", FALLBACKS)
         return check_confidence(self.confidence_level)
 
-    def _check_possible(self, y: npt.NDArray[Any], weight: FloatArray | None, delta: float, share: float) -> None:
-        """Refuse a limit that the constant could not keep to (two-sided Hoeffding); no error is above 1."""
-        rows, effective_rows = y.size, effective_size(weight, y.size)
-        exponent = math.log(2.0 / delta)
-        smallest = min(1.0, math.sqrt(exponent / (2.0 * effective_rows)))
-        if self.max_error >= smallest:
-            return
+    def _certificate_level(self, level: float, rows: int, weight: FloatArray | None, share: float) -> float:
+        """Return the level that is left for the certificate; refuse a limit that the constant could not keep to."""
+        effective_rows = effective_size(weight, rows)
+        certificate_level = level + constant_failure(effective_rows, self.max_error)
+        if certificate_level < 1.0:
+            return certificate_level
+        smallest = constant_margin(effective_rows, 1.0 - level)
         remedy = "since no number of rows is enough for 0"
         if self.max_error > 0.0:
             # Weights like these keep the share of rows that they are worth.
-            needed = exponent / (2.0 * self.max_error**2) * (rows / effective_rows) / share
+            needed = rows * (smallest / self.max_error) ** 2 / share
             remedy = f"or collect about {math.ceil(needed):,} rows in all"
         worth = "" if math.isclose(rows, effective_rows) else f", worth {effective_rows:,.1f} of equal weight"
         raise ValueError(
-            f"max_error is {shown(self.max_error)}, less than even a constant can guarantee from {rows:,} rows kept "
+            f"max_error is {shown(self.max_error)}, no more than even a constant can guarantee from {rows:,} rows kept "
             f"for judging{worth} at confidence_level={self.confidence_level:g}; allow max_error="
-            f"{math.ceil(smallest * 1e4) / 1e4:g} or more, {remedy}"
+            f"{min(1.0, math.floor(smallest * 1e4 + 1.0) / 1e4):g} or more, {remedy}"
         )
 
     def _guarantee(self, level: float) -> str:

@@ -169,11 +169,11 @@ def distance_from_calibration(
     The distance is not a function of forecasts and outcomes alone, so this is an interval, never one number. It speaks
     of the distribution of these rows, not of a population.
 
-    Lower end, the best of: |mean bias|, since calibrated forecasts have the right mean; half the smooth calibration
-    error; and for forecasts at least b apart, b/(b + 2) times the ECE plug-in. Upper end, the best of: the mean
-    distance to the event rate of the cell, over partitions of [0, 1] into intervals (the best one on up to 256
-    candidate borders, exactly the best when there are no more distinct forecasts than that); the isotonic curve; the
-    ECE plug-in; sqrt(8 x smooth); and 2 sqrt(Cutoff) + Cutoff.
+    Lower end, the best of: |mean bias|, since calibrated forecasts have the right mean; (2 smooth - |mean bias|) / 3,
+    which with the first is never below half the smooth calibration error; and for forecasts at least b apart, b/(b + 2)
+    times the ECE plug-in. Upper end, the best of: the mean distance to the event rate of the cell, over partitions of
+    [0, 1] into intervals (the best one on up to 256 candidate borders, exactly the best when there are no more distinct
+    forecasts than that); the isotonic curve; the ECE plug-in; sqrt(8 x smooth); and 2 sqrt(Cutoff) + Cutoff.
 
     Parameters
     ----------
@@ -204,9 +204,10 @@ def bound_distance(
     tally: Tally, *, smooth: float, cutoff: float, expected: float, curve: FloatArray
 ) -> CalibrationDistance:
     """Take the best of every bound on the distance from calibration."""
+    bias = abs(tally.residual_total) / tally.weight_total
     lower = [
-        (abs(tally.residual_total) / tally.weight_total, "mean bias"),
-        (smooth / 2.0, "half the smooth calibration error"),
+        (bias, "mean bias"),
+        ((2.0 * smooth - bias) / 3.0, "2/3 of the smooth calibration error minus 1/3 of the mean bias"),
         (_spacing_factor(tally) * expected, "b/(b + 2) times the ECE plug-in, b the smallest gap between forecasts"),
     ]
     isotonic = float(np.abs(curve - tally.forecast) @ tally.weight) / tally.weight_total

@@ -30,7 +30,7 @@ from calibrant.classifiers import (
 )
 from calibrant.guards import GuardedRecalibrator
 from calibrant.recalibration import Recalibrator
-from calibrant.results.base import rounded_down, rounded_up
+from calibrant.results.base import rounded_up
 from calibrant.results.certificates import Certificate
 from calibrant.validation import FloatArray, check_choice, check_confidence, check_number, shown
 
@@ -342,7 +342,7 @@ class RecalibratedClassifier(AroundModel):
         if certificate:
             limit, verdict = f"at most {allowed}", "it was certified"
         elif certificate.verdict == "refuted":
-            limit, verdict = f"at least {rounded_down(certificate.lower)}", f"at most {allowed} was refuted"
+            limit, verdict = f"above {allowed}", "at most that was refuted"
         else:
             limit, verdict = f"at most {rounded_up(certificate.upper)}", f"at most {allowed} could not be decided"
         reason = f"{verdict} on {certificate.n:,} rows that had no part in fitting {fitted} ({self.method} method)"

@@ -357,6 +357,19 @@ class TestOtherMeasures:
                     missed[measure, method, level] += found.lower > error + 1e-12
         assert not too_many(missed, count)
 
+    @pytest.mark.parametrize("population", [SHIFTED, RARE_HALVED, FOUR_LEVELS, OVERCONFIDENT, WEIGHTED_SHIFT], ids=str)
+    def test_the_distance_lies_between_its_limits_with_default_options(self, population):
+        count, rows = runs(50), 400
+        rng = seeded(population, "distance")
+        missed = Counter()
+        for _ in range(count):
+            found = confidence_interval(population.tally(rng, rows), measure="distance")
+            if population.distance is None:  # at least half the smooth error, at most the ECE
+                missed[0.95] += found.lower > population.ece or found.upper < population.smooth / 2.0
+            else:
+                missed[0.95] += not found.lower - 1e-12 <= population.distance <= found.upper + 1e-12
+        assert missed[0.95] <= allowed(count, 0.05)
+
     def test_the_ece_of_continuous_forecasts_has_a_limit_that_is_true_and_useless(self):
         y, p, _ = OSCILLATING.draw(np.random.default_rng(4), 500)
         with pytest.warns(calibrant.CalibrationWarning, match="no ECE certificate is possible"):
@@ -370,6 +383,70 @@ class TestOtherMeasures:
             found = confidence_interval(tally, alternative="less", measure=measure)
             estimate = ESTIMATES[measure](tally)
             assert found.upper == pytest.approx(bounds.adaptive_upper_of(estimate, tally, 1.0 - 0.95), abs=1e-12)
+
+
+class TestSpread:
+    """How far forecasts are from the mean of their bin: what binning adds to the distance from calibration."""
+
+    @pytest.mark.parametrize("delta", [0.05, 0.2, 0.5])
+    @pytest.mark.parametrize("rows", [5, 40, 400])
+    def test_two_forecasts_in_one_bin_are_covered_for_every_share(self, rows, delta):
+        shares = np.unique(np.concatenate([np.linspace(0, 1, 201), np.geomspace(1e-4, 0.05, 40)]))
+        limits = np.array(
+            [
+                bounds.spread_upper(Tally.from_counts([0.2, 0.9], [rows - high, high], [0, 0]), 1, delta)
+                for high in range(1, rows)
+            ]
+        )
+        one = bounds.spread_upper(Tally.from_counts([0.2], [rows], [0]), 1, delta)
+        limits = np.concatenate([[one], limits, [one]])[:, None]
+        truth = 0.7 * 2.0 * shares * (1.0 - shares)
+        law = binom.pmf(np.arange(rows + 1)[:, None], rows, shares)
+        assert (law * (limits < truth)).sum(axis=0).max() <= delta
+
+    @pytest.mark.parametrize("weights", [None, populations.lognormal_weights, populations.few_heavy_weights])
+    @pytest.mark.parametrize(
+        ("draw", "bins"),
+        [
+            (lambda rng, rows: rng.random(rows), 8),
+            (lambda rng, rows: rng.beta(0.5, 20, rows), 8),
+            (lambda rng, rows: rng.choice([0.125, 0.24, 0.25, 0.8], rows, p=[0.4, 0.3, 0.2, 0.1]), 8),
+            (lambda rng, rows: (rng.random(rows) < 0.02).astype(float), 1),  # few rows far away
+        ],
+    )
+    def test_covers(self, draw, bins, weights):
+        many = draw(np.random.default_rng(0), 400_000)
+        place = np.minimum(np.ceil(many * bins), bins) - 1
+        place = np.maximum(place, 0).astype(int)
+        mean = np.bincount(place, many, bins) / np.maximum(np.bincount(place, minlength=bins), 1)
+        truth = np.abs(many - mean[place]).mean() * (1.0 - 5e-3)  # itself drawn
+        count, rows, delta = runs(100), 300, 0.2
+        rng = seeded("spread", bins, truth)
+        missed = 0
+        for _ in range(count):
+            weight = None if weights is None else weights(rows)
+            tally = Tally.from_arrays(np.zeros(rows), draw(rng, rows), sample_weight=weight)
+            missed += bounds.spread_upper(tally, bins, delta) < truth
+        assert missed <= allowed(count, delta)
+
+    def test_approaches_what_it_bounds(self):
+        p = (np.arange(200_000) + 0.5) / 200_000
+        limit = bounds.spread_upper(Tally.from_arrays(np.zeros(p.size), p), 20, 0.001)
+        assert limit == pytest.approx(0.05 / math.sqrt(12), rel=0.03)  # a root mean square; the mean itself is 0.05 / 4
+        few = Tally.from_counts([0.123, 0.456, 0.789], [100_000, 60_000, 40_000], [0, 0, 0])
+        assert bounds.spread_upper(few, 20, 0.001) < 0.03 * 0.05
+        assert bounds.spread_upper(Tally.from_counts([0.3], [5], [0]), 20, 0.001) == 0.05 / 2  # never more
+
+    def test_bins_are_those_of_the_error_that_is_added(self):
+        # A forecast on the border of two bins belongs to the lower one in both.
+        below, above = ([0.45, 0.5], [0.5, 0.55])
+        for forecast, together in ((below, True), (above, False)):
+            tally = Tally.from_counts(forecast, [20_000, 20_000], [9_000 + 1_000, 10_000 - 1_000])
+            error = calibrant.expected_calibration_error(tally, n_bins=10)
+            residual = [10_000 - 20_000 * forecast[0], 9_000 - 20_000 * forecast[1]]
+            expected = abs(sum(residual)) if together else abs(residual[0]) + abs(residual[1])
+            assert error == pytest.approx(expected / 40_000, abs=1e-12)
+            assert (bounds.spread_upper(tally, 10, 0.01) > 0.02) == together
 
 
 FLAG = "too few for a large-sample limit"
@@ -462,6 +539,26 @@ class TestVerdict:
                 missed[method, level] += found.verdict == wrong
         assert not too_many(missed, count)
 
+    def test_is_surer_than_the_number_beside_it(self):
+        # By enumeration: the error is the limit itself, so that both limits can miss it. What is printed says so.
+        forecast, chance, rows, delta = 0.3, 0.4, 1000, 0.05
+        found = [
+            certify(Tally.from_counts([forecast], [rows], [events]), max_error=0.1 + 1e-12, method="normal")
+            for events in range(rows + 1)
+        ]
+        share = binom.pmf(np.arange(rows + 1), rows, chance)
+        error = chance - forecast
+        verdict = sum(share[k] for k, each in enumerate(found) if each.verdict == "refuted")
+        number = verdict + sum(
+            share[k] for k, each in enumerate(found) if each.verdict == "certified" and each.upper < error
+        )
+        assert verdict < delta < number < 2.0 * delta
+        assert all(
+            "with 95% confidence" in str(each) and "and with 90% confidence" in str(each)
+            for each in found
+            if each.verdict != "undecided"
+        )
+
     def test_is_reached_on_either_side(self):
         # Verdicts that never come would never be wrong.
         rng = np.random.default_rng(8)
@@ -513,6 +610,17 @@ class TestGroups:
             pairs = [pair for pair in pairs if abs(pair[1] - 0.05) > 1e-9]
             missed["verdict", self.LEVEL] += any(each.verdict == wrong[error > 0.05] for each, error in pairs)
         assert not too_many(missed, count)
+
+    def test_judging_the_rest_at_larger_shares_would_be_wrong_too_often(self):
+        # The example of docs/theory.md: every group is within the limit, refuted, wrongly, when its uniform number is
+        # at most the level, and certified, rightly, when it is above a half. Alone, every level is kept.
+        count, groups, delta = 20_000, 20, 0.1
+        number = np.random.default_rng(9).random((count, groups))
+        wrong = (number <= delta / groups).any(axis=1)
+        assert wrong.sum() <= allowed(count, delta)
+        left = np.maximum(groups - (number > 0.5).sum(axis=1), 1)
+        wrong_with_steps = wrong | (number <= delta / left[:, None]).any(axis=1)
+        assert wrong_with_steps.mean() > 1.8 * delta
 
 
 class TestRiskBands:

@@ -1,4 +1,6 @@
-"""The two-stage procedure keeps its word: its Cutoff error is at most c in at least 1 - 2 delta of all fits.
+"""The two-stage procedure keeps its word: its Cutoff error is at most c as often as its level says.
+
+A constant that is further off than c takes 2 exp(-2 m c^2) of what may go wrong, and the certificate the rest.
 
 Truths are in closed form. Seeds are fixed and limits are binomial: a correct procedure fails one of these with
 probability ``FALSE_ALARM``.
@@ -15,9 +17,8 @@ from calibrant import CertifiedClassifier, cutoff_calibration_error
 
 FALSE_ALARM = 1e-4
 LEVEL = 0.8  # low, so that failures are frequent enough to be counted
-DELTA = (1.0 - LEVEL) / 2.0
 LIMIT = 0.13
-JUDGING = 500  # the constant is sure up to 0.055
+JUDGING = 500  # the constant is within the limit but for one time in ten million
 RULES = ("adaptive", "hoeffding", "normal")
 
 
@@ -96,6 +97,13 @@ def fits(name, method, replicates, rows=2 * JUDGING, limit=LIMIT, weight=None):
     return kept, error
 
 
+def left_for_the_certificate(limit, rows=JUDGING):
+    return 1.0 - LEVEL - 2.0 * math.exp(-2.0 * rows * limit**2)
+
+
+DELTA = left_for_the_certificate(LIMIT)
+
+
 def most(chance, replicates):
     return binom.isf(FALSE_ALARM, replicates, chance)
 
@@ -122,12 +130,37 @@ def test_a_model_just_above_the_limit(name, method):
     assert (error > LIMIT).sum() <= most(1.0 - LEVEL, replicates)
 
 
-def test_the_smallest_possible_limit_with_a_model_that_is_never_kept():
+@pytest.mark.parametrize("share", [0.3, 0.999])
+def test_the_smallest_possible_limits_with_a_model_that_is_never_kept(share):
+    # The constant takes this share of what may go wrong, and all of it is needed to be sure of the constant.
     replicates = 250
-    smallest = math.sqrt(math.log(2.0 / DELTA) / (2.0 * JUDGING))
-    kept, error = fits("bad", "adaptive", replicates, limit=smallest)
+    limit = math.sqrt(math.log(2.0 / (share * (1.0 - LEVEL))) / (2.0 * JUDGING))
+    kept, error = fits("bad", "adaptive", replicates, limit=limit)
     assert not kept.any()
-    assert (error > smallest).sum() <= most(DELTA, replicates)
+    assert (error > limit).sum() <= most(share * (1.0 - LEVEL), replicates)
+
+
+@pytest.mark.parametrize("rows", [160, 240])
+def test_a_borderline_model_where_certificate_and_constant_share(rows):
+    replicates, limit = 200, CASES["borderline"][2] - 1e-6  # to keep the model is to fail
+    left = left_for_the_certificate(limit, rows // 2)
+    assert 0.05 < left < 0.19
+    kept, error = fits("borderline", "adaptive", replicates, rows=rows, limit=limit)
+    assert kept.sum() <= most(left, replicates)
+    assert (error > limit).sum() <= most(1.0 - LEVEL, replicates)
+
+
+def test_default_options():
+    # At 95% with half of the rows for judging: 0.0496 is left for the certificate.
+    replicates, limit, rng = 150, 0.12, np.random.default_rng(77)
+    failed = 0
+    for _ in range(replicates):
+        p = 0.1 + 0.6 * rng.random(600)
+        y = (rng.random(600) < p + limit + 1e-6).astype(int)
+        classifier = CertifiedClassifier(Fixed(), max_error=limit, random_state=0).fit(p[:, None], y)
+        assert classifier.certificate_.confidence_level == pytest.approx(0.95 + 2.0 * math.exp(-600.0 * limit**2))
+        failed += not classifier.fell_back_ or abs(0.4 + limit + 1e-6 - classifier.constant_) > limit
+    assert failed <= most(0.05, replicates)
 
 
 def test_the_papers_margin():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 from calibrant.results.base import level_said, measured, percent, rounded_down, rounded_up
@@ -267,17 +268,19 @@ def _in_plain_words(certificate: Certificate) -> str:
         if certificate.target == "population"
         else holds_for(certificate.target)
     )
-    least = rounded_down(100.0 * certificate.lower, _digits(certificate.lower))
-    most = rounded_up(100.0 * certificate.upper, _digits(certificate.upper))
+    # A verdict names the limit asked about: numbers that are chosen after a look at the verdict are less sure than it.
+    # Where nothing was decided the upper limit is as sure (docs/theory.md).
+    asked = f"{Decimal(repr(certificate.max_error)).scaleb(2).normalize():f}"  # with all its digits, and no others
     if certificate.verdict == "refuted":
         return (
             f"There is a range of forecasts on which, {future}, the number of events differs from the number forecast "
-            f"by at least {least} per 100 cases of the whole. {sure}."
+            f"by more than {asked} per 100 cases of the whole. {sure}."
         )
+    most = rounded_up(100.0 * certificate.upper, _digits(certificate.upper))
     lead = "Choose cases by any range of forecasts, such as \N{LEFT SINGLE QUOTATION MARK}30% and more"
     promise = (
         f"{lead}\N{RIGHT SINGLE QUOTATION MARK}: {future}, the number of events differs from the number forecast by at "
-        f"most {most} per 100 cases of the whole. {sure}"
+        f"most {asked if certificate.verdict == 'certified' else most} per 100 cases of the whole. {sure}"
     )
     if certificate.verdict == "certified":
         return f"{promise}."
@@ -323,7 +326,7 @@ def _next_step(model: ModelSummary) -> str:
     if repair.after.verdict == "certified":
         return (
             "Recalibrated forecasts are certified: learned on half of the rows and judged on the rest, their error is "
-            f"at most {rounded_up(repair.after.upper)} (with {level_said(repair.after.confidence_level)} confidence)."
+            f"at most {shown(repair.after.max_error)} (with {level_said(repair.after.confidence_level)} confidence)."
         )
     return (
         f"Learned on half of the rows and judged on the rest, recalibration moves the error from "

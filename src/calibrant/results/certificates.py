@@ -130,7 +130,9 @@ class Certificate(Result):
         Its value on these rows.
     lower, upper : float
         Limits, each one-sided at ``confidence_level``: a verdict is wrong with probability at most
-        1 - confidence_level. Read together as an interval they hold with 1 - 2 (1 - confidence_level).
+        1 - confidence_level. Both at once they hold with 1 - 2 (1 - confidence_level), and so does the one that the
+        verdict rests on, because the rows choose which one that is. For one limit at the full level ask
+        `confidence_interval` for it beforehand.
     max_error : float
         The limit asked about.
     confidence_level : float
@@ -191,26 +193,31 @@ class Certificate(Result):
         name, level = MEASURE_NAMES[self.measure], level_said(self.confidence_level)
         basis = f"estimate {measured(self.estimate, 4)}, {_rows_said(self.n, self.n_eff)}, {self.method} method"
         whom = _whom(self.target)
+        limit = shown(self.max_error)
         if self.verdict == "certified":
-            upper = rounded_up(self.upper)
-            finding = f"with {level} confidence the {name} of {whom} is at most {upper}, within the limit of"
+            finding = f"with {level} confidence the {name} of {whom} is at most {limit}"
+            finding += self._number_said(f"at most {rounded_up(self.upper)}")
         elif self.verdict == "refuted":
-            lower = rounded_down(self.lower)
-            finding = f"with {level} confidence the {name} of {whom} is at least {lower}, above the limit of"
+            finding = f"with {level} confidence the {name} of {whom} is above {limit}"
+            finding += self._number_said(f"at least {rounded_down(self.lower)}")
         else:
             finding = (
                 f"the {name} of {whom} may be as low as {rounded_down(self.lower)} or as high as "
-                f"{rounded_up(self.upper)} (each limit "
-                f"with {level} confidence), on either side of the limit of"
+                f"{rounded_up(self.upper)} (each limit with {level} confidence), on either side of the limit of {limit}"
             )
         needed = ""
         if self.rows_needed is not None:
             needed = f", and about {self.rows_needed:,} fresh rows would decide it if the error is as estimated"
         sentences = (
-            f"{self.verdict.capitalize()}: {finding} {shown(self.max_error)} ({basis}){needed}. "
+            f"{self.verdict.capitalize()}: {finding} ({basis}){needed}. "
             f"This assumes that {'; '.join(self.assumptions)}."
         )
         return "\n".join([sentences, *(f"Note: {note}" for note in self.notes)])
+
+    def _number_said(self, number: str) -> str:
+        """Say the limit behind a verdict, as surely as a number holds that is shown after a look at the verdict."""
+        both = max(round(1.0 - 2.0 * (1.0 - self.confidence_level), 12), 0.0)
+        return f", and with {level_said(both)} confidence {number}" if both else ""
 
 
 @dataclass(frozen=True)
@@ -298,7 +305,8 @@ class GroupCertificates(Result):
         lines = [
             f"{self.verdict.capitalize()}: {finding} ({counted}, {self.certificates[0].method} method).",
             f"This assumes that {'; '.join(assumed)}.",
-            f"Per group, verdicts that hold together with {level} confidence (and so do all upper limits):",
+            f"Per group, verdicts that hold together with {level} confidence (and so do all upper limits, and all "
+            "lower ones):",
         ]
         width = max(len(str(name)) for name in self.groups)
         for name, each in zip(self.groups, self.certificates, strict=True):
