@@ -44,8 +44,8 @@ from scipy.stats import binom, multinomial, norm
 import calibrant
 from calibrant import Tally, bounds, certify, confidence_interval, risk_bands
 from calibrant.binomial_limits import exact_upper
-from calibrant.certificates import _interval_weight
 from calibrant.measures import plug_in_error
+from calibrant.witnesses import interval_weight
 
 LEVELS = (0.95, 0.8)
 MULTIPLIER = float(os.environ.get("CALIBRANT_REPLICATES", "1"))
@@ -181,7 +181,7 @@ class TestCutoff:
             limits = lower_limits(tally, level)
             found = confidence_interval(tally, alternative="greater", confidence_level=level, method="hoeffding")
             assert found.lower == pytest.approx(max(limits["hoeffding"], 0.0), abs=1e-12)
-            split = bounds.split_lower(tally.with_unit_weights(), _interval_weight, 1.0 - level, 0)
+            split = bounds.split_lower(tally.with_unit_weights(), interval_weight, 1.0 - level, 0)
             assert limits["adaptive"] == pytest.approx(max(split, 0.0), abs=1e-12)
 
     def test_fast_oscillation_is_certified_though_its_ece_is_large(self):

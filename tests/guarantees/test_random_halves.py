@@ -15,7 +15,7 @@ from scipy.stats import binom, chi2
 import calibrant
 from calibrant import CalibrationReport, GuardedRecalibrator, Tally, bounds, calibration_test, confidence_interval
 from calibrant.binomial_limits import exact_upper
-from calibrant.certificates import _interval_weight
+from calibrant.witnesses import interval_weight
 
 FALSE_ALARM = 1e-4
 DELTA = 0.05
@@ -123,7 +123,7 @@ class TestDistinctForecasts:
         bits = (np.arange(128)[:, np.newaxis] >> np.arange(7)) & 1
         tallies = [Tally.from_arrays(outcome, p) for outcome in bits]
         for seed in SEEDS:
-            splits = [bounds._split_evidence(*tally.halves(seed), _interval_weight, np.log(20.0)) for tally in tallies]
+            splits = [bounds._split_evidence(*tally.halves(seed), interval_weight, np.log(20.0)) for tally in tallies]
             growth, rate, rows = (np.array(column) for column in zip(*splits, strict=True))
             for bias in (0.0, 0.1, 0.3):
                 chance = np.where(bits, p + bias, 1.0 - p - bias).prod(axis=1)
