@@ -83,7 +83,7 @@ RUNS = {
     "measure by": ("measure", "{file}", "--by", "ward", "--weight", "w"),
     "certify": ("certify", "{file}", "--max-error", "0.2"),
     "certify by": ("certify", "{file}", "--max-error", "0.4", "--by", "ward"),
-    "test": ("test", "{file}", "--resamples", "99"),
+    "test": ("test", "{file}", "--resamples", "999"),
     "test by": ("test", "{file}", "--test", "spiegelhalter", "--by", "ward"),
     "decide": ("decide", "{file}", "--threshold", "0.3", "--threshold", "0.5"),
     "decide by": ("decide", "{file}", "--cost-false-positive", "1", "--cost-false-negative", "4", "--by", "ward"),

@@ -124,8 +124,8 @@ def test_the_documentation_names_every_command_and_no_other():
         (("certify", "--y-prob", "good", "--max-error", "0.05"), 0, "Certified: "),
         (("certify", "--y-prob", "bad", "--max-error", "0.05"), 1, "Refuted: "),
         (("certify", "--y-prob", "good", "--max-error", "0.015"), 1, "Undecided: "),
-        (("test", "--y-prob", "good", "--resamples", "199"), 0, "Not rejected: "),
-        (("test", "--y-prob", "bad", "--resamples", "199"), 1, "Rejected: "),
+        (("test", "--y-prob", "good", "--resamples", "999"), 0, "Not rejected: "),
+        (("test", "--y-prob", "bad", "--resamples", "999"), 1, "Rejected: "),
         (("test", "--y-prob", "bad", "--test", "spiegelhalter", "--level", "0.01"), 1, "at the 1% level"),
         (("measure", "--y-prob", "bad"), 0, "4,000 rows"),
         (("measure", "--y-prob", "bad", "--max-error", "0.05"), 1, "Too large: "),
@@ -153,7 +153,7 @@ def test_a_group_that_is_worse_decides(tmp_path):
     file = write(columns, tmp_path / "t.csv", "csv")
     found = call("certify", file, "--max-error", "0.05", "--by", "model")
     assert (found.exit_code, "above 0.05 in old" in found.stdout) == (1, True)
-    found = call("test", file, "--by", "model", "--resamples", "199")
+    found = call("test", file, "--by", "model", "--resamples", "999")
     assert found.exit_code == 1
     assert re.search(r"Rejected: .* in old, at the 5% level for all 2 groups of 'model' together", found.stdout)
     found = call("measure", file, "--max-error", "0.1", "--by", "model")

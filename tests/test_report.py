@@ -629,7 +629,9 @@ def test_a_tally_of_weighted_rows_says_as_much_as_the_rows():
 
 
 def test_where_forecasts_repeat_the_repair_says_what_its_halves_hold_over():
-    said = "Where forecasts repeat, what is said of the halves holds over the choice of the seed."
+    said = (
+        "Where forecasts repeat, what is said of the halves holds over the choice of the seed, which should be random."
+    )
     assert said not in CalibrationReport.from_predictions(Y_TRUE, Y_PROB).markdown()
     assert said in CalibrationReport.from_predictions(Y_TRUE, np.round(Y_PROB, 1)).markdown()
 

@@ -131,7 +131,7 @@ def calibration_test(
     calibration: too few rows hide any error, and only an upper limit for the error, as certify() gives, says how large
     it may be.
     This assumes that outcomes are independent given the forecasts; the forecaster was fixed without looking at them;
-    the test was chosen beforehand and is done once.
+    the test was chosen beforehand and is done once; the seed of the resamples was chosen beforehand too.
     Note: the exact test was chosen: outcomes are 0/1, rows have no weights, and there are few enough of them to draw
     9,999 resamples
     >>> calibration_test(weather, method="asymptotic").pvalue > found.pvalue

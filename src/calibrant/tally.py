@@ -37,8 +37,7 @@ ADDITIVE = (
 _WEIGHT_COLUMNS = tuple(name for name in ADDITIVE if name.startswith("weight"))
 """Those that repeat other columns when all weights are 1."""
 
-_MOST_LISTED = 10_000_000
-"""Counts up to so many rows are listed where they join rows that have to be."""
+_MOST_LISTED = 10_000_000  # counts of more rows are not listed where they join rows that have to be
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -285,8 +284,7 @@ class Tally(Totals):
         if weight is not None and not weight.all():
             kept = np.flatnonzero(weight)
             y_true, y_prob, weight = y_true[kept], y_prob[kept], weight[kept]
-        # Adding 0.0 turns -0.0 into 0.0.
-        listed = Observations(y_true, y_prob + 0.0, weight, observations.binary_outcomes).in_order()
+        listed = Observations(y_true, y_prob + 0.0, weight, observations.binary_outcomes).in_order()  # no -0.0
         forecast, weight = listed.y_prob, listed.sample_weight
         outcome = listed.y_true.astype(np.float64, copy=False)
         residual = outcome - forecast
@@ -568,10 +566,8 @@ def _tossed(
 
 
 def _digest(name: str, *columns: npt.NDArray[Any]) -> str:
-    digest = hashlib.sha256(name.encode())
-    for column in columns:
-        digest.update(np.ascontiguousarray(column, dtype="<f8").tobytes())
-    return digest.hexdigest()
+    written = (np.ascontiguousarray(column, dtype="<f8").tobytes() for column in columns)
+    return hashlib.sha256(name.encode() + b"".join(written)).hexdigest()
 
 
 def _seeded(seed: int, purpose: str, fingerprint: str) -> np.random.Generator:

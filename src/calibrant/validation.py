@@ -61,8 +61,7 @@ class Observations:
     def in_order(self) -> Observations:
         """Return the rows in the order of forecast, outcome and weight: a function of what they hold alone."""
         order = np.argsort(self.y_prob)
-        ordered = self.y_prob[order]
-        same = ordered[1:] == ordered[:-1]
+        same = np.diff(self.y_prob[order]) == 0.0
         tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
         among = order[tied]
         weight = () if self.sample_weight is None else (self.sample_weight[among],)
@@ -71,14 +70,11 @@ class Observations:
 
     def joined(self, other: Observations) -> Observations:
         """Return the rows of both."""
-        parts = (self, other)
-        weight = [np.ones(each.y_prob.size) if each.sample_weight is None else each.sample_weight for each in parts]
-        return Observations(
-            np.concatenate([each.y_true for each in parts]),
-            np.concatenate([each.y_prob for each in parts]),
-            None if self.sample_weight is None and other.sample_weight is None else np.concatenate(weight),
-            self.binary_outcomes and other.binary_outcomes,
-        )
+        pair = (self, other)
+        weights = [np.ones(each.y_prob.size) if each.sample_weight is None else each.sample_weight for each in pair]
+        weight = None if self.sample_weight is None and other.sample_weight is None else np.concatenate(weights)
+        y_true, y_prob = np.concatenate([each.y_true for each in pair]), np.concatenate([each.y_prob for each in pair])
+        return Observations(y_true, y_prob, weight, self.binary_outcomes and other.binary_outcomes)
 
 
 def check_observations(

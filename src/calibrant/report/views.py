@@ -440,7 +440,11 @@ def _trade_off(threshold: float) -> str:
 
 
 def _repair(repair: RepairTrial, scale: float, *, ties: bool) -> dict[str, Any]:
-    over = " Where forecasts repeat, what is said of the halves holds over the choice of the seed." if ties else ""
+    over = (
+        " Where forecasts repeat, what is said of the halves holds over the choice of the seed, which should be random."
+        if ties
+        else ""
+    )
     return {
         "story": (
             f"Each row was sent to one of two halves by the toss of a coin (seed {repair.seed}). A guarded "
