@@ -5,7 +5,8 @@ import pytest
 from scipy.stats import beta
 
 from calibrant import Tally, binomial_limits, cutoff_calibration_error
-from calibrant.binomial_limits import binomial_margin, exact_upper
+from calibrant.binomial_limits import binomial_margin, binomial_upper, exact_upper, prefers_bet
+from calibrant.bounds import adaptive_upper, given_upper
 
 
 def literal_margin(events, non_events, delta):
@@ -52,7 +53,7 @@ def test_equals_the_largest_of_all_intervals(delta):
     rng = np.random.default_rng([21, round(1e6 * delta)])
     for _ in range(100):
         y, p = draw(rng, rng.choice([1, 2, 3, 5, 8, 9, 20, 63, 64, 65]))
-        assert exact_upper(Tally.from_arrays(y, p), delta) == pytest.approx(every_interval(y, p, delta), rel=2e-12)
+        assert binomial_upper(Tally.from_arrays(y, p), delta) == pytest.approx(every_interval(y, p, delta), rel=2e-12)
 
 
 @pytest.mark.parametrize("delta", [0.05, 0.2])
@@ -61,7 +62,7 @@ def test_equals_the_largest_of_all_intervals_on_hundreds_of_rows(rows, delta):
     rng = np.random.default_rng([22, rows, round(100 * delta)])
     for _ in range(12):
         y, p = draw(rng, rows)
-        assert exact_upper(Tally.from_arrays(y, p), delta) == pytest.approx(every_interval(y, p, delta), rel=2e-12)
+        assert binomial_upper(Tally.from_arrays(y, p), delta) == pytest.approx(every_interval(y, p, delta), rel=2e-12)
 
 
 @pytest.mark.parametrize("kind", ["uniform", "rare"])
@@ -69,7 +70,7 @@ def test_equals_the_largest_of_all_intervals_on_3000_rows(kind):
     rng = np.random.default_rng(23)
     p = rng.random(3000) if kind == "uniform" else rng.beta(0.5, 20, 3000)
     y = (rng.random(3000) < p).astype(int)
-    assert exact_upper(Tally.from_arrays(y, p), 0.05) == pytest.approx(every_interval(y, p, 0.05), rel=2e-12)
+    assert binomial_upper(Tally.from_arrays(y, p), 0.05) == pytest.approx(every_interval(y, p, 0.05), rel=2e-12)
 
 
 def test_equals_the_largest_of_all_intervals_when_many_are_nearly_as_large():
@@ -78,14 +79,14 @@ def test_equals_the_largest_of_all_intervals_when_many_are_nearly_as_large():
     y = np.tile([0, 1], rows // 2)
     y[rows // 2 - jump : rows // 2] = 1
     p = 0.5 + 1.645 / 4 / np.sqrt(0.6 * rows) + 1e-12 * np.arange(rows)
-    assert exact_upper(Tally.from_arrays(y, p), 0.05) == pytest.approx(every_interval(y, p, 0.05), rel=2e-12)
+    assert binomial_upper(Tally.from_arrays(y, p), 0.05) == pytest.approx(every_interval(y, p, 0.05), rel=2e-12)
 
 
 def test_on_one_interval_is_the_clopper_pearson_limit():
     tally = Tally.from_counts([0.1], rows=[40], events=[9])
-    assert exact_upper(tally, 0.05) == pytest.approx(beta.ppf(0.95, 10, 31) - 0.1, rel=1e-12)
+    assert binomial_upper(tally, 0.05) == pytest.approx(beta.ppf(0.95, 10, 31) - 0.1, rel=1e-12)
     without_events = Tally.from_counts([0.0], rows=[1000], events=[0])
-    assert exact_upper(without_events, 0.05) == pytest.approx(1 - 0.05**0.001, rel=1e-12)
+    assert binomial_upper(without_events, 0.05) == pytest.approx(1 - 0.05**0.001, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ def test_on_one_interval_is_the_clopper_pearson_limit():
 )
 def test_one_row_says_nothing(outcome, forecast, expected):
     # Whatever happened, the chance of an event may be 0 or 1.
-    assert exact_upper(Tally.from_arrays([outcome], [forecast]), 0.05) == expected
+    assert binomial_upper(Tally.from_arrays([outcome], [forecast]), 0.05) == expected
 
 
 def test_is_the_same_for_the_complementary_event():
@@ -101,15 +102,15 @@ def test_is_the_same_for_the_complementary_event():
     for _ in range(20):
         p = rng.integers(0, 65, 80) / 64
         y = rng.integers(0, 2, 80)
-        mirrored = exact_upper(Tally.from_arrays(1 - y, 1 - p), 0.1)
-        assert exact_upper(Tally.from_arrays(y, p), 0.1) == pytest.approx(mirrored, rel=1e-12)
+        mirrored = binomial_upper(Tally.from_arrays(1 - y, 1 - p), 0.1)
+        assert binomial_upper(Tally.from_arrays(y, p), 0.1) == pytest.approx(mirrored, rel=1e-12)
 
 
 def test_lies_above_the_estimate_and_falls_with_delta():
     rng = np.random.default_rng(25)
     for _ in range(20):
         tally = Tally.from_arrays(*draw(rng, 150))
-        limits = [exact_upper(tally, delta) for delta in (1e-100, 1e-12, 0.01, 0.05, 0.25)]
+        limits = [binomial_upper(tally, delta) for delta in (1e-100, 1e-12, 0.01, 0.05, 0.25)]
         assert limits[0] <= 1.0
         assert limits == sorted(limits, reverse=True)
         assert limits[-1] >= cutoff_calibration_error(tally)
@@ -134,7 +135,7 @@ def test_looks_at_few_intervals(kind, monkeypatch):
         return binomial_margin(events, non_events, delta)
 
     monkeypatch.setattr(binomial_limits, "binomial_margin", counted)
-    exact_upper(Tally.from_arrays(rng.random(p.size) < chance, p), 0.05)
+    binomial_upper(Tally.from_arrays(rng.random(p.size) < chance, p), 0.05)
     assert sum(asked) < 20_000
     assert max(asked) <= 512
 
@@ -207,3 +208,66 @@ def test_refuses_fractions_and_weights():
         exact_upper(Tally.from_arrays([0.5, 1.0], [0.2, 0.7]), 0.05)
     with pytest.raises(ValueError, match="no event counts"):
         exact_upper(Tally.from_arrays([0, 1], [0.2, 0.7], sample_weight=[1.0, 2.0]), 0.05)
+    with pytest.raises(ValueError, match="no event counts"):  # where the forecasts choose a bet, too
+        exact_upper(Tally.from_arrays(np.full(1000, 0.5), np.linspace(0.001, 0.999, 1000).round()), 0.05)
+
+
+# --- Binomial limits or a bet ----------------------------------------------------------------------------------------
+
+
+def sure(rows):
+    """Forecasts that tell outcomes apart well: near 0 and near 1."""
+    return beta.ppf((np.arange(rows) + 0.5) / rows, 0.02, 0.02)
+
+
+def test_forecasts_that_discriminate_have_a_bet_that_equals_the_theorem_word_for_word():
+    rng = np.random.default_rng(30)
+    for delta in (0.01, 0.05, 0.2):
+        for rows in (30, 60):
+            p = sure(rows)
+            y = (rng.random(rows) < 0.8 * p + 0.1).astype(float)
+            variance, exponent = np.mean(p * (1 - p)), np.log(1 / delta)
+            rate = min(0.9, 1 / (np.sqrt(rows * variance / (2 * exponent)) + 2 / 3 * (1 - 2.5 * variance)))
+            forecasts = np.unique(p)
+            sums = [
+                -np.log(1 - rate * sign * (y - p)[(p >= low) & (p <= high)]).sum()
+                for low in forecasts
+                for high in forecasts[forecasts >= low]
+                for sign in (1, -1)
+            ]
+            expected = (1 - np.exp(-(max(sums) + exponent) / rows)) / rate
+            assert prefers_bet(*np.unique(p, return_counts=True), delta)
+            assert exact_upper(Tally.from_arrays(y, p), delta) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_forecasts_alone_choose():
+    rng = np.random.default_rng(31)
+    uniform, rows = rng.random(1000), np.ones(1000, dtype=int)
+    assert prefers_bet(np.sort(sure(1000)), rows, 0.05)
+    assert not prefers_bet(np.sort(uniform), rows, 0.05)
+    assert not prefers_bet(np.array([0.3]), np.array([1000]), 0.05)
+    for p, chosen in ((sure(1000), given_upper), (uniform, binomial_upper)):
+        for chance in (p, 1 - p, np.zeros(1000), np.full(1000, 0.5)):
+            tally = Tally.from_arrays(rng.random(1000) < chance, p)
+            assert exact_upper(tally, 0.05) == chosen(tally, 0.05)
+
+
+def test_the_choice_comes_near_the_narrower_of_the_two_and_stays_below_the_adaptive_limit():
+    # Calibrated forecasts from those that know nearly everything to those that know nothing.
+    rng = np.random.default_rng(32)
+    for shape in (0.02, 0.1, 0.2, 0.3, 0.4, 0.7, 2.0, 50.0):
+        for delta in (0.05, 0.005):
+            p = rng.beta(shape, shape, 2000)
+            tallies = [Tally.from_arrays(rng.random(2000) < p, p) for _ in range(8)]
+            exact, binomial, bet, adaptive = (
+                np.mean([limit(tally) for tally in tallies])
+                for limit in (
+                    lambda tally, delta=delta: exact_upper(tally, delta),
+                    lambda tally, delta=delta: binomial_upper(tally, delta),
+                    lambda tally, delta=delta: given_upper(tally, delta),
+                    lambda tally, delta=delta: adaptive_upper(tally, tally, delta),
+                )
+            )
+            assert exact <= 1.08 * min(binomial, bet)
+            assert exact < adaptive
+            assert exact in (binomial, bet)

@@ -11,9 +11,9 @@ from brute_force import rows
 from hypothesis import given
 from hypothesis import strategies as st
 from row_sources import array_rows, first_grid
-from scipy.stats import binom, poisson
+from scipy.stats import binom, norm, poisson
 
-from calibrant import Tally, bounds, certify, cutoff_calibration_error, refinement
+from calibrant import Tally, bounds, certify, confidence_interval, cutoff_calibration_error, refinement
 from calibrant.sources import Grid
 from calibrant.validation import Observations
 from calibrant.witnesses import interval_weight
@@ -51,6 +51,20 @@ def bernstein_limit(y, p, w, rates, delta):
     return max(limits)
 
 
+def bernstein_scores_limit(tally, rates, delta):
+    """The same for many rows of unit weight, in one pass for each rate and sign."""
+    limits = []
+    for rate in rates:
+        price = -math.log(1.0 - rate) - rate
+        curves = [
+            np.concatenate([[0.0], np.cumsum(rate * sign * tally.residual + price * tally.residual_square)])
+            for sign in (1, -1)
+        ]
+        growth = max((curve - np.minimum.accumulate(curve)).max() for curve in curves)
+        limits.append((1.0 - math.exp(-(growth - math.log(0.98 * delta)) / tally.row_total)) / rate)
+    return max(limits)
+
+
 def some_rows(seed, *, size=40, ties=False, fractions=False, weights=False):
     rng = np.random.default_rng(seed)
     p = rng.choice([0.0, 0.2, 0.35, 0.7, 1.0], size=size) if ties else rng.random(size)
@@ -75,7 +89,7 @@ class TestAdaptiveUpper:
     def test_equals_the_largest_bernstein_sum_for_fractions_and_weights(self, kind, ties, delta):
         y, p, w = some_rows(5, ties=ties, **kind)
         tally = Tally.from_arrays(y, p, sample_weight=w)
-        rates = bounds.square_rates(tally, delta)
+        rates = bounds.bet_rates(tally, delta) if w is None else bounds.square_rates(tally, delta)
         expected = bernstein_limit(y, p, np.ones(p.size) if w is None else w, rates, delta)
         assert bounds.adaptive_upper(tally, tally, delta) == pytest.approx(expected, abs=1e-12)
 
@@ -121,6 +135,72 @@ class TestAdaptiveUpper:
         ]
         merged = parts[0] + parts[1]
         assert bounds.adaptive_upper(merged, merged, 0.05) == pytest.approx(expected, abs=1e-12)
+
+
+class TestOneBetCoversFractionsAndOutcomesOf01:
+    """Whether all outcomes are 0/1 chooses a formula, never the event that may fail: theory.md."""
+
+    @pytest.mark.parametrize("delta", DELTAS)
+    @pytest.mark.parametrize("kind", [{}, {"ties": True}, {"fractions": True}, {"fractions": True, "ties": True}])
+    @pytest.mark.parametrize("seed", range(4))
+    def test_the_limit_is_never_below_the_bet_at_the_same_rates(self, seed, kind, delta):
+        y, p, _ = some_rows(seed, **kind)
+        y[0] = 0.5 if seed % 2 else y[0]  # a single fraction among outcomes of 0/1
+        tally = Tally.from_arrays(y, p)
+        bet = betting_limit(y, p, bounds.bet_rates(tally, delta), delta)
+        assert bounds.adaptive_upper(tally, tally, delta) >= bet - 1e-12
+
+    @pytest.mark.parametrize("delta", DELTAS)
+    @pytest.mark.parametrize("seed", range(4))
+    def test_nor_are_the_limits_of_a_mean(self, seed, delta):
+        y, p, _ = some_rows(seed)
+        y[0] = 0.5
+        tally = Tally.from_arrays(y, p)
+        low, high = bounds.mean_limits(tally, delta)
+        exponent = math.log(1.0 / (0.98 * delta))
+        for sign, limit in ((1, high), (-1, -low)):
+            for rate in bounds.bet_rates(tally, delta):
+                growth = -np.log1p(-rate * sign * (y - p)).sum()
+                assert limit >= min((1.0 - math.exp(-(growth + exponent) / y.size)) / rate, 1.0) - 1e-12
+
+    @pytest.mark.parametrize("delta", [0.01, 0.05, 0.2])
+    def test_a_fraction_among_many_outcomes_moves_the_limit_little(self, delta):
+        rng = np.random.default_rng(20)
+        p = rng.random(5000)
+        y = (rng.random(5000) < p).astype(float)
+        whole = Tally.from_arrays(y, p)
+        y[7] = 0.999 if y[7] else 0.001
+        mixed = Tally.from_arrays(y, p)
+        ratio = bounds.adaptive_upper(mixed, mixed, delta) / bounds.adaptive_upper(whole, whole, delta)
+        assert 1.0 < ratio < 1.03
+
+    @pytest.mark.parametrize("delta", [0.005, 0.05, 0.2])
+    @pytest.mark.parametrize("law", ["uniform", "rare", "rarer", "constant", "sure"])
+    @pytest.mark.parametrize("size", [200, 1000, 5000])
+    def test_calibrated_outcomes_of_01_keep_the_limit_that_their_forecasts_set(self, monkeypatch, law, size, delta):
+        rng = np.random.default_rng([size, len(law)])
+        p = {
+            "uniform": rng.random(size),
+            "rare": rng.beta(0.5, 20, size),
+            "rarer": rng.beta(0.5, 200, size),
+            "constant": np.full(size, 0.01),
+            "sure": rng.beta(0.05, 0.05, size),
+        }[law]
+        tallies = [Tally.from_arrays(rng.random(size) < p, p) for _ in range(10)]
+        found = np.array([bounds.adaptive_upper(tally, tally, delta) for tally in tallies])
+        monkeypatch.setattr(bounds, "_SQUARE_MORE", math.inf)
+        alone = np.array([bounds.adaptive_upper(tally, tally, delta) for tally in tallies])
+        assert (found <= 1.01 * alone).all()
+        assert np.median(found / alone) == pytest.approx(1.0, abs=1e-12)
+
+    @pytest.mark.parametrize(("concentration", "size", "most"), [(50, 1000, 1.05), (50, 20_000, 1.04), (2, 5000, 1.02)])
+    def test_fractions_that_vary_little_lose_little_to_it(self, concentration, size, most):
+        # Rates of their own would aim at the mean of r^2 itself.
+        rng = np.random.default_rng(21)
+        p = rng.uniform(0.2, 0.8, size)
+        tally = Tally.from_arrays(rng.beta(concentration * p, concentration * (1 - p)), p)
+        own = bernstein_scores_limit(tally, bounds.square_rates(tally, 0.05), 0.05)
+        assert bounds.adaptive_upper(tally, tally, 0.05) < most * own
 
 
 class TestWeights:
@@ -251,7 +331,7 @@ class TestChernoffInterval:
 class TestNormalUpper:
     def every_interval(self, tally, delta):
         """Largest |mean| + z standard errors over intervals, by trying all of them; and the margin of that one."""
-        z = NormalDist().inv_cdf(1.0 - delta)
+        z = -NormalDist().inv_cdf(delta)
         curve = tally.residual_prefix()
         square = np.concatenate([[0.0], np.cumsum(tally.weight_square_residual_square)])
         begin, end = np.triu_indices(curve.size, 1)
@@ -278,6 +358,18 @@ class TestNormalUpper:
         found = bounds.normal_upper(tally, tally, delta)
         assert found >= self.every_interval(tally, delta)[0] - 1e-12
         assert found <= brute_force.cutoff(y, p, w) + bounds.normal_margin(tally, delta) + 1e-12
+
+    def test_keeps_its_digits_up_to_the_highest_confidence_that_can_be_written(self):
+        tally = Tally.from_counts([0.3], [1000], [300])
+        for delta in (0.05, 1e-10, 2.0**-53, 2.0**-54, 1e-300):
+            assert bounds.normal_quantile(delta) == pytest.approx(float(norm.isf(delta)), rel=1e-12)
+            assert bounds.normal_margin(tally, delta) == pytest.approx(
+                norm.isf(delta) * math.sqrt(0.21 / 1000), rel=1e-12
+            )
+        level = 1.0 - 2.0**-53
+        for measure in ("cutoff", "smooth"):
+            found = confidence_interval(tally, confidence_level=level, method="normal", measure=measure)
+            assert 0.0 == found.lower < found.upper == pytest.approx(8.2935 * math.sqrt(0.21 / 1000), rel=0.06)
 
     def test_of_forecasts_that_are_always_right_is_zero(self):
         tally = Tally.from_arrays([0, 1, 1], [0, 1, 1])

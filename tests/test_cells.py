@@ -205,7 +205,7 @@ class TestBracket:
     def test_contains_the_exact_limits(self, data, bits, level):
         y, p, w = data
         table = Cells.from_arrays(y, p, sample_weight=w, bits=bits)
-        for method in LIMITS[: 4 if bits >= 12 or not table.binary_outcomes else 3]:
+        for method in LIMITS[: 4 if bits >= 12 or not table.with_unit_weights().unit_weights else 3]:
             if method == "paper" and w is not None:
                 continue
             found = table.bracket(method=method, confidence_level=level)

@@ -135,7 +135,7 @@ def test_the_margins_are_the_published_ones():
     error = math.sqrt(np.square(TRUE - PROB**4).sum()) / n
     assert normal.lower == pytest.approx(estimate - brownian_range.ppf(0.95) * error, abs=1e-12)
     exact = certify(TRUE, PROB**4, max_error=0.5, method="exact")
-    assert exact.lower == pytest.approx(estimate - math.sqrt(2 * math.log(2 / delta) / n), abs=1e-12)
+    assert exact.lower == pytest.approx(estimate - math.sqrt(math.log(4 / delta) / (2 * n)), abs=1e-12)
 
 
 def test_the_exact_limit_is_the_largest_binomial_limit_of_an_interval():
@@ -726,6 +726,13 @@ def test_a_joint_verdict_pays_nothing_for_the_number_of_groups_where_it_certifie
     assert "undecided" in [each.verdict for each in grouped.certificates]
     below = certify(TRUE, PROB, max_error=max(whole.upper) - 1e-6, by=SITE)
     assert (below.verdict, bool(below)) == ("undecided", False)
+
+
+def test_groups_share_the_smallest_delta_and_stay_below_full_confidence():
+    y, p = np.tile([0, 1], 400), np.full(800, 0.5)
+    for method in METHODS:
+        found = certify(y, p, by=np.repeat(["a", "b"], 400), max_error=0.5, confidence_level=1 - 2**-53, method=method)
+        assert [each.confidence_level for each in found.certificates] == [1 - 2**-53] * 2
 
 
 def test_one_bad_group_refutes_all_and_is_named():

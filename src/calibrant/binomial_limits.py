@@ -1,4 +1,4 @@
-"""Upper confidence limit for the Cutoff error of the forecasts at hand, from binomial limits on every interval.
+"""Upper confidence limit for the Cutoff error of the forecasts at hand, from binomial limits on every interval or a bet.
 
 The target is the Cutoff calibration error *of these n forecasts*: the largest |sum over I of (mu_i - p_i)| / n over
 intervals I of forecasts, where mu_i is the chance of an event in row i. The forecasts are held fixed and the outcomes
@@ -14,6 +14,11 @@ probability at most delta. []
 
 Among all intervals the one that attains the target is fixed before the outcomes are drawn, and so is its sign, hence no
 price is paid for looking at all of them: the largest limit over all intervals and both signs covers the target.
+
+**Binomial limits or a bet.** A binomial limit pools the rows of an interval and forgets that their chances differ. Where
+forecasts tell outcomes apart well, the sum of p (1 - p) is far below the pooled variance, and the betting limit of
+`bounds.given_upper` is narrower although it is no binomial one. Both hold given the forecasts, so that whichever the
+forecasts choose holds, as long as the outcomes have no say in it.
 
 **The margin grows with k and with l** for delta <= 1/4, which is what the search below rests on.
 *Proof.* Take m binomial rows and one more row that cannot be an event. Hoeffding's theorem says that m + 1 binomial
@@ -43,6 +48,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from calibrant.bounds import given_margin, given_upper
 from calibrant.refinement import TOLERANCE
 from calibrant.tally import Tally
 from calibrant.validation import FloatArray, IntArray
@@ -52,6 +58,9 @@ LARGEST_DELTA = 0.25
 
 SMALLEST_DELTA = 1e-100
 """Down to this error probability the inverse of the binomial tail has been checked; further down it underflows."""
+
+_BET_BELOW = 0.85
+"""Share of the binomial margin of all rows from which on a bet is taken: binomial limits of fewer rows are narrower."""
 
 _BITS = 3
 _BRANCHES = 1 << _BITS  # blocks of 8 parts: few levels to pass, at the price of a few more pairs to look at
@@ -70,18 +79,11 @@ class _Pairs(NamedTuple):
 
 
 def exact_upper(tally: Tally, delta: float) -> float:
-    """Upper confidence limit for the Cutoff error of these forecasts, from exact binomial limits.
+    """Upper confidence limit for the Cutoff error of these forecasts: binomial, or a bet where that is narrower.
 
-    (1/n) max over intervals I of max(m CP(k, m) - sum_I p, m CP(m - k, m) - sum_I (1 - p)), where I holds m rows, k of
-    them events, and CP(k, m) is the Clopper-Pearson upper limit for k of m, taken as 1 for k >= m - 1. An interval has
-    all rows of a forecast or none.
-
-    Whatever the true event chances are, the limit is at least the Cutoff calibration error of these n forecasts in a
-    share 1 - delta of data sets with these forecasts. It does not speak of the population they come from.
-
-    The value is the true maximum (up to a relative 1e-12), found by discarding blocks of intervals that cannot contain
-    it. On large data that takes a fraction of the time of sorting the rows, in less than 30 bytes a forecast. Contrived
-    outcomes, regular enough to make millions of intervals nearly the largest, take longer but no more memory.
+    The forecasts alone decide which (`prefers_bet`). Whatever the true event chances are, the limit is at least the
+    Cutoff calibration error of these n forecasts in a share 1 - delta of data sets with these forecasts. It does not
+    speak of the population they come from.
 
     Parameters
     ----------
@@ -106,6 +108,32 @@ def exact_upper(tally: Tally, delta: float) -> float:
             f"the exact limit needs confidence_level >= 0.75 and below 1 (delta from {SMALLEST_DELTA:g} to "
             f"{LARGEST_DELTA:g}), got delta {delta:g}; choose a level in that range, or another method"
         )
+    upper = given_upper if prefers_bet(tally.forecast, tally.rows, delta) else binomial_upper
+    return upper(tally, delta)
+
+
+def prefers_bet(forecast: FloatArray, rows: IntArray, delta: float) -> bool:
+    """Whether the margin to expect from a bet is narrower than the binomial one, if the forecasts are calibrated.
+
+    No outcome takes part, so that the choice is as fixed as the forecasts are.
+    """
+    count = int(rows.sum())
+    events = min(max(round(float(forecast @ rows)), 0), count)
+    both = np.array([events, count - events])
+    return given_margin(forecast, rows, delta) < _BET_BELOW * float(binomial_margin(both, both[::-1], delta).max())
+
+
+def binomial_upper(tally: Tally, delta: float) -> float:
+    """Upper confidence limit for the Cutoff error of these forecasts from binomial limits alone, for delta <= 0.25.
+
+    (1/n) max over intervals I of max(m CP(k, m) - sum_I p, m CP(m - k, m) - sum_I (1 - p)), where I holds m rows, k of
+    them events, and CP(k, m) is the Clopper-Pearson upper limit for k of m, taken as 1 for k >= m - 1. An interval has
+    all rows of a forecast or none.
+
+    The value is the true maximum (up to a relative 1e-12), found by discarding blocks of intervals that cannot contain
+    it. On large data that takes a fraction of the time of sorting the rows, in less than 30 bytes a forecast. Contrived
+    outcomes, regular enough to make millions of intervals nearly the largest, take longer but no more memory.
+    """
     events = _prefix(tally.events)
     largest = _largest_limit(tally.residual_prefix(), events, _prefix(tally.rows) - events, delta)
     return min(largest / tally.row_total, 1.0)

@@ -22,6 +22,7 @@ from calibrant.refinement import (
     growth_error,
     growth_scores,
     largest_of,
+    largest_stretch,
     linear_scores,
     opened,
     split_at_stretches,
@@ -42,6 +43,8 @@ SPLITS = 16
 """Random splits of the rows whose evidence is averaged."""
 
 _COARSE_CELLS = 4096
+_SQUARE_FACTOR = 1.25  # near 1, so that fractions lose little; not 1, because sums of r^2 are known roughly only, ...
+_SQUARE_MORE = 6.0  # ... least of all when there are few events: with both, 0/1 outcomes keep the rates that p sets
 _NORMAL_STEPS = 10
 _GROWTH_TOLERANCE = 2e-13  # what the limit may lose to growth that is computed from sums over cells
 
@@ -84,6 +87,14 @@ def hoeffding_margin(rows: float, delta: float) -> float:
     Only one weight function, the one that attains the population's error, has to behave: no uniform deviation.
     """
     return math.sqrt(2.0 * math.log(1.0 / delta) / rows)
+
+
+def normal_quantile(delta: float) -> float:
+    """Return the value that a standard normal variable exceeds with probability delta, however small that is.
+
+    Not the quantile at 1 - delta, which is 1 in floating point for the smallest deltas that are asked for.
+    """
+    return -NormalDist().inv_cdf(delta)
 
 
 def chernoff_interval(total: float, delta: float) -> tuple[float, float]:
@@ -129,12 +140,13 @@ def _shares(delta: float) -> tuple[float, float]:
 
 
 def bet_rates(table: Totals, delta: float) -> tuple[float, ...]:
-    """Return two betting rates between which the one to use lies, for 0/1 outcomes of unit weight.
+    """Return two betting rates between which the one to use lies, for rows of unit weight.
 
-    The rate aims at V = max(E[p (1 - p)], E[r^2] / 2), a number of the population: p (1 - p) is the variance of a
-    calibrated forecaster, and the second part takes over when forecasts are far too sure of themselves. V lies between
-    limits found from the rows, so its rate lies between two rates; and no rate between them has a larger bound than
-    both of them, so the larger of the two bounds is a bound.
+    The rate aims at V = max(min(E[p (1 - p)], 1.25 E[r^2] + 6/n), E[r^2] / 2), a number of the population: p (1 - p) is
+    the variance of a calibrated forecaster's 0/1 outcomes, fractions may vary far less, and the last part takes over
+    when forecasts are far too sure of themselves. V lies between limits found from the rows, so its rate lies between
+    two rates; and no rate between them has a larger bound than both of them, so the larger of the two bounds is a
+    bound. Fractions have the same rates as 0/1 outcomes, so that one and the same bet covers both (docs/theory.md).
     """
     # Coarse forecasts, because cells know no finer ones; any function of the forecasts will do.
     coarse = (np.minimum(np.floor(table.low * _COARSE_CELLS), _COARSE_CELLS - 1) + 0.5) / _COARSE_CELLS
@@ -142,19 +154,27 @@ def bet_rates(table: Totals, delta: float) -> tuple[float, ...]:
     return _rates_for(spread_total, float(table.residual_square.sum()), table.row_total, delta)
 
 
+def known_rate(spread_total: float, rows: int, delta: float) -> float:
+    """Return the betting rate for 0/1 outcomes where the forecasts, and with them the sum of p (1 - p), are given."""
+    return _rate(spread_total, rows, math.log(1.0 / delta))
+
+
+def _rate(variance_total: float, rows: int, exponent: float) -> float:
+    # Rare events have small variance and large surprises. Linear, so that the rate falls as the variance grows.
+    variance = min(variance_total / rows, 0.25)
+    return _best_rate(variance * rows, 1.0 - 2.5 * variance, exponent)
+
+
 def _rates_for(spread_total: float, square_total: float, rows: int, delta: float) -> tuple[float, ...]:
     """Return the slowest and the fastest rate within reach of the sums of p (1 - p) and of r^2."""
     exponent, each = _shares(delta)
     spread = chernoff_interval(4.0 * spread_total, each)
     square = chernoff_interval(square_total, each)
-    limits = [max(spread[side] / 4.0, square[side] / 2.0) for side in (0, 1)]
-
-    def rate(variance_total: float) -> float:
-        # Rare events have small variance and large surprises. Linear, so that the rate falls as the variance grows.
-        variance = min(variance_total / rows, 0.25)
-        return _best_rate(variance * rows, 1.0 - 2.5 * variance, exponent)
-
-    return rate(limits[1]), rate(limits[0])
+    limits = [
+        max(min(spread[side] / 4.0, _SQUARE_FACTOR * square[side] + _SQUARE_MORE), square[side] / 2.0)
+        for side in (0, 1)
+    ]
+    return _rate(limits[1], rows, exponent), _rate(limits[0], rows, exponent)
 
 
 def _largest(growth: FloatArray, rates: FloatArray, rows: int, exponent: float) -> float:
@@ -213,15 +233,62 @@ def _adaptive_limit(table: Totals, delta: float, stretches: FloatArray) -> float
     exponent, _ = _shares(delta)
     if table.binary_outcomes and table.unit_weights:
         return _largest(stretches, np.array(bet_rates(table, delta)), table.row_total, exponent)
-    rates = np.array(square_rates(table, delta))
-    growth = stretches * rates / table.weight_max
-    return _largest(growth, rates * _mean_weight_share(table), table.row_total, exponent)
+    return _square_limit(table, _rates(table, delta), stretches, exponent)
 
 
 def _adaptive_pairs(table: Totals, delta: float) -> Callable[[Totals], Iterator[Pair]]:
     if table.binary_outcomes and table.unit_weights:
         return _bets(bet_rates(table, delta))
-    return _squares([_square_coefficient(table, rate) for rate in square_rates(table, delta)])
+    return _squares([_square_coefficient(table, rate) for rate in _rates(table, delta)])
+
+
+def _rates(table: Totals, delta: float) -> tuple[float, ...]:
+    """Return the rates, times the largest weight, of bets on intervals.
+
+    Which ones depends on the weights alone, and they are fixed numbers: outcomes have no say in it.
+    """
+    return bet_rates(table, delta) if table.unit_weights else square_rates(table, delta)
+
+
+def _square_limit(table: Totals, rates: tuple[float, ...], stretches: FloatArray, exponent: float) -> float:
+    """Return the upper limit from largest sums of w r + c w^2 r^2, one for each rate."""
+    growth = stretches * rates / table.weight_max
+    return _largest(growth, np.array(rates) * _mean_weight_share(table), table.row_total, exponent)
+
+
+def given_upper(tally: Tally, delta: float) -> float:
+    """Return the betting limit of the Cutoff error of these forecasts, for 0/1 outcomes of unit weight.
+
+    Given the forecasts the rate is known, so that nothing of delta is spent on learning it.
+    """
+    rate = known_rate(float((tally.forecast * (1.0 - tally.forecast)) @ tally.rows), tally.row_total, delta)
+    events, forecast = tally.events, tally.forecast
+    growth = max(
+        largest_stretch(
+            -events * np.log1p(-rate * sign * (1.0 - forecast))
+            - (tally.rows - events) * np.log1p(rate * sign * forecast)
+        )
+        for sign in (1.0, -1.0)
+    )
+    return min(_largest(np.array([growth]), np.array([rate]), tally.row_total, math.log(1.0 / delta)), 1.0)
+
+
+def mean_growth(forecast: FloatArray, rate: float | FloatArray, sign: float) -> FloatArray:
+    """Return the mean of -ln(1 - rate sign r) for an outcome of 0 or 1 whose chance is the forecast."""
+    event = np.log1p(-rate * sign * (1.0 - forecast))
+    growth: FloatArray = -(forecast * event + (1.0 - forecast) * np.log1p(rate * sign * forecast))
+    return growth
+
+
+def given_margin(forecast: FloatArray, rows: FloatArray | IntArray, delta: float) -> float:
+    """Return the margin n x `given_upper` that calibrated forecasts like these have over what was counted, on average.
+
+    It follows from the forecasts alone: what a bet on all rows grows by, for the sign that grows more.
+    """
+    count = int(rows.sum())
+    rate = known_rate(float((forecast * (1.0 - forecast)) @ rows), count, delta)
+    growth = max(float(mean_growth(forecast, rate, sign) @ rows) for sign in (1.0, -1.0))
+    return -math.expm1(-(growth - math.log(delta)) / count) * count / rate
 
 
 def limit_ends(method: str, delta: float) -> Callable[[Totals], IntArray]:
@@ -232,12 +299,14 @@ def limit_ends(method: str, delta: float) -> Callable[[Totals], IntArray]:
 
 def adaptive_upper_of(estimate: float, table: Totals, delta: float) -> float:
     """Return the adaptive upper limit of any weighted calibration error, from its estimate and the sum of w^2 r^2."""
+    return _square_limit_of(estimate, table, square_rates(table, delta), delta)
+
+
+def _square_limit_of(estimate: float, table: Totals, rates: tuple[float, ...], delta: float) -> float:
     exponent, _ = _shares(delta)
     square_total = float(table.weight_square_residual_square.sum())
-    rates = square_rates(table, delta)
-    stretch = [estimate * table.weight_total + _square_coefficient(table, rate) * square_total for rate in rates]
-    growth = np.array(stretch) * rates / table.weight_max
-    return _largest(growth, np.array(rates) * _mean_weight_share(table), table.row_total, exponent)
+    sums = [estimate * table.weight_total + _square_coefficient(table, rate) * square_total for rate in rates]
+    return _square_limit(table, rates, np.array(sums), exponent)
 
 
 def planned_upper(forecasts: FloatArray, weights: FloatArray | None, estimate: float, rows: int, delta: float) -> float:
@@ -294,13 +363,13 @@ def _normal_limit(table: Totals, delta: float, stretches: FloatArray) -> float:
     lengths = _normal_lengths(table)
     if lengths[0] == 0.0:
         return 0.0
-    return float((stretches + NormalDist().inv_cdf(1.0 - delta) * lengths / 2.0).min()) / table.weight_total
+    return float((stretches + normal_quantile(delta) * lengths / 2.0).min()) / table.weight_total
 
 
 def bracket_upper(table: Totals, bits: int, method: str, delta: float) -> tuple[float, float]:
     """Return two ends between which the "adaptive" or "normal" upper limit lies, from cells of width 2^-bits alone."""
     bets = method == "adaptive" and table.binary_outcomes and table.unit_weights
-    if bets and 2**bits < _COARSE_CELLS:
+    if method == "adaptive" and table.unit_weights and 2**bits < _COARSE_CELLS:
         raise ValueError(
             f"the rates of method='adaptive' follow from {_COARSE_CELLS:,} cells or more, got 2^{bits}; use bits of at "
             f"least {_COARSE_CELLS.bit_length() - 1}, or method='hoeffding'"
@@ -322,18 +391,18 @@ def _normal_lengths(table: Totals) -> FloatArray:
 
 def _normal_pairs(table: Totals, delta: float) -> Callable[[Totals], Iterator[Pair]]:
     lengths = _normal_lengths(table)
-    quantile = NormalDist().inv_cdf(1.0 - delta)
+    quantile = normal_quantile(delta)
     return _squares((quantile / (2.0 * lengths)).tolist() if lengths[0] > 0.0 else [])
 
 
 def normal_margin(table: Totals, delta: float) -> float:
     """Return z standard errors of a mean over all rows: the large-sample upper margin of any weighted error."""
-    return NormalDist().inv_cdf(1.0 - delta) * _standard_error(table)
+    return normal_quantile(delta) * _standard_error(table)
 
 
 def normal_lower_margin(table: Totals, delta: float) -> float:
     """Return the large-sample margin below the Cutoff error: a quantile of the range of Brownian motion."""
-    return float(brownian_range.ppf(1.0 - delta)) * _standard_error(table)
+    return float(brownian_range.isf(delta)) * _standard_error(table)
 
 
 def _standard_error(table: Totals) -> float:
@@ -368,8 +437,12 @@ def uniform_lower_margin(table: Totals, delta: float, factor: float = 1.0) -> fl
 
 
 def exact_lower_margin(rows: float, delta: float) -> float:
-    """Return the margin sqrt(2 ln(2/delta) / n) below the Cutoff error of these forecasts (maximal Hoeffding)."""
-    return math.sqrt(2.0 * math.log(2.0 / delta) / rows)
+    """Return the margin sqrt(ln(4/delta) / (2 n)) below the Cutoff error of these forecasts.
+
+    Given the forecasts sum (Y - chance) is a martingale in their order, and its range exceeds t with probability at
+    most 4 exp(-2 t^2 / n).
+    """
+    return math.sqrt(math.log(4.0 / delta) / (2.0 * rows))
 
 
 Witnessing = Callable[[Tally], Callable[[FloatArray], FloatArray]]
@@ -431,7 +504,8 @@ def mean_limits(tally: Tally, delta: float) -> tuple[float, float]:
         limits = [_largest(growth[:, side], np.array(rates), tally.row_total, exponent) for side in (0, 1)]
     else:
         bias = tally.residual_total / tally.weight_total
-        limits = [adaptive_upper_of(sign * bias, tally, delta) for sign in (1.0, -1.0)]
+        rates = _rates(tally, delta)
+        limits = [_square_limit_of(sign * bias, tally, rates, delta) for sign in (1.0, -1.0)]
     return max(-limits[1], -1.0), min(limits[0], 1.0)
 
 

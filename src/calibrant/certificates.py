@@ -68,6 +68,7 @@ FEW_SQUARES = 50.0
 """Large-sample limits are flagged where the squared residuals of the worst interval add up to less than this."""
 
 _MOST_ROWS = 1e12
+_HIGHEST_LEVEL = math.nextafter(1.0, 0.0)  # of a share of the smallest delta, 1 minus which is 1 in floating point
 _NO_ECE = "no ECE certificate is possible here"
 
 
@@ -425,7 +426,7 @@ def _certificate(plan: _Plan, source: Tally | RowSource, limit: float, delta: fl
         lower=lower,
         upper=upper,
         max_error=limit,
-        confidence_level=1.0 - delta,
+        confidence_level=min(1.0 - delta, _HIGHEST_LEVEL),
         method=plan.method,
         n=found.table.row_total,
         n_eff=effective_rows(found.table),

@@ -252,6 +252,25 @@ class TestEnumerated:
             law = multinomial(rows, np.concatenate([mass * chance, mass * (1.0 - chance)]))
             assert law.pmf(counts)[limits < error * (1.0 - 1e-12)].sum() <= delta
 
+    @pytest.mark.parametrize("delta", [0.05, 0.2, 0.5])
+    @pytest.mark.parametrize("fraction", [0.5, 0.02])
+    def test_outcomes_that_are_fractions_now_and_then_are_covered_for_every_law(self, fraction, delta):
+        # Whether a fraction is among the rows chooses a formula: the two together must not fail more often than one.
+        forecast, rows = 0.1, 24
+        counts = np.array([(k, f, rows - k - f) for k in range(rows + 1) for f in range(rows + 1 - k)])
+        tallies = [
+            Tally.from_arrays(np.repeat([1.0, fraction, 0.0], each), np.full(rows, forecast)) for each in counts
+        ]
+        uppers = np.array([bounds.adaptive_upper(tally, tally, delta) for tally in tallies])
+        means = np.array([bounds.mean_limits(tally, delta) for tally in tallies])
+        for rarely, chance in itertools.product([0.2 / rows, 1.0 / rows, 5.0 / rows, 0.7], np.linspace(0, 1, 101)):
+            chances = np.array([(1.0 - rarely) * chance, rarely, (1.0 - rarely) * (1.0 - chance)])
+            pmf = multinomial(rows, chances).pmf(counts)
+            bias = chances[0] + chances[1] * fraction - forecast
+            assert pmf[uppers < abs(bias) * (1.0 - 1e-12)].sum() <= delta
+            assert pmf[means[:, 0] > bias + 1e-12].sum() <= delta
+            assert pmf[means[:, 1] < bias - 1e-12].sum() <= delta
+
     def test_splitting_covers_on_average_over_seeds(self):
         delta, rows, seeds = 0.2, 60, 30
         for forecast in (0.05, 0.5):

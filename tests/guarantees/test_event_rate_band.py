@@ -43,3 +43,10 @@ def test_covers_the_event_rate_at_all_forecasts_together(name, rate):
         truth = event_rate(forecast)
         missed += bool((truth < lower).any() or (truth > upper).any())
     assert missed <= binom.isf(FALSE_ALARM, REPLICATES, 0.2)
+
+
+def test_says_something_up_to_the_highest_confidence_that_can_be_written():
+    # One minus a share of 2^-53 is 1 in floating point, and a limit at 1 would say nothing.
+    band = confidence_band(Tally.from_counts([0.1, 0.3], [100_000, 100_000], [10_000, 30_000]), 1.0 - 2.0**-53)
+    assert band.upper[0] == pytest.approx(0.1, abs=0.01)
+    assert band.lower[-1] == pytest.approx(0.3, abs=0.015)

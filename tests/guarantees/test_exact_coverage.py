@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binom
 
-from calibrant import Tally, cutoff_calibration_error
-from calibrant.binomial_limits import exact_upper
+from calibrant import Tally, confidence_interval, cutoff_calibration_error
+from calibrant.binomial_limits import exact_upper, prefers_bet
+from calibrant.bounds import exact_lower_margin
 
 DELTAS = (0.05, 0.2)
 REPLICATES = {50: 600, 200: 600, 1000: 350, 5000: 120}
@@ -68,7 +69,27 @@ def oscillating(rows):
     return p, p + swing * np.minimum(p, 1.0 - p)
 
 
+def sure(rows):
+    """Forecasts that tell outcomes apart, so that a bet is taken, and are too sure of themselves."""
+    p = beta.ppf(spread(rows), 0.02, 0.02)
+    return p, 0.02 + 0.96 * p
+
+
+def sure_and_too_low(rows):
+    p = beta.ppf(spread(rows), 0.05, 0.2)
+    return p, p + 0.3 * p * (1.0 - p) + 3.0 / rows * (1.0 - p)
+
+
+def on_the_border(rows):
+    """As sure as forecasts must be for the choice between binomial limits and a bet to be close."""
+    p = beta.ppf(spread(rows), 0.22, 0.22)
+    return p, np.where(p < 0.5, p, 0.9 * p)
+
+
 DESIGNS = [
+    sure,
+    sure_and_too_low,
+    on_the_border,
     calibrated,
     rare_events,
     rare_events_missed,
@@ -100,7 +121,7 @@ def simulated(design, rows):
         estimate = cutoff_calibration_error(tally)
         for delta in DELTAS:
             missed["upper", delta] += exact_upper(tally, delta) < target
-            missed["lower", delta] += estimate - math.sqrt(2.0 * math.log(2.0 / delta) / rows) > target
+            missed["lower", delta] += estimate - exact_lower_margin(rows, delta) > truth(p, mu) * (1.0 + 1e-12) + 1e-15
     return missed
 
 
@@ -111,6 +132,50 @@ def simulated(design, rows):
 def test_covers_the_error_of_these_forecasts(design, rows, side, delta):
     allowed = binom.isf(1e-4, REPLICATES[rows], delta)
     assert simulated(design, rows)[side, delta] <= allowed
+
+
+def test_designs_lie_on_either_side_of_the_choice():
+    chosen = {design: prefers_bet(*np.unique(design(1000)[0], return_counts=True), 0.05) for design in DESIGNS}
+    assert {design for design, bet in chosen.items() if bet} == {sure, sure_and_too_low, on_the_border}
+    # Another delta, and the choice is the other one.
+    assert not prefers_bet(*np.unique(on_the_border(1000)[0], return_counts=True), 0.2)
+
+
+def range_tail(steps, height):
+    """P(range of a walk of +-1/2 >= height), by following its place between the running extremes."""
+    reach = {(0, 0, 0): 1.0}  # place, lowest and highest so far, in halves
+    for _ in range(steps):
+        after = {}
+        for (place, low, high), chance in reach.items():
+            for step in (-1, 1):
+                key = (place + step, min(low, place + step), max(high, place + step))
+                after[key] = after.get(key, 0.0) + chance / 2.0
+        reach = after
+    return sum(chance for (_, low, high), chance in reach.items() if (high - low) / 2.0 >= height - 1e-12)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 5, 12, 25])
+def test_the_range_of_a_martingale_stays_within_its_bound(steps):
+    for halves in range(steps + 1):
+        assert range_tail(steps, halves / 2.0) <= 4.0 * math.exp(-(halves**2) / (2.0 * steps))
+
+
+def test_the_lower_margin_is_that_of_users_and_solves_the_bound():
+    tally = Tally.from_counts([0.2, 0.6], [300, 100], [140, 80])
+    found = confidence_interval(tally, alternative="greater", method="exact")
+    margin = found.estimate - found.lower
+    assert 4.0 * math.exp(-2.0 * (400 * margin) ** 2 / 400) == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+def test_the_lower_margin_is_used_up_to_a_fair_share(delta):
+    # All forecasts 1/2 and right: the walk whose increments are the largest possible.
+    rng = np.random.default_rng(40)
+    rows, count = 400, 4000
+    walks = np.cumsum(rng.integers(0, 2, size=(count, rows)) - 0.5, axis=1)
+    width = np.maximum(walks.max(axis=1), 0.0) - np.minimum(walks.min(axis=1), 0.0)
+    missed = np.count_nonzero(width / rows > exact_lower_margin(rows, delta))
+    assert binom.ppf(1e-4, count, delta / 5) <= missed <= binom.isf(1e-4, count, delta)
 
 
 @pytest.mark.parametrize("delta", DELTAS)
@@ -139,7 +204,15 @@ def coverage(p, rows, mu, outcomes, limits):
 @pytest.mark.parametrize("delta", [0.01, 0.05, 0.2, 0.25])
 @pytest.mark.parametrize(
     ("p", "rows"),
-    [([0.3], [25]), ([0.0], [25]), ([0.2, 0.6], [9, 4]), ([0.1, 0.5, 0.9], [4, 4, 4]), ([0.0, 0.4, 1.0], [1, 8, 1])],
+    [
+        ([0.3], [25]),
+        ([0.0], [25]),
+        ([0.2, 0.6], [9, 4]),
+        ([0.1, 0.5, 0.9], [4, 4, 4]),
+        ([0.0, 0.4, 1.0], [1, 8, 1]),
+        ([0.01, 0.99], [14, 14]),  # a bet
+        ([0.0, 0.5, 1.0], [12, 1, 12]),  # a bet
+    ],
 )
 def test_covers_on_enumerated_levels_for_all_chances(p, rows, delta):
     outcomes, limits = enumerated(p, rows, delta)

@@ -151,7 +151,7 @@ class CumulativeDisplay(Display):
             height = _simulated_height(tally, level, resamples, tally.generator(seed, "band"))
         elif chosen is not None:
             sigma = math.sqrt(float(outcome_variance(tally).sum())) / tally.weight_total
-            height = float(brownian_range.ppf(level)) * sigma
+            height = float(brownian_range.isf(1.0 - level)) * sigma
         display = cls(
             **_curve(tally),
             band_height=height,

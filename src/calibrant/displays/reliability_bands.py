@@ -95,7 +95,7 @@ def confidence_band(tally: Tally, level: float) -> Band:
     same way runs of rows above give upper limits. The best of each is taken; each is wrong with probability at most
     (1 - level) / (number of limits).
     """
-    from scipy.special import betaincinv
+    from scipy.special import betainccinv, betaincinv
 
     shares = min(math.ceil(2.0 * tally.row_total ** (1.0 / 3.0)), MOST_STRETCHES)
     groups = _joined(tally, shares, _WIDEST)
@@ -108,7 +108,7 @@ def confidence_band(tally: Tally, level: float) -> Band:
     least, most = np.zeros(first.size), np.ones(first.size)
     some, missed = hits > 0.0, hits < size
     least[some] = betaincinv(hits[some], (size - hits)[some] + 1.0, delta)
-    most[missed] = betaincinv(hits[missed] + 1.0, (size - hits)[missed], 1.0 - delta)
+    most[missed] = betainccinv(hits[missed] + 1.0, (size - hits)[missed], delta)
     # lower[k] holds from the last forecast of group k up, upper[k] from the first of group k down.
     lower, upper = np.zeros(count + 1), np.ones(count + 1)
     np.maximum.at(lower, last + 1, least)
