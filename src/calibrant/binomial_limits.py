@@ -1,4 +1,4 @@
-"""Upper confidence limit for the Cutoff error of the forecasts at hand, from binomial limits on every interval or a bet.
+"""Upper confidence limit for the Cutoff error of the forecasts at hand, from binomial limits or from a bet.
 
 The target is the Cutoff calibration error *of these n forecasts*: the largest |sum over I of (mu_i - p_i)| / n over
 intervals I of forecasts, where mu_i is the chance of an event in row i. The forecasts are held fixed and the outcomes
@@ -15,10 +15,10 @@ probability at most delta. []
 Among all intervals the one that attains the target is fixed before the outcomes are drawn, and so is its sign, hence no
 price is paid for looking at all of them: the largest limit over all intervals and both signs covers the target.
 
-**Binomial limits or a bet.** A binomial limit pools the rows of an interval and forgets that their chances differ. Where
-forecasts tell outcomes apart well, the sum of p (1 - p) is far below the pooled variance, and the betting limit of
-`bounds.given_upper` is narrower although it is no binomial one. Both hold given the forecasts, so that whichever the
-forecasts choose holds, as long as the outcomes have no say in it.
+**Binomial limits or a bet.** A binomial limit pools the rows of an interval and forgets that their chances differ.
+Where forecasts tell outcomes apart well, the sum of p (1 - p) is far below the pooled variance, and the betting limit
+of `bounds.given_upper` is narrower although it is no binomial one. Both hold given the forecasts, so that whichever
+the forecasts choose holds, as long as the outcomes have no say in it.
 
 **The margin grows with k and with l** for delta <= 1/4, which is what the search below rests on.
 *Proof.* Take m binomial rows and one more row that cannot be an event. Hoeffding's theorem says that m + 1 binomial
@@ -59,7 +59,7 @@ LARGEST_DELTA = 0.25
 SMALLEST_DELTA = 1e-100
 """Down to this error probability the inverse of the binomial tail has been checked; further down it underflows."""
 
-_BET_BELOW = 0.85
+BET_BELOW = 0.85
 """Share of the binomial margin of all rows from which on a bet is taken: binomial limits of fewer rows are narrower."""
 
 _BITS = 3
@@ -120,7 +120,8 @@ def prefers_bet(forecast: FloatArray, rows: IntArray, delta: float) -> bool:
     count = int(rows.sum())
     events = min(max(round(float(forecast @ rows)), 0), count)
     both = np.array([events, count - events])
-    return given_margin(forecast, rows, delta) < _BET_BELOW * float(binomial_margin(both, both[::-1], delta).max())
+    binomial = float(binomial_margin(both, both[::-1], delta).max())
+    return bool(given_margin(forecast, rows, delta) < BET_BELOW * binomial)
 
 
 def binomial_upper(tally: Tally, delta: float) -> float:

@@ -131,7 +131,14 @@ def _best_rate(variance_total: float, skewness: float, exponent: float) -> float
 
     The larger the surprises beside the variance (skewness up to 1), the smaller the rate.
     """
-    return min(HIGHEST_RATE, 1.0 / (math.sqrt(variance_total / (2.0 * exponent)) + 2.0 / 3.0 * skewness))
+    return float(_best_rates(np.array(variance_total), np.array(skewness), exponent))
+
+
+def _best_rates(variance_total: FloatArray, skewness: FloatArray, exponent: float) -> FloatArray:
+    rates: FloatArray = np.minimum(
+        HIGHEST_RATE, 1.0 / (np.sqrt(variance_total / (2.0 * exponent)) + 2.0 / 3.0 * skewness)
+    )
+    return rates
 
 
 def _shares(delta: float) -> tuple[float, float]:
@@ -148,33 +155,41 @@ def bet_rates(table: Totals, delta: float) -> tuple[float, ...]:
     two rates; and no rate between them has a larger bound than both of them, so the larger of the two bounds is a
     bound. Fractions have the same rates as 0/1 outcomes, so that one and the same bet covers both (docs/theory.md).
     """
-    # Coarse forecasts, because cells know no finer ones; any function of the forecasts will do.
-    coarse = (np.minimum(np.floor(table.low * _COARSE_CELLS), _COARSE_CELLS - 1) + 0.5) / _COARSE_CELLS
-    spread_total = float((coarse * (1.0 - coarse)) @ table.rows)
+    spread_total = float(coarse_spread(table.low) @ table.rows)
     return _rates_for(spread_total, float(table.residual_square.sum()), table.row_total, delta)
 
 
-def known_rate(spread_total: float, rows: int, delta: float) -> float:
+def coarse_spread(forecast: FloatArray) -> FloatArray:
+    """Return p (1 - p) for coarse forecasts, because cells know no finer ones; any function of them will do."""
+    coarse = (np.minimum(np.floor(forecast * _COARSE_CELLS), _COARSE_CELLS - 1) + 0.5) / _COARSE_CELLS
+    spread: FloatArray = coarse * (1.0 - coarse)
+    return spread
+
+
+def known_rates(spread_total: FloatArray, rows: int, delta: float) -> FloatArray:
     """Return the betting rate for 0/1 outcomes where the forecasts, and with them the sum of p (1 - p), are given."""
-    return _rate(spread_total, rows, math.log(1.0 / delta))
+    return _rates_of(spread_total, rows, math.log(1.0 / delta))
 
 
-def _rate(variance_total: float, rows: int, exponent: float) -> float:
+def _rates_of(variance_total: FloatArray, rows: int, exponent: float) -> FloatArray:
     # Rare events have small variance and large surprises. Linear, so that the rate falls as the variance grows.
-    variance = min(variance_total / rows, 0.25)
-    return _best_rate(variance * rows, 1.0 - 2.5 * variance, exponent)
+    variance = np.minimum(variance_total / rows, 0.25)
+    return _best_rates(variance * rows, 1.0 - 2.5 * variance, exponent)
 
 
 def _rates_for(spread_total: float, square_total: float, rows: int, delta: float) -> tuple[float, ...]:
     """Return the slowest and the fastest rate within reach of the sums of p (1 - p) and of r^2."""
-    exponent, each = _shares(delta)
-    spread = chernoff_interval(4.0 * spread_total, each)
-    square = chernoff_interval(square_total, each)
-    limits = [
-        max(min(spread[side] / 4.0, _SQUARE_FACTOR * square[side] + _SQUARE_MORE), square[side] / 2.0)
-        for side in (0, 1)
-    ]
-    return _rate(limits[1], rows, exponent), _rate(limits[0], rows, exponent)
+    _, each = _shares(delta)
+    spread, square = chernoff_interval(4.0 * spread_total, each), chernoff_interval(square_total, each)
+    slowest, fastest = rates_between(np.array(spread) / 4.0, np.array(square), rows, delta).tolist()
+    return slowest, fastest
+
+
+def rates_between(spread: FloatArray, square: FloatArray, rows: int, delta: float) -> FloatArray:
+    """Return the slowest and the fastest rate where the sums of p (1 - p) and of r^2 lie between two ends each."""
+    exponent, _ = _shares(delta)
+    variance = np.maximum(np.minimum(spread, _SQUARE_FACTOR * square + _SQUARE_MORE), square / 2.0)
+    return _rates_of(variance[::-1], rows, exponent)
 
 
 def _largest(growth: FloatArray, rates: FloatArray, rows: int, exponent: float) -> float:
@@ -261,8 +276,8 @@ def given_upper(tally: Tally, delta: float) -> float:
 
     Given the forecasts the rate is known, so that nothing of delta is spent on learning it.
     """
-    rate = known_rate(float((tally.forecast * (1.0 - tally.forecast)) @ tally.rows), tally.row_total, delta)
     events, forecast = tally.events, tally.forecast
+    rate = float(known_rates((forecast * (1.0 - forecast)) @ tally.rows, tally.row_total, delta))
     growth = max(
         largest_stretch(
             -events * np.log1p(-rate * sign * (1.0 - forecast))
@@ -273,22 +288,24 @@ def given_upper(tally: Tally, delta: float) -> float:
     return min(_largest(np.array([growth]), np.array([rate]), tally.row_total, math.log(1.0 / delta)), 1.0)
 
 
-def mean_growth(forecast: FloatArray, rate: float | FloatArray, sign: float) -> FloatArray:
+def mean_growth(forecast: FloatArray, rate: FloatArray, sign: float) -> FloatArray:
     """Return the mean of -ln(1 - rate sign r) for an outcome of 0 or 1 whose chance is the forecast."""
     event = np.log1p(-rate * sign * (1.0 - forecast))
     growth: FloatArray = -(forecast * event + (1.0 - forecast) * np.log1p(rate * sign * forecast))
     return growth
 
 
-def given_margin(forecast: FloatArray, rows: FloatArray | IntArray, delta: float) -> float:
+def given_margin(forecast: FloatArray, rows: FloatArray | IntArray, delta: float) -> FloatArray:
     """Return the margin n x `given_upper` that calibrated forecasts like these have over what was counted, on average.
 
-    It follows from the forecasts alone: what a bet on all rows grows by, for the sign that grows more.
+    It follows from the forecasts alone: what a bet on all rows grows by, for the sign that grows more. ``rows`` may
+    hold a line of counts for each of many samples of the same size.
     """
-    count = int(rows.sum())
-    rate = known_rate(float((forecast * (1.0 - forecast)) @ rows), count, delta)
-    growth = max(float(mean_growth(forecast, rate, sign) @ rows) for sign in (1.0, -1.0))
-    return -math.expm1(-(growth - math.log(delta)) / count) * count / rate
+    count = int(rows.sum(axis=-1).flat[0])
+    rate = known_rates(rows @ (forecast * (1.0 - forecast)), count, delta)
+    growth = np.maximum(*((rows * mean_growth(forecast, rate[..., None], sign)).sum(axis=-1) for sign in (1.0, -1.0)))
+    margin: FloatArray = -np.expm1(-(growth - math.log(delta)) / count) * count / rate
+    return margin
 
 
 def limit_ends(method: str, delta: float) -> Callable[[Totals], IntArray]:
@@ -307,27 +324,6 @@ def _square_limit_of(estimate: float, table: Totals, rates: tuple[float, ...], d
     square_total = float(table.weight_square_residual_square.sum())
     sums = [estimate * table.weight_total + _square_coefficient(table, rate) * square_total for rate in rates]
     return _square_limit(table, rates, np.array(sums), exponent)
-
-
-def planned_upper(forecasts: FloatArray, weights: FloatArray | None, estimate: float, rows: int, delta: float) -> float:
-    """Return the adaptive upper limit to expect from a calibrated forecaster with forecasts like these.
-
-    Every bet is taken to win its mean, plus what an estimate of that size brings.
-    """
-    exponent, _ = _shares(delta)
-    spread_total = rows * float(np.average(forecasts * (1.0 - forecasts), weights=weights))
-    rates = _rates_for(spread_total, spread_total, rows, delta)
-    growth = []
-    for rate in rates:
-        means = [
-            -(
-                forecasts * np.log1p(-rate * sign * (1.0 - forecasts))
-                + (1.0 - forecasts) * np.log1p(rate * sign * forecasts)
-            )
-            for sign in (1.0, -1.0)
-        ]
-        growth.append(rows * (max(float(np.average(mean, weights=weights)) for mean in means) + rate * estimate))
-    return _largest(np.array(growth), np.array(rates), rows, exponent)
 
 
 def square_rates(table: Totals, delta: float) -> tuple[float, ...]:
@@ -385,8 +381,12 @@ def bracket_upper(table: Totals, bits: int, method: str, delta: float) -> tuple[
 
 
 def _normal_lengths(table: Totals) -> FloatArray:
-    scale = math.sqrt(float(table.weight_square_residual_square.sum()))
-    return scale * 2.0 ** (-np.arange(_NORMAL_STEPS) / 3.0)
+    return normal_lengths(table.weight_square_residual_square.sum())
+
+
+def normal_lengths(square_total: FloatArray) -> FloatArray:
+    """Return the values l for which sqrt(v) <= v / (2 l) + l / 2 is used, where squares add up to the given total."""
+    return np.multiply.outer(2.0 ** (-np.arange(_NORMAL_STEPS) / 3.0), np.sqrt(square_total))
 
 
 def _normal_pairs(table: Totals, delta: float) -> Callable[[Totals], Iterator[Pair]]:

@@ -258,9 +258,7 @@ class TestEnumerated:
         # Whether a fraction is among the rows chooses a formula: the two together must not fail more often than one.
         forecast, rows = 0.1, 24
         counts = np.array([(k, f, rows - k - f) for k in range(rows + 1) for f in range(rows + 1 - k)])
-        tallies = [
-            Tally.from_arrays(np.repeat([1.0, fraction, 0.0], each), np.full(rows, forecast)) for each in counts
-        ]
+        tallies = [Tally.from_arrays(np.repeat([1.0, fraction, 0.0], each), np.full(rows, forecast)) for each in counts]
         uppers = np.array([bounds.adaptive_upper(tally, tally, delta) for tally in tallies])
         means = np.array([bounds.mean_limits(tally, delta) for tally in tallies])
         for rarely, chance in itertools.product([0.2 / rows, 1.0 / rows, 5.0 / rows, 0.7], np.linspace(0, 1, 101)):

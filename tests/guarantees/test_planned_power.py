@@ -1,0 +1,80 @@
+"""The rows that `rows_needed` plans certify a calibrated forecaster as often as it promises, whatever the forecasts.
+
+Fresh rows are drawn, at the number planned, and judged by the limit that users get. The number of successes is compared
+with the one that a plan which just keeps its promise stays below in one of 10,000 runs.
+"""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from calibrant import confidence_interval, rows_needed
+
+COUNT = 150
+FALSE_ALARM = 1e-4
+
+LAWS = {  # how forecasts are drawn, and the error to certify
+    "uniform": (lambda rng, rows: rng.random(rows), 0.05),
+    "rare events": (lambda rng, rows: rng.beta(0.5, 20.0, rows), 0.02),
+    "one forecast": (lambda _, rows: np.full(rows, 0.3), 0.05),
+    "one rare forecast": (lambda _, rows: np.full(rows, 0.0005), 0.003),
+    "very rare, all distinct": (lambda rng, rows: 0.002 * rng.random(rows), 0.004),
+    "sure of themselves": (lambda rng, rows: rng.beta(0.1, 0.1, rows), 0.03),
+    "rare on both sides": (lambda rng, rows: np.where(rng.random(rows) < 0.5, 0.002, 0.998), 0.01),
+    "a few noisy rows": (lambda rng, rows: np.where(rng.random(rows) < 0.05, 0.4, 1e-4), 0.02),
+}
+
+
+def certified(draw, limit, rows, count, **options):
+    """Return how many of so many data sets of a calibrated forecaster are certified."""
+    rng = np.random.default_rng([rows, count])
+    successes = 0
+    for _ in range(count):
+        y_prob = draw(rng, rows)
+        found = confidence_interval(rng.random(rows) < y_prob, y_prob, alternative="less", **options)
+        successes += found.upper <= limit
+    return successes
+
+
+@pytest.mark.parametrize("method", ["adaptive", "exact", "normal"])
+@pytest.mark.parametrize("law", LAWS)
+def test_the_rows_planned_reach_the_power_promised(law, method):
+    draw, limit = LAWS[law]
+    planned = rows_needed(limit, y_prob=draw(np.random.default_rng(3), 20_000), method=method).rows
+    assert certified(draw, limit, planned, COUNT, method=method) >= binom.ppf(FALSE_ALARM, COUNT, 0.9)
+
+
+@pytest.mark.parametrize("method", ["hoeffding", "paper"])
+@pytest.mark.parametrize("law", ["uniform", "one rare forecast", "sure of themselves"])
+def test_so_do_those_of_wide_margins(law, method):
+    draw, _ = LAWS[law]
+    limit = {"hoeffding": 0.1, "paper": 0.9}[method]  # so wide that the error of rare events hardly shows
+    planned = rows_needed(limit, y_prob=draw(np.random.default_rng(3), 20_000), method=method).rows
+    assert certified(draw, limit, planned, COUNT, method=method) >= binom.ppf(FALSE_ALARM, COUNT, 0.9)
+
+
+@pytest.mark.parametrize(("power", "level"), [(0.5, 0.95), (0.99, 0.95), (0.95, 0.8)])
+@pytest.mark.parametrize(("forecast", "limit"), [(0.001, 0.005), (0.4, 0.08)])
+def test_at_other_powers_and_levels(forecast, limit, power, level):
+    planned = rows_needed(limit, y_prob=[forecast], power=power, confidence_level=level).rows
+    successes = certified(
+        lambda _, rows: np.full(rows, forecast), limit, planned, 2 * COUNT, method="adaptive", confidence_level=level
+    )
+    assert successes >= binom.ppf(FALSE_ALARM, 2 * COUNT, power)
+
+
+@pytest.mark.parametrize("method", ["adaptive", "exact"])
+@pytest.mark.parametrize("law", ["uniform", "sure of themselves"])
+def test_fewer_rows_would_not_do(law, method):
+    draw, limit = LAWS[law]
+    planned = rows_needed(limit, y_prob=draw(np.random.default_rng(3), 20_000), method=method).rows
+    assert certified(draw, limit, int(planned / 1.3), COUNT, method=method) < 0.9 * COUNT
+
+
+@pytest.mark.parametrize("method", ["adaptive", "exact"])
+@pytest.mark.parametrize("law", ["uniform", "sure of themselves"])
+def test_a_brier_score_alone_is_enough_to_plan_by(law, method):
+    draw, limit = LAWS[law]
+    y_prob = draw(np.random.default_rng(3), 20_000)
+    planned = rows_needed(limit, brier=float((y_prob * (1 - y_prob)).mean()), method=method).rows
+    assert certified(draw, limit, planned, COUNT, method=method) >= binom.ppf(FALSE_ALARM, COUNT, 0.9)
