@@ -155,8 +155,9 @@ def certify(
     method : {"adaptive", "exact", "normal", "hoeffding", "paper"}
         - "adaptive": holds at every number of rows, speaks of the population, and is as sharp as the variance of the
           residuals allows. Fractions and weights too.
-        - "exact": binomial limits; the sharpest that holds at every number of rows, but it speaks of *these* forecasts
-          (as if the same forecasts were issued again). 0/1 outcomes, unit weights, Cutoff only.
+        - "exact": holds at every number of rows and is narrower, but it speaks of *these* forecasts (as if the same
+          forecasts were issued again): binomial limits, or a bet where the forecasts tell outcomes apart so well that
+          it is narrower. 0/1 outcomes, unit weights, Cutoff only.
         - "normal": large-sample; right for many rows only, and flagged when there are too few.
         - "hoeffding": margin sqrt(2 ln(1/delta) / n); simple, wide.
         - "paper": Proposition 4.1 of [1]_, margin (20 + sqrt(2 ln(1/delta))) / sqrt(n); very wide. Cutoff only.

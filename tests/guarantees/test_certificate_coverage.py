@@ -200,6 +200,52 @@ class TestCutoff:
         )
 
 
+class TestStrata:
+    """Rows that are independent and have laws of their own: the population is the mean of those laws."""
+
+    FORECAST = np.array([0.02, 0.3, 0.6, 0.9])
+    CHANCE = np.array([0.12, 0.4, 0.5, 1.0])  # too low, too low, too high, too low
+
+    def error(self, size):
+        curve = np.concatenate([[0.0], np.cumsum(size * (self.CHANCE - self.FORECAST))]) / size.sum()
+        return curve.max() - curve.min()
+
+    @pytest.mark.parametrize("size", [(50, 50, 50, 50), (300, 5, 5, 10), (1, 400, 0, 0), (0, 0, 30, 600)], ids=str)
+    def test_limits_cover_though_the_numbers_of_rows_in_the_strata_are_fixed(self, size):
+        size = np.array(size)
+        stratum = np.repeat(np.arange(4), size)
+        error, count = self.error(size), runs(400)
+        rng = seeded("strata", *size)
+        missed = Counter()
+        for _ in range(count):
+            tally = Tally.from_arrays(populations.events(rng, self.CHANCE[stratum]), self.FORECAST[stratum])
+            estimate = calibrant.cutoff_calibration_error(tally)
+            for level in LEVELS:
+                delta = 1.0 - level
+                limits = upper_limits(tally, level)
+                missed["adaptive", level] += limits["adaptive"] < error * (1.0 - 1e-12)
+                missed["hoeffding", level] += limits["hoeffding"] < error * (1.0 - 1e-12)
+                missed["exact", level] += exact_upper(tally, delta) < error * (1.0 - 1e-12)
+                missed["uniform", level] += estimate - bounds.uniform_lower_margin(tally, delta) > error
+        assert not too_many(missed, count)
+
+    def test_strata_of_forecasts_and_of_chances_count_as_their_mean(self):
+        # Half of the rows of a forecast are certain events and half are never: no row has the chance of the mean.
+        rows, count, rng = 200, runs(300), seeded("certain strata")
+        p = np.full(rows, 0.3)
+        certain = np.arange(rows) < rows // 4
+        noisy = np.arange(rows) >= rows // 2
+        chance = np.where(noisy, 0.6, certain)
+        error = chance.mean() - 0.3
+        missed = Counter()
+        for _ in range(count):
+            tally = Tally.from_arrays(populations.events(rng, chance), p)
+            for level in LEVELS:
+                for method, limit in upper_limits(tally, level).items():
+                    missed[method, level] += limit < error * (1.0 - 1e-12)
+        assert not too_many(missed, count)
+
+
 class TestEnumerated:
     """Laws small enough for the coverage to be computed instead of simulated."""
 
