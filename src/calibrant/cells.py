@@ -12,7 +12,6 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -138,7 +137,7 @@ class Cells(Totals):
         facts = {name: getattr(self, name) for name in _FACTS}
         table = arrow.table({name: getattr(self, name) for name in _COLUMNS})
         table = table.replace_schema_metadata({_FORMAT_KEY: json.dumps({"format": _FORMAT, **facts})})
-        with replacing(Path(path)) as unfinished, unfinished.open("wb") as file:
+        with replacing(path) as unfinished, unfinished.open("wb") as file:
             parquet.write_table(table, file)
 
     @classmethod

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from calibrant import __version__
-from calibrant.whole_files import replacing
+from calibrant.whole_files import check_target
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -72,22 +72,28 @@ class Command(WithExamples):
         """Run the command."""
         if os.environ.get("NO_COLOR"):
             ctx.color = False
-        try:
-            with warnings.catch_warnings():
-                if not ctx.meta.get(_DEBUG):
-                    warnings.simplefilter("ignore")  # what calibrant warns of stands in the notes of its results
-                return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit):
-            raise
-        except BrokenPipeError:
-            _silence_output()
-            raise click.exceptions.Exit(PIPE_CLOSED) from None
-        except KeyboardInterrupt:
-            raise click.exceptions.Exit(INTERRUPTED) from None
-        except Exception as error:
-            if ctx.meta.get(_DEBUG):
-                traceback.print_exc()
-            raise BadInput(_said(error)) from error
+        with no_verdict_by_accident(ctx), warnings.catch_warnings():
+            if not ctx.meta.get(_DEBUG):
+                warnings.simplefilter("ignore")  # what calibrant warns of stands in the notes of its results
+            return super().invoke(ctx)
+
+
+@contextlib.contextmanager
+def no_verdict_by_accident(ctx: click.Context) -> Iterator[None]:
+    """Let whatever goes wrong end the program with an exit code that is not 1, which is a verdict."""
+    try:
+        yield
+    except (click.ClickException, click.exceptions.Exit):
+        raise
+    except BrokenPipeError:
+        _silence_output()
+        raise click.exceptions.Exit(PIPE_CLOSED) from None
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(INTERRUPTED) from None
+    except Exception as error:
+        if ctx.meta.get(_DEBUG):
+            traceback.print_exc()
+        raise BadInput(_said(error)) from error
 
 
 class BadInput(click.ClickException):
@@ -328,19 +334,11 @@ def _followed(connection: DuckDBPyConnection, display: Progress, task: TaskID) -
         thread.join()
 
 
-def check_folder(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
-    """Refuse a file in a folder that does not exist, before any work is done for it."""
-    if path is not None and not path.parent.is_dir():
-        raise BadInput(f"{path} cannot be written: there is no folder {path.parent}")
-    return path
-
-
-@contextlib.contextmanager
-def temporary_beside(path: Path) -> Iterator[Path]:
-    """Give a temporary path in the folder of a file, and put what was written there in the file's place."""
-    with replacing(path) as temporary:
+def check_out(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
+    """Refuse a file that cannot be written before any work is done for it."""
+    if path is not None:
         try:
-            temporary.touch()
+            check_target(path)
         except OSError as error:
-            raise BadInput(f"{path} cannot be written: {error.strerror}") from error
-        yield temporary
+            raise BadInput(str(error)) from error
+    return path

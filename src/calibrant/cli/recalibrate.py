@@ -17,11 +17,11 @@ from calibrant.cli.outputs import (
     Command,
     Show,
     WithExamples,
-    check_folder,
-    temporary_beside,
+    check_out,
     working,
 )
 from calibrant.cli.rows import RowsRead, open_all_rows, open_forecasts, open_rows
+from calibrant.whole_files import replacing
 
 if TYPE_CHECKING:
     from calibrant.engines.files import Table
@@ -92,7 +92,7 @@ def command() -> None:
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
-    callback=check_folder,
+    callback=check_out,
     required=True,
     help="Where to write the fitted map, as JSON.",
 )
@@ -119,8 +119,8 @@ def fit(source: Source, show: Show, method: str, out: Path, clip: float | None, 
         else:
             recalibrator.fit(as_tally(**rows.data))
         guarantee = None if recalibrator.weighted_ else recalibrator.guarantee(confidence_level)
-    with temporary_beside(out) as temporary:
-        temporary.write_text(recalibrator.to_json() + "\n", encoding="utf-8")
+    with replacing(out) as unfinished:
+        unfinished.write_text(recalibrator.to_json() + "\n", encoding="utf-8")
     said = "No guarantee covers weighted rows; certify the repaired forecasts on fresh ones."
     show.answer(
         f"Fitted {method} to {facts['rows']:,} rows and wrote {out}.\n{said if guarantee is None else guarantee}",
@@ -174,7 +174,7 @@ def choose(source: Source, show: Show, parts: int, confidence_level: float, seed
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
-    callback=check_folder,
+    callback=check_out,
     required=True,
     help="Where to write the rows with the new column: .csv, .tsv, .parquet or .jsonl.",
 )
@@ -256,6 +256,6 @@ def _apply(
     reach = {"low": -sys.float_info.max, "high": sys.float_info.max} if recalibrator.input == "score" else {}
     with working(f"checking {table.name}", quiet=quiet, connection=table.connection):
         rows = check_forecast_column(table, forecasts, **reach)
-    with temporary_beside(out) as temporary, working(f"writing {out}", quiet=quiet, connection=table.connection):
-        write_with_column(table, column, recalibrator.predict, forecasts, temporary, options)
+    with replacing(out) as unfinished, working(f"writing {out}", quiet=quiet, connection=table.connection):
+        write_with_column(table, column, recalibrator.predict, forecasts, unfinished, options)
     return rows
