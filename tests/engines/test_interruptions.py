@@ -19,7 +19,7 @@ ENDLESS = """
 """
 HALF_WRITTEN = """
     import time, pyarrow.parquet
-    def write_half(table, file):
+    def write_half(table, file, **options):
         file.write(b"PAR1 and then nothing more")
         file.flush()
         print("writing", flush=True)
