@@ -13,7 +13,7 @@ from table_cases import predictions, write
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals as Unix has them")
 SEED = 7
-RUNS_PER_COMMAND = 3 * int(os.environ.get("CALIBRANT_REPLICATES", "1"))
+RUNS_PER_COMMAND = round(3 * float(os.environ.get("CALIBRANT_REPLICATES", "1")))
 PREVIOUS = b"the previous one\n"
 COMMANDS = {
     "fit": ("recalibrate", "fit", "t.csv", "--method", "platt", "--out", "out.json"),

@@ -21,6 +21,7 @@ from calibrant.cli.outputs import (
     working,
 )
 from calibrant.cli.rows import RowsRead, open_all_rows, open_forecasts, open_rows
+from calibrant.printable import printable
 from calibrant.whole_files import replacing
 
 if TYPE_CHECKING:
@@ -121,9 +122,10 @@ def fit(source: Source, show: Show, method: str, out: Path, clip: float | None, 
         guarantee = None if recalibrator.weighted_ else recalibrator.guarantee(confidence_level)
     with replacing(out) as unfinished:
         unfinished.write_text(recalibrator.to_json() + "\n", encoding="utf-8")
-    said = "No guarantee covers weighted rows; certify the repaired forecasts on fresh ones."
+    said = f"Fitted {method} to {facts['rows']:,} rows and wrote {printable(out)}."
+    unknown = "No guarantee covers weighted rows; certify the repaired forecasts on fresh ones."
     show.answer(
-        f"Fitted {method} to {facts['rows']:,} rows and wrote {out}.\n{said if guarantee is None else guarantee}",
+        f"{said}\n{unknown if guarantee is None else guarantee}",
         input=facts,
         method=method,
         out=str(out),
@@ -194,7 +196,7 @@ def apply(source: Source, show: Show, model: Path, out: Path, column: str) -> No
             raise BadInput(f"{table.name} has a column {column!r} already; name the new one with --column")
         rows = _apply(recalibrator, table, str(chosen.y_prob), column, out, options, quiet=source.quiet)
     show.answer(
-        f"Wrote {out}: {rows:,} rows, the repaired forecasts of {chosen.y_prob!r} in {column!r}.",
+        f"Wrote {printable(out)}: {rows:,} rows, the repaired forecasts of {chosen.y_prob!r} in {column!r}.",
         input={"file": source.file, "y_prob": chosen.y_prob, "rows": rows},
         model=str(model),
         out=str(out),

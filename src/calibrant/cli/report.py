@@ -12,6 +12,7 @@ from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, SEED
 from calibrant.cli.outputs import DONE, NOT_SHOWN, BadInput, Command, Show, check_out, working
 from calibrant.cli.rows import Rows, RowsRead, open_models
+from calibrant.printable import printable
 from calibrant.whole_files import replacing
 
 USUAL_MAX_ERROR = 0.05
@@ -103,7 +104,7 @@ def command(
     # As in certify, a verdict on groups is one on all of them.
     certified = report.certified and all(each.groups is None or each.groups for each in report.summary.models)
     show.answer(
-        text if out is None else f"Wrote {out}.\n{report}",
+        text if out is None else f"Wrote {printable(out)}.\n{report}",
         exit_code=DONE if max_error is None or certified else NOT_SHOWN,
         verbatim=out is None,
         input=facts,
