@@ -70,8 +70,8 @@ class _Told:
     def repeat(self, _: int, __: object) -> None:
         """Raise what unwinds the program."""
         if not self.is_over and self.number is not None:
-            # For other signals KeyboardInterrupt would not do: Python may then end the process as if by Ctrl-C.
-            raise KeyboardInterrupt if self.number == signal.SIGINT else SystemExit(BY_SIGNAL + self.number)
+            # KeyboardInterrupt would not do: once a library was being loaded, Python ends the process by it later on.
+            raise SystemExit(BY_SIGNAL + self.number)
 
     def insist(self, found: UnraisableHookArgs) -> None:
         """Say it again soon where Python had to ignore it, in the middle of tearing down an object for instance."""
