@@ -175,7 +175,13 @@ class Cells(Totals):
                 raise _damaged(name, f"column {column} has {found}, not numbers of type {' or '.join(kinds)}")
             columns[column] = table[column].to_numpy()
         _check_facts(facts, name)
-        cells = cls(**facts, **columns)
+        for column, values in columns.items():
+            _refuse_entries(name, column, values, np.isfinite(values), "not a finite number")
+        _refuse_entries(name, "rows", columns["rows"], columns["rows"] >= 1, "not a number of rows")
+        try:
+            cells = cls(**facts, **columns)
+        except ValueError as error:
+            raise _damaged(name, str(error)) from error
         _check_cells(cells, name)
         return cells
 
@@ -247,14 +253,10 @@ def _check_cells(cells: Cells, name: str) -> None:
     """Refuse totals that no rows can have."""
 
     def check(column: str, good: Any, why: str) -> None:
-        bad = np.flatnonzero(~good)
-        if bad.size:
-            raise _damaged(name, f"{column}[{bad[0]}] is {getattr(cells, column)[bad[0]].item()!r}, {why}")
+        _refuse_entries(name, column, getattr(cells, column), good, why)
 
     if not len(cells):
         raise _damaged(name, "it holds no cells")
-    for column in _COLUMNS:
-        check(column, np.isfinite(getattr(cells, column)), "not a finite number")
     grid = Grid(cells.bits, 0.0, 1.0)
     index, low, high, rows, outcome, residual = (
         getattr(cells, column) for column in ("index", "low", "high", "rows", "outcome", "residual")
@@ -265,7 +267,6 @@ def _check_cells(cells: Cells, name: str) -> None:
         check(column, (values >= 0.0) & (values <= 1.0), "outside [0, 1]")
         check(column, grid.index(values) == index, f"not in its cell of width 2^-{cells.bits}")
     check("low", low <= high, "above the largest forecast of its cell")
-    check("rows", (rows >= 1) & (rows < 2**53), "not a number of rows")
     check("high", (rows > 1) | (low == high), "not the smallest forecast, although its cell has one row only")
     weight, square = cells.weight.astype(np.float64), cells.weight_square.astype(np.float64)
     most, slack = cells.weight_max, _ROUNDING * weight
@@ -298,6 +299,12 @@ def _check_cells(cells: Cells, name: str) -> None:
         check(column, np.abs(both - squares) <= slack, "not residual_square, although every weight is 1")
     inside = (both >= np.square(residual) / rows - most * slack) & (both <= most * (squares + slack))
     check(column, inside, "not what the weights and residuals of its cell leave")
+
+
+def _refuse_entries(name: str, column: str, values: Any, good: Any, why: str) -> None:
+    bad = np.flatnonzero(~good)
+    if bad.size:
+        raise _damaged(name, f"{column}[{bad[0]}] is {values[bad[0]].item()!r}, {why}")
 
 
 def _damaged(name: str, what: str) -> ValueError:
