@@ -1,9 +1,15 @@
+import json
+import math
+import re
+import subprocess
 import sys
+import textwrap
 
 import brute_force
 import numpy as np
 import pytest
 from brute_force import rows
+from cli_cases import SOURCE
 from hypothesis import given
 from hypothesis import strategies as st
 from row_sources import array_rows, first_grid
@@ -259,6 +265,72 @@ def same_cells(one, other):
         assert getattr(one, name) == getattr(other, name)
 
 
+SOME = {"y_true": [0, 1, 1, 0, 1], "y_prob": [0.1, 0.3, 0.4, 0.8, 0.9]}  # on 2^2 cells: those of number 0, 1 and 3
+FACTS = '{"format": "calibrant/cells/1", "bits": 2, "weight_max": 1.0, "unit_weights": true, "binary_outcomes": true}'
+IMPOSSIBLE = [
+    ({"bits": 1}, "index[2] is 3, not the number of one of 2^1 cells"),
+    ({"bits": 3}, "low[1] is 0.3, not in its cell of width 2^-3"),
+    ({"index": {0: -1}}, "index[0] is -1, not the number of one of 2^2 cells"),
+    ({"index": {0: 1}}, "index[1] is 1, not above the one before it"),
+    ({"index": {1: 2}}, "low[1] is 0.3, not in its cell of width 2^-2"),
+    ({"low": {1: math.nan}}, "low[1] is nan, not a finite number"),
+    ({"residual": {2: math.inf}}, "residual[2] is inf, not a finite number"),
+    ({"low": {0: -0.1}}, "low[0] is -0.1, outside [0, 1]"),
+    ({"high": {2: 1.5}}, "high[2] is 1.5, outside [0, 1]"),
+    ({"high": {1: 0.6}}, "high[1] is 0.6, not in its cell of width 2^-2"),
+    ({"low": {1: 0.4}, "high": {1: 0.3}}, "low[1] is 0.4, above the largest forecast of its cell"),
+    ({"rows": {1: -2}}, "rows[1] is -2, not a number of rows"),
+    ({"rows": {1: 0}}, "rows[1] is 0, not a number of rows"),
+    ({"rows": {1: 2**60}}, "rows[1] is 1.152921504606847e+18, and together they reach 1.15292e+18"),
+    ({"high": {0: 0.2}}, "high[0] is 0.2, not the smallest forecast, although its cell has one row only"),
+    ({"rows": {1: 3}}, "weight[1] is 2, not the number of rows, although every weight is 1"),
+    ({"weight_square": {1: 3}}, "weight_square[1] is 3, not the number of rows, although every weight is 1"),
+    ({"weight_max": 2.0}, "weight_max is 2.0, although every weight is 1"),
+    ({"outcome": {0: -1.0}}, "outcome[0] is -1.0, not from 0 to the weight of its cell"),
+    ({"outcome": {1: 3.0}}, "outcome[1] is 3.0, not from 0 to the weight of its cell"),
+    ({"outcome": {2: 0.5}}, "outcome[2] is 0.5, not a number of events, although outcomes are 0 or 1"),
+    (
+        {"outcome": {2: 0.0}},
+        "residual[2] is -0.7000000000000001, not what the outcomes and forecasts of its cell leave",
+    ),
+    ({"residual": {1: 0.1}}, "residual[1] is 0.1, not what the outcomes and forecasts of its cell leave"),
+    ({"residual_square": {1: 2.0}}, "residual_square[1] is 2.0, not what the outcomes and forecasts of its cell leave"),
+    ({"residual_square": {1: 0.1}}, "residual_square[1] is 0.1, not what the outcomes and forecasts of its cell leave"),
+    (
+        {"weight_square_residual_square": {0: 0.5}},
+        "weight_square_residual_square[0] is 0.5, not residual_square, although every weight is 1",
+    ),
+    ({"weighted": True, "weight": {1: -2.5}}, "weight[1] is -2.5, not above 0"),
+    ({"weighted": True, "weight": {1: 9.0}}, "weight[1] is 9.0, too much for its rows and weights up to 4.0"),
+    ({"weighted": True, "weight_square": {1: 20.0}}, "weight_square[1] is 20.0, too much for weights up to 4.0"),
+    ({"weighted": True, "weight_square": {1: 1.0}}, "weight_square[1] is 1.0, too little for its weight"),
+    ({"weighted": True, "weight_max": 3.0}, "weight_square[2] is 17.0, too much for weights up to 3.0"),
+    ({"weighted": True, "weight_max": 50.0}, "weight_max is 50.0, more than the rows of any cell weigh together"),
+    ({"weighted": True, "unit_weights": True}, "weight_max is 4.0, although every weight is 1"),
+    (
+        {"weighted": True, "weight_square_residual_square": {2: 90.0}},
+        "weight_square_residual_square[2] is 90.0, not what the weights and residuals of its cell leave",
+    ),
+]
+
+
+def change(file, changes):
+    """Change facts, and entries of columns, in a file of cells."""
+    import pyarrow
+    from pyarrow import parquet
+
+    table = parquet.read_table(file)
+    facts = json.loads(table.schema.metadata[b"calibrant"])
+    columns = {name: table[name].to_numpy().copy() for name in table.column_names}
+    for name, value in changes.items():
+        if isinstance(value, dict):
+            for place, number in value.items():
+                columns[name][place] = number
+        else:
+            facts[name] = value
+    parquet.write_table(pyarrow.table(columns).replace_schema_metadata({b"calibrant": json.dumps(facts)}), file)
+
+
 class TestParquet:
     @given(rows(), rows(), st.integers(0, 16))
     def test_a_file_gives_back_the_cells_and_shards_add_up(self, tmp_path_factory, one, other, bits):
@@ -288,6 +360,93 @@ class TestParquet:
         with pytest.raises(FileNotFoundError):
             Cells.from_parquet(tmp_path / "none.parquet")
 
+    @pytest.mark.parametrize(("changes", "message"), list(IMPOSSIBLE), ids=[message for _, message in IMPOSSIBLE])
+    def test_totals_that_no_rows_can_have_are_refused(self, tmp_path, changes, message):
+        weighted = "weighted" in changes
+        rows = SOME if not weighted else {**SOME, "sample_weight": [1.0, 2.0, 0.5, 4.0, 1.0]}
+        cells = Cells.from_arrays(**rows, bits=2)
+        file = tmp_path / "cells.parquet"
+        cells.to_parquet(file)
+        same_cells(Cells.from_parquet(file), cells)
+        change(file, {name: value for name, value in changes.items() if name != "weighted"})
+        with pytest.raises(ValueError, match=rf"cells.parquet is damaged or was changed: {re.escape(message)}") as said:
+            Cells.from_parquet(file)
+        assert str(said.value).endswith("; write it anew with to_parquet")
+
+    @pytest.mark.parametrize(
+        ("column", "values", "message"),
+        [
+            ("rows", [1.0, 2.0, 2.0], "column rows has the type double, not numbers of type int64"),
+            ("low", ["a", "b", "c"], "column low has the type "),
+            ("outcome", [0.0, None, 1.0], "column outcome has values that are missing, not numbers of type double"),
+            ("weight", [True, True, True], "column weight has the type bool, not numbers of type int64 or double"),
+        ],
+    )
+    def test_columns_of_another_type_are_refused(self, tmp_path, column, values, message):
+        import pyarrow
+        from pyarrow import parquet
+
+        file = tmp_path / "cells.parquet"
+        Cells.from_arrays(**SOME, bits=2).to_parquet(file)
+        table = parquet.read_table(file)
+        position = table.column_names.index(column)
+        parquet.write_table(table.set_column(position, column, pyarrow.array(values)), file)
+        with pytest.raises(ValueError, match=re.escape(f"cells.parquet is damaged or was changed: {message}")):
+            Cells.from_parquet(file)
+
+    @pytest.mark.parametrize(
+        ("facts", "message"),
+        [
+            ("{", "does not hold cells as this version"),
+            ("[" * 100_000, "does not hold cells as this version"),
+            ('["calibrant/cells/1"]', "does not hold cells as this version"),
+            ('{"format": "calibrant/cells/2"}', "does not hold cells as this version"),
+            ('{"format": "calibrant/cells/1"}', "it has the facts  instead of binary_outcomes, bits, unit_weights"),
+            (FACTS.replace("true", '"yes"', 1), "unit_weights is 'yes', not true or false"),
+            (FACTS.replace('"bits": 2', '"bits": 2.5'), "bits must be a whole number from 0 to 61, got 2.5"),
+            (FACTS.replace('"bits": 2', '"bits": true'), "bits must be a whole number, got True of type bool"),
+            (FACTS.replace("1.0", "NaN"), "weight_max must be a number from 0 to "),
+            (FACTS.replace("1.0", "1e999"), "weight_max must be a number from 0 to "),
+        ],
+    )
+    def test_what_stands_beside_the_columns_is_checked(self, tmp_path, facts, message):
+        from pyarrow import parquet
+
+        file = tmp_path / "cells.parquet"
+        Cells.from_arrays(**SOME, bits=2).to_parquet(file)
+        table = parquet.read_table(file)
+        parquet.write_table(table.replace_schema_metadata({b"calibrant": FACTS}), file)
+        assert Cells.from_parquet(file).row_total == 5
+        parquet.write_table(table.replace_schema_metadata({b"calibrant": facts}), file)
+        with pytest.raises(ValueError, match=re.escape(message)):
+            Cells.from_parquet(file)
+
+    def test_a_damaged_file_is_refused_or_gives_what_was_written(self, tmp_path):
+        file = tmp_path / "cells.parquet"
+        rng = np.random.default_rng(5)
+        cells = Cells.from_arrays(rng.random(300) < 0.5, rng.random(300), bits=6)
+        cells.to_parquet(file)
+        whole = file.read_bytes()
+        refused = []
+        for _ in range(300):
+            damaged = bytearray(whole)
+            for place in rng.integers(0, len(whole), size=rng.integers(1, 4)):
+                damaged[place] ^= 1 << rng.integers(0, 8)
+            file.write_bytes(damaged)
+            try:
+                found = Cells.from_parquet(file)
+            except ValueError as error:
+                refused.append(str(error))
+            else:
+                same_cells(found, cells)
+        assert len(refused) > 200
+        assert all("cells.parquet" in said for said in refused)
+
+    def test_a_folder_is_no_file(self, tmp_path):
+        Cells.from_arrays([0, 1], [0.2, 0.4]).to_parquet(tmp_path / "cells.parquet")
+        with pytest.raises(IsADirectoryError):
+            Cells.from_parquet(tmp_path)
+
     def test_an_interrupted_write_leaves_the_previous_file_alone(self, tmp_path, monkeypatch):
         from pyarrow import parquet
 
@@ -295,7 +454,7 @@ class TestParquet:
         table = Cells.from_arrays([0, 1], [0.2, 0.4])
         table.to_parquet(file)
 
-        def interrupted(_, stream):
+        def interrupted(_, stream, **__):
             stream.write(b"half")
             raise KeyboardInterrupt
 
@@ -311,11 +470,34 @@ class TestParquet:
             Cells.from_arrays([0, 1], [0.2, 0.4]).to_parquet(tmp_path / "cells.parquet")
 
 
+def test_few_rows_on_a_fine_grid_take_little_memory():
+    program = """
+    import resource, numpy as np
+    from calibrant import Cells
+    rng = np.random.default_rng(0)
+    y, p = rng.random(20_000) < 0.5, rng.random(20_000)
+    Cells.from_arrays(y[:100], p[:100], bits=4)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    cells = Cells.from_arrays(y, p, bits=24)
+    print(cells.row_total, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+    """
+    found = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        env={"PYTHONPATH": SOURCE},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    rows, kilobytes = map(int, found.stdout.split())
+    assert rows == 20_000
+    assert kilobytes < 50_000  # a table of all 2^24 cells takes 800,000
+
+
 @given(rows(), st.integers(0, 20))
 def test_cells_of_a_tally_are_those_of_its_rows(data, bits):
     y, p, w = data
     mine = Cells.from_tally(Tally.from_arrays(y, p, sample_weight=w), Grid(bits, 0.0, 1.0))
-    other = Cells.from_arrays(y, p, sample_weight=w, bits=bits)
+    other = array_rows(y, p, w).histogram(Grid(bits, 0.0, 1.0))
     assert mine.index.tolist() == other.index.tolist()
     for name in (*ADDITIVE, "low", "high"):
         np.testing.assert_allclose(getattr(mine, name), getattr(other, name), atol=1e-12, err_msg=name)

@@ -1,6 +1,7 @@
 """Every command on every format: the numbers, the documents, the exit codes, the files written."""
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -257,7 +258,7 @@ def test_a_file_is_written_whole_or_not_at_all(files, tmp_path, monkeypatch):
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "replace", fail)
+    monkeypatch.setattr(os, "replace", fail)
     found = call("recalibrate", "fit", files / "t.csv", "--method", "platt", "--out", out)
     assert found.exit_code == 2
     assert "No space left on device" in found.stderr

@@ -394,9 +394,21 @@ def test_an_end_in_the_middle_leaves_what_was_there(stage, arguments, number, fi
         assert ended.returncode == -signal.SIGKILL
 
 
-def test_ctrl_c_before_a_command_is_loaded_is_no_verdict(monkeypatch):
-    def interrupt(_):
-        raise KeyboardInterrupt
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_before_a_command_is_loaded_is_no_verdict(monkeypatch, name):
+    number = signal.Signals[name]
+    monkeypatch.setattr("calibrant.cli.import_module", lambda _: signal.raise_signal(number))
+    before = signal.getsignal(number)
+    assert call("certify", "t.csv").exit_code == 128 + number
+    assert signal.getsignal(number) == before
 
-    monkeypatch.setattr("calibrant.cli.import_module", interrupt)
-    assert call("certify", "t.csv").exit_code == 130
+
+@pytest.mark.parametrize("error", [EOFError("marshal data too short"), ImportError("no such library"), MemoryError()])
+def test_a_command_that_cannot_be_loaded_is_no_verdict(monkeypatch, error):
+    def fail(_):
+        raise error
+
+    monkeypatch.setattr("calibrant.cli.import_module", fail)
+    found = call("certify", "t.csv")
+    assert found.exit_code == 2
+    assert str(error) in found.stderr

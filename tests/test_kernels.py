@@ -1,7 +1,14 @@
 """The compiled loops give what the plain ones give."""
 
+import resource
+import runpy
+import subprocess
+import sys
+import textwrap
+
 import numpy as np
 import pytest
+from cli_cases import SOURCE
 
 from calibrant import kernels
 
@@ -44,17 +51,104 @@ def test_stretches_are_found():
     assert inside.tolist() == expected.tolist()
 
 
-def test_a_folder_that_cannot_be_written_does_not_stop_compiling(monkeypatch):
+# --- The cache on disk ------------------------------------------------------------------------------------------------
+
+LOOP = """
+from calibrant.kernels import Kernel
+
+@Kernel
+def total(values):
+    found = 0.0
+    for value in values:
+        found += {factor} * value
+    return found
+"""
+
+
+@pytest.fixture
+def loop(tmp_path, monkeypatch):
+    """Run a small compiled loop as a new process would: its sum, and how often it came out of the cache."""
     import numba
 
-    original = numba.njit
-
-    def no_cache(*args, **options):
-        if options.get("cache"):
-            raise RuntimeError("cannot cache function: no locator available")
-        return original(*args, **options)
-
-    monkeypatch.setattr(numba, "njit", no_cache)
-    kernel = kernels.Kernel(kernels.swing_events.plain)
     monkeypatch.setattr(kernels, "PLAIN_LIMIT", 0)
-    assert kernel(np.array([0.0, 1.0, 0.5]))[0].tolist() == [0.5]
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
+
+    def run(*, factor=1, most_bytes=resource.RLIM_INFINITY):
+        source = tmp_path / "loop.py"
+        source.write_text(LOOP.format(factor=factor))
+        kernel = runpy.run_path(str(source))["total"]
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, before[1]))
+        try:
+            found = kernel(np.array([1.0, 2.0, 4.0]))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        return found, len(kernel.compiled().stats.cache_hits)
+
+    return run
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+@pytest.mark.parametrize("damage", ["empty", "rubbish", "halved"])
+def test_a_damaged_cache_is_mended_on_the_way(loop, tmp_path, suffix, damage):
+    assert loop() == (7.0, 0)
+    assert loop() == (7.0, 1)
+    (file,) = tmp_path.rglob(f"*.{suffix}")
+    whole = file.read_bytes()
+    file.write_bytes({"empty": b"", "rubbish": b"rubbish", "halved": whole[: len(whole) // 2]}[damage])
+    assert loop() == (7.0, 0)
+    assert loop() == (7.0, 0)  # written anew, which the next one finds
+    assert loop() == (7.0, 1)
+
+
+def test_a_full_disk_stops_nothing_and_leaves_no_list_of_what_was_not_written(loop, tmp_path):
+    assert loop(most_bytes=0) == (7.0, 0)
+    assert list(tmp_path.rglob("*.nbi")) == []
+    assert loop() == (7.0, 0)
+    assert loop(factor=10, most_bytes=2000) == (70.0, 0)  # room for the list, which names the file of the loop before
+    assert loop(factor=10) == (70.0, 0)
+    assert loop(factor=10) == (70.0, 1)
+
+
+@pytest.mark.parametrize("place", ["a file", "/dev/null/cache", "/proc/cache"])
+def test_a_cache_that_cannot_be_made_stops_nothing(loop, tmp_path, monkeypatch, place):
+    import numba
+
+    (tmp_path / "a file").write_text("")
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / place))
+    assert loop() == (7.0, 0)
+
+
+def test_without_a_home_and_beside_code_that_cannot_be_written_it_compiles_in_memory():
+    """As from an archive: nothing can be written beside the code, and the user has no folder."""
+    program = """
+    import numba.core.caching as caching
+    import numpy as np
+    from calibrant import kernels
+    def refuse(self):
+        raise PermissionError(13, "Permission denied")
+    caching._CacheLocator.ensure_cache_path = refuse
+    kernels.PLAIN_LIMIT = 0
+    print(kernels.swing_events(np.array([0.0, 1.0, 0.5]))[0].tolist(), kernels.swing_events.compiled().stats.cache_path)
+    """
+    found = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        env={"PYTHONPATH": SOURCE, "HOME": "/nonexistent"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (found.stdout, found.stderr) == ("[0.5] None\n", "")
+
+
+def test_an_error_of_a_loop_is_raised_and_not_taken_for_one_of_the_cache(monkeypatch):
+    def first(values):
+        if values[0] < 0.0:
+            raise ValueError("below zero")
+        return values[0]
+
+    monkeypatch.setattr(kernels, "PLAIN_LIMIT", 0)
+    kernel = kernels.Kernel(first)
+    with pytest.raises(ValueError, match="below zero"):
+        kernel(np.array([-1.0]))
+    assert kernel(np.array([1.0])) == 1.0

@@ -1,5 +1,7 @@
 """Isotonic, Platt, beta and temperature maps, beside solvers and other packages."""
 
+import re
+
 import numpy as np
 import pytest
 from recalibration_cases import EVERYWHERE, P, Y, draw
@@ -10,8 +12,10 @@ from sklearn.isotonic import IsotonicRegression
 
 from calibrant import (
     BetaRecalibrator,
+    ConstantRecalibrator,
     IsotonicRecalibrator,
     PlattRecalibrator,
+    Recalibrator,
     Tally,
     TemperatureRecalibrator,
     cutoff_calibration_error,
@@ -240,3 +244,28 @@ def test_no_temperature_helps():
         TemperatureRecalibrator().fit([0.2, 0.8], [0, 1])
     with pytest.raises(ValueError, match=r"separate the outcomes perfectly.*PlattRecalibrator"):
         BetaRecalibrator().fit([0.2, 0.3, 0.8], [0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value", "message"),
+    [
+        (BetaRecalibrator(), "a_", "1e308", r"a_ is 1e\+308, .* float64 cannot tell what so steep a curve gives"),
+        (BetaRecalibrator(), "c_", "-1e305", r"c_ is -1e\+305; float64 cannot tell what so steep a curve gives"),
+        (TemperatureRecalibrator(), "temperature_", "5e-324", r"temperature_ is 4.94066e-324; it must be above 0"),
+        (
+            ConstantRecalibrator(),
+            "constant_",
+            '0.5, "constant_": 0.25',
+            r"text is not JSON \('constant_' is there twice\)",
+        ),
+        (ConstantRecalibrator(), "constant_", "NaN", r"text is not JSON \(NaN is not a number\)"),
+        (ConstantRecalibrator(), "constant_", "1e999", r"constant_ must be a number from .*, got inf"),
+    ],
+)
+def test_numbers_that_no_map_has_are_refused(kind, name, value, message):
+    rng = np.random.default_rng(0)
+    p = rng.random(50)
+    text = kind.fit(p, rng.random(50) < p).to_json()
+    changed = re.sub(rf'"{name}": [-+.e\d]+', f'"{name}": {value}', text)
+    with pytest.raises(ValueError, match=message):
+        Recalibrator.from_json(changed)

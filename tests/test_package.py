@@ -10,8 +10,10 @@ import os
 import pickle
 import pkgutil
 import re
+import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -365,6 +367,86 @@ def test_the_wheel_holds_the_package_its_types_and_its_licence_and_nothing_else(
         f"{metadata}/entry_points.txt",
         f"{metadata}/licenses/LICENSE",
     }
+
+
+STRAYS = (
+    ".env",
+    "predictions.csv",
+    "report.html",
+    "data/patients.parquet",
+    "docs/draft.docx",
+    "docs/displays/rows.csv",
+    "examples/flights.csv",
+    "src/calibrant/rows.npz",
+    "src/calibrant/report/templates/report.html.j2.orig",
+    "src/notes.py",
+    "tests/keys.json",
+)
+
+
+def tracked():
+    """The files of the project: those that git knows, or all where a source distribution was unpacked."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if (ROOT / ".git").exists() and listed.returncode == 0:
+        return {name for name in listed.stdout.split("\0") if name and (ROOT / name).exists()}
+    left_out = {".venv", "dist", "build", "__pycache__"} | {path.name for path in ROOT.glob(".*_cache")}
+    paths = (path.relative_to(ROOT) for path in ROOT.rglob("*") if path.is_file())
+    return {path.as_posix() for path in paths if not left_out & set(path.parts)} - {"PKG-INFO"}
+
+
+@pytest.fixture(scope="module")
+def source_distribution(tmp_path_factory):
+    """A source distribution, and the wheel of the same folder, in which other files lie about; unpacked."""
+    folder = tmp_path_factory.mktemp("project")
+    for name in tracked():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, folder / name)
+    for name in STRAYS:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("not for others")
+    dist = tmp_path_factory.mktemp("dist")
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(dist)]
+    finished = subprocess.run(build, cwd=folder, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    with tarfile.open(next(dist.glob("*.tar.gz"))) as archive:
+        archive.extractall(dist, filter="data")
+    return dist / f"calibrant-{calibrant.__version__}", next(dist.glob("*.whl"))
+
+
+def test_the_source_distribution_holds_the_project_and_nothing_that_lies_about(source_distribution):
+    unpacked, _ = source_distribution
+    found = {path.relative_to(unpacked).as_posix() for path in unpacked.rglob("*") if path.is_file()}
+    assert found == tracked() | {"PKG-INFO"}
+
+
+def test_a_wheel_holds_nothing_that_lies_about_and_can_be_built_from_the_source_distribution(
+    source_distribution, wheel, tmp_path
+):
+    unpacked, untidy = source_distribution
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    finished = subprocess.run(build, cwd=unpacked, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    (again,) = tmp_path.glob("*.whl")
+    assert again.read_bytes() == untidy.read_bytes() == wheel.read_bytes()
+
+
+def test_the_source_distribution_can_be_tested(source_distribution):
+    unpacked, _ = source_distribution
+    run = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-n",
+        "0",
+        "-p",
+        "no:cacheprovider",
+        "tests/test_tally.py",
+        "README.md",
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(unpacked / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    finished = subprocess.run(run, cwd=unpacked, env=environment, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stdout
 
 
 def test_the_wheel_says_what_it_needs(wheel):

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import math
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,6 +30,9 @@ DEFAULT_BITS = 16
 
 SORT_BELOW_ROWS = 100_000
 """Below this many rows sorting takes milliseconds, and needs no compiled code."""
+
+_ROWS_PER_CELL = 8
+"""With fewer rows for each cell of a grid, a table of all cells takes more memory than sorting the rows."""
 
 _PARTS = 2
 _ROWS_WORTH_SPLITTING = 4_000_000
@@ -76,12 +79,17 @@ class Cells(Totals):
         pos_label: Any = None,
         bits: int = DEFAULT_BITS,
     ) -> Cells:
-        """Add up rows on the grid of 2^bits cells of [0, 1]; the parameters are those of `Tally.from_arrays`."""
-        depth = int(check_number(bits, "bits", low=0, high=24, whole=True))
+        """Add up rows on the grid of 2^bits cells of [0, 1]; the parameters are those of `Tally.from_arrays`.
+
+        The memory that it takes is bounded by the rows given, however many cells there are.
+        """
+        grid = Grid(int(check_number(bits, "bits", low=0, high=24, whole=True)), 0.0, 1.0)
         observations = check_observations(
             y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, refuse_swapped=False
         )
-        return ArrayRows(observations).histogram(Grid(depth, 0.0, 1.0))
+        if grid.size * _ROWS_PER_CELL <= observations.y_prob.size:
+            return ArrayRows(observations).histogram(grid)
+        return cls.from_tally(Tally.from_observations(observations), grid)
 
     @classmethod
     def from_tally(cls, tally: Tally, grid: Grid, rates: tuple[float, ...] = ()) -> Cells:
@@ -138,24 +146,44 @@ class Cells(Totals):
         facts = {name: getattr(self, name) for name in _FACTS}
         table = arrow.table({name: getattr(self, name) for name in _COLUMNS})
         table = table.replace_schema_metadata({_FORMAT_KEY: json.dumps({"format": _FORMAT, **facts})})
-        with replacing(Path(path)) as unfinished, unfinished.open("wb") as file:
-            parquet.write_table(table, file)
+        with replacing(path) as unfinished, unfinished.open("wb") as file:
+            parquet.write_table(table, file, write_page_checksum=True)
 
     @classmethod
     def from_parquet(cls, path: str | os.PathLike[str]) -> Cells:
-        """Read cells that `to_parquet` wrote."""
+        """Read cells that `to_parquet` wrote; a file that is damaged, or holds what no rows can have, is refused."""
+        name = os.fspath(path)
         arrow, parquet = _arrow()
-        try:
-            table = parquet.read_table(path, partitioning=None)
-        except arrow.ArrowInvalid as error:
-            raise ValueError(f"{os.fspath(path)} is not a Parquet file, or a damaged one: {error}") from error
-        facts = json.loads((table.schema.metadata or {}).get(_FORMAT_KEY, b"{}"))
-        if facts.pop("format", None) != _FORMAT or table.column_names != list(_COLUMNS):
+        with open(path, "rb") as file:
+            try:
+                table = parquet.read_table(file, partitioning=None, page_checksum_verification=True)
+                facts = json.loads((table.schema.metadata or {}).get(_FORMAT_KEY, b"{}"))
+            except (arrow.ArrowException, OSError, UnicodeError) as error:
+                raise ValueError(f"{name} is not a Parquet file, or a damaged one: {error}") from error
+            except (ValueError, RecursionError):
+                facts = None
+        if not isinstance(facts, dict) or facts.pop("format", None) != _FORMAT or table.column_names != list(_COLUMNS):
             raise ValueError(
-                f"{os.fspath(path)} does not hold cells as this version of calibrant writes them ({_FORMAT}); rows are "
-                "read by scan(), cells by the version that wrote them"
+                f"{name} does not hold cells as this version of calibrant writes them ({_FORMAT}); rows are read by "
+                "scan(), cells by the version that wrote them"
             )
-        return cls(**facts, **{name: table[name].to_numpy() for name in _COLUMNS})
+        columns: dict[str, Any] = {}
+        for column in _COLUMNS:
+            kinds = _KINDS.get(column, ("double",))
+            if str(table[column].type) not in kinds or table[column].null_count:
+                found = "values that are missing" if table[column].null_count else f"the type {table[column].type}"
+                raise _damaged(name, f"column {column} has {found}, not numbers of type {' or '.join(kinds)}")
+            columns[column] = table[column].to_numpy()
+        _check_facts(facts, name)
+        for column, values in columns.items():
+            _refuse_entries(name, column, values, np.isfinite(values), "not a finite number")
+        _refuse_entries(name, "rows", columns["rows"], columns["rows"] >= 1, "not a number of rows")
+        try:
+            cells = cls(**facts, **columns)
+        except ValueError as error:
+            raise _damaged(name, str(error)) from error
+        _check_cells(cells, name)
+        return cells
 
     def bracket(self, *, measure: str = "cutoff", method: str | None = None, confidence_level: float = 0.95) -> Bracket:
         """Return two ends that contain a calibration error, or its upper confidence limit, whatever the rows are.
@@ -193,6 +221,94 @@ def _arrow() -> tuple[Any, Any]:
     except ImportError as error:
         raise ImportError("Parquet files need pyarrow; install it, as in: pip install pyarrow") from error
     return pyarrow, pyarrow.parquet
+
+
+_KINDS = {
+    "index": ("int64",),
+    "rows": ("int64",),
+    "weight": ("int64", "double"),
+    "weight_square": ("int64", "double"),
+}
+"""Of columns that hold whole numbers, always or when all weights are 1."""
+
+_ROUNDING = 1e-6
+"""What sums over the rows of a cell may be off by, as a share of their weight."""
+
+
+def _check_facts(facts: dict[str, Any], name: str) -> None:
+    """Refuse what stands beside the columns of a file unless it is just what `Cells` needs."""
+    if sorted(facts) != sorted(_FACTS):
+        raise _damaged(name, f"it has the facts {', '.join(sorted(facts))} instead of {', '.join(sorted(_FACTS))}")
+    try:
+        facts["bits"] = int(check_number(facts["bits"], "bits", low=0, high=61, whole=True))
+        facts["weight_max"] = check_number(facts["weight_max"], "weight_max", low=0.0, high=sys.float_info.max)
+    except ValueError as error:
+        raise _damaged(name, str(error)) from error
+    for flag in ("unit_weights", "binary_outcomes"):
+        if not isinstance(facts[flag], bool):
+            raise _damaged(name, f"{flag} is {facts[flag]!r}, not true or false")
+
+
+def _check_cells(cells: Cells, name: str) -> None:
+    """Refuse totals that no rows can have."""
+
+    def check(column: str, good: Any, why: str) -> None:
+        _refuse_entries(name, column, getattr(cells, column), good, why)
+
+    if not len(cells):
+        raise _damaged(name, "it holds no cells")
+    grid = Grid(cells.bits, 0.0, 1.0)
+    index, low, high, rows, outcome, residual = (
+        getattr(cells, column) for column in ("index", "low", "high", "rows", "outcome", "residual")
+    )
+    check("index", (index >= 0) & (index < 2**cells.bits), f"not the number of one of 2^{cells.bits} cells")
+    check("index", np.append(True, index[1:] > index[:-1]), "not above the one before it")
+    for column, values in (("low", low), ("high", high)):
+        check(column, (values >= 0.0) & (values <= 1.0), "outside [0, 1]")
+        check(column, grid.index(values) == index, f"not in its cell of width 2^-{cells.bits}")
+    check("low", low <= high, "above the largest forecast of its cell")
+    check("high", (rows > 1) | (low == high), "not the smallest forecast, although its cell has one row only")
+    weight, square = cells.weight.astype(np.float64), cells.weight_square.astype(np.float64)
+    most, slack = cells.weight_max, _ROUNDING * weight
+    check("weight", weight > 0.0, "not above 0")
+    if cells.unit_weights:
+        if most != 1.0:
+            raise _damaged(name, f"weight_max is {most!r}, although every weight is 1")
+        for column in ("weight", "weight_square"):
+            check(column, getattr(cells, column) == rows, "not the number of rows, although every weight is 1")
+    check("weight", weight <= (1.0 + _ROUNDING) * most * rows, f"too much for its rows and weights up to {most!r}")
+    check("weight_square", square <= (1.0 + _ROUNDING) * most * weight, f"too much for weights up to {most!r}")
+    check("weight_square", rows * square >= (1.0 - _ROUNDING) * weight * weight, "too little for its weight")
+    if (1.0 + _ROUNDING) * weight.max() < most:
+        raise _damaged(name, f"weight_max is {most!r}, more than the rows of any cell weigh together")
+    check("outcome", (outcome >= -slack) & (outcome <= weight + slack), "not from 0 to the weight of its cell")
+    if cells.unit_weights and cells.binary_outcomes:
+        check("outcome", outcome == np.rint(outcome), "not a number of events, although outcomes are 0 or 1")
+    # Forecasts are from low to high, and with y from 0 to 1 the square (y - p)^2 is at most y (1 - p)^2 + (1 - y) p^2.
+    inside = (residual >= outcome - weight * high - slack) & (residual <= outcome - weight * low + slack)
+    check("residual", inside, "not what the outcomes and forecasts of its cell leave")
+    squares, others = cells.residual_square, weight - outcome
+    largest = outcome * np.square(1.0 - low) + others * np.square(high)
+    smallest = np.square(residual) / weight
+    if cells.binary_outcomes:
+        smallest = np.maximum(smallest, outcome * np.square(1.0 - high) + others * np.square(low))
+    inside = (squares >= smallest - slack) & (squares <= largest + slack)
+    check("residual_square", inside, "not what the outcomes and forecasts of its cell leave")
+    column, both = "weight_square_residual_square", cells.weight_square_residual_square
+    if cells.unit_weights:
+        check(column, np.abs(both - squares) <= slack, "not residual_square, although every weight is 1")
+    inside = (both >= np.square(residual) / rows - most * slack) & (both <= most * (squares + slack))
+    check(column, inside, "not what the weights and residuals of its cell leave")
+
+
+def _refuse_entries(name: str, column: str, values: Any, good: Any, why: str) -> None:
+    bad = np.flatnonzero(~good)
+    if bad.size:
+        raise _damaged(name, f"{column}[{bad[0]}] is {values[bad[0]].item()!r}, {why}")
+
+
+def _damaged(name: str, what: str) -> ValueError:
+    return ValueError(f"{name} is damaged or was changed: {what}; write it anew with to_parquet")
 
 
 class ArrayRows:

@@ -2,14 +2,17 @@
 
 Every kernel is ordinary Python that numba can compile. Short inputs run as plain Python, so that a first call never
 waits for a compiler; long ones are compiled once and kept in numba's cache on disk (beside the package, or in the
-user's own cache folder when the package is installed read-only).
+user's own cache folder when the package is installed read-only). Where that cache cannot be read or written they are
+compiled in memory, once per process.
 """
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 from collections.abc import Callable
 from functools import update_wrapper
+from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
@@ -32,14 +35,14 @@ class Kernel(Generic[Parameters, Returned]):
         self.plain = function
         self._compiled: Callable[..., Returned] | None = None
 
-    def compiled(self) -> Callable[..., Returned]:
+    def compiled(self, *, cached: bool = True) -> Callable[..., Returned]:
         """Return the compiled loop, importing numba the first time."""
-        if self._compiled is None:
+        if self._compiled is None or not cached:
             import numba
 
             try:
-                self._compiled = numba.njit(cache=True, nogil=True)(self.plain)
-            except RuntimeError:  # no folder numba may write to: compile in memory instead
+                self._compiled = numba.njit(cache=cached, nogil=True)(self.plain)
+            except RuntimeError:  # no folder numba may write to
                 self._compiled = numba.njit(nogil=True)(self.plain)
         return self._compiled
 
@@ -49,7 +52,24 @@ class Kernel(Generic[Parameters, Returned]):
         if first.size <= PLAIN_LIMIT:
             return self.plain(*args, **kwargs)
         # Numba compiles a separate version for writable and for read-only arrays: hand it read-only views only.
-        return self.compiled()(*(_read_only(arg) for arg in args), **kwargs)
+        given = [_read_only(arg) for arg in args]
+        compiled = self.compiled()
+        try:
+            return compiled(*given, **kwargs)
+        except Exception:  # a full disk or a damaged file in the cache can raise anything; the loops themselves do not
+            self._forget(compiled)
+            return self.compiled(cached=False)(*given, **kwargs)
+
+    def _forget(self, compiled: Any) -> None:
+        """Remove what the cache on disk lists of this loop.
+
+        Numba lists a file before it writes it, so that a full disk can leave a list that names a file of an older
+        version; and a damaged list would be read by every process to come.
+        """
+        folder, line = compiled.stats.cache_path, self.plain.__code__.co_firstlineno
+        with contextlib.suppress(OSError, TypeError):  # the latter: there is no folder
+            for index in Path(folder).glob(f"*{self.plain.__name__}-{line}.*.nbi"):
+                index.unlink()
 
 
 def _read_only(value: Any) -> Any:

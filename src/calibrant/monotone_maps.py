@@ -141,6 +141,10 @@ class IsotonicRecalibrator(Recalibrator):
             _check_inside("block_high_", high)
 
 
+_MOST_STEEP = 1e300
+"""By which every logarithm of a forecast can be multiplied within float64; no rows lead anywhere near it."""
+
+
 class _LogarithmicMap(Recalibrator):
     """What maps share that take logarithms of forecasts, which at 0 and 1 are infinite unless forecasts are clipped."""
 
@@ -364,6 +368,11 @@ class BetaRecalibrator(_LogarithmicMap):
             raise ValueError(
                 f"a_ is {self.a_:g} and b_ is {self.b_:g}; neither can be negative, so the text is damaged"
             )
+        if max(self.a_, self.b_, abs(self.c_)) > _MOST_STEEP:
+            raise ValueError(
+                f"a_ is {self.a_:g}, b_ is {self.b_:g} and c_ is {self.c_:g}; float64 cannot tell what so steep a "
+                "curve gives, so the text is damaged"
+            )
 
 
 class TemperatureRecalibrator(_LogarithmicMap):
@@ -431,7 +440,7 @@ class TemperatureRecalibrator(_LogarithmicMap):
         return self._with_ends(column, curve)
 
     def _check_state(self) -> None:
-        if self.temperature_ <= 0.0:
+        if self.temperature_ < 1.0 / _MOST_STEEP:
             raise ValueError(f"temperature_ is {self.temperature_:g}; it must be above 0, so the text is damaged")
 
 

@@ -169,7 +169,7 @@ class Recalibrator(ABC, BaseEstimator):
         if not isinstance(text, str):
             raise ValueError(f"text must be the string that to_json() returned, got {type(text).__name__}")
         try:
-            data = json.loads(text, parse_constant=_refuse_constant)
+            data = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_named_once)
         except (ValueError, RecursionError) as error:
             raise ValueError(f"text is not JSON ({error}); pass what to_json() returned, whole") from error
         if not isinstance(data, dict) or "schema" not in data:
@@ -370,6 +370,16 @@ def kinds() -> dict[str, type[Any]]:
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a number")
+
+
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse two values for one name: readers would not agree on which of them counts."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice!r} is there twice")
+    return found
 
 
 def check_fields(data: Any, names: Sequence[str], where: str) -> None:

@@ -3,6 +3,7 @@
 import datetime
 import decimal
 import math
+import re
 
 import duckdb
 import numpy as np
@@ -371,3 +372,18 @@ class TestHandle:
             pass
         with pytest.raises(ValueError, match=r"rows\.parquet"):
             rows.cells()
+
+
+def test_no_more_cells_are_brought_here_than_the_limit_says():
+    rng = np.random.default_rng(0)
+    frame = pa.table({"y": rng.integers(0, 2, 3000), "p": rng.random(3000)})
+    with calibrant.scan(frame, y_true="y", y_prob="p", tally_limit=2000) as rows:
+        assert rows.cells(10).row_total == 3000
+        message = (
+            "bits is 20: up to 3,000 cells would be brought here, above the limit of 2,000; take bits=10 or fewer, or "
+            "raise the limit (tally_limit)"
+        )
+        with pytest.raises(ValueError, match=re.escape(message)):
+            rows.cells(20)
+    with calibrant.scan(frame, y_true="y", y_prob="p", tally_limit=3000) as rows:
+        assert rows.cells(20).row_total == 3000  # no more cells than rows

@@ -19,7 +19,7 @@ ENDLESS = """
 """
 HALF_WRITTEN = """
     import time, pyarrow.parquet
-    def write_half(table, file):
+    def write_half(table, file, **options):
         file.write(b"PAR1 and then nothing more")
         file.flush()
         print("writing", flush=True)
@@ -101,13 +101,13 @@ def test_an_interrupted_scan_of_a_file_removes_its_scratch_folder(tmp_path):
     assert os.listdir(scratch) == []
 
 
-def test_the_command_line_writes_and_then_renames(tmp_path):
+def test_files_are_written_and_then_renamed(tmp_path):
     target = tmp_path / "model.json"
     target.write_text("the previous one")
     program = """
-    import pathlib, sys, time
-    from calibrant.cli.outputs import temporary_beside
-    with temporary_beside(pathlib.Path(sys.argv[1])) as path:
+    import sys, time
+    from calibrant.whole_files import replacing
+    with replacing(sys.argv[1]) as path:
         path.write_text("half of the ne")
         print("writing", flush=True)
         time.sleep(60)

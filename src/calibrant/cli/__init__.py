@@ -13,7 +13,8 @@ except ImportError:
     raise SystemExit(2) from None  # 1 would read as a verdict
 
 from calibrant import __version__
-from calibrant.cli.outputs import INTERRUPTED, WithExamples
+from calibrant.cli.outputs import WithExamples, no_verdict_by_accident
+from calibrant.cli.signals import ended_by_signals
 
 COMMANDS = ("measure", "certify", "test", "decide", "recalibrate", "compare", "plan", "report", "reproduce")
 
@@ -32,12 +33,15 @@ class Program(WithExamples, click.Group):
         found: click.Command = import_module(f"calibrant.cli.{cmd_name}").command
         return found
 
+    def main(self, *args: Any, **settings: Any) -> Any:
+        """Run the program; being told to stop is no verdict."""
+        with ended_by_signals():
+            return super().main(*args, **settings)
+
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; Ctrl-C while it is being imported is no verdict either."""
-        try:
+        """Run a command, or say why it cannot be loaded."""
+        with no_verdict_by_accident(ctx):
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise click.exceptions.Exit(INTERRUPTED) from None
 
 
 @click.group(

@@ -12,6 +12,7 @@ from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import takes_limits
 from calibrant.cli.outputs import DONE, NOT_SHOWN, BadInput, Command, Show, table
 from calibrant.cli.rows import Rows, open_models
+from calibrant.printable import printable
 
 if TYPE_CHECKING:
     from calibrant.results.certificates import Certificate, ConfidenceInterval
@@ -163,9 +164,9 @@ def _choice(chosen: str | None, passed: list[str], max_error: float, level: floa
 
     if chosen is None:
         return f"None of the {count} models is certified to have an error of at most {shown(max_error)}."
-    others = f" ({', '.join(name for name in passed if name != chosen)} too)" if len(passed) > 1 else ""
+    others = f" ({', '.join(printable(name) for name in passed if name != chosen)} too)" if len(passed) > 1 else ""
     return (
-        f"Certified: {chosen}{others}, an error of at most {shown(max_error)} with {level_said(level)} confidence, "
-        f"having chosen among {count}. Of the certified models it has the lowest Brier score. (Verdicts are one-sided, "
-        "so that they may come a little before the limits shown do.)"
+        f"Certified: {printable(chosen)}{others}, an error of at most {shown(max_error)} with {level_said(level)} "
+        f"confidence, having chosen among {count}. Of the certified models it has the lowest Brier score. (Verdicts "
+        "are one-sided, so that they may come a little before the limits shown do.)"
     )

@@ -9,6 +9,7 @@ import click
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.outputs import DONE, NOT_SHOWN, Command, Show, table
 from calibrant.cli.rows import open_rows
+from calibrant.printable import printable
 
 if TYPE_CHECKING:
     from calibrant.results.measures import Measures
@@ -47,7 +48,7 @@ def command(source: Source, show: Show, max_error: float | None) -> None:
         lines += ["", f"Per group of {rows.source.by!r}:", _per_group(parts)]
     exit_code = DONE
     if max_error is not None:
-        large = [f"{label}" for label, each in (("all rows", whole), *parts) if each.cutoff > max_error]
+        large = [printable(label) for label, each in (("all rows", whole), *parts) if each.cutoff > max_error]
         exit_code = NOT_SHOWN if large else DONE
         lines += ["", _compared(whole.cutoff, large, max_error)]
     show.answer(

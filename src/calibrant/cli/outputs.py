@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from calibrant import __version__
-from calibrant.whole_files import replacing
+from calibrant.printable import printable
+from calibrant.whole_files import check_target
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -72,28 +73,43 @@ class Command(WithExamples):
         """Run the command."""
         if os.environ.get("NO_COLOR"):
             ctx.color = False
-        try:
-            with warnings.catch_warnings():
-                if not ctx.meta.get(_DEBUG):
-                    warnings.simplefilter("ignore")  # what calibrant warns of stands in the notes of its results
-                return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit):
+        with no_verdict_by_accident(ctx), warnings.catch_warnings():
+            if not ctx.meta.get(_DEBUG):
+                warnings.simplefilter("ignore")  # what calibrant warns of stands in the notes of its results
+            return super().invoke(ctx)
+
+
+@contextlib.contextmanager
+def no_verdict_by_accident(ctx: click.Context) -> Iterator[None]:
+    """Let whatever goes wrong end the program with an exit code that is not 1, which is a verdict."""
+    try:
+        yield
+    except click.UsageError as error:
+        said = error.format_message().expandtabs()
+        if printable(said, lines=True) == said:
             raise
-        except BrokenPipeError:
-            _silence_output()
-            raise click.exceptions.Exit(PIPE_CLOSED) from None
-        except KeyboardInterrupt:
-            raise click.exceptions.Exit(INTERRUPTED) from None
-        except Exception as error:
-            if ctx.meta.get(_DEBUG):
-                traceback.print_exc()
-            raise BadInput(_said(error)) from error
+        raise click.UsageError(printable(said), ctx=error.ctx) from error
+    except (click.ClickException, click.exceptions.Exit):
+        raise
+    except BrokenPipeError:
+        _silence_output()
+        raise click.exceptions.Exit(PIPE_CLOSED) from None
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(INTERRUPTED) from None
+    except Exception as error:
+        if ctx.meta.get(_DEBUG):
+            click.echo(printable(traceback.format_exc(), lines=True), err=True, nl=False)
+        raise BadInput(_said(error)) from error
 
 
 class BadInput(click.ClickException):
     """Something is wrong with the input: one sentence on standard error, exit code 2."""
 
     exit_code = BAD_INPUT
+
+    def format_message(self) -> str:
+        """Return the sentence, on one line whatever the names of files and columns in it hold."""
+        return printable(self.message)
 
 
 def _said(error: Exception) -> str:
@@ -153,7 +169,7 @@ class Show:
                 .replace("y_true", "the column of outcomes")
                 .replace("y_prob", "the column of forecasts")
             )
-            click.echo(_coloured(wrapped(_CONTROL.sub("\N{REPLACEMENT CHARACTER}", said))))
+            click.echo(_coloured(wrapped(printable(said, lines=True))))
         sys.stdout.flush()
         raise click.exceptions.Exit(exit_code)
 
@@ -161,7 +177,7 @@ class Show:
 def remark(text: str, *, quiet: bool = False) -> None:
     """Say something beside the answer, on standard error."""
     if not quiet:
-        click.echo(text, err=True)
+        click.echo(printable(text), err=True)
 
 
 def document(command: str, exit_code: int, facts: dict[str, Any]) -> dict[str, Any]:
@@ -227,10 +243,6 @@ _ARGUMENTS = re.compile(
 )
 
 
-# Group names come from the file, and a terminal would obey what they hold.
-_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
-
-
 def wrapped(text: str) -> str:
     """Break long lines at words where a person reads along; pipes and files get them whole."""
     if not sys.stdout.isatty():
@@ -251,7 +263,7 @@ def _coloured(text: str) -> str:
 
 def table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return rows of words and numbers in columns, the first one left-aligned and so is the last."""
-    cells = [[cell.replace("\n", " ") for cell in row] for row in (names, *rows)]
+    cells = [[printable(cell) for cell in row] for row in (names, *rows)]
     widths = [max(len(row[k]) for row in cells) for k in range(len(names))]
     last = len(names) - 1
     return "\n".join(
@@ -271,7 +283,7 @@ def working(text: str, *, quiet: bool = False, connection: DuckDBPyConnection | 
         yield
         return
     with _display() as display:
-        task = display.add_task(text, total=None)
+        task = display.add_task(printable(text), total=None)
         with contextlib.nullcontext() if connection is None else _followed(connection, display, task):
             try:
                 yield
@@ -328,19 +340,11 @@ def _followed(connection: DuckDBPyConnection, display: Progress, task: TaskID) -
         thread.join()
 
 
-def check_folder(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
-    """Refuse a file in a folder that does not exist, before any work is done for it."""
-    if path is not None and not path.parent.is_dir():
-        raise BadInput(f"{path} cannot be written: there is no folder {path.parent}")
-    return path
-
-
-@contextlib.contextmanager
-def temporary_beside(path: Path) -> Iterator[Path]:
-    """Give a temporary path in the folder of a file, and put what was written there in the file's place."""
-    with replacing(path) as temporary:
+def check_out(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
+    """Refuse a file that cannot be written before any work is done for it."""
+    if path is not None:
         try:
-            temporary.touch()
+            check_target(path)
         except OSError as error:
-            raise BadInput(f"{path} cannot be written: {error.strerror}") from error
-        yield temporary
+            raise BadInput(str(error)) from error
+    return path

@@ -17,11 +17,12 @@ from calibrant.cli.outputs import (
     Command,
     Show,
     WithExamples,
-    check_folder,
-    temporary_beside,
+    check_out,
     working,
 )
 from calibrant.cli.rows import RowsRead, open_all_rows, open_forecasts, open_rows
+from calibrant.printable import printable
+from calibrant.whole_files import replacing
 
 if TYPE_CHECKING:
     from calibrant.engines.files import Table
@@ -92,7 +93,7 @@ def command() -> None:
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
-    callback=check_folder,
+    callback=check_out,
     required=True,
     help="Where to write the fitted map, as JSON.",
 )
@@ -119,11 +120,12 @@ def fit(source: Source, show: Show, method: str, out: Path, clip: float | None, 
         else:
             recalibrator.fit(as_tally(**rows.data))
         guarantee = None if recalibrator.weighted_ else recalibrator.guarantee(confidence_level)
-    with temporary_beside(out) as temporary:
-        temporary.write_text(recalibrator.to_json() + "\n", encoding="utf-8")
-    said = "No guarantee covers weighted rows; certify the repaired forecasts on fresh ones."
+    with replacing(out) as unfinished:
+        unfinished.write_text(recalibrator.to_json() + "\n", encoding="utf-8")
+    said = f"Fitted {method} to {facts['rows']:,} rows and wrote {printable(out)}."
+    unknown = "No guarantee covers weighted rows; certify the repaired forecasts on fresh ones."
     show.answer(
-        f"Fitted {method} to {facts['rows']:,} rows and wrote {out}.\n{said if guarantee is None else guarantee}",
+        f"{said}\n{unknown if guarantee is None else guarantee}",
         input=facts,
         method=method,
         out=str(out),
@@ -174,7 +176,7 @@ def choose(source: Source, show: Show, parts: int, confidence_level: float, seed
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
-    callback=check_folder,
+    callback=check_out,
     required=True,
     help="Where to write the rows with the new column: .csv, .tsv, .parquet or .jsonl.",
 )
@@ -194,7 +196,7 @@ def apply(source: Source, show: Show, model: Path, out: Path, column: str) -> No
             raise BadInput(f"{table.name} has a column {column!r} already; name the new one with --column")
         rows = _apply(recalibrator, table, str(chosen.y_prob), column, out, options, quiet=source.quiet)
     show.answer(
-        f"Wrote {out}: {rows:,} rows, the repaired forecasts of {chosen.y_prob!r} in {column!r}.",
+        f"Wrote {printable(out)}: {rows:,} rows, the repaired forecasts of {chosen.y_prob!r} in {column!r}.",
         input={"file": source.file, "y_prob": chosen.y_prob, "rows": rows},
         model=str(model),
         out=str(out),
@@ -256,6 +258,6 @@ def _apply(
     reach = {"low": -sys.float_info.max, "high": sys.float_info.max} if recalibrator.input == "score" else {}
     with working(f"checking {table.name}", quiet=quiet, connection=table.connection):
         rows = check_forecast_column(table, forecasts, **reach)
-    with temporary_beside(out) as temporary, working(f"writing {out}", quiet=quiet, connection=table.connection):
-        write_with_column(table, column, recalibrator.predict, forecasts, temporary, options)
+    with replacing(out) as unfinished, working(f"writing {out}", quiet=quiet, connection=table.connection):
+        write_with_column(table, column, recalibrator.predict, forecasts, unfinished, options)
     return rows

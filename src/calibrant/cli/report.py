@@ -10,8 +10,10 @@ import click
 
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, SEED
-from calibrant.cli.outputs import DONE, NOT_SHOWN, BadInput, Command, Show, check_folder, temporary_beside, working
+from calibrant.cli.outputs import DONE, NOT_SHOWN, BadInput, Command, Show, check_out, working
 from calibrant.cli.rows import Rows, RowsRead, open_models
+from calibrant.printable import printable
+from calibrant.whole_files import replacing
 
 USUAL_MAX_ERROR = 0.05
 FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".json",)}
@@ -31,7 +33,7 @@ FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".jso
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
-    callback=check_folder,
+    callback=check_out,
     help="Where to write it; else it is printed.",
 )
 @click.option(
@@ -97,12 +99,12 @@ def command(
         )
         text = {"html": report.html, "md": report.markdown, "json": report.json}[wanted]()
     if out is not None:
-        with temporary_beside(out) as temporary:
-            temporary.write_text(text, encoding="utf-8", newline="\n")
+        with replacing(out) as unfinished:
+            unfinished.write_text(text, encoding="utf-8", newline="\n")
     # As in certify, a verdict on groups is one on all of them.
     certified = report.certified and all(each.groups is None or each.groups for each in report.summary.models)
     show.answer(
-        text if out is None else f"Wrote {out}.\n{report}",
+        text if out is None else f"Wrote {printable(out)}.\n{report}",
         exit_code=DONE if max_error is None or certified else NOT_SHOWN,
         verbatim=out is None,
         input=facts,

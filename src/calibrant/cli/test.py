@@ -10,6 +10,7 @@ from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import SEED
 from calibrant.cli.outputs import DONE, NOT_SHOWN, BadInput, Command, Show, table
 from calibrant.cli.rows import open_rows
+from calibrant.printable import printable
 
 if TYPE_CHECKING:
     from calibrant.results.certificates import CalibrationTest
@@ -110,7 +111,7 @@ def _per_group(
         for label, each in found
     ]
     verdict = "Rejected" if rejected else "Not rejected"
-    which = f" in {', '.join(str(label) for label in rejected)}" if rejected else " in any of them"
+    which = f" in {', '.join(printable(label) for label in rejected)}" if rejected else " in any of them"
     said = "is rejected" if rejected else "is not rejected"
     return "\n".join(
         [

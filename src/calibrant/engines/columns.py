@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import math
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,6 +23,7 @@ from calibrant.validation import FloatArray, IntArray, forecast_remedy, shown
 
 _NESTED = re.compile(rf".*\[\d*\]|(STRUCT|MAP|UNION)\b.*|BLOB|BIT|{NESTED}")
 _FUNCTION = "calibrant_map"
+_NUMBER_OF_ERROR = re.compile(r"\berrno\W+(\d+)")
 
 
 def read_columns(
@@ -202,13 +205,28 @@ def write_with_column(
     create: Any = connection.create_function  # whose types are written differently from version to version
     create(_FUNCTION, mapped, ["DOUBLE"], "DOUBLE", type="arrow")
     try:
-        with explaining(table):
+        with explaining(table), _blaming(path):
             connection.execute(
                 f"COPY (SELECT {', '.join(fields)}, {_FUNCTION}({table.number(of)}) AS {quoted(name)} FROM {VIEW}) "
                 f"TO {literal(os.path.abspath(path))} ({options}, USE_TMP_FILE false)"
             ).fetchall()
     finally:
         connection.remove_function(_FUNCTION)
+
+
+@contextlib.contextmanager
+def _blaming(path: Path) -> Iterator[None]:
+    """Tell errors about a file that DuckDB writes from those about the files that it reads."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.IOException as error:
+        if path.name not in str(error):
+            raise
+        found = _NUMBER_OF_ERROR.search(str(error))
+        number = errno.EIO if found is None else int(found[1])
+        raise OSError(number, os.strerror(number), str(path)) from error
 
 
 def _check_copied(table: Table) -> None:

@@ -42,10 +42,7 @@ NUMBERS = re.compile(r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL.
 """DuckDB's types of numbers, true/false among them."""
 
 _LISTED = 20
-_FULL = re.compile(
-    r"(?:file \\?\"([^\"\\]*)\\?\": )?"
-    r"(No space left on device|Disk quota exceeded|File too large|max_temp_directory_size)"
-)
+_FULL = re.compile(r"No space left on device|Disk quota exceeded|File too large|max_temp_directory_size")
 _INTERRUPTED = re.compile(r"Query interrupted|UDF: KeyboardInterrupt")
 
 
@@ -366,9 +363,12 @@ def _explained(table: Table, error: Exception) -> TableError:
     text = str(error)
     for path in table.paths:
         text = text.replace(str(path), table.name)  # standard input goes by its name, not by that of its copy
-    full = _FULL.search(text)
-    if full:
-        return _explained_full(table, full[1], full[2])
+    if _FULL.search(text):
+        scratch = None if table._scratch is None else table._scratch.name
+        return TableError(
+            f"{table.name}: what does not fit into memory goes to the temporary folder {scratch}, which has no room "
+            f"for it; {SCRATCH_REMEDY}, or raise the memory limit"
+        )
     if table.is_text:
         try:
             table.check_text()
@@ -386,14 +386,3 @@ def _explained(table: Table, error: Exception) -> TableError:
         return TableError(f"{table.name}: the memory limit is too small for these columns; raise it{nowhere}")
     kind = {"csv": "CSV", "tsv": "TSV", "jsonl": "JSON", "parquet": "Parquet", "arrow": "Arrow", "npz": "NPZ"}
     return TableError(f"{table.name} cannot be read as {kind[table.format]}: {first_line(text)}")
-
-
-def _explained_full(table: Table, path: str | None, reason: str) -> TableError:
-    """Say which disk is full: the one that is written to, or the one for what does not fit into memory."""
-    scratch = None if table._scratch is None else table._scratch.name
-    if path is not None and not (scratch and path.startswith(scratch)):
-        return TableError(f"{path} cannot be written: {reason}; make room, or write to another disk")
-    return TableError(
-        f"{table.name}: what does not fit into memory goes to the temporary folder {scratch}, which has no room for "
-        f"it; {SCRATCH_REMEDY}, or raise the memory limit"
-    )

@@ -335,8 +335,19 @@ class Scan(_Handle):
     _first: Moments | None = None
 
     def cells(self, bits: int = DEFAULT_BITS) -> Cells:
-        """Return the totals of all rows on the grid of 2^bits cells: a shard, to be kept and merged with others."""
+        """Return the totals of all rows on the grid of 2^bits cells: a shard, to be kept and merged with others.
+
+        No more of them are brought here than ``tally_limit``.
+        """
         depth = int(check_number(bits, "bits", low=0, high=24, whole=True))
+        if 2**depth > self.tally_limit:
+            rows = int(self._totals(self.first_grid).columns["rows"].sum())
+            if rows > self.tally_limit:
+                raise ValueError(
+                    f"bits is {depth}: up to {min(rows, 2**depth):,} cells would be brought here, above the limit of "
+                    f"{self.tally_limit:,}; take bits={int(self.tally_limit).bit_length() - 1} or fewer, or raise the "
+                    "limit (tally_limit)"
+                )
         return self.histogram(Grid(depth, 0.0, 1.0))
 
     def histogram(self, grid: Grid, rates: tuple[float, ...] = ()) -> Cells:

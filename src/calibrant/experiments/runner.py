@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.experiments.reports import SCHEMA, Report, Settings
+from calibrant.whole_files import replacing
 
 EXPERIMENTS = {
     "bands": ("Section 2", "Cutoff bounds the bias inside every risk band"),
@@ -61,14 +62,16 @@ def run(name: str, settings: Settings | None = None) -> Report:
 
 
 def write(report: Report, folder: Path) -> list[Path]:
-    """Write the figure (PNG, SVG), the data behind it (CSV) and the summary (JSON) of a report into a folder."""
+    """Write the figure (PNG, SVG), the data behind it (CSV) and the summary (JSON) of a report, each whole."""
     folder.mkdir(parents=True, exist_ok=True)
     written = {suffix: folder / f"{report.name}.{suffix}" for suffix in ("png", "svg", "csv", "json")}
     figure = report.figure()
-    figure.savefig(written["png"], dpi=PIXELS_PER_INCH)
-    figure.savefig(written["svg"], metadata={"Date": None})
-    written["csv"].write_text(report.to_csv(), encoding="utf-8")
-    written["json"].write_text(json.dumps(report.to_dict(), indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    with replacing(written["png"]) as unfinished:
+        figure.savefig(unfinished, format="png", dpi=PIXELS_PER_INCH)
+    with replacing(written["svg"]) as unfinished:
+        figure.savefig(unfinished, format="svg", metadata={"Date": None})
+    _write_text(written["csv"], report.to_csv())
+    _write_text(written["json"], json.dumps(report.to_dict(), indent=2, allow_nan=False) + "\n")
     return list(written.values())
 
 
@@ -86,9 +89,14 @@ def write_index(reports: Sequence[Report], folder: Path) -> list[Path]:
     """Write one page, as HTML and as Markdown, with every figure, statement and verdict."""
     folder.mkdir(parents=True, exist_ok=True)
     page, text = folder / "index.html", folder / "index.md"
-    page.write_text(_html_page(reports), encoding="utf-8")
-    text.write_text(_markdown_page(reports), encoding="utf-8")
+    _write_text(page, _html_page(reports))
+    _write_text(text, _markdown_page(reports))
     return [page, text]
+
+
+def _write_text(path: Path, text: str) -> None:
+    with replacing(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
 
 
 def verdict(holds: bool) -> str:

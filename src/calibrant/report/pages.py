@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from calibrant.printable import printable
 from calibrant.report.figures import Drawing, Styles, draw_model, palette_css, roles
 from calibrant.report.summary import ONE_MODEL
 from calibrant.report.views import (
@@ -110,7 +111,7 @@ def _environment(*, markdown: bool = False) -> Environment:
     environment = Environment(
         loader=PackageLoader("calibrant.report"),
         autoescape=not markdown,
-        finalize=_in_markdown if markdown else None,
+        finalize=_in_markdown if markdown else _in_page,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -140,7 +141,12 @@ def _in_markdown(value: Any) -> Any:
     """Keep text from being read as markup: anything that a user supplied may hold anything."""
     if not isinstance(value, str) or isinstance(value, Verbatim):
         return value
-    return _MARKDOWN.sub(r"\\\1", " ".join(value.split()))
+    return _MARKDOWN.sub(r"\\\1", printable(" ".join(value.split())))
+
+
+def _in_page(value: Any) -> Any:
+    """Show what browsers hide or obey: a mark that turns text round could turn a number round."""
+    return printable(value, lines=True) if type(value) is str else value  # and not markup, which is a kind of str
 
 
 class Verbatim(str):

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from calibrant.printable import printable
 from calibrant.results.base import UNIT, Result, as_frame, level_said, measured, percent, rounded_down, rounded_up
 from calibrant.results.measures import WorstInterval
 from calibrant.validation import FloatArray, IntArray, shown
@@ -292,11 +293,12 @@ class GroupCertificates(Result):
     def __str__(self) -> str:
         level = level_said(self.confidence_level)
         measure = MEASURE_NAMES[self.certificates[0].measure]
-        worst = self.groups[int(np.argmax(self.upper))]
+        names = [printable(group) for group in self.groups]
+        worst = names[int(np.argmax(self.upper))]
         if self.verdict == "certified":
             finding = f"with {level} confidence the {measure} of every group is at most {shown(self.max_error)}"
         elif self.verdict == "refuted":
-            bad = [str(name) for name in self.groups if self[name].verdict == "refuted"]
+            bad = [name for name, each in zip(names, self.certificates, strict=True) if each.verdict == "refuted"]
             finding = f"with {level} confidence the {measure} is above {shown(self.max_error)} in {', '.join(bad)}"
         else:
             finding = f"some groups' {measure} may be above {shown(self.max_error)} (least settled: {worst})"
@@ -308,13 +310,13 @@ class GroupCertificates(Result):
             f"Per group, verdicts that hold together with {level} confidence (and so do all upper limits, and all "
             "lower ones):",
         ]
-        width = max(len(str(name)) for name in self.groups)
-        for name, each in zip(self.groups, self.certificates, strict=True):
+        width = max(map(len, names))
+        for name, each in zip(names, self.certificates, strict=True):
             lines.append(
-                f"  {name!s:<{width}}  {each.n:>9,} rows  estimate {measured(each.estimate, 4)}  "
+                f"  {name:<{width}}  {each.n:>9,} rows  estimate {measured(each.estimate, 4)}  "
                 f"from {rounded_down(each.lower)} to {rounded_up(each.upper)}  {each.verdict}"
             )
-        for name, each in zip(self.groups, self.certificates, strict=True):
+        for name, each in zip(names, self.certificates, strict=True):
             lines.extend(f"Note on {name}: {note}" for note in each.notes)
         return "\n".join(lines)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+from calibrant.printable import printable
 from calibrant.results.base import UNIT, Result, as_frame, level_said, measured, rounded_down, rounded_up
 
 ROUNDING = 1e-12
@@ -203,12 +204,13 @@ class RecalibratorScores(Result):
 
     def __str__(self) -> str:
         if self.problem is not None:
-            return f"{self.name}: could not be fitted, {self.problem}"
+            return f"{printable(self.name)}: could not be fitted, {printable(self.problem)}"
         return (
-            f"{self.name}: held-out Cutoff error {shown(self.cutoff)} (from {shown_lower(self.cutoff_lower)} "
-            f"to {shown_upper(self.cutoff_upper)}), smooth {shown(self.smooth)}, Brier {shown(self.brier)}, log loss "
-            f"{shown(self.log_loss)}, AUC lost {shown(self.auc_lost, sign='+')}; guarantee "
-            f"{shown_upper(self.guarantee)}, in advance {shown_upper(self.guarantee_in_advance, missing='none')}"
+            f"{printable(self.name)}: held-out Cutoff error {shown(self.cutoff)} "
+            f"(from {shown_lower(self.cutoff_lower)} to {shown_upper(self.cutoff_upper)}), smooth {shown(self.smooth)}"
+            f", Brier {shown(self.brier)}, log loss {shown(self.log_loss)}, AUC lost {shown(self.auc_lost, sign='+')}; "
+            f"guarantee {shown_upper(self.guarantee)}, in advance "
+            f"{shown_upper(self.guarantee_in_advance, missing='none')}"
         )
 
 
@@ -269,24 +271,25 @@ class RecalibratorComparison(Result):
         return as_frame({name: [getattr(each, name) for each in self.candidates] for name in names})
 
     def __str__(self) -> str:
-        width = max(len(each.name) for each in self.candidates)
+        names = [printable(each.name) for each in self.candidates]
+        width = max(map(len, names))
         level = level_said(self.confidence_level)
         lines = [
             f"{len(self)} ways to treat the forecasts of {self.n:,} rows, judged on held-out rows ({self.cv} parts; "
             f"limits and guarantees with {level} confidence each).",
             f"  {'':<{width}}   Cutoff    from      to  smooth   Brier  log loss  AUC lost  guarantee  in advance",
         ]
-        for each in self.candidates:
+        for name, each in zip(names, self.candidates, strict=True):
             if each.problem is not None:
-                lines.append(f"  {each.name:<{width}}  could not be fitted")
+                lines.append(f"  {name:<{width}}  could not be fitted")
                 continue
             lines.append(
-                f"  {each.name:<{width}}  {shown(each.cutoff):>7} {shown_lower(each.cutoff_lower):>7} "
+                f"  {name:<{width}}  {shown(each.cutoff):>7} {shown_lower(each.cutoff_lower):>7} "
                 f"{shown_upper(each.cutoff_upper):>7} {shown(each.smooth):>7} {shown(each.brier):>7} "
                 f"{shown(each.log_loss):>9} {shown(each.auc_lost, sign='+'):>9} {shown_upper(each.guarantee):>10} "
                 f"{shown_upper(each.guarantee_in_advance, missing='none'):>11}"
             )
-        lines.append(self.recommendation)
-        return "\n".join(lines + [f"Note: {note}" for note in self.notes])
+        lines.append(printable(self.recommendation))
+        return "\n".join(lines + [f"Note: {printable(note)}" for note in self.notes])
 
     __repr__ = __str__

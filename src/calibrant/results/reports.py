@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+from calibrant.printable import printable
 from calibrant.results.base import UNIT, Result, as_frame, level_said, measured, rounded_up
 from calibrant.results.certificates import Certificate, GroupCertificates
 from calibrant.results.decompositions import ScoreDecomposition
@@ -201,7 +202,7 @@ class ModelSummary(Result):
 
     def __str__(self) -> str:
         parts = (self.certificate, self.repair, self.groups, *self.omissions)
-        return "\n".join([f"{self.name}:", *(str(part) for part in parts if part is not None)])
+        return "\n".join([f"Model {printable(self.name)}:", *(str(part) for part in parts if part is not None)])
 
 
 @dataclass(frozen=True)
@@ -240,7 +241,7 @@ class ReportSummary(Result):
     _ranges: ClassVar = dict.fromkeys(("max_error", "confidence_level", "threshold"), UNIT)
 
     def __str__(self) -> str:
-        lines = [self.title, *(str(model) for model in self.models)]
+        lines = [printable(self.title), *(str(model) for model in self.models)]
         if len(self.models) > 1:
             level = level_said(self.confidence_level)
             lines.append(f"The verdicts on all {len(self.models)} models hold together with {level} confidence.")
