@@ -180,7 +180,7 @@ def _candidates(table: Table, names: Sequence[str], taken: set[str | None]) -> l
 
 
 def _refuse_guess(table: Table, what: str, option: str, names: Sequence[str], taken: set[str | None]) -> NoReturn:
-    from calibrant.engines.files import listed
+    from calibrant.engines.formats import listed
 
     found = _candidates(table, names, taken)
     why = f"{' and '.join(repr(name) for name in found)} all may be" if found else "no name says so"

@@ -104,21 +104,32 @@ class DuckDBEngine(Engine):
             engine._held = held.pop_all()
         return engine
 
+    def check_column(self, name: str) -> None:
+        """Refuse a column that some file does not have, or has in another type."""
+        if self._file is None:
+            super().check_column(name)
+        else:
+            self._file.check_column(name)
+
     def quoted(self, name: str) -> str:
         """Write a column's name as DuckDB knows it, which does not tell P from p."""
         return super().quoted(self._fields[name])
 
     def number(self, column: str) -> str:
-        """Write a column as float64: a number is its own neighbour towards itself, which no optimiser knows."""
+        """Write a column as float64.
+
+        On somebody else's connection it becomes its own neighbour towards itself, which is no other number: DuckDB
+        answers what it can from what files say about their values, and knows nothing of such neighbours.
+        """
         if self.columns[column] == "written":
             return as_number(self.quoted(column))
         number = super().number(column)
         return f"nextafter({number}, {number})" if self._reads_statistics else number
 
     def text(self, column: str) -> str:
-        """Write a column as text, with nothing added where statistics could decide about it."""
+        """Write a column as text, on somebody else's connection behind a case that never happens."""
         text = super().text(column)
-        return f"({text} || '')" if self._reads_statistics else text
+        return f"CASE WHEN strlen({text}) < 0 THEN '' ELSE {text} END" if self._reads_statistics else text
 
     def run(self, statement: str) -> Mapping[str, npt.NDArray[Any]]:
         """Run one statement on the relation's connection."""

@@ -9,11 +9,10 @@ are asked for, value by value, and no reader chooses a type from the first rows.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
 import re
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +23,7 @@ from calibrant.engines.formats import (
     NO_SCRATCH,
     SCRATCH_REMEDY,
     TableError,
+    check_column,
     find_files,
     find_formats,
     first_line,
@@ -41,7 +41,6 @@ VIEW = "observations"
 NUMBERS = re.compile(r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL.*|BOOLEAN)")
 """DuckDB's types of numbers, true/false among them."""
 
-_LISTED = 20
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|File too large|max_temp_directory_size")
 _INTERRUPTED = re.compile(r"Query interrupted|UDF: KeyboardInterrupt")
 
@@ -185,22 +184,6 @@ def _version(path: Path) -> tuple[int, ...]:
     except OSError:
         return ()
     return found.st_size, found.st_mtime_ns, found.st_ino, found.st_dev
-
-
-def check_column(table: str, columns: Collection[str], name: str) -> str:
-    """Return the name of a column, or say which ones the table has."""
-    if name in columns:
-        return name
-    near = difflib.get_close_matches(name.lower(), [each.lower() for each in columns], n=1)
-    meant = next((each for each in columns if each.lower() in near), None)
-    hint = f"did you mean {meant!r}? Its columns" if meant else "its columns"
-    raise TableError(f"{table} has no column {name!r}; {hint} are {listed(columns)}")
-
-
-def listed(columns: Collection[str]) -> str:
-    """List columns, the first ones where there are many."""
-    more = f" and {len(columns) - _LISTED:,} more" if len(columns) > _LISTED else ""
-    return ", ".join(repr(name) for name in list(columns)[:_LISTED]) + more
 
 
 def open_table(

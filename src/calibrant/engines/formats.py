@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import errno
 import glob
 import io
@@ -46,6 +47,7 @@ _SUFFIXES = {
 }
 _MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow", b"PK\x03\x04": "npz"}
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_LISTED = 20
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _LEFT_OVER = re.compile(
     r".*~|#.*#|.*\.(bak|backup|old|orig|tmp|temp|part|partial|crdownload|swp|swo|crc)", re.IGNORECASE
@@ -61,6 +63,22 @@ NO_SCRATCH = f"no folder for temporary files can be written to: {SCRATCH_REMEDY}
 
 class TableError(ValueError):
     """A file or one of its columns cannot be read; the message says why and what to do."""
+
+
+def check_column(table: str, columns: Collection[str], name: str) -> str:
+    """Return the name of a column, or say which ones the table has."""
+    if name in columns:
+        return name
+    near = difflib.get_close_matches(name.lower(), [each.lower() for each in columns], n=1)
+    meant = next((each for each in columns if each.lower() in near), None)
+    hint = f"did you mean {meant!r}? Its columns" if meant else "its columns"
+    raise TableError(f"{table} has no column {name!r}; {hint} are {listed(columns)}")
+
+
+def listed(columns: Collection[str]) -> str:
+    """List columns, the first ones where there are many."""
+    more = f" and {len(columns) - _LISTED:,} more" if len(columns) > _LISTED else ""
+    return ", ".join(repr(name) for name in list(columns)[:_LISTED]) + more
 
 
 def find_files(source: Any, scratch: Path | None, *, any_name: bool = False) -> tuple[str, list[Path]]:

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from calibrant.cells import DEFAULT_BITS, Cells
 from calibrant.engines.columns import written_labels
 from calibrant.engines.faults import refuse_rows, rows_said
-from calibrant.engines.files import check_column
 from calibrant.engines.moments import Facts, Moments
 from calibrant.engines.sql import (
     NUMBERS,
@@ -268,10 +267,13 @@ class _Handle:
             if facts is None and len(own["n"]) == 0:
                 where = f" in group {labels[request.group]!r}" if labels else ""
                 raise ValueError(f"sample_weight is zero everywhere{where}; at least one row must count")
+            if "weight" in own and known is None:
+                weight, square = (float(np.sum(own[name])) for name in ("weight", "weight_square"))
+                check_weight_totals(weight, square, float(np.max(own["weight_high"], initial=0.0)))
             with self._named():
                 found.append(Moments.from_answer(own, request.grid, facts, apart=apart))
             if known is None:
-                self._check_totals(found[-1])
+                self._check_not_swapped(found[-1])
         return found
 
     @contextlib.contextmanager
@@ -282,9 +284,7 @@ class _Handle:
         except ValueError as error:
             raise ValueError(f"{self._engine.name}: {error}") from error
 
-    def _check_totals(self, moments: Moments) -> None:
-        weight, square = (float(moments.columns[name].sum()) for name in ("weight", "weight_square"))
-        check_weight_totals(weight, square, moments.facts.weight_max)
+    def _check_not_swapped(self, moments: Moments) -> None:
         low, high = moments.columns["low"], moments.columns["high"]
         if not moments.facts.binary_outcomes and bool((((low == 0.0) | (low == 1.0)) & (low == high)).all()):
             raise ValueError(
@@ -478,7 +478,7 @@ def _roles(engine: Engine, y_true: str, y_prob: str, sample_weight: str | None, 
     for role, column in roles.listed().items():
         if not isinstance(column, str):
             raise ValueError(f"{role} is {column!r}; pass the name of a column")
-        check_column(engine.name, engine.columns, column)
+        engine.check_column(column)
         kind = engine.columns[column]
         if role in ("y_prob", "sample_weight") and kind not in NUMBERS:
             raise ValueError(

@@ -83,8 +83,7 @@ class Moments:
             low, high = (given["weight_low"].min(), given["weight_high"].max()) if weighted else (1.0, 1.0)
             binary = "between" not in given or not given["between"].any()
             facts = Facts(float(high), bool(low == high == 1.0), binary)
-        with np.errstate(over="ignore"):  # weights whose squares float64 cannot hold are refused as such later
-            _check_totals(columns, index, grid, facts)
+        _check_totals(columns, index, grid, facts)
         _sharpen_ties(columns, facts)
         return cls(grid.bits, index, event, columns, facts)
 
@@ -138,9 +137,11 @@ def _check_totals(columns: Mapping[str, npt.NDArray[Any]], index: IntArray, grid
     rows, weight, low, high = (columns[name] for name in ("rows", "weight", "low", "high"))
     slack = _ROUNDING * weight
     forecast = columns["outcome"] - columns["residual"]
+    inside = (low >= 0.0) & (low <= high) & (high <= 1.0)
+    first, last = (grid.index(np.where(inside, end, 0.0)) for end in (low, high))
     rules = {
         "rows": rows >= 1,
-        "forecasts": (grid.index(low) == index) & (low <= high) & (high <= 1.0) & (grid.index(high) == index),
+        "forecasts": inside & (first == index) & (last == index),
         "weight": (weight > 0.0) & (weight <= rows * facts.weight_max * (1.0 + _ROUNDING)),
         "weight_square": columns["weight_square"] <= facts.weight_max * weight * (1.0 + _ROUNDING),
         "outcome": (columns["outcome"] >= 0.0) & (columns["outcome"] <= weight + slack),

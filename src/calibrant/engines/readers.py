@@ -157,14 +157,11 @@ def _listed(paths: Iterable[Path]) -> str:
     return "[" + ", ".join(literal(for_duckdb(path)) for path in paths) + "]"
 
 
-def _described(
-    connection: duckdb.DuckDBPyConnection, files: Sequence[Path], reader: str, names: Sequence[str] | None
-) -> Part:
-    """Return what a reader gives whose columns DuckDB knows; their names may be others than DuckDB makes of them."""
-    relation = connection.sql(f"SELECT * FROM {reader}")
-    fields = tuple(f"c{place}" for place in range(len(relation.columns)))
-    own = tuple(relation.columns) if names is None else tuple(names)
-    return Part(tuple(files), own, tuple(map(str, relation.types)), fields, f"{reader} AS given({', '.join(fields)})")
+def _described(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], reader: str, names: Sequence[str]) -> Part:
+    """Return what a reader gives whose types DuckDB knows; the names are given, which it changes where they collide."""
+    types = connection.sql(f"SELECT * FROM {reader}").types
+    fields = tuple(f"c{place}" for place in range(len(types)))
+    return Part(tuple(files), tuple(names), tuple(map(str, types)), fields, f"{reader} AS given({', '.join(fields)})")
 
 
 def _chosen_part(
@@ -197,7 +194,7 @@ def _chosen_part(
         connection.register(source, fetch(schema, [name for name in schema.names if name in chosen]))
 
     choose(())
-    part = _described(connection, files, source, None)
+    part = _described(connection, files, source, schema.names)
     own = dict(zip(schema.names, zip(part.fields, part.types, strict=True), strict=True))
     fields, types = zip(*(own.get(name, ("NULL", str(kind))) for name, kind in columns), strict=True)
     return replace(part, names=tuple(names), types=types, fields=fields, faults=faults, choose=choose)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.engines.formats import check_column
 from calibrant.sources import FIRST_BITS, FetchRequest, Grid, HistogramRequest
 from calibrant.validation import FloatArray
 
@@ -68,6 +69,10 @@ class Engine(ABC):
     @abstractmethod
     def run(self, statement: str) -> Mapping[str, npt.NDArray[Any]]:
         """Run one statement and return the columns of its result."""
+
+    def check_column(self, name: str) -> None:
+        """Refuse a column that the rows do not all have, where that is known."""
+        check_column(self.name, self.columns, name)
 
     def quoted(self, name: str) -> str:
         """Write a column's name so that SQL takes it as it is."""
