@@ -57,7 +57,7 @@ ENTRIES = {
     ),
     "confidence_interval": (calibrant.confidence_interval, ("y_true", "y_prob", "sample_weight")),
     "calibration_test": (
-        lambda **data: calibrant.calibration_test(n_resamples=99, rng=0, **data),
+        lambda **data: calibrant.calibration_test(n_resamples=999, rng=0, **data),
         ("y_true", "y_prob"),
     ),
     "spiegelhalter_test": (calibrant.spiegelhalter_test, ("y_true", "y_prob")),

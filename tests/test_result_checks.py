@@ -46,7 +46,7 @@ def every_result():
         calibrant.confidence_interval(tally),
         calibrant.risk_bands(tally, cutoffs=[0.1, 0.6]),
         calibrant.rows_needed(0.05, y_prob=y_prob),
-        calibrant.calibration_test(tally, method="exact", n_resamples=99, rng=0),
+        calibrant.calibration_test(tally, method="exact", n_resamples=999, rng=0),
         calibrant.decision_risk(tally, threshold=[0.25, 0.5]),
         gap,
         dataclasses.replace(gap.rule, kind="at least", cutoff=0.5, forecasts=np.array([0.25])),

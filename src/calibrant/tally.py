@@ -87,8 +87,7 @@ class Totals:
                     array.flags.writeable = False
         check_row_counts(self.rows, "rows")
         for name in ("low", "high", *ADDITIVE):
-            column = getattr(self, name)
-            if column is not self.rows:
+            if (column := getattr(self, name)) is not self.rows:
                 check_totals(column, name)
 
     def __len__(self) -> int:
@@ -578,8 +577,7 @@ def _seeded(seed: int, purpose: str, fingerprint: str) -> np.random.Generator:
 
 def prefix_sums(values: npt.NDArray[Any]) -> FloatArray:
     """Return the sums of the first 0, 1, ..., n values."""
-    sums = np.empty(values.size + 1)
-    sums[0] = 0.0
+    sums = np.zeros(values.size + 1)
     np.cumsum(values, out=sums[1:])
     return sums
 
@@ -593,7 +591,5 @@ def group_starts(ordered: npt.NDArray[Any]) -> IntArray:
 
 
 def _grouped(values: npt.NDArray[Any], starts: IntArray, dtype: Any = None) -> npt.NDArray[Any]:
-    if starts.size == values.size:
-        return values
-    sums: npt.NDArray[Any] = np.add.reduceat(values, starts, dtype=dtype)
+    sums: npt.NDArray[Any] = values if starts.size == values.size else np.add.reduceat(values, starts, dtype=dtype)
     return sums

@@ -6,7 +6,7 @@ is clipped, dropped or guessed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -590,10 +590,6 @@ def _check_finite(values: npt.NDArray[Any], name: str) -> None:
         raise ValueError(f"{name}[{position}] is {shown(values[position])}; every value must be finite")
 
 
-def _chunks(values: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
-    for start in range(0, values.size, _CHUNK):
-        yield values[start : start + _CHUNK]
-
-
 def _only_zero_and_one(values: npt.NDArray[Any]) -> bool:
-    return all(bool(((chunk == 0) | (chunk == 1)).all()) for chunk in _chunks(values))
+    chunks = (values[start : start + _CHUNK] for start in range(0, values.size, _CHUNK))
+    return all(bool(((chunk == 0) | (chunk == 1)).all()) for chunk in chunks)
