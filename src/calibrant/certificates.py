@@ -544,9 +544,10 @@ def _lower(
     seed: int,
 ) -> float:
     """Return the lower limit that matches the method; the ECE has the Cutoff error's."""
-    splits = table.row_total < SPLIT_BELOW_ROWS and (table.counted or table.listed is not None)
-    if plan.method == "adaptive" and splits:
-        return split_lower(whole_tally(source), witnessing(plan.measure, plan.variation, delta), delta, seed)
+    if plan.method == "adaptive" and table.row_total < SPLIT_BELOW_ROWS:
+        tally = whole_tally(source)
+        if tally.counted or tally.listed is not None:  # whether rows can be told apart, not what they say
+            return split_lower(tally, witnessing(plan.measure, plan.variation, delta), delta, seed)
     if plan.measure == "distance":
         return _distance_lower(plan, whole_tally(source), estimate, delta / 2.0)
     return (worst.error if plan.only_cutoff_below else estimate) - _lower_margin(plan, table, delta, plan.factor)
