@@ -86,13 +86,10 @@ def test_arrays_that_cannot_be_read_are_named_if_they_are_asked_for(kind, tmp_pa
         found = call("certify", tmp_path / "t.npz", "--max-error", "0.2", *options)
         assert found.exit_code == 2
         assert "column 'p' is of type" in found.stderr
-    with pytest.raises(ValueError, match=r"y_prob \(column 'p'\) is of type .*, not numbers; convert it to numbers"):
+    with pytest.raises(TableError, match=message):
         outcome_minus_forecast(tmp_path / "t.npz")
-    with (
-        calibrant.scan(tmp_path / "t.npz", y_true="y", y_prob="good", by="p") as rows,
-        pytest.raises(TableError, match=message),
-    ):
-        assert rows.groups
+    with pytest.raises(TableError, match=message):
+        calibrant.scan(tmp_path / "t.npz", y_true="y", y_prob="good", by="p")
 
 
 ARROW = {

@@ -118,9 +118,10 @@ def scan(
     sample_weight : str, optional
         The column that holds weights.
     by : str, optional
-        The column whose values split the rows into groups; every scan serves all groups.
+        The column whose values split the rows into groups; every scan serves all groups. Labels from text files are
+        texts as they stand there: "1" and "1.0" are two groups.
     pos_label : label, optional
-        The value in ``y_true`` that counts as the event.
+        The value in ``y_true`` that counts as the event; in text files, its text or the number that it stands for.
     engine : {"duckdb", "spark"}, optional
         Which engine to use; by default the one that fits the source.
     memory_limit, temp_directory : str, optional
