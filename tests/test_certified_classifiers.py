@@ -125,7 +125,7 @@ def test_the_guarantee_in_words():
     assert len(few.certificate_.notes) == 1
     assert few.guarantee_.endswith(f"to look again.\nNote: {few.certificate_.notes[0]}")
     weighted = certified().fit(FEATURES, LABELS, sample_weight=WEIGHTS).guarantee_
-    assert "the weights are fixed numbers, not random ones" in weighted
+    assert "the weights were fixed beforehand" in weighted
 
 
 def test_the_same_seed_gives_the_same_result_and_another_seed_another():
