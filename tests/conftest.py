@@ -1,4 +1,5 @@
 import os
+import signal
 import sys
 import warnings
 
@@ -14,6 +15,16 @@ from calibrant.sources import Grid
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=150)
 settings.register_profile("local", deadline=None, max_examples=150)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+@pytest.fixture
+def usual_signals():
+    """Signals as on a terminal, for this process and those it starts: under nohup and the like some are ignored."""
+    usual = {"SIGINT": signal.default_int_handler, "SIGTERM": signal.SIG_DFL, "SIGHUP": signal.SIG_DFL}
+    before = {name: signal.signal(signal.Signals[name], handler) for name, handler in usual.items()}
+    yield
+    for name, handler in before.items():
+        signal.signal(signal.Signals[name], handler)
 
 
 @pytest.fixture

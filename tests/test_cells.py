@@ -470,6 +470,13 @@ class TestParquet:
             Cells.from_arrays([0, 1], [0.2, 0.4]).to_parquet(tmp_path / "cells.parquet")
 
 
+def test_rows_of_weight_zero_do_not_count_however_many_there_are():
+    y, p = np.tile([0, 1], 40), np.tile([0.25, 0.75], 40)
+    for bits in (2, 12):  # which are added up in different ways
+        cells = Cells.from_arrays(y, p, sample_weight=np.tile([1.0, 1.0, 0.0, 0.0], 20), bits=bits)
+        assert (cells.row_total, cells.unit_weights) == (40, True)
+
+
 def test_few_rows_on_a_fine_grid_take_little_memory():
     program = """
     import resource, numpy as np

@@ -13,7 +13,10 @@ from cli_cases import SOURCE
 
 from calibrant.cli.signals import ended_by_signals
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals as Unix has them")
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="signals as Unix has them"),
+    pytest.mark.usefixtures("usual_signals"),
+]
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 
 

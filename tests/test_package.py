@@ -442,7 +442,6 @@ def test_the_source_distribution_can_be_tested(source_distribution):
         "-p",
         "no:cacheprovider",
         "tests/test_tally.py",
-        "README.md",
     ]
     environment = {**os.environ, "PYTHONPATH": str(unpacked / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     finished = subprocess.run(run, cwd=unpacked, env=environment, capture_output=True, text=True, check=False)

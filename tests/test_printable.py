@@ -57,7 +57,7 @@ QUESTIONS = {
     "measure": ("measure", "--max-error", "0.0001", "--by", "by"),
     "certify": ("certify", "--max-error", "0.9", "--by", "by"),
     "refuted": ("certify", "--max-error", "0", "--by", "by"),
-    "test": ("test", "--resamples", "99", "--by", "by", "--level", "0.9999"),
+    "test": ("test", "--resamples", "999", "--by", "by", "--level", "0.9999"),
     "decide": ("decide", "--threshold", "0.5", "--by", "by"),
 }
 

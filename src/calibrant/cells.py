@@ -84,8 +84,8 @@ class Cells(Totals):
         The memory that it takes is bounded by the rows given, however many cells there are.
         """
         grid = Grid(int(check_number(bits, "bits", low=0, high=24, whole=True)), 0.0, 1.0)
-        observations = check_observations(
-            y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, refuse_swapped=False
+        observations = _that_count(
+            check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, refuse_swapped=False)
         )
         if grid.size * _ROWS_PER_CELL <= observations.y_prob.size:
             return ArrayRows(observations).histogram(grid)
@@ -426,10 +426,16 @@ def given_source(
     return rows.open_all()  # totals of fractions or weighted rows could not be split any more
 
 
+def _that_count(rows: Observations) -> Observations:
+    """Return checked rows without those of weight zero."""
+    if rows.sample_weight is None or rows.sample_weight.all():
+        return rows
+    return rows.take(np.flatnonzero(rows.sample_weight))
+
+
 def source_of(rows: Observations) -> Tally | RowSource:
     """Return checked rows in the form that gives the quickest exact answers; rows of weight zero are left out."""
-    if rows.sample_weight is not None and not rows.sample_weight.all():
-        rows = rows.take(np.flatnonzero(rows.sample_weight))
+    rows = _that_count(rows)
     return Tally.from_observations(rows) if rows.y_prob.size < SORT_BELOW_ROWS else ArrayRows(rows)
 
 

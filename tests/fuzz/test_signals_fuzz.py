@@ -11,7 +11,10 @@ import pytest
 from cli_cases import SOURCE, call
 from table_cases import predictions, write
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals as Unix has them")
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="signals as Unix has them"),
+    pytest.mark.usefixtures("usual_signals"),
+]
 SEED = 7
 RUNS_PER_COMMAND = round(3 * float(os.environ.get("CALIBRANT_REPLICATES", "1")))
 PREVIOUS = b"the previous one\n"
