@@ -100,12 +100,15 @@ def test_a_certificate(certificate, one, other, third, max_error, level):
         confidence_level=level,
     )
     text = str(changed)
+    number = ", and with #% confidence" if 1.0 - 2.0 * (1.0 - level) > 1e-11 else ""  # at 50% nothing is said of it
     if verdict == "certified":
-        said, limit = read("is at most #, within the limit of # (", text)
-        assert (upper <= said, limit) == (True, max_error)
+        limit, *said = read(f"is at most #{number and f'{number} at most #'} (", text)
+        assert limit == max_error
+        assert not number or upper <= said[1]
     elif verdict == "refuted":
-        said, limit = read("is at least #, above the limit of # (", text)
-        assert (said <= lower, limit) == (True, max_error)
+        limit, *said = read(f"is above #{number and f'{number} at least #'} (", text)
+        assert limit == max_error
+        assert not number or said[1] <= lower
     else:
         least, most = read("may be as low as # or as high as # (", text)
         assert least <= lower
