@@ -24,7 +24,7 @@ class CalibrationReport:
     """A report on forecasts for people: the verdict in words, plots, measures, decisions, a repair, groups.
 
     Make one with `from_predictions` or `from_estimator`. The page is one file that works offline, with and without
-    JavaScript; the same data, options and version give the same bytes.
+    JavaScript; the same data, options and version give the same bytes (docs/report.md says of which scans this is so).
 
     Attributes
     ----------
