@@ -231,7 +231,9 @@ def test_the_words_of_a_report(summary, one, other, max_error):
     assert float(view["bar"]["lower_said"]) <= lower
     assert upper <= float(view["bar"]["upper_said"])
     if verdict == "refuted":
-        assert read("by at least # per 100", view["plain"])[0] <= 100.0 * lower
+        assert read("by more than # per 100", view["plain"])[0] == pytest.approx(100.0 * max_error, rel=1e-15)
+    elif verdict == "certified":
+        assert read("by at most # per 100", view["plain"])[0] == pytest.approx(100.0 * max_error, rel=1e-15)
     else:
         assert 100.0 * upper <= read("by at most # per 100", view["plain"])[0]
 
