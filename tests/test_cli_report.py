@@ -5,6 +5,7 @@ import re
 
 import pytest
 from cli_cases import answer, call, documented, fits, write_files
+from table_cases import predictions
 
 import calibrant
 
@@ -70,18 +71,11 @@ def test_the_exit_code_is_a_verdict_only_when_a_limit_is_given(options, exit_cod
 
 
 def test_a_group_that_is_not_certified_counts(files, tmp_path):
-    limit = calibrant.certify(*_columns(files), max_error=1.0).upper + 0.001
+    columns = predictions()
+    limit = calibrant.certify(columns["y"], columns["p"], max_error=1.0).upper + 0.001
     arguments = ("report", files / "t.csv", "--max-error", limit, "--out", tmp_path / "r.md", "-q")
     assert call(*arguments).exit_code == 0
     assert call(*arguments, "--by", "ward").exit_code == 1
-
-
-def _columns(files):
-    from calibrant.engines.columns import read_columns
-    from calibrant.engines.files import open_table
-
-    with open_table(files / "t.csv") as table:
-        return read_columns(table, ["y", "p"]).values()
 
 
 @pytest.mark.parametrize(

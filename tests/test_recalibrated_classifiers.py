@@ -289,7 +289,7 @@ def test_the_certificate_in_words():
     turned = np.where(np.isin(np.arange(1200), order), 1 - LABELS, LABELS)
     refuted = recalibrated(LogisticRegression(), max_error=0.05).fit(FEATURES, turned)
     assert refuted.certificate_.verdict == "refuted"
-    assert "is above 0.05 in the population: at most that was refuted on 300 rows" in refuted.guarantee_
+    assert "is above 0.05 in the population: at most 0.05 was refuted on 300 rows" in refuted.guarantee_
     approximate = recalibrated(max_error=0.2, method="normal", confidence_level=0.9).fit(FEATURES, LABELS)
     assert approximate.guarantee_.startswith("With 90% confidence, approximately and for many rows only, the Cutoff")
 

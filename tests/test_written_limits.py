@@ -248,7 +248,7 @@ def test_the_words_of_a_recalibrated_classifier(certificate, one, other, max_err
     changed = dataclasses.replace(certificate, lower=lower, upper=upper, max_error=max_error, verdict=verdict)
     text = model._certified(changed, 0.95)[0]
     if verdict == "refuted":
-        assert read("is at least # in the population", text)[0] <= lower
+        assert read("is above # in the population", text)[0] == max_error
     else:
         assert upper <= read("is at most # in the population", text)[0]
 

@@ -342,7 +342,7 @@ class RecalibratedClassifier(AroundModel):
         if certificate:
             limit, verdict = f"at most {allowed}", "it was certified"
         elif certificate.verdict == "refuted":
-            limit, verdict = f"above {allowed}", "at most that was refuted"
+            limit, verdict = f"above {allowed}", f"at most {allowed} was refuted"
         else:
             limit, verdict = f"at most {rounded_up(certificate.upper)}", f"at most {allowed} could not be decided"
         reason = f"{verdict} on {certificate.n:,} rows that had no part in fitting {fitted} ({self.method} method)"

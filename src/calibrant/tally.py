@@ -422,8 +422,11 @@ class Tally(Totals):
         return _digest("calibrant forecasts 1", self.forecast, self.rows)
 
     def generator(self, seed: int, purpose: str) -> np.random.Generator:
-        """Return random numbers that are others for every seed, purpose and tally, and the same in any row order."""
-        return _seeded(seed, purpose, self.fingerprint)
+        """Return random numbers for a seed, a purpose and a tally, in whatever order its rows and unit its weights are."""
+        if self.counted:
+            return _seeded(seed, purpose, self.fingerprint)
+        means = np.round(self.mean_outcome, 12)  # weights in another unit may change the last digits
+        return _seeded(seed, purpose, _digest("calibrant means 1", self.forecast, self.rows, means))
 
     def halves(self, seed: int) -> tuple[Tally, Tally]:
         """Send each row to one of two tallies by the toss of a coin: the first of `splits`."""

@@ -52,6 +52,7 @@ GOOD = {
     "plan": ("--max-error", "0.2"),
     "recalibrate fit": ("--out", "out.json"),
     "recalibrate apply": ("--out", "out.csv"),
+    "recalibrate sql": ("--column", "p"),
     "report": ("--out", "out.html"),
 }
 """What a command needs beside its files."""

@@ -22,7 +22,7 @@ FORECASTS = {
     "continuous rare events": lambda rng: rng.beta(0.5, 8.0, 300),
     "tied": lambda rng: np.round(rng.random(200), 1),
     "partly tied": lambda rng: np.where(rng.random(150) < 0.5, 0.3, rng.random(150)),
-    "4 levels": lambda rng: rng.choice([0.05, 0.3, 0.6, 0.95], 120),
+    "4 levels": lambda rng: rng.choice([0.05, 0.3, 0.6, 0.95], 60),
     "constant": lambda _: np.full(40, 0.3),
 }
 

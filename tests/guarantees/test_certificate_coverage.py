@@ -316,7 +316,7 @@ class TestEnumerated:
             assert pmf[means[:, 1] < bias - 1e-12].sum() <= delta
 
     def test_splitting_covers_on_average_over_seeds(self):
-        delta, rows, seeds = 0.2, 60, 30
+        delta, rows, seeds = 0.2, 60, 12
         for forecast in (0.05, 0.5):
             limits = [
                 [
