@@ -422,7 +422,7 @@ class Tally(Totals):
         return _digest("calibrant forecasts 1", self.forecast, self.rows)
 
     def generator(self, seed: int, purpose: str) -> np.random.Generator:
-        """Return random numbers for a seed, a purpose and a tally, in whatever order its rows and unit its weights are."""
+        """Return random numbers of a seed, a purpose and a tally, for any order of its rows and unit of its weights."""
         if self.counted:
             return _seeded(seed, purpose, self.fingerprint)
         means = np.round(self.mean_outcome, 12)  # weights in another unit may change the last digits
