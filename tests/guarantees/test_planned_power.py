@@ -53,7 +53,7 @@ def test_so_do_those_of_wide_margins(law, method):
     assert certified(draw, limit, planned, COUNT, method=method) >= binom.ppf(FALSE_ALARM, COUNT, 0.9)
 
 
-@pytest.mark.parametrize(("power", "level"), [(0.5, 0.95), (0.99, 0.95), (0.95, 0.8)])
+@pytest.mark.parametrize(("power", "level"), [(0.5, 0.95), (0.95, 0.95), (0.99, 0.95), (0.95, 0.8)])
 @pytest.mark.parametrize(("forecast", "limit"), [(0.001, 0.005), (0.4, 0.08)])
 def test_at_other_powers_and_levels(forecast, limit, power, level):
     planned = rows_needed(limit, y_prob=[forecast], power=power, confidence_level=level).rows
