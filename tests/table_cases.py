@@ -9,6 +9,10 @@ import pyarrow.feather
 import pyarrow.ipc
 import pyarrow.parquet
 
+import calibrant
+from calibrant.engines.columns import read_columns
+from calibrant.engines.files import open_table
+
 FORMATS = ("csv", "tsv", "parquet", "arrow", "feather", "stream", "npz", "jsonl", "json", "csv.gz", "csv.zst", "txt")
 
 
@@ -58,3 +62,15 @@ def write(columns, path, kind):
     else:
         path.write_text(json.dumps(records))
     return path
+
+
+def read(source, names=("p",), **options):
+    """Return columns of a file that is read whole."""
+    with open_table(source, **options) as table:
+        return read_columns(table, list(names), numbers=[name for name in names if name in ("y", "p")])
+
+
+def outcome_minus_forecast(source, **options):
+    """Ask a scan of the file, whose first question reads all rows."""
+    with calibrant.scan(source, y_true="y", y_prob="p", **options) as rows:
+        return calibrant.calibration_in_the_large(rows)

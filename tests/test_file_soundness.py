@@ -17,24 +17,13 @@ import pyarrow.ipc
 import pyarrow.parquet
 import pytest
 from cli_cases import SOURCE, call
-from table_cases import FORMATS, predictions, write
+from table_cases import FORMATS, outcome_minus_forecast, predictions, read, write
 
 import calibrant
 from calibrant.engines import integrity
-from calibrant.engines.columns import read_columns, write_with_column
+from calibrant.engines.columns import write_with_column
 from calibrant.engines.files import open_table
 from calibrant.engines.formats import TableError
-
-
-def read(source, names=("p",), **options):
-    with open_table(source, **options) as table:
-        return read_columns(table, list(names), numbers=[name for name in names if name in ("y", "p")])
-
-
-def outcome_minus_forecast(source, **options):
-    """Ask a scan of the file, whose first question reads all rows."""
-    with calibrant.scan(source, y_true="y", y_prob="p", **options) as rows:
-        return calibrant.calibration_in_the_large(rows)
 
 
 def refused(path, message):
