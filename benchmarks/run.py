@@ -445,7 +445,7 @@ def decisions(bench: Bench) -> None:
                     [
                         Contender(
                             "calibrant",
-                            partial(calibrant.risk_gap_curve, outcome, forecast, wrapper=wrapper),
+                            partial(calibrant.decisions.risk_gap_curve, outcome, forecast, wrapper=wrapper),
                             lambda curve: curve.largest_gap,
                         ),
                         isotonic_fit(forecast, outcome),

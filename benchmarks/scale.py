@@ -58,7 +58,7 @@ def ask_duckdb(statement: str, path: Path) -> tuple[float, int]:
     return float(found[0]), 0
 
 
-def certify(handle: calibrant.Scan) -> tuple[float, int]:
+def certify(handle: calibrant.engines.Scan) -> tuple[float, int]:
     """Return the Cutoff error times the rows, from the certificate, and how many rows were fetched."""
     with handle as rows:
         certificate = calibrant.certify(rows, max_error=MAX_ERROR)

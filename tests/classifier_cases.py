@@ -6,7 +6,7 @@ from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
-from calibrant.certified_classifiers import CertifiedClassifier
+from calibrant.classifiers.certified import CertifiedClassifier
 
 try:
     from sklearn.frozen import FrozenEstimator

@@ -8,8 +8,8 @@ import sklearn
 from hypothesis import settings
 from row_sources import first_grid
 
-from calibrant import Scan
-from calibrant.sources import Grid
+from calibrant.engines import Scan
+from calibrant.rows.grids import Grid
 
 # The same examples every time in CI, so that a failure there can be repeated; fresh ones on a developer's machine.
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=150)
@@ -37,8 +37,8 @@ def routing():
 @pytest.fixture
 def as_if_large(monkeypatch):
     """Treat a few thousand rows as too many to sort; the finest cells that the betting rates need."""
-    monkeypatch.setattr("calibrant.cells.SORT_BELOW_ROWS", 0)
-    monkeypatch.setattr("calibrant.certificates.SPLIT_BELOW_ROWS", 0)
+    monkeypatch.setattr("calibrant.rows.intake.SORT_BELOW_ROWS", 0)
+    monkeypatch.setattr("calibrant.certificates.verdicts.SPLIT_BELOW_ROWS", 0)
     monkeypatch.setattr(Scan, "first_grid", Grid(12, 0.0, 1.0))
     first_grid(monkeypatch, 12)
 

@@ -4,7 +4,8 @@ import brute_force
 import pytest
 from hypothesis import strategies as st
 
-from calibrant import ConfidenceInterval, Tally
+from calibrant import Tally
+from calibrant.certificates import ConfidenceInterval
 
 WRAPPERS = ["nondecreasing", "monotone", "any"]
 

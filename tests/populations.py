@@ -10,12 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant import (
-    Tally,
-    bounded_variation_calibration_error,
-    cutoff_calibration_error,
-    smooth_calibration_error,
-)
+from calibrant import Tally, cutoff_calibration_error, smooth_calibration_error
+from calibrant.measures import bounded_variation_calibration_error
 
 
 @dataclass(frozen=True)

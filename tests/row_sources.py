@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from calibrant import refinement, sources
-from calibrant.cells import ArrayRows
-from calibrant.sources import Grid
-from calibrant.validation import check_observations
+from calibrant.rows import refinement, sources
+from calibrant.rows.checks import check_observations
+from calibrant.rows.grids import Grid
+from calibrant.rows.memory import ArrayRows
 
 
 def array_rows(y, p, w=None):

@@ -36,14 +36,14 @@ def same(mine, other, tolerance=1e-12):
 
 QUESTIONS = {
     "cutoff": calibrant.cutoff_calibration_error,
-    "ks": calibrant.ks_calibration_error,
+    "ks": calibrant.measures.ks_calibration_error,
     "worst interval": lambda *rows, **weights: calibrant.worst_interval(*rows, **weights).to_dict(),
-    "in the large": calibrant.calibration_in_the_large,
+    "in the large": calibrant.measures.calibration_in_the_large,
     "equal bins": lambda *rows, **weights: calibrant.expected_calibration_error(*rows, n_bins=15, **weights),
     "quantile bins": lambda *rows, **weights: calibrant.expected_calibration_error(
         *rows, n_bins=7, strategy="quantile", **weights
     ),
-    "ratio": calibrant.observed_expected_ratio,
+    "ratio": calibrant.measures.observed_expected_ratio,
     "decision": lambda *rows, **weights: calibrant.decision_risk(
         *rows, threshold=[1e-10, 0.1, 0.3, 0.9], **weights
     ).to_dict(),

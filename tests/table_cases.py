@@ -73,4 +73,4 @@ def read(source, names=("p",), **options):
 def outcome_minus_forecast(source, **options):
     """Ask a scan of the file, whose first question reads all rows."""
     with calibrant.scan(source, y_true="y", y_prob="p", **options) as rows:
-        return calibrant.calibration_in_the_large(rows)
+        return calibrant.measures.calibration_in_the_large(rows)

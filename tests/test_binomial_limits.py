@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from calibrant import Tally, binomial_limits, cutoff_calibration_error
-from calibrant.binomial_limits import binomial_margin, binomial_upper, exact_upper, prefers_bet
-from calibrant.bounds import adaptive_upper, given_upper
+from calibrant import Tally, cutoff_calibration_error
+from calibrant.certificates import binomial_limits
+from calibrant.certificates.binomial_limits import binomial_margin, binomial_upper, exact_upper, prefers_bet
+from calibrant.certificates.limits import adaptive_upper, given_upper
 
 
 def literal_margin(events, non_events, delta):

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from row_sources import array_rows, first_grid
 from scipy.stats import binom, norm, poisson
 
-from calibrant import Tally, bounds, certify, confidence_interval, cutoff_calibration_error, refinement
-from calibrant.sources import Grid
-from calibrant.validation import Observations
-from calibrant.witnesses import interval_weight
+from calibrant import Tally, certify, confidence_interval, cutoff_calibration_error
+from calibrant.certificates import limits as bounds
+from calibrant.certificates.witnesses import interval_weight
+from calibrant.rows import refinement
+from calibrant.rows.checks import Observations
+from calibrant.rows.grids import Grid
 
 DELTAS = (0.01, 0.05, 0.2, 0.5)
 

@@ -15,9 +15,13 @@ from hypothesis import strategies as st
 from row_sources import array_rows, first_grid
 
 import calibrant
-from calibrant import Cells, Tally, cells, measures, refinement
-from calibrant.sources import Grid
-from calibrant.tally import ADDITIVE
+from calibrant import Cells, Tally
+from calibrant.certificates import bracket
+from calibrant.measures import expected as expected_module
+from calibrant.measures import weighted
+from calibrant.rows import cells, refinement
+from calibrant.rows.grids import Grid
+from calibrant.rows.tally import ADDITIVE
 
 
 def cutoff_of(table):
@@ -29,7 +33,7 @@ def cutoff_of(table):
 def first_bits(request, monkeypatch):
     """Coarse grids make pruning, zooming and fetching happen on a handful of rows."""
     first_grid(monkeypatch, request.param)
-    monkeypatch.setattr(measures, "COARSE_GRID", Grid(request.param, 0.0, 1.0))
+    monkeypatch.setattr(expected_module, "COARSE_GRID", Grid(request.param, 0.0, 1.0))
 
 
 @pytest.mark.usefixtures("first_bits")
@@ -39,7 +43,7 @@ class TestExactFinish:
         y, p, w = data
         table = refinement.split_at_extremes(array_rows(y, p, w))
         assert cutoff_of(table) == pytest.approx(brute_force.cutoff(y, p, w), abs=1e-12)
-        mine = measures.find_worst_interval(table)
+        mine = weighted.find_worst_interval(table)
         other = calibrant.worst_interval(Tally.from_arrays(y, p, sample_weight=w))
         assert (mine.low, mine.high, mine.direction, mine.rows) == (other.low, other.high, other.direction, other.rows)
         assert mine.mean_forecast == pytest.approx(other.mean_forecast, abs=1e-12)
@@ -47,12 +51,12 @@ class TestExactFinish:
     @given(data=rows(), n_bins=st.integers(1, 7), strategy=st.sampled_from(["uniform", "quantile"]))
     def test_binned_error_equals_that_of_the_tally(self, data, n_bins, strategy):
         y, p, w = data
-        table, number = measures._binned(array_rows(y, p, w), n_bins, strategy)
+        table, number = expected_module._binned(array_rows(y, p, w), n_bins, strategy)
         starts = np.flatnonzero(np.diff(number, prepend=-1))
         expected = calibrant.expected_calibration_error(
             Tally.from_arrays(y, p, sample_weight=w), n_bins=n_bins, strategy=strategy
         )
-        assert measures._expected(table, starts, "l1", False) == pytest.approx(expected, abs=1e-12)
+        assert expected_module._expected(table, starts, "l1", False) == pytest.approx(expected, abs=1e-12)
 
 
 RNG = np.random.default_rng(5)
@@ -89,12 +93,12 @@ def test_large_arrays_give_the_answer_of_the_full_sort(forecast, outcome, weight
     source = array_rows(y, p, w)
     table = refinement.split_at_extremes(source)
     assert cutoff_of(table) == pytest.approx(cutoff_of(tally), abs=1e-12)
-    mine, other = (measures.find_worst_interval(entries) for entries in (table, tally))
+    mine, other = (weighted.find_worst_interval(entries) for entries in (table, tally))
     assert (mine.low, mine.high, mine.direction, mine.rows) == (other.low, other.high, other.direction, other.rows)
     for strategy in ("uniform", "quantile"):
-        table, number = measures._binned(source, 15, strategy)
+        table, number = expected_module._binned(source, 15, strategy)
         starts = np.flatnonzero(np.diff(number, prepend=-1))
-        assert measures._expected(table, starts, "l1", False) == pytest.approx(
+        assert expected_module._expected(table, starts, "l1", False) == pytest.approx(
             calibrant.expected_calibration_error(tally, n_bins=15, strategy=strategy), abs=1e-12
         )
 
@@ -140,9 +144,9 @@ def test_public_functions_take_the_two_pass_way_above_the_limit(monkeypatch):
 
     monkeypatch.setattr(Tally, "_from_binary", lambda *args: refuse(args) if args[1].size == SIZE else TALLY(*args))
     assert calibrant.cutoff_calibration_error(y, p) == pytest.approx(expected, abs=1e-12)
-    assert calibrant.ks_calibration_error(y, p) <= expected
+    assert calibrant.measures.ks_calibration_error(y, p) <= expected
     assert calibrant.worst_interval(y, p).direction == "too high"
-    assert calibrant.calibration_in_the_large(y, p) == pytest.approx(np.mean(y - p), abs=1e-12)
+    assert calibrant.measures.calibration_in_the_large(y, p) == pytest.approx(np.mean(y - p), abs=1e-12)
 
 
 TALLY = Tally._from_binary
@@ -202,7 +206,7 @@ class TestBracket:
         y, p, w = data
         table = Cells.from_arrays(y, p, sample_weight=w, bits=bits)
         for measure, exact in (("cutoff", brute_force.cutoff), ("smooth", brute_force.smooth)):
-            found = table.bracket(measure=measure)
+            found = bracket(table, measure=measure)
             assert found.low <= exact(y, p, w) + 1e-9  # the linear program's own error
             assert found.high >= exact(y, p, w) - 1e-9
             assert 0.0 <= found.low <= found.high <= 1.0
@@ -214,7 +218,7 @@ class TestBracket:
         for method in LIMITS[: 4 if bits >= 12 or not table.with_unit_weights().unit_weights else 3]:
             if method == "paper" and w is not None:
                 continue
-            found = table.bracket(method=method, confidence_level=level)
+            found = bracket(table, method=method, confidence_level=level)
             tally = Tally.from_arrays(y, p, sample_weight=w)
             exact = calibrant.confidence_interval(tally, method=method, confidence_level=level, alternative="less")
             assert found.low - 1e-12 <= exact.upper <= found.high + 1e-12
@@ -225,36 +229,36 @@ class TestBracket:
         y = RNG.random(SIZE) < p
         tables = [Cells.from_arrays(y, p, bits=bits) for bits in (12, 14, 16, 18, 20)]
         for options in ({}, {"measure": "smooth"}, {"method": "adaptive"}, {"method": "normal"}):
-            found = [table.bracket(**options) for table in tables]
+            found = [bracket(table, **options) for table in tables]
             widths = [each.high - each.low for each in found]
             assert (np.diff(widths) <= 0.0).all()
             assert widths[-1] < widths[0] / 20.0
 
     def test_reads_as_a_sentence_that_states_its_assumptions(self):
         y, p = [0, 1, 1, 0] * 250, np.linspace(0.0, 1.0, 1000)
-        found = Cells.from_arrays(y, p).bracket(method="hoeffding", confidence_level=0.9)
+        found = bracket(Cells.from_arrays(y, p), method="hoeffding", confidence_level=0.9)
         assert str(found).startswith(
             "The upper limit of the Cutoff calibration error by the hoeffding method lies between"
         )
         assert f"with 90% confidence the error of the population is at most {found.high:.4f}"[:-1] in str(found)
         assert "This assumes that the rows are independent draws from the population; forecaster" in str(found)
-        assert calibrant.Bracket.from_dict(found.to_dict()) == found
-        assert "(from cells of width 2^-16, no row looked at one by one)." in str(Cells.from_arrays(y, p).bracket())
+        assert calibrant.measures.Bracket.from_dict(found.to_dict()) == found
+        assert "(from cells of width 2^-16, no row looked at one by one)." in str(bracket(Cells.from_arrays(y, p)))
 
     def test_refuses_what_it_cannot_tell(self):
         table = Cells.from_arrays([0, 1], [0.2, 0.4], bits=3)
         with pytest.raises(
             ValueError, match=r"^the rates of method='adaptive' follow from 4,096 cells or more, got 2\^3"
         ):
-            table.bracket(method="adaptive")
+            bracket(table, method="adaptive")
         with pytest.raises(ValueError, match=r"^method is for measure='cutoff' only, got measure='smooth'"):
-            table.bracket(measure="smooth", method="normal")
+            bracket(table, measure="smooth", method="normal")
         with pytest.raises(ValueError, match=r"^method='paper' does not cover sample_weight"):
-            Cells.from_arrays([0, 1], [0.2, 0.4], sample_weight=[1, 2]).bracket(method="paper")
+            bracket(Cells.from_arrays([0, 1], [0.2, 0.4], sample_weight=[1, 2]), method="paper")
         with pytest.raises(ValueError, match=r"^method must be"):
-            table.bracket(method="exact")
+            bracket(table, method="exact")
         with pytest.raises(ValueError, match=r"^measure must be"):
-            table.bracket(measure="ece")
+            bracket(table, measure="ece")
 
 
 def same_cells(one, other):

@@ -16,9 +16,10 @@ import pytest
 from scipy.stats import beta
 
 import calibrant
-from calibrant import CalibrationWarning, Cells, Tally, bounds, certify, confidence_interval, risk_bands
-from calibrant.certificates import MEASURES, METHODS
-from calibrant.laws import brownian_range
+from calibrant import CalibrationWarning, Cells, Tally, certify, confidence_interval, risk_bands
+from calibrant.certificates import limits as bounds
+from calibrant.certificates.verdicts import MEASURES, METHODS
+from calibrant.core.laws import brownian_range
 
 RNG = np.random.default_rng(20)
 PROB = RNG.random(1500)
@@ -115,7 +116,7 @@ def test_the_estimate_is_the_measure_of_these_rows(measure):
     by_itself = {
         "cutoff": calibrant.cutoff_calibration_error(tally),
         "smooth": calibrant.smooth_calibration_error(tally),
-        "bounded_variation": calibrant.bounded_variation_calibration_error(tally, variation=3),
+        "bounded_variation": calibrant.measures.bounded_variation_calibration_error(tally, variation=3),
         "distance": calibrant.smooth_calibration_error(tally),  # a note says so
         "ece": calibrant.expected_calibration_error(tally),
     }
@@ -348,7 +349,7 @@ def test_counts_are_rows(method, measure):
 def test_many_rows_give_the_same_without_sorting(monkeypatch, kind, method, power):
     (y_true, weight), y_prob = KINDS[kind], PROB**power
     sorted_rows = certify(y_true, y_prob, max_error=0.05, method=method, sample_weight=weight)
-    monkeypatch.setattr("calibrant.cells.SORT_BELOW_ROWS", 0)
+    monkeypatch.setattr("calibrant.rows.intake.SORT_BELOW_ROWS", 0)
     added_up = certify(y_true, y_prob, max_error=0.05, method=method, sample_weight=weight)
     assert limits(added_up) == pytest.approx(limits(sorted_rows), abs=1e-12)
     assert (added_up.verdict, added_up.n, added_up.worst_interval.low) == (
@@ -374,7 +375,7 @@ def test_rows_of_weight_0_are_left_out_with_and_without_sorting(monkeypatch):
     mask = (WEIGHT > 0.5).astype(float)
     kept = certify(TRUE[WEIGHT > 0.5], PROB[WEIGHT > 0.5], max_error=0.05)
     assert limits(certify(TRUE, PROB, max_error=0.05, sample_weight=mask)) == limits(kept)
-    monkeypatch.setattr("calibrant.cells.SORT_BELOW_ROWS", 0)
+    monkeypatch.setattr("calibrant.rows.intake.SORT_BELOW_ROWS", 0)
     assert limits(certify(TRUE, PROB, max_error=0.05, sample_weight=mask)) == pytest.approx(limits(kept), abs=1e-12)
 
 
@@ -810,7 +811,7 @@ def test_groups_may_be_named_in_many_ways(by, groups):
     assert grouped.groups == groups
     assert [type(name) for name in grouped.groups] == [type(name) for name in groups]
     assert grouped.certificates == certify(TRUE, PROB, max_error=0.06, by=SITE).certificates
-    assert calibrant.GroupCertificates.from_json(grouped.to_json()) == grouped
+    assert calibrant.certificates.GroupCertificates.from_json(grouped.to_json()) == grouped
     assert len(str(grouped).splitlines()) == 5
 
 
@@ -818,7 +819,7 @@ def test_nanoseconds_name_groups_as_well():
     moments = pd.Series(pd.to_datetime(["2024-05-01", "2024-06-01"] * 750)).astype("M8[ns]")
     grouped = certify(TRUE, PROB, max_error=0.1, by=moments)
     assert [name[:10] for name in grouped.groups] == ["2024-05-01", "2024-06-01"]
-    assert calibrant.GroupCertificates.from_json(grouped.to_json()) == grouped
+    assert calibrant.certificates.GroupCertificates.from_json(grouped.to_json()) == grouped
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from calibrant import CalibrationWarning, Certificate
-from calibrant.certificates import certify
+from calibrant import CalibrationWarning
+from calibrant.certificates import Certificate
+from calibrant.certificates.verdicts import certify
 
 
 def stepping_back(**options):

@@ -5,9 +5,9 @@ import sklearn
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from calibrant.certified_classifiers import CertifiedClassifier
-from calibrant.monotone_maps import PlattRecalibrator
-from calibrant.recalibrated_classifiers import RecalibratedClassifier
+from calibrant.classifiers.certified import CertifiedClassifier
+from calibrant.classifiers.recalibrated import RecalibratedClassifier
+from calibrant.repairs.maps import PlattRecalibrator
 
 SPLIT = "a weight is not a repetition here: rows removed or repeated change which rows are drawn for judging"
 PARTS = "nor here: they change which rows are drawn for which part, unless the parts are given (from 1.6 on they are)"

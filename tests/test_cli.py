@@ -203,7 +203,7 @@ def test_a_fitted_map_is_written_applied_and_printed_as_sql(method, tmp_path):
     inside = write({"y": columns["y"], "p": columns["p"].clip(0.01, 0.99)}, tmp_path / "t.csv", "csv")
     fitted = answer("recalibrate", "fit", inside, "--method", method, "--out", model)
     assert json.loads(model.read_text()) == fitted["model"]
-    recalibrator = calibrant.Recalibrator.from_json(model.read_text())
+    recalibrator = calibrant.repairs.Recalibrator.from_json(model.read_text())
     assert fitted["result"]["bound"] == recalibrator.guarantee(0.95).bound
     applied = answer("recalibrate", "apply", model, inside, "--column", "risk", "--out", out)
     assert applied["column"] == "risk"

@@ -142,7 +142,7 @@ def rows_engine():
 
 def test_what_does_not_fit_is_left_out_or_refused_and_never_guessed(files, tmp_path, monkeypatch):
     monkeypatch.setattr(rows, "BYTES_PER_ROW", 1_000_000)
-    monkeypatch.setattr("calibrant.cells.SORT_BELOW_ROWS", 100)  # as few rows would be fetched in any case
+    monkeypatch.setattr("calibrant.rows.intake.SORT_BELOW_ROWS", 100)  # as few rows would be fetched in any case
     file, limit = files / "many.parquet", ("--memory-limit", "1GB")  # room for 500 rows
     every = "raise --memory-limit, round the forecasts or take a random sample"
     measured = answer("measure", file, *limit)["result"]
@@ -341,14 +341,14 @@ if stage == "scan":
     DuckDBEngine.run = interrupted
 elif stage == "rows":
     import calibrant
-    predict = calibrant.Recalibrator.predict
+    predict = calibrant.repairs.Recalibrator.predict
     seen = []
     def some(self, values):
         seen.append(1)
         if len(seen) == 5:
             stop()
         return predict(self, values)
-    calibrant.Recalibrator.predict = some
+    calibrant.repairs.Recalibrator.predict = some
 else:
     import os
     replace = os.replace

@@ -8,18 +8,19 @@ import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 
 from calibrant import Tally, cutoff_calibration_error, smooth_calibration_error
-from calibrant import progress as progress_module
-from calibrant.certificates import confidence_interval
-from calibrant.comparisons import (
+from calibrant.certificates.verdicts import confidence_interval
+from calibrant.core import progress as progress_module
+from calibrant.core.results import Result
+from calibrant.core.words import rounded_up
+from calibrant.repairs.choice import (
     RecalibratorComparison,
     RecalibratorScores,
     _as_entries,
     compare_recalibrators,
     default_candidates,
 )
-from calibrant.guards import GuardedRecalibrator
-from calibrant.monotone_maps import BetaRecalibrator, ConstantRecalibrator, IsotonicRecalibrator, PlattRecalibrator
-from calibrant.results.base import Result, rounded_up
+from calibrant.repairs.guard import GuardedRecalibrator
+from calibrant.repairs.maps import BetaRecalibrator, ConstantRecalibrator, IsotonicRecalibrator, PlattRecalibrator
 
 RNG = np.random.default_rng(0)
 FORECAST = RNG.random(1000).round(3)

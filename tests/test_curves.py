@@ -5,7 +5,8 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 
 import calibrant
-from calibrant import Tally, curves
+from calibrant import Tally
+from calibrant.measures import clinical
 
 RNG = np.random.default_rng(7)
 
@@ -29,31 +30,31 @@ class TestSlope:
             freq = np.ones_like(y) if weight is None else weight
             full = GLM(y, design, family=families.Binomial(), freq_weights=freq).fit(tol=1e-14, maxiter=200)
             held = GLM(y, design[:, 1:], family=families.Binomial(), offset=logit, freq_weights=freq).fit(tol=1e-14)
-            ours = calibrant.calibration_slope_intercept(y, p, sample_weight=weight)
+            ours = calibrant.measures.calibration_slope_intercept(y, p, sample_weight=weight)
             assert (ours.slope, ours.intercept) == pytest.approx(tuple(full.params), abs=1e-9)
             assert ours.intercept_at_unit_slope == pytest.approx(held.params[0], abs=1e-9)
 
     def test_is_one_and_zero_where_outcomes_equal_forecasts(self):
         p = np.linspace(0.01, 0.99, 50)
-        fit = calibrant.calibration_slope_intercept(p, p)
+        fit = calibrant.measures.calibration_slope_intercept(p, p)
         assert (fit.slope, fit.intercept, fit.intercept_at_unit_slope) == pytest.approx((1, 0, 0), abs=1e-9)
 
     def test_recovers_a_wild_recalibration(self):
         logit = np.linspace(-30, 30, 401)
         p, y = (1 / (1 + np.exp(-x)) for x in (logit, 0.02 * logit - 4))
-        fit = calibrant.calibration_slope_intercept(y, p)
+        fit = calibrant.measures.calibration_slope_intercept(y, p)
         assert (fit.slope, fit.intercept) == pytest.approx((0.02, -4), abs=1e-7)
 
     def test_sure_forecasts_that_come_true_have_no_say(self):
         y, p = forecasts_and_outcomes(300)
-        plain = calibrant.calibration_slope_intercept(y, p)
-        with_sure = calibrant.calibration_slope_intercept(np.append(y, [0, 1]), np.append(p, [0.0, 1.0]))
+        plain = calibrant.measures.calibration_slope_intercept(y, p)
+        with_sure = calibrant.measures.calibration_slope_intercept(np.append(y, [0, 1]), np.append(p, [0.0, 1.0]))
         assert with_sure.slope == pytest.approx(plain.slope, abs=1e-12)
 
     def test_refuses_a_likelihood_too_flat_to_climb(self):
         tiny = 1e-300
         with pytest.raises(ValueError, match=r"does not settle.*numpy\.clip"):
-            calibrant.calibration_slope_intercept([1, 0, 1, 0], [tiny, 2 * tiny, 3 * tiny, 4 * tiny])
+            calibrant.measures.calibration_slope_intercept([1, 0, 1, 0], [tiny, 2 * tiny, 3 * tiny, 4 * tiny])
 
     @pytest.mark.parametrize(
         ("y", "p", "message"),
@@ -70,7 +71,7 @@ class TestSlope:
     )
     def test_says_why_no_finite_fit_exists(self, y, p, message):
         with pytest.raises(ValueError, match=message):
-            calibrant.calibration_slope_intercept(y, p)
+            calibrant.measures.calibration_slope_intercept(y, p)
         result = calibrant.measure(y, p)
         assert result.slope is None
         assert any(message in note for note in result.notes)
@@ -79,10 +80,10 @@ class TestSlope:
 def test_observed_over_expected():
     y, p = forecasts_and_outcomes(500)
     w = RNG.random(500)
-    assert calibrant.observed_expected_ratio(y, p) == pytest.approx(y.sum() / p.sum())
-    assert calibrant.observed_expected_ratio(y, p, sample_weight=w) == pytest.approx((w @ y) / (w @ p))
+    assert calibrant.measures.observed_expected_ratio(y, p) == pytest.approx(y.sum() / p.sum())
+    assert calibrant.measures.observed_expected_ratio(y, p, sample_weight=w) == pytest.approx((w @ y) / (w @ p))
     with pytest.raises(ValueError, match="y_prob is 0 everywhere"):
-        calibrant.observed_expected_ratio([0, 1], [0.0, 0.0])
+        calibrant.measures.observed_expected_ratio([0, 1], [0.0, 0.0])
     assert calibrant.measure([0, 1], [0.0, 0.0]).observed_expected_ratio is None
 
 
@@ -93,7 +94,7 @@ class TestCurveErrors:
         tally = Tally.from_arrays(y, p)
         curve = IsotonicRegression().fit(tally.forecast, tally.mean_outcome, sample_weight=tally.weight).predict(p)
         distance = np.abs(curve - p)
-        ours = calibrant.integrated_calibration_index(y, p)
+        ours = calibrant.measures.integrated_calibration_index(y, p)
         assert ours.ici == pytest.approx(distance.mean(), abs=1e-9)
         assert ours.e50 == pytest.approx(np.quantile(distance, 0.5, method="inverted_cdf"), abs=1e-9)
         assert ours.e90 == pytest.approx(np.quantile(distance, 0.9, method="inverted_cdf"), abs=1e-9)
@@ -108,34 +109,41 @@ class TestCurveErrors:
             reach = np.sort(distance)[count - 1]
             weight = np.clip(1 - (distance / reach) ** 3, 0, None) ** 3
             fitted.append(np.polyval(np.polyfit(p - centre, y, 2, w=np.sqrt(weight)), 0.0))
-        ours = calibrant.integrated_calibration_index(y, p, smoother="loess", span=span)
+        ours = calibrant.measures.integrated_calibration_index(y, p, smoother="loess", span=span)
         assert ours.ici == pytest.approx(np.abs(np.array(fitted) - p).mean(), abs=1e-9)
 
     def test_loess_weights_equal_repetition(self):
         y, p = forecasts_and_outcomes(150)
         times = RNG.integers(1, 4, 150)
-        repeated = calibrant.integrated_calibration_index(np.repeat(y, times), np.repeat(p, times), smoother="loess")
-        weighted = calibrant.integrated_calibration_index(y, p, smoother="loess", sample_weight=times)
+        repeated = calibrant.measures.integrated_calibration_index(
+            np.repeat(y, times), np.repeat(p, times), smoother="loess"
+        )
+        weighted = calibrant.measures.integrated_calibration_index(y, p, smoother="loess", sample_weight=times)
         assert weighted.ici == pytest.approx(repeated.ici, abs=1e-12)
 
     def test_pooling_many_forecasts_hardly_moves_the_loess_curve(self, monkeypatch):
         y, p = forecasts_and_outcomes(3_000)
-        exact = calibrant.integrated_calibration_index(y, p, smoother="loess")
-        monkeypatch.setattr(curves, "_POOLED", 1_000)
-        pooled = calibrant.integrated_calibration_index(y, p, smoother="loess")
+        exact = calibrant.measures.integrated_calibration_index(y, p, smoother="loess")
+        monkeypatch.setattr(clinical, "_POOLED", 1_000)
+        pooled = calibrant.measures.integrated_calibration_index(y, p, smoother="loess")
         assert pooled.ici == pytest.approx(exact.ici, abs=1e-4)
 
     def test_a_forecast_that_fills_the_span_is_its_own_curve(self):
-        errors = calibrant.integrated_calibration_index([0, 1, 1, 1, 0], [0.5] * 4 + [0.9], smoother="loess")
+        errors = calibrant.measures.integrated_calibration_index([0, 1, 1, 1, 0], [0.5] * 4 + [0.9], smoother="loess")
         assert errors.e50 == pytest.approx(0.25)
 
     def test_quantiles_of_distances_beyond_one_are_exact(self):
         values, weight = np.array([0.2, 7.0, 1.0, 1e12]), np.array([1.0, 1.0, 2.0, 1.0])
-        assert [curves._weighted_quantile(values, weight, share) for share in (0.2, 0.6, 0.8, 1.0)] == [0.2, 1, 7, 1e12]
+        assert [clinical._weighted_quantile(values, weight, share) for share in (0.2, 0.6, 0.8, 1.0)] == [
+            0.2,
+            1,
+            7,
+            1e12,
+        ]
 
     def test_loess_sees_a_shift(self):
         p = RNG.random(5_000) * 0.6
         y = RNG.random(5_000) < p + 0.2
-        errors = calibrant.integrated_calibration_index(y, p, smoother="loess")
+        errors = calibrant.measures.integrated_calibration_index(y, p, smoother="loess")
         assert errors.ici == pytest.approx(0.2, abs=0.03)
         assert math.isclose(errors.e50, 0.2, abs_tol=0.03)

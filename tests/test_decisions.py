@@ -7,19 +7,20 @@ import pytest
 from decision_cases import ROWS, limit, refused
 
 import calibrant
-from calibrant import SchervishMeasure, Tally
-from calibrant.results.base import Result
+from calibrant import Tally
+from calibrant.core.results import Result
+from calibrant.decisions import SchervishMeasure
 
 
 def test_ties_at_the_threshold_everywhere():
     y, p = [0, 0, 0, 1], [0.5, 0.5, 0.5, 0.5]
     assert calibrant.decision_risk(y, p, threshold=0.5).risk == 0.375  # acts
-    assert calibrant.murphy_curve(y, p).risk_at(0.5) == 0.375
-    curve = calibrant.risk_gap_curve(y, p)
+    assert calibrant.decisions.murphy_curve(y, p).risk_at(0.5) == 0.375
+    curve = calibrant.decisions.risk_gap_curve(y, p)
     assert (curve.at(0.5), curve.at(np.nextafter(0.5, 1))) == (0.25, pytest.approx(0.0, abs=1e-15))
     assert calibrant.risk_gap(y, p, threshold=0.5).rule.kind == "never"
     assert calibrant.net_benefit(y, p, threshold=0.5).net_benefit == -0.5
-    assert calibrant.sign_testing_risk(y, p, threshold=0.5).risk == 0.125  # p > y* does not act
+    assert calibrant.decisions.sign_testing_risk(y, p, threshold=0.5).risk == 0.125  # p > y* does not act
     assert SchervishMeasure(atoms=[0.5], masses=[1]).loss(y, p).tolist() == [0.5, 0.5, 0.5, 0.0]
 
 
@@ -31,11 +32,11 @@ def test_labels_and_weights_reach_every_function():
     for function, more in [
         (calibrant.decision_risk, at),
         (calibrant.risk_gap, at),
-        (calibrant.risk_gap_curve, {}),
-        (calibrant.murphy_curve, {}),
-        (calibrant.sign_testing_risk, at),
-        (calibrant.sign_testing_gap, at),
-        (calibrant.score_decomposition, {"score": "log"}),
+        (calibrant.decisions.risk_gap_curve, {}),
+        (calibrant.decisions.murphy_curve, {}),
+        (calibrant.decisions.sign_testing_risk, at),
+        (calibrant.decisions.sign_testing_gap, at),
+        (calibrant.decisions.score_decomposition, {"score": "log"}),
         (calibrant.net_benefit, {}),
         (calibrant.best_threshold, at),
     ]:
@@ -75,7 +76,7 @@ def test_thresholds_and_costs_that_make_no_sense_are_refused(function, options, 
         function(*ROWS, **options)
 
 
-@pytest.mark.parametrize("function", [*ONE_THRESHOLD, calibrant.sign_testing_gap])
+@pytest.mark.parametrize("function", [*ONE_THRESHOLD, calibrant.decisions.sign_testing_gap])
 def test_functions_of_one_threshold_say_where_to_go_with_more(function):
     with refused(r"^threshold has 2 values where one is needed: call it once for each; .*risk_gap_curve tells"):
         function(*ROWS, threshold=[0.2, 0.3])
@@ -89,15 +90,30 @@ def test_functions_of_one_threshold_say_where_to_go_with_more(function):
             r"^wrapper must be one of 'nondecreasing'",
         ),
         (
-            lambda: calibrant.risk_gap_curve(*ROWS, wrapper="any"),
+            lambda: calibrant.decisions.risk_gap_curve(*ROWS, wrapper="any"),
             r"^wrapper must be one of 'nondecreasing', 'monotone'",
         ),
-        (lambda: calibrant.sign_testing_gap(*ROWS, threshold=2), r"^threshold must be a number from 0 to 1, got 2"),
-        (lambda: calibrant.sign_testing_risk(*ROWS, threshold=None), r"^threshold must be a number, got None"),
+        (
+            lambda: calibrant.decisions.sign_testing_gap(*ROWS, threshold=2),
+            r"^threshold must be a number from 0 to 1, got 2",
+        ),
+        (
+            lambda: calibrant.decisions.sign_testing_risk(*ROWS, threshold=None),
+            r"^threshold must be a number, got None",
+        ),
         (lambda: calibrant.net_benefit(*ROWS, threshold=[0.5, 1.0]), r"^threshold is 1, .*keep it below 1"),
-        (lambda: calibrant.score_decomposition(*ROWS, score="crps"), r"^score must be one of 'brier', 'log', 'spheric"),
-        (lambda: calibrant.score_decomposition(*ROWS, score=np.cos), r"^score must be one of .*or a SchervishMeasure"),
-        (lambda: calibrant.risk_gap_curve(*ROWS).at(1.5), r"^threshold must be a number from 0 to 1, got 1\.5"),
+        (
+            lambda: calibrant.decisions.score_decomposition(*ROWS, score="crps"),
+            r"^score must be one of 'brier', 'log', 'spheric",
+        ),
+        (
+            lambda: calibrant.decisions.score_decomposition(*ROWS, score=np.cos),
+            r"^score must be one of .*or a SchervishMeasure",
+        ),
+        (
+            lambda: calibrant.decisions.risk_gap_curve(*ROWS).at(1.5),
+            r"^threshold must be a number from 0 to 1, got 1\.5",
+        ),
         (lambda: calibrant.risk_gap(*ROWS, threshold=0.5).rule.acts([2.0]), r"^y_prob\[0\] is 2, outside"),
     ],
 )
@@ -112,17 +128,19 @@ ALL_RESULTS = {
     "DecisionRisk": calibrant.decision_risk(*ROWS, threshold=0.5),
     "DecisionRisk of several": calibrant.decision_risk(*ROWS, threshold=[0.5, 0.7]),
     "DecisionRisk of costs": calibrant.decision_risk(*ROWS, cost_false_positive=1, cost_false_negative=4),
-    "sign-testing DecisionRisk": calibrant.sign_testing_risk(*ROWS, threshold=0.5),
+    "sign-testing DecisionRisk": calibrant.decisions.sign_testing_risk(*ROWS, threshold=0.5),
     "RiskGap": calibrant.risk_gap(*ROWS, threshold=0.3),
     "RiskGap with a set": calibrant.risk_gap(
         Tally.from_counts([0.2, 0.6], [20, 20], [15, 3]), threshold=0.5, wrapper="any"
     ),
-    "sign-testing RiskGap": calibrant.sign_testing_gap(Tally.from_arrays([0.2, 0.8], [0.6, 0.3]), threshold=0.5),
-    "RiskGapCurve": calibrant.risk_gap_curve(*ROWS),
-    "MurphyCurve": calibrant.murphy_curve(*ROWS),
+    "sign-testing RiskGap": calibrant.decisions.sign_testing_gap(
+        Tally.from_arrays([0.2, 0.8], [0.6, 0.3]), threshold=0.5
+    ),
+    "RiskGapCurve": calibrant.decisions.risk_gap_curve(*ROWS),
+    "MurphyCurve": calibrant.decisions.murphy_curve(*ROWS),
     "BestThreshold": calibrant.best_threshold(*ROWS, threshold=0.3),
     "DecisionGuarantee": calibrant.decision_guarantee(limit(), threshold=0.3),
-    "ScoreDecomposition": calibrant.score_decomposition(*ROWS),
+    "ScoreDecomposition": calibrant.decisions.score_decomposition(*ROWS),
     "NetBenefit": calibrant.net_benefit(*ROWS),
     "one NetBenefit": calibrant.net_benefit(*ROWS, threshold=0.25),
 }

@@ -9,17 +9,10 @@ from scipy.stats import binomtest
 from sklearn.isotonic import IsotonicRegression
 
 import calibrant
-from calibrant import (
-    CertificateDisplay,
-    CumulativeDisplay,
-    DecisionCurveDisplay,
-    ReliabilityDisplay,
-    RiskGapDisplay,
-    SpectrumDisplay,
-    Tally,
-)
+from calibrant import CertificateDisplay, CumulativeDisplay, ReliabilityDisplay, Tally
+from calibrant.core.laws import brownian_range
+from calibrant.displays import DecisionCurveDisplay, RiskGapDisplay, SpectrumDisplay
 from calibrant.displays.palette import PALETTES
-from calibrant.laws import brownian_range
 
 # --- Cumulative residuals ---------------------------------------------------------------------------------------------
 
@@ -272,7 +265,7 @@ def test_bad_options_of_the_reliability_display_are_refused(options, message):
 def test_the_risk_gap_is_the_librarys(wrapper):
     y, p = rows(300)
     display = RiskGapDisplay.from_predictions(y, p, wrapper=wrapper, confidence_level=0.9, method="hoeffding")
-    curve = calibrant.risk_gap_curve(y, p, wrapper=wrapper)
+    curve = calibrant.decisions.risk_gap_curve(y, p, wrapper=wrapper)
     first = np.append(True, np.diff(display.threshold) > 0)  # where it jumps, the value itself comes first
     np.testing.assert_allclose(display.gap[first], curve.at(display.threshold[first]), atol=1e-15)
     assert display.gap.max() == display.largest_gap == curve.largest_gap
@@ -327,10 +320,12 @@ def test_the_spectrum_is_the_librarys(ties):
     y, p = rows(250, ties=ties)
     display = SpectrumDisplay.from_predictions(y, p)
     for k in range(0, display.variation.size, 20):
-        expected = calibrant.bounded_variation_calibration_error(y, p, variation=display.variation[k])
+        expected = calibrant.measures.bounded_variation_calibration_error(y, p, variation=display.variation[k])
         assert display.error[k] == pytest.approx(expected, abs=1e-12)
-    assert display.error[0] == pytest.approx(abs(calibrant.calibration_in_the_large(y, p)))
-    assert display.error[-1] == pytest.approx(calibrant.bounded_variation_calibration_error(y, p, variation=math.inf))
+    assert display.error[0] == pytest.approx(abs(calibrant.measures.calibration_in_the_large(y, p)))
+    assert display.error[-1] == pytest.approx(
+        calibrant.measures.bounded_variation_calibration_error(y, p, variation=math.inf)
+    )
     assert display.cutoff == pytest.approx(calibrant.cutoff_calibration_error(y, p))
     assert display.ax_.get_xscale() == "symlog"
     said = display.points_[-1].get_label()

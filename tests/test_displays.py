@@ -16,15 +16,8 @@ from matplotlib.figure import Figure
 from sklearn.linear_model import LogisticRegression
 
 import calibrant
-from calibrant import (
-    CertificateDisplay,
-    CumulativeDisplay,
-    DecisionCurveDisplay,
-    ReliabilityDisplay,
-    RiskGapDisplay,
-    SpectrumDisplay,
-    Tally,
-)
+from calibrant import CertificateDisplay, CumulativeDisplay, ReliabilityDisplay, Tally
+from calibrant.displays import DecisionCurveDisplay, RiskGapDisplay, SpectrumDisplay
 from calibrant.displays.palette import PALETTES, Palette
 from calibrant.displays.thinning import MOST_POINTS, thinned
 

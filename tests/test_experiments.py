@@ -15,10 +15,10 @@ import statsmodels.api as sm
 from scipy.optimize import linprog
 
 import calibrant
+from calibrant.core import results
 from calibrant.experiments import EXPERIMENTS, Settings, Statement, run, write, write_index
 from calibrant.experiments.populations import Population, middles, nearest_calibrated, partitions, random_populations
 from calibrant.experiments.reports import SCHEMA, at_most_share
-from calibrant.results import base
 
 RUNS = 8
 
@@ -259,4 +259,4 @@ def test_unknown_experiments_and_streams_are_refused():
 
 def test_reports_of_experiments_have_the_schema_of_results():
     # Experiments use public names only, and so write it again.
-    assert base.SCHEMA == SCHEMA
+    assert results.SCHEMA == SCHEMA

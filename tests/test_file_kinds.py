@@ -108,7 +108,7 @@ def test_columns_of_arrow_are_read_exactly(what, kind, tmp_path):
     assert read(path, ["x"])["x"].tolist() == expected
     if all(isinstance(each, float) for each in expected):
         with calibrant.scan(path, y_true="y", y_prob="x") as rows:
-            assert calibrant.calibration_in_the_large(rows) == 0.5 - np.mean(expected)
+            assert calibrant.measures.calibration_in_the_large(rows) == 0.5 - np.mean(expected)
 
 
 UNREADABLE = {
@@ -133,7 +133,7 @@ def test_columns_of_arrow_that_cannot_be_read_are_named_if_they_are_asked_for(wh
         read(path)
     found = call("certify", path, "--max-error", "0.2", "--y-prob", "p", "--y-true", "y")
     assert (found.exit_code, "column 'p' is of type" in found.stderr) == (2, True)
-    (tmp_path / "m.json").write_text(calibrant.ConstantRecalibrator().fit([0.5, 0.5], [0, 1]).to_json())
+    (tmp_path / "m.json").write_text(calibrant.repairs.ConstantRecalibrator().fit([0.5, 0.5], [0, 1]).to_json())
     found = call("recalibrate", "apply", tmp_path / "m.json", path, "--y-prob", "q", "--out", tmp_path / "o.csv")
     assert (found.exit_code, "column 'p' is of type" in found.stderr) == (2, True)  # it would be missing in the copy
     with pytest.raises(

@@ -501,7 +501,7 @@ def test_files_are_read_where_nothing_can_be_written(tmp_path):
         import pandas
         frame = pandas.DataFrame({{"y": [0, 1], "p": [0.5, 0.5]}})
         with calibrant.scan(frame, y_true="y", y_prob="p") as rows:
-            assert calibrant.calibration_in_the_large(rows) == 0.0
+            assert calibrant.measures.calibration_in_the_large(rows) == 0.0
         """,
         0,
     )

@@ -9,14 +9,14 @@ from scipy.special import expit
 
 from calibrant import (
     BetaRecalibrator,
-    ConstantRecalibrator,
     GuardedRecalibrator,
     IsotonicRecalibrator,
     PlattRecalibrator,
     Tally,
-    brownian_range,
     cutoff_calibration_error,
 )
+from calibrant.certificates import brownian_range
+from calibrant.repairs import ConstantRecalibrator
 
 
 def test_the_guard_keeps_platt_where_it_fits():

@@ -13,11 +13,13 @@ from hypothesis import given, settings
 from scipy.stats import binom, norm
 
 import calibrant
-from calibrant import Tally, hypotheses, kernels
-from calibrant import progress as progress_module
-from calibrant.hypotheses import CalibrationTest, calibration_test, spiegelhalter_test
-from calibrant.laws import brownian_range
-from calibrant.results.base import Result
+from calibrant import Tally
+from calibrant.certificates import hypotheses
+from calibrant.certificates.hypotheses import CalibrationTest, calibration_test, spiegelhalter_test
+from calibrant.core import kernels
+from calibrant.core import progress as progress_module
+from calibrant.core.laws import brownian_range
+from calibrant.core.results import Result
 
 RNG = np.random.default_rng(11)
 FORECAST = RNG.random(300)
@@ -228,7 +230,7 @@ def test_memory_stays_bounded(limit, monkeypatch):
 def test_a_small_test_loads_no_compiler():
     code = """
 import json, sys
-from calibrant.hypotheses import calibration_test
+from calibrant.certificates.hypotheses import calibration_test
 calibration_test([k % 2 for k in range(1000)], [k / 1000 for k in range(1000)], rng=0)
 print(json.dumps("numba" in sys.modules))
 """

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from cli_cases import SOURCE
 
-from calibrant import kernels
+from calibrant.core import kernels
 
 RNG = np.random.default_rng(6)
 FORECAST = np.sort(RNG.random(3_000))
@@ -54,7 +54,7 @@ def test_stretches_are_found():
 # --- The cache on disk ------------------------------------------------------------------------------------------------
 
 LOOP = """
-from calibrant.kernels import Kernel
+from calibrant.core.kernels import Kernel
 
 @Kernel
 def total(values):
@@ -124,7 +124,7 @@ def test_without_a_home_and_beside_code_that_cannot_be_written_it_compiles_in_me
     program = """
     import numba.core.caching as caching
     import numpy as np
-    from calibrant import kernels
+    from calibrant.core import kernels
     def refuse(self):
         raise PermissionError(13, "Permission denied")
     caching._CacheLocator.ensure_cache_path = refuse

@@ -6,7 +6,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import ndtr
 
-from calibrant.laws import brownian_range
+from calibrant.core.laws import brownian_range
 
 GRID = np.concatenate([np.linspace(0.09, 1.5, 48), np.linspace(1.5, 9.0, 48), [1.4999999, 1.5000001]])
 PI = decimal.Decimal("3.14159265358979323846264338327950288419716939937510582097")

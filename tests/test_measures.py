@@ -27,7 +27,9 @@ def test_cutoff_equals_the_largest_interval(data):
 @given(rows())
 def test_ks_equals_the_largest_interval_from_below(data):
     y, p, w = data
-    assert calibrant.ks_calibration_error(arguments(y, p, w)) == pytest.approx(brute_force.ks(y, p, w), abs=1e-12)
+    assert calibrant.measures.ks_calibration_error(arguments(y, p, w)) == pytest.approx(
+        brute_force.ks(y, p, w), abs=1e-12
+    )
 
 
 @given(rows())
@@ -41,16 +43,16 @@ def test_smooth_equals_the_linear_program(data):
 @given(rows(), st.one_of(st.sampled_from([0.0, 1.0, 2.0, 4.0, 6.0]), st.floats(0.0, 20.0)))
 def test_bounded_variation_equals_the_linear_program(data, variation):
     y, p, w = data
-    assert calibrant.bounded_variation_calibration_error(arguments(y, p, w), variation=variation) == pytest.approx(
-        brute_force.bounded_variation(y, p, variation, w), abs=1e-9
-    )
+    assert calibrant.measures.bounded_variation_calibration_error(
+        arguments(y, p, w), variation=variation
+    ) == pytest.approx(brute_force.bounded_variation(y, p, variation, w), abs=1e-9)
 
 
 @given(rows(most=9))
 @settings(max_examples=50)
 def test_spectrum_is_the_concave_envelope_of_the_best_sign_patterns(data):
     y, p, w = data
-    spectrum = calibrant.bounded_variation_spectrum(arguments(y, p, w))
+    spectrum = calibrant.measures.bounded_variation_spectrum(arguments(y, p, w))
     points = [(2 * k, brute_force.best_signs(y, p, k, w)) for k in range(len(set(p)))]
     for variation, error in points:
         assert spectrum.at(variation) >= error - 1e-12  # on or above every pattern
@@ -64,7 +66,7 @@ def test_spectrum_is_the_concave_envelope_of_the_best_sign_patterns(data):
 def test_smooth_witness_is_lipschitz_and_attains_the_value(data):
     y, p, w = data
     tally = arguments(y, p, w)
-    witness = calibrant.smooth_witness(tally)
+    witness = calibrant.measures.smooth_witness(tally)
     assert (np.abs(witness.weight) <= 1.0 + 1e-12).all()
     assert (np.abs(np.diff(witness.weight)) <= np.diff(witness.forecast) + 1e-12).all()
     assert tally.residual @ witness.weight / tally.weight_total == pytest.approx(witness.value, abs=1e-12)
@@ -75,12 +77,12 @@ def test_smooth_witness_is_lipschitz_and_attains_the_value(data):
 def test_bounded_variation_witness_keeps_its_variation_and_attains_the_value(data, variation):
     y, p, w = data
     tally = arguments(y, p, w)
-    witness = calibrant.bounded_variation_witness(tally, variation=variation)
+    witness = calibrant.measures.bounded_variation_witness(tally, variation=variation)
     assert (np.abs(witness.weight) <= 1.0).all()
     assert np.abs(np.diff(witness.weight)).sum() <= variation + 1e-9
     assert tally.residual @ witness.weight / tally.weight_total == pytest.approx(witness.value, abs=1e-12)
     assert witness.value == pytest.approx(
-        calibrant.bounded_variation_calibration_error(tally, variation=variation), abs=1e-15
+        calibrant.measures.bounded_variation_calibration_error(tally, variation=variation), abs=1e-15
     )
 
 
@@ -88,12 +90,12 @@ def test_witnesses_on_many_rows_attain_their_values():
     rng = np.random.default_rng(0)
     p = rng.random(50_000)
     tally = Tally.from_arrays(rng.random(50_000) < 0.8 * p, p)
-    smooth = calibrant.smooth_witness(tally)
+    smooth = calibrant.measures.smooth_witness(tally)
     assert (np.abs(np.diff(smooth.weight)) <= np.diff(smooth.forecast) + 1e-12).all()
-    for witness in (smooth, *(calibrant.bounded_variation_witness(tally, variation=m) for m in (2, 7, 1000))):
+    for witness in (smooth, *(calibrant.measures.bounded_variation_witness(tally, variation=m) for m in (2, 7, 1000))):
         assert tally.residual @ witness.weight / tally.weight_total == pytest.approx(witness.value, abs=1e-12)
     assert witness.value == pytest.approx(
-        calibrant.bounded_variation_calibration_error(tally, variation=1000), abs=1e-12
+        calibrant.measures.bounded_variation_calibration_error(tally, variation=1000), abs=1e-12
     )
 
 
@@ -129,10 +131,10 @@ def test_weighted_error_is_the_mean_of_weight_times_residual():
     rng = np.random.default_rng(1)
     y, p, w = rng.random(200), rng.random(200), rng.random(200)
     expected = np.average(np.sin(9 * p) * (y - p), weights=w)
-    value = calibrant.weighted_calibration_error(y, p, weight=lambda v: np.sin(9 * v), sample_weight=w)
+    value = calibrant.measures.weighted_calibration_error(y, p, weight=lambda v: np.sin(9 * v), sample_weight=w)
     assert value == pytest.approx(expected, abs=1e-15)
-    bias = calibrant.weighted_calibration_error(y, p, weight=lambda _: 1.0, sample_weight=w)
-    assert bias == pytest.approx(calibrant.calibration_in_the_large(y, p, sample_weight=w), abs=1e-15)
+    bias = calibrant.measures.weighted_calibration_error(y, p, weight=lambda _: 1.0, sample_weight=w)
+    assert bias == pytest.approx(calibrant.measures.calibration_in_the_large(y, p, sample_weight=w), abs=1e-15)
 
 
 class TestExpectedCalibrationError:
@@ -214,7 +216,13 @@ class TestExpectedCalibrationError:
 
 def test_effective_support_counts_the_heaviest_forecasts():
     p = [0.1] * 6 + [0.2] * 3 + [0.3]
-    assert [calibrant.effective_support_size(p, gamma) for gamma in (0.0, 0.1, 0.35, 0.4, 0.99)] == [3, 2, 2, 1, 1]
-    assert calibrant.effective_support_size([0.1, 0.2, 0.3], 0.4, sample_weight=[6, 3, 1]) == 1
-    assert calibrant.effective_support_size(Tally.from_arrays(np.zeros(10), p), 0.1) == 2
-    assert calibrant.effective_support_size(np.linspace(0, 1, 1000), 0.05) == 950
+    assert [calibrant.measures.effective_support_size(p, gamma) for gamma in (0.0, 0.1, 0.35, 0.4, 0.99)] == [
+        3,
+        2,
+        2,
+        1,
+        1,
+    ]
+    assert calibrant.measures.effective_support_size([0.1, 0.2, 0.3], 0.4, sample_weight=[6, 3, 1]) == 1
+    assert calibrant.measures.effective_support_size(Tally.from_arrays(np.zeros(10), p), 0.1) == 2
+    assert calibrant.measures.effective_support_size(np.linspace(0, 1, 1000), 0.05) == 950

@@ -12,16 +12,14 @@ from sklearn.isotonic import IsotonicRegression
 
 from calibrant import (
     BetaRecalibrator,
-    ConstantRecalibrator,
     IsotonicRecalibrator,
     PlattRecalibrator,
-    Recalibrator,
     Tally,
     TemperatureRecalibrator,
     cutoff_calibration_error,
-    fits,
 )
-from calibrant.cells import Grid
+from calibrant.repairs import ConstantRecalibrator, Recalibrator, fits
+from calibrant.rows.cells import Grid
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant
-from calibrant import Tally, curves, overview
+from calibrant import Tally
+from calibrant.measures import clinical
 
 RNG = np.random.default_rng(8)
 
@@ -30,7 +31,7 @@ def test_upper_end_of_the_distance_is_the_best_of_all_interval_partitions_or_bet
             best = min(best, distance / weight.sum())
     tally = Tally.from_arrays(y, p, sample_weight=w)
     distance = calibrant.distance_from_calibration(tally)
-    partition = overview._best_partition(tally, curves.isotonic_curve(tally))
+    partition = distance._best_partition(tally, clinical.isotonic_curve(tally))
     assert partition == pytest.approx(best, abs=1e-12)
     assert distance.high <= best + 1e-12
 
@@ -64,17 +65,17 @@ def test_measure_equals_the_single_functions():
         result = calibrant.measure(y, p, sample_weight=weight, spectrum=True)
         same = {"sample_weight": weight}
         assert result.cutoff == calibrant.cutoff_calibration_error(y, p, **same)
-        assert result.ks == calibrant.ks_calibration_error(y, p, **same)
+        assert result.ks == calibrant.measures.ks_calibration_error(y, p, **same)
         assert result.smooth == calibrant.smooth_calibration_error(y, p, **same)
-        assert result.bounded_variation == calibrant.bounded_variation_calibration_error(y, p, **same)
+        assert result.bounded_variation == calibrant.measures.bounded_variation_calibration_error(y, p, **same)
         assert result.expected == pytest.approx(calibrant.expected_calibration_error(y, p, **same), abs=1e-15)
         assert result.expected_binned == calibrant.expected_calibration_error(y, p, n_bins=15, **same)
-        assert result.calibration_in_the_large == calibrant.calibration_in_the_large(y, p, **same)
-        assert result.observed_expected_ratio == calibrant.observed_expected_ratio(y, p, **same)
-        assert result.slope == calibrant.calibration_slope_intercept(y, p, **same)
-        assert result.curve == calibrant.integrated_calibration_index(y, p, **same)
+        assert result.calibration_in_the_large == calibrant.measures.calibration_in_the_large(y, p, **same)
+        assert result.observed_expected_ratio == calibrant.measures.observed_expected_ratio(y, p, **same)
+        assert result.slope == calibrant.measures.calibration_slope_intercept(y, p, **same)
+        assert result.curve == calibrant.measures.integrated_calibration_index(y, p, **same)
         assert result.distance == calibrant.distance_from_calibration(y, p, **same)
-        assert result.effective_support == calibrant.effective_support_size(p, **same)
+        assert result.effective_support == calibrant.measures.effective_support_size(p, **same)
         assert result.worst_interval == calibrant.worst_interval(y, p, **same)
         assert result.brier == pytest.approx(np.average((y - p) ** 2, weights=weight), abs=1e-12)
         assert result.mean_forecast == pytest.approx(np.average(p, weights=weight), abs=1e-12)

@@ -24,11 +24,11 @@ PLAIN = {"y_true": TRUE, "y_prob": PROB, "sample_weight": WEIGHT, "by": GROUP}
 
 
 def score(y_true, y_prob):
-    return calibrant.SchervishMeasure(atoms=[0.5], masses=[1.0]).loss(y_true, y_prob)
+    return calibrant.decisions.SchervishMeasure(atoms=[0.5], masses=[1.0]).loss(y_true, y_prob)
 
 
 def compare(y_true, y_prob, sample_weight=None):
-    one = {"constant": calibrant.ConstantRecalibrator()}
+    one = {"constant": calibrant.repairs.ConstantRecalibrator()}
     return calibrant.compare_recalibrators(y_prob, y_true, sample_weight=sample_weight, candidates=one, cv=2, rng=0)
 
 
@@ -60,22 +60,22 @@ ENTRIES = {
         lambda **data: calibrant.calibration_test(n_resamples=999, rng=0, **data),
         ("y_true", "y_prob"),
     ),
-    "spiegelhalter_test": (calibrant.spiegelhalter_test, ("y_true", "y_prob")),
+    "spiegelhalter_test": (calibrant.certificates.spiegelhalter_test, ("y_true", "y_prob")),
     "risk_bands": (lambda **data: calibrant.risk_bands(cutoffs=[0.5], **data), ("y_true", "y_prob", "sample_weight")),
     "decision_risk": (
         lambda **data: calibrant.decision_risk(threshold=0.5, **data),
         ("y_true", "y_prob", "sample_weight"),
     ),
     "sign_testing_risk": (
-        lambda **data: calibrant.sign_testing_risk(threshold=0.5, **data),
+        lambda **data: calibrant.decisions.sign_testing_risk(threshold=0.5, **data),
         ("y_true", "y_prob", "sample_weight"),
     ),
     "risk_gap": (lambda **data: calibrant.risk_gap(threshold=0.5, **data), ("y_true", "y_prob", "sample_weight")),
     "net_benefit": (calibrant.net_benefit, ("y_true", "y_prob", "sample_weight")),
-    "score_decomposition": (calibrant.score_decomposition, ("y_true", "y_prob", "sample_weight")),
+    "score_decomposition": (calibrant.decisions.score_decomposition, ("y_true", "y_prob", "sample_weight")),
     "Tally.from_arrays": (lambda **data: repr(Tally.from_arrays(**data)), ("y_true", "y_prob", "sample_weight")),
     "Cells.from_arrays": (
-        lambda **data: calibrant.Cells.from_arrays(**data).bracket(),
+        lambda **data: calibrant.certificates.bracket(calibrant.Cells.from_arrays(**data)),
         ("y_true", "y_prob", "sample_weight"),
     ),
     "SchervishMeasure.loss": (score, ("y_true", "y_prob")),
@@ -85,7 +85,7 @@ ENTRIES = {
         fit(calibrant.PlattRecalibrator(input="score")),
         ("y_true", "y_prob", "sample_weight"),
     ),
-    "effective_support_size": (calibrant.effective_support_size, ("y_prob", "sample_weight")),
+    "effective_support_size": (calibrant.measures.effective_support_size, ("y_prob", "sample_weight")),
     "rows_needed": (plan, ("y_prob", "sample_weight")),
     "CalibrationReport": (report, ("y_true", "y_prob", "sample_weight", "by")),
     "CertificateDisplay": (shown(CertificateDisplay, max_error=0.5), ("y_true", "y_prob", "sample_weight", "by")),

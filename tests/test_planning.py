@@ -13,17 +13,10 @@ from scipy.optimize import linprog
 from scipy.stats import binom
 
 import calibrant
-from calibrant import (
-    RowsNeeded,
-    Tally,
-    bounds,
-    confidence_interval,
-    ece_hardness_bound,
-    effective_variance,
-    planning,
-    rows_needed,
-)
-from calibrant.planning import METHODS
+from calibrant import Tally, confidence_interval, rows_needed
+from calibrant.certificates import RowsNeeded, ece_hardness_bound, effective_variance, planning
+from calibrant.certificates import limits as bounds
+from calibrant.certificates.planning import METHODS
 
 EVERY_METHOD = pytest.mark.parametrize("method", METHODS)
 
@@ -123,7 +116,7 @@ def test_the_papers_margin_needs_the_rows_it_is_known_for(max_error, brier, rows
 
 
 def test_hoeffdings_rows_are_near_those_of_the_range_of_brownian_motion():
-    spread = calibrant.brownian_range.ppf(0.9) * math.sqrt(1 / 6)
+    spread = calibrant.certificates.brownian_range.ppf(0.9) * math.sqrt(1 / 6)
     expected = ((spread + math.sqrt(2 * math.log(20))) / 0.05) ** 2
     assert 1.0 < rows_needed(0.05, brier=1 / 6, method="hoeffding").rows / expected < 1.04
 

@@ -13,7 +13,7 @@ from table_cases import write
 
 import calibrant
 from calibrant.cli import main, outputs
-from calibrant.printable import printable
+from calibrant.core.words import printable
 
 EVIL = "north\nCertified: all\x1b[2J\x1b]0;title\x07\r\x9b31m \u202e50.0\u2066 \u2028[red]|\x00#x"
 SHOWN = r"north\nCertified: all\x1b[2J\x1b]0;title\x07\r\x9b31m \u202e50.0\u2066 \u2028[red]|\x00#x"

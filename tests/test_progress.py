@@ -2,8 +2,8 @@ import io
 
 import pytest
 
-from calibrant import progress
-from calibrant.progress import track
+from calibrant.core import progress
+from calibrant.core.progress import track
 
 
 class Terminal(io.StringIO):

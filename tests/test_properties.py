@@ -30,11 +30,13 @@ def risks(tally):
 
 
 def gaps(tally):
-    curve, both = (calibrant.risk_gap_curve(tally, wrapper=wrapper) for wrapper in ("nondecreasing", "monotone"))
+    curve, both = (
+        calibrant.decisions.risk_gap_curve(tally, wrapper=wrapper) for wrapper in ("nondecreasing", "monotone")
+    )
     return [
         calibrant.risk_gap(tally, threshold=0.3).gap,
         calibrant.risk_gap(tally, threshold=0.5, wrapper="monotone").gap,
-        calibrant.sign_testing_gap(tally, threshold=0.5).gap,
+        calibrant.decisions.sign_testing_gap(tally, threshold=0.5).gap,
         calibrant.best_threshold(tally, threshold=0.6).best_risk,
         curve.largest_gap,
         curve.largest_regret,
@@ -44,25 +46,25 @@ def gaps(tally):
 
 
 def decomposed(tally):
-    result = calibrant.score_decomposition(tally)
+    result = calibrant.decisions.score_decomposition(tally)
     return result.score, result.miscalibration, result.discrimination, result.uncertainty
 
 
 MEASURES = {
     "cutoff": calibrant.cutoff_calibration_error,
-    "ks": calibrant.ks_calibration_error,
+    "ks": calibrant.measures.ks_calibration_error,
     "smooth": calibrant.smooth_calibration_error,
-    "variation 1": lambda tally: calibrant.bounded_variation_calibration_error(tally, variation=1.0),
-    "variation 2": calibrant.bounded_variation_calibration_error,
-    "variation 5": lambda tally: calibrant.bounded_variation_calibration_error(tally, variation=5.0),
+    "variation 1": lambda tally: calibrant.measures.bounded_variation_calibration_error(tally, variation=1.0),
+    "variation 2": calibrant.measures.bounded_variation_calibration_error,
+    "variation 5": lambda tally: calibrant.measures.bounded_variation_calibration_error(tally, variation=5.0),
     "plug-in": plug_in,
     "uniform bins": lambda tally: calibrant.expected_calibration_error(tally, n_bins=4),
     "quantile bins": lambda tally: calibrant.expected_calibration_error(tally, n_bins=4, strategy="quantile"),
-    "bias": calibrant.calibration_in_the_large,
-    "weighted": lambda tally: calibrant.weighted_calibration_error(tally, weight=lambda p: np.cos(5 * p)),
+    "bias": calibrant.measures.calibration_in_the_large,
+    "weighted": lambda tally: calibrant.measures.weighted_calibration_error(tally, weight=lambda p: np.cos(5 * p)),
     "distance": both_ends,
-    "isotonic index": lambda tally: calibrant.integrated_calibration_index(tally).ici,
-    "support": calibrant.effective_support_size,
+    "isotonic index": lambda tally: calibrant.measures.integrated_calibration_index(tally).ici,
+    "support": calibrant.measures.effective_support_size,
     "decision risk": risks,
     "risk gaps": gaps,
     "decomposition": decomposed,
@@ -135,7 +137,7 @@ def test_the_measures_bound_each_other(data, variation):
     y, p, w = data
     tally = Tally.from_arrays(y, p, sample_weight=w)
     cutoff, ks, smooth = (MEASURES[name](tally) for name in ("cutoff", "ks", "smooth"))
-    varied = calibrant.bounded_variation_calibration_error(tally, variation=variation)
+    varied = calibrant.measures.bounded_variation_calibration_error(tally, variation=variation)
     expected = plug_in(tally)
     assert ks <= cutoff + 1e-12
     assert cutoff <= 2 * ks + 1e-12
@@ -148,8 +150,8 @@ def test_the_measures_bound_each_other(data, variation):
         assert varied <= (variation / 2 + 1) * cutoff + 1e-12
     else:
         assert varied == pytest.approx(expected, abs=1e-12)
-    assert calibrant.bounded_variation_calibration_error(tally, variation=0.0) == pytest.approx(
-        abs(calibrant.calibration_in_the_large(tally)), abs=1e-12
+    assert calibrant.measures.bounded_variation_calibration_error(tally, variation=0.0) == pytest.approx(
+        abs(calibrant.measures.calibration_in_the_large(tally)), abs=1e-12
     )
 
 

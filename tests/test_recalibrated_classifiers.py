@@ -31,18 +31,19 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from calibrant import CalibrationWarning, Certificate, cutoff_calibration_error
-from calibrant.certificates import certify
-from calibrant.guards import GuardedRecalibrator
-from calibrant.monotone_maps import (
+from calibrant import CalibrationWarning, cutoff_calibration_error
+from calibrant.certificates import Certificate
+from calibrant.certificates.verdicts import certify
+from calibrant.classifiers.recalibrated import RecalibratedClassifier
+from calibrant.core.words import rounded_up
+from calibrant.repairs.guard import GuardedRecalibrator
+from calibrant.repairs.maps import (
     BetaRecalibrator,
     ConstantRecalibrator,
     IsotonicRecalibrator,
     PlattRecalibrator,
     TemperatureRecalibrator,
 )
-from calibrant.recalibrated_classifiers import RecalibratedClassifier
-from calibrant.results.base import rounded_up
 
 # --- Cross-fitting ----------------------------------------------------------------------------------------------------
 

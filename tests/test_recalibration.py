@@ -21,20 +21,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant import (
     BetaRecalibrator,
-    ConstantRecalibrator,
     GuardedRecalibrator,
     IsotonicRecalibrator,
-    LadderRung,
     PlattRecalibrator,
-    RecalibrationGuarantee,
-    Recalibrator,
     Tally,
     TemperatureRecalibrator,
-    brownian_range,
     cutoff_calibration_error,
 )
-from calibrant.bounds import constant_margin, monotone_margin, paper_margin, paper_monotone_margin
-from calibrant.results.base import Result
+from calibrant.certificates import brownian_range
+from calibrant.certificates.limits import constant_margin, monotone_margin, paper_margin, paper_monotone_margin
+from calibrant.core.results import Result
+from calibrant.repairs import ConstantRecalibrator, LadderRung, RecalibrationGuarantee, Recalibrator
 
 KINDS = {
     "isotonic": IsotonicRecalibrator(),
@@ -550,7 +547,9 @@ def test_damaged_or_foreign_text_is_refused(text, message):
 
 def test_a_fresh_process_reads_every_kind():
     texts = [clone(kind).fit(P, Y).to_json() for kind in KINDS.values()]
-    code = "import json, sys, calibrant; [calibrant.Recalibrator.from_json(each) for each in json.load(sys.stdin)]"
+    code = (
+        "import json, sys, calibrant; [calibrant.repairs.Recalibrator.from_json(each) for each in json.load(sys.stdin)]"
+    )
     subprocess.run([sys.executable, "-c", code], input=json.dumps(texts), text=True, check=True)
 
 

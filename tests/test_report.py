@@ -24,13 +24,13 @@ from test_package import content
 from test_results import edge_cases
 
 import calibrant
-from calibrant import CalibrationReport, ReportSummary, Tally
-from calibrant.cells import ArrayRows
+from calibrant import CalibrationReport, Tally
 from calibrant.cli import main
+from calibrant.core.words import rounded_up
 from calibrant.displays.palette import PALETTES
-from calibrant.report import pages
-from calibrant.results.base import rounded_up
-from calibrant.validation import check_observations
+from calibrant.reports import ReportSummary, pages
+from calibrant.rows.checks import check_observations
+from calibrant.rows.memory import ArrayRows
 
 HOSTILE = '</script><script>alert(1)</script><img src=x onerror="alert(2)">"\'`{{ 7*7 }}<!--$x$|*_[a](b)\n# x'
 
@@ -94,7 +94,7 @@ class Parsed(HTMLParser):
 def test_the_verdict_is_that_of_certify(model):
     assert model.certificate == calibrant.certify(Y_TRUE, Y_PROB, max_error=0.05)
     assert model.measures == calibrant.measure(Y_TRUE, Y_PROB)
-    assert model.score == calibrant.score_decomposition(Y_TRUE, Y_PROB)
+    assert model.score == calibrant.decisions.score_decomposition(Y_TRUE, Y_PROB)
     assert model.groups == calibrant.certify(Y_TRUE, Y_PROB, max_error=0.05, by=GROUPS)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import calibrant
-from calibrant.results.base import measured, percent, rounded_up
+from calibrant.core.words import measured, percent, rounded_up
 
 axe_playwright = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant
-from calibrant import Certificate, CertificateDisplay, ConfidenceInterval, GroupCertificates, RiskBands, Tally
-from calibrant.results.base import Checked, Result, result_types
-from calibrant.results.certificates import verdict_of, within_unit
+from calibrant import CertificateDisplay, Tally
+from calibrant.certificates import Certificate, ConfidenceInterval, GroupCertificates, RiskBands
+from calibrant.certificates.results import verdict_of, within_unit
+from calibrant.core.results import Checked, Result, result_types
 
 NOT_FINITE = (math.nan, math.inf, -math.inf)
 
@@ -39,8 +40,8 @@ def every_result():
         measures.distance,
         measures.worst_interval,
         measures.relations[0],
-        calibrant.Cells.from_arrays(y_true, y_prob).bracket(method="adaptive"),
-        calibrant.smooth_witness(tally),
+        calibrant.certificates.bracket(calibrant.Cells.from_arrays(y_true, y_prob), method="adaptive"),
+        calibrant.measures.smooth_witness(tally),
         certificate,
         calibrant.certify(y_true, y_prob, max_error=0.3, by=["b", "a"] * 20),
         calibrant.confidence_interval(tally),
@@ -50,11 +51,11 @@ def every_result():
         calibrant.decision_risk(tally, threshold=[0.25, 0.5]),
         gap,
         dataclasses.replace(gap.rule, kind="at least", cutoff=0.5, forecasts=np.array([0.25])),
-        calibrant.risk_gap_curve(tally),
-        calibrant.murphy_curve(tally),
+        calibrant.decisions.risk_gap_curve(tally),
+        calibrant.decisions.murphy_curve(tally),
         calibrant.best_threshold(tally, threshold=0.3),
         calibrant.decision_guarantee(certificate, 0.25),
-        calibrant.score_decomposition(tally),
+        calibrant.decisions.score_decomposition(tally),
         calibrant.net_benefit(tally),
         guard.guarantee_,
         guard.ladder_[0],

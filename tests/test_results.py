@@ -16,21 +16,19 @@ from hypothesis import given, settings
 from sklearn.metrics import brier_score_loss
 
 import calibrant
-from calibrant import (
+from calibrant import Tally
+from calibrant.certificates import Certificate, GroupCertificates, RiskBands
+from calibrant.core.results import Result, result_types
+from calibrant.measures import (
     CalibrationDistance,
     CalibrationSlope,
-    Certificate,
     CurveErrors,
-    GroupCertificates,
     Measures,
     Relation,
-    RiskBands,
     Spectrum,
-    Tally,
     Witness,
     WorstInterval,
 )
-from calibrant.results.base import Result, result_types
 
 Y_TRUE = [0, 0, 1, 0, 1, 1, 1, 0] * 5
 Y_PROB = [0.25, 0.25, 0.25, 0.75, 0.75, 0.75, 0.5, 0.5] * 5
@@ -43,15 +41,17 @@ RESULTS = {
     "Measures": calibrant.measure(TALLY),
     "Measures with spectrum": calibrant.measure(TALLY, spectrum=True),
     "WorstInterval": calibrant.worst_interval(TALLY),
-    "Bracket": calibrant.Cells.from_arrays(Y_TRUE, Y_PROB).bracket(),
-    "Bracket of a limit": calibrant.Cells.from_arrays(Y_TRUE, Y_PROB).bracket(method="adaptive"),
-    "smooth Witness": calibrant.smooth_witness(TALLY),
-    "bounded Witness": calibrant.bounded_variation_witness(TALLY, variation=3),
-    "Spectrum": calibrant.bounded_variation_spectrum(TALLY),
+    "Bracket": calibrant.certificates.bracket(calibrant.Cells.from_arrays(Y_TRUE, Y_PROB)),
+    "Bracket of a limit": calibrant.certificates.bracket(
+        calibrant.Cells.from_arrays(Y_TRUE, Y_PROB), method="adaptive"
+    ),
+    "smooth Witness": calibrant.measures.smooth_witness(TALLY),
+    "bounded Witness": calibrant.measures.bounded_variation_witness(TALLY, variation=3),
+    "Spectrum": calibrant.measures.bounded_variation_spectrum(TALLY),
     "CalibrationDistance": calibrant.distance_from_calibration(TALLY),
-    "CalibrationSlope": calibrant.calibration_slope_intercept(TALLY),
-    "CurveErrors": calibrant.integrated_calibration_index(TALLY),
-    "loess CurveErrors": calibrant.integrated_calibration_index(TALLY, smoother="loess"),
+    "CalibrationSlope": calibrant.measures.calibration_slope_intercept(TALLY),
+    "CurveErrors": calibrant.measures.integrated_calibration_index(TALLY),
+    "loess CurveErrors": calibrant.measures.integrated_calibration_index(TALLY, smoother="loess"),
     "Relation": calibrant.measure(TALLY).relations[0],
     "certified Certificate": calibrant.certify(TALLY, max_error=0.9),
     "undecided Certificate": calibrant.certify(TALLY, max_error=0.1, method="hoeffding"),
@@ -67,16 +67,16 @@ RESULTS = {
     "RowsNeeded": calibrant.rows_needed(0.05, y_prob=Y_PROB),
     "exact CalibrationTest": calibrant.calibration_test(TALLY, method="exact", n_resamples=999, rng=0),
     "asymptotic CalibrationTest": calibrant.calibration_test(TALLY, method="asymptotic"),
-    "Spiegelhalter's CalibrationTest": calibrant.spiegelhalter_test(TALLY),
+    "Spiegelhalter's CalibrationTest": calibrant.certificates.spiegelhalter_test(TALLY),
     "DecisionRisk": calibrant.decision_risk(TALLY, threshold=[0.25, 0.5]),
     "DecisionRisk with costs": calibrant.decision_risk(TALLY, cost_false_positive=1, cost_false_negative=3),
     "RiskGap": calibrant.risk_gap(TALLY, threshold=0.3),
-    "RiskGapCurve": calibrant.risk_gap_curve(TALLY, wrapper="monotone"),
-    "MurphyCurve": calibrant.murphy_curve(TALLY),
+    "RiskGapCurve": calibrant.decisions.risk_gap_curve(TALLY, wrapper="monotone"),
+    "MurphyCurve": calibrant.decisions.murphy_curve(TALLY),
     "DecisionRule": calibrant.risk_gap(TALLY, threshold=0.3).rule,
     "BestThreshold": calibrant.best_threshold(TALLY, threshold=0.3),
     "DecisionGuarantee": calibrant.decision_guarantee(calibrant.certify(TALLY, max_error=0.9)),
-    "ScoreDecomposition": calibrant.score_decomposition(TALLY, score="log"),
+    "ScoreDecomposition": calibrant.decisions.score_decomposition(TALLY, score="log"),
     "NetBenefit": calibrant.net_benefit(TALLY),
     "RecalibrationGuarantee": calibrant.PlattRecalibrator().fit(TALLY).guarantee_,
     "guarded RecalibrationGuarantee": calibrant.GuardedRecalibrator().fit(TALLY).guarantee_,
@@ -140,7 +140,9 @@ def test_a_tally_is_frozen():
 @pytest.mark.parametrize("name", ["smooth Witness", "bounded Witness"])
 def test_changing_the_arrays_of_a_witness_leaves_the_tally_alone(name):
     tally = Tally.from_arrays(Y_TRUE, Y_PROB)
-    function = calibrant.smooth_witness if name == "smooth Witness" else calibrant.bounded_variation_witness
+    function = (
+        calibrant.measures.smooth_witness if name == "smooth Witness" else calibrant.measures.bounded_variation_witness
+    )
     witness = function(tally)
     with pytest.raises(ValueError, match="read-only"):
         witness.forecast[0] = 0.125
@@ -188,11 +190,11 @@ def test_json_of_edge_cases_holds_plain_finite_values(tally):
     results = [
         calibrant.measure(tally, spectrum=True),
         calibrant.worst_interval(tally),
-        calibrant.smooth_witness(tally),
-        calibrant.bounded_variation_witness(tally),
+        calibrant.measures.smooth_witness(tally),
+        calibrant.measures.bounded_variation_witness(tally),
         calibrant.distance_from_calibration(tally),
-        calibrant.integrated_calibration_index(tally),
-        calibrant.integrated_calibration_index(tally, smoother="loess"),
+        calibrant.measures.integrated_calibration_index(tally),
+        calibrant.measures.integrated_calibration_index(tally, smoother="loess"),
     ]
     for result in results:
         content = json.loads(json.dumps(result.to_dict(), allow_nan=False))
@@ -229,7 +231,7 @@ def test_results_inside_a_result_become_dicts_with_their_type():
 
 
 def test_undefined_numbers_become_none():
-    wrong_and_sure = calibrant.score_decomposition([1, 0], [0.0, 0.5], score="log")
+    wrong_and_sure = calibrant.decisions.score_decomposition([1, 0], [0.0, 0.5], score="log")
     assert [wrong_and_sure.to_dict()[name] for name in ("score", "miscalibration", "mass")] == [None] * 3
     assert RESULTS["RiskBands"].to_dict()["bias"][0] is None
     assert json.loads(RESULTS["RiskBands"].to_json())["mean_forecast"][0] is None
@@ -267,14 +269,14 @@ def test_a_result_is_rebuilt_from_its_dict_and_its_json(result):
 @EDGE_CASES
 def test_results_of_edge_cases_are_rebuilt(tally):
     assert_rebuilt(calibrant.measure(tally, spectrum=True))
-    assert_rebuilt(calibrant.smooth_witness(tally))
+    assert_rebuilt(calibrant.measures.smooth_witness(tally))
     assert_rebuilt(calibrant.certify(tally, max_error=0.1))
     assert_rebuilt(calibrant.risk_bands(tally, cutoffs=[0.01, 0.99]))
     assert_rebuilt(calibrant.calibration_test(tally, method="asymptotic"))
 
 
 def test_what_is_undefined_is_undefined_again():
-    wrong_and_sure = calibrant.score_decomposition([1, 0], [0.0, 0.5], score="log")
+    wrong_and_sure = calibrant.decisions.score_decomposition([1, 0], [0.0, 0.5], score="log")
     assert type(wrong_and_sure).from_json(wrong_and_sure.to_json()).score == math.inf
     bands = RiskBands.from_json(RESULTS["RiskBands"].to_json())
     assert np.isnan(bands.bias).tolist() == [True, False, False]
@@ -324,9 +326,9 @@ def without(name):
 )
 def test_what_is_no_such_result_is_refused(data, message):
     with pytest.raises(ValueError, match=message):
-        calibrant.RowsNeeded.from_dict(data)
+        calibrant.certificates.RowsNeeded.from_dict(data)
     with pytest.raises(ValueError, match=message):
-        calibrant.RowsNeeded.from_json(json.dumps(data))
+        calibrant.certificates.RowsNeeded.from_json(json.dumps(data))
 
 
 @pytest.mark.parametrize("text", ["", "{", "About 1,515 rows"])
@@ -344,7 +346,7 @@ def test_an_error_inside_a_nested_result_is_found():
 
 def test_fields_that_later_versions_add_do_no_harm():
     result = RESULTS["RowsNeeded"]
-    assert calibrant.RowsNeeded.from_dict({**result.to_dict(), "colour": "green"}) == result
+    assert calibrant.certificates.RowsNeeded.from_dict({**result.to_dict(), "colour": "green"}) == result
 
 
 # --- Text and HTML ----------------------------------------------------------------------------------------------------
@@ -543,8 +545,8 @@ def test_html_escapes_what_it_shows(result):
 
 FRAMES = {
     "Measures": (calibrant.measure(TALLY), ["measure", "value", "meaning"]),
-    "Witness": (calibrant.smooth_witness(TALLY), ["forecast", "weight"]),
-    "Spectrum": (calibrant.bounded_variation_spectrum(TALLY), ["variation", "error"]),
+    "Witness": (calibrant.measures.smooth_witness(TALLY), ["forecast", "weight"]),
+    "Spectrum": (calibrant.measures.bounded_variation_spectrum(TALLY), ["variation", "error"]),
     "GroupCertificates": (
         RESULTS["GroupCertificates"],
         ["group", "n", "estimate", "lower", "upper", "verdict", "upper_for_joint_verdict"],
@@ -641,21 +643,23 @@ def plug_in(tally):
 
 SINGLY = {
     "cutoff": calibrant.cutoff_calibration_error,
-    "ks": calibrant.ks_calibration_error,
+    "ks": calibrant.measures.ks_calibration_error,
     "smooth": calibrant.smooth_calibration_error,
-    "bounded_variation": lambda tally: calibrant.bounded_variation_calibration_error(tally, variation=2),
+    "bounded_variation": lambda tally: calibrant.measures.bounded_variation_calibration_error(tally, variation=2),
     "expected": plug_in,
     "expected_binned": binned,
     "distance_low": lambda tally: calibrant.distance_from_calibration(tally).low,
     "distance_high": lambda tally: calibrant.distance_from_calibration(tally).high,
-    "calibration_in_the_large": calibrant.calibration_in_the_large,
-    "observed_expected_ratio": calibrant.observed_expected_ratio,
-    "slope": lambda tally: calibrant.calibration_slope_intercept(tally).slope,
-    "intercept": lambda tally: calibrant.calibration_slope_intercept(tally).intercept,
-    "intercept_at_unit_slope": lambda tally: calibrant.calibration_slope_intercept(tally).intercept_at_unit_slope,
-    "ici": lambda tally: calibrant.integrated_calibration_index(tally).ici,
-    "e50": lambda tally: calibrant.integrated_calibration_index(tally).e50,
-    "e90": lambda tally: calibrant.integrated_calibration_index(tally).e90,
+    "calibration_in_the_large": calibrant.measures.calibration_in_the_large,
+    "observed_expected_ratio": calibrant.measures.observed_expected_ratio,
+    "slope": lambda tally: calibrant.measures.calibration_slope_intercept(tally).slope,
+    "intercept": lambda tally: calibrant.measures.calibration_slope_intercept(tally).intercept,
+    "intercept_at_unit_slope": lambda tally: (
+        calibrant.measures.calibration_slope_intercept(tally).intercept_at_unit_slope
+    ),
+    "ici": lambda tally: calibrant.measures.integrated_calibration_index(tally).ici,
+    "e50": lambda tally: calibrant.measures.integrated_calibration_index(tally).e50,
+    "e90": lambda tally: calibrant.measures.integrated_calibration_index(tally).e90,
 }
 
 
@@ -681,9 +685,9 @@ def test_every_number_of_the_table_is_what_its_own_function_gives(weighted, frac
     assert brier == pytest.approx(np.average((y_true - y_prob) ** 2, weights=weight if weighted else None), abs=1e-14)
     assert result.worst_interval == calibrant.worst_interval(tally)
     assert result.distance == calibrant.distance_from_calibration(tally)
-    assert result.slope == calibrant.calibration_slope_intercept(tally)
-    assert result.curve == calibrant.integrated_calibration_index(tally)
-    assert result.effective_support == calibrant.effective_support_size(tally)
+    assert result.slope == calibrant.measures.calibration_slope_intercept(tally)
+    assert result.curve == calibrant.measures.integrated_calibration_index(tally)
+    assert result.effective_support == calibrant.measures.effective_support_size(tally)
 
 
 def test_rows_totals_and_means_are_those_of_the_data():
@@ -739,7 +743,7 @@ def test_where_no_slope_exists_a_note_says_why(y_true, y_prob, reason):
     assert note.startswith("no calibration slope: ")
     assert reason in note
     with pytest.raises(ValueError, match=reason):
-        calibrant.calibration_slope_intercept(y_true, y_prob)
+        calibrant.measures.calibration_slope_intercept(y_true, y_prob)
 
 
 @pytest.mark.parametrize("rarity", [1e-3, 1e-8, 1e-17, 1e-300])
@@ -753,14 +757,14 @@ def test_rare_events_keep_the_digits_of_their_forecasts(rarity):
 def test_no_ratio_exists_where_no_event_is_expected():
     assert calibrant.measure([0, 1], [0.0, 0.0]).observed_expected_ratio is None
     with pytest.raises(ValueError, match="y_prob is 0 everywhere"):
-        calibrant.observed_expected_ratio([0, 1], [0.0, 0.0])
+        calibrant.measures.observed_expected_ratio([0, 1], [0.0, 0.0])
 
 
 def test_the_spectrum_comes_on_request():
     y_true, y_prob, weight = sample(5)
     assert calibrant.measure(y_true, y_prob).spectrum is None
     result = calibrant.measure(y_true, y_prob, sample_weight=weight, spectrum=True)
-    alone = calibrant.bounded_variation_spectrum(y_true, y_prob, sample_weight=weight)
+    alone = calibrant.measures.bounded_variation_spectrum(y_true, y_prob, sample_weight=weight)
     assert result.spectrum.variation.tolist() == alone.variation.tolist()
     assert result.spectrum.error.tolist() == alone.error.tolist()
     assert result.spectrum.at(0) == pytest.approx(abs(result.calibration_in_the_large), abs=1e-14)

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant
-from calibrant import CalibrationWarning, Certificate, Tally
+from calibrant import CalibrationWarning, Tally
+from calibrant.certificates import Certificate
 
 
 def gap_of(function, tally, **options):
@@ -38,7 +39,7 @@ def test_the_gap_is_that_of_trying_every_rule(wrapper, data, threshold):
 @given(data=rows(most=12), threshold=thresholds)
 def test_the_sign_testing_gap_is_that_of_trying_every_rule(wrapper, data, threshold):
     y, p, w, tally = tallied(data)
-    result = gap_of(calibrant.sign_testing_gap, tally, threshold=threshold, wrapper=wrapper)
+    result = gap_of(calibrant.decisions.sign_testing_gap, tally, threshold=threshold, wrapper=wrapper)
     loss = brute_force.sign_loss
     risk = brute_force.mean_loss(y, p, w, lambda q: q > threshold, threshold, loss)
     best = brute_force.best_risk(y, p, threshold, wrapper, w, loss)
@@ -59,7 +60,7 @@ def test_no_gap_exceeds_what_calibration_errors_allow(data, threshold):
     cutoff, expected = calibrant.cutoff_calibration_error(tally), np.abs(tally.residual).sum() / tally.weight_total
     limits = dict(zip(WRAPPERS, [cutoff, 2 * cutoff, expected], strict=True))
     at = [threshold, *tally.forecast[:3], np.nextafter(tally.forecast[-1], 1.0)]
-    for function in (calibrant.risk_gap, calibrant.sign_testing_gap):
+    for function in (calibrant.risk_gap, calibrant.decisions.sign_testing_gap):
         for wrapper, most in limits.items():
             for tau in at:
                 result = gap_of(function, tally, threshold=min(float(tau), 1.0), wrapper=wrapper)
@@ -67,7 +68,7 @@ def test_no_gap_exceeds_what_calibration_errors_allow(data, threshold):
                 assert result.bound.holds
                 assert result.bound.right == pytest.approx(most, abs=1e-12)
     for wrapper in WRAPPERS[:2]:
-        curve = calibrant.risk_gap_curve(tally, wrapper=wrapper)
+        curve = calibrant.decisions.risk_gap_curve(tally, wrapper=wrapper)
         assert curve.largest_gap <= limits[wrapper] + 1e-12
         assert curve.bound.holds
 
@@ -100,7 +101,7 @@ def test_the_bounds_for_rising_and_for_any_wrappers_are_attained():
 
 @pytest.mark.parametrize(
     ("function", "sources"),
-    [(calibrant.risk_gap, ("3.1", "3.2")), (calibrant.sign_testing_gap, ("B.2", "B.2"))],
+    [(calibrant.risk_gap, ("3.1", "3.2")), (calibrant.decisions.sign_testing_gap, ("B.2", "B.2"))],
 )
 def test_bounds_name_their_source(function, sources):
     tally = Tally.from_counts([0.2, 0.6], [20, 20], [15, 3])
@@ -122,7 +123,9 @@ def test_today_s_rule_stays_where_none_is_better_and_else_the_nearest_is_chosen(
     # Cutting at 0.45 and at 0.95 are equally good; the first is nearer, though more forecasts lie between.
     near = calibrant.risk_gap([0, 1, 0.5, 0, 1], [0.1, 0.45, 0.46, 0.9, 0.95], threshold=0.5)
     assert (near.gap, near.rule.cutoff) == (0.1, 0.45)
-    assert str(calibrant.sign_testing_gap([0, 0, 1, 1], p, threshold=0.5).rule) == "act on forecasts above 0.5"
+    assert (
+        str(calibrant.decisions.sign_testing_gap([0, 0, 1, 1], p, threshold=0.5).rule) == "act on forecasts above 0.5"
+    )
 
 
 @pytest.mark.parametrize(
@@ -155,7 +158,7 @@ def test_any_wrapper_warns_where_it_overfits_and_only_there():
     assert "overfits by construction" in result.notes[0]
     assert "Note: wrapper='any'" in str(result)
     with pytest.warns(CalibrationWarning, match="overfits"):
-        calibrant.sign_testing_gap(rng.random(1000), p, threshold=0.5, wrapper="any")
+        calibrant.decisions.sign_testing_gap(rng.random(1000), p, threshold=0.5, wrapper="any")
     oracle = calibrant.risk_gap(p**2, p, threshold=0.5, wrapper="any")  # exact event probabilities: no warning
     assert oracle.notes == ()
     repeating = calibrant.risk_gap(y, p.round(1), threshold=0.5, wrapper="any")
@@ -176,7 +179,7 @@ def test_oracle_outcomes_give_expected_losses():
 @settings(max_examples=60)
 def test_the_curve_equals_the_pointwise_gap_at_and_between_knots(wrapper, data, share):
     y, p, w, tally = tallied(data)
-    curve = calibrant.risk_gap_curve(tally, wrapper=wrapper)
+    curve = calibrant.decisions.risk_gap_curve(tally, wrapper=wrapper)
     knots = curve.threshold
     assert (knots[0], knots[-1]) == (0.0, 1.0)
     assert (np.diff(knots) > 0).all()
@@ -220,8 +223,8 @@ def integral(curve):
 @given(rows(most=15))
 def test_twice_the_integral_of_the_curve_is_the_miscalibration_of_the_brier_score(data):
     y, p, w, tally = tallied(data)
-    curve = calibrant.risk_gap_curve(tally)
-    miscalibration = calibrant.score_decomposition(tally).miscalibration
+    curve = calibrant.decisions.risk_gap_curve(tally)
+    miscalibration = calibrant.decisions.score_decomposition(tally).miscalibration
     assert 2 * integral(curve) == pytest.approx(miscalibration, abs=1e-12)
     saved = (y - p) ** 2 - (y - brute_force.isotonic(y, p, w)) ** 2
     assert miscalibration == pytest.approx(np.average(saved, weights=w), abs=1e-12)
@@ -232,21 +235,21 @@ def test_the_curve_of_many_rows_equals_the_pointwise_gap():
     p = rng.random(20_000)
     tally = Tally.from_arrays(rng.random(p.size) < 1 - p**2, p)  # falling: both sides matter
     for wrapper in WRAPPERS[:2]:
-        curve = calibrant.risk_gap_curve(tally, wrapper=wrapper)
+        curve = calibrant.decisions.risk_gap_curve(tally, wrapper=wrapper)
         for tau in rng.random(30):
             assert curve.at(tau) == pytest.approx(
                 calibrant.risk_gap(tally, threshold=tau, wrapper=wrapper).gap, abs=1e-12
             )
-    assert calibrant.risk_gap_curve(tally, wrapper="monotone").largest_gap > curve.at(0.01)
+    assert calibrant.decisions.risk_gap_curve(tally, wrapper="monotone").largest_gap > curve.at(0.01)
 
 
 def test_a_largest_gap_that_is_only_approached_is_called_so():
     # Just above 0.4 the row is missed, at 0.4 it is not.
-    curve = calibrant.risk_gap_curve([1], [0.4])
+    curve = calibrant.decisions.risk_gap_curve([1], [0.4])
     assert (curve.largest_gap, curve.largest_gap_at, curve.largest_gap_attained) == (pytest.approx(0.6), 0.4, False)
     assert "approached just above threshold 0.4" in str(curve)
     assert curve.at(0.4) == 0.0
-    attained = calibrant.risk_gap_curve([0], [0.4])
+    attained = calibrant.decisions.risk_gap_curve([0], [0.4])
     assert (attained.largest_gap, attained.largest_gap_at, attained.largest_gap_attained) == (0.4, 0.4, True)
     assert "(at threshold 0.4)" in str(attained)
     assert "regret against always or never acting is 0.40000, at threshold 0.4." in str(attained)
@@ -254,7 +257,7 @@ def test_a_largest_gap_that_is_only_approached_is_called_so():
 
 def test_calibrated_forecasts_have_a_flat_curve():
     for y, p in (([0.2, 0.5, 0.9], [0.2, 0.5, 0.9]), ([0] * 9 + [1] + [0] * 7 + [1] * 3, [0.1] * 10 + [0.3] * 10)):
-        curve = calibrant.risk_gap_curve(y, p)
+        curve = calibrant.decisions.risk_gap_curve(y, p)
         assert (curve.largest_gap, curve.largest_regret, curve.bound.holds) == (0.0, 0.0, True)
         assert "At no threshold would always or never acting have been better." in str(curve)
         assert calibrant.risk_gap(y, p, threshold=0.3).gap == 0.0
@@ -350,11 +353,11 @@ def test_a_guarantee_holds_for_the_population_it_was_drawn_from():
     cutoff = calibrant.cutoff_calibration_error(population)
     guarantee = calibrant.decision_guarantee(limit(upper=cutoff))
     for wrapper, most in (("nondecreasing", guarantee.nondecreasing), ("monotone", guarantee.monotone)):
-        assert calibrant.risk_gap_curve(population, wrapper=wrapper).largest_gap <= most + 1e-15
+        assert calibrant.decisions.risk_gap_curve(population, wrapper=wrapper).largest_gap <= most + 1e-15
 
 
 def test_a_sign_testing_gap_at_a_forecast_equal_to_the_threshold_is_told():
-    result = calibrant.sign_testing_gap([0, 1], [0.2, 0.5], threshold=0.5)
+    result = calibrant.decisions.sign_testing_gap([0, 1], [0.2, 0.5], threshold=0.5)
     assert result.gap == 0.25
     assert "by 0.25000, from 0.25000 to 0.00000, and by no more. To attain that, act on forecasts of at least 0.5." in (
         str(result)
@@ -365,9 +368,9 @@ def test_the_sign_testing_risk_of_fractions_is_no_function_of_a_tally_but_its_ga
     y, p = [0.1, 0.7, 0.4, 0.8], [0.2, 0.4, 0.9, 0.4]
     tally = Tally.from_arrays(y, p)
     with refused(r"^y_true is a Tally of fractional outcomes, .*pass the arrays, or use sign_testing_gap"):
-        calibrant.sign_testing_risk(tally, threshold=0.5)
-    from_tally = calibrant.sign_testing_gap(tally, threshold=0.5)
-    from_rows = calibrant.sign_testing_gap(y, p, threshold=0.5)
+        calibrant.decisions.sign_testing_risk(tally, threshold=0.5)
+    from_tally = calibrant.decisions.sign_testing_gap(tally, threshold=0.5)
+    from_rows = calibrant.decisions.sign_testing_gap(y, p, threshold=0.5)
     assert from_tally.gap == from_rows.gap
     assert (from_tally.risk, from_tally.best_risk) == (None, None)
     assert from_rows.best_risk == pytest.approx(from_rows.risk - from_rows.gap)

@@ -57,7 +57,7 @@ def test_many_rows_need_no_sort(monkeypatch, weighted):
     y, w = rng.random(p.size) < p**2, rng.random(p.size) if weighted else None
     at = [0.0, 0.1234, 0.5, 0.50005, 1.0]
     sorted_way = calibrant.decision_risk(y, p, threshold=at, sample_weight=w)
-    monkeypatch.setattr("calibrant.cells.SORT_BELOW_ROWS", 0)
+    monkeypatch.setattr("calibrant.rows.intake.SORT_BELOW_ROWS", 0)
     cells_way = calibrant.decision_risk(y, p, threshold=at, sample_weight=w)
     weight = np.ones(p.size) if w is None else w
     direct = [np.average(np.where(p >= t, t * (1 - y), (1 - t) * y), weights=weight) for t in at]
@@ -70,7 +70,7 @@ def test_the_murphy_curve_is_the_risk_at_every_threshold():
     rng = np.random.default_rng(3)
     p = rng.random(200).round(2)
     y = (rng.random(200) < p).astype(float)
-    curve = calibrant.murphy_curve(y, p)
+    curve = calibrant.decisions.murphy_curve(y, p)
     at = np.concatenate([rng.random(50), p[:20], [0.0, 1.0]])
     assert curve.risk_at(at) == pytest.approx(calibrant.decision_risk(y, p, threshold=at).risk, abs=1e-12)
     area = float((curve.risk_right[:-1] + curve.risk[1:]) @ np.diff(curve.threshold))  # twice the integral
@@ -84,19 +84,21 @@ def test_sign_testing_risk_is_the_mean_loss_row_by_row(data, several):
     y, p, w, tally = tallied(data)
     expected = [brute_force.mean_loss(y, p, w, lambda q, t=t: q > t, t, brute_force.sign_loss) for t in several]
     if tally.binary_outcomes:
-        assert calibrant.sign_testing_risk(tally, threshold=several).risk == pytest.approx(expected, abs=1e-12)
+        assert calibrant.decisions.sign_testing_risk(tally, threshold=several).risk == pytest.approx(
+            expected, abs=1e-12
+        )
     if tally.binary_outcomes or not set(p) <= {0.0, 1.0}:  # otherwise the arguments look swapped
-        result = calibrant.sign_testing_risk(y, p, threshold=several, sample_weight=w)
+        result = calibrant.decisions.sign_testing_risk(y, p, threshold=several, sample_weight=w)
         assert result.risk == pytest.approx(expected, abs=1e-12)
-        gap = calibrant.sign_testing_gap(y, p, threshold=several[0], sample_weight=w)
+        gap = calibrant.decisions.sign_testing_gap(y, p, threshold=several[0], sample_weight=w)
         assert gap.risk == pytest.approx(expected[0], abs=1e-12)
 
 
 def test_sign_testing_acts_strictly_above_its_threshold():
     y, p = [0.1, 0.9], [0.5, 0.5]
-    assert calibrant.sign_testing_risk(y, p, threshold=0.5).acted == 0.0
+    assert calibrant.decisions.sign_testing_risk(y, p, threshold=0.5).acted == 0.0
     assert calibrant.decision_risk(y, p, threshold=0.5).acted == 1.0
-    assert str(calibrant.sign_testing_risk(y, p, threshold=0.5)) == (
+    assert str(calibrant.decisions.sign_testing_risk(y, p, threshold=0.5)) == (
         "At threshold 0.5, acting above it (on 0.0% of all rows) loses 0.20000 per row on average: 0.00000 from "
         "outcomes not above it acted on and 0.20000 from outcomes above it not acted on."
     )

@@ -11,9 +11,11 @@ from row_sources import GroupedToyEngine, ToyEngine, distributions
 from scan_cases import KINDS, QUESTIONS, outcomes, same
 
 import calibrant
-from calibrant import Cells, Tally, refinement, sources
-from calibrant.sources import FIRST_GRID, Grid, by_group
-from calibrant.tally import bet_growth
+from calibrant import Cells, Tally
+from calibrant.rows import refinement, sources
+from calibrant.rows.grids import FIRST_GRID, Grid
+from calibrant.rows.groups import by_group
+from calibrant.rows.tally import bet_growth
 
 SIZE = 3_000
 FORECASTS = distributions(SIZE)
@@ -99,7 +101,11 @@ class TestTooManyForecasts:
             r"apart, above the limit of 10; raise the limit \(tally_limit\), round the forecasts or take a sample, or "
             r"use Cells.bracket for an answer with known ends$"
         )
-        for ask in (calibrant.smooth_calibration_error, calibrant.murphy_curve, calibrant.risk_gap_curve):
+        for ask in (
+            calibrant.smooth_calibration_error,
+            calibrant.decisions.murphy_curve,
+            calibrant.decisions.risk_gap_curve,
+        ):
             with pytest.raises(ValueError, match=message):
                 ask(self.engine()[0])
         with pytest.raises(ValueError, match=message):
@@ -232,7 +238,7 @@ class TestGroups:
     def test_that_are_wrong_are_named(self):
         grouped = GroupedToyEngine(np.zeros(4), np.array([0.0, 0.0, 0.5, 0.5]), [1, 1, 2, 2])
         with pytest.raises(ValueError, match=r"^by group 1: y_prob is 0 everywhere"):
-            by_group(grouped, calibrant.observed_expected_ratio)
+            by_group(grouped, calibrant.measures.observed_expected_ratio)
 
 
 class TestGrowth:
@@ -258,7 +264,7 @@ class TestGrowth:
         exact = calibrant.certify(tally, max_error=0.1).upper
         assert calibrant.certify(engine, max_error=0.1).upper == pytest.approx(exact, abs=1e-12)
         assert "histogram with rates" in engine.scans
-        monkeypatch.setattr("calibrant.bounds._GROWTH_TOLERANCE", 1.0)
+        monkeypatch.setattr("calibrant.certificates.limits._GROWTH_TOLERANCE", 1.0)
         engine = ToyEngine(y, FORECASTS["uniform"])
         assert calibrant.certify(engine, max_error=0.1).upper == pytest.approx(exact, abs=1e-7)
         assert "histogram with rates" not in engine.scans
@@ -267,7 +273,7 @@ class TestGrowth:
     @pytest.mark.parametrize("name", ["uniform", "skewed", "tiny", "one narrow cell"])
     @pytest.mark.parametrize("level", [0.6, 0.99])
     def test_from_sums_never_gives_a_limit_that_is_too_low(self, monkeypatch, name, level):
-        monkeypatch.setattr("calibrant.bounds._GROWTH_TOLERANCE", 1.0)
+        monkeypatch.setattr("calibrant.certificates.limits._GROWTH_TOLERANCE", 1.0)
         y, _ = outcomes(FORECASTS[name][:FEW], "plain")
         exact, found = (
             calibrant.certify(rows, max_error=0.1, confidence_level=level).upper
@@ -278,7 +284,7 @@ class TestGrowth:
 
 class TestAwkwardForecasts:
     def test_nearest_zero_are_told_apart_or_refused_at_once(self, monkeypatch):
-        monkeypatch.setattr("calibrant.cells.SORT_BELOW_ROWS", 0)
+        monkeypatch.setattr("calibrant.rows.intake.SORT_BELOW_ROWS", 0)
         p = np.array([0.0, 5e-324, 1e-310] * 5)
         y = np.arange(15) % 2
         engine = ToyEngine(y, p, fetch_limit=15)
@@ -290,7 +296,7 @@ class TestAwkwardForecasts:
     @pytest.mark.parametrize("low", [1.0 - 2.0**-53, 0.5, 2.0**-15, 1e-9])
     @pytest.mark.parametrize("limit", [1, 2, 7])
     def test_one_step_apart_are_told_apart_however_few_rows_may_be_fetched(self, monkeypatch, low, limit):
-        monkeypatch.setattr("calibrant.cells.SORT_BELOW_ROWS", 0)
+        monkeypatch.setattr("calibrant.rows.intake.SORT_BELOW_ROWS", 0)
         p = np.repeat([low, np.nextafter(low, 2.0), np.nextafter(low, 2.0)], 20)
         y = np.repeat([1, 0, 1], 20)
         engine = ToyEngine(y, p, fetch_limit=limit, tally_limit=limit)
@@ -313,7 +319,7 @@ class TestAwkwardForecasts:
             assert getattr(cells, name)[0] == pytest.approx(math.fsum(values.tolist()), rel=0.0, abs=5e-10)
 
     def test_that_round_to_certainty_reject_nothing(self, monkeypatch):
-        monkeypatch.setattr("calibrant.cells.SORT_BELOW_ROWS", 0)
+        monkeypatch.setattr("calibrant.rows.intake.SORT_BELOW_ROWS", 0)
         p = np.repeat([1.0, 1.0 - 2.0**-53], [5, 6])
         engine = ToyEngine(np.ones(11), p, tally_limit=1)
         assert calibrant.calibration_test(engine, method="asymptotic").pvalue == 1.0

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import calibrant
-from calibrant import SchervishMeasure
-from calibrant.scores import SCORES
+from calibrant.decisions import SchervishMeasure
+from calibrant.decisions.scores import SCORES
 
 
 def refused(message):
@@ -31,7 +31,7 @@ def test_the_densities_of_the_known_scores_give_their_losses(name, density):
     rng = np.random.default_rng(4)
     q = rng.random(500)
     y = rng.random(500) < q**2
-    ours, theirs = (calibrant.score_decomposition(y, q, score=score) for score in (measure, name))
+    ours, theirs = (calibrant.decisions.score_decomposition(y, q, score=score) for score in (measure, name))
     for part in ("score", "miscalibration", "discrimination", "uncertainty", "skill", "mass"):
         assert getattr(ours, part) == pytest.approx(getattr(theirs, part), abs=1e-12)
     assert len(ours.bounds) == len(theirs.bounds)
@@ -66,7 +66,7 @@ def test_a_measure_of_atoms_and_a_density_adds_up():
     y, p = [0, 1, 0.5], [0.5, 0.5, 0.8]
     expected = [0.25 + 0.3, 0.25 + 2 * 0.3, 0.5 * (0.04) + 0.5 * (0.64 + 0.3 + 1.4)]
     assert both.loss(y, p) == pytest.approx(expected, abs=1e-12)
-    result = calibrant.score_decomposition([0, 1, 1], [0.4, 0.2, 0.9], score=both)
+    result = calibrant.decisions.score_decomposition([0, 1, 1], [0.4, 0.2, 0.9], score=both)
     assert result.name == "mixed"
     assert str(result).startswith("mixed score ")
     assert "<= mass 5 x Cutoff" in result.bounds[0].statement

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibrant import Cells, Tally
-from calibrant.sources import FIRST_GRID
-from calibrant.tally import ADDITIVE
+from calibrant.rows.grids import FIRST_GRID
+from calibrant.rows.tally import ADDITIVE
 
 
 @given(rows())

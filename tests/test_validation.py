@@ -15,7 +15,7 @@ import pytest
 
 import calibrant
 from calibrant import Cells, Tally
-from calibrant.tally import ADDITIVE
+from calibrant.rows.tally import ADDITIVE
 
 # Eighths are exact in every float type, half precision included. Two forecasts repeat, and both ends occur.
 FORECASTS = [0.25, 0.875, 0.25, 0.0, 1.0, 0.5, 0.625, 0.5]
@@ -240,7 +240,7 @@ def test_zero_and_minus_zero_are_one_forecast_among_counts_and_in_the_support():
     tally = Tally.from_counts([-0.0, 0.0, 0.5], [1, 2, 3], [1, 0, 2])
     assert (tally.rows.tolist(), tally.events.tolist()) == ([3, 3], [1, 2])
     assert not np.signbit(tally.forecast).any()
-    assert calibrant.effective_support_size([0.0, -0.0, 0.5], gamma=0.0) == 2
+    assert calibrant.measures.effective_support_size([0.0, -0.0, 0.5], gamma=0.0) == 2
 
 
 LABELS = ["late", "fine", "late", "fine", "fine", "late", "late", "fine"]
@@ -748,7 +748,9 @@ MEASURES = {
     if name not in OTHERS_FIRST
 }
 MEASURES["expected_calibration_error, plug-in"] = calibrant.expected_calibration_error
-MEASURES["integrated_calibration_index, loess"] = caller(calibrant.integrated_calibration_index, smoother="loess")
+MEASURES["integrated_calibration_index, loess"] = caller(
+    calibrant.measures.integrated_calibration_index, smoother="loess"
+)
 MEASURES["certify, hoeffding smooth"] = caller(calibrant.certify, max_error=0.05, method="hoeffding", measure="smooth")
 MEASURES["confidence_interval, normal"] = caller(calibrant.confidence_interval, method="normal")
 MEASURES["calibration_test, asymptotic"] = caller(calibrant.calibration_test, method="asymptotic")
@@ -805,7 +807,7 @@ def test_every_function_refuses_bad_rows(function, bad):
     ["cutoff_calibration_error", "expected_calibration_error", "worst_interval", "certify", "confidence_interval"],
 )
 def test_the_way_without_sorting_has_the_same_gate(monkeypatch, name, bad):
-    monkeypatch.setattr("calibrant.cells.SORT_BELOW_ROWS", 0)
+    monkeypatch.setattr("calibrant.rows.intake.SORT_BELOW_ROWS", 0)
     rows, options, message = bad
     with refused(message):
         MEASURES[name](*rows, **options)
@@ -858,7 +860,7 @@ def test_cells_in_place_of_a_tally_are_refused_by_name():
 )
 def test_the_support_size_refuses_bad_forecasts(forecasts, options, message):
     with refused(message):
-        calibrant.effective_support_size(forecasts, **options)
+        calibrant.measures.effective_support_size(forecasts, **options)
 
 
 # --- Options ----------------------------------------------------------------------------------------------------------
@@ -867,7 +869,7 @@ ROWS = ([0, 1, 1, 0], [0.1, 0.4, 0.6, 0.9])
 
 
 @pytest.mark.parametrize(
-    "function", [calibrant.bounded_variation_calibration_error, calibrant.bounded_variation_witness]
+    "function", [calibrant.measures.bounded_variation_calibration_error, calibrant.measures.bounded_variation_witness]
 )
 @pytest.mark.parametrize(
     ("variation", "message"),
@@ -887,7 +889,7 @@ def test_variation_must_be_a_number_that_is_not_negative(function, variation, me
 
 @pytest.mark.parametrize("variation", [np.inf, 10**400], ids=["inf", "a huge int"])
 def test_variation_has_no_upper_limit(variation):
-    value = calibrant.bounded_variation_calibration_error(*ROWS, variation=variation)
+    value = calibrant.measures.bounded_variation_calibration_error(*ROWS, variation=variation)
     assert value == pytest.approx(0.5, abs=1e-12)  # the ECE plug-in
 
 
@@ -959,7 +961,7 @@ def test_fractions_cannot_be_debiased():
 )
 def test_gamma_must_be_a_share(gamma, message):
     with refused(message):
-        calibrant.effective_support_size(ROWS[1], gamma)
+        calibrant.measures.effective_support_size(ROWS[1], gamma)
 
 
 @pytest.mark.parametrize(
@@ -982,7 +984,7 @@ def test_gamma_must_be_a_share(gamma, message):
 )
 def test_a_weight_function_that_is_none_is_refused(weight, message):
     with refused(message):
-        calibrant.weighted_calibration_error(*ROWS, weight=weight)
+        calibrant.measures.weighted_calibration_error(*ROWS, weight=weight)
 
 
 def test_a_weight_function_cannot_change_the_tally_it_is_shown():
@@ -993,7 +995,7 @@ def test_a_weight_function_cannot_change_the_tally_it_is_shown():
         return forecast
 
     with pytest.raises(ValueError, match="read-only"):
-        calibrant.weighted_calibration_error(tally, weight=meddle)
+        calibrant.measures.weighted_calibration_error(tally, weight=meddle)
     assert tally.forecast.tolist() == ROWS[1]
 
 
@@ -1009,7 +1011,7 @@ def test_a_weight_function_cannot_change_the_tally_it_is_shown():
 )
 def test_options_of_the_calibration_curve_that_do_not_fit_are_refused(options, message):
     with refused(message):
-        calibrant.integrated_calibration_index(*ROWS, **options)
+        calibrant.measures.integrated_calibration_index(*ROWS, **options)
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,9 @@ import pytest
 from cli_cases import SOURCE, call
 from table_cases import predictions, write
 
-from calibrant import CalibrationReport, Cells, whole_files
-from calibrant.whole_files import replacing
+from calibrant import CalibrationReport, Cells
+from calibrant.core import files as whole_files
+from calibrant.core.files import replacing
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="devices, pipes, links and owners as Unix has them")
 
@@ -234,7 +235,7 @@ def test_a_full_device_is_named():
 def test_a_file_that_finds_no_room_is_named_and_the_previous_one_kept(tmp_path):
     program = """
     import resource, sys
-    from calibrant.whole_files import replacing
+    from calibrant.core.files import replacing
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
     with replacing(sys.argv[1]) as unfinished:
         unfinished.write_text("x" * 2000)
@@ -275,7 +276,7 @@ def test_a_name_of_an_open_stream_is_that_stream(tmp_path, name):
     (tmp_path / "link").symlink_to("/dev/stdout")
     program = """
     import sys
-    from calibrant.whole_files import replacing
+    from calibrant.core.files import replacing
     print("before")
     with replacing(sys.argv[1]) as unfinished:
         unfinished.write_text("through\\n")
@@ -314,7 +315,7 @@ def test_what_must_not_be_written_is_refused_and_says_why(tmp_path):
 def test_folders_and_files_that_are_protected_are_refused_before_any_work():
     program = """
     import os, sys
-    from calibrant.whole_files import check_target
+    from calibrant.core.files import check_target
     if os.geteuid() == 0:  # to whom nothing is forbidden
         os.setgroups([])
         os.setgid(65534)
@@ -355,7 +356,7 @@ def test_folders_and_files_that_are_protected_are_refused_before_any_work():
 
 HANGING = """
     import sys, time
-    from calibrant.whole_files import replacing
+    from calibrant.core.files import replacing
     with replacing(sys.argv[1]) as unfinished:
         unfinished.write_text("half of the n")
         print("writing", flush=True)

@@ -10,7 +10,7 @@ from brute_force import rows
 from hypothesis import given
 
 from calibrant import Tally, smooth_calibration_error
-from calibrant.witnesses import distance_weight, steep_weights, witnessing
+from calibrant.certificates.witnesses import distance_weight, steep_weights, witnessing
 
 
 def errors(tally):

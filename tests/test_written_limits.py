@@ -12,9 +12,9 @@ from sklearn.linear_model import LogisticRegression
 
 import calibrant
 from calibrant import Tally
-from calibrant.report.views import view_of
-from calibrant.results.base import level_said, rounded_down, rounded_up, significant_up
-from calibrant.results.certificates import verdict_of
+from calibrant.certificates.results import verdict_of
+from calibrant.core.words import level_said, rounded_down, rounded_up, significant_up
+from calibrant.reports.views import view_of
 
 NUMBER = r"([-+]?\d[\d,]*\.?\d*(?:e[-+]?\d+)?)"
 UNIT = st.floats(0.0, 1.0)
@@ -157,10 +157,10 @@ def test_risk_bands(tally, one, other, inherited):
 @given(UNIT, UNIT)
 def test_ends_that_contain_a_value(one, other):
     low, high = sorted((one, other))
-    least, most = read("between # (a) and # (b)", str(calibrant.CalibrationDistance(low, high, "a", "b")))
+    least, most = read("between # (a) and # (b)", str(calibrant.measures.CalibrationDistance(low, high, "a", "b")))
     assert least <= low
     assert high <= most
-    bracket = calibrant.Cells.from_arrays(Y_TRUE, Y_PROB).bracket()
+    bracket = calibrant.certificates.bracket(calibrant.Cells.from_arrays(Y_TRUE, Y_PROB))
     least, most = read("lies between # and # (", str(dataclasses.replace(bracket, low=low, high=high)))
     assert least <= low
     assert high <= most
@@ -191,7 +191,7 @@ def test_the_guarantee_of_a_recalibrator(tally, one, other, paper):
 
 @given(UNIT)
 def test_the_promise_of_a_guard(tally, tolerance):
-    guard = calibrant.GuardedRecalibrator([calibrant.ConstantRecalibrator()], tolerance=tolerance).fit(tally)
+    guard = calibrant.GuardedRecalibrator([calibrant.repairs.ConstantRecalibrator()], tolerance=tolerance).fit(tally)
     assert tolerance <= read("the tolerance, which is at most #", guard.guarantee_.promise)[0]
 
 
@@ -209,9 +209,9 @@ def test_the_guarantee_of_decisions(certificate, upper, cost):
 
 @given(UNIT)
 def test_curves_of_risk(tally, top):
-    curve = calibrant.risk_gap_curve(tally)
+    curve = calibrant.decisions.risk_gap_curve(tally)
     assert top <= read("save more than # of", str(dataclasses.replace(curve, largest_gap=top)))[0]
-    murphy = calibrant.murphy_curve(tally)
+    murphy = calibrant.decisions.murphy_curve(tally)
     assert top <= read("knots: at most #", str(dataclasses.replace(murphy, risk=murphy.risk * 0.0 + top)))[0] or (
         top < murphy.risk_right.max()
     )
@@ -256,7 +256,7 @@ def test_the_words_of_a_recalibrated_classifier(certificate, one, other, max_err
 def test_an_error_just_above_its_tolerance_reads_so():
     y_prob, y_true = [0.0, 0.25, 0.5, 1.0] * 100, [1, 0, 0, 1] * 100
     error = calibrant.PlattRecalibrator().fit(y_prob, y_true).fit_error_
-    ladder = [calibrant.PlattRecalibrator(), calibrant.ConstantRecalibrator()]
+    ladder = [calibrant.PlattRecalibrator(), calibrant.repairs.ConstantRecalibrator()]
     guard = calibrant.GuardedRecalibrator(ladder, tolerance=error - 1e-9).fit(y_prob, y_true)
     above, tolerated = read("error of # on the fitting rows is above the tolerance of #", guard.ladder_[0].reason)
     assert above > tolerated

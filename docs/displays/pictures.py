@@ -53,11 +53,11 @@ PICTURES: dict[str, Callable[[str], Any]] = {
     "reliability_confidence": lambda theme: calibrant.ReliabilityDisplay.from_predictions(
         *tumours(), band="confidence", difference=True, theme=theme
     ),
-    "risk_gap": lambda theme: calibrant.RiskGapDisplay.from_predictions(*tumours(), theme=theme),
-    "decision_curve": lambda theme: calibrant.DecisionCurveDisplay.from_predictions(
+    "risk_gap": lambda theme: calibrant.displays.RiskGapDisplay.from_predictions(*tumours(), theme=theme),
+    "decision_curve": lambda theme: calibrant.displays.DecisionCurveDisplay.from_predictions(
         *tumours(), threshold=np.arange(1, 100) / 200, theme=theme
     ),
-    "spectrum": lambda theme: calibrant.SpectrumDisplay.from_predictions(*tumours(), theme=theme),
+    "spectrum": lambda theme: calibrant.displays.SpectrumDisplay.from_predictions(*tumours(), theme=theme),
     "certificate": lambda theme: calibrant.CertificateDisplay.from_predictions(*digits(), max_error=0.048, theme=theme),
 }
 """What draws each picture, in a given theme."""

@@ -179,7 +179,7 @@ def test_groups_in_text_are_texts_as_they_stand(kind, rows, tmp_path):
     path = write_file(rows, tmp_path / f"t.{kind}", kind)
     with calibrant.scan(path, **COLUMNS, by="g") as groups:
         assert groups.groups == ("1", "1.0", "100000", "1E5")
-        found = calibrant.by_group(groups, calibrant.cutoff_calibration_error)
+        found = calibrant.rows.by_group(groups, calibrant.cutoff_calibration_error)
     for label, value in zip(groups.groups, found, strict=True):
         chosen = [place for place, each in enumerate(rows["g"]) if each == label]
         own = {name: [values[place] for place in chosen] for name, values in rows.items()}
@@ -248,5 +248,5 @@ class TestSpark:
         for name, values in named.items():
             if name.lower().startswith("p"):
                 with calibrant.scan(frame, y_true="y", y_prob=name) as found:
-                    expected = calibrant.calibration_in_the_large(named["y"], values)
-                    assert calibrant.calibration_in_the_large(found) == close(expected)
+                    expected = calibrant.measures.calibration_in_the_large(named["y"], values)
+                    assert calibrant.measures.calibration_in_the_large(found) == close(expected)

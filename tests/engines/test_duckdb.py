@@ -18,7 +18,8 @@ from scan_cases import KINDS, QUESTIONS, outcomes, same
 
 import calibrant
 from calibrant import Cells, Tally, scan
-from calibrant.sources import FIRST_GRID, FetchRequest, Grid, HistogramRequest
+from calibrant.rows.grids import FIRST_GRID, Grid
+from calibrant.rows.sources import FetchRequest, HistogramRequest
 
 SIZE = 6_000
 FORECASTS = distributions(SIZE)
@@ -55,7 +56,7 @@ def test_many_rows_in_one_cell_add_up_without_rounding_errors(kind):
     weight = np.ones(forecast.size) if w is None else w
     exact = math.fsum(weight * (y - forecast)) / math.fsum(weight)
     with scan(table_of(forecast, kind), y_true="y", y_prob="p", sample_weight=None if w is None else "w") as rows:
-        assert calibrant.calibration_in_the_large(rows) == pytest.approx(exact, abs=1e-14)
+        assert calibrant.measures.calibration_in_the_large(rows) == pytest.approx(exact, abs=1e-14)
 
 
 @pytest.mark.usefixtures("as_if_large")
@@ -331,7 +332,7 @@ class TestGroups:
         assert sorted(fetched[1].y_prob) == sorted(own[0].fetch(low[:1], high[:1]).y_prob)
 
     def test_too_many(self, monkeypatch):
-        monkeypatch.setattr("calibrant.engines.handles.MOST_GROUPS", 10)
+        monkeypatch.setattr("calibrant.engines.scans.MOST_GROUPS", 10)
         table = pa.table({"y": self.y, "p": self.forecast, "g": np.arange(SIZE)})
         with (
             scan(table, y_true="y", y_prob="p", by="g") as rows,
@@ -351,7 +352,7 @@ class TestHandle:
         assert 0 < rows.rows_fetched < 5_000
         assert repr(rows).endswith(f"read 2 times, {rows.rows_fetched:,} rows fetched)")
         calibrant.expected_calibration_error(rows, n_bins=8)
-        calibrant.calibration_in_the_large(rows)
+        calibrant.measures.calibration_in_the_large(rows)
         assert rows.scans == 2  # what the first totals know is not asked again
         rows.close()
 

@@ -21,7 +21,7 @@ from calibrant.engines.columns import read_columns, write_with_column
 from calibrant.engines.files import open_table
 from calibrant.engines.formats import TableError
 from calibrant.engines.readers import united_type
-from calibrant.engines.sql import Engine
+from calibrant.engines.statements import Engine
 
 CASES = {"P": [0.9, 0.8], "p": [0.1, 0.2], "p_1": [0.5, 0.5], "y": [0, 1], "Y": [1, 1]}
 COLUMNS = {"y_true": "y", "y_prob": "p"}
@@ -146,9 +146,9 @@ def test_names_that_differ_by_case_are_different_names(suffix, tmp_path):
 def check_names(source):
     for outcome in ("y", "Y"):
         for name in ("P", "p", "p_1"):
-            expected = calibrant.calibration_in_the_large(CASES[outcome], CASES[name])
+            expected = calibrant.measures.calibration_in_the_large(CASES[outcome], CASES[name])
             with scan(source, y_true=outcome, y_prob=name) as rows:
-                assert calibrant.calibration_in_the_large(rows) == pytest.approx(expected, abs=1e-12)
+                assert calibrant.measures.calibration_in_the_large(rows) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "lazy", "arrow", "dataset"])
@@ -277,7 +277,7 @@ def test_no_row_is_passed_over_because_of_what_a_file_says(door, tmp_path):
     path = lying(tmp_path / "g.parquet", columns, b"\x01z", b"\x01a")
     with scan(doors(path)[door], y_true="y", y_prob="p", by="g") as groups:
         assert groups.groups == ("a", "z")
-        found = calibrant.by_group(groups, calibrant.cutoff_calibration_error)
+        found = calibrant.rows.by_group(groups, calibrant.cutoff_calibration_error)
     each = [calibrant.cutoff_calibration_error(columns["y"][k::2], p[k::2]) for k in (0, 1)]
     assert found == pytest.approx(each, rel=1e-12)
 

@@ -106,7 +106,7 @@ def test_files_are_written_and_then_renamed(tmp_path):
     target.write_text("the previous one")
     program = """
     import sys, time
-    from calibrant.whole_files import replacing
+    from calibrant.core.files import replacing
     with replacing(sys.argv[1]) as path:
         path.write_text("half of the ne")
         print("writing", flush=True)

@@ -8,7 +8,7 @@ import pytest
 
 import calibrant
 from calibrant import scan
-from calibrant.engines.sql import Engine
+from calibrant.engines.statements import Engine
 
 SIZE = 1_000
 FORECAST = np.random.default_rng(0).random(SIZE)

@@ -9,7 +9,8 @@ from spark_cases import needs_java
 
 import calibrant
 from calibrant import Tally, scan
-from calibrant.sources import FIRST_GRID, HistogramRequest
+from calibrant.rows.grids import FIRST_GRID
+from calibrant.rows.sources import HistogramRequest
 
 pytestmark = needs_java
 

@@ -47,7 +47,7 @@ def check_other_ways(path):
     """Make sure that a scan and the command line answer or refuse, and that the answers agree."""
     try:
         with calibrant.scan(path, y_true="y", y_prob="p") as rows:
-            scanned = calibrant.calibration_in_the_large(rows)
+            scanned = calibrant.measures.calibration_in_the_large(rows)
     except ValueError:
         scanned = None
     for options in ((), ("--memory-limit", "500MB")):

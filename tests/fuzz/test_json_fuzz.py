@@ -18,7 +18,7 @@ KINDS = {
     "platt logit": calibrant.PlattRecalibrator(on="logit", clip=1e-6),
     "beta": calibrant.BetaRecalibrator(),
     "temperature": calibrant.TemperatureRecalibrator(clip=1e-3),
-    "constant": calibrant.ConstantRecalibrator(),
+    "constant": calibrant.repairs.ConstantRecalibrator(),
     "guarded": calibrant.GuardedRecalibrator(),
 }
 TEXTS_PER_KIND = 400
@@ -109,7 +109,7 @@ def test_a_changed_text_is_refused_or_gives_a_map(texts, name):
     for number in range(TEXTS_PER_KIND):
         text = (changed_document if number % 3 else changed_text)(texts[name], rng)
         try:
-            found = calibrant.Recalibrator.from_json(text)
+            found = calibrant.repairs.Recalibrator.from_json(text)
         except ValueError:
             continue
         accepted += 1
@@ -117,7 +117,7 @@ def test_a_changed_text_is_refused_or_gives_a_map(texts, name):
         steps = np.diff(repaired)
         assert ((repaired >= 0.0) & (repaired <= 1.0)).all(), text
         assert (steps >= 0.0).all() or (steps <= 0.0).all(), text
-        again = calibrant.Recalibrator.from_json(found.to_json())
+        again = calibrant.repairs.Recalibrator.from_json(found.to_json())
         assert again.predict(SCORES if found.input == "score" else FORECASTS).tolist() == repaired.tolist(), text
         assert found.to_sql("p").startswith('CASE WHEN "p" >= '), text
         if not found.weighted_:

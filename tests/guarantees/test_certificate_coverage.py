@@ -42,10 +42,11 @@ from populations import (
 from scipy.stats import binom, multinomial, norm
 
 import calibrant
-from calibrant import Tally, bounds, certify, confidence_interval, risk_bands
-from calibrant.binomial_limits import exact_upper
-from calibrant.measures import plug_in_error
-from calibrant.witnesses import interval_weight
+from calibrant import Tally, certify, confidence_interval, risk_bands
+from calibrant.certificates import limits as bounds
+from calibrant.certificates.binomial_limits import exact_upper
+from calibrant.certificates.witnesses import interval_weight
+from calibrant.measures.expected import plug_in_error
 
 LEVELS = (0.95, 0.8)
 MULTIPLIER = float(os.environ.get("CALIBRANT_REPLICATES", "1"))
@@ -112,7 +113,7 @@ class TestTruths:
         law = Tally.from_arrays(mean, forecast)
         assert calibrant.cutoff_calibration_error(law) == pytest.approx(population.cutoff, rel=2e-3)
         assert calibrant.smooth_calibration_error(law) == pytest.approx(population.smooth, rel=2e-3)
-        assert calibrant.bounded_variation_calibration_error(law) == pytest.approx(
+        assert calibrant.measures.bounded_variation_calibration_error(law) == pytest.approx(
             population.bounded_variation, rel=2e-3
         )
         assert plug_in_error(law) == pytest.approx(population.ece, rel=1e-9)
@@ -352,7 +353,7 @@ class TestEnumerated:
 
 ESTIMATES = {
     "smooth": calibrant.smooth_calibration_error,
-    "bounded_variation": calibrant.bounded_variation_calibration_error,
+    "bounded_variation": calibrant.measures.bounded_variation_calibration_error,
     "ece": plug_in_error,
 }
 

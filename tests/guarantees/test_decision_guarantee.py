@@ -20,7 +20,8 @@ import pytest
 from populations import CONSTANT, FOUR_LEVELS, NOISY_ATOM, WRONG_ORDER
 from scipy.stats import binom
 
-from calibrant import Tally, confidence_interval, decision_guarantee, risk_gap_curve
+from calibrant import Tally, confidence_interval, decision_guarantee
+from calibrant.decisions import risk_gap_curve
 
 FALSE_ALARM = 1e-4
 RUNS = round(300 * float(os.environ.get("CALIBRANT_REPLICATES", "1")))

@@ -13,9 +13,10 @@ import pytest
 from scipy.stats import binom, chi2
 
 import calibrant
-from calibrant import CalibrationReport, GuardedRecalibrator, Tally, bounds, calibration_test, confidence_interval
-from calibrant.binomial_limits import exact_upper
-from calibrant.witnesses import interval_weight
+from calibrant import CalibrationReport, GuardedRecalibrator, Tally, calibration_test, confidence_interval
+from calibrant.certificates import limits as bounds
+from calibrant.certificates.binomial_limits import exact_upper
+from calibrant.certificates.witnesses import interval_weight
 
 FALSE_ALARM = 1e-4
 DELTA = 0.05
@@ -198,7 +199,7 @@ class TestLevelOfTheTest:
     @pytest.mark.parametrize("seed", SEEDS)
     @pytest.mark.parametrize(("rows", "forecast"), [(60, 0.1641), (40, 0.3)])
     def test_so_has_one_that_is_resampled_up_to_what_is_documented(self, rows, forecast, seed, monkeypatch):
-        monkeypatch.setattr("calibrant.hypotheses.ENUMERABLE", 1)
+        monkeypatch.setattr("calibrant.certificates.hypotheses.ENUMERABLE", 1)
         assert self.level(rows, forecast, seed) <= 0.0575
         assert self.level(rows, forecast, seed, n_resamples=999) <= 0.075
 

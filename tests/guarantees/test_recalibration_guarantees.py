@@ -21,7 +21,6 @@ from sklearn.naive_bayes import GaussianNB
 
 from calibrant import (
     BetaRecalibrator,
-    ConstantRecalibrator,
     GuardedRecalibrator,
     IsotonicRecalibrator,
     PlattRecalibrator,
@@ -30,7 +29,8 @@ from calibrant import (
     TemperatureRecalibrator,
     cutoff_calibration_error,
 )
-from calibrant.bounds import monotone_margin
+from calibrant.certificates.limits import monotone_margin
+from calibrant.repairs import ConstantRecalibrator
 
 FALSE_ALARM = 1e-4
 REPLICATES = float(os.environ.get("CALIBRANT_REPLICATES", "1"))

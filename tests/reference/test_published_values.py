@@ -121,7 +121,7 @@ def test_loess_curve_of_cleveland_and_grosse():
     i = np.arange(200)
     p = 0.02 + 0.96 * ((i * 0.6180339887498949) % 1.0)
     y = ((i * 0.41421356237) % 1.0 < p**1.5).astype(float)
-    errors = calibrant.integrated_calibration_index(y, p, smoother="loess")
+    errors = calibrant.measures.integrated_calibration_index(y, p, smoother="loess")
     assert errors.ici == pytest.approx(0.09754455729294094, abs=1e-12)
     assert errors.e_max == pytest.approx(0.1648961198948537, abs=1e-12)
     assert errors.ici == pytest.approx(0.09758399220772912, abs=1e-4)
@@ -131,7 +131,7 @@ def test_a_published_decomposition_of_the_brier_score():
     # model-diagnostics, decomposition test: mean squared error .2266667 = .1016667 + .25 - .125.
     rows = [0, 0, 0, 1, 1, 1], [0.4, 0.3, 0.2, 0.1, 0.5, 0.9]
     assert calibrant.measure(*rows).brier == pytest.approx(0.1016667 - 0.125 + 0.25, abs=1e-7)
-    parts = calibrant.score_decomposition(*rows)
+    parts = calibrant.decisions.score_decomposition(*rows)
     assert parts.miscalibration == pytest.approx(0.1016667, abs=1e-7)
     assert parts.discrimination == pytest.approx(0.125, abs=1e-12)
     assert parts.uncertainty == pytest.approx(0.25, abs=1e-12)

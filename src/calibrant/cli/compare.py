@@ -12,10 +12,10 @@ from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import takes_limits
 from calibrant.cli.outputs import DONE, NOT_SHOWN, BadInput, Command, Show, table
 from calibrant.cli.rows import Rows, open_models
-from calibrant.printable import printable
+from calibrant.core.words import printable
 
 if TYPE_CHECKING:
-    from calibrant.results.certificates import Certificate, ConfidenceInterval
+    from calibrant.certificates.results import Certificate, ConfidenceInterval
 
 
 @click.command(
@@ -97,8 +97,8 @@ def _judged(
 ) -> tuple[ConfidenceInterval, Certificate | None, float]:
     """Return limits, a certificate where one is asked for, and the Brier score of one model."""
     import calibrant
-    from calibrant.cells import as_source
-    from calibrant.refinement import some_table
+    from calibrant.rows.intake import as_source
+    from calibrant.rows.refinement import some_table
 
     with explained(rows.source):
         interval = calibrant.confidence_interval(**rows.data, **settings)
@@ -122,8 +122,8 @@ def _differences(names: list[str], intervals: list[ConfidenceInterval]) -> list[
 
 
 def _table(names: list[str], found: list[tuple[Any, Any, float]], measure: str, confidence_level: float) -> str:
-    from calibrant.results.base import level_said, measured, rounded_down, rounded_up
-    from calibrant.results.certificates import MEASURE_NAMES
+    from calibrant.certificates.results import MEASURE_NAMES
+    from calibrant.core.words import level_said, measured, rounded_down, rounded_up
 
     rows = []
     for name, (interval, certificate, brier) in zip(names, found, strict=True):
@@ -139,7 +139,7 @@ def _table(names: list[str], found: list[tuple[Any, Any, float]], measure: str, 
 
 
 def _difference_table(differences: list[dict[str, Any]]) -> str:
-    from calibrant.results.base import rounded_down, rounded_up
+    from calibrant.core.words import rounded_down, rounded_up
 
     rows = []
     for each in differences:
@@ -159,8 +159,7 @@ def _difference_table(differences: list[dict[str, Any]]) -> str:
 
 
 def _choice(chosen: str | None, passed: list[str], max_error: float, level: float, count: int) -> str:
-    from calibrant.results.base import level_said
-    from calibrant.validation import shown
+    from calibrant.core.words import level_said, shown
 
     if chosen is None:
         return f"None of the {count} models is certified to have an error of at most {shown(max_error)}."

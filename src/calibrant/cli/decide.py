@@ -98,8 +98,8 @@ def _decisions(
     The middle two need every distinct forecast; where a file has too many, they are None and the reason is given.
     """
     import calibrant
-    from calibrant.cells import as_tally
-    from calibrant.refinement import TooManyForecastsError
+    from calibrant.rows.intake import as_tally
+    from calibrant.rows.refinement import TooManyForecastsError
 
     refusal = None
     try:
@@ -143,7 +143,7 @@ _NAMES = ("threshold", "acted on", "loss", "could save", "best cutoff")
 
 
 def _numbers(found: dict[str, Any]) -> tuple[str, ...]:
-    from calibrant.results.base import percent
+    from calibrant.core.words import percent
 
     risk, best = found["risk"], found["best_threshold"]
     return (
@@ -157,7 +157,7 @@ def _numbers(found: dict[str, Any]) -> tuple[str, ...]:
 
 def _per_group(groups: list[tuple[Any, dict[str, Any]]], by: str | None, confidence_level: float) -> str:
     """Return one line per group and threshold, the guarantees of all groups true together."""
-    from calibrant.results.base import level_said, rounded_up
+    from calibrant.core.words import level_said, rounded_up
 
     lines = [
         (str(label), *_numbers(each), f"at most {rounded_up(each['guarantee'].nondecreasing)}")

@@ -9,10 +9,10 @@ import click
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.outputs import DONE, NOT_SHOWN, Command, Show, table
 from calibrant.cli.rows import open_rows
-from calibrant.printable import printable
+from calibrant.core.words import printable
 
 if TYPE_CHECKING:
-    from calibrant.results.measures import Measures
+    from calibrant.measures.results import Measures
 
 
 @click.command(
@@ -81,7 +81,7 @@ def _per_group(parts: list[tuple[Any, Measures]]) -> str:
 
 
 def _compared(error: float, large: list[str], max_error: float) -> str:
-    from calibrant.validation import shown
+    from calibrant.core.words import shown
 
     measured = "That is about these rows; certify says what it means for others."
     if not large:

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from calibrant import __version__
-from calibrant.printable import printable
-from calibrant.whole_files import check_target
+from calibrant.core.files import check_target
+from calibrant.core.words import printable
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -182,7 +182,7 @@ def remark(text: str, *, quiet: bool = False) -> None:
 
 def document(command: str, exit_code: int, facts: dict[str, Any]) -> dict[str, Any]:
     """Return what ``--json`` prints: the answer in an envelope that says what was asked of what."""
-    from calibrant.results.base import SCHEMA
+    from calibrant.core.results import SCHEMA
 
     return {
         "schema": SCHEMA,

@@ -11,22 +11,14 @@ import click
 
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import CONFIDENCE_LEVEL, SEED
-from calibrant.cli.outputs import (
-    DEBUG_OPTION,
-    BadInput,
-    Command,
-    Show,
-    WithExamples,
-    check_out,
-    working,
-)
+from calibrant.cli.outputs import DEBUG_OPTION, BadInput, Command, Show, WithExamples, check_out, working
 from calibrant.cli.rows import RowsRead, open_all_rows, open_forecasts, open_rows
-from calibrant.printable import printable
-from calibrant.whole_files import replacing
+from calibrant.core.files import replacing
+from calibrant.core.words import printable
 
 if TYPE_CHECKING:
     from calibrant.engines.files import Table
-    from calibrant.recalibration import Recalibrator
+    from calibrant.repairs.recalibrator import Recalibrator
 
 METHODS = {
     "isotonic": "the best non-decreasing map; error bounded before the data",
@@ -110,7 +102,7 @@ def fit(source: Source, show: Show, method: str, out: Path, clip: float | None, 
     The guarantee printed is about the repaired forecasts of cases to come, if nothing changes; it assumes independent
     rows that the model was not fitted to. No guarantee covers weighted rows.
     """
-    from calibrant.cells import as_tally
+    from calibrant.rows.intake import as_tally
 
     recalibrator = _recalibrator(method, clip)
     with open_rows(source) as rows, explained(rows.source):
@@ -232,7 +224,7 @@ def _recalibrator(method: str, clip: float | None) -> Recalibrator:
     if clip is not None:
         raise BadInput(f"--clip does not go with --method {method}, which takes forecasts of 0 and 1 as they are")
     if method == "modified-platt":
-        ladder = [calibrant.PlattRecalibrator(), calibrant.ConstantRecalibrator()]
+        ladder = [calibrant.PlattRecalibrator(), calibrant.repairs.ConstantRecalibrator()]
         return calibrant.GuardedRecalibrator(ladder, tolerance="paper")
     kind: type[Recalibrator] = getattr(calibrant, f"{method.capitalize()}Recalibrator")
     return kind()
@@ -242,7 +234,7 @@ def _read_model(path: Path) -> Recalibrator:
     import calibrant
 
     try:
-        return calibrant.Recalibrator.from_json(path.read_text(encoding="utf-8"))
+        return calibrant.repairs.Recalibrator.from_json(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
         raise BadInput(f"{path} is not a model that recalibrate fit wrote: it is not text") from error
     except ValueError as error:

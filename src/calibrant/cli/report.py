@@ -12,8 +12,8 @@ from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, SEED
 from calibrant.cli.outputs import DONE, NOT_SHOWN, BadInput, Command, Show, check_out, working
 from calibrant.cli.rows import Rows, RowsRead, open_models
-from calibrant.printable import printable
-from calibrant.whole_files import replacing
+from calibrant.core.files import replacing
+from calibrant.core.words import printable
 
 USUAL_MAX_ERROR = 0.05
 FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".json",)}

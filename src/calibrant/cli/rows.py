@@ -16,10 +16,10 @@ from calibrant.cli.outputs import BadInput, working
 
 if TYPE_CHECKING:
     from calibrant.engines.files import Table
-    from calibrant.engines.handles import GroupedScan
-    from calibrant.engines.sql import Engine
-    from calibrant.sources import RowSource
-    from calibrant.tally import Tally
+    from calibrant.engines.scans import GroupedScan
+    from calibrant.engines.statements import Engine
+    from calibrant.rows.sources import RowSource
+    from calibrant.rows.tally import Tally
 
 LARGE_BYTES = 100_000_000
 """Files that take more than this on disk are scanned where they are, and so is any file with ``--memory-limit``."""
@@ -104,7 +104,7 @@ class RowsRead:
 
     def by_group(self, answer: Callable[[dict[str, Any]], Answer]) -> list[tuple[Any, Answer]]:
         """Return the answer for each group."""
-        from calibrant.validation import check_labels
+        from calibrant.rows.checks import check_labels
 
         if self.by is None:
             return []
@@ -127,8 +127,8 @@ class RowsScanned:
     @cached_property
     def whole(self) -> Tally | RowSource:
         """All rows, after the scan that checks and adds them up."""
-        from calibrant.cells import given_source
-        from calibrant.engines.handles import scan
+        from calibrant.engines.scans import scan
+        from calibrant.rows.intake import given_source
 
         with explained(self.source):
             return given_source(scan(self.engine, by=None, **self._asked()))
@@ -136,7 +136,7 @@ class RowsScanned:
     @cached_property
     def groups(self) -> GroupedScan:
         """The rows in groups, all of which every scan serves."""
-        from calibrant.engines.handles import scan
+        from calibrant.engines.scans import scan
 
         with explained(self.source):
             return scan(self.engine, by=str(self.source.by), **self._asked())
@@ -159,7 +159,7 @@ class RowsScanned:
     def facts(self) -> dict[str, Any]:
         """Return what a JSON document says about its input."""
         from calibrant.engines.columns import count_rows
-        from calibrant.refinement import some_table
+        from calibrant.rows.refinement import some_table
 
         # Rows of weight zero count as rows of the file, and are left out of the totals.
         count = some_table(self.whole).row_total if self.source.weight is None else count_rows(self.table)
@@ -167,7 +167,7 @@ class RowsScanned:
 
     def by_group(self, answer: Callable[[dict[str, Any]], Answer]) -> list[tuple[Any, Answer]]:
         """Return the answer for each group."""
-        from calibrant.sources import by_group
+        from calibrant.rows.groups import by_group
 
         if self.source.by is None:
             return []
@@ -260,7 +260,7 @@ def is_large(source: Source, table: Table) -> bool:
 def _share_memory(source: Source, table: Table) -> dict[str, int]:
     """Give DuckDB half of the memory, and return how many rows the other half has room for."""
     from calibrant.engines.files import halve_memory
-    from calibrant.sources import FETCH_LIMIT, TALLY_LIMIT
+    from calibrant.rows.sources import FETCH_LIMIT, TALLY_LIMIT
 
     if source.memory_limit is None:
         return {"fetch_limit": FETCH_LIMIT, "tally_limit": TALLY_LIMIT}
@@ -294,8 +294,8 @@ def _read(source: Source, table: Table) -> RowsRead:
     import numpy as np
 
     from calibrant.engines.columns import read_columns, written_labels
-    from calibrant.engines.handles import MOST_GROUPS
-    from calibrant.validation import check_labels, check_observations
+    from calibrant.engines.scans import MOST_GROUPS
+    from calibrant.rows.checks import check_labels, check_observations
 
     names, numbers = _wanted(source)
     with working(f"reading {table.name}", quiet=source.quiet, connection=table.connection):

@@ -10,10 +10,10 @@ from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import SEED
 from calibrant.cli.outputs import DONE, NOT_SHOWN, BadInput, Command, Show, table
 from calibrant.cli.rows import open_rows
-from calibrant.printable import printable
+from calibrant.core.words import printable
 
 if TYPE_CHECKING:
-    from calibrant.results.certificates import CalibrationTest
+    from calibrant.certificates.results import CalibrationTest
 
 
 @click.command(
@@ -93,7 +93,7 @@ def _tested(data: dict[str, Any], kind: str, method: str, resamples: int, seed: 
     import calibrant
 
     if kind == "spiegelhalter":
-        return calibrant.spiegelhalter_test(data["y_true"], data.get("y_prob"))
+        return calibrant.certificates.spiegelhalter_test(data["y_true"], data.get("y_prob"))
     return calibrant.calibration_test(**data, method=method, n_resamples=resamples, rng=seed)
 
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
+from calibrant.core.results import Checked, as_frame
+from calibrant.core.types import FloatArray
 from calibrant.displays.palette import Palette, palette_of
-from calibrant.results.base import Checked, as_frame
-from calibrant.validation import FloatArray, check_flag, check_number, check_same_index
+from calibrant.rows.checks import check_flag, check_number, check_same_index
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,7 +73,7 @@ class Display(Checked, ABC):
         **options
             Those of ``from_predictions``.
         """
-        from calibrant.classifiers import event_forecasts, event_outcomes
+        from calibrant.rows.models import event_forecasts, event_outcomes
 
         check_same_index(y=y, sample_weight=options.get("sample_weight"), by=options.get("by"))
         forecasts, event = event_forecasts(estimator, X, y, pos_label)

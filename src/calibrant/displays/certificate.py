@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from calibrant.certificates import certify, confidence_interval
+from calibrant.certificates.results import MEASURE_NAMES, Certificate, ConfidenceInterval, GroupCertificates
+from calibrant.certificates.verdicts import certify, confidence_interval
+from calibrant.core.words import level_said
 from calibrant.displays.base import LABEL_WIDTH, Display
-from calibrant.results.base import level_said
-from calibrant.results.certificates import MEASURE_NAMES, Certificate, ConfidenceInterval, GroupCertificates
-from calibrant.validation import check_confidence, check_same_index
+from calibrant.rows.checks import check_confidence, check_same_index
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,21 +8,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from calibrant.cells import as_tally
+from calibrant.certificates.hypotheses import outcome_variance
+from calibrant.core.laws import brownian_range
+from calibrant.core.types import FloatArray
+from calibrant.core.words import level_said, measured, of_all, percent, significant_up
 from calibrant.displays.base import Display, check_resamples, show_forecasts
 from calibrant.displays.thinning import thinned
-from calibrant.hypotheses import outcome_variance
-from calibrant.laws import brownian_range
-from calibrant.measures import find_worst_interval
-from calibrant.results.base import level_said, measured, of_all, percent, significant_up
-from calibrant.results.measures import WorstInterval, told_apart
-from calibrant.tally import Tally, prefix_sums
-from calibrant.validation import (
-    FloatArray,
-    check_choice,
-    check_confidence,
-    check_seed,
-)
+from calibrant.measures.results import WorstInterval, told_apart
+from calibrant.measures.weighted import find_worst_interval
+from calibrant.rows.checks import check_choice, check_confidence, check_seed
+from calibrant.rows.intake import as_tally
+from calibrant.rows.tally import Tally, prefix_sums
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

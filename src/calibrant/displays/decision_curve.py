@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from calibrant.cells import as_tally
+from calibrant.core.types import FloatArray
+from calibrant.decisions.risks import net_benefit
 from calibrant.displays.base import THRESHOLD_SAID, Display
 from calibrant.displays.thinning import thinned
-from calibrant.risks import net_benefit
-from calibrant.tally import Tally
-from calibrant.validation import FloatArray, check_thresholds
+from calibrant.rows.checks import check_thresholds
+from calibrant.rows.intake import as_tally
+from calibrant.rows.tally import Tally
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

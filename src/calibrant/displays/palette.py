@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from calibrant.validation import check_choice
+from calibrant.rows.checks import check_choice
 
 
 @dataclass(frozen=True)

@@ -7,25 +7,18 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from calibrant.bands import risk_bands
-from calibrant.cells import as_tally
-from calibrant.curves import isotonic_fit
+from calibrant.certificates.bands import risk_bands
+from calibrant.certificates.results import RiskBands
+from calibrant.core.isotonic import isotonic_fit
+from calibrant.core.types import FloatArray, IntArray
+from calibrant.core.words import level_said
 from calibrant.displays.base import Display, check_resamples, dress, forecast_limits, inches_below, show_forecasts
 from calibrant.displays.palette import palette_of
 from calibrant.displays.reliability_bands import Band, confidence_band, consistency_band
 from calibrant.displays.thinning import thinned
-from calibrant.results.base import level_said
-from calibrant.results.certificates import RiskBands
-from calibrant.tally import Tally, prefix_sums
-from calibrant.validation import (
-    FloatArray,
-    IntArray,
-    check_choice,
-    check_confidence,
-    check_flag,
-    check_number,
-    check_seed,
-)
+from calibrant.rows.checks import check_choice, check_confidence, check_flag, check_number, check_seed
+from calibrant.rows.intake import as_tally
+from calibrant.rows.tally import Tally, prefix_sums
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -330,7 +323,7 @@ class ReliabilityDisplay(Display):
 
 def _corners(tally: Tally) -> tuple[FloatArray, FloatArray]:
     """Return the ends of the steps of the isotonic regression: linear between them, it is the same curve."""
-    fit = isotonic_fit(tally)
+    fit = isotonic_fit(tally.outcome / tally.weight, tally.weight)
     ends = np.unique(np.concatenate([fit.blocks[:-1], fit.blocks[1:] - 1]))
     forecast, rate = tally.forecast[ends], fit.x[ends]
     kept = thinned(rate, forecast)

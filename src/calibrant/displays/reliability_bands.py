@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.hypotheses import outcome_variance
-from calibrant.tally import Tally, prefix_sums
-from calibrant.validation import FloatArray
+from calibrant.certificates.hypotheses import outcome_variance
+from calibrant.core.types import FloatArray
+from calibrant.rows.tally import Tally, prefix_sums
 
 MOST_GROUPS = 2000
 """Groups of neighbouring forecasts that the consistency band is simulated on."""

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from calibrant.cells import as_tally
-from calibrant.certificates import confidence_interval
+from calibrant.certificates.verdicts import confidence_interval
+from calibrant.core.types import FloatArray
+from calibrant.core.words import level_said, measured, rounded_up
+from calibrant.decisions.gaps import risk_gap_curve
+from calibrant.decisions.guarantees import decision_guarantee
+from calibrant.decisions.results import WRAPPERS, DecisionGuarantee, RiskGapCurve
 from calibrant.displays.base import THRESHOLD_SAID, Display, with_jumps
 from calibrant.displays.thinning import thinned
-from calibrant.results.base import level_said, measured, rounded_up
-from calibrant.results.risk_gaps import WRAPPERS, DecisionGuarantee, RiskGapCurve
-from calibrant.risk_gaps import decision_guarantee, risk_gap_curve
-from calibrant.validation import FloatArray
+from calibrant.rows.intake import as_tally
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from calibrant.cells import as_tally
+from calibrant.core.types import FloatArray
+from calibrant.core.words import measured, rounded_down
 from calibrant.displays.base import Display
 from calibrant.displays.thinning import thinned
-from calibrant.measures import bounded_variation_spectrum, continuity_note, find_worst_interval
-from calibrant.results.base import measured, rounded_down
-from calibrant.validation import FloatArray
+from calibrant.measures.expected import continuity_note
+from calibrant.measures.weighted import bounded_variation_spectrum, find_worst_interval
+from calibrant.rows.intake import as_tally
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

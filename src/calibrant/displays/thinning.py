@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from calibrant.validation import FloatArray, IntArray
+from calibrant.core.types import FloatArray, IntArray
 
 MOST_POINTS = 2000
 """A curve is drawn through at most so many points (and those that must be kept): more than a plot has pixels across."""

@@ -14,12 +14,14 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.core.types import FloatArray, IntArray
+from calibrant.core.words import shown
 from calibrant.engines.faults import text_remedy
 from calibrant.engines.files import NUMBERS, VIEW, Table, as_number, create_view, explaining, quoted
 from calibrant.engines.formats import TableError
 from calibrant.engines.readers import NESTED, find_parts, literal
-from calibrant.engines.sql import MISSING_WORDS
-from calibrant.validation import FloatArray, IntArray, forecast_remedy, shown
+from calibrant.engines.statements import MISSING_WORDS
+from calibrant.rows.checks import forecast_remedy
 
 _NESTED = re.compile(rf".*\[\d*\]|(STRUCT|MAP|UNION)\b.*|BLOB|BIT|{NESTED}")
 _FUNCTION = "calibrant_map"

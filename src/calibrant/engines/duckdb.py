@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from calibrant.engines.files import VIEW, Table, as_number, connect, explaining, make_scratch, open_table
 from calibrant.engines.formats import first_line
-from calibrant.engines.sql import Engine
+from calibrant.engines.statements import Engine
 
 if TYPE_CHECKING:
     import duckdb

@@ -10,8 +10,9 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.engines.sql import FAULTS, Engine, Roles, example_statement, faults_statement
-from calibrant.validation import MISSING_REMEDY, OUTCOME_REMEDY, WEIGHT_REMEDY, forecast_remedy, shown
+from calibrant.core.words import shown
+from calibrant.engines.statements import FAULTS, Engine, Roles, example_statement, faults_statement
+from calibrant.rows.checks import MISSING_REMEDY, OUTCOME_REMEDY, WEIGHT_REMEDY, forecast_remedy
 
 _NAMES = {"y_prob": "p", "y_true": "y", "sample_weight": "w"}
 _WORDS = {"unread": "text", "missing": "missing", "broken": "out of range"}

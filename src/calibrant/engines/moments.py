@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.cells import Cells
-from calibrant.engines.sql import CLASSES, first_cell, scanned_grid
-from calibrant.sources import Grid
-from calibrant.tally import ADDITIVE, group_starts
-from calibrant.validation import FloatArray, IntArray
+from calibrant.core.types import FloatArray, IntArray
+from calibrant.engines.statements import CLASSES, first_cell, scanned_grid
+from calibrant.rows.cells import Cells
+from calibrant.rows.grids import Grid
+from calibrant.rows.tally import ADDITIVE, group_starts
 
 _SQUARES = "weight_square_residual_square"
 _ROUNDING = 1e-9  # by which sums of rows may miss what holds for them

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.engines.sql import Engine
+from calibrant.engines.statements import Engine
 
 _KINDS = {
     "tinyint": "whole",

@@ -26,12 +26,12 @@ def run(settings: Settings) -> Report:
     drawn = random_populations(settings.generator(), runs, most=FORECASTS)
     rows: list[tuple[Any, ...]] = []
     for population in settings.track(drawn):
-        spectrum = calibrant.bounded_variation_spectrum(population.law())
+        spectrum = calibrant.measures.bounded_variation_spectrum(population.law())
         cutoff = population.cutoff()
         rows += [("random", variation, cutoff, spectrum.at(variation)) for variation in VARIATIONS]
     for variation in VARIATIONS:
         worst = _alternating(int(variation / 2.0) + 1)
-        error = calibrant.bounded_variation_calibration_error(worst.law(), variation=variation)
+        error = calibrant.measures.bounded_variation_calibration_error(worst.law(), variation=variation)
         rows.append(("alternating", variation, worst.cutoff(), error))
     names = ("kind", "variation", "cutoff", "error")
     table = as_table(names, rows)

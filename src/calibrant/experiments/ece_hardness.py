@@ -115,7 +115,7 @@ def _supports(generator: np.random.Generator, size: int, runs: int) -> list[tupl
         isotonic = calibrant.IsotonicRecalibrator().fit(forecast, outcome).predict(fresh)
         binned = _binned(forecast, outcome, fresh)
         for name, recalibrated in (("Platt", platt), ("isotonic", isotonic), ("binning", binned)):
-            found[name].append(calibrant.effective_support_size(recalibrated, GAMMA))
+            found[name].append(calibrant.measures.effective_support_size(recalibrated, GAMMA))
     # The fewest for Platt, to be sure that it is above n^2; the most for the others, to be sure that they are below.
     return [
         ("support", name, "", size, float(min(values) if name == "Platt" else max(values)))
@@ -133,7 +133,7 @@ def _binned(forecast: Any, outcome: Any, fresh: Any) -> Any:
 
 
 def _bound(error: float, variance: float) -> float:
-    return calibrant.ece_hardness_bound(
+    return calibrant.certificates.ece_hardness_bound(
         BOUND_ROWS, max_error=error, confidence_level=1.0 - error, effective_variance=variance
     )
 

@@ -138,7 +138,7 @@ def _wave_bound(tally: calibrant.Tally, steps: int) -> float:
         phase = np.asarray(forecast) * steps - np.floor(np.asarray(forecast) * steps) - 0.5
         return -np.sign(phase) * (1.0 - np.abs(4.0 * np.abs(phase) - 1.0))
 
-    collected = calibrant.weighted_calibration_error(tally, weight=wave)
+    collected = calibrant.measures.weighted_calibration_error(tally, weight=wave)
     return abs(collected) / (4.0 * steps / (2.0 * steps) + 1.0)
 
 

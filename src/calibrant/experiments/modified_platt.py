@@ -38,8 +38,8 @@ def _populations() -> dict[str, Population]:
     }
 
 
-def _kinds() -> dict[str, calibrant.Recalibrator]:
-    platt, constant = calibrant.PlattRecalibrator(), calibrant.ConstantRecalibrator()
+def _kinds() -> dict[str, calibrant.repairs.Recalibrator]:
+    platt, constant = calibrant.PlattRecalibrator(), calibrant.repairs.ConstantRecalibrator()
     return {
         "platt": platt,
         "modified": calibrant.GuardedRecalibrator([platt, constant], tolerance="paper"),
@@ -88,7 +88,9 @@ def run(settings: Settings) -> Report:
     )
 
 
-def _measure(population: Population, kind: calibrant.Recalibrator, samples: list[calibrant.Tally]) -> list[float]:
+def _measure(
+    population: Population, kind: calibrant.repairs.Recalibrator, samples: list[calibrant.Tally]
+) -> list[float]:
     errors, kept, limits = [], [], []
     for sample in samples:
         fitted = kind.fit(sample)

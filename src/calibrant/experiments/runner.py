@@ -9,8 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from calibrant.core.files import replacing
 from calibrant.experiments.reports import SCHEMA, Report, Settings
-from calibrant.whole_files import replacing
 
 EXPERIMENTS = {
     "bands": ("Section 2", "Cutoff bounds the bias inside every risk band"),

@@ -20,12 +20,12 @@ ROUNDING = 1e-9
 RARE = (1e-2, 1e-4, 1e-8, 1e-16, 1e-32, 1e-64)
 
 
-def _scores() -> dict[str, calibrant.SchervishMeasure]:
+def _scores() -> dict[str, calibrant.decisions.SchervishMeasure]:
     """Return proper scores whose thresholds have total mass 1, as the proposition asks."""
     return {
-        "half the Brier score": calibrant.SchervishMeasure(density=np.ones_like),
-        "mostly the middle": calibrant.SchervishMeasure(density=lambda t: 6.0 * t * (1.0 - t)),
-        "three thresholds": calibrant.SchervishMeasure(atoms=[0.1, 0.35, 0.8], masses=[0.25, 0.5, 0.25]),
+        "half the Brier score": calibrant.decisions.SchervishMeasure(density=np.ones_like),
+        "mostly the middle": calibrant.decisions.SchervishMeasure(density=lambda t: 6.0 * t * (1.0 - t)),
+        "three thresholds": calibrant.decisions.SchervishMeasure(atoms=[0.1, 0.35, 0.8], masses=[0.25, 0.5, 0.25]),
     }
 
 
@@ -53,11 +53,11 @@ def run(settings: Settings) -> Report:
     )
 
 
-def _savings(population: Population, score: calibrant.SchervishMeasure) -> list[float]:
+def _savings(population: Population, score: calibrant.decisions.SchervishMeasure) -> list[float]:
     """Return what the best map of each kind saves: any, monotone either way, non-decreasing."""
-    rising = calibrant.score_decomposition(population.law(), score=score)
+    rising = calibrant.decisions.score_decomposition(population.law(), score=score)
     # Turned round, the forecasts have the best falling map for their best rising one.
-    turned = calibrant.score_decomposition(
+    turned = calibrant.decisions.score_decomposition(
         population.chance, 1.0 - population.forecast, score=score, sample_weight=population.share
     )
     best = _best(population, score)
@@ -69,16 +69,16 @@ def _savings(population: Population, score: calibrant.SchervishMeasure) -> list[
     ]
 
 
-def _best(population: Population, score: calibrant.SchervishMeasure) -> float:
+def _best(population: Population, score: calibrant.decisions.SchervishMeasure) -> float:
     """Return the score of the true chances, which no map of the forecasts beats."""
-    return calibrant.score_decomposition(
+    return calibrant.decisions.score_decomposition(
         population.chance, population.chance, score=score, sample_weight=population.share
     ).score
 
 
 def _log_saving(forecast: float) -> float:
     """Return the saving in log loss over Cutoff when events have chance 0.01 and the forecast is far smaller."""
-    result = calibrant.score_decomposition([0.01], [forecast], score="log")
+    result = calibrant.decisions.score_decomposition([0.01], [forecast], score="log")
     return result.miscalibration / (0.01 - forecast) if forecast < 0.01 else 0.0
 
 

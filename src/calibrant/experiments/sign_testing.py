@@ -51,7 +51,8 @@ def _gaps(generator: np.random.Generator, number: int) -> list[float]:
         # Few rows share a forecast: a warning to who wants to learn from them, while here they are the population.
         warnings.simplefilter("ignore", calibrant.CalibrationWarning)
         found = [
-            calibrant.sign_testing_gap(outcome, forecast, threshold=threshold, wrapper=wrapper) for wrapper in BOUNDS
+            calibrant.decisions.sign_testing_gap(outcome, forecast, threshold=threshold, wrapper=wrapper)
+            for wrapper in BOUNDS
         ]
         ece = calibrant.expected_calibration_error(outcome, forecast)
     # The risk of the best rule, from the definition of the loss.

@@ -1,0 +1,87 @@
+from calibrant import (
+    certificates as certificates,
+)
+from calibrant import (
+    classifiers as classifiers,
+)
+from calibrant import (
+    decisions as decisions,
+)
+from calibrant import (
+    displays as displays,
+)
+from calibrant import (
+    engines as engines,
+)
+from calibrant import (
+    measures as measures,
+)
+from calibrant import (
+    repairs as repairs,
+)
+from calibrant import (
+    reports as reports,
+)
+from calibrant import (
+    rows as rows,
+)
+from calibrant.certificates.bands import risk_bands as risk_bands
+from calibrant.certificates.hypotheses import calibration_test as calibration_test
+from calibrant.certificates.planning import rows_needed as rows_needed
+from calibrant.certificates.verdicts import (
+    certify as certify,
+)
+from calibrant.certificates.verdicts import (
+    confidence_interval as confidence_interval,
+)
+from calibrant.classifiers.certified import CertifiedClassifier as CertifiedClassifier
+from calibrant.classifiers.recalibrated import RecalibratedClassifier as RecalibratedClassifier
+from calibrant.core.errors import CalibrationWarning as CalibrationWarning
+from calibrant.decisions.gaps import (
+    best_threshold as best_threshold,
+)
+from calibrant.decisions.gaps import (
+    risk_gap as risk_gap,
+)
+from calibrant.decisions.guarantees import decision_guarantee as decision_guarantee
+from calibrant.decisions.risks import (
+    decision_risk as decision_risk,
+)
+from calibrant.decisions.risks import (
+    net_benefit as net_benefit,
+)
+from calibrant.displays.certificate import CertificateDisplay as CertificateDisplay
+from calibrant.displays.cumulative import CumulativeDisplay as CumulativeDisplay
+from calibrant.displays.reliability import ReliabilityDisplay as ReliabilityDisplay
+from calibrant.engines.scans import scan as scan
+from calibrant.measures.distance import distance_from_calibration as distance_from_calibration
+from calibrant.measures.everything import measure as measure
+from calibrant.measures.expected import expected_calibration_error as expected_calibration_error
+from calibrant.measures.weighted import (
+    cutoff_calibration_error as cutoff_calibration_error,
+)
+from calibrant.measures.weighted import (
+    smooth_calibration_error as smooth_calibration_error,
+)
+from calibrant.measures.weighted import (
+    worst_interval as worst_interval,
+)
+from calibrant.repairs.choice import compare_recalibrators as compare_recalibrators
+from calibrant.repairs.guard import GuardedRecalibrator as GuardedRecalibrator
+from calibrant.repairs.maps import (
+    BetaRecalibrator as BetaRecalibrator,
+)
+from calibrant.repairs.maps import (
+    IsotonicRecalibrator as IsotonicRecalibrator,
+)
+from calibrant.repairs.maps import (
+    PlattRecalibrator as PlattRecalibrator,
+)
+from calibrant.repairs.maps import (
+    TemperatureRecalibrator as TemperatureRecalibrator,
+)
+from calibrant.reports.calibration_report import CalibrationReport as CalibrationReport
+from calibrant.rows.cells import Cells as Cells
+from calibrant.rows.tally import Tally as Tally
+
+__version__: str

@@ -1,0 +1,42 @@
+from calibrant.certificates.bands import risk_bands as risk_bands
+from calibrant.certificates.brackets import bracket as bracket
+from calibrant.certificates.hypotheses import (
+    calibration_test as calibration_test,
+)
+from calibrant.certificates.hypotheses import (
+    spiegelhalter_test as spiegelhalter_test,
+)
+from calibrant.certificates.planning import (
+    ece_hardness_bound as ece_hardness_bound,
+)
+from calibrant.certificates.planning import (
+    effective_variance as effective_variance,
+)
+from calibrant.certificates.planning import (
+    rows_needed as rows_needed,
+)
+from calibrant.certificates.results import (
+    CalibrationTest as CalibrationTest,
+)
+from calibrant.certificates.results import (
+    Certificate as Certificate,
+)
+from calibrant.certificates.results import (
+    ConfidenceInterval as ConfidenceInterval,
+)
+from calibrant.certificates.results import (
+    GroupCertificates as GroupCertificates,
+)
+from calibrant.certificates.results import (
+    RiskBands as RiskBands,
+)
+from calibrant.certificates.results import (
+    RowsNeeded as RowsNeeded,
+)
+from calibrant.certificates.verdicts import (
+    certify as certify,
+)
+from calibrant.certificates.verdicts import (
+    confidence_interval as confidence_interval,
+)
+from calibrant.core.laws import brownian_range as brownian_range

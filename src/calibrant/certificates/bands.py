@@ -1,0 +1,89 @@
+"""Risk bands: how far off the forecasts are within bands of them that were fixed beforehand.
+
+.. [1] Rossellini, Soloff, Barber, Ren, Willett (2025), Can a calibration metric be both testable and actionable?
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from calibrant.certificates.limits import adaptive_upper, assumptions, chernoff_interval, mean_limits
+from calibrant.certificates.results import RiskBands
+from calibrant.rows.checks import check_confidence, check_forecasts
+from calibrant.rows.intake import as_tally
+
+
+def risk_bands(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    cutoffs: Any,
+    confidence_level: float = 0.95,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> RiskBands:
+    """Judge the forecasts band by band, for bands of forecasts fixed beforehand such as low, medium and high risk.
+
+    Per band: rows, mean forecast, observed rate, and the bias (observed rate minus mean forecast) with limits that hold
+    for all bands together. A second limit is what the bands inherit from the Cutoff error: |bias| is at most
+    Cutoff / P(band) (section 2 of [1]_). Both speak of the population and hold at every number of rows.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, pos_label
+        As in `certify`.
+    cutoffs : array-like
+        Inner borders of the bands, increasing, without 0 and 1; a forecast equal to a border belongs to the band above.
+    confidence_level : float
+        With which all limits of the bias hold together, and so do all inherited ones.
+
+    Examples
+    --------
+    >>> from calibrant import Tally
+    >>> tally = Tally.from_counts(forecast=[0.05, 0.3, 0.7], rows=[600, 300, 100], events=[31, 102, 71])
+    >>> bands = risk_bands(tally, cutoffs=[0.1, 0.5])
+    >>> bands.rows, bands.bias.round(4)
+    (array([600, 300, 100]), array([0.0017, 0.04  , 0.01  ]))
+    """
+    level = check_confidence(confidence_level)
+    borders = check_forecasts(cutoffs, name="cutoffs")
+    if (np.diff(borders) <= 0.0).any():
+        position = int(np.flatnonzero(np.diff(borders) <= 0.0)[0]) + 1
+        raise ValueError(f"cutoffs[{position}] is {borders[position]:g}, not above the one before; sort them")
+    if borders[0] == 0.0 or borders[-1] == 1.0:
+        raise ValueError("cutoffs are the inner borders of bands from 0 to 1; leave out 0 and 1 themselves")
+    tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label).with_unit_weights()
+    edges = np.concatenate([[0.0], borders, [1.0]])
+    ends = [0, *np.searchsorted(tally.forecast, borders).tolist(), len(tally)]
+    bands = [tally.stretch(begin, end) for begin, end in pairwise(ends)]
+    delta = 1.0 - level
+    limits = np.array([mean_limits(band, delta / (2.0 * len(bands))) for band in bands])
+    weight = np.array([band.weight_total for band in bands])
+    share = weight / tally.weight_total
+    upper = min(adaptive_upper(tally, tally, delta / 2.0), 1.0)
+    # The population may have less of a band than the rows.
+    counts = [chernoff_interval(each / tally.weight_max, delta / (2.0 * len(bands)))[0] for each in weight]
+    least = np.array(counts) * tally.weight_max / tally.weight_total
+    counted = np.where(weight > 0.0, weight, math.nan)
+    mean_forecast = np.array([band.forecast_total() for band in bands]) / counted
+    observed_rate = np.array([band.outcome_total for band in bands]) / counted
+    return RiskBands(
+        low=edges[:-1],
+        high=edges[1:],
+        rows=np.array([band.row_total for band in bands]),
+        share=share,
+        mean_forecast=mean_forecast,
+        observed_rate=observed_rate,
+        bias=observed_rate - mean_forecast,
+        lower=limits[:, 0],
+        upper=limits[:, 1],
+        inherited=np.minimum(upper / np.maximum(least, 1e-300), 1.0),
+        cutoff_upper=upper,
+        confidence_level=level,
+        n=tally.row_total,
+        assumptions=assumptions(tally, "adaptive", parts="bands"),
+    )

@@ -1,0 +1,77 @@
+"""What totals per cell alone say about the exact values: two ends that contain them, without a look at any row.
+
+Inside a cell the curve of residuals, or of any other score that adds up, stays between two known bounds in whatever
+order the rows come; finer cells bring the ends together. The proofs are in docs/theory.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from calibrant.certificates.limits import assumptions, bracket_upper, effective_rows, hoeffding_margin, paper_margin
+from calibrant.measures.brackets import bracket_cutoff, bracket_smooth
+from calibrant.measures.results import Bracket
+from calibrant.rows.cells import Cells
+from calibrant.rows.checks import check_choice, check_confidence
+from calibrant.rows.tally import Totals
+
+_ROUNDING = 1e-12  # the ends are sums too
+
+
+def bracket(
+    cells: Cells, *, measure: str = "cutoff", method: str | None = None, confidence_level: float = 0.95
+) -> Bracket:
+    """Return two ends that contain a calibration error, or its upper confidence limit, whatever the rows are.
+
+    Exact values need the rows of a few cells; this needs none. More bits bring the ends together.
+
+    Parameters
+    ----------
+    cells : Cells
+        Totals per cell.
+    measure : {"cutoff", "smooth"}
+        The error of the rows.
+    method : {"adaptive", "normal", "hoeffding", "paper"}, optional
+        Bracket the upper limit that `certify` would find by this method, for the Cutoff error of the population.
+    confidence_level : float
+        Of that limit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y_prob = np.random.default_rng(0).random(10_000)
+    >>> y_true = np.random.default_rng(1).random(10_000) < y_prob
+    >>> print(bracket(Cells.from_arrays(y_true, y_prob, bits=8)))
+    The Cutoff calibration error of these 10,000 rows lies between 0.01... and 0.01... (from cells of width 2^-8, no
+    row looked at one by one).
+    """
+    check_choice(measure, "measure", ("cutoff", "smooth"))
+    level = check_confidence(confidence_level)
+    bits, table = cells.bits, replace(cells, growth=None)  # which belongs to other rates
+    low, high = bracket_cutoff(table) if measure == "cutoff" else bracket_smooth(table)
+    if method is not None:
+        check_choice(method, "method", ("adaptive", "normal", "hoeffding", "paper"))
+        if measure != "cutoff":
+            raise ValueError(f"method is for measure='cutoff' only, got measure={measure!r}; leave one of them out")
+        table = table.with_unit_weights()
+        low, high = _bracket_limit(table, bits, method, 1.0 - level, low, high)
+    return Bracket(
+        measure=measure,
+        low=min(max(low - _ROUNDING, 0.0), 1.0),
+        high=min(high + _ROUNDING, 1.0),
+        method=method,
+        confidence_level=None if method is None else level,
+        bits=bits,
+        n=table.row_total,
+        assumptions=() if method is None else assumptions(table, method),
+    )
+
+
+def _bracket_limit(table: Totals, bits: int, method: str, delta: float, low: float, high: float) -> tuple[float, float]:
+    if method in ("hoeffding", "paper"):
+        if method == "paper" and not table.unit_weights:
+            raise ValueError("method='paper' does not cover sample_weight; use method='adaptive' or 'hoeffding'")
+        margin = paper_margin if method == "paper" else hoeffding_margin
+        more = margin(effective_rows(table), delta)
+        return low + more, high + more
+    return bracket_upper(table, bits, method, delta)

@@ -1,0 +1,467 @@
+"""Tests of the hypothesis that forecasts are perfectly calibrated.
+
+.. [1] Rossellini, Soloff, Barber, Ren, Willett (2025), Can a calibration metric be both testable and actionable?
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.certificates.results import CalibrationTest
+from calibrant.core.kernels import GOLDEN, LANES, MIX_FIRST, MIX_SECOND, resampled_ranges
+from calibrant.core.laws import brownian_range
+from calibrant.core.progress import track
+from calibrant.core.types import FloatArray, IntArray
+from calibrant.rows.checks import check_choice, check_flag, check_number, check_seed
+from calibrant.rows.intake import as_source, as_tally
+from calibrant.rows.refinement import TOLERANCE, TooManyForecastsError, split_at_extremes, whole_tally
+from calibrant.rows.tally import Tally, Totals
+
+SeedArray = npt.NDArray[np.uint64]
+
+AFFORDABLE_DRAWS = 2e9
+"""Rows times resamples up to which "auto" draws them all: about a second of compiled work."""
+
+PLAIN_DRAWS = 50_000_000
+"""Rows times resamples up to which numpy draws them: under a second, about what loading a compiler takes."""
+
+ENUMERABLE = 1_000_000
+"""Possible counts of events up to which the exact test goes through all of them: tenths of a second, some 100 MB."""
+
+FEWEST_SEEDED = 999
+"""Resamples that a fixed seed needs: an atom of the law with a p-value of 0.075 then passes for 0.05 at one seed in a
+thousand only, and one of 0.0575 with the default number (docs/theory.md)."""
+
+FEW = 30.0
+"""Below this sum of variances p (1 - p), weights relative to the largest, the large-sample law is a rough guide."""
+
+COARSE_SHARE = 0.01
+"""A repeated forecast that carries more than this share of the variance makes the large-sample test too cautious."""
+
+_PLAIN_PART = 1 << 14  # draws at a time: what stays in the processor's cache
+_COMPILED_PART = 1 << 23  # milliseconds: threads end together, and an interrupted test stops soon
+_THREADS = 2
+
+_GIVEN_FORECASTS = (
+    "outcomes are independent given the forecasts",
+    "the forecaster was fixed without looking at them",
+    "the test was chosen beforehand and is done once",
+)
+_SEED = "the seed of the resamples was chosen beforehand too"
+_MANY_ROWS = "there are rows enough for the large-sample law"
+_FIXED_WEIGHTS = "the weights were fixed without looking at the outcomes"
+
+
+def calibration_test(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    method: str = "auto",
+    n_resamples: int = 9999,
+    rng: Any = None,
+    pos_label: Any = None,
+    sample_weight: Any = None,
+    progress: bool | None = None,
+) -> CalibrationTest:
+    """Test whether the forecasts are perfectly calibrated, looking at every interval of forecasts at once.
+
+    The statistic is the Cutoff calibration error T: the range of the residual curve S_k, the sum of (y - p) over the k
+    smallest distinct forecasts with S_0 = 0, divided by the number of rows. If the forecasts are calibrated, each
+    outcome is an event with the probability forecast, so the law of T is known:
+
+    - "exact" goes through all counts of events at the distinct forecasts if there are up to a million possible ones,
+      as there are for up to 19 rows or for a single forecast. Else it draws ``n_resamples`` = B sets of 0/1 outcomes
+      from the forecasts and returns (1 + number of T* >= T) / (B + 1). It rejects calibrated forecasts with probability
+      at most the level at every number of rows, ties or not; the resamples count among what is random.
+    - "asymptotic" compares T / sigma, where sigma^2 = sum of w^2 p (1 - p) / (sum of w)^2, with the range of Brownian
+      motion. It needs many rows, and is cautious (p-values too large) when forecasts repeat.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,), or Tally, or Scan
+        Outcomes: 0/1, booleans, fractions in [0, 1], or two labels with ``pos_label``;
+        or, on its own, a tally or a `scan` of a file, table or cluster.
+    y_prob : array-like of shape (n,)
+        Forecast probabilities.
+    method : {"auto", "exact", "asymptotic"}
+        "auto" takes the exact test when outcomes are 0/1, rows have no weights and rows x resamples is at most 2e9;
+        the result says which test it took and why.
+    n_resamples : int
+        Simulated data sets of the exact test; the p-value is then at least 1 / (n_resamples + 1).
+    rng : None, int or numpy.random.Generator
+        Where the exact test's random numbers come from. With None or a generator the level holds exactly, over rows
+        and resamples. With a seed the p-value is the same whatever the machine, the threads or the order of rows, the
+        resamples are others for every data set, and the level holds over the choice of the seed: any one seed comes
+        near it (docs/theory.md), if there are 999 resamples or more; fewer are refused. Choose it beforehand: whoever
+        tries several has tested several times.
+    pos_label : label, optional
+        The label in ``y_true`` that counts as the event.
+    sample_weight : array-like of shape (n,), optional
+        Nonnegative weights, fixed beforehand; for the asymptotic test only.
+    progress : bool, optional
+        Show how far a long test has come; by default after two seconds, on a terminal only.
+
+    Returns
+    -------
+    CalibrationTest
+        With ``statistic`` and ``pvalue``. A small p-value says that the forecasts are off, not by how much; a large
+        one is no certificate of calibration, because too few rows hide any error.
+
+    See Also
+    --------
+    cutoff_calibration_error : the statistic.
+    spiegelhalter_test : a classical test that looks in one direction only.
+
+    References
+    ----------
+    The statistic is Definition 2.1 of [1]_; the exact test and the weighted large-sample one are this project's.
+
+    Examples
+    --------
+    >>> from calibrant import Tally
+    >>> weather = Tally.from_counts(forecast=[0.2, 0.5, 0.8], rows=[100, 100, 100], events=[22, 47, 83])
+    >>> found = calibration_test(weather, rng=0)
+    >>> print(found)
+    Perfect calibration of these forecasts is not rejected at the 5% level (p-value 0.9..., Cutoff calibration error
+    0.01, 300 rows, 9,999 resamples). A large p-value is no certificate of
+    calibration: too few rows hide any error, and only an upper limit for the error, as certify() gives, says how large
+    it may be.
+    This assumes that outcomes are independent given the forecasts; the forecaster was fixed without looking at them;
+    the test was chosen beforehand and is done once; the seed of the resamples was chosen beforehand too.
+    Note: the exact test was chosen: outcomes are 0/1, rows have no weights, and there are few enough of them to draw
+    9,999 resamples
+    >>> calibration_test(weather, method="asymptotic").pvalue > found.pvalue
+    True
+    """
+    chosen = check_choice(method, "method", ("auto", "exact", "asymptotic"))
+    resamples = int(check_number(n_resamples, "n_resamples", low=1, high=1e8, whole=True))
+    shown = None if progress is None else check_flag(progress, "progress")
+    seed = check_seed(rng)
+    if resamples < FEWEST_SEEDED and chosen != "asymptotic" and isinstance(rng, (int, np.integer)):
+        raise ValueError(
+            f"n_resamples is {resamples:,}, too few for a fixed seed, rng={rng}: the p-values of one seed may all be "
+            f"too small together; use n_resamples={FEWEST_SEEDED} or more, or rng=None for fresh random numbers"
+        )
+    source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    try:
+        table: Totals = whole_tally(source)
+    except TooManyForecastsError:
+        table = split_at_extremes(source)
+    notes: tuple[str, ...] = ()
+    if chosen == "auto":
+        chosen, reason = _choose(table, resamples)
+        notes = (reason,)
+    elif chosen == "exact":
+        _require_counts(table, "method='exact'", "use method='asymptotic'")
+    if chosen == "exact":
+        return _exact(whole_tally(table if isinstance(table, Tally) else source), resamples, seed, shown, notes)
+    return _asymptotic(table, notes)
+
+
+def spiegelhalter_test(y_true: Any, y_prob: Any = None, *, pos_label: Any = None) -> CalibrationTest:
+    """Test by Spiegelhalter's z whether the Brier score is what calibrated forecasts would have.
+
+    z = sum of (y - p)(1 - 2p) / sqrt(sum of (1 - 2p)^2 p (1 - p)), standard normal when the forecasts are calibrated
+    and the rows are many; the p-value is two-sided. A positive z says that forecasts are too extreme (rare events
+    happen more often than forecast and common ones less often), a negative one that they are too timid.
+
+    It looks in that one direction only. A forecaster who is too low everywhere can have z = 0, because errors at low
+    and at high forecasts cancel: the example has forecasts of 20% and 80% where 30% and 90% happen, and
+    `calibration_test` finds it.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,), or Tally
+        Outcomes: 0/1, booleans, or two labels with ``pos_label``; or a tally on its own.
+    y_prob : array-like of shape (n,)
+        Forecast probabilities.
+    pos_label : label, optional
+        The label in ``y_true`` that counts as the event.
+
+    Returns
+    -------
+    CalibrationTest
+        With ``statistic`` (z) and ``pvalue``.
+
+    References
+    ----------
+    Spiegelhalter (1986), Probabilistic prediction in patient management and clinical trials, Statistics in Medicine 5.
+
+    Examples
+    --------
+    >>> from calibrant import Tally
+    >>> too_low = Tally.from_counts(forecast=[0.2, 0.8], rows=[500, 500], events=[150, 450])
+    >>> abs(round(spiegelhalter_test(too_low).statistic, 9))
+    0.0
+    >>> calibration_test(too_low, rng=0).pvalue < 1e-6
+    True
+    """
+    tally = as_tally(y_true, y_prob, pos_label=pos_label)
+    _require_counts(tally, "Spiegelhalter's z", "use calibration_test with method='asymptotic'")
+    forecast = tally.forecast
+    direction = 1.0 - 2.0 * forecast
+    variance = tally.rows * forecast * (1.0 - forecast)
+    spread = float(np.square(direction) @ variance)
+    if spread == 0.0:
+        raise ValueError(
+            "Spiegelhalter's z is not defined when every y_prob is 0, 0.5 or 1: calibrated outcomes would give 0 / 0; "
+            "use calibration_test"
+        )
+    z = float(direction @ tally.residual) / math.sqrt(spread)
+    notes = (
+        "this test looks in one direction only, forecasts that are too extreme or too timid: forecasts that are wrong "
+        "in another way can pass it with z near 0, so read it beside calibration_test",
+        *_few_note(float(variance.sum())),
+    )
+    return CalibrationTest(
+        test="spiegelhalter",
+        statistic=z,
+        pvalue=math.erfc(abs(z) / math.sqrt(2.0)),
+        method="asymptotic",
+        n=tally.row_total,
+        n_resamples=None,
+        assumptions=(*_GIVEN_FORECASTS, _MANY_ROWS),
+        notes=notes,
+    )
+
+
+def _require_counts(tally: Totals, what: str, remedy: str) -> None:
+    if not tally.binary_outcomes:
+        raise ValueError(
+            f"{what} needs outcomes that are 0 or 1, and y_true holds fractions, whose law the forecasts do not "
+            f"determine; {remedy}"
+        )
+    if not tally.unit_weights:
+        raise ValueError(
+            f"{what} needs rows without weights, and sample_weight was given; {remedy}, or Tally.from_counts if the "
+            "weights are counts of real observations"
+        )
+
+
+def _choose(tally: Totals, resamples: int) -> tuple[str, str]:
+    """Return the test that "auto" takes, and why."""
+    rows = tally.row_total
+    if not tally.binary_outcomes:
+        why = "outcomes are fractions, whose law the forecasts do not determine"
+    elif not tally.unit_weights:
+        why = "the rows are weighted"
+    elif _is_enumerable(tally):
+        return "exact", (
+            "the exact test was chosen: outcomes are 0/1, rows have no weights, and few enough counts of events are "
+            "possible to go through all of them"
+        )
+    elif rows * resamples > AFFORDABLE_DRAWS:
+        why = (
+            f"{rows:,} rows x {resamples:,} resamples would take long (method='exact' does it, and fewer n_resamples "
+            "make it quick)"
+        )
+    else:
+        return "exact", (
+            "the exact test was chosen: outcomes are 0/1, rows have no weights, and there are few enough of them to "
+            f"draw {resamples:,} resamples"
+        )
+    return "asymptotic", f"the large-sample test was chosen: {why}"
+
+
+def _exact(tally: Tally, resamples: int, seed: int, shown: bool | None, notes: tuple[str, ...]) -> CalibrationTest:
+    rows, forecast = tally.rows, tally.forecast
+    expected = np.cumsum(rows * forecast)
+    # The same arithmetic as for the resamples: equal counts give equal ranges to the last digit. The allowance is for
+    # different counts whose ranges are equal but for rounding.
+    curve = np.cumsum(tally.events) - expected
+    observed = max(0.0, float(curve.max())) - min(0.0, float(curve.min()))
+    least = observed - TOLERANCE * tally.row_total
+    enumerated = _is_enumerable(tally)
+    if enumerated:
+        pvalue = _enumerated_tail(rows, forecast, expected, least)
+    else:
+        chance = np.rint(forecast * 2.0**53).astype(np.int64)  # a forecast of 0 never happens, one of 1 always does
+        seeds = tally.generator(seed, "calibration test").integers(0, 2**64, size=resamples, dtype=np.uint64)
+        for array in (expected, chance, seeds):  # the compiled loop has one version, for read-only arrays
+            array.flags.writeable = False
+        drawn = _ranges(seeds, rows, chance, expected, shown)
+        pvalue = (1 + sum(int(np.count_nonzero(ranges >= least)) for ranges in drawn)) / (1 + resamples)
+    return CalibrationTest(
+        test="cutoff",
+        statistic=observed / tally.row_total,
+        pvalue=pvalue,
+        method="exact",
+        n=tally.row_total,
+        n_resamples=None if enumerated else resamples,
+        assumptions=_GIVEN_FORECASTS if enumerated else (*_GIVEN_FORECASTS, _SEED),
+        notes=notes,
+    )
+
+
+def _is_enumerable(table: Totals) -> bool:
+    """Return whether all counts of events at the distinct forecasts can be gone through."""
+    return isinstance(table, Tally) and float(np.log1p(table.rows).sum()) <= math.log(ENUMERABLE)
+
+
+def _enumerated_tail(rows: IntArray, forecast: FloatArray, expected: FloatArray, least: float) -> float:
+    """Return the probability that the range of calibrated outcomes' residual curve reaches a value."""
+    from scipy.stats import binom
+
+    probability, events, highest, lowest = np.ones(1), np.zeros(1), np.zeros(1), np.zeros(1)
+    for count, chance, mean in zip(rows.tolist(), forecast.tolist(), expected.tolist(), strict=True):
+        possible = np.arange(count + 1)
+        probability = np.multiply.outer(probability, binom.pmf(possible, count, chance)).ravel()
+        events = np.add.outer(events, possible)
+        highest = np.maximum(highest[:, np.newaxis], events - mean).ravel()
+        lowest = np.minimum(lowest[:, np.newaxis], events - mean).ravel()
+        events = events.ravel()
+    reached = highest - lowest >= least
+    # The smaller sum keeps its digits, and nothing short of all is 1.
+    tail, rest = float(probability[reached].sum()), float(probability[~reached].sum())
+    return tail if tail < rest else 1.0 - rest
+
+
+def _ranges(
+    seed: SeedArray, rows: IntArray, chance: IntArray, expected: FloatArray, shown: bool | None
+) -> Iterator[FloatArray]:
+    """Return the ranges of the resamples part by part; neither the parts nor who draws them changes a digit."""
+    row_total = int(rows.sum())
+    if row_total * seed.size <= PLAIN_DRAWS:
+        parts = _split(seed, max(1, _PLAIN_PART // row_total))
+        draw = _plain_draw(rows, chance, expected)
+        yield from track(map(draw, parts), total=len(parts), label="resampling", shown=shown)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    parts = _split(seed, LANES * max(1, _COMPILED_PART // (LANES * row_total)))
+    loop = resampled_ranges.compiled()
+    with ThreadPoolExecutor(_THREADS) as threads:
+        drawn = threads.map(lambda part: loop(part, rows, chance, expected), parts)
+        yield from track(drawn, total=len(parts), label="resampling", shown=shown)
+
+
+def _split(seed: SeedArray, size: int) -> list[SeedArray]:
+    return [seed[start : start + size] for start in range(0, seed.size, size)]
+
+
+def _plain_draw(rows: IntArray, chance: IntArray, expected: FloatArray) -> Callable[[SeedArray], FloatArray]:
+    """Return a function of seeds that gives what `resampled_ranges` gives, to the last digit, in numpy."""
+    ends = np.cumsum(rows)
+    steps = np.arange(1, ends[-1] + 1, dtype=np.uint64) * GOLDEN
+    limits = np.repeat(chance, rows).astype(np.uint64)
+    tied = rows.size < steps.size
+
+    def draw(seed: SeedArray) -> FloatArray:
+        bits = seed[:, np.newaxis] + steps
+        bits ^= bits >> np.uint64(30)
+        bits *= MIX_FIRST
+        bits ^= bits >> np.uint64(27)
+        bits *= MIX_SECOND
+        bits ^= bits >> np.uint64(31)
+        bits >>= np.uint64(11)
+        events = np.cumsum(bits < limits, axis=1)
+        curve = (events[:, ends - 1] if tied else events) - expected
+        spread: FloatArray = np.maximum(curve.max(axis=1), 0.0) - np.minimum(curve.min(axis=1), 0.0)
+        return spread
+
+    return draw
+
+
+def _asymptotic(table: Totals, notes: tuple[str, ...]) -> CalibrationTest:
+    """Compare with the range of Brownian motion.
+
+    In the order of the forecasts the residual curve is a sum of independent terms w (y - p) of variance w^2 p (1 - p):
+    for many rows a Brownian motion that runs until the sum of those variances, so its range divided by the square root
+    of that sum has the law of the range on [0, 1].
+    """
+    least, variance = _variances(table)
+    if not table.binary_outcomes:
+        notes = (
+            *notes,
+            "outcomes are fractions, whose variance the forecasts do not determine: the squared residuals stand in for "
+            "it",
+        )
+    total = float(variance.sum())
+    curve = table.residual_prefix()
+    observed = float(curve.max() - curve.min())
+    if total > 0.0:
+        pvalue = float(brownian_range.sf(observed / math.sqrt(total)))
+        notes = (*notes, *_few_note(total / table.weight_max**2), *_ties_note(table, variance / total))
+        if least is not variance:
+            smallest = float(brownian_range.sf(observed / math.sqrt(float(least.sum())))) if least.any() else 0.0
+            notes = (
+                *notes,
+                "there are too many distinct forecasts to tell them all apart: the p-value of the rows lies between "
+                f"{smallest:.10g} and {pvalue:.10g}, and the larger one is given",
+            )
+    else:
+        pvalue = 1.0 if observed == 0.0 else 0.0
+        notes = (
+            *notes,
+            "every forecast is 0 or 1, or every outcome equals its forecast: calibrated forecasts leave no room for "
+            "chance, so the p-value is 1 if nothing is off and 0 otherwise",
+        )
+    weighted = () if table.unit_weights else (_FIXED_WEIGHTS,)
+    return CalibrationTest(
+        test="cutoff",
+        statistic=observed / table.weight_total,
+        pvalue=pvalue,
+        method="asymptotic",
+        n=table.row_total,
+        n_resamples=None,
+        assumptions=(*_GIVEN_FORECASTS, *weighted, _MANY_ROWS),
+        notes=notes,
+    )
+
+
+def outcome_variance(tally: Tally) -> FloatArray:
+    """Return the variance of each forecast's residual total when the forecasts are calibrated.
+
+    For outcomes of 0 or 1 the forecasts determine it; for fractions the squared residuals stand in for it.
+    """
+    if tally.binary_outcomes:
+        return tally.weight_square * tally.forecast * (1.0 - tally.forecast)
+    return tally.weight_square_residual_square
+
+
+def _variances(table: Totals) -> tuple[FloatArray, FloatArray]:
+    """Return the least and the largest that the variance of each entry's residual total can be.
+
+    For n forecasts of unit weight with mean m it is n m (1 - m) minus their scatter, n q^2 at most in an entry of half
+    width q.
+    """
+    if isinstance(table, Tally) or not table.binary_outcomes:
+        variance = outcome_variance(table) if isinstance(table, Tally) else table.weight_square_residual_square
+        return variance, variance
+    ends = [end * (1.0 - end) for end in (table.low, table.high)]
+    squares = table.weight_square.astype(np.float64)
+    most = np.where((table.low < 0.5) & (table.high > 0.5), 0.25, np.maximum(*ends)) * squares
+    least = np.minimum(*ends) * squares
+    if table.unit_weights:
+        mean = (table.outcome - table.residual) / table.rows
+        spread = mean * (1.0 - mean) * table.rows
+        scatter = np.square((table.high - table.low) / 2.0) * table.rows
+        rounding = TOLERANCE * table.rows  # of the mean, near which the spread may be smaller than that
+        least, most = np.maximum(least, spread - scatter - rounding), np.minimum(most, spread + rounding)
+    return least, most
+
+
+def _few_note(information: float) -> tuple[str, ...]:
+    if information >= FEW:
+        return ()
+    return (
+        f"the outcomes' variances, p (1 - p) for one that is 0 or 1, add up to {information:.3g} only, less than "
+        f"{FEW:g}: the large-sample p-value is a rough guide here",
+    )
+
+
+def _ties_note(table: Totals, share: FloatArray) -> tuple[str, ...]:
+    tied = (table.rows > 1) & (table.low == table.high)
+    heavy = int(np.count_nonzero((share > COARSE_SHARE) & tied))
+    if not heavy:
+        return ()
+    which = "one forecast carries" if heavy == 1 else f"{heavy} forecasts carry"
+    return (
+        f"{which} more than {100.0 * COARSE_SHARE:g}% of the variance each: with such ties the large-sample "
+        "p-value is too large, and the exact test sees more",
+    )

@@ -1,0 +1,525 @@
+"""Results of certifying and testing: verdicts, limits, plans, p-values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+
+from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.types import FloatArray, IntArray
+from calibrant.core.words import level_said, measured, percent, printable, rounded_down, rounded_up, shown
+from calibrant.measures.results import WorstInterval
+
+MEASURE_NAMES = {
+    "cutoff": "Cutoff calibration error",
+    "smooth": "smooth calibration error",
+    "bounded_variation": "bounded-variation calibration error",
+    "distance": "distance from calibration",
+    "ece": "expected calibration error",
+}
+
+VERDICTS = ("certified", "refuted", "undecided")
+
+
+def within_unit(lower: float, upper: float) -> tuple[float, float]:
+    """Return limits of an error cut to [0, 1]; where two that were found apart cross, both are the upper one."""
+    if not (math.isfinite(lower) and math.isfinite(upper)):  # which min and max would hide
+        raise ValueError(
+            f"the limits of the error came out as {lower!r} and {upper!r}; look for what is missing or infinite in the "
+            "totals of the rows"
+        )
+    return min(max(lower, 0.0), upper, 1.0), min(upper, 1.0)
+
+
+def verdict_of(lower: float, upper: float, max_error: float) -> str:
+    """Return what limits say of "the error is at most ``max_error``"; a limit that is not a number says nothing."""
+    return "certified" if upper <= max_error else "refuted" if lower > max_error else "undecided"
+
+
+@dataclass(frozen=True)
+class ConfidenceInterval(Result):
+    """Limits for a calibration error, with the assumptions they rest on.
+
+    Attributes
+    ----------
+    measure : str
+        The error spoken of: "cutoff", "smooth", "bounded_variation", "distance" or "ece".
+    estimate : float
+        Its value on these rows.
+    lower, upper : float
+        The limits; 0 or 1 on a side that was not asked for.
+    confidence_level : float
+        How often limits computed this way contain the truth.
+    alternative : str
+        "two-sided" (both limits hold together), "less" (an upper limit only) or "greater" (a lower limit only).
+    method : str
+        "paper", "hoeffding", "adaptive", "exact" or "normal".
+    n : int
+        Rows.
+    n_eff : float
+        Rows of equal weight that would say as much; n for unit weights.
+    target : str
+        Whom the limits speak of: "population" or "these forecasts".
+    finite_sample : bool
+        Whether the guarantee holds at every number of rows, or only for many.
+    assumptions : tuple of str
+        What the guarantee rests on.
+    notes : tuple of str
+        What to keep in mind for these data.
+    """
+
+    measure: str
+    estimate: float
+    lower: float
+    upper: float
+    confidence_level: float
+    alternative: str
+    method: str
+    n: int
+    n_eff: float
+    target: str
+    finite_sample: bool
+    assumptions: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    _ranges: ClassVar = dict.fromkeys(("estimate", "lower", "upper", "confidence_level"), UNIT)
+    _words: ClassVar = {"measure": tuple(MEASURE_NAMES), "alternative": ("two-sided", "less", "greater")}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_order("lower", "upper")
+
+    def __str__(self) -> str:
+        name, level = MEASURE_NAMES[self.measure], level_said(self.confidence_level)
+        limits = {
+            "two-sided": f"lies between {rounded_down(self.lower, 5)} and {rounded_up(self.upper, 5)}",
+            "less": f"is at most {rounded_up(self.upper, 5)}",
+            "greater": f"is at least {rounded_down(self.lower, 5)}",
+        }[self.alternative]
+        lines = [
+            f"With {level} confidence the {name} of {_whom(self.target)} {limits} (estimate {measured(self.estimate)}, "
+            f"{_rows_said(self.n, self.n_eff)}, {self.method} method).",
+            f"This assumes that {'; '.join(self.assumptions)}.",
+        ]
+        return "\n".join(lines + [f"Note: {note}" for note in self.notes])
+
+
+def _whom(target: str) -> str:
+    return "the population" if target == "population" else "these forecasts"
+
+
+def _rows_said(n: int, n_eff: float) -> str:
+    rows = "1 row" if n == 1 else f"{n:,} rows"
+    return rows if math.isclose(n, n_eff) else f"{rows} worth {n_eff:,.0f} of equal weight"
+
+
+@dataclass(frozen=True)
+class Certificate(Result):
+    """A verdict on "the calibration error is at most ``max_error``", with its guarantee.
+
+    Attributes
+    ----------
+    verdict : str
+        "certified" (``upper <= max_error``), "refuted" (``lower > max_error``) or "undecided".
+    measure : str
+        The error judged: "cutoff", "smooth", "bounded_variation", "distance" or "ece".
+    estimate : float
+        Its value on these rows.
+    lower, upper : float
+        Limits, each one-sided at ``confidence_level``: a verdict is wrong with probability at most
+        1 - confidence_level. Both at once they hold with 1 - 2 (1 - confidence_level), and so does the one that the
+        verdict rests on, because the rows choose which one that is. For one limit at the full level ask
+        `confidence_interval` for it beforehand.
+    max_error : float
+        The limit asked about.
+    confidence_level : float
+        Of the verdict.
+    method : str
+        "paper", "hoeffding", "adaptive", "exact" or "normal".
+    n : int
+        Rows.
+    n_eff : float
+        Rows of equal weight that would say as much; n for unit weights.
+    target : str
+        Whom the verdict speaks of: "population" or "these forecasts".
+    finite_sample : bool
+        Whether the guarantee holds at every number of rows, or only for many.
+    worst_interval : WorstInterval
+        Where these rows are worst calibrated.
+    rows_needed : int or None
+        When undecided: about how many fresh rows would decide, if the error is as estimated (None when no number
+        would, because the estimate equals the limit or the method cannot get there).
+    assumptions : tuple of str
+        What the guarantee rests on.
+    notes : tuple of str
+        What to keep in mind for these data.
+    """
+
+    verdict: str
+    measure: str
+    estimate: float
+    lower: float
+    upper: float
+    max_error: float
+    confidence_level: float
+    method: str
+    n: int
+    n_eff: float
+    target: str
+    finite_sample: bool
+    worst_interval: WorstInterval
+    rows_needed: int | None
+    assumptions: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    _ranges: ClassVar = dict.fromkeys(("estimate", "lower", "upper", "max_error", "confidence_level"), UNIT)
+    _words: ClassVar = {"verdict": VERDICTS, "measure": tuple(MEASURE_NAMES)}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_order("lower", "upper")
+        said = verdict_of(self.lower, self.upper, self.max_error)
+        if self.verdict != said:
+            self._refuse("verdict", self.verdict, f"while its limits say {said!r}")
+
+    def __bool__(self) -> bool:
+        """Return whether the error is certified to be at most ``max_error``."""
+        return self.verdict == "certified"
+
+    def __str__(self) -> str:
+        name, level = MEASURE_NAMES[self.measure], level_said(self.confidence_level)
+        basis = f"estimate {measured(self.estimate, 4)}, {_rows_said(self.n, self.n_eff)}, {self.method} method"
+        whom = _whom(self.target)
+        limit = shown(self.max_error)
+        if self.verdict == "certified":
+            finding = f"with {level} confidence the {name} of {whom} is at most {limit}"
+            finding += self._number_said(f"at most {rounded_up(self.upper)}")
+        elif self.verdict == "refuted":
+            finding = f"with {level} confidence the {name} of {whom} is above {limit}"
+            finding += self._number_said(f"at least {rounded_down(self.lower)}")
+        else:
+            finding = (
+                f"the {name} of {whom} may be as low as {rounded_down(self.lower)} or as high as "
+                f"{rounded_up(self.upper)} (each limit with {level} confidence), on either side of the limit of {limit}"
+            )
+        needed = ""
+        if self.rows_needed is not None:
+            needed = f", and about {self.rows_needed:,} fresh rows would decide it if the error is as estimated"
+        sentences = (
+            f"{self.verdict.capitalize()}: {finding} ({basis}){needed}. "
+            f"This assumes that {'; '.join(self.assumptions)}."
+        )
+        return "\n".join([sentences, *(f"Note: {note}" for note in self.notes)])
+
+    def _number_said(self, number: str) -> str:
+        """Say the limit behind a verdict, as surely as a number holds that is shown after a look at the verdict."""
+        both = max(round(1.0 - 2.0 * (1.0 - self.confidence_level), 12), 0.0)
+        return f", and with {level_said(both)} confidence {number}" if both else ""
+
+
+@dataclass(frozen=True)
+class GroupCertificates(Result):
+    """A certificate per group, and one verdict for "the error of every group is at most ``max_error``".
+
+    To certify, the joint verdict needs no correction for the number of groups: only the worst group, whichever it is,
+    can make it wrong. To refute it does. The certificates of single groups hold all together.
+
+    Attributes
+    ----------
+    verdict : str
+        "certified" (every ``upper <= max_error``), "refuted" (the certificate of some group is) or "undecided".
+    max_error, confidence_level : float
+        The limit asked about, and the confidence of the joint verdict.
+    groups : tuple
+        The groups' labels, sorted.
+    upper : tuple of float
+        Per group, the upper limit at ``confidence_level`` on its own, which the joint verdict compares.
+    certificates : tuple of Certificate
+        Per group, at level 1 - (1 - confidence_level) / (number of groups): true together with ``confidence_level``.
+    """
+
+    verdict: str
+    max_error: float
+    confidence_level: float
+    groups: tuple[Any, ...]
+    upper: tuple[float, ...]
+    certificates: tuple[Certificate, ...]
+
+    _ranges: ClassVar = dict.fromkeys(("max_error", "confidence_level", "upper"), UNIT)
+    _words: ClassVar = {"verdict": VERDICTS}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not len(self.groups) == len(self.upper) == len(self.certificates) > 0:
+            self._refuse("groups", self.groups, "not as many as upper limits and certificates, or none")
+        said = self.verdict_of(self.upper, self.certificates, self.max_error)
+        if self.verdict != said:
+            self._refuse("verdict", self.verdict, f"while the groups' limits say {said!r}")
+
+    @staticmethod
+    def verdict_of(upper: tuple[float, ...], certificates: tuple[Certificate, ...], max_error: float) -> str:
+        """Return the joint verdict: from the upper limits alone, or from the group that is refuted."""
+        if all(limit <= max_error for limit in upper):
+            return "certified"
+        return "refuted" if any(each.verdict == "refuted" for each in certificates) else "undecided"
+
+    def __bool__(self) -> bool:
+        """Return whether every group is certified to be at most ``max_error``."""
+        return self.verdict == "certified"
+
+    def __getitem__(self, group: Any) -> Certificate:
+        """Return the certificate of a group."""
+        if group not in self.groups:
+            raise KeyError(group)
+        return self.certificates[self.groups.index(group)]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Go through the groups' labels, as through the keys of a dict."""
+        return iter(self.groups)
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def frame(self) -> Any:
+        """Return one row per group."""
+        names = ("n", "estimate", "lower", "upper", "verdict")
+        columns = {name: [getattr(each, name) for each in self.certificates] for name in names}
+        return as_frame({"group": list(self.groups), **columns, "upper_for_joint_verdict": list(self.upper)})
+
+    def __str__(self) -> str:
+        level = level_said(self.confidence_level)
+        measure = MEASURE_NAMES[self.certificates[0].measure]
+        names = [printable(group) for group in self.groups]
+        worst = names[int(np.argmax(self.upper))]
+        if self.verdict == "certified":
+            finding = f"with {level} confidence the {measure} of every group is at most {shown(self.max_error)}"
+        elif self.verdict == "refuted":
+            bad = [name for name, each in zip(names, self.certificates, strict=True) if each.verdict == "refuted"]
+            finding = f"with {level} confidence the {measure} is above {shown(self.max_error)} in {', '.join(bad)}"
+        else:
+            finding = f"some groups' {measure} may be above {shown(self.max_error)} (least settled: {worst})"
+        counted = "1 group" if len(self.groups) == 1 else f"{len(self.groups)} groups"
+        assumed = dict.fromkeys(words for each in self.certificates for words in each.assumptions)
+        lines = [
+            f"{self.verdict.capitalize()}: {finding} ({counted}, {self.certificates[0].method} method).",
+            f"This assumes that {'; '.join(assumed)}.",
+            f"Per group, verdicts that hold together with {level} confidence (and so do all upper limits, and all "
+            "lower ones):",
+        ]
+        width = max(map(len, names))
+        for name, each in zip(names, self.certificates, strict=True):
+            lines.append(
+                f"  {name:<{width}}  {each.n:>9,} rows  estimate {measured(each.estimate, 4)}  "
+                f"from {rounded_down(each.lower)} to {rounded_up(each.upper)}  {each.verdict}"
+            )
+        for name, each in zip(names, self.certificates, strict=True):
+            lines.extend(f"Note on {name}: {note}" for note in each.notes)
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class RiskBands(Result):
+    """Bias per band of forecasts, with limits that hold for all bands together; arrays have one value per band.
+
+    Attributes
+    ----------
+    low, high : array
+        Borders: forecasts from ``low`` to below ``high`` (the last band includes 1).
+    rows : array
+        Rows in the band.
+    share : array
+        Their share of the weight.
+    mean_forecast, observed_rate : array
+        Weighted means in the band; NaN where it is empty.
+    bias : array
+        Observed rate minus mean forecast.
+    lower, upper : array
+        Limits for the population's bias, true for all bands together with ``confidence_level``.
+    inherited : array
+        Limits for the size of the bias that follow from the Cutoff error and the shares of the bands alone.
+    cutoff_upper : float
+        The upper limit of the Cutoff error behind it.
+    confidence_level : float
+        Of each of the two sets of limits.
+    n : int
+        Rows in all bands.
+    assumptions : tuple of str
+        What the limits rest on.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    rows: IntArray
+    share: FloatArray
+    mean_forecast: FloatArray
+    observed_rate: FloatArray
+    bias: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    inherited: FloatArray
+    cutoff_upper: float
+    confidence_level: float
+    n: int
+    assumptions: tuple[str, ...]
+
+    _may_be_undefined: ClassVar = ("mean_forecast", "observed_rate", "bias")  # in a band without rows
+    _ranges: ClassVar = {
+        **dict.fromkeys(("low", "high", "share", "mean_forecast", "observed_rate"), UNIT),
+        **dict.fromkeys(("inherited", "cutoff_upper", "confidence_level"), UNIT),
+        **dict.fromkeys(("bias", "lower", "upper"), (-1.0, 1.0)),
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        columns = [getattr(self, field.name) for field in fields(self) if "Array" in str(field.type)]
+        if len({column.size for column in columns}) > 1:
+            self._refuse("rows", self.rows, "of another length than the other columns")
+        self._check_order("lower", "upper")
+        for name in self._may_be_undefined:
+            lost = np.flatnonzero(np.isnan(getattr(self, name)) & (self.rows > 0))
+            if lost.size:
+                self._refuse(f"{name}[{lost[0]}]", math.nan, "though the band has rows")
+
+    def frame(self) -> Any:
+        """Return one row per band."""
+        skipped = ("cutoff_upper", "confidence_level", "n", "assumptions")
+        return as_frame({field.name: getattr(self, field.name) for field in fields(self) if field.name not in skipped})
+
+    def __str__(self) -> str:
+        level = level_said(self.confidence_level)
+        lines = [
+            f"Bias of the population per band of forecasts; the limits hold for all {self.rows.size} bands together "
+            f"with {level} confidence ({_rows_said(self.n, self.n)}).",
+            f"This assumes that {'; '.join(self.assumptions)}.",
+            "  forecasts            rows   mean forecast  observed     bias     from       to  inherited",
+        ]
+        for k in range(self.rows.size):
+            end = "]" if k == self.rows.size - 1 else ")"
+            band = f"[{self.low[k]:g}, {self.high[k]:g}{end}"
+            if self.rows[k] == 0:
+                lines.append(f"  {band:<15} {0:>9}   no rows")
+                continue
+            lines.append(
+                f"  {band:<15} {self.rows[k]:>9,}  {percent(self.mean_forecast[k]):>14}  "
+                f"{percent(self.observed_rate[k]):>8}  {self.bias[k]:+.4f}  {rounded_down(self.lower[k], sign='+')}  "
+                f"{rounded_up(self.upper[k], sign='+')}  <= {rounded_up(self.inherited[k])}"
+            )
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True)
+class RowsNeeded(Result):
+    """How many rows it takes to certify a calibrated forecaster.
+
+    Attributes
+    ----------
+    rows : int
+        Rows with which a calibrated forecaster is certified with probability ``power``.
+    paper_rows : int
+        The same with the margin of the paper's Proposition 4.1.
+    max_error, confidence_level, power : float
+        What is to be certified, how surely, and how likely success should be.
+    method : str
+        The method planned for.
+    brier : float
+        Mean squared residual assumed.
+    """
+
+    rows: int
+    paper_rows: int
+    max_error: float
+    confidence_level: float
+    power: float
+    method: str
+    brier: float
+
+    _ranges: ClassVar = dict.fromkeys(("max_error", "confidence_level", "power", "brier"), UNIT)
+
+    def __str__(self) -> str:
+        level = level_said(self.confidence_level)
+        return (
+            f"About {self.rows:,} rows certify a Cutoff calibration error of at most {shown(self.max_error)} with "
+            f"{level} confidence in {level_said(self.power)} of cases, if the forecaster is calibrated with "
+            f"a Brier score of {self.brier:.4g} ({self.method} method; the paper's margin needs {self.paper_rows:,})."
+        )
+
+
+USUAL_LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class CalibrationTest(Result):
+    """What a test of perfect calibration found.
+
+    Attributes
+    ----------
+    test : str
+        "cutoff" (looks at every interval of forecasts) or "spiegelhalter" (looks in one direction).
+    statistic : float
+        The Cutoff calibration error of these rows, or Spiegelhalter's z.
+    pvalue : float
+        How probable a statistic at least as extreme is when the forecasts are perfectly calibrated.
+    method : str
+        "exact" (the law of the statistic given these forecasts, enumerated or simulated) or "asymptotic" (its limit for
+        many rows).
+    n : int
+        Rows.
+    n_resamples : int or None
+        Simulated data sets; None when nothing was simulated.
+    assumptions : tuple of str
+        What the p-value rests on.
+    notes : tuple of str
+        What to keep in mind for these data.
+    """
+
+    test: str
+    statistic: float
+    pvalue: float
+    method: str
+    n: int
+    n_resamples: int | None
+    assumptions: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    _ranges: ClassVar = {"pvalue": UNIT}
+    _words: ClassVar = {"test": ("cutoff", "spiegelhalter")}
+
+    def __str__(self) -> str:
+        return self.said(USUAL_LEVEL)
+
+    def said(self, level: float) -> str:
+        """Say what was found at a level: perfect calibration is rejected when the p-value is at most that.
+
+        Parameters
+        ----------
+        level : float
+            How often calibrated forecasts may be rejected.
+        """
+        rejected = self.pvalue <= level
+        name = "Spiegelhalter's z" if self.test == "spiegelhalter" else "Cutoff calibration error"
+        rows = "1 row" if self.n == 1 else f"{self.n:,} rows"
+        how = "large-sample law" if self.method == "asymptotic" else "all possible outcomes"
+        if self.n_resamples is not None:
+            how = f"{self.n_resamples:,} resamples"
+        finding = (
+            f"Perfect calibration of these forecasts is {'' if rejected else 'not '}rejected at the "
+            f"{100.0 * level:g}% level (p-value {self.pvalue:.4g}, {name} {self.statistic:.4g}, {rows}, {how})."
+        )
+        if rejected:
+            meaning = (
+                "This says that the forecasts are off, not by how much: with many rows a harmless error is rejected "
+                "too, and a large p-value would not have been a certificate of calibration."
+            )
+        else:
+            meaning = (
+                "A large p-value is no certificate of calibration: too few rows hide any error, and only an upper "
+                "limit for the error, as certify() gives, says how large it may be."
+            )
+        basis = f"This assumes that {'; '.join(self.assumptions)}."
+        return "\n".join([f"{finding} {meaning}", basis, *(f"Note: {note}" for note in self.notes)])

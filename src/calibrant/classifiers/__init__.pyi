@@ -1,0 +1,2 @@
+from calibrant.classifiers.certified import CertifiedClassifier as CertifiedClassifier
+from calibrant.classifiers.recalibrated import RecalibratedClassifier as RecalibratedClassifier

@@ -1,0 +1,289 @@
+"""What classifiers share that certify or recalibrate a model of scikit-learn: fitting, forecasting, checks of rows."""
+
+# scikit-learn has no types, so that its classes count as Any.
+# mypy: allow-subclassing-any
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import train_test_split
+from sklearn.utils import indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from calibrant.certificates.results import Certificate
+from calibrant.certificates.verdicts import certify
+from calibrant.core.errors import CalibrationWarning
+from calibrant.core.types import FloatArray
+from calibrant.core.words import level_said
+from calibrant.rows.checks import check_choice, check_number, check_same_index, check_weights
+from calibrant.rows.models import check_classes
+
+try:
+    from sklearn.frozen import FrozenEstimator
+except ImportError:  # scikit-learn before 1.6 has no frozen models
+    FrozenEstimator = None
+
+METHODS = ("adaptive", "normal", "hoeffding", "paper")
+LOOK_AGAIN = "It holds for one fit: to fit again on the same rows and choose among the results is to look again."
+FEWER_FOR_JUDGING = ", or keep fewer for judging with a smaller split"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a fit was asked to do, checked: rows, confidence level, and what model and splitter are to be given."""
+
+    X: Any
+    y: npt.NDArray[Any]
+    weight: FloatArray | None
+    level: float
+    fit_params: dict[str, Any]
+    split_params: dict[str, Any]
+
+
+class AroundModel(ABC, ClassifierMixin, BaseEstimator):
+    """What the classifiers here share: a model inside, two classes, and metadata for the model's fit."""
+
+    _weights_count_for: ClassVar[str]
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
+        """Fit the model, and repair or judge it on rows that it has not seen.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n, n_features)
+            Features, as the model takes them.
+        y : array-like of shape (n,)
+            Labels of two classes.
+        sample_weight : array-like of shape (n,), optional
+            Weights fixed beforehand: those computed from the rows, such as inverse propensities, are not covered.
+        **fit_params
+            Passed on to the model's ``fit``, by metadata routing where that is enabled (then also to the ``split`` of
+            a splitter, groups for instance); values with one entry per row are split like the rows.
+
+        Returns
+        -------
+        classifier
+            Itself.
+        """
+        level = self._check_options()
+        labels = check_classes(y)
+        weight = check_weights(sample_weight, labels.size)
+        check_same_index(X=X, y=y, sample_weight=sample_weight)
+        X, y = indexable(X, labels)
+        self._fit(Asked(X, y, weight, level, *self._routed(weight, fit_params)))
+        return self
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probabilities of the two classes.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n, n_features)
+            Features, as the model takes them.
+
+        Returns
+        -------
+        array of shape (n, 2)
+            Probabilities, in the order of ``classes_``.
+        """
+        check_is_fitted(self)
+        return self._probabilities(X)
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the more probable class of each row, the first one where both are equally probable.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n, n_features)
+            Features, as the model takes them.
+
+        Returns
+        -------
+        array of shape (n,)
+            Labels out of ``classes_``.
+        """
+        check_is_fitted(self)
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+
+    def get_metadata_routing(self) -> Any:
+        """Say which metadata the two fits ask for: ``sample_weight`` here, and whatever the model requests.
+
+        Returns
+        -------
+        MetadataRouter
+            As scikit-learn describes it.
+        """
+        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
+        if self._is_given:
+            return router
+        return router.add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import get_tags  # scikit-learn before 1.6 has none, and does not call this
+
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        read_by_model = get_tags(self.estimator).input_tags
+        tags.input_tags.sparse = read_by_model.sparse
+        tags.input_tags.allow_nan = read_by_model.allow_nan
+        return tags
+
+    def _more_tags(self) -> dict[str, Any]:  # what scikit-learn before 1.6 asks for instead
+        return {"binary_only": True}
+
+    @abstractmethod
+    def _check_options(self) -> float:
+        """Check what was set when the classifier was made, and return the confidence level."""
+
+    @abstractmethod
+    def _fit(self, asked: Asked) -> None:
+        """Set the fitted attributes."""
+
+    @abstractmethod
+    def _probabilities(self, X: Any) -> FloatArray:
+        """Return the probabilities of the two classes, by a fitted classifier."""
+
+    @property
+    def _is_frozen(self) -> bool:
+        return FrozenEstimator is not None and isinstance(self.estimator, FrozenEstimator)
+
+    @property
+    def _is_given(self) -> bool:
+        """Whether the model comes fitted and is used as it is."""
+        return self._is_frozen
+
+    def _routed(self, weight: FloatArray | None, fit_params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what the model's fit and the splitter of rows are to be given besides features and labels."""
+        if self._is_given:
+            if fit_params:
+                raise ValueError(
+                    f"{next(iter(fit_params))} was given for the model's fit, and the model is fitted already; leave "
+                    "it out"
+                )
+            return {}, {}
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", sample_weight=weight, **fit_params)
+            return dict(routed.estimator.fit), dict(routed.splitter.split) if "splitter" in routed else {}
+        if weight is None:
+            return fit_params, {}
+        if has_fit_parameter(self.estimator, "sample_weight"):
+            return {**fit_params, "sample_weight": weight}, {}
+        if not any(name.endswith("__sample_weight") for name in fit_params):
+            warnings.warn(
+                f"{type(self.estimator).__name__}.fit takes no sample_weight, so the weights count for "
+                f"{self._weights_count_for} only; to pass them on, enable metadata routing or name the step, as in "
+                "step__sample_weight=",
+                CalibrationWarning,
+                stacklevel=3,
+            )
+        return fit_params, {}
+
+    def _judge(
+        self, outcome: npt.NDArray[Any], forecast: FloatArray, weight: FloatArray | None, level: float
+    ) -> Certificate:
+        """Certify forecasts of rows that neither the model nor its recalibration has seen."""
+        return certify(
+            outcome,
+            forecast,
+            max_error=self.max_error,
+            confidence_level=level,
+            method=self.method,
+            sample_weight=weight,
+        )
+
+    def _in_words(self, certificate: Certificate, level: float, limit: str, reason: str) -> list[str]:
+        """Return what is known of the error of this classifier, how surely, why, and on what it rests."""
+        surely = f"With {level_said(level)} confidence"
+        if not certificate.finite_sample:
+            surely += ", approximately and for many rows only,"
+        return [
+            f"{surely} the Cutoff calibration error of this classifier is {limit} in the population: {reason}.",
+            f"This assumes that {'; '.join(certificate.assumptions)}.",
+            LOOK_AGAIN,
+            *(f"Note: {note}" for note in certificate.notes),
+        ]
+
+    def _take_names(self, model: Any) -> None:
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)  # an earlier fit may have had names where this one has none
+            if hasattr(model, name):
+                setattr(self, name, getattr(model, name))
+
+
+def check_judging(split: Any, method: Any) -> None:
+    """Check how many rows are kept for judging, and by which method they judge."""
+    share = check_number(split, "split")
+    if not 0.0 < share < 1.0:
+        raise ValueError(
+            f"split is {split!r}; it is the share of the rows kept for judging, between 0 and 1, as in 0.5"
+        )
+    if method == "exact":
+        raise ValueError(
+            "method='exact' speaks of the forecasts at hand, and a classifier makes new ones; use method='adaptive'"
+        )
+    check_choice(method, "method", METHODS)
+
+
+def draw_rows(X: Any, y: npt.NDArray[Any], split: float, generator: np.random.RandomState) -> tuple[Any, ...]:
+    """Draw the rows for judging; return features, labels and positions of the others and of them.
+
+    A plain random split by position: given its size, both parts are independent draws from the population, with any
+    seed that was fixed beforehand, because the positions of independent rows say nothing about them.
+    """
+    rows = y.size
+    judging = round(split * rows)
+    if judging in (0, rows):
+        raise ValueError(
+            f"n_samples={rows} and split={split!r} leave {rows - judging} for fitting and {judging} for judging; both "
+            "parts need rows"
+        )
+    return tuple(train_test_split(X, y, np.arange(rows), test_size=judging, random_state=generator))
+
+
+def rows_of(options: dict[str, Any], positions: npt.NDArray[Any], rows: int) -> dict[str, Any]:
+    """Return options of a fit, those with one value per row cut to the rows at the given positions."""
+    return {name: take(value, positions) if _has_one_per_row(value, rows) else value for name, value in options.items()}
+
+
+def take(values: Any, positions: npt.NDArray[Any]) -> Any:
+    """Return the rows at the given positions of a frame, an array, a sparse matrix or a list."""
+    if hasattr(values, "iloc"):
+        return values.iloc[positions]
+    return values[positions] if hasattr(values, "shape") else [values[position] for position in positions]
+
+
+def check_both_classes(y_fit: npt.NDArray[Any], where: str, remedy: str = "") -> None:
+    """Refuse rows for fitting that are all of one class."""
+    distinct = np.unique(y_fit).tolist()
+    if len(distinct) == 1:
+        raise ValueError(
+            f"y has one class only, {distinct[0]!r}, in the {y_fit.size:,} rows {where}, and a model needs both; "
+            f"collect rows of the other class{remedy}"
+        )
+
+
+def effective_size(weight: FloatArray | None, rows: int) -> float:
+    """Return how many rows of equal weight would say as much: (sum w)^2 / sum w^2."""
+    if weight is None:
+        return float(rows)
+    if not weight.any():
+        raise ValueError(f"sample_weight is 0 for all {rows:,} rows kept for judging; at least one must count")
+    return float(weight.sum() ** 2 / (weight @ weight))
+
+
+def _has_one_per_row(value: Any, rows: int) -> bool:
+    if isinstance(value, (str, bytes, dict)):
+        return False
+    shape = getattr(value, "shape", None)
+    if shape is not None:
+        return len(shape) > 0 and shape[0] == rows
+    return hasattr(value, "__len__") and len(value) == rows

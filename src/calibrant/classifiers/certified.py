@@ -1,0 +1,203 @@
+"""The classifier that is kept only if its calibration is certified.
+
+.. [1] Rossellini, Soloff, Barber, Ren, Willett (2025), Can a calibration metric be both testable and actionable?
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from calibrant.certificates.limits import constant_failure, constant_margin
+from calibrant.classifiers.base import (
+    FEWER_FOR_JUDGING,
+    AroundModel,
+    Asked,
+    check_both_classes,
+    check_judging,
+    draw_rows,
+    effective_size,
+    rows_of,
+)
+from calibrant.core.types import FloatArray
+from calibrant.core.words import shown
+from calibrant.rows.checks import check_choice, check_confidence, check_number
+from calibrant.rows.models import forecasts_of, two_classes
+
+FALLBACKS = ("constant",)
+
+
+class CertifiedClassifier(AroundModel):
+    """Fit any binary classifier, and keep it only if its calibration error is certified to be small.
+
+    The rows are split at random. One part fits the model, the other judges it, as in `certify`: is its Cutoff
+    calibration error at most ``max_error``? If that is certified the model is kept. If not, every forecast is the mean
+    outcome of the judging part: useless for telling rows apart, but calibrated. Either way
+
+        P(Cutoff error of the result <= max_error) >= confidence_level
+
+    for every population and every model: Corollary 4.1 of [1]_. Of 1 - confidence_level the constant takes what it
+    needs, 2 exp(-2 m max_error^2) with m judging rows, and the certificate all the rest; the paper gives each half.
+
+    Parameters
+    ----------
+    estimator : classifier with ``predict_proba``
+        The model, or a whole pipeline. A model that is already fitted, wrapped in ``FrozenEstimator`` of scikit-learn
+        1.6 or later, is judged on all rows; none of them may have been used to fit it.
+    max_error : float in [0, 1]
+        The largest Cutoff error you can live with, as in `certify`. The mean of m rows is only known up to
+        sqrt(ln(2 / delta) / (2 m)) with delta = 1 - confidence_level, and only more than that can be asked for.
+        (The paper prints ln(1 / delta), but a mean can err to both sides.)
+    confidence_level : float from 0.5 to below 1
+        Of the whole procedure. The level of the certificate on its own is a little higher.
+    split : float between 0 and 1
+        Share of the rows kept for judging. They are drawn without regard to their classes: balanced parts would no
+        longer be independent draws.
+    method : {"adaptive", "hoeffding", "normal", "paper"}
+        As in `certify`; "normal" makes the guarantee a large-sample one. "exact" is refused, because it speaks of the
+        forecasts at hand and not of those to come.
+    fallback : {"constant"}
+        What replaces a model that is not certified.
+    random_state : int, RandomState or None
+        Draws the split; an int gives the same one at every fit. Fix it beforehand: whoever tries several seeds and
+        picks one has looked several times.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted model, kept for inspection even if it is not certified.
+    certificate_ : Certificate
+        The verdict on the model, with the level confidence_level + 2 exp(-2 m max_error^2) for m judging rows.
+    fell_back_ : bool
+        Whether the model was replaced by the constant.
+    constant_ : float
+        The constant forecast for ``classes_[1]``, whether it was needed or not.
+    classes_ : array of shape (2,)
+        The two classes; the forecasts judged are those of the second.
+    guarantee_ : str
+        What holds, how surely, and under which assumptions.
+    n_features_in_, feature_names_in_
+        As the model saw them, where it says so.
+
+    Notes
+    -----
+    The judging rows must have had no part in the model. So put preprocessing, tuning and recalibration *inside*, as in
+    ``CertifiedClassifier(GridSearchCV(make_pipeline(...), ...), ...)``. Inside a pipeline or a search that has seen all
+    rows everything works as usual, but the guarantee is lost: the model was chosen by looking at the rows that judge
+    it.
+
+    ``sample_weight`` counts for both parts, if the model's ``fit`` accepts it: weights fixed beforehand, as in
+    `certify`.
+
+    References
+    ----------
+    Corollary 4.1 of [1]_ for ``method="paper"``; with the other methods the same proof holds (docs/theory.md).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = make_classification(n_samples=4000, flip_y=0.2, random_state=0)
+    >>> model = CertifiedClassifier(LogisticRegression(), max_error=0.1, random_state=0).fit(X, y)
+    >>> model.fell_back_, model.certificate_.verdict
+    (False, 'certified')
+    >>> print(model.guarantee_)
+    With 95% confidence the Cutoff calibration error of this classifier is at most 0.1 in the population: the model was
+    certified on 2,000 rows that had no part in fitting it (adaptive method).
+    This assumes that the rows are independent draws from the population; forecaster, limit, method and level were
+    fixed without looking at these rows.
+    It holds for one fit: to fit again on the same rows and choose among the results is to look again.
+    """
+
+    _weights_count_for = "the certificate and the constant"
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        max_error: float,
+        confidence_level: float = 0.95,
+        split: float = 0.5,
+        method: str = "adaptive",
+        fallback: str = "constant",
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.max_error = max_error
+        self.confidence_level = confidence_level
+        self.split = split
+        self.method = method
+        self.fallback = fallback
+        self.random_state = random_state
+
+    def _fit(self, asked: Asked) -> None:
+        X, y, weight = asked.X, asked.y, asked.weight
+        if self._is_given:
+            model = self.estimator.fit(X, y)  # fits nothing, but makes sure that the model is fitted
+            certificate_level = self._certificate_level(asked.level, y.size, weight, share=1.0)
+        else:
+            X_fit, X, y_fit, y, kept, chosen = draw_rows(X, y, self.split, check_random_state(self.random_state))
+            weight = None if weight is None else weight[chosen]
+            certificate_level = self._certificate_level(asked.level, y.size, weight, share=self.split)
+            check_both_classes(y_fit, "drawn for fitting", FEWER_FOR_JUDGING)
+            model = clone(self.estimator).fit(X_fit, y_fit, **rows_of(asked.fit_params, kept, asked.y.size))
+        classes = two_classes(model, y)
+        outcome = y == classes[1]
+        certificate = self._judge(outcome, forecasts_of(model, X)[:, 1], weight, certificate_level)
+        self.estimator_ = model
+        self.classes_ = classes
+        self.certificate_ = certificate
+        self.fell_back_ = not certificate
+        self.constant_ = float(np.average(outcome, weights=weight))
+        self.guarantee_ = self._guarantee(asked.level)
+        self._take_names(model)
+
+    def _probabilities(self, X: Any) -> FloatArray:
+        forecasts = forecasts_of(self.estimator_, X)
+        if not self.fell_back_:
+            return forecasts
+        # The model is still asked, so that features it cannot read are an error either way.
+        return np.tile([1.0 - self.constant_, self.constant_], (len(forecasts), 1))
+
+    def _check_options(self) -> float:
+        check_number(self.max_error, "max_error", low=0.0, high=1.0)
+        check_judging(self.split, self.method)
+        check_choice(self.fallback, "fallback", FALLBACKS)
+        return check_confidence(self.confidence_level)
+
+    def _certificate_level(self, level: float, rows: int, weight: FloatArray | None, share: float) -> float:
+        """Return the level that is left for the certificate; refuse a limit that the constant could not keep to."""
+        effective_rows = effective_size(weight, rows)
+        certificate_level = level + constant_failure(effective_rows, self.max_error)
+        if certificate_level < 1.0:
+            return certificate_level
+        smallest = constant_margin(effective_rows, 1.0 - level)
+        remedy = "since no number of rows is enough for 0"
+        if self.max_error > 0.0:
+            # Weights like these keep the share of rows that they are worth.
+            needed = rows * (smallest / self.max_error) ** 2 / share
+            remedy = f"or collect about {math.ceil(needed):,} rows in all"
+        worth = "" if math.isclose(rows, effective_rows) else f", worth {effective_rows:,.1f} of equal weight"
+        raise ValueError(
+            f"max_error is {shown(self.max_error)}, no more than even a constant can guarantee from {rows:,} rows kept "
+            f"for judging{worth} at confidence_level={self.confidence_level:g}; allow max_error="
+            f"{min(1.0, math.floor(smallest * 1e4 + 1.0) / 1e4):g} or more, {remedy}"
+        )
+
+    def _guarantee(self, level: float) -> str:
+        certificate = self.certificate_
+        rows = f"{certificate.n:,} rows"
+        if not self._is_frozen:  # nobody but the user knows about a frozen one: it is among the assumptions
+            rows += " that had no part in fitting it"
+        if self.fell_back_:
+            reason = (
+                f"the model could not be certified on {rows} ({self.method} method), and every forecast is their mean "
+                f"outcome, {self.constant_:.4g}"
+            )
+        else:
+            reason = f"the model was certified on {rows} ({self.method} method)"
+        return "\n".join(self._in_words(certificate, level, f"at most {shown(self.max_error)}", reason))

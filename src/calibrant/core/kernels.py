@@ -1,0 +1,454 @@
+"""The few loops that numpy cannot express, each with its contract in plain language.
+
+Every kernel is ordinary Python that numba can compile. Short inputs run as plain Python, so that a first call never
+waits for a compiler; long ones are compiled once and kept in numba's cache on disk (beside the package, or in the
+user's own cache folder when the package is installed read-only). Where that cache cannot be read or written they are
+compiled in memory, once per process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+from collections.abc import Callable
+from functools import update_wrapper
+from pathlib import Path
+from typing import Any, Generic, ParamSpec, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.core.types import FloatArray, IntArray
+
+PLAIN_LIMIT = 10_000
+"""Inputs up to this many entries run as plain Python: tens of milliseconds, against half a second to load numba."""
+
+Parameters = ParamSpec("Parameters")
+Returned = TypeVar("Returned")
+
+
+class Kernel(Generic[Parameters, Returned]):
+    """A loop over arrays that runs plain when its first array is short and compiled when it is long."""
+
+    def __init__(self, function: Callable[Parameters, Returned]) -> None:
+        update_wrapper(self, function)
+        self.plain = function
+        self._compiled: Callable[..., Returned] | None = None
+
+    def compiled(self, *, cached: bool = True) -> Callable[..., Returned]:
+        """Return the compiled loop, importing numba the first time."""
+        if self._compiled is None or not cached:
+            import numba
+
+            try:
+                self._compiled = numba.njit(cache=cached, nogil=True)(self.plain)
+            except RuntimeError:  # no folder numba may write to
+                self._compiled = numba.njit(nogil=True)(self.plain)
+        return self._compiled
+
+    def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
+        """Run the loop."""
+        first: Any = args[0]
+        if first.size <= PLAIN_LIMIT:
+            return self.plain(*args, **kwargs)
+        # Numba compiles a separate version for writable and for read-only arrays: hand it read-only views only.
+        given = [_read_only(arg) for arg in args]
+        compiled = self.compiled()
+        try:
+            return compiled(*given, **kwargs)
+        except Exception:  # a full disk or a damaged file in the cache can raise anything; the loops themselves do not
+            self._forget(compiled)
+            return self.compiled(cached=False)(*given, **kwargs)
+
+    def _forget(self, compiled: Any) -> None:
+        """Remove what the cache on disk lists of this loop.
+
+        Numba lists a file before it writes it, so that a full disk can leave a list that names a file of an older
+        version; and a damaged list would be read by every process to come.
+        """
+        folder, line = compiled.stats.cache_path, self.plain.__code__.co_firstlineno
+        with contextlib.suppress(OSError, TypeError):  # the latter: there is no folder
+            for index in Path(folder).glob(f"*{self.plain.__name__}-{line}.*.nbi"):
+                index.unlink()
+
+
+def _read_only(value: Any) -> Any:
+    if not isinstance(value, np.ndarray):
+        return value
+    view = np.ascontiguousarray(value).view()
+    view.flags.writeable = False
+    return view
+
+
+@Kernel
+def cell_totals(
+    y_prob: FloatArray,
+    y_true: npt.NDArray[Any],
+    sample_weight: FloatArray,
+    scale: float,
+    first: int,
+    size: int,
+    low: float,
+    high: float,
+    counted: bool,
+) -> FloatArray:
+    """Totals per dyadic cell floor(p * scale) - first of the rows with low <= p <= high.
+
+    The last cell also takes what rounds up to its end. Columns: rows, w r, w r^2, w y, smallest p, largest p and,
+    unless ``sample_weight`` is empty (unit weights), w, w^2, w^2 r^2. Rows of weight zero are left out. ``counted``
+    says that outcomes are 0 or 1 and weights 1.
+    """
+    weighted = sample_weight.size > 0
+    width = 1.0 / scale
+    # Many like numbers in one cell would pile up rounding errors. Ways from its edge are tiny beside residuals, which
+    # is enough where outcomes can be counted; otherwise what sums lose is kept in further columns and added in the end.
+    columns = 9 if weighted else 6
+    totals = np.zeros((size, columns if counted else columns + 3))
+    totals[:, 4] = np.inf
+    totals[:, 5] = -np.inf
+    for i in range(y_prob.size):
+        forecast = y_prob[i]
+        if not low <= forecast <= high:
+            continue
+        # p * scale is exact, so the cell is the same on every machine and engine.
+        number = min(int(forecast * scale) - first, size - 1)
+        cell = totals[number]
+        outcome = float(y_true[i])
+        residual = outcome - forecast
+        weighted_residual = residual
+        if weighted:
+            weight = sample_weight[i]
+            if weight == 0.0:
+                continue
+            total = cell[6] + weight
+            cell[columns + 2] += weight - (total - cell[6])
+            cell[6] = total
+            cell[7] += weight * weight
+            outcome *= weight
+            weighted_residual *= weight
+            cell[8] += weighted_residual * weighted_residual
+        if counted:
+            cell[1] += forecast - width * (first + number)
+            cell[3] += outcome
+        else:
+            total = cell[1] + weighted_residual
+            cell[columns] += weighted_residual - (total - cell[1])
+            cell[1] = total
+            total = cell[3] + outcome
+            cell[columns + 1] += outcome - (total - cell[3])
+            cell[3] = total
+        cell[2] += weighted_residual * residual
+        cell[0] += 1.0
+        cell[4] = min(cell[4], forecast)
+        cell[5] = max(cell[5], forecast)
+    if counted:
+        edge = width * (first + np.arange(size))
+        totals[:, 1] = totals[:, 3] - totals[:, 0] * edge - totals[:, 1]
+    else:
+        totals[:, 1] += totals[:, columns]
+        totals[:, 3] += totals[:, columns + 1]
+        if weighted:
+            totals[:, 6] += totals[:, columns + 2]
+    return totals[:, :columns]
+
+
+@Kernel
+def cell_growth(
+    y_prob: FloatArray,
+    y_true: npt.NDArray[Any],
+    rates: FloatArray,
+    scale: float,
+    first: int,
+    size: int,
+    low: float,
+    high: float,
+) -> FloatArray:
+    """Per dyadic cell, minus the sum of ln(1 - rate s r) over rows with 0/1 outcomes: see `tally.bet_growth`.
+
+    Factors are multiplied, and a logarithm is taken only when a product leaves the safe range: that is many times
+    quicker than one logarithm per row and rate.
+    """
+    columns = 4 * rates.size
+    growth = np.zeros((size, columns))
+    product = np.ones((size, columns))
+    for i in range(y_prob.size):
+        forecast = y_prob[i]
+        if not low <= forecast <= high:
+            continue
+        cell = min(int(forecast * scale) - first, size - 1)
+        event = y_true[i] == 1.0
+        residual = 1.0 - forecast if event else forecast
+        for k in range(rates.size):
+            step = rates[k] * residual
+            up = 4 * k + (0 if event else 2)
+            down = 4 * k + (3 if event else 1)
+            product[cell, up] *= 1.0 - step
+            product[cell, down] *= 1.0 + step
+            if product[cell, up] < 1e-200:
+                growth[cell, up] -= np.log(product[cell, up])
+                product[cell, up] = 1.0
+            if product[cell, down] > 1e200:
+                growth[cell, down] -= np.log(product[cell, down])
+                product[cell, down] = 1.0
+    return growth - np.log(product)
+
+
+@Kernel
+def rows_in_stretches(
+    y_prob: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    begin: IntArray,
+    end: IntArray,
+    scale: float,
+    first: int,
+    lowest: float,
+    highest: float,
+) -> npt.NDArray[np.bool_]:
+    """Mark the rows whose forecast lies in one of the closed stretches [low, high].
+
+    The stretches lie between lowest and highest. A row in dyadic cell c is looked up among the stretches begin[c] to
+    end[c] - 1 only: those that touch the cell.
+    """
+    inside = np.zeros(y_prob.size, dtype=np.bool_)
+    touched = begin < end  # one byte a cell stays in the innermost cache, and most rows need no more
+    last = begin.size - 1
+    for i in range(y_prob.size):
+        forecast = y_prob[i]
+        if not lowest <= forecast <= highest:
+            continue
+        cell = min(int(forecast * scale) - first, last)
+        if not touched[cell]:
+            continue
+        k, stop = begin[cell], end[cell]
+        while stop - k > 1:
+            middle = (k + stop) // 2
+            if low[middle] <= forecast:
+                k = middle
+            else:
+                stop = middle
+        inside[i] = low[k] <= forecast <= high[k]
+    return inside
+
+
+@Kernel
+def smooth_fit(curve: FloatArray, gap: FloatArray, keep_fit: bool) -> tuple[float, FloatArray]:
+    """Weighted L1 isotonic fit of a curve, with values kept between 0 and the curve's end.
+
+    ``curve`` holds C_1..C_m with C_m >= 0, ``gap`` the m-1 weights. Returns C_m plus the cost of the best fit
+    min sum gap_k |C_k - M_k| over nondecreasing M_k in [0, C_m], and the fit M_1..M_{m-1} itself (empty unless asked
+    to keep it).
+
+    The cost of the points so far, as a function of the latest M, is convex; its slope changes are kept as (value,
+    mass). Each point adds mass 2 gap at its value clipped to [0, C_m] and takes mass gap off the highest value; the
+    highest that is left is where the cost is smallest. Going back from the last point, M_k is that place or M_{k+1},
+    whichever is lower. Values that rise go onto a stack at no cost, only the others need a heap; the bottom of the
+    stack is 0, which never runs out.
+    """
+    points = curve.size
+    end = curve[points - 1]
+    cost = end
+    fit = np.empty(points - 1 if keep_fit else 0)
+    rising = [(0.0, np.inf)]
+    heap = [(0.0, 0.0)]  # (minus the value, mass): heapq keeps the smallest first
+    heap.pop()
+    for k in range(points - 1):
+        value = min(max(curve[k], 0.0), end)
+        cost += gap[k] * abs(curve[k] - value)
+        own, remaining = 2.0 * gap[k], gap[k]
+        while remaining > 0.0:
+            top, mass = rising[-1]
+            in_heap = len(heap) > 0 and -heap[0][0] > top
+            if in_heap:
+                top, mass = -heap[0][0], heap[0][1]
+            if top <= value:
+                own -= remaining
+                break
+            taken = min(mass, remaining)
+            cost += taken * (top - value)
+            remaining -= taken
+            if in_heap:
+                if taken == mass:
+                    heapq.heappop(heap)
+                else:
+                    heap[0] = (-top, mass - taken)  # the order of equal values does not matter
+            elif taken == mass:
+                rising.pop()
+            else:
+                rising[-1] = (top, mass - taken)
+        top, mass = rising[-1]
+        if value > top:
+            rising.append((value, own))
+        elif value == top:
+            rising[-1] = (top, mass + own)
+        else:
+            heapq.heappush(heap, (-value, own))
+        if keep_fit:
+            fit[k] = rising[-1][0]
+            if len(heap) > 0:
+                fit[k] = max(fit[k], -heap[0][0])
+    for k in range(fit.size - 2, -1, -1):
+        fit[k] = min(fit[k], fit[k + 1])
+    return cost, fit
+
+
+@Kernel
+def smooth_weights(curve: FloatArray, gap: FloatArray, fit: FloatArray) -> FloatArray:
+    """Turn the fit of `smooth_fit` into the 1-Lipschitz weights w in [-1, 1] with sum R w = its cost.
+
+    With u = 1 - w, complementary slackness says: u falls at full speed where C_k < M_k, rises where C_k > M_k, is
+    free where they are equal, and is 0 wherever M jumps. Forward: the interval of possible u_k. Backward: choose.
+    """
+    points = curve.size
+    end = curve[points - 1]
+    low = np.empty(points)
+    high = np.empty(points)
+    before = 0.0
+    for k in range(points):
+        if k == 0:
+            low[k], high[k] = 0.0, 2.0
+        else:
+            low[k], high[k] = low[k - 1], high[k - 1]
+            difference = curve[k - 1] - fit[k - 1]
+            if difference >= 0.0:
+                high[k] += gap[k - 1]
+            else:
+                high[k] -= gap[k - 1]
+            if difference <= 0.0:
+                low[k] -= gap[k - 1]
+            else:
+                low[k] += gap[k - 1]
+            low[k] = max(low[k], 0.0)
+            high[k] = max(high[k], low[k])
+        here = fit[k] if k < points - 1 else end
+        if here > before:
+            low[k], high[k] = 0.0, 0.0
+        before = here
+    weights = np.empty(points)
+    chosen = low[points - 1]
+    weights[points - 1] = 1.0 - chosen
+    for k in range(points - 2, -1, -1):
+        difference = curve[k] - fit[k]
+        if difference > 0.0:
+            chosen -= gap[k]
+        elif difference < 0.0:
+            chosen += gap[k]
+        elif chosen > high[k]:
+            chosen = max(chosen - gap[k], high[k])
+        elif chosen < low[k]:
+            chosen = min(chosen + gap[k], low[k])
+        chosen = min(max(chosen, low[k]), high[k])
+        weights[k] = 1.0 - chosen
+    return weights
+
+
+@Kernel
+def swing_events(curve: FloatArray) -> tuple[FloatArray, IntArray, IntArray]:
+    """Order in which a curve's swings disappear as sign changes become dearer.
+
+    ``curve`` holds the prefix sums C_0..C_m. A +-1 weight that changes sign at every turn of the curve collects its
+    whole variation. Giving up a swing of height a costs 2a: an inner one saves two sign changes (4 units of total
+    variation), one that touches an end of the curve saves one (2 units), so their prices per unit are a/2 and a. A
+    swing may go as soon as none of its neighbours is cheaper, whatever happens elsewhere, so one stack does it all.
+
+    Returns, an entry per swing given up, in an order in which inner swings precede the ones around them: the price,
+    and the positions in the curve of the two turns that vanish (-1 for the second when there is one only).
+    """
+    points = curve.size
+    price = np.empty(points)
+    left = np.empty(points, dtype=np.int64)
+    right = np.empty(points, dtype=np.int64)
+    events = 0
+    stack = np.empty(points, dtype=np.int64)
+    stack[0] = 0
+    held = 1
+    for j in range(1, points):
+        move = curve[j] - curve[stack[held - 1]]
+        if move == 0.0:
+            continue
+        if held > 1 and (curve[stack[held - 1]] > curve[stack[held - 2]]) == (move > 0.0):
+            stack[held - 1] = j
+        else:
+            stack[held] = j
+            held += 1
+        while held >= 3:
+            last = abs(curve[j] - curve[stack[held - 2]])
+            middle = abs(curve[stack[held - 2]] - curve[stack[held - 3]])
+            if held == 3:
+                if middle > last / 2.0:
+                    break
+                price[events], left[events], right[events] = middle, stack[1], -1
+                stack[1] = j
+                held = 2
+            else:
+                before = abs(curve[stack[held - 3]] - curve[stack[held - 4]])
+                if middle > last or (middle / 2.0 > before if held == 4 else middle > before):
+                    break
+                price[events], left[events], right[events] = middle / 2.0, stack[held - 3], stack[held - 2]
+                stack[held - 3] = j
+                held -= 2
+            events += 1
+    # What is left shrinks from left to right, so the swing at the right end or its neighbour is always next.
+    while held >= 3:
+        last = abs(curve[stack[held - 1]] - curve[stack[held - 2]])
+        middle = abs(curve[stack[held - 2]] - curve[stack[held - 3]])
+        if held == 3:
+            price[events], left[events], right[events] = min(last, middle), stack[1], -1
+            stack[1] = stack[2]
+            held = 2
+        elif last <= middle / 2.0:
+            price[events], left[events], right[events] = last, stack[held - 2], -1
+            stack[held - 2] = stack[held - 1]
+            held -= 1
+        else:
+            price[events], left[events], right[events] = middle / 2.0, stack[held - 3], stack[held - 2]
+            stack[held - 3] = stack[held - 1]
+            held -= 2
+        events += 1
+    return price[:events], left[:events], right[:events]
+
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+"""Step of the splitmix64 generator: draw number i of a stream is a scrambled seed + i x GOLDEN, whoever computes it."""
+
+MIX_FIRST, MIX_SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+LANES = 64
+"""Resamples carried side by side: enough to keep vector instructions busy, few enough to stay in the nearest cache."""
+
+
+@Kernel
+def resampled_ranges(
+    seed: npt.NDArray[np.uint64], rows: IntArray, chance: IntArray, expected: FloatArray
+) -> FloatArray:
+    """Range of the residual curve of calibrated outcomes, one for each seed.
+
+    Distinct forecast k has ``rows[k]`` rows, each an event when its 53 random bits are below ``chance[k]`` (the
+    forecast times 2^53); ``expected[k]`` is the sum of the forecasts of all rows up to and including k. The curve is
+    looked at where a forecast ends, and at its start, 0. Draw i of a resample depends on its seed and i only.
+
+    Runs compiled: as plain Python the wrapping 64-bit products are slow and warn.
+    """
+    ranges = np.empty(seed.size)
+    for begin in range(0, seed.size, LANES):
+        state = seed[begin : begin + LANES].copy()
+        lanes = state.size
+        events = np.zeros(lanes)
+        highest = np.zeros(lanes)
+        lowest = np.zeros(lanes)
+        for k in range(rows.size):
+            limit = chance[k]
+            for _ in range(rows[k]):
+                for lane in range(lanes):
+                    state[lane] += GOLDEN
+                    bits = state[lane]
+                    bits = (bits ^ (bits >> np.uint64(30))) * MIX_FIRST
+                    bits = (bits ^ (bits >> np.uint64(27))) * MIX_SECOND
+                    bits ^= bits >> np.uint64(31)
+                    events[lane] += 1.0 if np.int64(bits >> np.uint64(11)) < limit else 0.0
+            for lane in range(lanes):
+                level = events[lane] - expected[k]
+                highest[lane] = level if level > highest[lane] else highest[lane]
+                lowest[lane] = level if level < lowest[lane] else lowest[lane]
+        ranges[begin : begin + LANES] = highest - lowest
+    return ranges

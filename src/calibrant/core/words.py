@@ -1,0 +1,120 @@
+"""Numbers and names as people read them: digits that can be trusted, limits rounded outwards, nothing obeyed."""
+
+from __future__ import annotations
+
+import unicodedata
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import Any
+
+_ROUNDING = 1e-12  # what is smaller is the dust of sums
+
+
+def percent(share: float) -> str:
+    """Write a probability or share as a percentage with as many digits as it deserves."""
+    value = 100.0 * share
+    digits = 1 if 1.0 <= abs(value) <= 99.0 or value in (0.0, 100.0) else 2
+    return f"{measured(value, digits)}%"
+
+
+def measured(value: float, digits: int = 5) -> str:
+    """Write a measured value with so many decimals, or with two digits where these would hardly leave one.
+
+    Examples
+    --------
+    >>> measured(0.0123456), measured(0.0000123456), measured(0.0)
+    ('0.01235', '1.2e-05', '0.00000')
+    """
+    if _ROUNDING < abs(value) < 10.0 ** (1 - digits):
+        return f"{value:.2g}"
+    return f"{value if abs(value) > _ROUNDING else 0.0:.{digits}f}"
+
+
+def rounded_up(limit: float, digits: int = 4, *, sign: str = "") -> str:
+    """Write an upper limit so that what is written is a limit too.
+
+    Examples
+    --------
+    >>> rounded_up(0.123401), rounded_up(0.1234), rounded_up(-0.12349, sign="+")
+    ('0.1235', '0.1234', '-0.1234')
+    """
+    return _with_decimals(limit, digits, ROUND_CEILING, sign)
+
+
+def rounded_down(limit: float, digits: int = 4, *, sign: str = "") -> str:
+    """Write a lower limit so that what is written is a limit too."""
+    return _with_decimals(limit, digits, ROUND_FLOOR, sign)
+
+
+def _with_decimals(limit: float, digits: int, rounding: str, sign: str) -> str:
+    # The shortest decimal that names the number, so that 0.1 stays 0.1 and not the next binary fraction.
+    written = Decimal(repr(float(limit))).quantize(Decimal(1).scaleb(-digits), rounding)
+    return f"{float(written) + 0.0:{sign}.{digits}f}"
+
+
+def significant_up(limit: float, digits: int) -> str:
+    """Write an upper limit of any size with so many digits, so that what is written is a limit too.
+
+    Examples
+    --------
+    >>> significant_up(1234.51, 5), significant_up(0.000123451, 3)
+    ('1234.6', '0.000124')
+    """
+    written = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(repr(float(limit)))
+    return f"{float(written):.{digits}g}"
+
+
+def of_all(unit_weights: bool) -> str:
+    """Say what a share is a share of."""
+    return "of all rows" if unit_weights else "of the weight"
+
+
+def level_said(level: float) -> str:
+    """Write a confidence level rounded down, with as many digits as it takes not to read like certainty.
+
+    Examples
+    --------
+    >>> level_said(0.95), level_said(1 - 0.05 / 3), level_said(0.9999999)
+    ('95%', '98.3%', '99.99999%')
+    """
+    text = percent(level).replace(".0%", "%")
+    if text == "100.00%":
+        return f"{(Decimal(repr(level)) * 100).normalize():f}%"
+    digits = len(text.partition(".")[2]) - 1 if "." in text else 1
+    return f"{rounded_down(round(100.0 * level, 10), digits)}%".replace(".0%", "%")
+
+
+def shown(value: Any) -> str:
+    """Write a number with all its digits, so that a value just outside a limit does not look like the limit."""
+    return repr(float(value)).removesuffix(".0")
+
+
+def printable(value: object, *, lines: bool = False) -> str:
+    r"""Return a text with every character escaped that a terminal obeys, that reorders a line or begins a new one.
+
+    Names of groups, columns, models and files come from whoever wrote them: an escape sequence could wipe a screen, a
+    line break add a verdict, a mark for text from right to left turn a number round. They are escaped as in Python.
+
+    Parameters
+    ----------
+    value : object
+        The text, or what ``str`` turns into one.
+    lines : bool
+        Whether line breaks stay, in a text of several lines.
+
+    Examples
+    --------
+    >>> print(printable("north\nCertified: \x1b[32mall of them"))
+    north\nCertified: \x1b[32mall of them
+    """
+    text = str(value)
+    if text.isprintable():
+        return text
+    return "".join(each if _is_plain(each) or (lines and each == "\n") else _escaped(each) for each in text)
+
+
+def _is_plain(character: str) -> bool:
+    return character.isprintable() or unicodedata.category(character) == "Zs"  # spaces of any width
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()

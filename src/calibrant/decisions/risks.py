@@ -1,0 +1,347 @@
+"""What acting on forecasts loses: the mean loss at a threshold and at all of them, and net benefit.
+
+Somebody acts when p >= tau. The loss of threshold tau is tau for acting without an event and 1 - tau for an event
+missed, so that with calibrated forecasts acting from tau up is best. Each function takes
+``(y_true, y_prob, *, sample_weight=None, pos_label=None)`` or a `Tally` alone; outcomes may be event probabilities in
+[0, 1], for which losses are expected losses.
+
+.. [1] Rossellini, Soloff, Barber, Ren, Willett (2025), Can a calibration metric be both testable and actionable?
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from calibrant.core.types import BoolArray, FloatArray, IntArray
+from calibrant.decisions.results import DecisionRisk, MurphyCurve, NetBenefit
+from calibrant.rows.checks import Observations, check_costs, check_observations, check_thresholds
+from calibrant.rows.grids import COARSE_GRID
+from calibrant.rows.intake import as_source, as_tally
+from calibrant.rows.refinement import refine
+from calibrant.rows.tally import Tally, Totals, given_tally, group_starts, prefix_sums
+
+Costs = tuple[float, float] | tuple[None, None]
+
+
+def decision_risk(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    threshold: Any = None,
+    cost_false_positive: float | None = None,
+    cost_false_negative: float | None = None,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> DecisionRisk:
+    """Mean loss of acting on forecasts from a threshold up.
+
+    R(tau) = mean of tau (1 - y) 1{p >= tau} + (1 - tau) y 1{p < tau}. A threshold of 0.2 says that acting in vain is a
+    quarter as bad as missing an event: 0.2 against 0.8. A risk of 0.03 is then worth 3.75 missed events per 100 rows.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,), or Tally, or Scan
+        Outcomes: 0/1, booleans, event probabilities in [0, 1], or two labels with ``pos_label``;
+        or, on its own, a tally or a `scan` of a file, table or cluster.
+    y_prob : array-like of shape (n,)
+        Forecast probabilities.
+    threshold : float in [0, 1], or array of them
+        The forecast from which to act, which is also the weight of false positives in the loss.
+    cost_false_positive, cost_false_negative : float, optional
+        Costs of acting in vain and of a missed event, in place of ``threshold``, which is then the share of the first
+        in their sum; the result also speaks in these units.
+    sample_weight : array-like of shape (n,), optional
+        Nonnegative weights.
+    pos_label : label, optional
+        The label in ``y_true`` that counts as the event.
+
+    Returns
+    -------
+    DecisionRisk
+        With floats for one threshold, arrays for several; ``frame()`` gives a table.
+
+    References
+    ----------
+    Section 3 of [1]_.
+
+    Examples
+    --------
+    >>> print(decision_risk([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9], threshold=0.5))
+    At threshold 0.5, acting from there up (on 50.0% of all rows) loses 0.25000 per row on average: 0.12500 from
+    acting in vain and 0.12500 from events missed.
+    >>> result = decision_risk([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9], cost_false_positive=1, cost_false_negative=3)
+    >>> result.threshold, result.risk, result.cost
+    (0.25, 0.0625, 0.25)
+    """
+    at, costs = _threshold_or_costs(threshold, cost_false_positive, cost_false_negative)
+    table = _split_at(np.atleast_1d(at), y_true, y_prob, sample_weight, pos_label)
+    return risk_of_totals(table, at, costs=costs)
+
+
+def murphy_curve(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None) -> MurphyCurve:
+    """Mean loss at every decision threshold: the curve that every proper score is an average of.
+
+    `decision_risk` as a function of the threshold, at all its knots. When one forecaster's curve lies below another's
+    at every threshold, it has the better Brier score, log loss and every other proper score. The parameters are those
+    of `decision_risk`.
+
+    Returns
+    -------
+    MurphyCurve
+        Knots with the value and the limit just above; ``risk_at(threshold)`` reads it anywhere.
+
+    References
+    ----------
+    Ehm, Gneiting, Jordan, Krueger (2016), Of quantiles and expectiles; appendix B.3 of [1]_.
+
+    Examples
+    --------
+    >>> curve = murphy_curve([0, 0, 1, 1], [0.2, 0.3, 0.4, 0.9])
+    >>> curve.risk_at([0.25, 0.5])
+    array([0.0625, 0.125 ])
+    """
+    tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    return curve_through(tally, np.array([0.0, 1.0]))
+
+
+def sign_testing_risk(
+    y_true: Any, y_prob: Any = None, *, threshold: Any, sample_weight: Any = None, pos_label: Any = None
+) -> DecisionRisk:
+    """Mean distance to a threshold of the outcomes that fell on its other side than forecast.
+
+    R(y*) = mean of (y - y*) 1{p <= y*, y > y*} + (y* - y) 1{p > y*, y <= y*}: whoever guesses on which side of y* an
+    outcome in [0, 1] falls pays its distance when wrong. To act is to guess "above". Note the strict
+    inequality: it acts when p > y*, where `decision_risk` acts when p >= tau.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, pos_label
+        As in `decision_risk`. A tally is enough for 0/1 outcomes only: for others it no longer holds their distances.
+    threshold : float in [0, 1], or array of them
+        The value y* that outcomes are compared with.
+
+    Returns
+    -------
+    DecisionRisk
+        With ``loss="sign testing"``; false positives are outcomes of at most y* that were forecast above it.
+
+    References
+    ----------
+    Appendix B.4 of [1]_.
+
+    Examples
+    --------
+    >>> round(sign_testing_risk([0.1, 0.7, 0.4], [0.2, 0.4, 0.9], threshold=0.5).risk, 12)
+    0.1
+    """
+    at = check_thresholds(threshold)
+    if isinstance(y_true, Totals):
+        tally = given_tally(y_true, y_prob, sample_weight, pos_label)
+        if not tally.binary_outcomes:
+            raise ValueError(
+                "y_true is a Tally of fractional outcomes, which holds their sums and no longer how far each lies from "
+                "the threshold; pass the arrays, or use sign_testing_gap, which a Tally is enough for"
+            )
+        return risk_of_totals(tally, at, strict=True)
+    observations = check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    return sign_testing_of_rows(observations, at)
+
+
+def net_benefit(
+    y_true: Any, y_prob: Any = None, *, threshold: Any = None, sample_weight: Any = None, pos_label: Any = None
+) -> NetBenefit:
+    """Net benefit over thresholds, with treating all and treating none: decision curve analysis.
+
+    NB(tau) = share of true positives - share of false positives x tau/(1 - tau), in true positives per row. It is
+    another way to write `decision_risk`: R(tau) = (1 - tau) (mean outcome - NB(tau)).
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, pos_label
+        As in `decision_risk`.
+    threshold : float in [0, 1), or array of them, optional
+        By default 0.01, 0.02, ..., 0.99.
+
+    Returns
+    -------
+    NetBenefit
+        With floats for one threshold, arrays for several; ``frame()`` gives the table to plot.
+
+    References
+    ----------
+    Vickers, Elkin (2006), Decision curve analysis.
+
+    Examples
+    --------
+    >>> print(net_benefit([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9], threshold=0.2))
+    At threshold 0.2 the net benefit is 0.43750 per row; that of treating all, the better of the two without forecasts,
+    is 0.37500.
+    """
+    at = check_thresholds(np.arange(1, 100) / 100.0 if threshold is None else threshold)
+    thresholds = np.atleast_1d(at)
+    if thresholds.max() == 1.0:
+        raise ValueError(
+            "threshold is 1, where one false positive outweighs any number of true ones and net benefit is undefined; "
+            "keep it below 1, or use decision_risk"
+        )
+    table = _split_at(thresholds, y_true, y_prob, sample_weight, pos_label)
+    _, vain, acted = _sides(table, np.searchsorted(table.low, thresholds))
+    odds = thresholds / (1.0 - thresholds)
+    weight, mean_outcome = table.weight_total, table.outcome_total / table.weight_total
+    return NetBenefit(
+        threshold=at,
+        net_benefit=_as_given((acted - vain) / weight - odds * vain / weight, at),
+        treat_all=_as_given(mean_outcome - odds * (1.0 - mean_outcome), at),
+        treat_none=_as_given(np.zeros(thresholds.size), at),
+        mean_outcome=mean_outcome,
+    )
+
+
+def _threshold_or_costs(threshold: Any, vain: Any, missed: Any) -> tuple[float | FloatArray, Costs]:
+    """Return the thresholds, and the costs if they were given in place of one."""
+    if vain is None and missed is None:
+        if threshold is None:
+            raise ValueError(
+                "threshold is missing: pass threshold=, or cost_false_positive= and cost_false_negative= in its place"
+            )
+        return check_thresholds(threshold), (None, None)
+    if threshold is not None:
+        raise ValueError(
+            "threshold was given together with costs, which say the same: pass either the threshold or the two costs"
+        )
+    costs = check_costs(vain, missed)
+    return costs[0] / (costs[0] + costs[1]), costs
+
+
+def one_threshold(threshold: Any, vain: Any, missed: Any) -> tuple[float, Costs]:
+    """Return the one threshold of a function that takes no more, and the costs if they were given in its place."""
+    at, costs = _threshold_or_costs(threshold, vain, missed)
+    return one_number(at), costs
+
+
+def one_number(threshold: float | FloatArray) -> float:
+    """Refuse several thresholds where one is needed."""
+    if isinstance(threshold, float):
+        return threshold
+    raise ValueError(
+        f"threshold has {threshold.size:,} values where one is needed: call it once for each; what recalibration could "
+        "save at every threshold at once, risk_gap_curve tells"
+    )
+
+
+def _as_given(values: FloatArray, like: float | FloatArray) -> float | FloatArray:
+    return float(values[0]) if isinstance(like, float) else values
+
+
+def _split_at(thresholds: FloatArray, y_true: Any, y_prob: Any, sample_weight: Any, pos_label: Any) -> Totals:
+    """Return ordered entries each of which lies wholly below, or wholly from, every threshold up."""
+    ordered = np.sort(thresholds)
+
+    def torn(table: Totals) -> IntArray:
+        passed = (np.searchsorted(ordered, end, side="right") for end in (table.low, table.high))
+        return np.flatnonzero(np.not_equal(*passed))
+
+    source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    return refine(source, torn, COARSE_GRID)
+
+
+def _sides(table: Totals, below: IntArray | slice) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return, for numbers of entries not acted on: events among these; non-events, and all weight, among the others."""
+    events = prefix_sums(table.outcome)
+    nonevents = prefix_sums((table.weight - table.outcome)[::-1])[::-1]
+    weight = prefix_sums(table.weight[::-1])[::-1]
+    return events[below], nonevents[below], weight[below]
+
+
+def curve_through(tally: Tally, bends: FloatArray) -> MurphyCurve:
+    """Return the risk at, and just above, all forecasts, the given bends, and the bend of the best constant action.
+
+    Just above a forecast its rows are no longer acted on, which adds their residuals to the risk.
+    """
+    forecast, total = tally.forecast, tally.weight_total
+    mean_outcome = tally.outcome_total / total
+    extra = np.insert(bends, np.searchsorted(bends, mean_outcome), mean_outcome)
+    extra = extra[group_starts(extra)]
+    below = np.searchsorted(forecast, extra)
+    new = forecast[np.minimum(below, forecast.size - 1)] != extra
+    extra, below = extra[new], below[new]
+    missed, vain, _ = _sides(tally, slice(None))
+    at_forecast = (forecast * vain[:-1] + (1.0 - forecast) * missed[:-1]) / total
+    at_extra = (extra * vain[below] + (1.0 - extra) * missed[below]) / total
+    place = below + np.arange(extra.size)
+    known: BoolArray = np.ones(forecast.size + extra.size, dtype=bool)
+    known[place] = False
+
+    def merged(forecasts: FloatArray, extras: FloatArray) -> FloatArray:
+        values = np.empty(known.size)
+        values[known], values[place] = forecasts, extras
+        return values
+
+    return MurphyCurve(
+        threshold=merged(forecast, extra),
+        risk=merged(at_forecast, at_extra),
+        risk_right=merged(at_forecast + tally.residual / total, at_extra),
+        mean_outcome=mean_outcome,
+    )
+
+
+def risk_of_totals(
+    table: Totals, at: float | FloatArray, *, strict: bool = False, costs: Costs = (None, None)
+) -> DecisionRisk:
+    """Return the risk of acting from thresholds up or, if strict, above them; for sign testing of 0/1 outcomes too."""
+    thresholds = np.atleast_1d(at)
+    below = np.searchsorted(table.low, thresholds, side="right" if strict else "left")
+    missed, vain, acted = _sides(table, below)
+    return _risk_result(
+        "sign testing" if strict else "decision",
+        at,
+        np.stack([thresholds * vain, (1.0 - thresholds) * missed, acted]) / table.weight_total,
+        mean_outcome=table.outcome_total / table.weight_total,
+        unit_weights=table.unit_weights,
+        costs=costs,
+    )
+
+
+def sign_testing_of_rows(rows: Observations, at: float | FloatArray) -> DecisionRisk:
+    """Return the sign-testing risk of outcomes in [0, 1], which totals do not tell."""
+    outcome = rows.y_true.astype(np.float64, copy=False)
+    weight = np.ones(outcome.size) if rows.sample_weight is None else rows.sample_weight
+    parts = []
+    for threshold in np.atleast_1d(at):
+        acted = np.where(rows.y_prob > threshold, weight, 0.0)
+        above = outcome - threshold
+        parts.append((acted @ np.maximum(-above, 0.0), (weight - acted) @ np.maximum(above, 0.0), acted.sum()))
+    return _risk_result(
+        "sign testing",
+        at,
+        np.array(parts).T / weight.sum(),
+        mean_outcome=float(weight @ outcome / weight.sum()),
+        unit_weights=rows.sample_weight is None or bool((weight == 1.0).all()),
+    )
+
+
+def _risk_result(
+    loss: str,
+    at: float | FloatArray,
+    parts: FloatArray,
+    *,
+    mean_outcome: float,
+    unit_weights: bool,
+    costs: Costs = (None, None),
+) -> DecisionRisk:
+    """Return losses from acting in vain, losses from events missed and shares acted on, with one column a threshold."""
+    vain, missed, acted = parts
+    return DecisionRisk(
+        loss=loss,
+        threshold=at,
+        risk=_as_given(vain + missed, at),
+        false_positive=_as_given(vain, at),
+        false_negative=_as_given(missed, at),
+        acted=_as_given(acted, at),
+        mean_outcome=mean_outcome,
+        unit_weights=unit_weights,
+        cost_false_positive=costs[0],
+        cost_false_negative=costs[1],
+    )

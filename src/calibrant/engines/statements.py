@@ -1,0 +1,425 @@
+"""The two questions every engine is asked, as SQL: totals per cell, and the rows of a few stretches of forecasts.
+
+Both are plain enough for any database: sums, counts, smallest and largest under a GROUP BY, and a join with a short
+list. A row's cell is floor(p * 2^bits), which is exact, so that every engine agrees on it. A row that breaks a rule
+has no cell, so that bad data is found by the scan that adds up good data.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.core.types import FloatArray
+from calibrant.engines.formats import check_column
+from calibrant.rows.grids import FIRST_BITS, Grid
+from calibrant.rows.sources import FetchRequest, HistogramRequest
+
+NUMBERS = ("whole", "fraction", "boolean", "written")
+"""The kinds of columns that hold numbers, the last one perhaps."""
+
+MISSING_WORDS = ("", "na", "n/a", "nan", "null", "none", "missing", "?", ".")
+"""What stands in a text where there is no value, whatever its case."""
+
+CLASSES = 2
+"""Where outcomes are 0 and 1 and told apart, a cell has a key for each."""
+
+_LARGEST = "1.7976931348623157e308"
+_MORE_CELLS = 2**10
+_EXACT_BITS = 52
+_SHORT_BITS = 16
+_STEADY_BITS = 88  # which leaves room for 2^38 rows in one cell
+_FINEST_BITS = 1000  # of which float64 still holds a power of two
+
+
+class Engine(ABC):
+    """What a database must offer to be asked: a table, the kinds of its columns, and a way to run SQL.
+
+    Derive from it, set ``name``, ``table`` and ``columns``, and write ``run``; override the rest where the database's
+    SQL differs. docs/scale.md has an example.
+
+    Attributes
+    ----------
+    name : str
+        What to call the rows in messages.
+    table : str
+        The rows as SQL names them, after FROM.
+    columns : mapping
+        What each column holds: "whole", "fraction", "boolean" or "text", or else the database's name of its type;
+        "written" for numbers or labels that a file holds as text.
+    text_type : str
+        What the database calls text.
+    short_type : str
+        The type in which whole numbers from 0 to 65,535 are grouped the fastest.
+    long_type : str or None
+        The type of whole numbers of 128 bits, and of their sums, where there is one.
+    """
+
+    name: str
+    table: str
+    columns: Mapping[str, str]
+    text_type = "VARCHAR"
+    short_type = "BIGINT"
+    long_type: str | None = None
+
+    @abstractmethod
+    def run(self, statement: str) -> Mapping[str, npt.NDArray[Any]]:
+        """Run one statement and return the columns of its result."""
+
+    def check_column(self, name: str) -> None:
+        """Refuse a column that the rows do not all have, where that is known."""
+        check_column(self.name, self.columns, name)
+
+    def quoted(self, name: str) -> str:
+        """Write a column's name so that SQL takes it as it is."""
+        return '"' + name.replace('"', '""') + '"'
+
+    def literal(self, text: str) -> str:
+        """Write a text so that SQL takes it as it is."""
+        return "'" + text.replace("'", "''") + "'"
+
+    def listed(self, names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+        """Write a short table by the name of ``asked``, to stand before SELECT."""
+        values = ", ".join(f"({', '.join(row)})" for row in rows)
+        return f"WITH asked({', '.join(names)}) AS (VALUES {values}) "
+
+    def number(self, column: str) -> str:
+        """Write a column as float64, so that nothing but its rows decides what is asked of it.
+
+        Databases that pass over rows, or leave out a check, because of what a file says about its smallest and largest
+        value need an expression here that they cannot see through. What is no number in a written column is null.
+        """
+        return f"CAST({self.quoted(column)} AS DOUBLE)"
+
+    def text(self, column: str) -> str:
+        """Write a column as text, in the same way."""
+        name = self.quoted(column)
+        return name if self.columns[column] in ("text", "written") else f"CAST({name} AS {self.text_type})"
+
+    def missing(self, number: str) -> str:
+        """Write the condition that there is no number: null or NaN."""
+        return f"({number} IS NULL OR isnan({number}))"
+
+    def total(self, expression: str) -> str:
+        """Write a sum of fractions, such as loses the fewest digits if the database has several."""
+        return f"sum({expression})"
+
+    def steady_total(self, expression: str, exponent: int) -> str:
+        """Write a sum of numbers of at most 2^-exponent, in whole numbers if these can be long enough.
+
+        Such a sum is the same in whatever order the rows come, which depends on chance where several processors read.
+        """
+        if self.long_type is None:
+            return f"sum({expression})"
+        scale = _number(2.0 ** (_STEADY_BITS + exponent))
+        return f"sum(TRY_CAST(({expression}) * {scale} AS {self.long_type})) / {scale}"
+
+    def number_of_row(self) -> str | None:
+        """Write the position of a row in its table, from 0 on; None where rows have no order."""
+        return None
+
+    def row_said(self, position: int) -> str:
+        """Say which row a position is, as somebody would count who looks at the table."""
+        return f"row {position + 1:,} (counted from 1)"
+
+    def close(self) -> None:
+        """Let go of what the engine holds open."""
+        return
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which column plays which part.
+
+    Attributes
+    ----------
+    y_true, y_prob : names of columns
+    sample_weight, by : names of columns, or None
+    event : how the engine writes the label that counts as the event, in one or several ways; None where outcomes are
+        numbers
+    """
+
+    y_true: str
+    y_prob: str
+    sample_weight: str | None = None
+    by: str | None = None
+    event: tuple[str, ...] | None = None
+
+    def listed(self) -> dict[str, str]:
+        """Return the columns in use, by their role, in the order in which they are checked."""
+        roles = {
+            "y_prob": self.y_prob,
+            "y_true": self.y_true,
+            "sample_weight": self.sample_weight,
+            "by": self.by,
+        }
+        return {role: column for role, column in roles.items() if column is not None}
+
+
+def histogram_statement(engine: Engine, roles: Roles, asked: Sequence[HistogramRequest], labels: Sequence[str]) -> str:
+    """Write the totals per cell, apart for events and others if betting rates are asked for: one GROUP BY for all.
+
+    Rows that break a rule have no cell; those of weight zero are left out. ``labels`` are the groups' values as the
+    engine writes them; none when there are no groups.
+    """
+    grids = [scanned_grid(request.grid) for request in asked]
+    places = [(_number(grid.scale), str(first_cell(grid))) for grid in grids]
+    alike = len(set(places)) == 1
+    together = len(set(grids)) == 1 and not grids[0].within
+    scale, first = places[0] if alike else ("scale", "first_cell")
+    key, kind = f"CAST(floor(p * {scale}) AS BIGINT) - {first}", "BIGINT"
+    above = "above"  # the cell's edge; counted from there, forecasts lose no digits, however many share the cell
+    if told_apart(asked):
+        key = f"({key}) * {CLASSES} + CAST(y AS BIGINT)"
+    elif together and is_whole(grids[0]):
+        key, kind = f"floor(p * {scale}) - floor(p)", "BIGINT"  # p = 1 joins the last cell
+        if grids[0].bits <= _SHORT_BITS:
+            kind = engine.short_type
+        above = f"p - cell_key / {scale}"
+    fields = f"CAST(CASE WHEN {_rules(roles)} THEN {key} END AS {kind}) AS cell_key, y - p AS r, p, y"
+    if above == "above":
+        fields += f", p - (floor(p * {scale}) - floor(p)) / {scale} AS above"
+    conditions = []
+    if roles.sample_weight is not None:
+        fields += ", w"
+        conditions.append(f"CASE WHEN {_rules(roles)} AND w = 0 THEN 0 ELSE 1 END = 1")
+    given, listed = f"{_rows(engine, roles)} AS given", ""
+    if not together:
+        stretches = [np.array(grid.within or [(grid.low, grid.high)]) for grid in grids]
+        listed, joined = _inside(engine, asked, stretches, labels, [] if alike else places)
+        given += joined
+    else:
+        if labels:
+            own = [(str(place), engine.literal(labels[request.group])) for place, request in enumerate(asked)]
+            listed = engine.listed(("place", "label"), own)
+            given += " JOIN asked ON g = label"
+        if not is_whole(grids[0]):
+            conditions.append(f"p >= {_number(grids[0].low)} AND p <= {_number(grids[0].high)}")
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    by = "place, cell_key" if labels else "cell_key"
+    fields += ", place" if labels else ""
+    keyed = f"SELECT {fields} FROM {given}{where}"
+    return f"{listed}SELECT {by}, {_sums(engine, roles, above)} FROM ({keyed}) AS keyed GROUP BY {by}"
+
+
+def fetch_statement(engine: Engine, roles: Roles, asked: Sequence[FetchRequest], labels: Sequence[str]) -> str:
+    """Write the rows inside stretches of forecasts: one join with the list of stretches."""
+    place = "place, " if labels else ""
+    weight, where = (", w", " WHERE w > 0") if roles.sample_weight is not None else ("", "")
+    stretches = [np.stack([request.low, request.high], axis=1) for request in asked]
+    listed, joined = _inside(engine, asked, stretches, labels, [])
+    return f"{listed}SELECT {place}y, p{weight} FROM {_rows(engine, roles)} AS given{joined}{where}"
+
+
+def _inside(
+    engine: Engine,
+    asked: Sequence[HistogramRequest | FetchRequest],
+    stretches: Sequence[FloatArray],
+    labels: Sequence[str],
+    places: Sequence[tuple[str, str]],
+) -> tuple[str, str]:
+    """Write a list of stretches for each request, and the join that keeps the rows inside them, each once.
+
+    A stretch is listed with every cell of a grid that it touches, so that the join is one of equal numbers. ``places``
+    are the scales and first cells of the requests' grids, where they differ.
+    """
+    grid = matching_grid(np.concatenate(stretches))
+    names = ["place", "label"] * bool(labels) + ["scale", "first_cell"] * bool(places) + ["cell", "low_end", "high_end"]
+    rows: list[tuple[str, ...]] = []
+    for place, request in enumerate(asked):
+        group = (str(place), engine.literal(labels[request.group])) if labels else ()
+        own = (*group, *(places[place] if places else ()))
+        for low, high in stretches[place].tolist():
+            cells = range(int(low * grid.scale), int(high * grid.scale) + 1)
+            rows.extend((*own, _number(cell), _number(low), _number(high)) for cell in cells)
+    match = f"floor(p * {_number(grid.scale)}) = cell AND p >= low_end AND p <= high_end"
+    return engine.listed(names, rows), f" JOIN asked ON {match}{' AND g = label' if labels else ''}"
+
+
+def count_statement(engine: Engine) -> str:
+    """Write the number of rows."""
+    return f"SELECT count(*) AS n FROM {engine.table}"
+
+
+def labels_statement(engine: Engine, column: str, most: int) -> str:
+    """Write the distinct values of a column as text, with how many rows have each; a few too many at most."""
+    return (
+        f"SELECT label, count(*) AS n FROM (SELECT {engine.text(column)} AS label FROM {engine.table}) AS given "
+        f"GROUP BY label ORDER BY label LIMIT {most + 1}"
+    )
+
+
+def faults_statement(engine: Engine, roles: Roles) -> str:
+    """Write how many rows break which rule, and how far the numbers reach."""
+    parts = ["count(*) AS n"]
+    for role, name in _short_names(roles).items():
+        parts += [
+            f"sum(CASE WHEN {_fault(engine, roles, role, fault)} THEN 1 ELSE 0 END) AS {name}_{fault}"
+            for fault in FAULTS
+            if fault != "unread" or _is_written(engine, roles, role)
+        ]
+        parts += [
+            f"{least}(CASE WHEN NOT {engine.missing(name)} THEN {name} END) AS {name}_{end}"
+            for least, end in (("min", "low"), ("max", "high"))
+        ]
+    return f"SELECT {', '.join(parts)} FROM {_rows(engine, roles, *_written(engine, roles))} AS given"
+
+
+def example_statement(engine: Engine, roles: Roles, role: str, fault: str) -> str:
+    """Write the first row in which a column has a fault."""
+    where = _fault(engine, roles, role, fault)
+    number = engine.number_of_row()
+    written = _written(engine, roles)
+    fields = ", ".join([*_short_names(roles).values(), *(field.rpartition(" ")[2] for field in written)])
+    if number is None:
+        return f"SELECT {fields} FROM {_rows(engine, roles, *written)} AS given WHERE {where} LIMIT 1"
+    inner = _rows(engine, roles, *written, f"{number} AS row_position")
+    return f"SELECT row_position, {fields} FROM {inner} AS given WHERE {where} ORDER BY row_position LIMIT 1"
+
+
+FAULTS = ("unread", "missing", "broken")
+"""What can be wrong with a number: it is some other text, it is not there, or it breaks a rule."""
+
+
+def _fault(engine: Engine, roles: Roles, role: str, fault: str) -> str:
+    """Write the condition that a row has a fault."""
+    name = _short_names(roles)[role]
+    missing = engine.missing(name)
+    if fault == "broken":
+        return f"NOT {missing} AND NOT ({_rule(role)})"
+    if not _is_written(engine, roles, role):
+        return missing
+    words = ", ".join(engine.literal(word) for word in MISSING_WORDS)
+    unread = f"{name} IS NULL AND {name}_text IS NOT NULL AND lower(trim({name}_text)) NOT IN ({words})"
+    return unread if fault == "unread" else f"{missing} AND NOT ({unread})"
+
+
+def _is_written(engine: Engine, roles: Roles, role: str) -> bool:
+    """Whether a column holds numbers as text."""
+    is_label = role == "y_true" and roles.event is not None
+    return engine.columns[roles.listed()[role]] == "written" and not is_label
+
+
+def _written(engine: Engine, roles: Roles) -> list[str]:
+    """Write the texts of the columns that hold numbers as text."""
+    return [
+        f"{engine.text(roles.listed()[role])} AS {name}_text"
+        for role, name in _short_names(roles).items()
+        if _is_written(engine, roles, role)
+    ]
+
+
+def matching_grid(stretches: FloatArray) -> Grid:
+    """Return the grid by whose cells rows are matched with stretches: so fine that these touch some 2^10 cells more.
+
+    Not so fine, though, that float64 could not tell neighbouring cells apart.
+    """
+    bits = _EXACT_BITS - int(np.frexp(stretches.max())[1])
+    width = float((stretches[:, 1] - stretches[:, 0]).sum())
+    if width > 0.0:
+        bits = min(bits, int(np.log2(len(stretches) + _MORE_CELLS) - np.log2(width)))
+    return Grid(min(bits, _FINEST_BITS), 0.0, 1.0)
+
+
+def told_apart(asked: Sequence[HistogramRequest]) -> bool:
+    """Whether a scan adds up events and others apart: where some request has betting rates."""
+    return any(request.rates for request in asked)
+
+
+def is_whole(grid: Grid) -> bool:
+    """Whether a grid covers all forecasts."""
+    return grid.low <= 0.0 and grid.high >= 1.0
+
+
+def first_cell(grid: Grid) -> int:
+    """Return floor(low * 2^bits), which keys are counted from so that they stay small, however deep the grid."""
+    return int(grid.low * grid.scale)
+
+
+def scanned_grid(grid: Grid) -> Grid:
+    """Return the grid to add up by: at least as fine as the first, which `moments` counts on."""
+    return replace(grid, bits=max(grid.bits, FIRST_BITS))
+
+
+def _number(value: float) -> str:
+    """Write a number with all its digits, and with an exponent, so that no database takes it for a decimal."""
+    digits = repr(float(value))
+    return digits if "e" in digits else f"{digits}e0"
+
+
+def _rows(engine: Engine, roles: Roles, *extra: str) -> str:
+    """Write the table with the columns in use alone, as numbers p, y and w and a text g."""
+    if roles.event is None:
+        outcome = engine.number(roles.y_true)
+    else:
+        label = engine.text(roles.y_true)
+        events = ", ".join(engine.literal(text) for text in roles.event)
+        event = f"CASE WHEN {label} IS NULL THEN NULL WHEN {label} IN ({events}) THEN 1 ELSE 0 END"
+        outcome = f"CAST({event} AS DOUBLE)"
+    fields = [f"{engine.number(roles.y_prob)} AS p", f"{outcome} AS y"]
+    if roles.sample_weight is not None:
+        fields.append(f"{engine.number(roles.sample_weight)} AS w")
+    if roles.by is not None:
+        fields.append(f"{engine.text(roles.by)} AS g")
+    return f"(SELECT {', '.join([*fields, *extra])} FROM {engine.table})"
+
+
+def _short_names(roles: Roles) -> dict[str, str]:
+    names = {"y_prob": "p", "y_true": "y"}
+    return names | {"sample_weight": "w"} if roles.sample_weight is not None else names
+
+
+def _rule(role: str) -> str:
+    return {
+        "y_prob": "p BETWEEN 0 AND 1",
+        "y_true": "y BETWEEN 0 AND 1",
+        "sample_weight": f"w BETWEEN 0 AND {_LARGEST}",
+    }[role]
+
+
+def _rules(roles: Roles) -> str:
+    return " AND ".join(_rule(role) for role in _short_names(roles))
+
+
+def _sums(engine: Engine, roles: Roles, above: str) -> str:
+    """Write the totals of a cell; what unit weights make equal to others is left out."""
+    w = "w * " if roles.sample_weight is not None else ""
+    sums = {"n": "count(*)", "low": "min(p)", "high": "max(p)"}
+    if not w and not _may_be_fractions(engine, roles):
+        sums |= {
+            "above": engine.steady_total(above, FIRST_BITS),
+            "residual_square": engine.steady_total("r * r", 0),
+            "outcome": "sum(y)",
+        }
+    else:
+        for name, term in (("residual", "r"), ("residual_square", "r * r"), ("outcome", "y")):
+            sums[name] = engine.total(f"{w}{term}") if w else engine.steady_total(term, 0)
+        sums["between"] = "max(y * (1 - y))"
+    if w:
+        sums |= {
+            "weight": engine.total("w"),
+            "weight_square": engine.total("w * w"),
+            "weight_square_residual_square": engine.total("(w * r) * (w * r)"),
+            "weight_low": "min(w)",
+            "weight_high": "max(w)",
+        }
+    return ", ".join(f"{expression} AS {name}" for name, expression in sums.items())
+
+
+def _may_be_fractions(engine: Engine, roles: Roles) -> bool:
+    """Whether outcomes can be other numbers in [0, 1] than 0 and 1."""
+    return roles.event is None and engine.columns[roles.y_true] in ("fraction", "written")
+
+
+def without_value(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return which values of a column of a result are null, in whatever way the engine hands that over."""
+    if isinstance(values, np.ma.MaskedArray):
+        return np.ma.getmaskarray(values)
+    if values.dtype.kind == "O":
+        return np.array([value is None for value in values], dtype=bool)
+    return np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.size, dtype=bool)

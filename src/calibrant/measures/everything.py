@@ -1,0 +1,208 @@
+"""All measures at once, the relations between them, and the distance from calibration that follows from both."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from calibrant.core.words import rounded_down, rounded_up, significant_up
+from calibrant.measures.brackets import bracket_smooth
+from calibrant.measures.clinical import (
+    calibration_slope_intercept,
+    curve_errors,
+    isotonic_curve,
+    observed_expected_ratio,
+)
+from calibrant.measures.distance import ROUNDING, bound_distance, spacing_factor
+from calibrant.measures.expected import (
+    continuity_note,
+    effective_support_size,
+    expected_calibration_error,
+    plug_in_error,
+)
+from calibrant.measures.results import PAPER, PROJECT, CalibrationDistance, Measures, Relation
+from calibrant.measures.weighted import (
+    bounded_variation_calibration_error,
+    bounded_variation_spectrum,
+    find_worst_interval,
+    ks_calibration_error,
+    smooth_calibration_error,
+)
+from calibrant.rows.intake import as_source, as_tally
+from calibrant.rows.refinement import TooManyForecastsError, some_table, split_at_extremes, whole_tally
+from calibrant.rows.sources import RowSource
+from calibrant.rows.tally import Tally
+
+_BANDS = 10
+_BINS = 15
+
+
+def measure(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    spectrum: bool = False,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> Measures:
+    """Measure calibration in every way this package knows, in one pass over one tally.
+
+    Raises no warnings: what they would say stands in ``notes``.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, pos_label
+        As in `cutoff_calibration_error`.
+    spectrum : bool
+        Also return the error against the total variation of the weights, from mean bias to the ECE plug-in.
+
+    Returns
+    -------
+    Measures
+        Prints as a table; ``frame()`` gives it as a data frame, ``to_dict()`` for a file. For a source with too many
+        distinct forecasts to tell them all apart, the notes say which numbers are exact and how far off others can be.
+
+    Examples
+    --------
+    >>> result = measure([0, 0, 1, 0, 1, 1] * 20, [0.25, 0.25, 0.25, 0.75, 0.75, 0.75] * 20)
+    >>> round(result.cutoff, 4), round(result.smooth, 4), round(result.expected, 4)
+    (0.0417, 0.0208, 0.0833)
+    """
+    if not isinstance(y_true, RowSource):
+        return _measure(as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label), spectrum)
+    source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    try:
+        return _measure(whole_tally(source), spectrum)
+    except TooManyForecastsError:
+        return _measure_cells(source, spectrum)
+
+
+def _measure(tally: Tally, spectrum: bool) -> Measures:
+    notes = []
+    continuous = continuity_note(tally)
+    if continuous:
+        notes.append(continuous)
+    try:
+        slope = calibration_slope_intercept(tally)
+    except ValueError as error:
+        slope = None
+        notes.append(f"no calibration slope: {error}")
+    curve = isotonic_curve(tally)
+    worst = find_worst_interval(tally)
+    ks = ks_calibration_error(tally)
+    smooth = smooth_calibration_error(tally)
+    variation_two = bounded_variation_calibration_error(tally, variation=2.0)
+    expected = plug_in_error(tally)
+    bias = tally.residual_total / tally.weight_total
+    distance = bound_distance(tally, smooth=smooth, cutoff=worst.error, expected=expected, curve=curve)
+    return Measures(
+        rows=tally.row_total,
+        distinct_forecasts=len(tally),
+        weight_total=tally.weight_total,
+        mean_forecast=tally.forecast_total() / tally.weight_total,
+        mean_outcome=tally.outcome_total / tally.weight_total,
+        brier=float(tally.residual_square.sum()) / tally.weight_total,
+        cutoff=worst.error,
+        ks=ks,
+        smooth=smooth,
+        bounded_variation=variation_two,
+        expected=expected,
+        expected_binned=expected_calibration_error(tally, n_bins=_BINS),
+        calibration_in_the_large=bias,
+        observed_expected_ratio=observed_expected_ratio(tally) if tally.forecast[-1] > 0.0 else None,
+        slope=slope,
+        curve=curve_errors(tally, curve, "isotonic"),
+        distance=distance,
+        effective_support=effective_support_size(tally),
+        worst_interval=worst,
+        relations=_relations(
+            tally,
+            cutoff=worst.error,
+            ks=ks,
+            smooth=smooth,
+            variation_two=variation_two,
+            expected=expected,
+            bias=abs(bias),
+            distance=distance,
+        ),
+        notes=tuple(notes),
+        spectrum=bounded_variation_spectrum(tally) if spectrum else None,
+    )
+
+
+def _measure_cells(source: Tally | RowSource, spectrum: bool) -> Measures:
+    """Measure a source that has too many forecasts to tell them all apart.
+
+    What needs no more than sums and a few rows is exact. The rest is that of forecasts moved to the mean of their cell.
+    The distance from calibration changes by no more than the mean way that they are moved.
+    """
+    table = some_table(source)
+    moved = table.at_means()
+    found = _measure(moved, spectrum)
+    worst = find_worst_interval(split_at_extremes(source))
+    smooth = bracket_smooth(table)
+    way = float((table.high - table.low) @ table.weight) / table.weight_total
+    low, high = max(found.distance.low - way, 0.0), min(found.distance.high + way, 1.0)
+    note = (
+        "there are too many distinct forecasts to tell them all apart: distinct_forecasts, bounded_variation, "
+        f"expected, slope, curve, effective_support, relations and spectrum are those of {len(table):,} cells, each "
+        f"forecast moved to the mean of its cell, by {significant_up(way, 2)} on average at most; the smooth error "
+        f"lies between {rounded_down(smooth[0], 9)} and {rounded_up(smooth[1], 9)}, the distance is "
+        "widened by what was moved, and all else is exact"
+    )
+    return replace(
+        found,
+        cutoff=worst.error,
+        ks=ks_calibration_error(source),
+        smooth=(smooth[0] + smooth[1]) / 2.0,
+        expected_binned=expected_calibration_error(source, n_bins=_BINS),
+        observed_expected_ratio=observed_expected_ratio(source) if table.high[-1] > 0.0 else None,
+        distance=replace(found.distance, low=low, high=high),
+        worst_interval=worst,
+        notes=(note, *found.notes),
+    )
+
+
+def _relations(
+    tally: Tally,
+    *,
+    cutoff: float,
+    ks: float,
+    smooth: float,
+    variation_two: float,
+    expected: float,
+    bias: float,
+    distance: CalibrationDistance,
+) -> tuple[Relation, ...]:
+    low, high = distance.low, distance.high
+    bands = np.minimum((tally.forecast * _BANDS).astype(np.int64), _BANDS - 1)
+    band_mass = np.abs(np.bincount(bands, weights=tally.residual)).max() / tally.weight_total
+    facts = [
+        ("|mean bias| <= KS", bias, ks, PROJECT),
+        ("KS <= Cutoff", ks, cutoff, PROJECT),
+        ("Cutoff <= 2 KS", cutoff, 2.0 * ks, PROJECT),
+        (f"|bias| x share of rows, in each of {_BANDS} bands <= Cutoff", band_mass, cutoff, f"{PAPER}, section 2"),
+        ("Cutoff <= ECE", cutoff, expected, f"{PAPER}, Prop. 2.1"),
+        ("Cutoff <= error for variation 2", cutoff, variation_two, f"{PAPER}, Prop. 2.2"),
+        ("error for variation 2 <= 2 Cutoff", variation_two, 2.0 * cutoff, f"{PROJECT}, sharper than Prop. 2.2"),
+        ("smooth <= 1.5 Cutoff", smooth, 1.5 * cutoff, PROJECT),
+        ("lower end of dCE <= upper end", low, high, PROJECT),
+        ("lower end of dCE <= 2 sqrt(Cutoff) + Cutoff", low, 2.0 * math.sqrt(cutoff) + cutoff, f"{PAPER}, A.2"),
+        ("(lower end of dCE)^2 / 9 <= Cutoff", low**2 / 9.0, cutoff, f"{PAPER}, Prop. 2.1"),
+        ("(lower end of dCE)^2 / 8 <= smooth", low**2 / 8.0, smooth, "Blasiok et al. 2023"),
+        ("smooth / 2 <= upper end of dCE", smooth / 2.0, high, "Blasiok et al. 2023"),
+        ("upper end of dCE <= ECE", high, expected, "Blasiok et al. 2023"),
+        (
+            "b/(b + 2) ECE <= upper end of dCE, b the smallest gap",
+            spacing_factor(tally) * expected,
+            high,
+            f"{PROJECT}, correcting Prop. A.1",
+        ),
+    ]
+    return tuple(
+        Relation(statement, float(left), float(right), bool(left <= right + ROUNDING), source)
+        for statement, left, right, source in facts
+    )

@@ -1,0 +1,471 @@
+"""Results of measuring: errors, where they are, and the functions that attain them."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.types import FloatArray
+from calibrant.core.words import level_said, measured, of_all, percent, rounded_down, rounded_up
+from calibrant.rows.checks import check_number
+
+
+def told_apart(low: float, high: float) -> tuple[str, str]:
+    """Write two different numbers with as few digits, from four on, as keep them different."""
+    for digits in range(4, 17):
+        texts = f"{low:.{digits}g}", f"{high:.{digits}g}"
+        if texts[0] != texts[1]:
+            return texts
+    return repr(low), repr(high)
+
+
+@dataclass(frozen=True)
+class WorstInterval(Result):
+    """The interval of forecasts with the largest residual mass: the witness of the Cutoff calibration error.
+
+    Attributes
+    ----------
+    low, high : float
+        Smallest and largest forecast inside; the interval includes both.
+    direction : str
+        "too high" (fewer events than forecast), "too low", or "none" when no interval is off.
+    error : float
+        |mean of (y - p) over all rows, counting only rows inside|: the Cutoff calibration error.
+    rows : int
+        Rows inside.
+    weight : float
+        Their total weight.
+    share : float
+        Their share of the total weight.
+    mean_forecast, mean_outcome : float
+        Weighted means inside.
+    unit_weights : bool
+        Whether every row has weight 1.
+    """
+
+    low: float
+    high: float
+    direction: str
+    error: float
+    rows: int
+    weight: float
+    share: float
+    mean_forecast: float
+    mean_outcome: float
+    unit_weights: bool
+
+    _ranges: ClassVar = dict.fromkeys(("low", "high", "error", "share", "mean_forecast", "mean_outcome"), UNIT)
+    _words: ClassVar = {"direction": ("too high", "too low", "none")}
+
+    @property
+    def bias(self) -> float:
+        """Mean outcome minus mean forecast inside the interval."""
+        return self.mean_outcome - self.mean_forecast
+
+    def __str__(self) -> str:
+        if self.direction == "none":
+            return "No interval of forecasts is off: on every one the mean forecast equals the mean outcome."
+        if self.low == self.high:
+            which = f"Forecasts of exactly {self.low:.4g}"
+        else:
+            low, high = told_apart(self.low, self.high)
+            which = f"Forecasts between {low} and {high}"
+        rows = "this 1 row" if self.rows == 1 else f"these {self.rows:,} rows"
+        whole = of_all(self.unit_weights)
+        return (
+            f"{which} are {self.direction} by {measured(100.0 * abs(self.bias), 2)} percentage points on average: on "
+            f"{rows} ({percent(self.share)} {whole}) the mean forecast is {percent(self.mean_forecast)} and the event "
+            f"rate is {percent(self.mean_outcome)}. Spread over all rows that is {measured(self.error)}, and no other "
+            "interval reaches more."
+        )
+
+
+@dataclass(frozen=True)
+class Bracket(Result):
+    """Two ends between which an exact value lies for certain, found from totals per cell alone.
+
+    Attributes
+    ----------
+    measure : str
+        "cutoff" or "smooth".
+    low, high : float
+        The ends. They contain the exact value whatever the rows inside the cells are, and draw together with more bits.
+    method : str or None
+        The method whose upper confidence limit is bracketed; None for the error of the rows themselves.
+    confidence_level : float or None
+        Of that limit.
+    bits : int
+        The cells have width 2^-bits.
+    n : int
+        Rows.
+    assumptions : tuple of str
+        What the limit rests on.
+    """
+
+    measure: str
+    low: float
+    high: float
+    method: str | None
+    confidence_level: float | None
+    bits: int
+    n: int
+    assumptions: tuple[str, ...] = ()
+
+    _ranges: ClassVar = dict.fromkeys(("low", "high", "confidence_level"), UNIT)
+    _words: ClassVar = {"measure": ("cutoff", "smooth")}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_order("low", "high")
+
+    def __str__(self) -> str:
+        name = {"cutoff": "Cutoff", "smooth": "smooth"}[self.measure] + " calibration error"
+        ends = f"between {rounded_down(self.low, 5)} and {rounded_up(self.high, 5)}"
+        cells = f"from cells of width 2^-{self.bits}, no row looked at one by one"
+        if self.method is None or self.confidence_level is None:
+            return f"The {name} of these {self.n:,} rows lies {ends} ({cells})."
+        return (
+            f"The upper limit of the {name} by the {self.method} method lies {ends} ({self.n:,} rows, {cells}): with "
+            f"{level_said(self.confidence_level)} confidence the error of the population is at most "
+            f"{rounded_up(self.high, 5)}.\nThis assumes that {'; '.join(self.assumptions)}."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Witness(Result):
+    """A weight function that attains a calibration error, so that anyone can check the number.
+
+    The value is sum R_k w(v_k) / W over the distinct forecasts v_k with residual totals R_k and total weight W.
+
+    Attributes
+    ----------
+    forecast : array
+        The distinct forecasts.
+    weight : array
+        The function's value at each, in [-1, 1].
+    value : float
+        The calibration error it attains.
+    """
+
+    forecast: FloatArray
+    weight: FloatArray
+    value: float
+
+    def frame(self) -> Any:
+        """Return forecast and weight as a data frame."""
+        return as_frame({"forecast": self.forecast, "weight": self.weight})
+
+    def __str__(self) -> str:
+        return f"weight function on {self.forecast.size:,} forecasts that attains {self.value:.6g}"
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum(Result):
+    """Weighted calibration error against the total variation M allowed: from mean bias to the ECE plug-in.
+
+    Piecewise linear and concave between the knots; constant after the last.
+
+    Attributes
+    ----------
+    variation : array
+        The knots M, starting at 0.
+    error : array
+        The error at each knot.
+    """
+
+    variation: FloatArray
+    error: FloatArray
+
+    def at(self, variation: float) -> float:
+        """Return the error for weights of total variation at most ``variation``."""
+        limit = check_number(variation, "variation", low=0.0)
+        return float(np.interp(limit, self.variation, self.error))
+
+    def frame(self) -> Any:
+        """Return the knots as a data frame."""
+        return as_frame({"variation": self.variation, "error": self.error})
+
+    def __str__(self) -> str:
+        return (
+            f"calibration error from {self.error[0]:.6g} (constant weights) to {self.error[-1]:.6g} (all weights, "
+            f"reached at total variation {self.variation[-1]:g})"
+        )
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True)
+class CalibrationDistance(Result):
+    """An interval that contains the distance from calibration of these forecasts and outcomes.
+
+    Attributes
+    ----------
+    low, high : float
+        The ends.
+    low_from, high_from : str
+        The relation each end comes from.
+    """
+
+    low: float
+    high: float
+    low_from: str
+    high_from: str
+
+    _ranges: ClassVar = dict.fromkeys(("low", "high"), UNIT)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_order("low", "high")
+
+    def __str__(self) -> str:
+        return (
+            f"distance from calibration between {rounded_down(self.low, 5)} ({self.low_from}) and "
+            f"{rounded_up(self.high, 5)} ({self.high_from})"
+        )
+
+
+@dataclass(frozen=True)
+class CalibrationSlope(Result):
+    """Logistic recalibration: logit(event rate) = intercept + slope x logit(forecast).
+
+    Attributes
+    ----------
+    slope : float
+        1 is ideal; below 1 the forecasts are too extreme, above 1 too timid.
+    intercept : float
+        The intercept fitted together with the slope; 0 is ideal.
+    intercept_at_unit_slope : float
+        The intercept when the slope is held at 1 ("calibration in the large" on the logit scale); 0 is ideal, below
+        0 the forecasts are too high on the whole.
+    """
+
+    slope: float
+    intercept: float
+    intercept_at_unit_slope: float
+
+    def __str__(self) -> str:
+        return (
+            f"calibration slope {self.slope:.4f}, intercept {self.intercept:.4f} (with the slope held at 1: "
+            f"{self.intercept_at_unit_slope:.4f})"
+        )
+
+
+@dataclass(frozen=True)
+class CurveErrors(Result):
+    """Distances |curve(p) - p| between a calibration curve and the diagonal, over the rows.
+
+    Attributes
+    ----------
+    ici : float
+        Their mean, the integrated calibration index.
+    e50, e90 : float
+        Their median and 90th percentile.
+    e_max : float
+        The largest.
+    smoother : str
+        The curve: "isotonic" or "loess".
+    """
+
+    ici: float
+    e50: float
+    e90: float
+    e_max: float
+    smoother: str
+
+    _ranges: ClassVar = dict.fromkeys(("ici", "e50", "e90", "e_max"), UNIT)
+
+    def __str__(self) -> str:
+        return f"ICI {self.ici:.5f}, E50 {self.e50:.5f}, E90 {self.e90:.5f}, Emax {self.e_max:.5f} ({self.smoother})"
+
+
+PAPER = "Rossellini et al. 2025"
+PROJECT = "this project"
+"""Where a relation is from."""
+
+
+@dataclass(frozen=True)
+class Relation(Result):
+    """An inequality between measures, evaluated on these data.
+
+    Attributes
+    ----------
+    statement : str
+        The inequality in words and symbols.
+    left, right : float
+        Its two sides.
+    holds : bool
+        Whether left <= right, up to rounding.
+    source : str
+        The paper's proposition, or this project.
+    """
+
+    statement: str
+    left: float
+    right: float
+    holds: bool
+    source: str
+
+    def __str__(self) -> str:
+        mark = "holds" if self.holds else "FAILS"
+        return f"{self.statement}: {self.left:.6g} <= {self.right:.6g} {mark} ({self.source})"
+
+
+def written(name: str, value: float) -> str:
+    """Write a number of the table of measures: limits are rounded outwards."""
+    rounding = {"distance_low": rounded_down, "distance_high": rounded_up}.get(name)
+    return f"{value:.5f}" if rounding is None else rounding(value, 5)
+
+
+@dataclass(frozen=True)
+class Measures(Result):
+    """Every calibration measure of one set of forecasts and outcomes.
+
+    Attributes
+    ----------
+    rows, distinct_forecasts : int
+        How many rows, on how many different forecasts.
+    weight_total : float
+        Sum of the weights; the number of rows for unit weights.
+    mean_forecast, mean_outcome : float
+        Weighted means.
+    brier : float
+        Mean of (y - p)^2.
+    cutoff : float
+        Cutoff calibration error: the largest residual mass of an interval of forecasts.
+    ks : float
+        The same for intervals that start at 0.
+    smooth : float
+        The largest mean of w(p) (y - p) over 1-Lipschitz w with values in [-1, 1].
+    bounded_variation : float
+        The same over w of total variation at most 2.
+    expected : float
+        ECE plug-in over the distinct forecasts; see the notes when forecasts are nearly continuous.
+    expected_binned : float
+        ECE of the forecasts rounded into 15 bins of equal width.
+    calibration_in_the_large : float
+        Mean outcome minus mean forecast.
+    observed_expected_ratio : float or None
+        Mean outcome over mean forecast; None when the mean forecast is 0.
+    slope : CalibrationSlope or None
+        Logistic recalibration; None when no finite fit exists (the notes say why).
+    curve : CurveErrors
+        ICI, E50, E90 and the largest distance, for the isotonic calibration curve.
+    distance : CalibrationDistance
+        An interval that contains the distance from calibration.
+    effective_support : int
+        Fewest forecasts that carry 95% of the weight.
+    worst_interval : WorstInterval
+        Where the Cutoff error is.
+    relations : tuple of Relation
+        Inequalities between the measures, checked on these data.
+    notes : tuple of str
+        What to keep in mind when reading the numbers.
+    spectrum : Spectrum or None
+        Error against total variation, when asked for.
+    """
+
+    rows: int
+    distinct_forecasts: int
+    weight_total: float
+    mean_forecast: float
+    mean_outcome: float
+    brier: float
+    cutoff: float
+    ks: float
+    smooth: float
+    bounded_variation: float
+    expected: float
+    expected_binned: float
+    calibration_in_the_large: float
+    observed_expected_ratio: float | None
+    slope: CalibrationSlope | None
+    curve: CurveErrors
+    distance: CalibrationDistance
+    effective_support: int
+    worst_interval: WorstInterval
+    relations: tuple[Relation, ...]
+    notes: tuple[str, ...]
+    spectrum: Spectrum | None = None
+
+    _ranges: ClassVar = dict.fromkeys(
+        (
+            "mean_forecast",
+            "mean_outcome",
+            "brier",
+            "cutoff",
+            "ks",
+            "smooth",
+            "bounded_variation",
+            "expected",
+            "expected_binned",
+        ),
+        UNIT,
+    )
+
+    def table(self) -> list[tuple[str, float | None, str]]:
+        """Return (name, value, what it means) for every number, in reading order."""
+        slope = self.slope
+        return [
+            ("cutoff", self.cutoff, "largest error collected on an interval of forecasts"),
+            ("ks", self.ks, "the same, intervals starting at 0"),
+            ("smooth", self.smooth, "largest error against smooth weights"),
+            ("bounded_variation", self.bounded_variation, "largest error against weights of variation 2"),
+            ("expected", self.expected, "ECE plug-in, forecast by forecast"),
+            ("expected_binned", self.expected_binned, "ECE of the forecasts rounded into 15 bins"),
+            ("distance_low", self.distance.low, "distance from calibration is at least this"),
+            ("distance_high", self.distance.high, "... and at most this"),
+            ("calibration_in_the_large", self.calibration_in_the_large, "event rate minus mean forecast"),
+            ("observed_expected_ratio", self.observed_expected_ratio, "event rate / mean forecast; 1 is ideal"),
+            ("slope", None if slope is None else slope.slope, "below 1: forecasts too extreme"),
+            ("intercept", None if slope is None else slope.intercept, "fitted with the slope; 0 is ideal"),
+            (
+                "intercept_at_unit_slope",
+                None if slope is None else slope.intercept_at_unit_slope,
+                "below 0: forecasts too high",
+            ),
+            ("ici", self.curve.ici, "mean distance of the isotonic curve from the diagonal"),
+            ("e50", self.curve.e50, "its median"),
+            ("e90", self.curve.e90, "its 90th percentile"),
+            ("brier", self.brier, "mean squared error of the forecasts"),
+        ]
+
+    def frame(self) -> Any:
+        """Return one row per number: measure, value, meaning."""
+        names, values, meanings = zip(*self.table(), strict=True)
+        return as_frame({"measure": list(names), "value": list(values), "meaning": list(meanings)})
+
+    def _headline(self) -> str:
+        weight = "" if self.weight_total == self.rows else f", total weight {self.weight_total:g}"
+        return (
+            f"{self.rows:,} rows{weight}, {self.distinct_forecasts:,} distinct forecasts, "
+            f"mean forecast {percent(self.mean_forecast)}, event rate {percent(self.mean_outcome)}"
+        )
+
+    def _footnotes(self) -> list[str]:
+        failed = [relation for relation in self.relations if not relation.holds]
+        checked = f"{len(self.relations)} relations between the measures checked, "
+        lines = [str(self.worst_interval), checked + ("all hold." if not failed else f"{len(failed)} FAIL:")]
+        return lines + [str(relation) for relation in failed] + [f"Note: {note}" for note in self.notes]
+
+    def __str__(self) -> str:
+        lines = [self._headline()]
+        for name, value, meaning in self.table():
+            lines.append(f"  {name:<24} {'-' if value is None else written(name, value):>9}  {meaning}")
+        return "\n".join(lines + self._footnotes())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        cells = "".join(
+            f"<tr><th>{html.escape(name)}</th><td>{'-' if value is None else written(name, value)}</td>"
+            f"<td style='text-align:left'>{html.escape(meaning)}</td></tr>"
+            for name, value, meaning in self.table()
+        )
+        notes = "".join(f"<p>{html.escape(line)}</p>" for line in self._footnotes())
+        return f"<p>{html.escape(self._headline())}</p><table><tbody>{cells}</tbody></table>{notes}"

@@ -1,0 +1,385 @@
+"""Calibration measures: one family, weighted calibration error, and the witnesses that attain them.
+
+With r = y - p the residual of a row, a weighted calibration error is the largest mean of w(p) r over a class of weight
+functions w with values in [-1, 1]; the classes differ, the rest is the same. Each function takes
+``(y_true, y_prob, *, sample_weight=None, pos_label=None)`` or a `Tally` alone.
+
+.. [1] Rossellini, Soloff, Barber, Ren, Willett (2025), Can a calibration metric be both testable and actionable?
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from calibrant.core.kernels import smooth_fit, smooth_weights, swing_events
+from calibrant.core.types import FloatArray, IntArray
+from calibrant.measures.results import Spectrum, Witness, WorstInterval
+from calibrant.rows.checks import (
+    check_number,
+)
+from calibrant.rows.intake import as_source, as_tally
+from calibrant.rows.refinement import TOLERANCE, curve_slack, some_table, split_at_extremes
+from calibrant.rows.tally import Tally, Totals
+
+
+def cutoff_calibration_error(
+    y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None
+) -> float:
+    """Largest residual mass on any interval of forecasts: the Cutoff calibration error.
+
+    max over intervals I of |mean of (y - p) 1{p in I}|, which is the range, largest minus smallest, of the residual
+    curve S_k = sum of (y - p) over the k smallest distinct forecasts, divided by the number of rows, S_0 = 0 included.
+
+    A value of 0.02 means: whatever interval of forecasts somebody acts on, the number of events there differs from the
+    number forecast by at most 2 per 100 rows of the whole data set. It can be estimated from data, and it bounds what a
+    better threshold could save (Propositions 4.1 and 3.2 of [1]_).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,), or Tally, or Scan
+        Outcomes: 0/1, booleans, fractions in [0, 1], or two labels with ``pos_label``;
+        or, on its own, a tally or a `scan` of a file, table or cluster.
+    y_prob : array-like of shape (n,)
+        Forecast probabilities.
+    sample_weight : array-like of shape (n,), optional
+        Nonnegative weights.
+    pos_label : label, optional
+        The label in ``y_true`` that counts as the event.
+
+    Returns
+    -------
+    float
+        Between 0 (calibrated on every interval) and 1.
+
+    See Also
+    --------
+    worst_interval : the interval itself, in words.
+
+    References
+    ----------
+    Definition 2.1 of [1]_.
+
+    Examples
+    --------
+    >>> cutoff_calibration_error([0, 0, 0, 0, 0], [0.5, 0.6, 0.7, 0.8, 0.9])
+    0.7
+    """
+    table = split_at_extremes(as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
+    return _range(table.residual_prefix()) / table.weight_total
+
+
+def ks_calibration_error(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None) -> float:
+    """Largest residual mass below any cutoff: the Kolmogorov-Smirnov calibration error (ECCE-MAD).
+
+    max over t of |mean of (y - p) 1{p <= t}|. It lies between half the Cutoff calibration error and the whole; the
+    parameters are those of `cutoff_calibration_error`.
+
+    Examples
+    --------
+    >>> ks_calibration_error([1, 1, 0, 0], [0.25, 0.25, 0.75, 0.75])
+    0.375
+    """
+    table = split_at_extremes(as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
+    return float(np.abs(table.residual_prefix()).max()) / table.weight_total
+
+
+def worst_interval(
+    y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None
+) -> WorstInterval:
+    """Return the interval of forecasts that attains the Cutoff calibration error, as a result that reads as a sentence.
+
+    Among intervals within 1e-12 of the largest error (5e-13 at each end of the curve), the one whose upper end is
+    lowest is chosen, and among those the one whose lower end is highest: neither row order nor the engine that did the
+    sums changes the answer.
+    The parameters are those of `cutoff_calibration_error`.
+
+    Examples
+    --------
+    >>> print(worst_interval([0, 0, 1, 1], [0.1, 0.6, 0.6, 0.7]))
+    Forecasts between 0.1 and 0.6 are too high by 10.00 percentage points on average: on these 3 rows (75.0% of all
+    rows) the mean forecast is 43.3% and the event rate is 33.3%. Spread over all rows that is 0.07500, and no other
+    interval reaches more.
+    """
+    return find_worst_interval(
+        split_at_extremes(as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
+    )
+
+
+def find_worst_interval(table: Totals) -> WorstInterval:
+    """Return the worst interval of entries that `split_at_extremes` made fine enough."""
+    prefix = table.residual_prefix()
+    weight_total = table.weight_total
+    slack = curve_slack(weight_total)
+    error = _range(prefix)
+    begin, end = 0, len(table)
+    direction = "none"
+    if error > 2.0 * slack:
+        high_side = prefix >= prefix.max() - slack
+        low_side = prefix <= prefix.min() + slack
+        # The interval ends at the first place where both sides have been seen, and starts at the last place before
+        # it that was on the other side.
+        end = max(int(np.argmax(high_side)), int(np.argmax(low_side)))
+        direction = "too low" if high_side[end] else "too high"
+        other = low_side if high_side[end] else high_side
+        begin = int(np.flatnonzero(other[:end])[-1])
+    weight = float(table.weight[begin:end].sum())
+    return WorstInterval(
+        low=float(table.low[begin]),
+        high=float(table.high[end - 1]),
+        direction=direction,
+        error=error / weight_total,
+        rows=int(table.rows[begin:end].sum()),
+        weight=weight,
+        share=weight / weight_total,
+        mean_forecast=table.forecast_total(begin, end) / weight,
+        mean_outcome=float(table.outcome[begin:end].sum()) / weight,
+        unit_weights=table.unit_weights,
+    )
+
+
+def calibration_in_the_large(
+    y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None
+) -> float:
+    """Mean outcome minus mean forecast: are the forecasts right on average?
+
+    Positive when events happen more often than forecast. Its size is the weighted calibration error for constant
+    weights, the coarsest member of the family; a forecaster can have zero here and be badly calibrated. The parameters
+    are those of `cutoff_calibration_error`.
+
+    Examples
+    --------
+    >>> calibration_in_the_large([0, 1, 1, 1], [0.25, 0.5, 0.75, 1.0])
+    0.125
+    """
+    table = some_table(as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
+    return table.residual_total / table.weight_total
+
+
+def smooth_calibration_error(
+    y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None
+) -> float:
+    """Largest mean of w(p) (y - p) over 1-Lipschitz weights w: the smooth calibration error, exactly.
+
+    Half of it is a lower bound for the distance from calibration, and the square root of eight times it an upper one.
+    It is computed as a weighted L1 isotonic fit of the residual curve, in O(m log m) for m distinct forecasts, with no
+    grid and no solver. The parameters are those of `cutoff_calibration_error`.
+
+    References
+    ----------
+    Section 2.1 of [1]_, where it stands in for the distance from calibration; the algorithm is this project's.
+
+    Examples
+    --------
+    >>> round(smooth_calibration_error([0, 1], [0.75, 0.25]), 12)
+    0.1875
+    """
+    tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    return _smooth(tally, keep_fit=False)[0]
+
+
+def smooth_witness(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None) -> Witness:
+    """Return the 1-Lipschitz weight function that attains the smooth calibration error.
+
+    The parameters are those of `cutoff_calibration_error`.
+
+    Examples
+    --------
+    >>> smooth_witness([0, 1], [0.75, 0.25]).weight
+    array([1. , 0.5])
+    """
+    tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    value, sign, curve, fit = _smooth(tally, keep_fit=True)
+    weight = sign * smooth_weights(curve, np.diff(tally.forecast), fit)
+    return Witness(forecast=tally.forecast, weight=weight, value=value)
+
+
+def bounded_variation_calibration_error(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    variation: float = 2.0,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> float:
+    """Largest mean of w(p) (y - p) over weights w in [-1, 1] of total variation at most M, exactly.
+
+    M = 0 gives the size of the mean bias, M = infinity the ECE plug-in; from M = 2 on it is at least the Cutoff
+    calibration error, and it never exceeds (M/2 + 1) times it. Computed in O(m) after sorting.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, pos_label
+        As in `cutoff_calibration_error`.
+    variation : float, default 2
+        The largest total variation M of the weights; ``math.inf`` is allowed.
+
+    References
+    ----------
+    Proposition 2.2 of [1]_ has the factor M + 2; the factor M/2 + 1 and the algorithm are this project's.
+
+    Examples
+    --------
+    >>> bounded_variation_calibration_error([1, 1, 0, 0], [0.25, 0.25, 0.75, 0.75], variation=2)
+    0.75
+    """
+    limit = check_number(variation, "variation", low=0.0)
+    tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    curve = tally.residual_prefix()
+    price, _, right = swing_events(curve)
+    needed = math.ceil(min(limit / 2.0, price.size)) + 1
+    if needed < price.size // 8:  # only the dearest swings matter: no need to sort them all
+        dearest = np.argpartition(price, price.size - needed)[price.size - needed :]
+        price, right = price[dearest], right[dearest]
+    order = _dearest_first(price)
+    knots, errors = _envelope(price[order], right[order], start=abs(curve[-1]))
+    return float(np.interp(limit, knots, errors)) / tally.weight_total
+
+
+def bounded_variation_witness(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    variation: float = 2.0,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> Witness:
+    """Return the weight function of total variation at most M that attains the bounded-variation calibration error.
+
+    At a knot of the spectrum it takes the values -1 and 1 only; between two knots it is a mixture of two such
+    functions. The parameters are those of `bounded_variation_calibration_error`.
+
+    Examples
+    --------
+    >>> bounded_variation_witness([1, 1, 0, 0], [0.25, 0.25, 0.75, 0.75], variation=2).weight
+    array([ 1., -1.])
+    """
+    limit = check_number(variation, "variation", low=0.0)
+    tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    curve = tally.residual_prefix()
+    price, left, right = swing_events(curve)
+    order = _dearest_first(price)
+    price, left, right = price[order], left[order], right[order]
+    knots, errors = _envelope(price, right, start=abs(curve[-1]))
+    kept = int(np.searchsorted(knots, limit, side="right")) - 1
+    weight = _alternating(tally, left[:kept], right[:kept])
+    if kept < order.size and limit > knots[kept]:
+        share = (limit - knots[kept]) / (knots[kept + 1] - knots[kept])
+        weight = (1.0 - share) * weight + share * _alternating(tally, left[: kept + 1], right[: kept + 1])
+    value = float(np.interp(limit, knots, errors)) / tally.weight_total
+    return Witness(forecast=tally.forecast, weight=weight, value=value)
+
+
+def bounded_variation_spectrum(
+    y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None
+) -> Spectrum:
+    """Return the error against the total variation M of the weights, from mean bias (M = 0) to the ECE plug-in.
+
+    The parameters are those of `cutoff_calibration_error`.
+
+    Examples
+    --------
+    >>> spectrum = bounded_variation_spectrum([1, 1, 0, 0], [0.25, 0.25, 0.75, 0.75])
+    >>> spectrum.variation, spectrum.error
+    (array([0., 2.]), array([0.  , 0.75]))
+    """
+    tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    curve = tally.residual_prefix()
+    price, _, right = swing_events(curve)
+    order = _dearest_first(price)
+    price, right = price[order], right[order]
+    knots, errors = _envelope(price, right, start=abs(curve[-1]))
+    corner = np.ones(knots.size, dtype=bool)
+    corner[1:-1] = np.diff(price) != 0.0  # equal prices lie on one line
+    return Spectrum(variation=knots[corner], error=errors[corner] / tally.weight_total)
+
+
+def weighted_calibration_error(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    weight: Callable[[FloatArray], Any],
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> float:
+    """Mean of w(p) (y - p) for your own weight function w with values in [-1, 1].
+
+    Positive when, where w is positive, events happen more often than forecast. The Cutoff, KS, smooth and
+    bounded-variation errors and the ECE are the largest value of this one over a class of weights.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, pos_label
+        As in `cutoff_calibration_error`.
+    weight : callable
+        Takes the array of distinct forecasts and returns one value in [-1, 1] for each (or one for all).
+
+    References
+    ----------
+    Definition 2.2 of [1]_.
+
+    Examples
+    --------
+    >>> weighted_calibration_error([1, 1, 0, 0], [0.25, 0.25, 0.75, 0.75], weight=lambda p: p < 0.5)
+    0.375
+    """
+    if not callable(weight):
+        raise ValueError(f"weight must be a function of the forecasts, got {weight!r}; per-row weights: sample_weight")
+    tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    returned = np.asarray(weight(tally.forecast))
+    if returned.dtype.kind not in "biuf":
+        raise ValueError(f"weight returned dtype {returned.dtype}, not real numbers; it must return values in [-1, 1]")
+    values = returned.astype(np.float64)
+    if values.shape not in ((), tally.forecast.shape):
+        raise ValueError(
+            f"weight returned an array of shape {values.shape} for forecasts of shape {tally.forecast.shape}; it must "
+            "return one value per forecast"
+        )
+    values = np.broadcast_to(values, tally.forecast.shape)
+    bad = np.flatnonzero(~(np.abs(values) <= 1.0 + TOLERANCE))
+    if bad.size:
+        position = int(bad[0])
+        bounded = np.isfinite(values).all()
+        remedy = "divide the function by its largest absolute value" if bounded else "it must be finite everywhere"
+        raise ValueError(f"weight({tally.forecast[position]:g}) is {values[position]:g}, outside [-1, 1]; {remedy}")
+    return float(tally.residual @ values) / tally.weight_total
+
+
+def _range(curve: FloatArray) -> float:
+    return float(curve.max() - curve.min())
+
+
+def _smooth(tally: Tally, *, keep_fit: bool) -> tuple[float, float, FloatArray, FloatArray]:
+    """Return the smooth error, the sign that makes the residual curve end above 0, that curve, and its fit."""
+    curve = tally.residual_prefix()[1:]
+    sign = 1.0 if curve[-1] >= 0.0 else -1.0
+    if sign < 0.0:
+        np.negative(curve, out=curve)
+    cost, fit = smooth_fit(curve, np.diff(tally.forecast), keep_fit)
+    return float(cost) / tally.weight_total, sign, curve, fit
+
+
+def _dearest_first(price: FloatArray) -> IntArray:
+    """Order swings by falling price; of equal ones the outer first, which `swing_events` lists later."""
+    order: IntArray = price.size - 1 - np.argsort(-price[::-1], kind="stable")
+    return order
+
+
+def _envelope(price: FloatArray, right: IntArray, *, start: float) -> tuple[FloatArray, FloatArray]:
+    """Return knots (total variation, error) of the concave spectrum of swings that come dearest first."""
+    units = np.where(right >= 0, 4.0, 2.0)
+    knots = np.concatenate([[0.0], np.cumsum(units)])
+    errors = start + np.concatenate([[0.0], np.cumsum(price * units)])
+    return knots, errors
+
+
+def _alternating(tally: Tally, left: IntArray, right: IntArray) -> FloatArray:
+    """Return the +-1 weights that change sign at the given turns of the curve, oriented to collect a positive sum."""
+    flips = np.zeros(len(tally) + 1, dtype=np.int64)
+    np.add.at(flips, left, 1)
+    np.add.at(flips, right[right >= 0], 1)
+    weight = 1.0 - 2.0 * (np.cumsum(flips)[:-1] % 2)
+    return np.asarray(weight if weight @ tally.residual >= 0.0 else -weight, dtype=np.float64)

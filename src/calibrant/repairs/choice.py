@@ -1,0 +1,405 @@
+"""Comparing recalibrators on rows that they have not seen, and saying which to use.
+
+.. [1] Rossellini, Soloff, Barber, Ren, Willett (2025), Can a calibration metric be both testable and actionable?
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from calibrant.certificates.verdicts import confidence_interval
+from calibrant.core.progress import track
+from calibrant.core.types import FloatArray, IntArray
+from calibrant.core.words import level_said
+from calibrant.measures.weighted import smooth_calibration_error
+from calibrant.repairs.guard import GuardedRecalibrator
+from calibrant.repairs.maps import (
+    BetaRecalibrator,
+    ConstantRecalibrator,
+    IsotonicRecalibrator,
+    PlattRecalibrator,
+    TemperatureRecalibrator,
+)
+from calibrant.repairs.recalibrator import Recalibrator
+from calibrant.repairs.results import RecalibratorComparison, RecalibratorScores, shown, shown_upper
+from calibrant.rows.checks import (
+    Observations,
+    check_confidence,
+    check_flag,
+    check_number,
+    check_observations,
+    check_rng,
+)
+from calibrant.rows.tally import Tally, Totals, given_tally
+
+AS_IS = "as is"
+"""The name of the candidate that changes nothing; it is always compared."""
+
+MOST_ROWS = 10**9
+"""numpy draws parts from fewer rows than this."""
+
+
+def compare_recalibrators(
+    y_prob: Any,
+    y_true: Any = None,
+    *,
+    candidates: Any = None,
+    cv: int = 5,
+    rng: Any = None,
+    confidence_level: float = 0.95,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    progress: bool | None = None,
+) -> RecalibratorComparison:
+    """Compare ways to recalibrate on rows they have not seen, and recommend one.
+
+    The rows are cut at random into ``cv`` parts. Every candidate is fitted on all parts but one and judged on that one,
+    in turn, and the held-out forecasts are pooled. They come from ``cv`` maps, one per part, so the numbers describe
+    the way of recalibrating and not one map; the confidence limits treat the pooled rows as those of one fixed
+    forecaster, which is exact for the forecasts as they are and approximate for the others. The guarantees are those
+    of each candidate fitted to all rows.
+
+    The recommendation looks at the Brier score, which counts calibration and discrimination both: the Cutoff error
+    alone would favour the constant. Candidates within one standard error of the lowest score (of the difference, row
+    by row) count as equally good. Among them the forecasts as they are come first, then candidates whose guarantee was
+    there before the data, then the lowest score.
+
+    Parameters
+    ----------
+    y_prob : array-like of shape (n,), or Tally
+        Forecast probabilities; or a tally of 0/1 outcomes without weights, whose rows are dealt to the parts at random
+        just as listed rows would be: the result is the same.
+    y_true : array-like of shape (n,)
+        Outcomes: 0/1, booleans, fractions in [0, 1], or two labels with ``pos_label``.
+    candidates : dict of name to recalibrator, optional
+        By default Platt scaling of the forecast and of its logit, beta, temperature, isotonic, guarded and the
+        constant. "as is", which changes nothing, is always added.
+    cv : int, default 5
+        Number of parts.
+    rng : int, Generator or None
+        Draws the parts. The order of the rows makes no difference.
+    confidence_level : float
+        Of the limits of each candidate, and of each guarantee.
+    sample_weight : array-like of shape (n,), optional
+        Nonnegative weights, fixed beforehand. No guarantee covers weighted rows.
+    pos_label : label, optional
+        The label in ``y_true`` that counts as the event.
+    progress : bool, optional
+        Whether to show on the terminal how far the work has come; by default when it takes long and there is a
+        terminal.
+
+    Returns
+    -------
+    RecalibratorComparison
+        Prints as a table with the recommendation in words; ``frame()`` gives it as a data frame. A candidate that
+        cannot be fitted to these rows stands in it without numbers, and a note says why.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y_prob = rng.random(3000)
+    >>> y_true = rng.random(3000) < np.where(y_prob > 0.5, 0.8, 0.2)  # a jump, which no smooth curve follows
+    >>> comparison = compare_recalibrators(y_prob, y_true, rng=0)
+    >>> comparison.recommended
+    'isotonic'
+    >>> round(comparison["as is"].cutoff, 2), round(comparison["isotonic"].cutoff, 2)
+    (0.05, 0.01)
+    """
+    level = check_confidence(confidence_level)
+    named = _check_candidates(candidates)
+    generator = check_rng(rng)
+    asked = None if progress is None else check_flag(progress, "progress")
+    entries = _as_entries(y_prob, y_true, sample_weight, pos_label)
+    count = int(check_number(cv, "cv", low=2, whole=True))
+    parts = entries.deal(count, generator)
+    trials = [_Trial(name, recalibrator, entries, parts) for name, recalibrator in {AS_IS: None, **named}.items()]
+    steps = [(trial, part) for trial in trials for part in range(count)]
+    for trial, part in track(steps, label="comparing recalibrators", shown=asked):
+        trial.hold_out(part)
+        if part == count - 1:
+            trial.judge(level, trials[0])
+    recommended, recommendation = _recommend(trials, entries, parts, level)
+    return RecalibratorComparison(
+        candidates=tuple(trial.scores for trial in trials),
+        recommended=recommended,
+        recommendation=recommendation,
+        confidence_level=level,
+        n=entries.rows,
+        cv=count,
+        notes=_notes(trials, entries, count),
+    )
+
+
+def default_candidates() -> dict[str, Recalibrator]:
+    """Return the recalibrators compared unless others are named."""
+    return {
+        "platt": PlattRecalibrator(),
+        "platt on logit": PlattRecalibrator(on="logit"),
+        "beta": BetaRecalibrator(),
+        "temperature": TemperatureRecalibrator(),
+        "isotonic": IsotonicRecalibrator(),
+        "guarded": GuardedRecalibrator(),
+        "constant": ConstantRecalibrator(),
+    }
+
+
+def _check_candidates(candidates: Any) -> dict[str, Recalibrator]:
+    if candidates is None:
+        return default_candidates()
+    if not isinstance(candidates, Mapping) or not candidates:
+        raise ValueError(
+            f"candidates must be a dict of names to recalibrators, as in {{'platt': PlattRecalibrator()}}, got "
+            f"{candidates!r}"
+        )
+    for name, recalibrator in candidates.items():
+        if not isinstance(name, str) or name == AS_IS:
+            raise ValueError(f"candidates has the name {name!r}; names are words, and {AS_IS!r} is always there")
+        if not isinstance(recalibrator, Recalibrator):
+            raise ValueError(
+                f"candidates[{name!r}] is {recalibrator!r}, not a recalibrator; pass an instance, as in "
+                "PlattRecalibrator()"
+            )
+        if recalibrator.pos_label is not None:
+            raise ValueError(
+                f"candidates[{name!r}] has pos_label={recalibrator.pos_label!r}; pass pos_label= to "
+                "compare_recalibrators instead"
+            )
+    return dict(candidates)
+
+
+@dataclass(frozen=True)
+class _Entries:
+    """Rows in an order that depends on nothing but their content: by forecast, outcome, weight.
+
+    Rows of unit weight with 0/1 outcomes are counted, others listed one by one.
+    """
+
+    forecast: FloatArray
+    outcome: FloatArray
+    weight: FloatArray | None
+    count: IntArray
+    binary_outcomes: bool
+
+    @property
+    def rows(self) -> int:
+        return int(self.count.sum())
+
+    @property
+    def are_counts(self) -> bool:
+        return self.weight is None and self.binary_outcomes
+
+    def deal(self, parts: int, generator: np.random.Generator) -> list[IntArray]:
+        """Return how many rows of each entry fall into each part: a random deal into parts of equal size."""
+        rows = self.rows
+        if parts > rows:
+            raise ValueError(f"cv is {parts}, and there are only {rows:,} rows to cut into parts; choose fewer parts")
+        if rows >= MOST_ROWS:
+            raise ValueError(
+                f"y_prob has {rows:,} rows, and fewer than {MOST_ROWS:,} can be dealt; draw a sample first"
+            )
+        left, dealt = self.count.copy(), []
+        for part in range(parts):
+            size = (rows * (part + 1)) // parts - (rows * part) // parts
+            drawn = generator.multivariate_hypergeometric(left, size, method="marginals")
+            dealt.append(drawn)
+            left -= drawn
+        return dealt
+
+    def tally(self, count: IntArray, forecast: FloatArray | None = None) -> Tally:
+        """Return the tally of so many rows of each entry, with new forecasts if there are any."""
+        kept = count > 0
+        forecast = self.forecast[kept] if forecast is None else forecast
+        if self.are_counts:
+            return Tally.from_counts(forecast, count[kept], (count * self.outcome)[kept])
+        weight = None if self.weight is None else self.weight[kept]
+        return Tally.from_observations(Observations(self.outcome[kept], forecast, weight, self.binary_outcomes))
+
+
+def _as_entries(y_prob: Any, y_true: Any, sample_weight: Any, pos_label: Any) -> _Entries:
+    if isinstance(y_prob, Totals):
+        if y_true is not None:
+            raise ValueError("y_true was given together with a Tally, which already holds it; pass the Tally alone")
+        tally = given_tally(y_prob, None, sample_weight, pos_label)
+        if not (tally.unit_weights and tally.binary_outcomes):
+            raise ValueError(
+                "y_prob is a Tally of fractions or weighted rows, which cannot be told apart to deal them to parts; "
+                "pass the arrays"
+            )
+        return _counted(tally)
+    if y_true is None:
+        raise ValueError(
+            "y_true is missing: pass forecasts and outcomes, as in compare_recalibrators(y_prob, y_true), or a Tally"
+        )
+    rows = check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    weight, outcome, forecast = rows.sample_weight, rows.y_true.astype(np.float64), rows.y_prob + 0.0
+    if rows.binary_outcomes and weight is None:
+        return _counted(Tally.from_observations(rows))
+    counted = np.ones(forecast.size, dtype=bool) if weight is None else weight > 0.0
+    keys = (outcome, forecast) if weight is None else (weight, outcome, forecast)
+    order = np.lexsort([key[counted] for key in keys])
+    forecast, outcome = forecast[counted][order], outcome[counted][order]
+    weight = None if weight is None else weight[counted][order]
+    return _Entries(forecast, outcome, weight, np.ones(order.size, dtype=np.int64), rows.binary_outcomes)
+
+
+def _counted(tally: Tally) -> _Entries:
+    """Return two entries per forecast, non-events and events, as far as there are any."""
+    events = tally.events
+    count = np.stack([tally.rows - events, events], axis=1).ravel()
+    outcome = np.tile([0.0, 1.0], len(tally))
+    kept = count > 0
+    return _Entries(np.repeat(tally.forecast, 2)[kept], outcome[kept], None, count[kept], True)
+
+
+class _Trial:
+    """One candidate on its way through the parts."""
+
+    def __init__(self, name: str, recalibrator: Recalibrator | None, entries: _Entries, parts: list[IntArray]) -> None:
+        self.recalibrator = recalibrator
+        self.entries = entries
+        self.parts = parts
+        self.scores = RecalibratorScores(name)
+        self.forecasts: list[FloatArray] = []
+        """Held-out forecasts of the entries of each part."""
+
+    @property
+    def has_failed(self) -> bool:
+        return self.scores.problem is not None
+
+    def hold_out(self, part: int) -> None:
+        """Fit the candidate to the other parts, and forecast this one."""
+        count = self.parts[part]
+        forecast = self.entries.forecast[count > 0]
+        if self.recalibrator is not None and not self.has_failed:
+            fitted = self._fitted(self.entries.count - count)
+            forecast = forecast if fitted is None else fitted.predict(forecast)
+        self.forecasts.append(forecast)
+
+    def judge(self, level: float, as_is: _Trial) -> None:
+        """Score the held-out forecasts of all parts."""
+        fitted = None if self.recalibrator is None or self.has_failed else self._fitted(self.entries.count)
+        if self.has_failed:
+            return
+        tallies = [self.entries.tally(*each) for each in zip(self.parts, self.forecasts, strict=True)]
+        pooled = reduce(add, tallies)
+        interval = confidence_interval(pooled, confidence_level=level)
+        auc = _auc(tallies)
+        auc_as_is = auc if self is as_is else as_is.scores.auc
+        guarantee = None if fitted is None or fitted.weighted_ else fitted.guarantee(level)
+        everywhere = self.entries.forecast if fitted is None else fitted.predict(self.entries.forecast)
+        self.scores = RecalibratorScores(
+            name=self.scores.name,
+            cutoff=interval.estimate,
+            cutoff_lower=interval.lower,
+            cutoff_upper=interval.upper,
+            smooth=smooth_calibration_error(pooled),
+            brier=float(pooled.residual_square.sum()) / pooled.weight_total,
+            log_loss=_log_loss(pooled),
+            auc=auc,
+            auc_lost=None if auc is None or auc_as_is is None else auc_as_is - auc,
+            distinct_forecasts=int(np.unique(everywhere).size),
+            guarantee=None if guarantee is None else guarantee.bound,
+            guarantee_in_advance=None if guarantee is None else guarantee.in_advance,
+        )
+
+    def _fitted(self, count: IntArray) -> Recalibrator | None:
+        """Return the candidate fitted to so many rows of each entry, or None after noting why that fails."""
+        fitted: Recalibrator = clone(self.recalibrator)
+        try:
+            return fitted.fit(self.entries.tally(count))
+        except ValueError as problem:
+            self.scores = RecalibratorScores(self.scores.name, problem=str(problem))
+            return None
+
+
+def _auc(tallies: list[Tally]) -> float | None:
+    """Return the share of pairs, event and non-event of one part, that the forecasts order rightly, ties half."""
+    right = pairs = 0.0
+    for tally in tallies:
+        others = tally.weight - tally.outcome
+        below = np.cumsum(others) - others / 2.0
+        right += float(tally.outcome @ below)
+        pairs += tally.outcome_total * float(others.sum())
+    return right / pairs if pairs > 0.0 else None
+
+
+def _log_loss(tally: Tally) -> float:
+    from scipy.special import xlog1py, xlogy
+
+    others = np.maximum(tally.weight - tally.outcome, 0.0)  # sums of weights may round below zero
+    gain = xlogy(tally.outcome, tally.forecast) + xlog1py(others, -tally.forecast)
+    return -float(gain.sum()) / tally.weight_total
+
+
+def _recommend(trials: list[_Trial], entries: _Entries, parts: list[IntArray], level: float) -> tuple[str, str]:
+    """Return the name of the candidate to use, and why in words."""
+    best = min(trials, key=_brier)
+    close = [trial for trial in trials if not trial.has_failed and _is_as_good(trial, best, entries, parts)]
+    as_is = trials[0].scores
+    if close[0] is trials[0]:
+        rival = "" if best is trials[0] else f" (lowest: {best.scores.name}, {shown(best.scores.brier)})"
+        return AS_IS, (
+            f"Leave the forecasts as they are: no recalibrator lowers their Brier score, {shown(as_is.brier)}, by "
+            f"more than one standard error{rival}. Their Cutoff error is {shown(as_is.cutoff)}, at most "
+            f"{shown_upper(as_is.cutoff_upper)}; certify() says whether that is good enough."
+        )
+    promised = [trial for trial in close if trial.scores.guarantee_in_advance is not None]
+    chosen = min(promised or close, key=_brier).scores
+    rank = "the lowest" if chosen is best.scores else f"as low as the lowest, that of {best.scores.name}, up to noise"
+    words = [
+        f"Use {chosen.name}: its held-out Brier score, {shown(chosen.brier)} against {shown(as_is.brier)} as is, is "
+        f"{rank}; its held-out Cutoff error is {shown(chosen.cutoff)} against {shown(as_is.cutoff)}."
+    ]
+    if chosen.guarantee is not None:
+        promise = "nothing was promised before the data: for that, put it on the ladder of a GuardedRecalibrator"
+        if chosen.guarantee_in_advance is not None:
+            promise = f"before the data {shown_upper(chosen.guarantee_in_advance)} was promised"
+        words.append(
+            f"Fitted to all rows its Cutoff error is at most {shown_upper(chosen.guarantee)} with "
+            f"{level_said(level)} confidence; {promise}."
+        )
+    if chosen.log_loss == math.inf:
+        words.append("Its log loss is infinite, since it gives a probability of 0 to something that happened.")
+    if chosen.distinct_forecasts == 1:
+        words.append("It is a constant: these forecasts tell rows apart no better than one number does.")
+    return chosen.name, " ".join(words)
+
+
+def _brier(trial: _Trial) -> float:
+    return math.inf if trial.scores.brier is None else trial.scores.brier
+
+
+def _is_as_good(one: _Trial, best: _Trial, entries: _Entries, parts: list[IntArray]) -> bool:
+    """Return whether a Brier score is within one standard error of the lowest, from the differences row by row."""
+    if one is best:
+        return True
+    where = np.concatenate([np.flatnonzero(part) for part in parts])
+    count = np.concatenate([part[part > 0] for part in parts])
+    weight = np.ones(where.size) if entries.weight is None else entries.weight[where]
+    outcome = entries.outcome[where]
+    first, second = np.concatenate(one.forecasts), np.concatenate(best.forecasts)
+    difference = (second - first) * (2.0 * outcome - first - second)  # of (y - p)^2, without cancelling digits
+    total = float(count @ weight)
+    mean = float((count * weight) @ difference) / total
+    spread = float((count * np.square(weight)) @ np.square(difference - mean))
+    return mean <= math.sqrt(spread) / total
+
+
+def _notes(trials: list[_Trial], entries: _Entries, parts: int) -> tuple[str, ...]:
+    kept = "the guarantees hold for every monotone map at once (all but the constant's), so they survive the choice"
+    if entries.weight is not None:
+        kept = "no guarantee covers weighted rows"
+    return (
+        f"the held-out forecasts of a recalibrator come from {parts} maps, one per part; its limits treat them as "
+        "those of one fixed forecaster, which is exact for the forecasts as they are and approximate for the others",
+        "whoever chooses by the held-out numbers has looked at these rows: certify the choice on fresh ones; " + kept,
+        *(f"{trial.scores.name} could not be fitted: {trial.scores.problem}" for trial in trials if trial.has_failed),
+    )

@@ -1,0 +1,219 @@
+"""The guard: try maps in turn, and keep the first that is calibrated on its own rows.
+
+.. [1] Rossellini, Soloff, Barber, Ren, Willett (2025), Can a calibration metric be both testable and actionable?
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+from sklearn.base import clone
+
+from calibrant.certificates.limits import paper_margin
+from calibrant.core.laws import brownian_range
+from calibrant.core.types import FloatArray
+from calibrant.core.words import measured, rounded_up
+from calibrant.measures.results import told_apart
+from calibrant.repairs.fits import Sample
+from calibrant.repairs.maps import ConstantRecalibrator, IsotonicRecalibrator, PlattRecalibrator
+from calibrant.repairs.recalibrator import INPUTS, KINDS, Recalibrator, check_fields, kinds
+from calibrant.repairs.results import ROUNDING, LadderRung
+from calibrant.rows.checks import check_choice, check_number
+
+TOLERANCES = ("null-95", "paper")
+
+_NULL_LEVEL = 0.95
+
+
+class GuardedRecalibrator(Recalibrator):
+    """Try recalibrators in turn, and keep the first that is calibrated on its own rows: modified Platt, generalised.
+
+    A rung of the ladder is kept when the Cutoff error of its forecasts, on the rows it was fitted to, is within the
+    tolerance. The last rung has no error there, so that something is always kept, and the error in the population is
+    bounded before any data is seen: isotonic regression's bound plus the tolerance. With the ladder
+    ``[PlattRecalibrator(), ConstantRecalibrator()]`` and ``tolerance="paper"`` it is the modified Platt scaling of
+    appendix D.2 of [1]_.
+
+    Parameters
+    ----------
+    ladder : list of recalibrators, optional
+        In the order to try; by default Platt, isotonic, constant. The last one must be isotonic or constant.
+    tolerance : {"null-95", "paper"} or float
+        The largest Cutoff error with which a rung is kept. "null-95" is what calibrated forecasts stay below in 95% of
+        cases (for many rows), x sqrt(mean of h (1 - h) / n) with x the 95% quantile of the range of Brownian motion: it
+        notices a curve that does not fit. "paper" is (20 + sqrt(2 ln 20)) / sqrt(n), some twenty times as much: it
+        notices only gross misfits, and those only with many rows (below 500 rows it is above 1).
+    input : {"probability", "score"}
+        Whether ``y_prob`` holds probabilities, or scores of any scale. A ladder of your own must say the same.
+    pos_label : label, optional
+        The label in ``y_true`` that counts as the event.
+
+    Attributes
+    ----------
+    recalibrator_ : Recalibrator
+        The rung that was kept, fitted.
+    ladder_ : tuple of LadderRung
+        What was tried, with error, tolerance and the reason for keeping it or not.
+    guarantee_, fit_error_, n_rows_, weighted_
+        As in `IsotonicRecalibrator`. With weights, the tolerance takes their sum for the number of rows.
+
+    References
+    ----------
+    Appendix D.2 of [1]_; the ladder and the tolerance "null-95" are this project's.
+
+    Examples
+    --------
+    The logistic curve cannot follow events that are sure at both ends and rare between (figure 4 of [1]_):
+
+    >>> y_prob, y_true = [0.0, 0.25, 0.5, 1.0] * 100, [1, 0, 0, 1] * 100
+    >>> recalibrator = GuardedRecalibrator().fit(y_prob, y_true)
+    >>> for rung in recalibrator.ladder_:
+    ...     print(rung)
+    PlattRecalibrator: not kept, its error of 0.2430 on the fitting rows is above the tolerance of 0.0616
+    IsotonicRecalibrator: kept, its error of 0.0000 on the fitting rows is within the tolerance of 0.0510
+    """
+
+    _fitted: ClassVar = ("recalibrator_", "ladder_")
+
+    def __init__(
+        self,
+        ladder: Sequence[Recalibrator] | None = None,
+        *,
+        tolerance: str | float = "null-95",
+        input: str = "probability",
+        pos_label: Any = None,
+    ) -> None:
+        self.ladder = ladder
+        self.tolerance = tolerance
+        self.input = input
+        self.pos_label = pos_label
+
+    def _check_params(self) -> None:
+        check_choice(self.input, "input", INPUTS)
+        if isinstance(self.tolerance, str):
+            check_choice(self.tolerance, "tolerance", TOLERANCES)
+        else:
+            check_number(self.tolerance, "tolerance", low=0.0, high=1.0)
+        if self.ladder is None:
+            return
+        if not isinstance(self.ladder, (list, tuple)) or not self.ladder:
+            raise ValueError(f"ladder must be a list of recalibrators, got {self.ladder!r}")
+        for position, rung in enumerate(self.ladder):
+            if not any(isinstance(rung, kind) for kind in kinds().values()):
+                raise ValueError(
+                    f"ladder[{position}] is {rung!r}, not a recalibrator; pass instances, as in [PlattRecalibrator(), "
+                    "ConstantRecalibrator()]"
+                )
+            if not isinstance(rung, ConstantRecalibrator) and rung.input != self.input:
+                raise ValueError(
+                    f"ladder[{position}] takes input={rung.input!r} and the guard input={self.input!r}; set both alike"
+                )
+            if rung.pos_label is not None:
+                raise ValueError(
+                    f"ladder[{position}] has pos_label={rung.pos_label!r}; pass pos_label= to the guard instead, which "
+                    "reads the outcomes for all rungs"
+                )
+        if not isinstance(self.ladder[-1], (IsotonicRecalibrator, ConstantRecalibrator)):
+            raise ValueError(
+                f"ladder ends with {type(self.ladder[-1]).__name__}, which may miss the tolerance too; end it with "
+                "IsotonicRecalibrator() or ConstantRecalibrator(), which cannot"
+            )
+
+    def _rungs(self) -> Sequence[Recalibrator]:
+        if self.ladder is not None:
+            return self.ladder
+        return [PlattRecalibrator(input=self.input), IsotonicRecalibrator(input=self.input), ConstantRecalibrator()]
+
+    def _fit_map(self, sample: Sample) -> float:
+        found: list[LadderRung] = []
+        for rung in self._rungs():
+            fitted: Recalibrator = clone(rung)
+            name = type(fitted).__name__
+            try:
+                fitted._fit_to(sample)
+            except ValueError as problem:
+                found.append(LadderRung(name, None, None, False, f"it could not be fitted: {problem}"))
+                continue
+            error, tolerance = fitted.fit_error_, self._tolerated(fitted, sample)
+            kept = error <= tolerance + ROUNDING
+            comparison = "within" if kept else "above"
+            said = measured(error, 4), measured(tolerance, 4)
+            if said[0] == said[1] and not kept:
+                said = told_apart(error, tolerance)
+            reason = f"its error of {said[0]} on the fitting rows is {comparison} the tolerance of {said[1]}"
+            found.append(LadderRung(name, error, tolerance, kept, reason))
+            if kept:
+                break
+        # The last rung has no error on its own rows, so that the loop always ends by keeping one.
+        self.recalibrator_ = fitted
+        self.ladder_ = tuple(found)
+        return fitted.fit_error_
+
+    def _tolerated(self, rung: Recalibrator, sample: Sample) -> float:
+        if self.tolerance == "paper":
+            return paper_margin(sample.weight_total, 1.0 - _NULL_LEVEL)
+        if self.tolerance == "null-95":
+            forecast = rung._mapped(sample.value)
+            return _null_quantile(sample.mean(forecast * (1.0 - forecast)), sample.weight_total)
+        return float(self.tolerance)
+
+    def _promise(self) -> tuple[float | None, str]:
+        if self.tolerance == "paper":
+            most = paper_margin(self.n_rows_, 1.0 - _NULL_LEVEL)
+        elif self.tolerance == "null-95":
+            most = _null_quantile(0.25, self.n_rows_)
+        else:
+            most = float(self.tolerance)
+        return most, (
+            "the guard promised, from the number of rows alone, isotonic regression's bound plus the tolerance, which "
+            f"is at most {rounded_up(most)}"
+        )
+
+    def _ladder_found(self) -> tuple[LadderRung, ...]:
+        return self.ladder_
+
+    def _map(self, value: FloatArray) -> FloatArray:
+        return self.recalibrator_._map(value)
+
+    def _sql(self, column: str) -> str:
+        return self.recalibrator_._sql(column)
+
+    @property
+    def _direction(self) -> str:
+        return self.recalibrator_._direction
+
+    @classmethod
+    def _from_params(cls, params: Any) -> Self:
+        if isinstance(params, dict) and isinstance(params.get("ladder"), list):
+            params = {**params, "ladder": [_rebuilt_rung(rung) for rung in params["ladder"]]}
+        return super()._from_params(params)
+
+    def _restored(self, name: str, value: Any) -> Any:
+        if name == "recalibrator_":
+            return Recalibrator._from_dict(value)
+        if not isinstance(value, list) or not value:
+            raise ValueError(f"{name} must be a list of rungs, got {value!r}")
+        return tuple(LadderRung.from_dict(rung) for rung in value)
+
+    def _check_state(self) -> None:
+        kept, tried = type(self.recalibrator_).__name__, self.ladder_
+        for rung in tried:
+            check_choice(rung.recalibrator, "recalibrator of a rung", KINDS)
+        if [rung.kept for rung in tried] != [False] * (len(tried) - 1) + [True] or tried[-1].recalibrator != kept:
+            raise ValueError(f"ladder_ does not end by keeping {kept}, which recalibrator_ is; the text is damaged")
+
+
+def _null_quantile(variance: float, rows: float) -> float:
+    """Return what the Cutoff error of calibrated forecasts stays below in 95% of cases, for many rows."""
+    return float(brownian_range.ppf(_NULL_LEVEL)) * math.sqrt(max(variance, 0.0) / rows)
+
+
+def _rebuilt_rung(data: Any) -> Recalibrator:
+    check_fields(data, ("type", "params"), "a rung of the ladder")
+    kind = kinds().get(str(data["type"]))
+    if kind is None:
+        raise ValueError(f"type of a rung is {data['type']!r}, not a recalibrator; the text is damaged")
+    rung: Recalibrator = kind._from_params(data["params"])
+    return rung

@@ -1,0 +1,508 @@
+"""Monotone maps that repair forecasts: isotonic steps, logistic curves, a constant.
+
+.. [1] Rossellini, Soloff, Barber, Ren, Willett (2025), Can a calibration metric be both testable and actionable?
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from calibrant.certificates.limits import constant_margin
+from calibrant.core.sql import clipped_sql, expit_sql, literal, with_ends_sql
+from calibrant.core.types import FloatArray
+from calibrant.repairs.fits import (
+    Sample,
+    clipped,
+    expit,
+    fit_logistic,
+    isotonic_steps,
+    logit,
+    logit_of,
+    refuse_ends,
+    refuse_no_maximum,
+    smoothed_targets,
+)
+from calibrant.repairs.recalibrator import INPUTS, LARGEST, Recalibrator
+from calibrant.repairs.results import ROUNDING
+from calibrant.rows.checks import check_choice, check_flag, check_number
+
+
+class IsotonicRecalibrator(Recalibrator):
+    """Isotonic regression: the best non-decreasing map, a step function whose steps are means of outcomes.
+
+    Forecasts that are equal are merged first; then neighbouring groups are pooled until their mean outcomes increase.
+    On the rows it was fitted to, the result has no Cutoff calibration error at all, and the error in the population is
+    bounded before any data is seen: at most (30 + 2 sqrt(2 ln(2/delta))) / sqrt(n) with probability 1 - delta
+    (Proposition 5.1 of [1]_), and at most 3 sqrt(ln(2e/delta) / (2n)) (this project).
+
+    Parameters
+    ----------
+    interpolation : {"step", "linear"}
+        What to do between the forecasts it was fitted to. "step" takes the value of the nearest one at or below;
+        "linear" connects the last forecast of a step with the first of the next. Forecasts below the smallest or above
+        the largest get the end values in both cases.
+    input : {"probability", "score"}
+        Whether ``y_prob`` holds probabilities, or scores of any scale.
+    pos_label : label, optional
+        The label in ``y_true`` that counts as the event.
+
+    Attributes
+    ----------
+    block_low_, block_high_ : array
+        The smallest and the largest forecast of each step.
+    block_value_ : array
+        The mean outcome there: what the forecasts become. Increasing.
+    guarantee_ : RecalibrationGuarantee or None
+        What holds with 95% confidence; `guarantee` gives other levels. None after a fit with weights, which no
+        guarantee covers.
+    fit_error_ : float
+        Cutoff error of the recalibrated forecasts on the fitting rows: 0.
+    n_rows_, weighted_
+        What the guarantee needs to know about the rows.
+
+    References
+    ----------
+    Proposition 5.1 of [1]_; Zadrozny, Elkan (2002), Transforming classifier scores into accurate multiclass probability
+    estimates.
+
+    Examples
+    --------
+    >>> recalibrator = IsotonicRecalibrator().fit([0.1, 0.2, 0.3, 0.7, 0.8], [0, 1, 0, 1, 1])
+    >>> recalibrator.predict([0.0, 0.25, 0.5, 0.7])
+    array([0. , 0.5, 0.5, 1. ])
+    """
+
+    _fitted: ClassVar = ("block_low_", "block_high_", "block_value_")
+
+    def __init__(self, *, interpolation: str = "step", input: str = "probability", pos_label: Any = None) -> None:
+        self.interpolation = interpolation
+        self.input = input
+        self.pos_label = pos_label
+
+    def _check_params(self) -> None:
+        check_choice(self.interpolation, "interpolation", ("step", "linear"))
+        check_choice(self.input, "input", INPUTS)
+
+    def _fit_map(self, sample: Sample) -> float:
+        self.block_low_, self.block_high_, self.block_value_ = isotonic_steps(sample)
+        return 0.0
+
+    def _map(self, value: FloatArray) -> FloatArray:
+        block = np.searchsorted(self.block_low_[1:], value, side="right")
+        result: FloatArray = self.block_value_[block]
+        if self.interpolation == "linear" and self.block_low_.size > 1:
+            between = np.flatnonzero((value > self.block_high_[block]) & (block < self.block_low_.size - 1))
+            block = block[between]
+            begin, end = self.block_high_[block], self.block_low_[block + 1]
+            rise = self.block_value_[block + 1] - self.block_value_[block]
+            result[between] += (value[between] - begin) / (end - begin) * rise
+        return result
+
+    def _sql(self, column: str) -> str:
+        low, high, value = self.block_low_, self.block_high_, self.block_value_
+        if value.size == 1:
+            return literal(value[0])
+        cases = []
+        for k in range(value.size - 1):
+            if self.interpolation == "linear":
+                cases.append(f"WHEN {column} <= {literal(high[k])} THEN {literal(value[k])}")
+                share = f"({column} - {literal(high[k])}) / {literal(low[k + 1] - high[k])}"
+                between = f"{literal(value[k])} + {share} * {literal(value[k + 1] - value[k])}"
+                cases.append(f"WHEN {column} < {literal(low[k + 1])} THEN {between}")
+            else:
+                cases.append(f"WHEN {column} < {literal(low[k + 1])} THEN {literal(value[k])}")
+        return f"CASE {' '.join(cases)} ELSE {literal(value[-1])} END"
+
+    @property
+    def _direction(self) -> str:
+        return "increasing" if self.block_value_.size > 1 else "constant"
+
+    def _promise(self) -> tuple[float | None, str]:
+        return 0.0, (
+            "this bound was promised, from the number of rows alone, because isotonic regression has no Cutoff error "
+            "on the rows it is fitted to"
+        )
+
+    def _restored(self, name: str, value: Any) -> Any:
+        if not isinstance(value, list) or not value:
+            raise ValueError(f"{name} must be a list of numbers, got {value!r}")
+        return np.array([check_number(each, name, low=-LARGEST, high=LARGEST) for each in value])
+
+    def _check_state(self) -> None:
+        low, high, value = self.block_low_, self.block_high_, self.block_value_
+        if not low.size == high.size == value.size:
+            raise ValueError("block_low_, block_high_ and block_value_ must have the same length; the text is damaged")
+        if (low > high).any() or (high[:-1] >= low[1:]).any() or (np.diff(value) <= 0.0).any():
+            raise ValueError("the steps of this IsotonicRecalibrator are not in increasing order; the text is damaged")
+        _check_inside("block_value_", value)
+        if self.input == "probability":
+            _check_inside("block_low_", low)
+            _check_inside("block_high_", high)
+
+
+_MOST_STEEP = 1e300
+"""By which every logarithm of a forecast can be multiplied within float64; no rows lead anywhere near it."""
+
+
+class _LogarithmicMap(Recalibrator):
+    """What maps share that take logarithms of forecasts, which at 0 and 1 are infinite unless forecasts are clipped."""
+
+    def __init__(self, *, clip: float | None = None, pos_label: Any = None) -> None:
+        self.clip = clip
+        self.pos_label = pos_label
+
+    def _check_params(self) -> None:
+        if self.clip is not None and not 0.0 < check_number(self.clip, "clip", low=0.0, high=0.5) < 0.5:
+            raise ValueError(f"clip must be between 0 and 0.5, got {self.clip!r}; 1e-6 is a common choice")
+
+    def _with_ends(self, column: str, curve: str) -> str:
+        """Add to the SQL of a curve its limits at 0 and 1, unless clipping keeps forecasts away from them."""
+        return curve if self.clip is not None else with_ends_sql(column, curve, self._map(np.array([0.0, 1.0])))
+
+
+class PlattRecalibrator(_LogarithmicMap):
+    """Platt scaling: a logistic curve through the forecasts, 1 / (1 + exp(-(slope p + intercept))).
+
+    Two numbers are fitted, by maximum likelihood. That is robust with few rows, and wrong when the truth is no logistic
+    curve: the error can stay above zero however many rows there are (figure 4 of [1]_), so nothing is guaranteed in
+    advance. `GuardedRecalibrator` replaces the curve when the rows contradict it.
+
+    Parameters
+    ----------
+    on : {"forecast", "logit"}
+        Fit the curve to the forecast itself, as Platt and [1]_ do, or to its logit ln(p / (1 - p)), which leaves
+        calibrated forecasts alone.
+    smoothing : bool, default True
+        Pull outcomes inside (0, 1) by Platt's rule: 1 becomes (S + 1) / (S + 2) and 0 becomes 1 / (N + 2), with S the
+        sum of the outcomes and N the sum of one minus the outcomes; fractions move in proportion. A finite fit then
+        always exists. Without it, outcomes of one class and outcomes that the forecasts separate are errors.
+    clip : float, optional
+        For ``on="logit"``: take forecasts nearer to 0 or 1 than this to be this far away. Without it a forecast of
+        exactly 0 or 1, whose logit is infinite, is an error when fitting; when predicting it gets the curve's limit.
+    input : {"probability", "score"}
+        Whether ``y_prob`` holds probabilities, or scores of any scale (for ``on="forecast"`` only).
+    pos_label : label, optional
+        The label in ``y_true`` that counts as the event.
+
+    Attributes
+    ----------
+    slope_, intercept_ : float
+        Of the curve. A negative slope reverses the order of the forecasts; the guarantee says so. A single distinct
+        forecast gets slope 0.
+    centre_, level_ : float
+        The same curve as slope (p - centre) + level, which is how it is computed: scores far from 0 lose no digits.
+    guarantee_, fit_error_, n_rows_, weighted_
+        As in `IsotonicRecalibrator`.
+
+    References
+    ----------
+    Platt (1999), Probabilistic outputs for support vector machines; section 5 of [1]_, whose footnote has the smoothing
+    for fractions.
+
+    Examples
+    --------
+    >>> y_prob, y_true = [0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9], [0, 1, 0, 0, 1, 1, 0, 1]
+    >>> recalibrator = PlattRecalibrator().fit(y_prob, y_true)
+    >>> recalibrator.predict([0.0, 0.5, 1.0]).round(3)
+    array([0.285, 0.5  , 0.715])
+    """
+
+    _fitted: ClassVar = ("slope_", "centre_", "level_")
+
+    def __init__(
+        self,
+        *,
+        on: str = "forecast",
+        smoothing: bool = True,
+        clip: float | None = None,
+        input: str = "probability",
+        pos_label: Any = None,
+    ) -> None:
+        self.on = on
+        self.smoothing = smoothing
+        self.clip = clip
+        self.input = input
+        self.pos_label = pos_label
+
+    def _check_params(self) -> None:
+        check_choice(self.on, "on", ("forecast", "logit"))
+        check_choice(self.input, "input", INPUTS)
+        check_flag(self.smoothing, "smoothing")
+        if self.on == "logit" and self.input == "score":
+            raise ValueError(
+                "on='logit' needs probabilities, and input='score' says that y_prob holds scores; use on='forecast'"
+            )
+        if self.on == "forecast" and self.clip is not None:
+            raise ValueError(
+                f"clip is {self.clip!r}, but on='forecast' takes no logarithm; leave clip out, or use on='logit'"
+            )
+        super()._check_params()
+
+    def _fit_map(self, sample: Sample) -> float:
+        if self.on == "logit":
+            refuse_ends(sample, self.clip, "or fit with on='forecast'")
+        if not self.smoothing:
+            refuse_no_maximum(sample, either_way=True, remedy="keep smoothing=True, or collect more rows")
+        targets = smoothed_targets(sample) if self.smoothing else (0.0, 1.0)
+        if sample.value.min() == sample.value.max():
+            low, high = targets
+            share = low + (high - low) * sample.outcome_total / sample.weight_total
+            self.slope_, self.centre_, self.level_ = 0.0, 0.0, logit_of(share)
+        else:
+            (self.slope_,), (self.centre_,), self.level_ = fit_logistic(sample, self._features, targets)
+        return sample.cutoff(self._mapped(sample.value))
+
+    def _features(self, value: FloatArray) -> FloatArray:
+        return (value if self.on == "forecast" else logit(clipped(value, self.clip)))[None]
+
+    def _map(self, value: FloatArray) -> FloatArray:
+        if self.slope_ == 0.0:  # at p = 0 and 1 the logit is infinite, and zero times infinity is nothing
+            return np.full(value.size, expit(np.array([self.level_]))[0])
+        with np.errstate(over="ignore"):  # the curve's limit, 0 or 1, is right
+            return expit(self.slope_ * (self._features(value)[0] - self.centre_) + self.level_)
+
+    def _sql(self, column: str) -> str:
+        if self.slope_ == 0.0:
+            return literal(self._map(np.array([0.5]))[0])
+        slope, centre, level = (literal(number) for number in (self.slope_, self.centre_, self.level_))
+        if self.on == "forecast":
+            return expit_sql(f"{slope} * ({column} - {centre}) + {level}")
+        inside = clipped_sql(column, self.clip)
+        curve = expit_sql(f"{slope} * (LN({inside}) - LN(1e0 - {inside}) - {centre}) + {level}")
+        return self._with_ends(column, curve)
+
+    @property
+    def intercept_(self) -> float:
+        """The curve's level at 0, on the logit scale."""
+        return float(self.level_ - self.slope_ * self.centre_)
+
+    @property
+    def _direction(self) -> str:
+        return "increasing" if self.slope_ > 0.0 else "decreasing" if self.slope_ < 0.0 else "constant"
+
+    def _check_state(self) -> None:
+        pass
+
+
+class BetaRecalibrator(_LogarithmicMap):
+    """Beta calibration: the logistic curve of a ln p - b ln(1 - p) + c with a, b >= 0.
+
+    Three numbers are fitted, by maximum likelihood. With a = b it is Platt scaling of the logit; with a = b = 1 and
+    c = 0 it leaves forecasts alone. The signs of a and b make the map non-decreasing. Nothing is guaranteed in advance,
+    as for `PlattRecalibrator`.
+
+    Parameters
+    ----------
+    clip : float, optional
+        Take forecasts nearer to 0 or 1 than this to be this far away. Without it a forecast of exactly 0 or 1, whose
+        logarithm is infinite, is an error when fitting; when predicting it gets the curve's limit.
+    pos_label : label, optional
+        The label in ``y_true`` that counts as the event.
+
+    Attributes
+    ----------
+    a_, b_, c_ : float
+        Of the curve. All forecasts equal give a = b = 0.
+    guarantee_, fit_error_, n_rows_, weighted_
+        As in `IsotonicRecalibrator`.
+
+    References
+    ----------
+    Kull, Silva Filho, Flach (2017), Beta calibration: a well-founded and easily implemented improvement on logistic
+    calibration for binary classifiers.
+
+    Examples
+    --------
+    >>> y_prob, y_true = [0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9], [0, 1, 0, 0, 1, 1, 0, 1]
+    >>> recalibrator = BetaRecalibrator().fit(y_prob, y_true)
+    >>> recalibrator.predict([0.0, 0.2, 0.5, 1.0]).round(3)
+    array([0.   , 0.304, 0.5  , 1.   ])
+    """
+
+    _fitted: ClassVar = ("a_", "b_", "c_")
+
+    def _fit_map(self, sample: Sample) -> float:
+        refuse_ends(sample, self.clip, "or use PlattRecalibrator()")
+        refuse_no_maximum(
+            sample, either_way=False, remedy="use PlattRecalibrator(), whose smoothing gives a finite fit"
+        )
+        if sample.value.min() == sample.value.max():
+            self.a_, self.b_, self.c_ = 0.0, 0.0, logit_of(sample.outcome_total / sample.weight_total)
+        else:
+            slopes, centre, level = fit_logistic(sample, self._features, (0.0, 1.0), not_negative=True)
+            self.a_, self.b_ = slopes
+            self.c_ = level - self.a_ * centre[0] - self.b_ * centre[1]
+        return sample.cutoff(self._mapped(sample.value))
+
+    def _features(self, value: FloatArray) -> FloatArray:
+        inside = clipped(value, self.clip)
+        with np.errstate(divide="ignore"):
+            return np.stack([np.log(inside), -np.log1p(-inside)])
+
+    def _map(self, value: FloatArray) -> FloatArray:
+        first, second = self._features(value)
+        linear = np.full(value.size, self.c_)
+        if self.a_ > 0.0:
+            linear += self.a_ * first
+        if self.b_ > 0.0:
+            linear += self.b_ * second
+        return expit(linear)
+
+    def _sql(self, column: str) -> str:
+        inside = clipped_sql(column, self.clip)
+        terms = [literal(self.c_)]
+        if self.a_ > 0.0:
+            terms.append(f"{literal(self.a_)} * LN({inside})")
+        if self.b_ > 0.0:
+            terms.append(f"{literal(-self.b_)} * LN(1e0 - {inside})")
+        curve = expit_sql(" + ".join(terms))
+        return self._with_ends(column, curve)
+
+    @property
+    def _direction(self) -> str:
+        return "increasing" if self.a_ > 0.0 or self.b_ > 0.0 else "constant"
+
+    def _check_state(self) -> None:
+        if self.a_ < 0.0 or self.b_ < 0.0:
+            raise ValueError(
+                f"a_ is {self.a_:g} and b_ is {self.b_:g}; neither can be negative, so the text is damaged"
+            )
+        if max(self.a_, self.b_, abs(self.c_)) > _MOST_STEEP:
+            raise ValueError(
+                f"a_ is {self.a_:g}, b_ is {self.b_:g} and c_ is {self.c_:g}; float64 cannot tell what so steep a "
+                "curve gives, so the text is damaged"
+            )
+
+
+class TemperatureRecalibrator(_LogarithmicMap):
+    """Temperature scaling: the logit of every forecast is divided by one number, the temperature.
+
+    Above 1 it makes forecasts less sure of themselves, below 1 more; 0.5 stays where it is. One number is fitted, by
+    maximum likelihood. Nothing is guaranteed in advance, as for `PlattRecalibrator`.
+
+    Parameters
+    ----------
+    clip : float, optional
+        As in `BetaRecalibrator`.
+    pos_label : label, optional
+        The label in ``y_true`` that counts as the event.
+
+    Attributes
+    ----------
+    temperature_ : float
+        Above 0.
+    guarantee_, fit_error_, n_rows_, weighted_
+        As in `IsotonicRecalibrator`.
+
+    References
+    ----------
+    Guo, Pleiss, Sun, Weinberger (2017), On calibration of modern neural networks.
+
+    Examples
+    --------
+    >>> y_prob, y_true = [0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9], [0, 1, 0, 0, 1, 1, 0, 1]
+    >>> recalibrator = TemperatureRecalibrator().fit(y_prob, y_true)
+    >>> round(recalibrator.temperature_, 3), recalibrator.predict([0.0, 0.5, 0.9]).round(3)
+    (1.678, array([0.   , 0.5  , 0.787]))
+    """
+
+    _fitted: ClassVar = ("temperature_",)
+
+    def _fit_map(self, sample: Sample) -> float:
+        refuse_ends(sample, self.clip, "or use PlattRecalibrator()")
+        inside = clipped(sample.value, self.clip)
+        count = 1.0 if sample.weight is None else sample.weight
+        pull = (sample.outcome - 0.5 * count) * logit(inside)
+        if not float(pull.sum()) > ROUNDING * float(np.abs(pull).sum()):
+            raise ValueError(
+                "no temperature improves on forecasting 0.5 everywhere, because the outcomes do not side with the "
+                "forecasts; use PlattRecalibrator(), which can also shift and reverse them"
+            )
+        if not ((inside > 0.5) & (sample.outcome < count) | (inside < 0.5) & (sample.outcome > 0.0)).any():
+            raise ValueError(
+                "every outcome is on the side of 0.5 that its forecast says, so that the temperature would be 0; "
+                "collect more rows, or use PlattRecalibrator(), whose smoothing gives a finite fit"
+            )
+        (sharpness,), _, _ = fit_logistic(sample, self._features, (0.0, 1.0), intercept=False)
+        self.temperature_ = 1.0 / sharpness
+        return sample.cutoff(self._mapped(sample.value))
+
+    def _features(self, value: FloatArray) -> FloatArray:
+        return logit(clipped(value, self.clip))[None]
+
+    def _map(self, value: FloatArray) -> FloatArray:
+        return expit(self._features(value)[0] / self.temperature_)
+
+    def _sql(self, column: str) -> str:
+        inside = clipped_sql(column, self.clip)
+        curve = expit_sql(f"(LN({inside}) - LN(1e0 - {inside})) / {literal(self.temperature_)}")
+        return self._with_ends(column, curve)
+
+    def _check_state(self) -> None:
+        if self.temperature_ < 1.0 / _MOST_STEEP:
+            raise ValueError(f"temperature_ is {self.temperature_:g}; it must be above 0, so the text is damaged")
+
+
+class ConstantRecalibrator(Recalibrator):
+    """Replace every forecast by the mean outcome: useless for telling rows apart, and calibrated.
+
+    The mean of n rows is within sqrt(ln(2/delta) / (2n)) of the population's with probability 1 - delta (Hoeffding),
+    and that distance is the whole Cutoff error of a constant. It is the last resort of `GuardedRecalibrator`.
+
+    Parameters
+    ----------
+    pos_label : label, optional
+        The label in ``y_true`` that counts as the event.
+
+    Attributes
+    ----------
+    constant_ : float
+        The mean outcome.
+    guarantee_, fit_error_, n_rows_, weighted_
+        As in `IsotonicRecalibrator`.
+
+    Examples
+    --------
+    >>> ConstantRecalibrator().fit([0.1, 0.2, 0.3, 0.7], [0, 1, 0, 1]).predict([0.0, 1.0])
+    array([0.5, 0.5])
+    """
+
+    _fitted: ClassVar = ("constant_",)
+
+    def __init__(self, *, pos_label: Any = None) -> None:
+        self.pos_label = pos_label
+
+    def _check_params(self) -> None:
+        pass
+
+    def _fit_map(self, sample: Sample) -> float:
+        self.constant_ = min(1.0, sample.outcome_total / sample.weight_total)
+        return 0.0
+
+    def _map(self, value: FloatArray) -> FloatArray:
+        return np.full(value.size, self.constant_)
+
+    def _sql(self, column: str) -> str:
+        del column
+        return literal(self.constant_)
+
+    @property
+    def _direction(self) -> str:
+        return "constant"
+
+    def _margin(self, delta: float) -> float:
+        return constant_margin(self.n_rows_, delta)
+
+    def _promise(self) -> tuple[float | None, str]:
+        return 0.0, "this bound was promised, from the number of rows alone: it is how far a mean can be off"
+
+    def _check_state(self) -> None:
+        _check_inside("constant_", np.array([self.constant_]))
+
+
+def _check_inside(name: str, values: FloatArray) -> None:
+    outside = np.flatnonzero((values < 0.0) | (values > 1.0))
+    if outside.size:
+        raise ValueError(f"{name} is {values[outside[0]]!r}, outside [0, 1]; the text is damaged")

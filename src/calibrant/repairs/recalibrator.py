@@ -1,0 +1,417 @@
+"""Recalibration: what every map that repairs forecasts can do, and what is guaranteed about the result.
+
+A recalibrator is fitted to forecasts and outcomes, ``fit(y_prob, y_true)``, and maps forecasts to better ones,
+``predict(y_prob)``. Every map here is monotone, which is what the guarantees rest on (docs/theory.md).
+
+.. [1] Rossellini, Soloff, Barber, Ren, Willett (2025), Can a calibration metric be both testable and actionable?
+"""
+
+# scikit-learn has no types, so that its classes count as Any.
+# mypy: allow-subclassing-any
+
+from __future__ import annotations
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.metadata_routing import UNUSED
+
+from calibrant.certificates.limits import monotone_margin, paper_monotone_margin
+from calibrant.core.sql import literal
+from calibrant.core.types import FloatArray
+from calibrant.repairs.fits import CHUNK, Sample
+from calibrant.repairs.results import LadderRung, RecalibrationGuarantee
+from calibrant.rows.checks import (
+    MOST_ROWS,
+    check_choice,
+    check_confidence,
+    check_flag,
+    check_forecasts,
+    check_number,
+    check_observations,
+    check_same_index,
+    check_scores,
+)
+from calibrant.rows.tally import Tally, Totals, given_tally
+
+SCHEMA = "calibrant-recalibrator/1"
+"""Version of the shape that `to_json` gives; it changes when a field changes its meaning or its name."""
+
+KINDS = (
+    "IsotonicRecalibrator",
+    "PlattRecalibrator",
+    "BetaRecalibrator",
+    "TemperatureRecalibrator",
+    "ConstantRecalibrator",
+    "GuardedRecalibrator",
+)
+INPUTS = ("probability", "score")
+LARGEST = float(np.finfo(np.float64).max)
+_ROW_FACTS = ("n_rows_", "weighted_", "fit_error_")
+_OTHER_ORDER = ("the order is (y_true, y_prob)", "the order is fit(y_prob, y_true)")
+
+
+class Recalibrator(ABC, BaseEstimator):
+    """What every recalibrator can do: fit, predict, guarantee, and be carried elsewhere as JSON or SQL.
+
+    ``Recalibrator.from_json(text)`` rebuilds a recalibrator of any kind. This class itself fits nothing; the kinds are
+    `IsotonicRecalibrator`, `PlattRecalibrator`, `BetaRecalibrator`, `TemperatureRecalibrator`, `ConstantRecalibrator`
+    and `GuardedRecalibrator`.
+    """
+
+    # The first arguments are data, not metadata that a pipeline would have to route.
+    __metadata_request__fit: ClassVar = {"y_prob": UNUSED, "y_true": UNUSED}
+    __metadata_request__predict: ClassVar = {"y_prob": UNUSED}
+
+    input: str = "probability"
+    pos_label: Any = None
+    _fitted: ClassVar[tuple[str, ...]] = ()
+
+    def fit(self, y_prob: Any, y_true: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the map.
+
+        Parameters
+        ----------
+        y_prob : array-like of shape (n,), or Tally
+            Forecast probabilities (or scores, for ``input="score"``); or a tally that holds forecasts and outcomes.
+        y_true : array-like of shape (n,)
+            Outcomes: 0/1, booleans, fractions in [0, 1], or two labels together with ``pos_label``.
+        sample_weight : array-like of shape (n,), optional
+            Nonnegative weights: a row of weight 2 counts as two rows. No guarantee covers weighted rows.
+
+        Returns
+        -------
+        Recalibrator
+            Itself.
+        """
+        check_choice(self.input, "input", INPUTS)
+        return self._fit_to(self._sample(y_prob, y_true, sample_weight))
+
+    def predict(self, y_prob: Any) -> FloatArray:
+        """Return the recalibrated forecasts.
+
+        Parameters
+        ----------
+        y_prob : array-like of shape (n,)
+            Forecast probabilities (or scores, for ``input="score"``).
+
+        Returns
+        -------
+        array of shape (n,)
+            Probabilities in [0, 1].
+        """
+        self._check_fitted("predict")
+        return self._mapped(check_scores(y_prob) if self.input == "score" else check_forecasts(y_prob))
+
+    def guarantee(self, confidence_level: float = 0.95) -> RecalibrationGuarantee:
+        """Say what is guaranteed about the Cutoff calibration error of the recalibrated forecaster.
+
+        Parameters
+        ----------
+        confidence_level : float from 0.5 to below 1
+            One minus the probability that the statement is wrong.
+
+        Returns
+        -------
+        RecalibrationGuarantee
+            The bound, what was known of it before the data, and what it rests on.
+
+        Raises
+        ------
+        ValueError
+            When the map was fitted to weighted rows, which no guarantee covers.
+        """
+        level = check_confidence(confidence_level)
+        self._check_fitted("guarantee")
+        if self.weighted_:
+            raise ValueError(
+                "sample_weight was given to fit, and no guarantee covers weighted rows; fit without weights (counts of "
+                "real observations enter as Tally.from_counts), or certify() the recalibrated forecasts on fresh rows"
+            )
+        return self._guarantee(level)
+
+    def to_json(self) -> str:
+        """Return the fitted recalibrator as JSON text, for `from_json`: names and numbers, never code.
+
+        Returns
+        -------
+        str
+            JSON with the fields schema, type, params, fitted and rows.
+        """
+        self._check_fitted("to_json")
+        return json.dumps({"schema": SCHEMA, **self._to_dict()}, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Rebuild a fitted recalibrator from the text that `to_json` returned.
+
+        Every field is checked, and nothing in the text is executed. A text that is damaged, of another version or not a
+        recalibrator's is an error that says so.
+
+        Parameters
+        ----------
+        text : str
+            What `to_json` returned.
+
+        Returns
+        -------
+        Recalibrator
+            Of the kind that was written. Called on one kind, that kind only is accepted; ``Recalibrator.from_json``
+            takes all.
+        """
+        if not isinstance(text, str):
+            raise ValueError(f"text must be the string that to_json() returned, got {type(text).__name__}")
+        try:
+            data = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_named_once)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"text is not JSON ({error}); pass what to_json() returned, whole") from error
+        if not isinstance(data, dict) or "schema" not in data:
+            raise ValueError("text is JSON, but not a recalibrator; pass what to_json() returned")
+        if data["schema"] != SCHEMA:
+            raise ValueError(f"schema is {data['schema']!r}, this version of calibrant reads {SCHEMA!r}")
+        return cls._from_dict({name: value for name, value in data.items() if name != "schema"})
+
+    def to_sql(self, column: str) -> str:
+        """Return the map as one SQL expression of a column, for scoring inside a database.
+
+        The expression uses CASE, comparison, arithmetic, LN and EXP only. Where `predict` would refuse a value
+        (missing, not finite, outside [0, 1]) it gives NULL. The name is quoted with double quotes, as the SQL standard
+        has it.
+
+        Parameters
+        ----------
+        column : str
+            Name of the column that holds the forecasts (or scores).
+
+        Returns
+        -------
+        str
+            An expression whose value is that of `predict`.
+        """
+        self._check_fitted("to_sql")
+        if not isinstance(column, str) or not column or "\0" in column:
+            raise ValueError(f"column must be the name of a column, got {column!r}")
+        quoted = '"' + column.replace('"', '""') + '"'
+        low, high = (0.0, 1.0) if self.input == "probability" else (-LARGEST, LARGEST)
+        return f"CASE WHEN {quoted} >= {literal(low)} AND {quoted} <= {literal(high)} THEN {self._sql(quoted)} END"
+
+    @property
+    def _direction(self) -> str:
+        """What the map does to the order of forecasts: "increasing", "decreasing" or "constant"."""
+        return "increasing"
+
+    @abstractmethod
+    def _check_params(self) -> None:
+        """Check what was set when the recalibrator was made."""
+
+    @abstractmethod
+    def _fit_map(self, sample: Sample) -> float:
+        """Set the fitted attributes, and return the Cutoff error of the map on the sample."""
+
+    @abstractmethod
+    def _map(self, value: FloatArray) -> FloatArray:
+        """Return the recalibrated forecasts of checked values."""
+
+    @abstractmethod
+    def _sql(self, column: str) -> str:
+        """Return the map as SQL of a quoted column that holds valid values only."""
+
+    @abstractmethod
+    def _check_state(self) -> None:
+        """Check fitted attributes that came from a file."""
+
+    def _mapped(self, value: FloatArray) -> FloatArray:
+        """Return the recalibrated forecasts of checked values, some thousand at a time to spare memory."""
+        forecast = np.empty(value.size)
+        for begin in range(0, value.size, CHUNK):
+            part = slice(begin, begin + CHUNK)
+            forecast[part] = self._map(value[part])
+        return forecast
+
+    def _promise(self) -> tuple[float | None, str]:
+        """Return what the error on the fitting rows was known in advance to stay below, and that in words."""
+        return None, (
+            "nothing was promised, because a map of this shape can stay miscalibrated however many rows there are; the "
+            "bound is known only now that the error on the fitting rows is"
+        )
+
+    def _fit_to(self, sample: Sample) -> Self:
+        self._check_params()
+        error = self._fit_map(sample)
+        return self._record(sample.rows, not sample.unit_weights, error)
+
+    def _record(self, rows: int, weighted: bool, error: float) -> Self:
+        """Keep what the guarantee needs to know about the rows."""
+        self.n_rows_ = rows
+        self.weighted_ = weighted
+        self.fit_error_ = error
+        self.guarantee_ = None if weighted else self._guarantee(0.95)
+        return self
+
+    def _sample(self, y_prob: Any, y_true: Any, sample_weight: Any) -> Sample:
+        """Check raw input, or take a tally as it is."""
+        if isinstance(y_prob, Totals):
+            tally = given_tally(y_prob, None, sample_weight, self.pos_label)
+            if y_true is not None:
+                raise ValueError("y_true was given together with a Tally, which already holds it; pass the Tally alone")
+            return Sample.of_tally(tally)
+        if y_true is None:
+            raise ValueError("y_true is missing: pass forecasts and outcomes, as in fit(y_prob, y_true), or a Tally")
+        options = {"sample_weight": sample_weight, "pos_label": self.pos_label}
+        if self.input == "probability":
+            try:
+                return Sample.of_rows(check_observations(y_true, y_prob, **options))
+            except ValueError as error:
+                raise ValueError(str(error).replace(*_OTHER_ORDER)) from None
+        # Scores are numbered in their order, and the numbers stand in for forecasts.
+        check_same_index(y_prob=y_prob, y_true=y_true, sample_weight=sample_weight)
+        scores, number = np.unique(check_scores(y_prob), return_inverse=True)
+        rows = check_observations(y_true, number / scores.size, refuse_swapped=False, **options)
+        return Sample.of_tally(Tally.from_observations(rows), scores + 0.0)
+
+    def _check_fitted(self, what: str) -> None:
+        if not hasattr(self, "guarantee_"):
+            raise NotFittedError(
+                f"this {type(self).__name__} is not fitted yet; call fit(y_prob, y_true) before {what}()"
+            )
+
+    def _guarantee(self, level: float) -> RecalibrationGuarantee:
+        delta = 1.0 - level
+        margin = self._margin(delta)
+        paper = paper_monotone_margin(self.n_rows_, delta)
+        known, promise = self._promise()
+        notes = []
+        if self._direction == "decreasing":
+            notes.append("the map reverses the order of the forecasts: higher ones went with fewer events")
+        if self.fit_error_ + margin >= 1.0:
+            notes.append("no error is above 1, so that this bound says nothing: there are too few rows")
+        return RecalibrationGuarantee(
+            recalibrator=type(self).__name__,
+            bound=min(1.0, self.fit_error_ + margin),
+            paper_bound=min(1.0, self.fit_error_ + paper),
+            in_advance=None if known is None else min(1.0, known + margin),
+            paper_in_advance=None if known is None else min(1.0, known + paper),
+            error=self.fit_error_,
+            margin=margin,
+            paper_margin=paper,
+            confidence_level=level,
+            n=self.n_rows_,
+            direction=self._direction,
+            promise=promise,
+            ladder=self._ladder_found(),
+            assumptions=(
+                "the rows are independent draws from the population",
+                "the forecaster was fixed without looking at them",
+            ),
+            notes=tuple(notes),
+        )
+
+    def _margin(self, delta: float) -> float:
+        return monotone_margin(self.n_rows_, delta)
+
+    def _ladder_found(self) -> tuple[LadderRung, ...]:
+        return ()
+
+    def _to_dict(self) -> dict[str, Any]:
+        return {
+            "type": type(self).__name__,
+            "params": _plain_params(self),
+            "fitted": {name: _plain_state(getattr(self, name)) for name in self._fitted},
+            "rows": {name: getattr(self, name) for name in _ROW_FACTS},
+        }
+
+    @classmethod
+    def _from_dict(cls, data: Any) -> Self:
+        """Rebuild a recalibrator from checked fields."""
+        check_fields(data, ("type", "params", "fitted", "rows"), "this recalibrator")
+        kind = kinds().get(str(data["type"]))
+        if kind is None or not issubclass(kind, cls):
+            raise ValueError(f"type is {data['type']!r}, not a {cls.__name__}; pass what its to_json() returned")
+        rebuilt = kind._from_params(data["params"])
+        check_fields(data["fitted"], kind._fitted, f"fitted of {kind.__name__}")
+        for name in kind._fitted:
+            setattr(rebuilt, name, rebuilt._restored(name, data["fitted"][name]))
+        rebuilt._check_state()
+        facts = data["rows"]
+        check_fields(facts, _ROW_FACTS, f"rows of {kind.__name__}")
+        return rebuilt._record(
+            int(check_number(facts["n_rows_"], "n_rows_", low=1, high=MOST_ROWS, whole=True)),
+            check_flag(facts["weighted_"], "weighted_"),
+            check_number(facts["fit_error_"], "fit_error_", low=0.0, high=1.0),
+        )
+
+    @classmethod
+    def _from_params(cls, params: Any) -> Self:
+        check_fields(params, tuple(cls._get_param_names()), f"params of {cls.__name__}")
+        for name, value in params.items():
+            if name != "ladder":
+                _plain_param(name, value)
+        rebuilt = cls(**params)
+        rebuilt._check_params()
+        return rebuilt
+
+    def _restored(self, name: str, value: Any) -> Any:
+        """Return a fitted attribute from its JSON form."""
+        return check_number(value, name, low=-LARGEST, high=LARGEST)
+
+
+def kinds() -> dict[str, type[Any]]:
+    """Return every kind of recalibrator by its name, loaded only now: the kinds build on this module."""
+    package = import_module("calibrant")
+    return {name: getattr(package, name) for name in KINDS}
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a number")
+
+
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse two values for one name: readers would not agree on which of them counts."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice!r} is there twice")
+    return found
+
+
+def check_fields(data: Any, names: Sequence[str], where: str) -> None:
+    """Make sure that a part of a file holds just what it should."""
+    if not isinstance(data, dict):
+        raise ValueError(f"{where} is not an object with names, got {data!r}; pass what to_json() returned, whole")
+    for name in names:
+        if name not in data:
+            raise ValueError(f"{name} is missing from {where}; pass what to_json() returned, whole")
+    for name in data:
+        if name not in names:
+            raise ValueError(f"{name!r} is unknown in {where}; pass what to_json() of this version returned, unchanged")
+
+
+def _plain_param(name: str, value: Any) -> Any:
+    """Return a parameter as JSON holds it: names, numbers, and the rungs of a ladder unfitted."""
+    if name == "ladder" and value is not None:
+        return [{"type": type(rung).__name__, "params": _plain_params(rung)} for rung in value]
+    plain = value.item() if isinstance(value, np.generic) else value
+    is_plain = plain is None or isinstance(plain, (str, bool, int, float))
+    if not is_plain or (isinstance(plain, float) and not math.isfinite(plain)):
+        raise ValueError(f"{name} is {value!r}, which the JSON of a recalibrator cannot hold; use a string or a number")
+    return plain
+
+
+def _plain_params(recalibrator: Recalibrator) -> dict[str, Any]:
+    return {name: _plain_param(name, value) for name, value in recalibrator.get_params(deep=False).items()}
+
+
+def _plain_state(value: Any) -> Any:
+    if isinstance(value, Recalibrator):
+        return value._to_dict()
+    if isinstance(value, tuple):
+        return [rung.to_dict() for rung in value]
+    return value.tolist() if isinstance(value, np.ndarray) else value

@@ -1,0 +1,295 @@
+"""Results of recalibration: guarantees, and recalibrators side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.words import level_said, measured, printable, rounded_down, rounded_up
+
+ROUNDING = 1e-12
+"""A difference of errors, or of sums in proportion to their terms, below this is rounding."""
+
+
+@dataclass(frozen=True)
+class LadderRung(Result):
+    """What a guard found on one rung of its ladder.
+
+    Attributes
+    ----------
+    recalibrator : str
+        The kind of recalibrator tried.
+    error : float or None
+        Cutoff error of its forecasts on the rows it was fitted to; None when it could not be fitted.
+    tolerance : float or None
+        The largest error with which it is kept; None when it could not be fitted.
+    kept : bool
+        Whether it was kept; the rungs after that are not tried.
+    reason : str
+        Why, in words.
+    """
+
+    recalibrator: str
+    error: float | None
+    tolerance: float | None
+    kept: bool
+    reason: str
+
+    _ranges: ClassVar = {"error": UNIT, "tolerance": (0.0, math.inf)}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.error is None) != (self.tolerance is None):
+            self._refuse("error", self.error, f"while tolerance is {self.tolerance!r}")
+        if self.error is None or self.tolerance is None:
+            if self.kept:
+                self._refuse("kept", True, "without an error to compare with the tolerance")
+        elif self.kept != (self.error <= self.tolerance + ROUNDING):
+            self._refuse("kept", self.kept, f"while error is {self.error!r} and tolerance {self.tolerance!r}")
+
+    def __str__(self) -> str:
+        return f"{self.recalibrator}: {'kept' if self.kept else 'not kept'}, {self.reason}"
+
+
+@dataclass(frozen=True)
+class RecalibrationGuarantee(Result):
+    """A bound on the Cutoff calibration error of a recalibrated forecaster in the population.
+
+    All the numbers hold together with ``confidence_level``. No error is above 1, and no bound here either.
+
+    Attributes
+    ----------
+    recalibrator : str
+        The kind of recalibrator.
+    bound : float
+        The error is at most this: what it is on the fitting rows, plus how far a monotone map can stray from that.
+    paper_bound : float
+        The same with the paper's constants.
+    in_advance : float or None
+        A bound that was known before any data, from the number of rows alone; None where there is none.
+    paper_in_advance : float or None
+        The same with the paper's constants.
+    error : float
+        Cutoff error of the recalibrated forecasts on the rows the map was fitted to.
+    margin, paper_margin : float
+        How far the population's error can be above it, for every monotone map at once.
+    confidence_level : float
+        Of all these numbers together.
+    n : int
+        Rows the map was fitted to.
+    direction : str
+        "increasing", "decreasing" or "constant": what the map does to the order of the forecasts.
+    promise : str
+        What was promised before the data, in words.
+    ladder : tuple of LadderRung
+        For a guard: what it tried, which rung it kept and why.
+    assumptions : tuple of str
+        What the guarantee rests on.
+    notes : tuple of str
+        What to keep in mind for this map.
+    """
+
+    recalibrator: str
+    bound: float
+    paper_bound: float
+    in_advance: float | None
+    paper_in_advance: float | None
+    error: float
+    margin: float
+    paper_margin: float
+    confidence_level: float
+    n: int
+    direction: str
+    promise: str
+    ladder: tuple[LadderRung, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    _ranges: ClassVar = {
+        **dict.fromkeys(("bound", "paper_bound", "in_advance", "paper_in_advance", "error", "confidence_level"), UNIT),
+        **dict.fromkeys(("margin", "paper_margin"), (0.0, math.inf)),
+    }
+    _words: ClassVar = {"direction": ("increasing", "decreasing", "constant")}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_order("error", "bound")
+
+    def __str__(self) -> str:
+        rows = "1 row" if self.n == 1 else f"{self.n:,} rows"
+        lines = [
+            f"With {level_said(self.confidence_level)} confidence the Cutoff calibration error of the recalibrated "
+            f"forecaster is at most {rounded_up(self.bound)} in the population: {measured(self.error, 4)} on the "
+            f"{rows} it was fitted to, and at most {rounded_up(self.margin)} more elsewhere (with the paper's "
+            f"constants {rounded_up(self.paper_bound)}).",
+            f"Before the data: {self.promise}.",
+            f"This assumes that {'; '.join(self.assumptions)}.",
+        ]
+        lines.extend(f"Rung {number}, {rung}." for number, rung in enumerate(self.ladder, start=1))
+        lines.extend(f"Note: {note}" for note in self.notes)
+        return "\n".join(lines)
+
+
+def shown(value: float | None, *, sign: str = "", missing: str = "-") -> str:
+    """Write a number with four digits after the point, and no minus before a zero."""
+    return missing if value is None else f"{round(value, 4) + 0.0:{sign}.4f}"
+
+
+def shown_upper(limit: float | None, *, missing: str = "-") -> str:
+    """Write an upper limit like other numbers, rounded up."""
+    return missing if limit is None else rounded_up(limit)
+
+
+def shown_lower(limit: float | None) -> str:
+    """Write a lower limit like other numbers, rounded down."""
+    return "-" if limit is None else rounded_down(limit)
+
+
+@dataclass(frozen=True)
+class RecalibratorScores(Result):
+    """How one recalibrator did on rows it had not seen; the numbers are None where it could not be fitted.
+
+    Attributes
+    ----------
+    name : str
+        Of the candidate.
+    cutoff : float or None
+        Cutoff calibration error of the held-out forecasts.
+    cutoff_lower, cutoff_upper : float or None
+        Confidence limits for it, both together.
+    smooth : float or None
+        Their smooth calibration error.
+    brier : float or None
+        Their Brier score, the mean of (y - p)^2: small when forecasts are calibrated and tell rows apart.
+    log_loss : float or None
+        Mean of -ln(probability given to what happened); infinite when something happened that was given none.
+    auc : float or None
+        Share of pairs of an event and a non-event in which the event has the higher forecast, ties counting half, over
+        pairs held out together; None also when there are no such pairs.
+    auc_lost : float or None
+        AUC of the forecasts as they are minus ``auc``. A map that increases loses it by ties alone, and gains where
+        the order inside a tie was wrong.
+    distinct_forecasts : int or None
+        How many different forecasts are left when the recalibrator is fitted to all rows.
+    guarantee : float or None
+        What bounds the Cutoff error of the recalibrator fitted to all rows, known once it is fitted; None for
+        forecasts as they are and for weighted rows.
+    guarantee_in_advance : float or None
+        The bound that was known before any data; None where there is none.
+    problem : str or None
+        Why it could not be fitted.
+    """
+
+    name: str
+    cutoff: float | None = None
+    cutoff_lower: float | None = None
+    cutoff_upper: float | None = None
+    smooth: float | None = None
+    brier: float | None = None
+    log_loss: float | None = None
+    auc: float | None = None
+    auc_lost: float | None = None
+    distinct_forecasts: int | None = None
+    guarantee: float | None = None
+    guarantee_in_advance: float | None = None
+    problem: str | None = None
+
+    _may_be_infinite: ClassVar = ("log_loss",)  # where something happened that was given no probability
+    _ranges: ClassVar = dict.fromkeys(
+        ("cutoff", "cutoff_lower", "cutoff_upper", "smooth", "brier", "auc", "guarantee", "guarantee_in_advance"), UNIT
+    )
+
+    def __str__(self) -> str:
+        if self.problem is not None:
+            return f"{printable(self.name)}: could not be fitted, {printable(self.problem)}"
+        return (
+            f"{printable(self.name)}: held-out Cutoff error {shown(self.cutoff)} "
+            f"(from {shown_lower(self.cutoff_lower)} to {shown_upper(self.cutoff_upper)}), smooth {shown(self.smooth)}"
+            f", Brier {shown(self.brier)}, log loss {shown(self.log_loss)}, AUC lost {shown(self.auc_lost, sign='+')}; "
+            f"guarantee {shown_upper(self.guarantee)}, in advance "
+            f"{shown_upper(self.guarantee_in_advance, missing='none')}"
+        )
+
+
+@dataclass(frozen=True)
+class RecalibratorComparison(Result):
+    """Recalibrators side by side on held-out rows, and which of them to use.
+
+    Attributes
+    ----------
+    candidates : tuple of RecalibratorScores
+        One for each candidate, "as is" first.
+    recommended : str
+        The name of the one to use.
+    recommendation : str
+        That in words, and why.
+    confidence_level : float
+        Of the limits of each candidate, and of each guarantee.
+    n : int
+        Rows.
+    cv : int
+        Parts the rows were cut into.
+    notes : tuple of str
+        What to keep in mind when reading the numbers.
+    """
+
+    candidates: tuple[RecalibratorScores, ...]
+    recommended: str
+    recommendation: str
+    confidence_level: float
+    n: int
+    cv: int
+    notes: tuple[str, ...] = ()
+
+    _ranges: ClassVar = {"confidence_level": UNIT}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.recommended not in list(self):
+            self._refuse("recommended", self.recommended, f"not one of {', '.join(self)}")
+
+    def __getitem__(self, name: str) -> RecalibratorScores:
+        """Return the scores of a candidate."""
+        for each in self.candidates:
+            if each.name == name:
+                return each
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the names of the candidates, as through the keys of a dict."""
+        return iter([each.name for each in self.candidates])
+
+    def __len__(self) -> int:
+        return len(self.candidates)
+
+    def frame(self) -> Any:
+        """Return one row per candidate."""
+        names = [field.name for field in fields(RecalibratorScores)]
+        return as_frame({name: [getattr(each, name) for each in self.candidates] for name in names})
+
+    def __str__(self) -> str:
+        names = [printable(each.name) for each in self.candidates]
+        width = max(map(len, names))
+        level = level_said(self.confidence_level)
+        lines = [
+            f"{len(self)} ways to treat the forecasts of {self.n:,} rows, judged on held-out rows ({self.cv} parts; "
+            f"limits and guarantees with {level} confidence each).",
+            f"  {'':<{width}}   Cutoff    from      to  smooth   Brier  log loss  AUC lost  guarantee  in advance",
+        ]
+        for name, each in zip(names, self.candidates, strict=True):
+            if each.problem is not None:
+                lines.append(f"  {name:<{width}}  could not be fitted")
+                continue
+            lines.append(
+                f"  {name:<{width}}  {shown(each.cutoff):>7} {shown_lower(each.cutoff_lower):>7} "
+                f"{shown_upper(each.cutoff_upper):>7} {shown(each.smooth):>7} {shown(each.brier):>7} "
+                f"{shown(each.log_loss):>9} {shown(each.auc_lost, sign='+'):>9} {shown_upper(each.guarantee):>10} "
+                f"{shown_upper(each.guarantee_in_advance, missing='none'):>11}"
+            )
+        lines.append(printable(self.recommendation))
+        return "\n".join(lines + [f"Note: {printable(note)}" for note in self.notes])
+
+    __repr__ = __str__

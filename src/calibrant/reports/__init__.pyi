@@ -1,0 +1,16 @@
+from calibrant.reports.calibration_report import CalibrationReport as CalibrationReport
+from calibrant.reports.results import (
+    DecisionTable as DecisionTable,
+)
+from calibrant.reports.results import (
+    ModelSummary as ModelSummary,
+)
+from calibrant.reports.results import (
+    Omission as Omission,
+)
+from calibrant.reports.results import (
+    RepairTrial as RepairTrial,
+)
+from calibrant.reports.results import (
+    ReportSummary as ReportSummary,
+)

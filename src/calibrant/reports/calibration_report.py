@@ -1,0 +1,186 @@
+"""The report as a user meets it: from predictions or a classifier to a page, Markdown or JSON."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from calibrant.core.files import replacing
+from calibrant.reports.results import ReportSummary
+from calibrant.reports.summary import ONE_MODEL, Question, find_models, summarize
+from calibrant.rows.checks import check_same_index
+from calibrant.rows.tally import Tally
+
+TITLE = "Can these forecasts be trusted?"
+FRAME_HEIGHT = 720
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CalibrationReport:
+    """A report on forecasts for people: the verdict in words, plots, measures, decisions, a repair, groups.
+
+    Make one with `from_predictions` or `from_estimator`. The page is one file that works offline, with and without
+    JavaScript; the same data, options and version give the same bytes (docs/report.md says of which scans this is so).
+
+    Attributes
+    ----------
+    summary : ReportSummary
+        Everything the report says, as numbers; ``summary.models`` has one entry per model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y_prob = rng.random(2000)
+    >>> y_true = rng.random(2000) < y_prob
+    >>> report = CalibrationReport.from_predictions(y_true, y_prob, max_error=0.05, title="Rain tomorrow")
+    >>> report.certified, round(report.summary.models[0].certificate.upper, 4)
+    (True, 0.0277)
+    >>> print(report.markdown()[:15])
+    # Rain tomorrow
+    """
+
+    summary: ReportSummary
+    _tallies: tuple[Tally | None, ...] = field(repr=False)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_prob: Any = None,
+        *,
+        sample_weight: Any = None,
+        pos_label: Any = None,
+        by: Any = None,
+        max_error: float = 0.05,
+        confidence_level: float = 0.95,
+        method: str = "adaptive",
+        threshold: float = 0.5,
+        seed: int = 0,
+        title: str = TITLE,
+        name: str = ONE_MODEL,
+    ) -> CalibrationReport:
+        """Judge forecasts on rows that the model has not seen.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,), Tally, or dict of name to Tally
+            Outcomes: 0/1, booleans, fractions in [0, 1], or two labels with ``pos_label``. A tally, or a source of rows
+            such as a scanned file, holds the forecasts too; a dict of them stands for several models.
+        y_prob : array-like of shape (n,), or dict of name to array-like
+            Forecast probabilities; a dict for several models judged on the same outcomes.
+        sample_weight : array-like of shape (n,), optional
+            Weights fixed beforehand, as in `certify`.
+        pos_label : label, optional
+            The label in ``y_true`` that counts as the event.
+        by : array-like of shape (n,), optional
+            A group per row, for a verdict per group. For a source, the same rows in groups, as ``scan(..., by=...)``
+            gives them; a dict of them for several models.
+        max_error : float in [0, 1], default 0.05
+            The largest Cutoff calibration error you can live with.
+        confidence_level : float, default 0.95
+            Of the verdict; of all verdicts together when there are several models.
+        method : {"adaptive", "exact", "normal", "hoeffding", "paper"}
+            As in `certify`.
+        threshold : float between 0 and 1, default 0.5
+            The decision threshold shown first.
+        seed : int, default 0
+            Of everything random: the halves of the repair, and what `certify` and the plots draw. Fix it beforehand.
+        title : str
+            The report's title.
+        name : str
+            The model's name, when there is one only.
+        """
+        question = Question.checked(
+            max_error=max_error, confidence_level=confidence_level, method=method, threshold=threshold, seed=seed
+        )
+        models = find_models(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, by=by, name=str(name))
+        return cls(summarize(models, question, title=str(title)), tuple(model.tally for model in models))
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, pos_label: Any = None, **options: Any
+    ) -> CalibrationReport:
+        """Judge a fitted classifier, or a dict of name to classifier, on rows that it has not seen.
+
+        Parameters
+        ----------
+        estimator : classifier, or dict of name to classifier
+            Fitted to two classes, with ``predict_proba``.
+        X : array-like of shape (n, k)
+            Features.
+        y : array-like of shape (n,)
+            Labels.
+        pos_label : label, optional
+            The class that counts as the event; by default the second of ``classes_``.
+        **options
+            Those of `from_predictions`.
+        """
+        from calibrant.rows.models import event_forecasts, event_outcomes
+
+        check_same_index(y=y, sample_weight=options.get("sample_weight"), by=options.get("by"))
+        if isinstance(estimator, Mapping):
+            found = {name: event_forecasts(each, X, y, pos_label) for name, each in estimator.items()}
+            forecasts: Any = {name: forecast for name, (forecast, _) in found.items()}
+            events = dict.fromkeys(event for _, event in found.values())
+            if len(events) > 1:
+                said = " and ".join(map(repr, events))
+                raise ValueError(f"the classifiers forecast different events, {said}; say which one with pos_label")
+            event = next(iter(events), pos_label)
+        else:
+            forecasts, event = event_forecasts(estimator, X, y, pos_label)
+            options = {"name": type(estimator).__name__, **options}
+        return cls.from_predictions(event_outcomes(y, event), forecasts, **options)
+
+    @property
+    def certified(self) -> bool:
+        """Whether every model is certified to be within ``max_error``."""
+        return all(model.certificate for model in self.summary.models)
+
+    def html(self) -> str:
+        """Return the page: one self-contained file."""
+        return self._page
+
+    @cached_property
+    def _page(self) -> str:
+        from calibrant.reports.pages import render_html
+
+        return render_html(self.summary, self._tallies)
+
+    def markdown(self) -> str:
+        """Return the report without its plots as Markdown, for a pull request or a ticket."""
+        from calibrant.reports.pages import render_markdown
+
+        return render_markdown(self.summary)
+
+    def json(self) -> str:
+        """Return the summary as JSON; ``ReportSummary.from_json`` reads it back."""
+        return self.summary.to_json()
+
+    def write_html(self, path: Any) -> Path:
+        """Write the page to a file, which is there in full or not at all, and return its path."""
+        target = Path(path)
+        page = self.html()
+        with replacing(target) as unfinished:
+            unfinished.write_text(page, encoding="utf-8", newline="\n")
+        return target
+
+    def _repr_html_(self) -> str:
+        # A notebook has styles and scripts of its own: the page lives in a frame, where neither disturbs the other.
+        try:
+            page = self.html()
+        except ImportError:  # the words need neither jinja2 nor matplotlib
+            return self.summary._repr_html_()
+        return (
+            f'<iframe srcdoc="{html.escape(page)}" title="{html.escape(self.summary.title)}" sandbox="allow-scripts" '
+            f'width="100%" height="{FRAME_HEIGHT}" loading="lazy"></iframe>'
+        )
+
+    def __str__(self) -> str:
+        return str(self.summary)
+
+    __repr__ = __str__

@@ -1,0 +1,262 @@
+"""Plots for a page: SVG without identifiers, styles or colours of its own, so that one drawing serves light and dark.
+
+The displays draw; here their SVG is rewritten. Each style becomes a class that all drawings share, each colour of the
+palette a CSS variable, each font size a size in the page's own font.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+from calibrant.core.words import level_said, measured
+from calibrant.decisions.gaps import risk_gap_curve
+from calibrant.decisions.guarantees import decision_guarantee
+from calibrant.displays.cumulative import CumulativeDisplay
+from calibrant.displays.palette import PALETTES, Palette
+from calibrant.displays.reliability import ReliabilityDisplay
+from calibrant.displays.risk_gap import RiskGapDisplay
+from calibrant.reports.results import ModelSummary
+from calibrant.reports.views import holds_for
+from calibrant.rows.tally import Tally
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+SIZE = (5.6, 3.7)
+"""Inches, at 72 units per inch."""
+
+_SVG = "{http://www.w3.org/2000/svg}"
+_LINK = "{http://www.w3.org/1999/xlink}href"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of a legend: "line", "area" or "point", the role that its colour plays, and what it stands for."""
+
+    kind: str
+    role: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A plot ready for the page.
+
+    ``name`` and ``tab`` tell it from others of the same model, ``heading`` and ``reading`` say what it is and how to
+    read it.
+    """
+
+    name: str
+    tab: str
+    heading: str
+    reading: str
+    svg: str
+    legend: tuple[Entry, ...]
+
+
+class Styles:
+    """The styles that drawings use, each with a class of its own."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        light = PALETTES["light"]
+        self._variables = {getattr(light, role): f"var(--plot-{role})" for role in roles()}
+
+    def name_of(self, style: str) -> str:
+        """Return the class of a style as matplotlib wrote it."""
+        rules = dict(rule.split(": ", 1) for rule in style.split("; ") if rule)
+        fonts = [rules.pop(name) for name in ("font", "font-size", "font-family") if name in rules]
+        if fonts:  # the page has a font of its own, and sizes that suit its width
+            is_tick = re.search(r"\b9px", " ".join(fonts)) is not None
+            rules["font-size"] = "var(--plot-ticks)" if is_tick else "var(--plot-words)"
+        text = ";".join(f"{name}:{self._variables.get(value.lower(), value)}" for name, value in sorted(rules.items()))
+        return self._names.setdefault(text, f"p{len(self._names)}")
+
+    def css(self) -> str:
+        """Return the rules of all classes."""
+        return "\n".join(f".plot .{name} {{ {text} }}" for text, name in self._names.items())
+
+
+def roles() -> list[str]:
+    """Return the roles that colours play in displays."""
+    return [field.name for field in fields(Palette)]
+
+
+def palette_css(theme: str) -> str:
+    """Return the variables of a theme."""
+    palette = PALETTES[theme]
+    return " ".join(f"--plot-{role}: {getattr(palette, role)};" for role in roles() if role != "paper")
+
+
+def draw_model(
+    model: ModelSummary, tally: Tally, styles: Styles, *, seed: int, threshold: float, prefix: str
+) -> Iterator[Drawing]:
+    """Draw the plots of one model."""
+    level, error = model.certificate.confidence_level, measured(model.certificate.estimate, 4)
+    cumulative = CumulativeDisplay.from_predictions(tally, rng=seed)
+    yield _drawn(
+        cumulative.plot,
+        styles,
+        prefix=prefix,
+        name="cumulative",
+        tab="Cumulative",
+        heading="Where the error collects",
+        reading=(
+            "Read from left to right: the curve adds up outcome minus forecast over the rows, in order of forecast. "
+            "Where it falls the forecasts are too high, where it rises too low, where it is level right. The height "
+            f"from its lowest to its highest point is the Cutoff calibration error, {error}."
+        ),
+    )
+    reliability = ReliabilityDisplay.from_predictions(tally, rng=seed)
+    yield _drawn(
+        reliability.plot,
+        styles,
+        prefix=prefix,
+        name="reliability",
+        tab="Reliability",
+        heading="Forecast against event rate",
+        reading=(
+            "When the forecast was 30%, did it happen 30% of the time? On the dashed diagonal, yes. Below it the "
+            "forecasts are too high, above it too low. The bars below show how many forecasts of each size there are."
+        ),
+    )
+    yield _drawn(
+        lambda **options: reliability.plot(difference=True, **options),
+        styles,
+        prefix=prefix,
+        name="difference",
+        tab="Difference",
+        heading="Event rate minus forecast",
+        reading="The same curve with the diagonal laid flat, so that small differences can be seen.",
+    )
+    gap = RiskGapDisplay.from_results(risk_gap_curve(tally), decision_guarantee(model.certificate))
+    yield _drawn(
+        gap.plot,
+        styles,
+        prefix=prefix,
+        name="gap",
+        tab="Risk gap",
+        heading="What recalibration could save",
+        reading=(
+            "Per row and on average, at every threshold from which somebody might act. The upper dashed line holds "
+            f"{holds_for(model.certificate.target)}, with {level_said(level)} confidence."
+        ),
+        marked=threshold,
+    )
+
+
+def _drawn(
+    plot: Callable[..., Any],
+    styles: Styles,
+    *,
+    prefix: str,
+    name: str,
+    tab: str,
+    heading: str,
+    reading: str,
+    marked: float | None = None,
+) -> Drawing:
+    import matplotlib.style
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    settings = {"svg.fonttype": "none", "svg.hashsalt": f"calibrant {prefix} {name}"}
+    # Whatever somebody has set for plots of their own has no say in a report, and is back afterwards.
+    with matplotlib.style.context(["default", settings]):
+        figure = Figure(figsize=SIZE, layout="constrained")
+        FigureCanvasSVG(figure)
+        axes = figure.add_subplot()
+        plot(ax=axes, legend=False)
+        axes.set_title("", loc="left")
+        written = io.StringIO()
+        figure.savefig(written, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    root = _rewritten(written.getvalue(), styles, prefix=f"{prefix}-{name}", title=heading, description=reading)
+    if marked is not None:
+        root.append(_marker(axes, marked))
+    return Drawing(
+        name=name,
+        tab=tab,
+        heading=heading,
+        reading=reading,
+        svg=ElementTree.tostring(root, encoding="unicode"),
+        legend=tuple(_legend(axes)),
+    )
+
+
+def _marker(axes: Axes, threshold: float) -> ElementTree.Element:
+    """Return a line at a threshold, with what it takes to move it to another: where 0 and 1 lie."""
+    place = axes.get_position()  # its horizontal axis runs from 0 to 1
+    width, height = (72.0 * side for side in SIZE)
+    at = f"{width * (place.x0 + threshold * place.width):.2f}"
+    ends = {"x1": at, "x2": at, "y1": f"{height * (1.0 - place.y1):.2f}", "y2": f"{height * (1.0 - place.y0):.2f}"}
+    scale = {"data-from": f"{width * place.x0:.2f}", "data-to": f"{width * place.x1:.2f}"}
+    return ElementTree.Element("line", {"class": "marker", **ends, **scale})
+
+
+def _rewritten(text: str, styles: Styles, *, prefix: str, title: str, description: str) -> ElementTree.Element:
+    """Return an SVG that can stand inside a page beside others."""
+    root = ElementTree.fromstring(text)
+    linked = {value[1:] for element in root.iter() for value in [element.get(_LINK, "")] if value}
+    linked |= set(re.findall(r"url\(#([^)]+)\)", text))
+    names = {name: f"{prefix}-{number}" for number, name in enumerate(sorted(linked))}
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag in (f"{_SVG}metadata", f"{_SVG}style"):
+                parent.remove(child)
+    for element in root.iter():
+        element.tag = element.tag.removeprefix(_SVG)
+        attributes = dict(element.attrib)
+        element.attrib.clear()
+        if attributes.get("id") in names:
+            element.set("id", names[attributes["id"]])
+        for name, value in attributes.items():
+            if name == "style":
+                turned = element.tag == "text" and "rotate(-90" in attributes.get("transform", "")
+                element.set("class", styles.name_of(value) + (" sideways" if turned else ""))
+            elif name == _LINK:
+                element.set("href", f"#{names[value[1:]]}")
+            elif name == "clip-path":
+                element.set(name, f"url(#{names[value[5:-1]]})")
+            elif name != "id":
+                element.set(name, value)
+    width, height = (72.0 * side for side in SIZE)
+    root.attrib = {
+        "viewBox": f"0 0 {width:g} {height:g}",
+        "class": "plot",
+        "role": "img",
+        "aria-labelledby": f"{prefix}-title {prefix}-description",
+    }
+    for tag, words in (("desc", description), ("title", title)):
+        said = ElementTree.Element(tag, id=f"{prefix}-{'title' if tag == 'title' else 'description'}")
+        said.text = words
+        root.insert(0, said)
+    return root
+
+
+def _legend(axes: Axes) -> Iterator[Entry]:
+    """Return what the artists on the axes stand for, in the order they were drawn."""
+    from matplotlib.colors import to_hex
+
+    role_of = {getattr(PALETTES["light"], role): role for role in roles()}
+    for artist, text in zip(*axes.get_legend_handles_labels(), strict=True):
+        kind, colour = _look(artist)
+        yield Entry(kind, role_of[to_hex(colour)], text)
+
+
+def _look(artist: Artist) -> tuple[str, Any]:
+    from matplotlib.collections import Collection
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    if isinstance(artist, Line2D):
+        is_point = artist.get_linestyle() == "None"
+        is_dashed = artist.is_dashed()
+        return "point" if is_point else "dashed" if is_dashed else "line", artist.get_color()
+    assert isinstance(artist, (Collection, Patch))
+    return "area", artist.get_facecolor()

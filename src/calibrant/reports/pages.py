@@ -1,0 +1,146 @@
+"""How a report looks: the summary and its plots as an HTML page or as Markdown.
+
+Every number is written here, once, by the rules of `results.base` (limits are rounded outwards); templates only place
+words. Whatever a user supplied reaches them as text, which they escape.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from calibrant.core.words import printable, shown
+from calibrant.reports.figures import Drawing, Styles, draw_model, palette_css, roles
+from calibrant.reports.results import ReportSummary
+from calibrant.reports.summary import ONE_MODEL
+from calibrant.reports.views import FINGERPRINT_SAID, compared, facts, headline, method_lines, view_of, ways_to_redo
+from calibrant.rows.tally import Tally
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~$&])")
+
+
+def render_html(summary: ReportSummary, tallies: Iterable[Tally | None]) -> str:
+    """Return the page: one file, complete, that loads nothing from elsewhere."""
+    environment = _environment()
+    from markupsafe import Markup  # comes with jinja2
+
+    styles = Styles()
+    views = []
+    for number, (model, tally) in enumerate(zip(summary.models, tallies, strict=True), start=1):
+        prefix = f"m{number}"
+        drawn: Iterable[Drawing] = ()
+        if tally is not None:
+            drawn = draw_model(model, tally, styles, seed=summary.seed, threshold=summary.threshold, prefix=prefix)
+        views.append({"id": prefix, "drawings": [_shown(drawing) for drawing in drawn], **view_of(model, summary)})
+    css = environment.get_template("report.css.j2").render(
+        plots={theme: Markup(palette_css(theme)) for theme in ("light", "dark")},
+        roles=roles(),
+        classes=Markup(styles.css()),
+    )
+    script = environment.get_template("report.js").render()
+    policy = (
+        f"default-src 'none'; style-src '{_digest(css)}'; script-src '{_digest(script)}'; base-uri 'none'; "
+        "form-action 'none'"
+    )
+    page: str = environment.get_template("report.html.j2").render(
+        summary=summary,
+        models=views,
+        limit=f"{shown(summary.max_error)}",
+        headline=headline(summary),
+        comparison=compared(summary),
+        method=method_lines(summary),
+        ways=ways_to_redo(summary),
+        facts=facts(summary),
+        fingerprint_said=FINGERPRINT_SAID,
+        unnamed=ONE_MODEL,
+        css=Markup(css),
+        script=Markup(script),
+        policy=policy,
+        data=Markup(embedded_json(summary)),
+    )
+    return _encodable(page)
+
+
+def render_markdown(summary: ReportSummary) -> str:
+    """Return the report without its plots as Markdown, for a pull request or a ticket."""
+    text: str = (
+        _environment(markdown=True)
+        .get_template("report.md.j2")
+        .render(
+            summary=summary,
+            models=[view_of(model, summary) for model in summary.models],
+            limit=f"{shown(summary.max_error)}",
+            comparison=compared(summary),
+            method=method_lines(summary),
+            ways=ways_to_redo(summary),
+            facts=facts(summary),
+        )
+    )
+    return _encodable(text)
+
+
+def embedded_json(summary: ReportSummary) -> str:
+    """Return the JSON of a summary in a form that no script element can be ended by."""
+    text = json.dumps(summary.to_dict(), allow_nan=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+@cache
+def _environment(*, markdown: bool = False) -> Environment:
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+    except ImportError as error:
+        raise ImportError("the report needs jinja2 and matplotlib: pip install 'calibrant[cli]'") from error
+    environment = Environment(
+        loader=PackageLoader("calibrant.report"),
+        autoescape=not markdown,
+        finalize=_in_markdown if markdown else _in_page,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["verbatim"] = Verbatim
+    return environment
+
+
+def _shown(drawing: Drawing) -> dict[str, Any]:
+    from markupsafe import Markup
+
+    return {**vars(drawing), "svg": Markup(drawing.svg)}
+
+
+def _encodable(text: str) -> str:
+    """Replace halves of surrogate pairs, which names from file systems and terminals can hold and no file can."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _digest(text: str) -> str:
+    """Return what a content security policy calls an inline style or script by."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _in_markdown(value: Any) -> Any:
+    """Keep text from being read as markup: anything that a user supplied may hold anything."""
+    if not isinstance(value, str) or isinstance(value, Verbatim):
+        return value
+    return _MARKDOWN.sub(r"\\\1", printable(" ".join(value.split())))
+
+
+def _in_page(value: Any) -> Any:
+    """Show what browsers hide or obey: a mark that turns text round could turn a number round."""
+    return printable(value, lines=True) if type(value) is str else value  # and not markup, which is a kind of str
+
+
+class Verbatim(str):
+    """Text that is markup, or code between fences, and stays as it is."""
+
+    __slots__ = ()

@@ -1,0 +1,310 @@
+"""What a report says, computed through the library's own functions and free of any formatting.
+
+Everything but the verdict works from a `Tally`; rows are kept only where there are groups of them. A section that the
+data cannot support is left out and the reason recorded, so that the rest of the report stands: a source of more rows
+than fit in memory still gets its verdict.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from platform import python_version
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import calibrant
+from calibrant.certificates.results import Certificate, GroupCertificates
+from calibrant.certificates.verdicts import certify
+from calibrant.core.types import FloatArray
+from calibrant.decisions.decompositions import score_decomposition
+from calibrant.decisions.gaps import best_threshold, risk_gap_curve
+from calibrant.decisions.guarantees import decision_guarantee
+from calibrant.decisions.risks import decision_risk, net_benefit
+from calibrant.measures.everything import measure
+from calibrant.reports.results import DecisionTable, ModelSummary, Omission, RepairTrial, ReportSummary
+from calibrant.rows.checks import Observations, check_labels, check_number, check_observations, check_same_index
+from calibrant.rows.groups import GroupedSource, by_group
+from calibrant.rows.intake import as_source, given_source
+from calibrant.rows.refinement import some_table, whole_tally
+from calibrant.rows.sources import RowSource
+from calibrant.rows.tally import Tally, Totals
+
+ONE_MODEL = "model"
+"""What a model is called when it is the only one and has no name."""
+
+FEWEST_FOR_REPAIR = 40
+"""With fewer rows neither half says anything."""
+
+GRID = 100
+"""Thresholds are shown in steps of one in so many."""
+
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "matplotlib", "jinja2")
+
+NEED_EVERY_FORECAST = ("plots", "decisions", "repair")
+"""The sections that take a tally."""
+
+Map = Callable[[FloatArray], FloatArray]
+
+
+@dataclass(frozen=True)
+class Model:
+    """One model's forecasts and outcomes, in an order that depends on nothing but their content.
+
+    ``tally`` is None, and ``refusal`` the reason, where the distinct forecasts are too many to hold. ``rows`` and
+    ``labels`` (the group of each row) are None without groups. ``groups`` are the rows of a source in groups.
+    """
+
+    name: str
+    data: Tally | RowSource
+    tally: Tally | None
+    refusal: str = ""
+    rows: Observations | None = None
+    labels: npt.NDArray[Any] | None = None
+    groups: GroupedSource | None = None
+
+    @classmethod
+    def of(cls, name: str, data: Tally | RowSource, groups: GroupedSource | None = None) -> Model:
+        """Tell the distinct forecasts of a source apart, if they can be."""
+        try:
+            tally = whole_tally(data)
+        except ValueError as refusal:
+            return cls(name, data, None, str(refusal), groups=groups)
+        if tally.unit_weights and tally.binary_outcomes:  # sums made elsewhere, or of parts, may round otherwise
+            tally = Tally.from_counts(tally.forecast, tally.rows, tally.events)
+        return cls(name, tally, tally, groups=groups)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of every model: fixed before any row is looked at."""
+
+    max_error: float
+    confidence_level: float
+    method: str
+    threshold: float
+    seed: int
+
+    @classmethod
+    def checked(cls, *, max_error: Any, confidence_level: Any, method: str, threshold: Any, seed: Any) -> Question:
+        """Check what `certify` does not check itself."""
+        at = check_number(threshold, "threshold", low=0.0, high=1.0)
+        if at in (0.0, 1.0):
+            raise ValueError(f"threshold is {at:g}, where everybody or nobody is acted on; choose one between 0 and 1")
+        return cls(max_error, confidence_level, method, at, int(check_number(seed, "seed", low=0.0, whole=True)))
+
+
+def find_models(y_true: Any, y_prob: Any, *, sample_weight: Any, pos_label: Any, by: Any, name: str) -> list[Model]:
+    """Return the models from whatever was passed as outcomes and forecasts."""
+    summaries = (Totals, RowSource, GroupedSource)
+    if isinstance(y_true, (Mapping, *summaries)):
+        groups = by if isinstance(by, Mapping) else {} if by is None else {name: by}
+        if not all(isinstance(each, GroupedSource) for each in groups.values()):
+            raise ValueError(
+                "by was given together with a Tally, whose rows can no longer be grouped; pass the arrays (or, for a "
+                "source of rows, the same rows in groups, as scan(..., by=...) gives them)"
+            )
+        given = _check_named(y_true, "y_true") if isinstance(y_true, Mapping) else {name: y_true}
+        for each, held in given.items():
+            if not isinstance(held, summaries):
+                raise ValueError(
+                    f"y_true[{each!r}] is a {type(held).__name__}; a dict in place of the outcomes holds a Tally per "
+                    "model, and forecasts of several models for the same outcomes go into a dict for y_prob"
+                )
+        return [
+            Model.of(each, as_source(held, y_prob, sample_weight=sample_weight, pos_label=pos_label), groups.get(each))
+            for each, held in given.items()
+        ]
+    forecasts = _check_named(y_prob, "y_prob") if isinstance(y_prob, Mapping) else {name: y_prob}
+    named = {f"y_prob[{each!r}]" if isinstance(y_prob, Mapping) else "y_prob": held for each, held in forecasts.items()}
+    check_same_index(y_true=y_true, **named, sample_weight=sample_weight, by=by)
+    return [
+        _model_of_rows(each, check_observations(y_true, held, sample_weight=sample_weight, pos_label=pos_label), by)
+        for each, held in forecasts.items()
+    ]
+
+
+def summarize(models: list[Model], question: Question, *, title: str) -> ReportSummary:
+    """Answer the question for every model, at levels that let one be chosen afterwards."""
+    level = 1.0 - (1.0 - question.confidence_level) / len(models) if len(models) > 1 else question.confidence_level
+    return ReportSummary(
+        title=title,
+        max_error=question.max_error,
+        confidence_level=question.confidence_level,
+        method=question.method,
+        threshold=question.threshold,
+        seed=question.seed,
+        models=tuple(summarize_model(model, question, level) for model in models),
+        versions=_versions(),
+    )
+
+
+def summarize_model(model: Model, question: Question, level: float) -> ModelSummary:
+    """Compute every section for one model, leaving out those that its data cannot support."""
+    table, tally = some_table(model.data), model.tally
+    certificate = judge(model.data, question, level)
+    groups = _judge_groups(model, question, level)
+    omissions = [Omission(section, model.refusal) for section in NEED_EVERY_FORECAST if tally is None]
+    repair: RepairTrial | None = None
+    if tally is not None:
+        try:
+            repair = try_repair(tally, question, level)
+        except ValueError as refusal:
+            omissions.append(Omission("repair", str(refusal)))
+    return ModelSummary(
+        name=model.name,
+        rows=table.row_total,
+        distinct_forecasts=None if tally is None else len(tally),
+        weight_total=table.weight_total,
+        mean_forecast=table.forecast_total() / table.weight_total,
+        mean_outcome=table.outcome_total / table.weight_total,
+        fingerprint=None if tally is None else _fingerprint(model, tally),
+        certificate=certificate,
+        measures=measure(model.data if tally is None else tally),
+        score=None if tally is None else score_decomposition(tally),
+        decisions=None if tally is None else tabulate(tally, certificate, question.threshold),
+        repair=repair,
+        groups=groups,
+        omissions=tuple(omissions),
+    )
+
+
+def judge(data: Tally | RowSource, question: Question, level: float) -> Certificate:
+    """Return the verdict."""
+    return certify(
+        data,
+        max_error=question.max_error,
+        confidence_level=level,
+        method=question.method,
+        rng=question.seed,
+    )
+
+
+def tabulate(tally: Tally, certificate: Certificate, threshold: float) -> DecisionTable:
+    """Compute losses, savings and promises on a grid of thresholds that includes the one asked about."""
+    grid: FloatArray = np.unique(np.append(np.arange(1, GRID) / GRID, threshold))
+    risk = decision_risk(tally, threshold=grid)
+    curve = risk_gap_curve(tally)
+    promises = [decision_guarantee(certificate, at) for at in grid.tolist()]
+    event_rate = risk.mean_outcome
+    return DecisionTable(
+        threshold=grid,
+        acted=np.asarray(risk.acted),
+        risk=np.asarray(risk.risk),
+        false_positive=np.asarray(risk.false_positive),
+        false_negative=np.asarray(risk.false_negative),
+        constant_risk=np.minimum(grid * (1.0 - event_rate), (1.0 - grid) * event_rate),
+        gap=np.asarray(curve.at(grid)),
+        guarantee=np.array([promise.nondecreasing for promise in promises]),
+        net_benefit=np.asarray(net_benefit(tally, threshold=grid).net_benefit),
+        confidence_level=certificate.confidence_level,
+        best=best_threshold(tally, threshold=threshold),
+        assumptions=promises[0].assumptions,
+    )
+
+
+def try_repair(tally: Tally, question: Question, level: float) -> RepairTrial:
+    """Fit a recalibrator to a random half of the rows and judge the other half before and after it."""
+    from calibrant.repairs.guard import GuardedRecalibrator  # loads scikit-learn
+
+    count = tally.row_total
+    if count < FEWEST_FOR_REPAIR:
+        raise ValueError(
+            f"it takes at least {FEWEST_FOR_REPAIR} rows to learn from half of them, and there are {count}"
+        )
+    learned, held_out = tally.halves(question.seed)
+    recalibrator = GuardedRecalibrator().fit(learned)
+    tallies = held_out, _moved(held_out, recalibrator.predict)
+    before, after = (judge(tally, question, level) for tally in tallies)
+    brier_before, brier_after = (float(tally.residual_square.sum()) / tally.weight_total for tally in tallies)
+    return RepairTrial(
+        recalibrator=type(recalibrator.recalibrator_).__name__,
+        ladder=recalibrator.ladder_,
+        fitted_rows=learned.row_total,
+        judged_rows=held_out.row_total,
+        before=before,
+        after=after,
+        brier_before=brier_before,
+        brier_after=brier_after,
+        seed=question.seed,
+    )
+
+
+def _fingerprint(model: Model, tally: Tally) -> str:
+    """Return the fingerprint of the tally, and with groups one of who is in which (see docs/report.md)."""
+    named: list[tuple[Any, str]] = []
+    if model.groups is not None:
+        prints = by_group(model.groups, lambda rows: whole_tally(given_source(rows)).fingerprint)
+        named = list(zip(model.groups.groups, prints, strict=True))
+    elif model.rows is not None and model.labels is not None:
+        labels, members = check_labels(model.labels, "by", model.labels.size)
+        prints = tuple(Tally.from_observations(model.rows.take(positions)).fingerprint for positions in members)
+        named = list(zip(labels, prints, strict=True))
+    if not named:
+        return tally.fingerprint
+    digest = hashlib.sha256(b"calibrant groups 1" + bytes.fromhex(tally.fingerprint))
+    for name, each in sorted((str(label), each) for label, each in named):
+        written = name.encode("utf-8", "surrogatepass")
+        digest.update(len(written).to_bytes(8, "little") + written + bytes.fromhex(each))
+    return digest.hexdigest()
+
+
+def _judge_groups(model: Model, question: Question, level: float) -> GroupCertificates | None:
+    asked: dict[str, Any] = {
+        "max_error": question.max_error,
+        "confidence_level": level,
+        "method": question.method,
+        "rng": question.seed,
+    }
+    if model.groups is not None:
+        found: GroupCertificates = certify(model.groups, **asked)
+        return found
+    if model.rows is None or model.labels is None:
+        return None
+    rows = model.rows
+    return certify(rows.y_true, rows.y_prob, sample_weight=rows.sample_weight, by=model.labels, **asked)
+
+
+def _check_named(models: Mapping[Any, Any], argument: str) -> dict[str, Any]:
+    if not models:
+        raise ValueError(f"{argument} is an empty dict; pass at least one model")
+    for name in models:
+        if not isinstance(name, str) or not name.strip():
+            raise ValueError(f"{argument} has the name {name!r}; name each model with a word")
+    return dict(models)
+
+
+def _model_of_rows(name: str, rows: Observations, by: Any) -> Model:
+    if by is None:
+        return Model.of(name, Tally.from_observations(rows))
+    distinct, members = check_labels(by, "by", rows.y_prob.size)
+    labels = np.empty(rows.y_prob.size, dtype=object)
+    for label, positions in zip(distinct, members, strict=True):
+        labels[positions] = [label] * positions.size
+    # Sums over groups depend on the order of the rows unless it is fixed.
+    keys = (rows.y_true, rows.y_prob) if rows.sample_weight is None else (rows.sample_weight, rows.y_true, rows.y_prob)
+    order = np.lexsort(keys)
+    rows = rows.take(order)
+    tally = Tally.from_observations(rows)
+    return Model(name, tally, tally, rows=rows, labels=labels[order])
+
+
+def _moved(tally: Tally, mapped: Map) -> Tally:
+    """Return the tally with its forecasts moved by a map."""
+    if tally.listed is None:
+        return Tally.from_counts(mapped(tally.forecast), tally.rows, tally.events)
+    return Tally.from_observations(replace(tally.listed, y_prob=mapped(tally.listed.y_prob)))
+
+
+def _versions() -> tuple[str, ...]:
+    found = [f"calibrant {calibrant.__version__}", f"Python {python_version()}"]
+    for package in _PACKAGES:
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            continue
+    return tuple(found)

@@ -1,0 +1,339 @@
+"""The same totals on a dyadic grid of [0, 1]: additive, of bounded size, and made without sorting.
+
+A row's cell is floor(p * 2^bits), which is exact in floating point, so that every machine and engine agrees on it.
+One pass adds up each cell; `refinement` finishes the exact answers from there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+
+from calibrant.core.files import replacing
+from calibrant.core.kernels import cell_growth, cell_totals
+from calibrant.core.types import FloatArray, IntArray
+from calibrant.rows.checks import Observations, check_number, check_observations
+from calibrant.rows.grids import Grid
+from calibrant.rows.tally import ADDITIVE, Tally, Totals, bet_growth, group_starts
+
+DEFAULT_BITS = 16
+
+
+_ROWS_PER_CELL = 8
+"""With fewer rows for each cell of a grid, a table of all cells takes more memory than sorting the rows."""
+
+
+_PARTS = 2
+_ROWS_WORTH_SPLITTING = 4_000_000
+_COLUMNS = ("index", "low", "high", *ADDITIVE)
+_FACTS = ("bits", "weight_max", "unit_weights", "binary_outcomes")
+_FORMAT = "calibrant/cells/1"
+_FORMAT_KEY = b"calibrant"
+
+
+Returned = TypeVar("Returned")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cells(Totals):
+    """Totals per dyadic cell of [0, 1]: additive, of bounded size, and enough for most answers.
+
+    Only cells that hold rows are listed. Cells of parts add up: ``Cells.from_arrays(...) + Cells.from_arrays(...)``;
+    where the grids differ, the finer one is coarsened first, which is exact.
+
+    Attributes
+    ----------
+    bits : int
+        Cells have width 2^-bits.
+    index : array of int64
+        floor(p * 2^bits) for the rows of each cell (p = 1 joins the last cell of [0, 1]).
+
+    Examples
+    --------
+    >>> cells = Cells.from_arrays([0, 1, 1], [0.1, 0.12, 0.9], bits=2)
+    >>> cells.index, cells.rows, cells.high
+    (array([0, 3]), array([2, 1]), array([0.12, 0.9 ]))
+    """
+
+    bits: int
+    index: IntArray
+
+    @classmethod
+    def from_arrays(
+        cls,
+        y_true: Any,
+        y_prob: Any,
+        *,
+        sample_weight: Any = None,
+        pos_label: Any = None,
+        bits: int = DEFAULT_BITS,
+    ) -> Cells:
+        """Add up rows on the grid of 2^bits cells of [0, 1]; the parameters are those of `Tally.from_arrays`.
+
+        The memory that it takes is bounded by the rows given, however many cells there are.
+        """
+        grid = Grid(int(check_number(bits, "bits", low=0, high=24, whole=True)), 0.0, 1.0)
+        rows = check_observations(
+            y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, refuse_swapped=False
+        ).that_count()
+        if grid.size * _ROWS_PER_CELL <= rows.y_prob.size:
+            return cls.from_observations(rows, grid)
+        return cls.from_tally(Tally.from_observations(rows), grid)
+
+    @classmethod
+    def from_observations(cls, observations: Observations, grid: Grid, rates: tuple[float, ...] = ()) -> Cells:
+        """Add up checked rows by cell in one pass; those outside the grid are left out."""
+        place = (grid.scale, grid.first, grid.size, grid.low, grid.high)
+
+        counted = observations.binary_outcomes and observations.sample_weight is None
+
+        def add_up(rows: Observations) -> FloatArray:
+            weight = np.empty(0) if rows.sample_weight is None else rows.sample_weight
+            return cell_totals(rows.y_prob, rows.y_true, weight, *place, counted)
+
+        totals, *others = over_parts(observations, add_up)
+        for part in others:
+            low, high = np.minimum(totals[:, 4], part[:, 4]), np.maximum(totals[:, 5], part[:, 5])
+            totals += part
+            totals[:, 4], totals[:, 5] = low, high
+        held = np.flatnonzero(totals[:, 0])
+        growth = None
+        if rates:
+            bets = np.array(rates)
+            parts = over_parts(observations, lambda rows: cell_growth(rows.y_prob, rows.y_true, bets, *place))
+            growth = np.sum(parts, axis=0)[held]
+        columns = np.ascontiguousarray(totals[held].T)
+        count = columns[0].astype(np.int64)
+        weight = observations.sample_weight
+        weighted = weight is not None
+        return cls(
+            bits=grid.bits,
+            index=grid.first + held,
+            low=columns[4],
+            high=columns[5],
+            rows=count,
+            weight=columns[6] if weighted else count,
+            weight_square=columns[7] if weighted else count,
+            residual=columns[1],
+            residual_square=columns[2],
+            weight_square_residual_square=columns[8] if weighted else columns[2],
+            outcome=columns[3],
+            weight_max=1.0 if weight is None else float(weight.max()),
+            unit_weights=weight is None or bool((weight == 1.0).all()),
+            binary_outcomes=observations.binary_outcomes,
+            growth=growth,
+        )
+
+    @classmethod
+    def from_tally(cls, tally: Tally, grid: Grid, rates: tuple[float, ...] = ()) -> Cells:
+        """Add up the entries of a tally, all of which the grid covers; with betting rates, their growth too."""
+        index = grid.index(tally.forecast)
+        starts = group_starts(index)
+        columns: dict[str, Any] = {name: np.add.reduceat(getattr(tally, name), starts) for name in ADDITIVE}
+        return cls(
+            bits=grid.bits,
+            index=index[starts],
+            low=tally.forecast[starts],
+            high=tally.forecast[np.append(starts[1:], len(tally)) - 1],
+            weight_max=tally.weight_max,
+            unit_weights=tally.unit_weights,
+            binary_outcomes=tally.binary_outcomes,
+            growth=np.add.reduceat(bet_growth(tally.with_unit_weights(), rates), starts) if rates else None,
+            **columns,
+        )
+
+    def __add__(self, other: Cells) -> Cells:
+        """Merge the cells of two different sets of rows."""
+        if not isinstance(other, Cells):
+            return NotImplemented
+        bits = min(self.bits, other.bits)
+        parts = (self, other)
+        index = np.concatenate([part.index >> (part.bits - bits) for part in parts])
+        order = np.argsort(index, kind="stable")
+        merged, starts = np.unique(index[order], return_index=True)
+        columns: dict[str, Any] = {
+            name: np.add.reduceat(np.concatenate([getattr(part, name) for part in parts])[order], starts)
+            for name in ADDITIVE
+        }
+        columns["low"] = np.minimum.reduceat(np.concatenate([part.low for part in parts])[order], starts)
+        columns["high"] = np.maximum.reduceat(np.concatenate([part.high for part in parts])[order], starts)
+        columns["weight_max"] = max(self.weight_max, other.weight_max)
+        columns["unit_weights"] = self.unit_weights and other.unit_weights
+        columns["binary_outcomes"] = self.binary_outcomes and other.binary_outcomes
+        return Cells(bits=bits, index=merged, **columns)
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write the cells to a Parquet file, so that those of other days or machines can be added to them later.
+
+        The file appears whole or not at all: an interrupted run leaves the previous one as it was.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "monday.parquet"
+        >>> Cells.from_arrays([0, 1, 1], [0.1, 0.12, 0.9], bits=2).to_parquet(file)
+        >>> Cells.from_parquet(file) + Cells.from_arrays([0], [0.6], bits=2)
+        Cells(4 rows in 3 of 4 cells)
+        """
+        arrow, parquet = _arrow()
+        facts = {name: getattr(self, name) for name in _FACTS}
+        table = arrow.table({name: getattr(self, name) for name in _COLUMNS})
+        table = table.replace_schema_metadata({_FORMAT_KEY: json.dumps({"format": _FORMAT, **facts})})
+        with replacing(path) as unfinished, unfinished.open("wb") as file:
+            parquet.write_table(table, file, write_page_checksum=True)
+
+    @classmethod
+    def from_parquet(cls, path: str | os.PathLike[str]) -> Cells:
+        """Read cells that `to_parquet` wrote; a file that is damaged, or holds what no rows can have, is refused."""
+        name = os.fspath(path)
+        arrow, parquet = _arrow()
+        with open(path, "rb") as file:
+            try:
+                table = parquet.read_table(file, partitioning=None, page_checksum_verification=True)
+                facts = json.loads((table.schema.metadata or {}).get(_FORMAT_KEY, b"{}"))
+            except (arrow.ArrowException, OSError, UnicodeError) as error:
+                raise ValueError(f"{name} is not a Parquet file, or a damaged one: {error}") from error
+            except (ValueError, RecursionError):
+                facts = None
+        if not isinstance(facts, dict) or facts.pop("format", None) != _FORMAT or table.column_names != list(_COLUMNS):
+            raise ValueError(
+                f"{name} does not hold cells as this version of calibrant writes them ({_FORMAT}); rows are read by "
+                "scan(), cells by the version that wrote them"
+            )
+        columns: dict[str, Any] = {}
+        for column in _COLUMNS:
+            kinds = _KINDS.get(column, ("double",))
+            if str(table[column].type) not in kinds or table[column].null_count:
+                found = "values that are missing" if table[column].null_count else f"the type {table[column].type}"
+                raise _damaged(name, f"column {column} has {found}, not numbers of type {' or '.join(kinds)}")
+            columns[column] = table[column].to_numpy()
+        _check_facts(facts, name)
+        for column, values in columns.items():
+            _refuse_entries(name, column, values, np.isfinite(values), "not a finite number")
+        _refuse_entries(name, "rows", columns["rows"], columns["rows"] >= 1, "not a number of rows")
+        try:
+            cells = cls(**facts, **columns)
+        except ValueError as error:
+            raise _damaged(name, str(error)) from error
+        _check_cells(cells, name)
+        return cells
+
+    def __repr__(self) -> str:
+        return f"Cells({self.row_total:,} rows in {len(self):,} of {2**self.bits:,} cells)"
+
+
+def over_parts(observations: Observations, loop: Callable[[Observations], Returned]) -> list[Returned]:
+    """Run a compiled loop over parts of many rows, side by side; parts, not processors, decide how sums round."""
+    rows = observations.y_prob.size
+    if rows < _ROWS_WORTH_SPLITTING:
+        return [loop(observations)]
+    from concurrent.futures import ThreadPoolExecutor
+
+    borders = [rows * part // _PARTS for part in range(_PARTS + 1)]
+    parts = [observations.take(slice(begin, end)) for begin, end in pairwise(borders)]
+    with ThreadPoolExecutor(_PARTS) as threads:
+        return list(threads.map(loop, parts))
+
+
+def _arrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError("Parquet files need pyarrow; install it, as in: pip install pyarrow") from error
+    return pyarrow, pyarrow.parquet
+
+
+_KINDS = {
+    "index": ("int64",),
+    "rows": ("int64",),
+    "weight": ("int64", "double"),
+    "weight_square": ("int64", "double"),
+}
+"""Of columns that hold whole numbers, always or when all weights are 1."""
+
+_ROUNDING = 1e-6
+"""What sums over the rows of a cell may be off by, as a share of their weight."""
+
+
+def _check_facts(facts: dict[str, Any], name: str) -> None:
+    """Refuse what stands beside the columns of a file unless it is just what `Cells` needs."""
+    if sorted(facts) != sorted(_FACTS):
+        raise _damaged(name, f"it has the facts {', '.join(sorted(facts))} instead of {', '.join(sorted(_FACTS))}")
+    try:
+        facts["bits"] = int(check_number(facts["bits"], "bits", low=0, high=61, whole=True))
+        facts["weight_max"] = check_number(facts["weight_max"], "weight_max", low=0.0, high=sys.float_info.max)
+    except ValueError as error:
+        raise _damaged(name, str(error)) from error
+    for flag in ("unit_weights", "binary_outcomes"):
+        if not isinstance(facts[flag], bool):
+            raise _damaged(name, f"{flag} is {facts[flag]!r}, not true or false")
+
+
+def _check_cells(cells: Cells, name: str) -> None:
+    """Refuse totals that no rows can have."""
+
+    def check(column: str, good: Any, why: str) -> None:
+        _refuse_entries(name, column, getattr(cells, column), good, why)
+
+    if not len(cells):
+        raise _damaged(name, "it holds no cells")
+    grid = Grid(cells.bits, 0.0, 1.0)
+    index, low, high, rows, outcome, residual = (
+        getattr(cells, column) for column in ("index", "low", "high", "rows", "outcome", "residual")
+    )
+    check("index", (index >= 0) & (index < 2**cells.bits), f"not the number of one of 2^{cells.bits} cells")
+    check("index", np.append(True, index[1:] > index[:-1]), "not above the one before it")
+    for column, values in (("low", low), ("high", high)):
+        check(column, (values >= 0.0) & (values <= 1.0), "outside [0, 1]")
+        check(column, grid.index(values) == index, f"not in its cell of width 2^-{cells.bits}")
+    check("low", low <= high, "above the largest forecast of its cell")
+    check("high", (rows > 1) | (low == high), "not the smallest forecast, although its cell has one row only")
+    weight, square = cells.weight.astype(np.float64), cells.weight_square.astype(np.float64)
+    most, slack = cells.weight_max, _ROUNDING * weight
+    check("weight", weight > 0.0, "not above 0")
+    if cells.unit_weights:
+        if most != 1.0:
+            raise _damaged(name, f"weight_max is {most!r}, although every weight is 1")
+        for column in ("weight", "weight_square"):
+            check(column, getattr(cells, column) == rows, "not the number of rows, although every weight is 1")
+    check("weight", weight <= (1.0 + _ROUNDING) * most * rows, f"too much for its rows and weights up to {most!r}")
+    check("weight_square", square <= (1.0 + _ROUNDING) * most * weight, f"too much for weights up to {most!r}")
+    check("weight_square", rows * square >= (1.0 - _ROUNDING) * weight * weight, "too little for its weight")
+    if (1.0 + _ROUNDING) * weight.max() < most:
+        raise _damaged(name, f"weight_max is {most!r}, more than the rows of any cell weigh together")
+    check("outcome", (outcome >= -slack) & (outcome <= weight + slack), "not from 0 to the weight of its cell")
+    if cells.unit_weights and cells.binary_outcomes:
+        check("outcome", outcome == np.rint(outcome), "not a number of events, although outcomes are 0 or 1")
+    # Forecasts are from low to high, and with y from 0 to 1 the square (y - p)^2 is at most y (1 - p)^2 + (1 - y) p^2.
+    inside = (residual >= outcome - weight * high - slack) & (residual <= outcome - weight * low + slack)
+    check("residual", inside, "not what the outcomes and forecasts of its cell leave")
+    squares, others = cells.residual_square, weight - outcome
+    largest = outcome * np.square(1.0 - low) + others * np.square(high)
+    smallest = np.square(residual) / weight
+    if cells.binary_outcomes:
+        smallest = np.maximum(smallest, outcome * np.square(1.0 - high) + others * np.square(low))
+    inside = (squares >= smallest - slack) & (squares <= largest + slack)
+    check("residual_square", inside, "not what the outcomes and forecasts of its cell leave")
+    column, both = "weight_square_residual_square", cells.weight_square_residual_square
+    if cells.unit_weights:
+        check(column, np.abs(both - squares) <= slack, "not residual_square, although every weight is 1")
+    inside = (both >= np.square(residual) / rows - most * slack) & (both <= most * (squares + slack))
+    check(column, inside, "not what the weights and residuals of its cell leave")
+
+
+def _refuse_entries(name: str, column: str, values: Any, good: Any, why: str) -> None:
+    bad = np.flatnonzero(~good)
+    if bad.size:
+        raise _damaged(name, f"{column}[{bad[0]}] is {values[bad[0]].item()!r}, {why}")
+
+
+def _damaged(name: str, what: str) -> ValueError:
+    return ValueError(f"{name} is damaged or was changed: {what}; write it anew with to_parquet")

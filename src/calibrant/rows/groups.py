@@ -1,0 +1,177 @@
+"""Rows in groups: one source for all of them, asked for several groups at a time."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+
+from calibrant.core.types import FloatArray
+from calibrant.rows.checks import Observations
+from calibrant.rows.grids import Grid
+from calibrant.rows.sources import FetchRequest, HistogramRequest, RowSource, fetch_limit, tally_limit
+from calibrant.rows.tally import Totals
+
+GROUPS_AT_ONCE = 64
+"""Groups whose tables are held at the same time, some 3 MB each."""
+
+
+@runtime_checkable
+class GroupedSource(Protocol):
+    """Rows in groups, of which many can be asked at the price of one scan.
+
+    Each answer is what a `RowSource` of that group's rows alone would give; a call is one scan. The requests
+    of a call are for different groups, in any order; the answers come in the order of the requests.
+    """
+
+    @property
+    def groups(self) -> tuple[Any, ...]:
+        """The groups' values in sorted order."""
+        ...
+
+    def histograms(self, asked: Sequence[HistogramRequest]) -> Sequence[Totals]:
+        """Return what `RowSource.histogram` would, for each request."""
+        ...
+
+    def fetches(self, asked: Sequence[FetchRequest]) -> Sequence[Observations]:
+        """Return what `RowSource.fetch` would, for each request."""
+        ...
+
+
+Computed = TypeVar("Computed")
+
+
+def by_group(source: GroupedSource, compute: Callable[[RowSource], Computed]) -> tuple[Computed, ...]:
+    """Run a computation on the rows of each group, with as few scans as the slowest group alone would need.
+
+    The computation is run anew after each scan and handed the answers it had, until it asks for nothing more: it must
+    do the same whenever its answers are the same. Groups beyond the first `GROUPS_AT_ONCE` take scans of their own.
+
+    Parameters
+    ----------
+    source : grouped rows, such as ``scan(..., by=...)``
+    compute : callable
+        Takes the rows of one group, as a source that measures and certificates accept.
+
+    Returns
+    -------
+    tuple
+        The results, in the order of ``source.groups``.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> from calibrant import cutoff_calibration_error, scan
+    >>> table = pyarrow.table({"late": [0, 1, 1, 1], "chance": [0.25, 0.5, 0.75, 1.0], "port": ["A", "A", "B", "B"]})
+    >>> with scan(table, y_true="late", y_prob="chance", by="port") as flights:
+    ...     flights.groups, by_group(flights, cutoff_calibration_error)
+    (('A', 'B'), (0.25, 0.125))
+    """
+    if not isinstance(source, GroupedSource):
+        raise ValueError(f"by_group needs grouped rows, such as scan(..., by=...), got {type(source).__name__}")
+    results: list[Computed] = []
+    for first in range(0, len(source.groups), GROUPS_AT_ONCE):
+        found: dict[int, Computed] = {}
+        positions = range(first, len(source.groups))[:GROUPS_AT_ONCE]
+        waiting = [_GroupRows(source, position) for position in positions]
+        while waiting:
+            for rows in waiting:
+                with naming_group(source.groups[rows.position]):
+                    rows.replay(compute, found)
+            waiting = [rows for rows in waiting if rows.position not in found]
+            _answer(source, waiting)
+        results.extend(found[position] for position in sorted(found))
+    return tuple(results)
+
+
+@contextlib.contextmanager
+def naming_group(label: Any) -> Iterator[None]:
+    """Say in which group something is wrong."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"by group {label!r}: {error}") from error
+
+
+class _AskedError(Exception):
+    """What stops a computation whose next answer is not there yet."""
+
+
+class _GroupRows:
+    """The rows of one group: answers what has been answered before, in the same order, and notes what comes next."""
+
+    def __init__(self, source: GroupedSource, position: int) -> None:
+        self.position = position
+        self.fetch_limit, self.tally_limit = fetch_limit(source), tally_limit(source)
+        self.answers: list[Any] = []
+        self.wanted: HistogramRequest | FetchRequest | None = None
+        self._given = 0
+
+    def replay(self, compute: Callable[[RowSource], Computed], found: dict[int, Computed]) -> None:
+        """Run the computation as far as the answers reach."""
+        if self.wanted is None:
+            self._given = 0
+            with contextlib.suppress(_AskedError):
+                found[self.position] = compute(self)
+
+    def histogram(self, grid: Grid, rates: tuple[float, ...] = ()) -> Totals:
+        """Return the totals per cell of the group's rows."""
+        table: Totals = self._next(HistogramRequest(self.position, grid, rates))
+        return table
+
+    def fetch(self, low: FloatArray, high: FloatArray) -> Observations:
+        """Return the group's rows inside the stretches."""
+        rows: Observations = self._next(FetchRequest(self.position, low, high))
+        return rows
+
+    def _next(self, request: HistogramRequest | FetchRequest) -> Any:
+        if self._given == len(self.answers):
+            self.wanted = request
+            raise _AskedError
+        self._given += 1
+        return self.answers[self._given - 1]
+
+    def rows_in(self, request: FetchRequest) -> int:
+        """Return about how many rows the stretches hold, as the histograms say that cover each of them."""
+        count = np.full(request.low.size, np.iinfo(np.int64).max)
+        for table in self.answers:
+            if isinstance(table, Totals):
+                before = np.concatenate([[0], np.cumsum(table.rows)])
+                begin = np.searchsorted(table.high, request.low)
+                end = np.searchsorted(table.low, request.high, side="right")
+                inside = before[end] - before[begin]
+                covered = (table.low[0] <= request.low) & (request.high <= table.high[-1]) & (inside > 0)
+                count[covered] = np.minimum(count, inside)[covered]
+        return int(count.sum())
+
+
+def _answer(source: GroupedSource, waiting: Sequence[_GroupRows]) -> None:
+    """Answer many groups in one scan: their histograms, and once nobody waits for one, rows up to the limit."""
+    tables = [rows.wanted for rows in waiting if isinstance(rows.wanted, HistogramRequest)]
+    fetches = [] if tables else _within_limit(waiting, fetch_limit(source))
+    asked: list[HistogramRequest | FetchRequest] = [*tables, *fetches]
+    answers: list[Totals | Observations] = []
+    if tables:
+        answers.extend(source.histograms(tables))
+    elif fetches:
+        answers.extend(source.fetches(fetches))
+    given = {request.group: answer for request, answer in zip(asked, answers, strict=True)}
+    for rows in waiting:
+        if rows.position in given:
+            rows.answers.append(given[rows.position])
+            rows.wanted = None
+
+
+def _within_limit(waiting: Sequence[_GroupRows], limit: float) -> list[FetchRequest]:
+    """Return the first fetches wanted that together stay within the limit, and at least one of them."""
+    chosen: list[FetchRequest] = []
+    total = 0
+    for rows in waiting:
+        if isinstance(rows.wanted, FetchRequest):
+            total += rows.rows_in(rows.wanted)
+            if chosen and total > limit:
+                break
+            chosen.append(rows.wanted)
+    return chosen

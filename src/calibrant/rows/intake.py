@@ -1,0 +1,69 @@
+"""The door: whatever was passed in place of rows becomes a tally, or a source of rows, here and nowhere else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from calibrant.rows.checks import Observations, check_observations
+from calibrant.rows.groups import GroupedSource
+from calibrant.rows.memory import ArrayRows
+from calibrant.rows.refinement import Opened, whole_tally
+from calibrant.rows.sources import RowSource
+from calibrant.rows.tally import Tally, Totals, given_tally, refuse_more
+
+SORT_BELOW_ROWS = 100_000
+"""Below this many rows sorting takes milliseconds, and needs no compiled code."""
+
+
+def as_source(y_true: Any, y_prob: Any, *, sample_weight: Any, pos_label: Any) -> Tally | RowSource:
+    """Return a tally for few rows, or a source of rows when adding them up by cell beats sorting them."""
+    if isinstance(y_true, Totals):
+        return given_tally(y_true, y_prob, sample_weight, pos_label)
+    if isinstance(y_true, (RowSource, GroupedSource)):
+        return given_source(y_true, y_prob, sample_weight, pos_label)
+    return source_of(check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
+
+
+def as_tally(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None) -> Tally:
+    """Return the tally a measure works on: the one given, one built from arrays, or one of a source's rows."""
+    if isinstance(y_true, (Totals, RowSource, GroupedSource)):
+        return whole_tally(as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
+    return Tally.from_observations(check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
+
+
+def given_source(
+    source: RowSource | GroupedSource, y_prob: Any = None, sample_weight: Any = None, pos_label: Any = None
+) -> Tally | Opened:
+    """Return a source passed in place of arrays after its first scan, as a tally if it has few rows."""
+    refuse_more("a source of rows", y_prob, sample_weight, pos_label)
+    if isinstance(source, GroupedSource):
+        raise ValueError(
+            "this source holds rows in groups; pass it to certify, or any function of one group through by_group"
+        )
+    rows = source if isinstance(source, Opened) else Opened(source)
+    table = rows.start()
+    if table.row_total >= SORT_BELOW_ROWS:
+        return rows
+    if table.counted or table.row_total > rows.tally_limit:
+        return whole_tally(rows)
+    return rows.open_all()  # totals of fractions or weighted rows could not be split any more
+
+
+def source_of(rows: Observations) -> Tally | RowSource:
+    """Return checked rows in the form that gives the quickest exact answers; rows of weight zero are left out."""
+    rows = rows.that_count()
+    return Tally.from_observations(rows) if rows.y_prob.size < SORT_BELOW_ROWS else ArrayRows(rows)
+
+
+def with_unit_weights(source: Tally | RowSource) -> Tally | Opened:
+    """Return a source with weights of 1 where all weights are equal: a guarantee cannot depend on their size."""
+    if isinstance(source, Tally):
+        return source.with_unit_weights()
+    if isinstance(source, Opened):
+        return source.with_unit_weights()
+    if isinstance(source, ArrayRows) and source.observations.sample_weight is not None:
+        weight = source.observations.sample_weight
+        if weight.min() == weight.max():
+            source = ArrayRows(replace(source.observations, sample_weight=None))
+    return Opened(source)

@@ -1,0 +1,447 @@
+"""Exact answers from totals per cell and a few rows: where entries are split, and how finely.
+
+The prefix sums at cell borders say which few cells could hold an extreme of the curve, or the border of a bin; only the
+rows of those cells are looked at one by one, whatever source the rows come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from calibrant.core.types import FloatArray, IntArray
+from calibrant.rows.checks import Observations
+from calibrant.rows.grids import COARSE_GRID, FIRST_BITS, FIRST_GRID, Grid
+from calibrant.rows.sources import RowSource, fetch_limit, tally_limit
+from calibrant.rows.tally import ADDITIVE, Tally, Totals, bet_growth, prefix_sums
+
+TOLERANCE = 1e-12
+"""Intervals within this of the largest error count as equally bad, so that rounding never chooses between them."""
+
+_ZOOM_ROUNDS = 3
+_ZOOM_STRETCHES = 4
+_ZOOM_GAP = 64
+
+_MOST_ZOOMS = 64
+_MOST_ZOOMED = 1 << 15  # entries that one scan cuts finer, ...
+_ZOOM_CELLS = 1 << 16  # ... into so many cells together, or so many each: some 50 MB at most, ...
+_ZOOM_EACH = 16
+_ZOOM_SPAN = 64.0  # ... if they are not that many times narrower than the widest
+_TALLY_GRID = Grid(20, 0.0, 1.0)
+
+
+class TooManyForecastsError(ValueError):
+    """A source has more rows to tell apart than may be fetched from it."""
+
+
+class Opened:
+    """A source and the finest table made of its rows so far, from which the next question starts.
+
+    Betting rates bring the column ``growth`` along.
+    """
+
+    def __init__(self, source: RowSource, *, rates: tuple[float, ...] = (), unit_weights: bool = False) -> None:
+        self.source = source
+        self.table: Totals | None = None
+        self.fetch_limit, self.tally_limit = fetch_limit(source), tally_limit(source)
+        self._rates = rates
+        self._unit_weights = unit_weights
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether any number of rows may be fetched."""
+        return self.fetch_limit == np.inf
+
+    def start(self, grid: Grid | None = None) -> Totals:
+        """Return the table made so far, or the first histogram, on the grid that the source prefers if it does."""
+        if self.table is not None:
+            return self.table
+        return self.start_finer(getattr(self.source, "first_grid", grid or FIRST_GRID))
+
+    def histogram(self, grid: Grid, rates: tuple[float, ...] = ()) -> Totals:
+        """Return the totals per cell of the rows whose forecast is from ``grid.low`` to ``grid.high``."""
+        table = self.source.histogram(grid, rates)
+        return table.with_unit_weights() if self._unit_weights else table
+
+    def fetch(self, low: FloatArray, high: FloatArray) -> Observations:
+        """Return the rows inside the given closed stretches."""
+        rows = self.source.fetch(low, high)
+        return replace(rows, sample_weight=None) if self._unit_weights else rows
+
+    def with_unit_weights(self) -> Opened:
+        """Return the source with weights of 1 where all weights are equal; otherwise itself."""
+        table = None if self.table is None else self.table.with_unit_weights()
+        if table is None or table is self.table:
+            return self
+        other = Opened(self.source, unit_weights=True)
+        other.table = table
+        return other
+
+    def zoom(self, table: Totals, entries: IntArray, grid: Grid) -> Totals:
+        """Replace neighbouring entries of the table by cells of a finer grid."""
+        return self._replace(table, entries, self.histogram(grid, self._rates))
+
+    def open(self, table: Totals, entries: IntArray) -> Totals:
+        """Replace entries of the table by their single forecasts, whose rows are fetched."""
+        ends = np.flatnonzero(np.diff(entries) > 1)  # neighbours make one stretch
+        low = table.low[entries[np.append(0, ends + 1)]]
+        high = table.high[entries[np.append(ends, entries.size - 1)]]
+        rows = self.fetch(low, high)
+        if rows.y_prob.size == 0:
+            _check_count(int(table.rows[entries].sum()), 0)
+        tally = Tally.from_observations(rows)
+        if self._rates:
+            tally = replace(tally, growth=bet_growth(tally, self._rates))
+        return self._replace(table, entries, tally)
+
+    def open_all(self) -> Tally:
+        """Return the tally of all rows, fetched at once."""
+        tally = Tally.from_observations(self.fetch(np.array([0.0]), np.array([1.0])))
+        if self.table is not None:
+            _check_count(self.table.row_total, tally.row_total)
+        self.table = tally
+        return tally
+
+    def start_finer(self, grid: Grid) -> Totals:
+        """Make the table anew on a finer grid."""
+        self.table = self.histogram(grid, self._rates)
+        return self.table
+
+    def zoom_within(self, table: Totals, entries: IntArray) -> Totals:
+        """Replace entries of the table, as many as fit, by cells at least twice as fine, in one scan."""
+        most = entries[np.argsort(-table.rows[entries], kind="stable")[:_MOST_ZOOMED]]
+        width = table.high[most] - table.low[most]
+        # The narrow ones wait until the others have become as narrow.
+        chosen = np.sort(most[width >= width.max() / _ZOOM_SPAN])
+        cells = max(_ZOOM_CELLS, _ZOOM_EACH * chosen.size)
+        grid = Grid.inside(table.low[chosen], table.high[chosen], cells)
+        finer = self.histogram(grid, self._rates)
+        place = np.searchsorted(table.high[chosen], finer.low)
+        wanted = np.flatnonzero(finer.low >= np.append(table.low[chosen], np.inf)[place])
+        return self._replace(table, chosen, finer.entries(wanted))
+
+    def _replace(self, table: Totals, entries: IntArray, finer: Totals) -> Totals:
+        """Replace some entries of the table by finer ones that hold the same rows."""
+        _check_count(int(table.rows[entries].sum()), finer.row_total)
+        kept = np.ones(len(table), dtype=bool)
+        kept[entries] = False
+        low = np.concatenate([table.low[kept], finer.low])
+        order = np.argsort(low, kind="stable")
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(table, name)[kept], getattr(finer, name)])[order]
+            for name in (*ADDITIVE, "high", *(() if table.growth is None else ("growth",)))
+        }
+        self.table = Totals(
+            low=low[order],
+            weight_max=table.weight_max,
+            unit_weights=table.unit_weights,
+            binary_outcomes=table.binary_outcomes,
+            **columns,
+        )
+        return self.table
+
+
+def _check_count(counted: int, given: int) -> None:
+    """Refuse a source whose scans contradict each other."""
+    if given != counted:
+        raise ValueError(
+            f"the source had counted {counted:,} rows and now has {given:,} in their place: its data changed between "
+            "two scans; read from a copy that stays as it is"
+        )
+
+
+def opened(source: Tally | RowSource) -> Tally | Opened:
+    """Return a source that remembers what was made of it; a tally as it is."""
+    return source if isinstance(source, (Tally, Opened)) else Opened(source)
+
+
+def some_table(source: Tally | RowSource) -> Totals:
+    """Return the totals of all rows, however coarse: for what adds up over all of them."""
+    rows = opened(source)
+    return rows if isinstance(rows, Tally) else rows.start(COARSE_GRID)
+
+
+def whole_tally(source: Tally | RowSource) -> Tally:
+    """Return the tally of all rows, for what needs every distinct forecast.
+
+    Cells that hold a single forecast are entries of it already; the rows of the others are fetched, if a bounded
+    source has no more of them than its ``tally_limit``.
+    """
+    rows = opened(source)
+    if isinstance(rows, Tally):
+        return rows
+    if rows.in_memory:
+        return rows.open_all()
+    table = rows.start()
+    several = np.flatnonzero(table.high > table.low)
+    if table.rows[several].sum() > rows.tally_limit:  # finer cells may show that forecasts repeat
+        table = rows.start_finer(_TALLY_GRID)
+        several = np.flatnonzero(table.high > table.low)
+    count = int(table.rows[several].sum())
+    if count > rows.tally_limit:
+        raise TooManyForecastsError(
+            f"this needs every distinct forecast, and {count:,} of {table.row_total:,} rows would have to be fetched "
+            f"to tell them apart, above the limit of {int(rows.tally_limit):,}; raise the limit (tally_limit), round "
+            "the forecasts or take a sample, or use Cells.bracket for an answer with known ends"
+        )
+    if several.size:
+        table = rows.open(table, several)
+    columns = {field.name: getattr(table, field.name) for field in fields(Totals)}
+    return Tally(**(columns | {"high": table.low}))
+
+
+def split_at_extremes(source: Tally | RowSource, *others: Callable[[Totals], IntArray]) -> Totals:
+    """Return ordered entries fine enough that the residual curve's extremes lie at their borders.
+
+    Entries that hold more than one forecast are kept whole only where the curve inside them cannot pass its extremes,
+    nor come within `TOLERANCE` of one or leave it: the Cutoff error and the worst interval of the entries are exact.
+    What others find too coarse is split with them, which saves scans.
+    """
+
+    def too_coarse(table: Totals) -> IntArray:
+        return np.unique(np.concatenate([test(table) for test in (_may_hold_extreme, *others)]))
+
+    return refine(source, too_coarse if others else _may_hold_extreme, FIRST_GRID)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """A score per entry that adds up over rows, and how far it can move inside.
+
+    ``up`` bounds the sum of the rows' positive scores, ``down`` that of the negative ones, so that in whatever order
+    its rows come the running sum stays between -down and up.
+    """
+
+    total: FloatArray
+    up: FloatArray
+    down: FloatArray
+
+
+def linear_scores(table: Totals, sign: float, coefficient: float) -> Scores:
+    """Score a row by sign w r + coefficient w^2 r^2 (coefficient >= 0)."""
+    square = coefficient * table.weight_square_residual_square
+    positive, negative = residual_bounds(table)
+    if sign < 0.0:
+        positive, negative = negative, positive
+    return Scores(sign * table.residual + square, positive + square, negative)
+
+
+def growth_scores(table: Totals, rates: tuple[float, ...], position: int, sign: float) -> Scores:
+    """Score a row by -ln(1 - rate sign r), for the rate at a position among the rates."""
+    first = 4 * position + (0 if sign > 0.0 else 2)
+    growth = table.growth
+    if isinstance(table, Tally):
+        growth, first = bet_growth(table, rates[position : position + 1]), first - 4 * position
+    if growth is None:
+        return _growth_from_moments(table, rates[position], sign)
+    up, down = growth[:, first], growth[:, first + 1]
+    return Scores(up + down, up, -down)
+
+
+def _growth_from_moments(table: Totals, rate: float, sign: float) -> Scores:
+    """Score entries of 0/1 outcomes from their sums of r and r^2, to within `growth_error`.
+
+    -ln(1 - x) is x + x^2 / 2 plus a rest of third order, which is taken to be linear in the forecast inside an entry.
+    Around its middle c the forecasts of its events, c + d, have a sum of d that follows from the two sums, but for the
+    sum of all d^2.
+    """
+    events = table.outcome
+    others = table.rows - events
+    middle = (table.low + table.high) / 2.0
+    half = (table.high - table.low) / 2.0
+    shift = events - table.residual - middle * table.rows
+    excess = table.residual_square - events * np.square(1.0 - middle) - others * np.square(middle)
+    event_shift = middle * shift + (np.square(half) * table.rows / 2.0 - excess) / 2.0
+    step = rate * sign
+    total = step * table.residual + step**2 / 2.0 * table.residual_square
+    for count, moved, bet in (
+        (events, event_shift, step * (1.0 - middle)),
+        (others, shift - event_shift, -step * middle),
+    ):
+        rest = -np.log1p(-bet) - bet - np.square(bet) / 2.0
+        total += count * rest - step * np.square(bet) / (1.0 - bet) * moved
+    gain, loss = (events, others) if sign > 0.0 else (others, events)
+    largest_gain, largest_loss = (1.0 - table.low, table.high) if sign > 0.0 else (table.high, 1.0 - table.low)
+    return Scores(total, -gain * np.log1p(-rate * largest_gain), loss * np.log1p(rate * largest_loss))
+
+
+def growth_error(table: Totals, rate: float) -> float:
+    """Return the most by which growth from sums of r and r^2 can be off, over all entries together.
+
+    Inside an entry of half width q the rest of third order has a second derivative of at most rate^2 (1/(1 - rate)^2 -
+    1), and the sum of d^2 is known to within q^2 / 2 a row, on which half the shift of the events depends.
+    """
+    spread = float(np.square((table.high - table.low) / 2.0) @ table.rows)
+    curvature = 1.0 / (1.0 - rate) ** 2 - 1.0
+    return rate**2 * (curvature / 2.0 + rate / (4.0 * (1.0 - rate))) * spread
+
+
+def largest_stretch(total: FloatArray) -> float:
+    """Return the largest sum of scores over neighbouring entries (none of them included: 0)."""
+    prefix = prefix_sums(total)
+    return float((prefix - np.minimum.accumulate(prefix)).max())
+
+
+def bracket_stretch(scores: Scores) -> tuple[float, float]:
+    """Return two ends between which the largest sum of neighbouring rows' scores lies."""
+    highest, lowest = inner_bounds(scores)
+    most = float((highest - np.minimum.accumulate(lowest)).max())
+    return largest_stretch(scores.total), max(most, 0.0)
+
+
+Pair = tuple[Scores, Scores]
+"""Scores for the two signs of the residual."""
+
+
+def largest_of(pair: Pair) -> float:
+    """Return the largest stretch of either sign."""
+    return max(largest_stretch(scores.total) for scores in pair)
+
+
+def may_hold_end(table: Totals, scores: Scores, best: float) -> IntArray:
+    """Return the entries inside which a stretch of a larger sum than the best so far might begin or end."""
+    highest, lowest = inner_bounds(scores)
+    ends = highest - np.minimum.accumulate(lowest) > best
+    begins = np.maximum.accumulate(highest[::-1])[::-1] - lowest > best
+    return np.flatnonzero((ends | begins) & (table.high > table.low))
+
+
+def split_at_stretches(
+    source: Tally | RowSource, all_pairs: Callable[[Totals], Iterable[Pair]], rates: tuple[float, ...] = ()
+) -> Totals:
+    """Return ordered entries fine enough that, for each pair, the largest stretch begins and ends at their borders.
+
+    The larger of the two signs is what counts, so that the smaller one is looked into only where it could be larger.
+    """
+    return refine(source, lambda table: stretch_ends(table, all_pairs(table)), FIRST_GRID, rates)
+
+
+def stretch_ends(table: Totals, pairs: Iterable[Pair]) -> IntArray:
+    """Return the entries inside which the largest stretch of some pair might begin or end."""
+    wanted = [may_hold_end(table, scores, largest_of(pair)) for pair in pairs for scores in pair]
+    return np.unique(np.concatenate([np.empty(0, dtype=np.int64), *wanted]))
+
+
+def refine(
+    source: Tally | RowSource,
+    too_coarse: Callable[[Totals], IntArray],
+    grid: Grid,
+    rates: tuple[float, ...] = (),
+) -> Totals:
+    """Return ordered entries none of which is too coarse: cells of a first grid, split where they must be.
+
+    ``too_coarse`` returns the positions of entries that hold several forecasts and must not. Those that hold many rows
+    are cut into finer cells first; the rows of the others are fetched and become entries of their own. Betting rates
+    bring the column ``growth`` along.
+    """
+    if isinstance(source, Tally):
+        return source
+    rows = source if isinstance(source, Opened) and not rates else Opened(source, rates=rates)
+    zoom = _zoomed if rows.in_memory else _within_limit
+    table, wanted = zoom(rows, rows.start(grid), too_coarse)
+    if wanted.size == 0:
+        return table
+    if rows.in_memory and table.rows[wanted].sum() > table.row_total // 4:  # one sort of all rows is quicker
+        return rows.open_all()
+    return rows.open(table, wanted)
+
+
+def _within_limit(rows: Opened, table: Totals, too_coarse: Callable[[Totals], IntArray]) -> tuple[Totals, IntArray]:
+    """Zoom in, scan by scan, until the rows of the entries still too coarse may be fetched; return those entries too.
+
+    Finer cells hold fewer rows, so that the curve inside them is known better, and in the end a single forecast: each
+    scan leaves fewer rows to fetch.
+    """
+    wanted = too_coarse(table)
+    scans, finer = 0, True
+    while table.rows[wanted].sum() > rows.fetch_limit:
+        if scans == _MOST_ZOOMS or not finer:
+            raise ValueError(
+                f"after {scans} scans {table.rows[wanted].sum():,} of {table.row_total:,} rows would still have "
+                f"to be looked at one by one, above the limit of {int(rows.fetch_limit):,} rows; raise the limit "
+                "(fetch_limit), or use Cells.bracket for an answer with known ends"
+            )
+        before = len(table)
+        table = rows.zoom_within(table, wanted)
+        wanted = too_coarse(table)
+        # The widest entry is cut unless its forecasts are too near 0 for any grid: then another scan is no use.
+        scans, finer = scans + 1, len(table) > before
+    return table, wanted
+
+
+def _zoomed(rows: Opened, table: Totals, too_coarse: Callable[[Totals], IntArray]) -> tuple[Totals, IntArray]:
+    """Zoom in where that is quicker than to look at rows one by one; return the entries still too coarse, too."""
+    wanted = too_coarse(table)
+    for _ in range(_ZOOM_ROUNDS):
+        stretches = _worth_zooming(table, wanted)
+        if not stretches:
+            break
+        for stretch in stretches[::-1]:  # from the right, so that the positions still to come stay valid
+            finer = Grid.covering(float(table.low[stretch[0]]), float(table.high[stretch[-1]]))
+            table = rows.zoom(table, stretch, finer)
+        wanted = too_coarse(table)
+    return table, wanted
+
+
+def _worth_zooming(table: Totals, wanted: IntArray) -> list[IntArray]:
+    """Return runs of entries to cut into finer cells before any rows are fetched.
+
+    That pays where entries hold far more rows than the cells of an even grid would: forecasts of rare events crowd into
+    a corner of [0, 1], and others into a few spikes.
+    """
+    row_total = table.row_total
+    heavy = wanted[table.rows[wanted] > 4 * row_total // 2**FIRST_BITS]
+    if table.rows[heavy].sum() <= row_total // 64:
+        return []
+    runs = np.split(heavy, np.flatnonzero(np.diff(heavy) > _ZOOM_GAP) + 1)
+    stretches = [np.arange(run[0], run[-1] + 1) for run in runs]
+    if len(stretches) > _ZOOM_STRETCHES or max(stretch.size for stretch in stretches) > 2**FIRST_BITS // 3:
+        return []
+    return stretches
+
+
+def curve_slack(weight_total: float) -> float:
+    """Return how near the curve must come to an extreme to count as reaching it: half the tolerance at either end."""
+    return TOLERANCE / 2.0 * weight_total
+
+
+def _may_hold_extreme(table: Totals) -> IntArray:
+    """Return the entries inside which the curve might pass its extremes so far, or come near or leave them."""
+    prefix = table.residual_prefix()
+    highest, lowest = curve_bounds(table)
+    top, bottom = prefix.max(), prefix.min()
+    slack = curve_slack(table.weight_total)
+    beyond = (highest > top) | (lowest < bottom)
+    # Near an extreme, what counts is where the curve enters or leaves: an entry wholly near it need not be opened.
+    crosses_top = (highest >= top - slack) & (lowest < top - slack)
+    crosses_bottom = (lowest <= bottom + slack) & (highest > bottom + slack)
+    return np.flatnonzero((beyond | crosses_top | crosses_bottom) & (table.high > table.low))
+
+
+def curve_bounds(table: Totals) -> tuple[FloatArray, FloatArray]:
+    """Return the highest and the lowest value that the residual curve can take inside each entry."""
+    up, down = residual_bounds(table)
+    return inner_bounds(Scores(table.residual, up, down))
+
+
+def inner_bounds(scores: Scores) -> tuple[FloatArray, FloatArray]:
+    """Return the highest and the lowest value that the running sum of scores can take inside each entry.
+
+    Counting either the rows passed or the rows still to come bounds how far it rises above, or falls below, its value
+    on entering.
+    """
+    start = prefix_sums(scores.total)[:-1]
+    highest: FloatArray = start + np.minimum(scores.up, scores.total + scores.down)
+    lowest: FloatArray = start - np.minimum(scores.down, scores.up - scores.total)
+    return highest, lowest
+
+
+def residual_bounds(table: Totals) -> tuple[FloatArray, FloatArray]:
+    """Return the most that the rows of each entry can add to the residual curve and take from it, in any order.
+
+    A row adds at most w y (1 - p) and takes away at most w p (1 - y).
+    """
+    return table.outcome * (1.0 - table.low), table.high * (table.weight - table.outcome)
