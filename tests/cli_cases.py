@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from click.testing import CliRunner
+from public_names import public
 from table_cases import FORMATS, predictions, write
 
 import calibrant
@@ -46,7 +47,7 @@ def fits(value, words):
             if isinstance(value, PLAIN[kind]) and all(sorted(part) == sorted(listed) for part in parts if listed):
                 return True
         elif isinstance(value, dict) and value.get("type") == kind:
-            names = {field.name for field in dataclasses.fields(getattr(calibrant, kind))}
+            names = {field.name for field in dataclasses.fields(public(kind))}
             return set(value) == {"type", *names}
     return False
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from public_names import EVERYWHERE, HOME, ROOMS, names_of, public
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
@@ -31,72 +32,24 @@ from calibrant import Cells, Tally
 
 ROOT = Path(__file__).parents[1]
 SOURCE = Path(calibrant.__file__).parents[1]
-TEMPLATES = SOURCE / "calibrant" / "report" / "templates"
+TEMPLATES = SOURCE / "calibrant" / "reports" / "templates"
 
-PUBLIC = [
-    "BestThreshold",
+TOP = [
     "BetaRecalibrator",
-    "Bracket",
-    "CalibrationDistance",
     "CalibrationReport",
-    "CalibrationSlope",
-    "CalibrationTest",
     "CalibrationWarning",
     "Cells",
-    "Certificate",
     "CertificateDisplay",
     "CertifiedClassifier",
-    "ConfidenceInterval",
-    "ConstantRecalibrator",
     "CumulativeDisplay",
-    "CurveErrors",
-    "DecisionCurveDisplay",
-    "DecisionGuarantee",
-    "DecisionRisk",
-    "DecisionRule",
-    "DecisionTable",
-    "GroupCertificates",
-    "GroupedScan",
     "GuardedRecalibrator",
     "IsotonicRecalibrator",
-    "LadderRung",
-    "Measures",
-    "ModelSummary",
-    "MurphyCurve",
-    "NetBenefit",
-    "Omission",
     "PlattRecalibrator",
     "RecalibratedClassifier",
-    "RecalibrationGuarantee",
-    "Recalibrator",
-    "RecalibratorComparison",
-    "RecalibratorScores",
-    "Relation",
     "ReliabilityDisplay",
-    "RepairTrial",
-    "ReportSummary",
-    "RiskBands",
-    "RiskGap",
-    "RiskGapCurve",
-    "RiskGapDisplay",
-    "RowsNeeded",
-    "Scan",
-    "SchervishMeasure",
-    "ScoreDecomposition",
-    "Spectrum",
-    "SpectrumDisplay",
     "Tally",
     "TemperatureRecalibrator",
-    "Witness",
-    "WorstInterval",
     "best_threshold",
-    "bounded_variation_calibration_error",
-    "bounded_variation_spectrum",
-    "bounded_variation_witness",
-    "brownian_range",
-    "by_group",
-    "calibration_in_the_large",
-    "calibration_slope_intercept",
     "calibration_test",
     "certify",
     "compare_recalibrators",
@@ -105,30 +58,18 @@ PUBLIC = [
     "decision_guarantee",
     "decision_risk",
     "distance_from_calibration",
-    "ece_hardness_bound",
-    "effective_support_size",
-    "effective_variance",
     "expected_calibration_error",
-    "integrated_calibration_index",
-    "ks_calibration_error",
     "measure",
-    "murphy_curve",
     "net_benefit",
-    "observed_expected_ratio",
     "risk_bands",
     "risk_gap",
-    "risk_gap_curve",
     "rows_needed",
     "scan",
-    "score_decomposition",
-    "sign_testing_gap",
-    "sign_testing_risk",
     "smooth_calibration_error",
-    "smooth_witness",
-    "spiegelhalter_test",
-    "weighted_calibration_error",
     "worst_interval",
 ]
+
+PUBLIC = EVERYWHERE
 
 HEAVY = ["scipy", "sklearn", "numba", "pandas", "polars", "pyarrow", "matplotlib", "duckdb", "pyspark", "torch"]
 
@@ -151,19 +92,28 @@ def run(code, *, path=SOURCE, **environment):
 # --- Names ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_public_names_are_these():
-    assert calibrant.__all__ == PUBLIC
+def test_the_names_at_the_top_are_these():
+    assert calibrant.__all__ == sorted([*TOP, *ROOMS])
+
+
+def test_every_name_at_the_top_is_one_of_a_room():
+    assert set(TOP) - set(HOME) == {"CalibrationWarning"}  # which belongs to all of them
+
+
+def test_no_two_rooms_offer_the_same_name():
+    listed = [name for room in ROOMS for name in names_of(room)]
+    assert len(listed) == len(set(listed))
 
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_every_public_name_resolves_and_is_documented(name):
-    value = getattr(calibrant, name)
+    value = public(name)
     assert value.__name__ == name
     assert inspect.getdoc(value)
     assert not inspect.getdoc(value).startswith(f"{name}(")  # what dataclasses write when nobody wrote anything
 
 
-FUNCTIONS = [name for name in PUBLIC if inspect.isfunction(getattr(calibrant, name))]
+FUNCTIONS = [name for name in PUBLIC if inspect.isfunction(public(name))]
 BY_POSITION = {
     "by_group": ["source", "compute"],
     "compare_recalibrators": ["y_prob", "y_true"],
@@ -177,19 +127,19 @@ BY_POSITION = {
 
 
 def test_what_is_public_is_a_function_a_class_or_the_one_law():
-    classes = [name for name in PUBLIC if inspect.isclass(getattr(calibrant, name))]
+    classes = [name for name in PUBLIC if inspect.isclass(public(name))]
     assert classes == [name for name in PUBLIC if name[0].isupper()]
     assert sorted([*classes, *FUNCTIONS, "brownian_range"]) == sorted(PUBLIC)
 
 
 @pytest.mark.parametrize("name", [*FUNCTIONS, "brownian_range"])
 def test_every_function_and_law_shows_an_example(name):
-    assert "Examples\n--------\n>>> " in inspect.getdoc(getattr(calibrant, name))
+    assert "Examples\n--------\n>>> " in inspect.getdoc(public(name))
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_public_function_takes_options_by_name_only(name):
-    function = getattr(calibrant, name)
+    function = public(name)
     by_position = [
         parameter.name
         for parameter in inspect.signature(function).parameters.values()
@@ -202,7 +152,7 @@ def test_what_is_required_cannot_be_forgotten():
     required = {
         name: [
             parameter.name
-            for parameter in inspect.signature(getattr(calibrant, name)).parameters.values()
+            for parameter in inspect.signature(public(name)).parameters.values()
             if parameter.kind is inspect.Parameter.KEYWORD_ONLY and parameter.default is inspect.Parameter.empty
         ]
         for name in FUNCTIONS
@@ -218,8 +168,12 @@ def test_what_is_required_cannot_be_forgotten():
     }
 
 
-def test_the_package_lists_its_public_names():
-    assert dir(calibrant) == sorted([*PUBLIC, "__version__"])
+@pytest.mark.parametrize("room", ["", *ROOMS])
+def test_every_package_lists_its_public_names(room):
+    package = importlib.import_module(f"calibrant.{room}".rstrip("."))
+    shown = [name for name in dir(package) if not name.startswith("__")]
+    assert shown == package.__all__
+    assert shown == sorted([*TOP, *ROOMS] if package is calibrant else names_of(room))
 
 
 def test_an_unknown_name_is_an_attribute_error():
@@ -229,33 +183,32 @@ def test_an_unknown_name_is_an_attribute_error():
         exec("from calibrant import nonsense")
 
 
-def test_a_star_import_brings_the_public_names():
+@pytest.mark.parametrize("package", ["calibrant", *(f"calibrant.{room}" for room in ROOMS)])
+def test_a_star_import_brings_the_public_names(package):
     namespace = {}
-    exec("from calibrant import *", namespace)
-    assert set(namespace) - {"__builtins__"} == set(PUBLIC)
+    exec(f"from {package} import *", namespace)
+    assert set(namespace) - {"__builtins__"} == set(importlib.import_module(package).__all__)
 
 
-def test_type_checkers_and_the_interpreter_find_names_in_the_same_place():
-    tree = ast.parse((SOURCE / "calibrant" / "__init__.py").read_text())
-    guards = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
-    typed = {
-        alias.name: statement.module.removeprefix("calibrant.")
-        for guard in guards
-        for statement in guard.body
-        for alias in statement.names
-    }
-    assert typed == calibrant._HOME
-    assert sorted(calibrant._HOME) == calibrant.__all__
-    for name, home in typed.items():
-        defined = getattr(importlib.import_module(f"calibrant.{home}"), name)
-        assert defined is getattr(calibrant, name)
-        assert defined.__module__ == f"calibrant.{home}"
+@pytest.mark.parametrize("room", ["", *ROOMS])
+def test_stubs_say_where_names_are_defined(room):
+    stub = SOURCE / "calibrant" / room / "__init__.pyi"
+    package = f"calibrant.{room}".rstrip(".")
+    for statement in ast.parse(stub.read_text()).body:
+        if isinstance(statement, ast.ImportFrom) and statement.module != package:
+            for alias in statement.names:
+                assert alias.asname == alias.name  # otherwise type checkers take it for private
+                defined = getattr(importlib.import_module(statement.module), alias.name)
+                assert defined is getattr(importlib.import_module(package), alias.name)
+                assert defined.__module__ == statement.module
 
 
-def test_no_public_name_hides_a_module():
-    modules = {module.name for module in pkgutil.iter_modules(calibrant.__path__)}
-    assert "measures" in modules
-    assert modules.isdisjoint(PUBLIC)
+@pytest.mark.parametrize("room", ["", *ROOMS])
+def test_no_public_name_hides_a_module(room):
+    package = importlib.import_module(f"calibrant.{room}".rstrip("."))
+    modules = {module.name for module in pkgutil.iter_modules(package.__path__)}
+    assert modules
+    assert modules.isdisjoint(TOP if package is calibrant else names_of(room))
 
 
 # --- What importing and measuring load --------------------------------------------------------------------------------
@@ -267,21 +220,18 @@ def test_importing_loads_numpy_at_most():
 
 
 # An estimator cannot be defined without it.
-ON_SCIKIT_LEARN = {
-    "certified_classifiers",
-    "classifiers",
-    "comparisons",
-    "guards",
-    "monotone_maps",
-    "recalibrated_classifiers",
-    "recalibration",
-}
+ON_SCIKIT_LEARN = {"classifiers", "repairs", "rows.models"}
 
 
-def test_importing_the_modules_of_the_core_loads_nothing_heavy():
-    names = {module.name for module in pkgutil.iter_modules(calibrant.__path__)} - ON_SCIKIT_LEARN
-    assert {"certificates", "hypotheses", "planning"} <= names
-    modules = ["calibrant." + name for name in sorted(names)]
+def test_importing_the_modules_below_estimators_loads_nothing_heavy():
+    rooms = {"core", "rows", "measures", "certificates", "decisions", "displays", "reports", "engines"}
+    modules = [
+        f"calibrant.{room}.{module.name}"
+        for room in sorted(rooms)
+        for module in pkgutil.iter_modules(importlib.import_module(f"calibrant.{room}").__path__)
+        if not {room, f"{room}.{module.name}"} & ON_SCIKIT_LEARN
+    ]
+    assert {"calibrant.certificates.verdicts", "calibrant.measures.everything"} <= set(modules)
     code = f"""
 import importlib, json, sys
 for name in {modules}:
@@ -599,9 +549,7 @@ SCORES = {
 
 def test_every_float_measure_is_tried_as_a_score():
     annotated = {
-        name
-        for name in FUNCTIONS
-        if name not in BY_POSITION and getattr(calibrant, name).__annotations__["return"] == "float"
+        name for name in FUNCTIONS if name not in BY_POSITION and public(name).__annotations__["return"] == "float"
     }
     assert annotated == set(SCORES)
 
@@ -610,7 +558,7 @@ def test_every_float_measure_is_tried_as_a_score():
 def test_measures_are_scores_for_scikit_learn(name):
     features, outcomes = load_breast_cancer(return_X_y=True)
     model = make_pipeline(StandardScaler(), LogisticRegression())
-    function, options = getattr(calibrant, name), SCORES[name]
+    function, options = public(name), SCORES[name]
     scorer = make_scorer(function, response_method="predict_proba", greater_is_better=False, **options)
     scores = cross_val_score(model, features, outcomes, scoring=scorer, cv=3, error_score="raise")
     assert scores.shape == (3,)

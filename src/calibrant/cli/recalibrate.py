@@ -226,7 +226,7 @@ def _recalibrator(method: str, clip: float | None) -> Recalibrator:
     if method == "modified-platt":
         ladder = [calibrant.PlattRecalibrator(), calibrant.repairs.ConstantRecalibrator()]
         return calibrant.GuardedRecalibrator(ladder, tolerance="paper")
-    kind: type[Recalibrator] = getattr(calibrant, f"{method.capitalize()}Recalibrator")
+    kind: type[Recalibrator] = getattr(calibrant.repairs, f"{method.capitalize()}Recalibrator")
     return kind()
 
 

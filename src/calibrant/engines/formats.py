@@ -56,7 +56,6 @@ _CHUNK = 1 << 20
 _BLOCK = 1 << 16
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
-
 SCRATCH_REMEDY = "let the environment variable TMPDIR name a folder with room"
 NO_SCRATCH = f"no folder for temporary files can be written to: {SCRATCH_REMEDY}"
 

@@ -364,7 +364,7 @@ class Recalibrator(ABC, BaseEstimator):
 
 def kinds() -> dict[str, type[Any]]:
     """Return every kind of recalibrator by its name, loaded only now: the kinds build on this module."""
-    package = import_module("calibrant")
+    package = import_module("calibrant.repairs")
     return {name: getattr(package, name) for name in KINDS}
 
 

@@ -25,10 +25,8 @@ from calibrant.rows.tally import ADDITIVE, Tally, Totals, bet_growth, group_star
 
 DEFAULT_BITS = 16
 
-
 _ROWS_PER_CELL = 8
 """With fewer rows for each cell of a grid, a table of all cells takes more memory than sorting the rows."""
-
 
 _PARTS = 2
 _ROWS_WORTH_SPLITTING = 4_000_000

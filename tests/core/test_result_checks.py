@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from public_names import public
 
 import calibrant
 from calibrant import CertificateDisplay, Tally
@@ -253,7 +254,7 @@ def test_displays_refuse_what_results_refuse():
     y_true = rng.random(200) < y_prob
     looked_at = 0
     for name in calibrant.__all__:
-        kind = getattr(calibrant, name)
+        kind = public(name)
         if not (isinstance(kind, type) and name.endswith("Display")) or kind is CertificateDisplay:
             continue
         display = kind.from_predictions(y_true, y_prob)

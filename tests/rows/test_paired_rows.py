@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from public_names import public
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
@@ -50,7 +51,7 @@ def shown(display, **fixed):
 
 MEASURES = ("measure", "cutoff_calibration_error", "smooth_calibration_error", "calibration_in_the_large")
 ENTRIES = {
-    **{name: (getattr(calibrant, name), ("y_true", "y_prob", "sample_weight")) for name in MEASURES},
+    **{name: (public(name), ("y_true", "y_prob", "sample_weight")) for name in MEASURES},
     "certify": (
         lambda **data: calibrant.certify(max_error=0.5, **data),
         ("y_true", "y_prob", "sample_weight", "by"),

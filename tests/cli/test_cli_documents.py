@@ -21,7 +21,7 @@ import calibrant
 from calibrant.cli import main
 from calibrant.cli.inputs import FORECAST_NAMES, OUTCOME_NAMES
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGES = [
     path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if "```console" in path.read_text()
 ]

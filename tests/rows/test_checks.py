@@ -12,6 +12,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from public_names import EVERYWHERE, public
 
 import calibrant
 from calibrant import Cells, Tally
@@ -723,7 +724,7 @@ EXTRA_OPTIONS = {
     "sign_testing_risk": {"threshold": 0.5},
     "weighted_calibration_error": {"weight": np.cos},
 }
-PUBLIC_FUNCTIONS = [name for name in calibrant.__all__ if inspect.isfunction(getattr(calibrant, name))]
+PUBLIC_FUNCTIONS = [name for name in EVERYWHERE if inspect.isfunction(public(name))]
 OTHERS_FIRST = {
     "by_group": "source",
     "compare_recalibrators": "y_prob",
@@ -743,9 +744,7 @@ def caller(function, **options):
 
 
 MEASURES = {
-    name: caller(getattr(calibrant, name), **EXTRA_OPTIONS.get(name, {}))
-    for name in PUBLIC_FUNCTIONS
-    if name not in OTHERS_FIRST
+    name: caller(public(name), **EXTRA_OPTIONS.get(name, {})) for name in PUBLIC_FUNCTIONS if name not in OTHERS_FIRST
 }
 MEASURES["expected_calibration_error, plug-in"] = calibrant.expected_calibration_error
 MEASURES["integrated_calibration_index, loess"] = caller(
@@ -781,7 +780,7 @@ BAD_ROWS = {
 
 def test_the_table_of_functions_is_complete():
     for name in PUBLIC_FUNCTIONS:
-        parameters = list(inspect.signature(getattr(calibrant, name)).parameters)
+        parameters = list(inspect.signature(public(name)).parameters)
         assert parameters[0] == OTHERS_FIRST.get(name, "y_true"), name
         if name not in OTHERS_FIRST:
             assert name in MEASURES

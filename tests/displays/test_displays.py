@@ -30,7 +30,7 @@ ALL = [
     SpectrumDisplay,
 ]
 every_display = pytest.mark.parametrize("display_type", ALL)
-DOCS = Path(__file__).parents[1] / "docs" / "displays"
+DOCS = Path(__file__).parents[2] / "docs" / "displays"
 
 
 # --- Thinning ---------------------------------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ def test_global_state_is_left_alone():
         "import sys, calibrant\n"
         "for name in dir(calibrant):\n"
         "    if name.endswith('Display'):\n"
-        "        getattr(calibrant, name).from_predictions([0, 1, 1], [0.2, 0.5, 0.7])._repr_png_()\n"
+        "        getattr(calibrant.displays, name).from_predictions([0, 1, 1], [0.2, 0.5, 0.7])._repr_png_()\n"
         "assert 'matplotlib.figure' in sys.modules\n"
         "assert 'matplotlib.pyplot' not in sys.modules"
     )

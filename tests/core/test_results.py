@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from brute_force import rows
 from hypothesis import given, settings
+from public_names import EVERYWHERE, public
 from sklearn.metrics import brier_score_loss
 
 import calibrant
@@ -94,7 +95,7 @@ EVERY_RESULT = pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS.k
 
 
 def test_the_table_of_results_is_complete():
-    public = [getattr(calibrant, name) for name in calibrant.__all__]
+    public = [public(name) for name in EVERYWHERE]
     kinds = {kind for kind in public if isinstance(kind, type) and issubclass(kind, Result)}
     assert {type(result) for result in RESULTS.values()} == kinds == set(result_types(Result))
 

@@ -1,0 +1,34 @@
+"""Every public name, whether at the top or one room down, with the room that offers it."""
+
+import importlib
+from typing import Any
+
+import calibrant
+
+ROOMS = (
+    "certificates",
+    "classifiers",
+    "decisions",
+    "displays",
+    "engines",
+    "measures",
+    "repairs",
+    "reports",
+    "rows",
+)
+
+
+def names_of(room: str) -> list[str]:
+    """Return the names that a room lists."""
+    listed: list[str] = importlib.import_module(f"calibrant.{room}").__all__
+    return listed
+
+
+HOME = {name: f"calibrant.{room}" for room in ROOMS for name in names_of(room)}
+TOP = [name for name in calibrant.__all__ if name not in ROOMS]
+EVERYWHERE = sorted({*HOME, *TOP})
+
+
+def public(name: str) -> Any:
+    """Return what a public name stands for."""
+    return getattr(importlib.import_module(HOME.get(name, "calibrant")), name)
