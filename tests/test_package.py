@@ -115,6 +115,7 @@ def test_every_public_name_resolves_and_is_documented(name):
 
 FUNCTIONS = [name for name in PUBLIC if inspect.isfunction(public(name))]
 BY_POSITION = {
+    "bracket": ["cells"],
     "by_group": ["source", "compute"],
     "compare_recalibrators": ["y_prob", "y_true"],
     "decision_guarantee": ["certificate", "threshold"],
