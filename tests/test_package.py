@@ -291,7 +291,7 @@ def installed(wheel, tmp_path):
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
     # Permissions do not bind root, but nobody can make a folder where a file is.
-    (folder / "calibrant" / "__pycache__").write_text("in the way")
+    (folder / "calibrant" / "core" / "__pycache__").write_text("in the way")
     tree = [folder, *folder.rglob("*")]
     for path in tree:
         path.chmod(0o555 if path.is_dir() else 0o444)
@@ -305,9 +305,13 @@ def test_the_wheel_holds_the_package_its_types_and_its_licence_and_nothing_else(
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     metadata = f"calibrant-{calibrant.__version__}.dist-info"
-    sources = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src" / "calibrant").rglob("*.py")}
-    templates = {f"calibrant/report/templates/{path.name}" for path in TEMPLATES.iterdir()}
-    assert {"calibrant/report/templates/report.html.j2", "calibrant/report/templates/report.js"} <= templates
+    sources = {
+        path.relative_to(ROOT / "src").as_posix()
+        for path in (ROOT / "src" / "calibrant").rglob("*.py*")
+        if path.suffix in (".py", ".pyi")
+    }
+    templates = {f"calibrant/reports/templates/{path.name}" for path in TEMPLATES.iterdir()}
+    assert {"calibrant/reports/templates/report.html.j2", "calibrant/reports/templates/report.js"} <= templates
     assert names == {
         *sources,
         *templates,
@@ -329,7 +333,7 @@ STRAYS = (
     "docs/displays/rows.csv",
     "examples/flights.csv",
     "src/calibrant/rows.npz",
-    "src/calibrant/report/templates/report.html.j2.orig",
+    "src/calibrant/reports/templates/report.html.j2.orig",
     "src/notes.py",
     "tests/keys.json",
 )
@@ -392,7 +396,7 @@ def test_the_source_distribution_can_be_tested(source_distribution):
         "0",
         "-p",
         "no:cacheprovider",
-        "tests/test_tally.py",
+        "tests/rows/test_tally.py",
     ]
     environment = {**os.environ, "PYTHONPATH": str(unpacked / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     finished = subprocess.run(run, cwd=unpacked, env=environment, capture_output=True, text=True, check=False)
