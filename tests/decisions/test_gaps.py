@@ -204,7 +204,7 @@ def test_the_curve_equals_the_pointwise_gap_at_and_between_knots(wrapper, data, 
         assert curve.risk_at(tau) == pytest.approx(value, abs=1e-12)
         assert curve.regret_at(tau) == pytest.approx(value - min(tau * (1 - mean), (1 - tau) * mean), abs=1e-12)
     every = np.concatenate([curve.gap, curve.gap_right])
-    assert curve.largest_gap == pytest.approx(every.max(), abs=1e-15)
+    assert curve.largest_gap == pytest.approx(every.max(), abs=2e-12)  # what is smaller is the dust of sums
     there = curve.at(curve.largest_gap_at)
     if curve.largest_gap_attained:
         assert there == pytest.approx(curve.largest_gap, abs=2e-12)
