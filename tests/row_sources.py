@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from calibrant.rows import refinement, sources
+from calibrant.rows import refinement
 from calibrant.rows.checks import check_observations
 from calibrant.rows.grids import Grid
 from calibrant.rows.memory import ArrayRows
@@ -16,7 +16,7 @@ def array_rows(y, p, w=None):
 
 def first_grid(monkeypatch, bits):
     """Start from coarse cells, which makes pruning, zooming and fetching happen on a handful of rows."""
-    monkeypatch.setattr(sources, "FIRST_BITS", bits)
+    monkeypatch.setattr("calibrant.rows.grids.FIRST_BITS", bits)
     monkeypatch.setattr(refinement, "FIRST_BITS", bits)
     monkeypatch.setattr(refinement, "FIRST_GRID", Grid(bits, 0.0, 1.0))
 

@@ -12,7 +12,7 @@ from scan_cases import KINDS, QUESTIONS, outcomes, same
 
 import calibrant
 from calibrant import Cells, Tally
-from calibrant.rows import refinement, sources
+from calibrant.rows import refinement
 from calibrant.rows.grids import FIRST_GRID, Grid
 from calibrant.rows.groups import by_group
 
@@ -228,7 +228,7 @@ class TestGroups:
         assert grouped.calls[0] == ("histograms", [0, 1, 2, 3])
 
     def test_are_held_a_few_at_a_time(self, monkeypatch):
-        monkeypatch.setattr(sources, "GROUPS_AT_ONCE", 3)
+        monkeypatch.setattr("calibrant.rows.groups.GROUPS_AT_ONCE", 3)
         y, _, p, names = self.rows()
         grouped = GroupedToyEngine(y, p, names)
         by_group(grouped, calibrant.measure)
