@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from calibrant.rows import refinement, sources
+from calibrant.rows import refinement
 from calibrant.rows.checks import check_observations
 from calibrant.rows.grids import Grid
 from calibrant.rows.memory import ArrayRows
@@ -16,7 +16,7 @@ def array_rows(y, p, w=None):
 
 def first_grid(monkeypatch, bits):
     """Start from coarse cells, which makes pruning, zooming and fetching happen on a handful of rows."""
-    monkeypatch.setattr(sources, "FIRST_BITS", bits)
+    monkeypatch.setattr("calibrant.rows.grids.FIRST_BITS", bits)
     monkeypatch.setattr(refinement, "FIRST_BITS", bits)
     monkeypatch.setattr(refinement, "FIRST_GRID", Grid(bits, 0.0, 1.0))
 
@@ -34,15 +34,14 @@ class ToyEngine:
         for name, limit in limits.items():
             setattr(self, name, limit)
 
-    def histogram(self, grid, rates=()):
-        self.scans.append("histogram" + (" with rates" if rates else ""))
+    def histogram(self, grid):
+        self.scans.append("histogram")
         first, *others = [part.histogram(grid) for part in self.parts if self._is_in(grid, part)]
         table = sum(others, first)
-        whole = self.whole.histogram(grid, rates)
+        whole = self.whole.histogram(grid)
         assert table.index.tolist() == whole.index.tolist()
         return replace(
             table,
-            growth=whole.growth,
             weight_max=whole.weight_max,
             unit_weights=whole.unit_weights,
             binary_outcomes=whole.binary_outcomes,
@@ -80,7 +79,7 @@ class GroupedToyEngine:
 
     def histograms(self, asked):
         self.calls.append(("histograms", sorted(request.group for request in asked)))
-        return [self.engines[request.group].histogram(request.grid, request.rates) for request in asked]
+        return [self.engines[request.group].histogram(request.grid) for request in asked]
 
     def fetches(self, asked):
         self.calls.append(("fetches", sorted(request.group for request in asked)))

@@ -111,18 +111,6 @@ def test_cells_of_any_grid_are_those_of_memory(name):
             assert part.residual_total == pytest.approx(float((expected.y_true - expected.y_prob).sum()), abs=1e-9)
 
 
-@pytest.mark.parametrize("rates", [(0.001, 0.002), (0.5, 0.9)])
-@pytest.mark.parametrize("name", FORECASTS)
-def test_growth_of_bets_is_that_of_the_rows(name, rates):
-    forecast = FORECASTS[name]
-    y, _ = outcomes(forecast, "plain")
-    with scan(table_of(forecast), y_true="y", y_prob="p") as rows:
-        for bits in (15, 11):
-            growth = rows.histogram(Grid(bits, 0.0, 1.0), rates).growth
-            expected = array_rows(y, forecast).histogram(Grid(bits, 0.0, 1.0), rates).growth
-            np.testing.assert_allclose(growth, expected, rtol=1e-12, atol=1e-11 * max(rates))
-
-
 @given(
     st.lists(
         st.tuples(
@@ -319,8 +307,7 @@ class TestGroups:
         with scan(table, y_true="y", y_prob="p", by="g") as rows:
             assert rows.groups == (0, 1, 2)
             before = rows.scans
-            rates = [(), (0.1, 0.2), ()]  # where one bets, events are told apart for all
-            found = rows.histograms([HistogramRequest(*asked) for asked in zip(range(3), grids, rates, strict=True)])
+            found = rows.histograms([HistogramRequest(*asked) for asked in enumerate(grids)])
             fetched = rows.fetches([FetchRequest(2, low, high), FetchRequest(0, low[:1], high[:1])])
             assert rows.scans == before + 3
         own = [array_rows(self.y[by == group], self.forecast[by == group]) for group in range(3)]

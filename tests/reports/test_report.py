@@ -693,8 +693,8 @@ class Scanned:
         self._rows = ArrayRows(check_observations(y_true, y_prob))
         self.fetch_limit, self.tally_limit = 20_000, tally_limit
 
-    def histogram(self, grid, rates=()):
-        return self._rows.histogram(grid, rates)
+    def histogram(self, grid):
+        return self._rows.histogram(grid)
 
     def fetch(self, low, high):
         return self._rows.fetch(low, high)

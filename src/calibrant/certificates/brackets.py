@@ -6,8 +6,6 @@ order the rows come; finer cells bring the ends together. The proofs are in docs
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from calibrant.certificates.limits import assumptions, bracket_upper, effective_rows, hoeffding_margin, paper_margin
 from calibrant.measures.brackets import bracket_cutoff, bracket_smooth
 from calibrant.measures.results import Bracket
@@ -47,7 +45,7 @@ def bracket(
     """
     check_choice(measure, "measure", ("cutoff", "smooth"))
     level = check_confidence(confidence_level)
-    bits, table = cells.bits, replace(cells, growth=None)  # which belongs to other rates
+    bits, table = cells.bits, cells
     low, high = bracket_cutoff(table) if measure == "cutoff" else bracket_smooth(table)
     if method is not None:
         check_choice(method, "method", ("adaptive", "normal", "hoeffding", "paper"))

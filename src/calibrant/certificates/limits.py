@@ -27,6 +27,7 @@ from calibrant.rows.refinement import (
     linear_scores,
     opened,
     split_at_stretches,
+    split_for_growth,
     stretch_ends,
 )
 from calibrant.rows.sources import RowSource
@@ -199,8 +200,8 @@ def _largest(growth: FloatArray, rates: FloatArray, rows: int, exponent: float) 
 
 def _bets(rates: tuple[float, ...]) -> Callable[[Totals], Iterator[Pair]]:
     def pairs(table: Totals) -> Iterator[Pair]:
-        for position in range(len(rates)):
-            yield growth_scores(table, rates, position, 1.0), growth_scores(table, rates, position, -1.0)
+        for rate in rates:
+            yield growth_scores(table, rate, 1.0), growth_scores(table, rate, -1.0)
 
     return pairs
 
@@ -213,11 +214,9 @@ def _squares(coefficients: Sequence[float]) -> Callable[[Totals], Iterator[Pair]
     return pairs
 
 
-def _stretches(
-    source: Tally | RowSource, all_pairs: Callable[[Totals], Iterator[Pair]], rates: tuple[float, ...] = ()
-) -> FloatArray:
+def _stretches(source: Tally | RowSource, all_pairs: Callable[[Totals], Iterator[Pair]]) -> FloatArray:
     """Return the largest stretch of each pair of scores."""
-    fine = split_at_stretches(source, all_pairs, rates)
+    fine = split_at_stretches(source, all_pairs)
     return np.array([largest_of(pair) for pair in all_pairs(fine)])
 
 
@@ -227,19 +226,15 @@ def adaptive_upper(source: Tally | RowSource, table: Totals, delta: float) -> fl
     For 0/1 outcomes of unit weight it bets against every interval; otherwise it needs the sums of w r and w^2 r^2 only.
     ``table`` holds the totals of all rows, however coarse.
     """
-    rates: tuple[float, ...] = ()
     error: float | FloatArray = 0.0
     if table.binary_outcomes and table.unit_weights:
         source = opened(source)
-        start = source if isinstance(source, Tally) else source.start()
         rates = bet_rates(table, delta)
-        error = np.array([growth_error(start, rate) for rate in rates])
-        if (error <= _GROWTH_TOLERANCE * table.row_total * np.array(rates)).all():
-            rates = ()
-        else:
-            error = 0.0
+        fastest = max(rates)  # whose growth is off the most, for its size
+        narrow = split_for_growth(source, fastest, _GROWTH_TOLERANCE * table.row_total * fastest)
+        error = np.array([growth_error(narrow, rate).sum() for rate in rates])
     # Stretches that were looked for with sums that are off may be shorter than the largest by twice that.
-    stretches = _stretches(source, _adaptive_pairs(table, delta), rates) + 2.0 * error
+    stretches = _stretches(source, _adaptive_pairs(table, delta)) + 2.0 * error
     return _adaptive_limit(table, delta, stretches)
 
 
@@ -374,7 +369,7 @@ def bracket_upper(table: Totals, bits: int, method: str, delta: float) -> tuple[
     limit = _adaptive_limit if method == "adaptive" else _normal_limit
     ends = np.array([np.max([bracket_stretch(scores) for scores in pair], axis=0) for pair in pairs(table)])
     if bets:
-        error = np.array([growth_error(table, rate) for rate in bet_rates(table, delta)])
+        error = np.array([growth_error(table, rate).sum() for rate in bet_rates(table, delta)])
         ends += np.stack([-error, error], axis=1)
     low, high = (limit(table, delta, ends[:, side]) if ends.size else 0.0 for side in (0, 1))
     return low, high

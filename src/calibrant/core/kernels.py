@@ -153,47 +153,6 @@ def cell_totals(
 
 
 @Kernel
-def cell_growth(
-    y_prob: FloatArray,
-    y_true: npt.NDArray[Any],
-    rates: FloatArray,
-    scale: float,
-    first: int,
-    size: int,
-    low: float,
-    high: float,
-) -> FloatArray:
-    """Per dyadic cell, minus the sum of ln(1 - rate s r) over rows with 0/1 outcomes: see `tally.bet_growth`.
-
-    Factors are multiplied, and a logarithm is taken only when a product leaves the safe range: that is many times
-    quicker than one logarithm per row and rate.
-    """
-    columns = 4 * rates.size
-    growth = np.zeros((size, columns))
-    product = np.ones((size, columns))
-    for i in range(y_prob.size):
-        forecast = y_prob[i]
-        if not low <= forecast <= high:
-            continue
-        cell = min(int(forecast * scale) - first, size - 1)
-        event = y_true[i] == 1.0
-        residual = 1.0 - forecast if event else forecast
-        for k in range(rates.size):
-            step = rates[k] * residual
-            up = 4 * k + (0 if event else 2)
-            down = 4 * k + (3 if event else 1)
-            product[cell, up] *= 1.0 - step
-            product[cell, down] *= 1.0 + step
-            if product[cell, up] < 1e-200:
-                growth[cell, up] -= np.log(product[cell, up])
-                product[cell, up] = 1.0
-            if product[cell, down] > 1e200:
-                growth[cell, down] -= np.log(product[cell, down])
-                product[cell, down] = 1.0
-    return growth - np.log(product)
-
-
-@Kernel
 def rows_in_stretches(
     y_prob: FloatArray,
     low: FloatArray,

@@ -1,8 +1,4 @@
-"""What an engine's scan brings back, and the cells that follow from it.
-
-Betting scores need no logarithm of the engine: inside a cell of width 2^-15 forecasts differ so little that the count,
-the sum and the sum of squares, of events and of others, determine a sum of logarithms to within rounding.
-"""
+"""What an engine's scan brings back, and the cells that follow from it."""
 
 from __future__ import annotations
 
@@ -13,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.core.types import FloatArray, IntArray
-from calibrant.engines.statements import CLASSES, first_cell, scanned_grid
+from calibrant.core.types import IntArray
+from calibrant.engines.statements import first_cell, scanned_grid
 from calibrant.rows.cells import Cells
 from calibrant.rows.grids import Grid
 from calibrant.rows.tally import ADDITIVE, group_starts
@@ -34,7 +30,7 @@ class Facts:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Totals per cell, in order; apart for non-events and events where betting rates were asked for.
+    """Totals per cell, in order.
 
     Attributes
     ----------
@@ -42,8 +38,6 @@ class Moments:
         Cells have width 2^-bits.
     index : array of int64
         floor(p * 2^bits), where p = 1 joins the last cell.
-    event : array of bool, or None
-        Whether an entry holds the events or the other rows of its cell; None where it holds both.
     columns : mapping
         The additive columns of `Cells`, and ``low`` and ``high``.
     facts : Facts
@@ -51,23 +45,17 @@ class Moments:
 
     bits: int
     index: IntArray
-    event: npt.NDArray[np.bool_] | None
     columns: Mapping[str, npt.NDArray[Any]]
     facts: Facts
 
     @classmethod
-    def from_answer(
-        cls, answer: Mapping[str, npt.NDArray[Any]], grid: Grid, facts: Facts | None, *, apart: bool
-    ) -> Moments:
+    def from_answer(cls, answer: Mapping[str, npt.NDArray[Any]], grid: Grid, facts: Facts | None) -> Moments:
         """Put the groups that a scan returned in order; the facts are read off them unless known."""
         key = answer["cell_key"].astype(np.int64)
         order = np.argsort(key, kind="stable")
         given = {name: values[order].astype(np.float64) for name, values in answer.items()}
-        cell, event = key[order], None
-        if apart:
-            cell, event = cell // CLASSES, cell % CLASSES == 1
         grid = scanned_grid(grid)
-        index = cell + first_cell(grid)
+        index = key[order] + first_cell(grid)
         if grid.high >= 1.0:  # where p = 1 joins the last cell
             index = np.minimum(index, int(grid.index(np.ones(1))[0]))
         rows = answer["n"][order].astype(np.int64)
@@ -85,10 +73,10 @@ class Moments:
             facts = Facts(float(high), bool(low == high == 1.0), binary)
         _check_totals(columns, index, grid, facts)
         _sharpen_ties(columns, facts)
-        return cls(grid.bits, index, event, columns, facts)
+        return cls(grid.bits, index, columns, facts)
 
-    def cells(self, bits: int, rates: tuple[float, ...] = ()) -> Cells:
-        """Return the totals per cell of width 2^-bits, not finer than these; with betting rates, the growth too."""
+    def cells(self, bits: int) -> Cells:
+        """Return the totals per cell of width 2^-bits, not finer than these."""
         index = self.index >> (self.bits - bits)
         starts = group_starts(index) if index.size else np.empty(0, dtype=np.int64)
         merged: dict[str, Any] = {name: np.add.reduceat(self.columns[name], starts) for name in ADDITIVE}
@@ -102,34 +90,8 @@ class Moments:
             weight_max=self.facts.weight_max,
             unit_weights=self.facts.unit_weights,
             binary_outcomes=self.facts.binary_outcomes,
-            growth=np.add.reduceat(self._growth(rates), starts, axis=0) if rates else None,
             **merged,
         )
-
-    def _growth(self, rates: tuple[float, ...]) -> FloatArray:
-        """Return the columns of `tally.bet_growth`, for outcomes of 0 and 1 and equal weights.
-
-        With q = |r| and f(q) = -ln(1 - x q), the sum of f over n rows of mean q and sum of squared deviations S is
-        n f(mean) + f''(mean) S / 2, up to sup |f'''| / 6 times the sum of |q - mean|^3. That is at most
-        n x^3 h^3 / (12 (1 - x)^3) for rows within a width of h: with h = 2^-15 at most 3e-15 of n x for rates up to a
-        half. It can reach 1e-12 of it only at the highest rate of 0.9, which takes some ten rows that share a cell.
-        """
-        event = self.event
-        assert event is not None
-        rows = self.columns["rows"].astype(np.float64)
-        mean = np.abs(self.columns["residual"]) / self.columns["weight"]
-        spread = rows * np.maximum(self.columns["residual_square"] / self.columns["weight"] - np.square(mean), 0.0)
-        growth = np.zeros((rows.size, 4 * len(rates)))
-        for position, rate in enumerate(rates):
-            losing, winning = (
-                spread / 2.0 * np.square(bet / (1.0 - bet * mean)) - rows * np.log1p(-bet * mean)
-                for bet in (rate, -rate)
-            )
-            growth[event, 4 * position] = losing[event]
-            growth[~event, 4 * position + 1] = winning[~event]
-            growth[~event, 4 * position + 2] = losing[~event]
-            growth[event, 4 * position + 3] = winning[event]
-        return growth
 
 
 def _check_totals(columns: Mapping[str, npt.NDArray[Any]], index: IntArray, grid: Grid, facts: Facts) -> None:

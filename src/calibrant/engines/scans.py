@@ -25,7 +25,6 @@ from calibrant.engines.statements import (
     histogram_statement,
     is_whole,
     labels_statement,
-    told_apart,
     without_value,
 )
 from calibrant.rows.cells import DEFAULT_BITS, Cells
@@ -254,7 +253,6 @@ class _Handle:
         if known is None and len(answer["n"]) == 0 and not self._run(count_statement(self._engine))["n"][0]:
             raise self._no_rows()
         found = []
-        apart = told_apart(asked)
         for place, request in enumerate(asked):
             own = _rows_of(answer, answer["place"] == place) if labels else answer
             facts = None if known is None else known[place]
@@ -265,7 +263,7 @@ class _Handle:
                 weight, square = (float(np.sum(own[name])) for name in ("weight", "weight_square"))
                 check_weight_totals(weight, square, float(np.max(own["weight_high"], initial=0.0)))
             with self._named():
-                found.append(Moments.from_answer(own, request.grid, facts, apart=apart))
+                found.append(Moments.from_answer(own, request.grid, facts))
             if known is None:
                 self._check_not_swapped(found[-1])
         return found
@@ -344,12 +342,12 @@ class Scan(_Handle):
                 )
         return self.histogram(Grid(depth, 0.0, 1.0))
 
-    def histogram(self, grid: Grid, rates: tuple[float, ...] = ()) -> Cells:
+    def histogram(self, grid: Grid) -> Cells:
         """Return the totals per cell of the rows whose forecast is from ``grid.low`` to ``grid.high``."""
         first = self._totals(grid)
-        if is_whole(grid) and grid.bits <= first.bits and not rates:
+        if is_whole(grid) and grid.bits <= first.bits:
             return first.cells(grid.bits)
-        return self._histograms([HistogramRequest(0, grid, rates)], (), [first.facts])[0].cells(grid.bits, rates)
+        return self._histograms([HistogramRequest(0, grid)], (), [first.facts])[0].cells(grid.bits)
 
     def fetch(self, low: FloatArray, high: FloatArray) -> Observations:
         """Return the rows inside the given closed stretches, which are disjoint and in increasing order."""
@@ -386,7 +384,7 @@ class GroupedScan(_Handle):
         later = []
         for place, request in enumerate(asked):
             grid = request.grid
-            if is_whole(grid) and grid.bits <= FIRST_BITS and not request.rates:
+            if is_whole(grid) and grid.bits <= FIRST_BITS:
                 answers[place] = first[request.group].cells(grid.bits)
             else:
                 later.append(place)
@@ -395,7 +393,7 @@ class GroupedScan(_Handle):
             facts = [first[request.group].facts for request in requests]
             found = self._histograms(requests, self._texts(), facts)
             for place, request, moments in zip(later, requests, found, strict=True):
-                answers[place] = moments.cells(request.grid.bits, request.rates)
+                answers[place] = moments.cells(request.grid.bits)
         return [answers[place] for place in range(len(asked))]
 
     def fetches(self, asked: Sequence[FetchRequest]) -> list[Observations]:

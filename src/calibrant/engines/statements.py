@@ -26,9 +26,6 @@ NUMBERS = ("whole", "fraction", "boolean", "written")
 MISSING_WORDS = ("", "na", "n/a", "nan", "null", "none", "missing", "?", ".")
 """What stands in a text where there is no value, whatever its case."""
 
-CLASSES = 2
-"""Where outcomes are 0 and 1 and told apart, a cell has a key for each."""
-
 _LARGEST = "1.7976931348623157e308"
 _MORE_CELLS = 2**10
 _EXACT_BITS = 52
@@ -162,7 +159,7 @@ class Roles:
 
 
 def histogram_statement(engine: Engine, roles: Roles, asked: Sequence[HistogramRequest], labels: Sequence[str]) -> str:
-    """Write the totals per cell, apart for events and others if betting rates are asked for: one GROUP BY for all.
+    """Write the totals per cell: one GROUP BY for all.
 
     Rows that break a rule have no cell; those of weight zero are left out. ``labels`` are the groups' values as the
     engine writes them; none when there are no groups.
@@ -174,9 +171,7 @@ def histogram_statement(engine: Engine, roles: Roles, asked: Sequence[HistogramR
     scale, first = places[0] if alike else ("scale", "first_cell")
     key, kind = f"CAST(floor(p * {scale}) AS BIGINT) - {first}", "BIGINT"
     above = "above"  # the cell's edge; counted from there, forecasts lose no digits, however many share the cell
-    if told_apart(asked):
-        key = f"({key}) * {CLASSES} + CAST(y AS BIGINT)"
-    elif together and is_whole(grids[0]):
+    if together and is_whole(grids[0]):
         key, kind = f"floor(p * {scale}) - floor(p)", "BIGINT"  # p = 1 joins the last cell
         if grids[0].bits <= _SHORT_BITS:
             kind = engine.short_type
@@ -324,11 +319,6 @@ def matching_grid(stretches: FloatArray) -> Grid:
     if width > 0.0:
         bits = min(bits, int(np.log2(len(stretches) + _MORE_CELLS) - np.log2(width)))
     return Grid(min(bits, _FINEST_BITS), 0.0, 1.0)
-
-
-def told_apart(asked: Sequence[HistogramRequest]) -> bool:
-    """Whether a scan adds up events and others apart: where some request has betting rates."""
-    return any(request.rates for request in asked)
 
 
 def is_whole(grid: Grid) -> bool:

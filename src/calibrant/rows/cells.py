@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from calibrant.core.files import replacing
-from calibrant.core.kernels import cell_growth, cell_totals
+from calibrant.core.kernels import cell_totals
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.rows.checks import Observations, check_number, check_observations
 from calibrant.rows.grids import Grid
-from calibrant.rows.tally import ADDITIVE, Tally, Totals, bet_growth, group_starts
+from calibrant.rows.tally import ADDITIVE, Tally, Totals, group_starts
 
 DEFAULT_BITS = 16
 
@@ -86,7 +86,7 @@ class Cells(Totals):
         return cls.from_tally(Tally.from_observations(rows), grid)
 
     @classmethod
-    def from_observations(cls, observations: Observations, grid: Grid, rates: tuple[float, ...] = ()) -> Cells:
+    def from_observations(cls, observations: Observations, grid: Grid) -> Cells:
         """Add up checked rows by cell in one pass; those outside the grid are left out."""
         place = (grid.scale, grid.first, grid.size, grid.low, grid.high)
 
@@ -102,11 +102,6 @@ class Cells(Totals):
             totals += part
             totals[:, 4], totals[:, 5] = low, high
         held = np.flatnonzero(totals[:, 0])
-        growth = None
-        if rates:
-            bets = np.array(rates)
-            parts = over_parts(observations, lambda rows: cell_growth(rows.y_prob, rows.y_true, bets, *place))
-            growth = np.sum(parts, axis=0)[held]
         columns = np.ascontiguousarray(totals[held].T)
         count = columns[0].astype(np.int64)
         weight = observations.sample_weight
@@ -126,12 +121,11 @@ class Cells(Totals):
             weight_max=1.0 if weight is None else float(weight.max()),
             unit_weights=weight is None or bool((weight == 1.0).all()),
             binary_outcomes=observations.binary_outcomes,
-            growth=growth,
         )
 
     @classmethod
-    def from_tally(cls, tally: Tally, grid: Grid, rates: tuple[float, ...] = ()) -> Cells:
-        """Add up the entries of a tally, all of which the grid covers; with betting rates, their growth too."""
+    def from_tally(cls, tally: Tally, grid: Grid) -> Cells:
+        """Add up the entries of a tally, all of which the grid covers."""
         index = grid.index(tally.forecast)
         starts = group_starts(index)
         columns: dict[str, Any] = {name: np.add.reduceat(getattr(tally, name), starts) for name in ADDITIVE}
@@ -143,7 +137,6 @@ class Cells(Totals):
             weight_max=tally.weight_max,
             unit_weights=tally.unit_weights,
             binary_outcomes=tally.binary_outcomes,
-            growth=np.add.reduceat(bet_growth(tally.with_unit_weights(), rates), starts) if rates else None,
             **columns,
         )
 

@@ -116,9 +116,9 @@ class _GroupRows:
             with contextlib.suppress(_AskedError):
                 found[self.position] = compute(self)
 
-    def histogram(self, grid: Grid, rates: tuple[float, ...] = ()) -> Totals:
+    def histogram(self, grid: Grid) -> Totals:
         """Return the totals per cell of the group's rows."""
-        table: Totals = self._next(HistogramRequest(self.position, grid, rates))
+        table: Totals = self._next(HistogramRequest(self.position, grid))
         return table
 
     def fetch(self, low: FloatArray, high: FloatArray) -> Observations:

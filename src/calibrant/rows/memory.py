@@ -22,12 +22,12 @@ class ArrayRows:
     def __init__(self, observations: Observations) -> None:
         self.observations = observations
 
-    def histogram(self, grid: Grid, rates: tuple[float, ...] = ()) -> Cells:
+    def histogram(self, grid: Grid) -> Cells:
         """Return the totals per cell of the rows whose forecast is from ``grid.low`` to ``grid.high``."""
         if grid.within:  # cells far apart
             low, high = np.array(grid.within).T
-            return Cells.from_tally(Tally.from_observations(self.fetch(low, high)), grid, rates)
-        return Cells.from_observations(self.observations, grid, rates)
+            return Cells.from_tally(Tally.from_observations(self.fetch(low, high)), grid)
+        return Cells.from_observations(self.observations, grid)
 
     def fetch(self, low: FloatArray, high: FloatArray) -> Observations:
         """Return the rows inside the given closed stretches, which are disjoint and in increasing order."""

@@ -6,6 +6,7 @@ rows of those cells are looked at one by one, whatever source the rows come from
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -16,7 +17,7 @@ from calibrant.core.types import FloatArray, IntArray
 from calibrant.rows.checks import Observations
 from calibrant.rows.grids import COARSE_GRID, FIRST_BITS, FIRST_GRID, Grid
 from calibrant.rows.sources import RowSource, fetch_limit, tally_limit
-from calibrant.rows.tally import ADDITIVE, Tally, Totals, bet_growth, prefix_sums
+from calibrant.rows.tally import ADDITIVE, Tally, Totals, prefix_sums
 
 TOLERANCE = 1e-12
 """Intervals within this of the largest error count as equally bad, so that rounding never chooses between them."""
@@ -30,6 +31,8 @@ _MOST_ZOOMED = 1 << 15  # entries that one scan cuts finer, ...
 _ZOOM_CELLS = 1 << 16  # ... into so many cells together, or so many each: some 50 MB at most, ...
 _ZOOM_EACH = 16
 _ZOOM_SPAN = 64.0  # ... if they are not that many times narrower than the widest
+_MOST_CUT = 1 << 17  # cells of one loop over rows in memory, ...
+_ROWS_PER_CUT = 4  # ... which pays where they hold so many rows each
 _TALLY_GRID = Grid(20, 0.0, 1.0)
 
 
@@ -38,16 +41,12 @@ class TooManyForecastsError(ValueError):
 
 
 class Opened:
-    """A source and the finest table made of its rows so far, from which the next question starts.
+    """A source and the finest table made of its rows so far, from which the next question starts."""
 
-    Betting rates bring the column ``growth`` along.
-    """
-
-    def __init__(self, source: RowSource, *, rates: tuple[float, ...] = (), unit_weights: bool = False) -> None:
+    def __init__(self, source: RowSource, *, unit_weights: bool = False) -> None:
         self.source = source
         self.table: Totals | None = None
         self.fetch_limit, self.tally_limit = fetch_limit(source), tally_limit(source)
-        self._rates = rates
         self._unit_weights = unit_weights
 
     @property
@@ -61,9 +60,9 @@ class Opened:
             return self.table
         return self.start_finer(getattr(self.source, "first_grid", grid or FIRST_GRID))
 
-    def histogram(self, grid: Grid, rates: tuple[float, ...] = ()) -> Totals:
+    def histogram(self, grid: Grid) -> Totals:
         """Return the totals per cell of the rows whose forecast is from ``grid.low`` to ``grid.high``."""
-        table = self.source.histogram(grid, rates)
+        table = self.source.histogram(grid)
         return table.with_unit_weights() if self._unit_weights else table
 
     def fetch(self, low: FloatArray, high: FloatArray) -> Observations:
@@ -82,7 +81,7 @@ class Opened:
 
     def zoom(self, table: Totals, entries: IntArray, grid: Grid) -> Totals:
         """Replace neighbouring entries of the table by cells of a finer grid."""
-        return self._replace(table, entries, self.histogram(grid, self._rates))
+        return self._replace(table, entries, self.histogram(grid))
 
     def open(self, table: Totals, entries: IntArray) -> Totals:
         """Replace entries of the table by their single forecasts, whose rows are fetched."""
@@ -92,10 +91,38 @@ class Opened:
         rows = self.fetch(low, high)
         if rows.y_prob.size == 0:
             _check_count(int(table.rows[entries].sum()), 0)
-        tally = Tally.from_observations(rows)
-        if self._rates:
-            tally = replace(tally, growth=bet_growth(tally, self._rates))
-        return self._replace(table, entries, tally)
+        return self._replace(table, entries, Tally.from_observations(rows))
+
+    def cut(self, table: Totals, entries: IntArray, bits: int) -> Totals:
+        """Replace entries of the table by cells of width 2^-bits, or by single forecasts where those are quicker.
+
+        A database lists only cells that hold rows. In memory each cell takes room, so that the two ends of [0, 1] are
+        cut, where the rows of fast bets are, and the few rows in between are fetched.
+        """
+        if not self.in_memory:
+            most = table.rows[entries].sum() > table.row_total // 2  # which are not worth a comparison of every row
+            return self._cut_between(table, entries, Grid(bits, 0.0, 1.0) if most else _grid_over(table, entries, bits))
+        reach = min(_MOST_CUT * 2.0**-bits, 0.5)
+        borders = np.searchsorted(table.high[entries], [reach, 1.0 - reach], side="right")
+        for part in np.split(entries, borders)[::-1]:  # from the right, so that the positions still to come stay valid
+            if part.size == 0:
+                continue
+            grid = _grid_over(table, part, bits)
+            count = table.rows[part].sum()
+            if grid.size <= min(_MOST_CUT, count / _ROWS_PER_CUT):
+                table = self._cut_between(table, part, grid)
+            elif count > table.row_total // 4:
+                return self.open_all()
+            else:
+                table = self.open(table, part)
+        return table
+
+    def _cut_between(self, table: Totals, entries: IntArray, grid: Grid) -> Totals:
+        """Replace entries of the table by those cells of a grid that lie inside them."""
+        finer = self.histogram(grid)
+        place = np.searchsorted(table.high[entries], finer.low)
+        wanted = np.flatnonzero(finer.low >= np.append(table.low[entries], np.inf)[place])
+        return self._replace(table, entries, finer.entries(wanted))
 
     def open_all(self) -> Tally:
         """Return the tally of all rows, fetched at once."""
@@ -107,7 +134,7 @@ class Opened:
 
     def start_finer(self, grid: Grid) -> Totals:
         """Make the table anew on a finer grid."""
-        self.table = self.histogram(grid, self._rates)
+        self.table = self.histogram(grid)
         return self.table
 
     def zoom_within(self, table: Totals, entries: IntArray) -> Totals:
@@ -118,10 +145,7 @@ class Opened:
         chosen = np.sort(most[width >= width.max() / _ZOOM_SPAN])
         cells = max(_ZOOM_CELLS, _ZOOM_EACH * chosen.size)
         grid = Grid.inside(table.low[chosen], table.high[chosen], cells)
-        finer = self.histogram(grid, self._rates)
-        place = np.searchsorted(table.high[chosen], finer.low)
-        wanted = np.flatnonzero(finer.low >= np.append(table.low[chosen], np.inf)[place])
-        return self._replace(table, chosen, finer.entries(wanted))
+        return self._cut_between(table, chosen, grid)
 
     def _replace(self, table: Totals, entries: IntArray, finer: Totals) -> Totals:
         """Replace some entries of the table by finer ones that hold the same rows."""
@@ -132,7 +156,7 @@ class Opened:
         order = np.argsort(low, kind="stable")
         columns: dict[str, Any] = {
             name: np.concatenate([getattr(table, name)[kept], getattr(finer, name)])[order]
-            for name in (*ADDITIVE, "high", *(() if table.growth is None else ("growth",)))
+            for name in (*ADDITIVE, "high")
         }
         self.table = Totals(
             low=low[order],
@@ -142,6 +166,11 @@ class Opened:
             **columns,
         )
         return self.table
+
+
+def _grid_over(table: Totals, entries: IntArray, bits: int) -> Grid:
+    """Return the grid of cells of width 2^-bits from the first to the last of some entries."""
+    return Grid(bits, float(table.low[entries[0]]), float(table.high[entries[-1]]))
 
 
 def _check_count(counted: int, given: int) -> None:
@@ -229,15 +258,13 @@ def linear_scores(table: Totals, sign: float, coefficient: float) -> Scores:
     return Scores(sign * table.residual + square, positive + square, negative)
 
 
-def growth_scores(table: Totals, rates: tuple[float, ...], position: int, sign: float) -> Scores:
-    """Score a row by -ln(1 - rate sign r), for the rate at a position among the rates."""
-    first = 4 * position + (0 if sign > 0.0 else 2)
-    growth = table.growth
-    if isinstance(table, Tally):
-        growth, first = bet_growth(table, rates[position : position + 1]), first - 4 * position
-    if growth is None:
-        return _growth_from_moments(table, rates[position], sign)
-    up, down = growth[:, first], growth[:, first + 1]
+def growth_scores(table: Totals, rate: float, sign: float) -> Scores:
+    """Score a row of unit weight, with an outcome of 0 or 1, by -ln(1 - rate sign r)."""
+    if not isinstance(table, Tally):
+        return _growth_from_moments(table, rate, sign)
+    event = -table.outcome * np.log1p(-rate * sign * (1.0 - table.forecast))
+    other = -(table.rows - table.outcome) * np.log1p(rate * sign * table.forecast)
+    up, down = (event, other) if sign > 0.0 else (other, event)
     return Scores(up + down, up, -down)
 
 
@@ -268,15 +295,35 @@ def _growth_from_moments(table: Totals, rate: float, sign: float) -> Scores:
     return Scores(total, -gain * np.log1p(-rate * largest_gain), loss * np.log1p(rate * largest_loss))
 
 
-def growth_error(table: Totals, rate: float) -> float:
-    """Return the most by which growth from sums of r and r^2 can be off, over all entries together.
+def growth_error(table: Totals, rate: float) -> FloatArray:
+    """Return the most by which growth from sums of r and r^2 can be off, for each entry.
 
     Inside an entry of half width q the rest of third order has a second derivative of at most rate^2 (1/(1 - rate)^2 -
     1), and the sum of d^2 is known to within q^2 / 2 a row, on which half the shift of the events depends.
     """
-    spread = float(np.square((table.high - table.low) / 2.0) @ table.rows)
+    error: FloatArray = _growth_error_factor(rate) * np.square((table.high - table.low) / 2.0) * table.rows
+    return error
+
+
+def _growth_error_factor(rate: float) -> float:
     curvature = 1.0 / (1.0 - rate) ** 2 - 1.0
-    return rate**2 * (curvature / 2.0 + rate / (4.0 * (1.0 - rate))) * spread
+    return rate**2 * (curvature / 2.0 + rate / (4.0 * (1.0 - rate)))
+
+
+def split_for_growth(source: Tally | RowSource, rate: float, most: float) -> Totals:
+    """Return ordered entries so narrow that all their `growth_error` together is at most that large."""
+    rows = opened(source)
+    if isinstance(rows, Tally):
+        return rows
+    table = rows.start()
+    error = growth_error(table, rate)
+    order = np.argsort(error)
+    together = np.cumsum(error[order])
+    if together[-1] <= most:
+        return table
+    # Half of the error is for the entries that stay as they are, the other half for cells of width 2^-bits.
+    bits = math.ceil(math.log2(_growth_error_factor(rate) * table.row_total / (2.0 * most)) / 2.0)
+    return rows.cut(table, np.sort(order[together > most / 2.0]), bits)
 
 
 def largest_stretch(total: FloatArray) -> float:
@@ -309,14 +356,12 @@ def may_hold_end(table: Totals, scores: Scores, best: float) -> IntArray:
     return np.flatnonzero((ends | begins) & (table.high > table.low))
 
 
-def split_at_stretches(
-    source: Tally | RowSource, all_pairs: Callable[[Totals], Iterable[Pair]], rates: tuple[float, ...] = ()
-) -> Totals:
+def split_at_stretches(source: Tally | RowSource, all_pairs: Callable[[Totals], Iterable[Pair]]) -> Totals:
     """Return ordered entries fine enough that, for each pair, the largest stretch begins and ends at their borders.
 
     The larger of the two signs is what counts, so that the smaller one is looked into only where it could be larger.
     """
-    return refine(source, lambda table: stretch_ends(table, all_pairs(table)), FIRST_GRID, rates)
+    return refine(source, lambda table: stretch_ends(table, all_pairs(table)), FIRST_GRID)
 
 
 def stretch_ends(table: Totals, pairs: Iterable[Pair]) -> IntArray:
@@ -325,21 +370,15 @@ def stretch_ends(table: Totals, pairs: Iterable[Pair]) -> IntArray:
     return np.unique(np.concatenate([np.empty(0, dtype=np.int64), *wanted]))
 
 
-def refine(
-    source: Tally | RowSource,
-    too_coarse: Callable[[Totals], IntArray],
-    grid: Grid,
-    rates: tuple[float, ...] = (),
-) -> Totals:
+def refine(source: Tally | RowSource, too_coarse: Callable[[Totals], IntArray], grid: Grid) -> Totals:
     """Return ordered entries none of which is too coarse: cells of a first grid, split where they must be.
 
     ``too_coarse`` returns the positions of entries that hold several forecasts and must not. Those that hold many rows
-    are cut into finer cells first; the rows of the others are fetched and become entries of their own. Betting rates
-    bring the column ``growth`` along.
+    are cut into finer cells first; the rows of the others are fetched and become entries of their own.
     """
     if isinstance(source, Tally):
         return source
-    rows = source if isinstance(source, Opened) and not rates else Opened(source, rates=rates)
+    rows = source if isinstance(source, Opened) else Opened(source)
     zoom = _zoomed if rows.in_memory else _within_limit
     table, wanted = zoom(rows, rows.start(grid), too_coarse)
     if wanted.size == 0:

@@ -32,13 +32,12 @@ class RowSource(Protocol):
     out of range, negative or all-zero weights and an empty source are a `ValueError` then, as for arrays.
     """
 
-    def histogram(self, grid: Grid, rates: tuple[float, ...] = ()) -> Totals:
+    def histogram(self, grid: Grid) -> Totals:
         """Return the totals per cell (`Cells`) of the rows whose forecast is from ``grid.low`` to ``grid.high``.
 
         A forecast's cell is ``grid.index(p)``: floor(p * 2^bits), and p = 1 joins the last cell of [0, 1]. Only cells
         that hold rows are listed. ``weight_max``, ``unit_weights`` and ``binary_outcomes`` are those of all rows of the
-        source, whatever the grid. With betting rates, the column ``growth`` too, as `tally.bet_growth` defines it for
-        rows of weight 1 (asked for, seldom, when outcomes are 0/1 and all weights are equal).
+        source, whatever the grid.
         """
         ...
 
@@ -53,7 +52,6 @@ class HistogramRequest:
 
     group: int
     grid: Grid
-    rates: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

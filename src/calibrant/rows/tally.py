@@ -59,7 +59,6 @@ class Totals:
     weight_max : largest weight of a row
     unit_weights : whether every row has weight 1
     binary_outcomes : whether every outcome is 0 or 1
-    growth : four columns per betting rate, as `bet_growth` defines them; None where nobody asked for them
     listed : the rows one by one, in the order of forecast, outcome and weight, where totals cannot tell the rows of an
         entry apart (fractions, weights); None where counts say all, or where only totals are known
     """
@@ -76,7 +75,6 @@ class Totals:
     weight_max: float
     unit_weights: bool
     binary_outcomes: bool
-    growth: FloatArray | None = field(default=None, kw_only=True)
     listed: Observations | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -132,9 +130,8 @@ class Totals:
 
     def entries(self, positions: IntArray) -> Totals:
         """Return the entries at some positions."""
-        columns = ("low", "high", *ADDITIVE, *(() if self.growth is None else ("growth",)))
         return Totals(
-            **{name: getattr(self, name)[positions] for name in columns},
+            **{name: getattr(self, name)[positions] for name in ("low", "high", *ADDITIVE)},
             weight_max=self.weight_max,
             unit_weights=self.unit_weights,
             binary_outcomes=self.binary_outcomes,
@@ -518,23 +515,6 @@ class Tally(Totals):
         else:
             tail = f"mean outcome {self.outcome_total / rows:.4g}"
         return f"Tally({rows:,} row{'s' if rows > 1 else ''} on {forecasts}, {tail})"
-
-
-def bet_growth(tally: Tally, rates: tuple[float, ...]) -> FloatArray:
-    """Return -sum of ln(1 - rate s r) per forecast: how bets against a residual of sign s would shrink.
-
-    Four columns per rate: events and non-events for s = 1, non-events and events for s = -1. The first of each pair is
-    never negative, the second never positive. Needs 0/1 outcomes of unit weight.
-    """
-    forecast, events = tally.forecast, tally.outcome
-    others = tally.rows - events
-    columns = []
-    for rate in rates:
-        columns.append(-events * np.log1p(-rate * (1.0 - forecast)))
-        columns.append(-others * np.log1p(rate * forecast))
-        columns.append(-others * np.log1p(-rate * forecast))
-        columns.append(-events * np.log1p(rate * (1.0 - forecast)))
-    return np.stack(columns, axis=1)
 
 
 def given_tally(summary: Totals, y_prob: Any, sample_weight: Any, pos_label: Any) -> Tally:
