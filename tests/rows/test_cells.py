@@ -18,7 +18,7 @@ import calibrant
 from calibrant import Cells, Tally
 from calibrant.certificates import bracket
 from calibrant.measures import expected as expected_module
-from calibrant.measures import weighted
+from calibrant.measures.weighted import find_worst_interval
 from calibrant.rows import cells, refinement
 from calibrant.rows.grids import Grid
 from calibrant.rows.tally import ADDITIVE
@@ -43,7 +43,7 @@ class TestExactFinish:
         y, p, w = data
         table = refinement.split_at_extremes(array_rows(y, p, w))
         assert cutoff_of(table) == pytest.approx(brute_force.cutoff(y, p, w), abs=1e-12)
-        mine = weighted.find_worst_interval(table)
+        mine = find_worst_interval(table)
         other = calibrant.worst_interval(Tally.from_arrays(y, p, sample_weight=w))
         assert (mine.low, mine.high, mine.direction, mine.rows) == (other.low, other.high, other.direction, other.rows)
         assert mine.mean_forecast == pytest.approx(other.mean_forecast, abs=1e-12)
@@ -93,7 +93,7 @@ def test_large_arrays_give_the_answer_of_the_full_sort(forecast, outcome, weight
     source = array_rows(y, p, w)
     table = refinement.split_at_extremes(source)
     assert cutoff_of(table) == pytest.approx(cutoff_of(tally), abs=1e-12)
-    mine, other = (weighted.find_worst_interval(entries) for entries in (table, tally))
+    mine, other = (find_worst_interval(entries) for entries in (table, tally))
     assert (mine.low, mine.high, mine.direction, mine.rows) == (other.low, other.high, other.direction, other.rows)
     for strategy in ("uniform", "quantile"):
         table, number = expected_module._binned(source, 15, strategy)
