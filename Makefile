@@ -4,6 +4,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+OLDEST := .venv-oldest
+PYTEST := -m pytest -n auto --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -20,7 +22,15 @@ demo: $(VENV)/.installed-demo ## Forecast late flights on real data, judge the f
 
 .PHONY: test
 test: lint ## Run the checks of `make lint`, then every test and documented example
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/python $(PYTEST)
+
+.PHONY: coverage
+coverage: lint ## The same as `make test`, and name the lines and branches of src that no test reaches
+	$(BIN)/python $(PYTEST) --cov
+
+.PHONY: oldest
+oldest: $(OLDEST)/.installed ## Run every test on the lowest versions that pyproject.toml allows
+	$(OLDEST)/bin/python $(PYTEST)
 
 .PHONY: lint
 lint: $(VENV)/.installed-dev ## Check style, formatting, types and import directions
@@ -37,15 +47,30 @@ bench: $(VENV)/.installed-bench ## Compare values and speed with other packages,
 bench-scale: $(VENV)/.installed-test ## Time and memory of a certificate for up to 10^8 rows in files, and on Spark
 	@$(BIN)/python benchmarks/scale.py
 
+.PHONY: dist
+dist: $(VENV)/.installed-dist ## Build what a release consists of, check it and try it in new environments
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python .ci/smoke.py dist/*
+
 .PHONY: clean
-clean: ## Remove the environment, built files and caches
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	find src tests examples benchmarks -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+clean: ## Remove the environments, built files and caches
+	rm -rf $(VENV) $(OLDEST) build dist .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests examples benchmarks .ci -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # The package is installed editable, so only a change of pyproject.toml calls for a new installation.
 $(VENV)/.installed-%: pyproject.toml | $(VENV)/.created
 	@echo "Installing calibrant and its '$*' dependencies into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --editable . --group $*
+	@touch $@
+
+# Nothing is written twice: uv reads the lower bounds of pyproject.toml, and takes them.
+$(OLDEST)/.installed: pyproject.toml | $(VENV)/.installed-oldest
+	@echo "Installing calibrant and the lowest versions it allows into $(OLDEST) ..."
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(OLDEST)
+	@$(BIN)/uv pip install --quiet --python $(OLDEST) --resolution lowest-direct --editable ".[all]" --group test
+	@$(BIN)/uv pip list --quiet --python $(OLDEST)
 	@touch $@
 
 # The pip inside a fresh environment can be too old to know --group (25.1), hence the upgrade.
