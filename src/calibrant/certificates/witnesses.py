@@ -13,7 +13,7 @@ import numpy as np
 
 from calibrant.certificates.limits import Witnessing
 from calibrant.core.types import FloatArray
-from calibrant.measures.weighted import bounded_variation_witness, find_worst_interval, smooth_witness
+from calibrant.measures.weighted import bounded_variation_witness, smooth_witness, worst_entries
 from calibrant.rows.tally import Tally
 
 
@@ -28,9 +28,9 @@ def witnessing(measure: str, variation: float, delta: float) -> Witnessing:
 
 def interval_weight(tally: Tally) -> Callable[[FloatArray], FloatArray]:
     """Return the signed indicator of the worst interval."""
-    worst = find_worst_interval(tally)
-    sign = {"too low": 1.0, "too high": -1.0, "none": 0.0}[worst.direction]
-    return lambda forecast: np.where((forecast >= worst.low) & (forecast <= worst.high), sign, 0.0)
+    begin, end, sign, _ = worst_entries(tally)
+    low, high = tally.forecast[begin], tally.forecast[end - 1]
+    return lambda forecast: np.where((forecast >= low) & (forecast <= high), sign, 0.0)
 
 
 def smooth_weight(tally: Tally) -> Callable[[FloatArray], FloatArray]:

@@ -111,26 +111,13 @@ def worst_interval(
 
 def find_worst_interval(table: Totals) -> WorstInterval:
     """Return the worst interval of entries that `split_at_extremes` made fine enough."""
-    prefix = table.residual_prefix()
+    begin, end, sign, error = worst_entries(table)
     weight_total = table.weight_total
-    slack = curve_slack(weight_total)
-    error = _range(prefix)
-    begin, end = 0, len(table)
-    direction = "none"
-    if error > 2.0 * slack:
-        high_side = prefix >= prefix.max() - slack
-        low_side = prefix <= prefix.min() + slack
-        # The interval ends at the first place where both sides have been seen, and starts at the last place before
-        # it that was on the other side.
-        end = max(int(np.argmax(high_side)), int(np.argmax(low_side)))
-        direction = "too low" if high_side[end] else "too high"
-        other = low_side if high_side[end] else high_side
-        begin = int(np.flatnonzero(other[:end])[-1])
     weight = float(table.weight[begin:end].sum())
     return WorstInterval(
         low=float(table.low[begin]),
         high=float(table.high[end - 1]),
-        direction=direction,
+        direction={1.0: "too low", -1.0: "too high", 0.0: "none"}[sign],
         error=error / weight_total,
         rows=int(table.rows[begin:end].sum()),
         weight=weight,
@@ -139,6 +126,23 @@ def find_worst_interval(table: Totals) -> WorstInterval:
         mean_outcome=float(table.outcome[begin:end].sum()) / weight,
         unit_weights=table.unit_weights,
     )
+
+
+def worst_entries(table: Totals) -> tuple[int, int, float, float]:
+    """Return begin and end of the worst interval among entries, the sign of its residual, and the size of its sum."""
+    prefix = table.residual_prefix()
+    slack = curve_slack(table.weight_total)
+    top, bottom = float(prefix.max()), float(prefix.min())
+    error = top - bottom
+    if error <= 2.0 * slack:
+        return 0, len(table), 0.0, error
+    high_side = prefix >= top - slack
+    low_side = prefix <= bottom + slack
+    # The interval ends at the first place where both sides have been seen, and starts at the last place before it that
+    # was on the other side.
+    end = max(int(high_side.argmax()), int(low_side.argmax()))
+    sign, other = (1.0, low_side) if high_side[end] else (-1.0, high_side)
+    return end - 1 - int(other[:end][::-1].argmax()), end, sign, error
 
 
 def calibration_in_the_large(
