@@ -8,13 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibrant.certificates.limits import Witnessing
 from calibrant.core.types import FloatArray
-from calibrant.measures.weighted import bounded_variation_witness, smooth_witness, worst_entries
+from calibrant.measures.weighted import bounded_variation_witness, smooth_witness, worst_stretches
 from calibrant.rows.tally import Tally
+
+if TYPE_CHECKING:
+    from calibrant.certificates.limits import Witnessing
 
 
 def witnessing(measure: str, variation: float, delta: float) -> Witnessing:
@@ -28,7 +31,7 @@ def witnessing(measure: str, variation: float, delta: float) -> Witnessing:
 
 def interval_weight(tally: Tally) -> Callable[[FloatArray], FloatArray]:
     """Return the signed indicator of the worst interval."""
-    begin, end, sign, _ = worst_entries(tally)
+    begin, end, sign, _ = (column[0] for column in worst_stretches(tally.residual_prefix()[None], tally.weight_total))
     low, high = tally.forecast[begin], tally.forecast[end - 1]
     return lambda forecast: np.where((forecast >= low) & (forecast <= high), sign, 0.0)
 

@@ -450,22 +450,30 @@ class Tally(Totals):
                 "this tally knows totals of fractions or weighted rows only, which cannot be told apart to split them; "
                 "pass the arrays"
             )
+        if self.counted:
+            total = self.events
+            for rows, events in self.tosses(seed):
+                yield self._of_events(rows, events), self._of_events(self.rows - rows, total - events)
         alone = self.rows == 1
         tied = None if alone.all() else self.generator(seed, "halves, ties")
         single = _seeded(seed, "halves, forecasts", self._forecast_fingerprint)
-        events = self.events if self.counted else self.rows
+        while True:
+            heads = np.repeat(single.integers(0, 2, size=len(self), dtype=np.int64), self.rows)
+            if tied is not None:
+                shared = np.repeat(~alone, self.rows)
+                heads[shared] = tied.integers(0, 2, size=int(shared.sum()))
+            yield self._of_rows(heads == 1), self._of_rows(heads == 0)
+
+    def tosses(self, seed: int) -> Iterator[tuple[IntArray, IntArray]]:
+        """Return the rows and the events at each forecast of the first of two halves, for `splits` of counted rows."""
+        events, alone = self.events, self.rows == 1
+        others = self.rows - events
+        tied = None if alone.all() else self.generator(seed, "halves, ties")
+        single = _seeded(seed, "halves, forecasts", self._forecast_fingerprint)
         while True:
             coins = single.integers(0, 2, size=len(self), dtype=np.int64)
-            if self.listed is None:
-                parts = [_tossed(count, coins, alone, tied) for count in (events, self.rows - events)]
-                hits, rows = parts[0], parts[0] + parts[1]
-                yield self._of_events(rows, hits), self._of_events(self.rows - rows, events - hits)
-            else:
-                heads = np.repeat(coins, self.rows)
-                if tied is not None:
-                    shared = np.repeat(~alone, self.rows)
-                    heads[shared] = tied.integers(0, 2, size=int(shared.sum()))
-                yield self._of_rows(heads == 1), self._of_rows(heads == 0)
+            hits = _tossed(events, coins, alone, tied)
+            yield hits + _tossed(others, coins, alone, tied), hits
 
     def _of_events(self, rows: IntArray, events: IntArray) -> Tally:
         """Return the tally of so many of the rows and events at each forecast."""
