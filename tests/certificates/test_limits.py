@@ -548,6 +548,19 @@ class TestSplitLower:
         evidence = np.mean([math.exp(growth) / (1 + rate * limit) ** rows for growth, rate, rows in splits])
         assert evidence == pytest.approx(1 / delta)
 
+    @pytest.mark.parametrize("size", [1, 2, 3, 7, 60, 400])
+    @pytest.mark.parametrize("ties", [False, True])
+    def test_all_splits_at_once_are_the_splits_one_by_one(self, size, ties):
+        y, p, _ = some_rows(21, size=size, ties=ties)
+        for forecast in (p, np.minimum(p + 0.3, 1.0), np.full(size, 0.5), np.zeros(size)):
+            tally, exponent = Tally.from_arrays(y, forecast), math.log(1 / 0.1)
+            together = np.array(bounds._evidence_of_counts(tally, exponent, 5))
+            splits = [
+                bounds._split_evidence(*halves, interval_weight, exponent)
+                for halves in itertools.islice(tally.splits(5), bounds.SPLITS)
+            ]
+            np.testing.assert_allclose(together, np.transpose(splits), rtol=1e-12, atol=1e-14)
+
     @pytest.mark.parametrize("ties", [False, True])
     def test_halves_hold_each_row_once(self, ties):
         y, p, _ = some_rows(19, size=400, ties=ties)

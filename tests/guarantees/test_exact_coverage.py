@@ -113,15 +113,15 @@ def truth(p, mu):
 def simulated(design, rows):
     """Number of misses: of the upper limit and of its matching lower one, for each delta."""
     p, mu = design(rows)
-    target = truth(p, mu) * (1.0 - 1e-12)
+    error = truth(p, mu)
     rng = np.random.default_rng([rows, DESIGNS.index(design)])
     missed = {(side, delta): 0 for side in ("upper", "lower") for delta in DELTAS}
     for _ in range(REPLICATES[rows]):
         tally = Tally.from_arrays(rng.random(rows) < mu, p)
         estimate = cutoff_calibration_error(tally)
         for delta in DELTAS:
-            missed["upper", delta] += exact_upper(tally, delta) < target
-            missed["lower", delta] += estimate - exact_lower_margin(rows, delta) > truth(p, mu) * (1.0 + 1e-12) + 1e-15
+            missed["upper", delta] += exact_upper(tally, delta) < error * (1.0 - 1e-12)
+            missed["lower", delta] += estimate - exact_lower_margin(rows, delta) > error * (1.0 + 1e-12) + 1e-15
     return missed
 
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibrant.certificates.limits import Witnessing
 from calibrant.core.types import FloatArray
-from calibrant.measures.weighted import bounded_variation_witness, find_worst_interval, smooth_witness
+from calibrant.measures.weighted import bounded_variation_witness, smooth_witness, worst_stretches
 from calibrant.rows.tally import Tally
+
+if TYPE_CHECKING:
+    from calibrant.certificates.limits import Witnessing
 
 
 def witnessing(measure: str, variation: float, delta: float) -> Witnessing:
@@ -28,9 +31,9 @@ def witnessing(measure: str, variation: float, delta: float) -> Witnessing:
 
 def interval_weight(tally: Tally) -> Callable[[FloatArray], FloatArray]:
     """Return the signed indicator of the worst interval."""
-    worst = find_worst_interval(tally)
-    sign = {"too low": 1.0, "too high": -1.0, "none": 0.0}[worst.direction]
-    return lambda forecast: np.where((forecast >= worst.low) & (forecast <= worst.high), sign, 0.0)
+    begin, end, sign, _ = (column[0] for column in worst_stretches(tally.residual_prefix()[None], tally.weight_total))
+    low, high = tally.forecast[begin], tally.forecast[end - 1]
+    return lambda forecast: np.where((forecast >= low) & (forecast <= high), sign, 0.0)
 
 
 def smooth_weight(tally: Tally) -> Callable[[FloatArray], FloatArray]:

@@ -111,26 +111,15 @@ def worst_interval(
 
 def find_worst_interval(table: Totals) -> WorstInterval:
     """Return the worst interval of entries that `split_at_extremes` made fine enough."""
-    prefix = table.residual_prefix()
     weight_total = table.weight_total
-    slack = curve_slack(weight_total)
-    error = _range(prefix)
-    begin, end = 0, len(table)
-    direction = "none"
-    if error > 2.0 * slack:
-        high_side = prefix >= prefix.max() - slack
-        low_side = prefix <= prefix.min() + slack
-        # The interval ends at the first place where both sides have been seen, and starts at the last place before
-        # it that was on the other side.
-        end = max(int(np.argmax(high_side)), int(np.argmax(low_side)))
-        direction = "too low" if high_side[end] else "too high"
-        other = low_side if high_side[end] else high_side
-        begin = int(np.flatnonzero(other[:end])[-1])
+    begin, end, sign, error = (
+        column[0].item() for column in worst_stretches(table.residual_prefix()[None], weight_total)
+    )
     weight = float(table.weight[begin:end].sum())
     return WorstInterval(
         low=float(table.low[begin]),
         high=float(table.high[end - 1]),
-        direction=direction,
+        direction={1.0: "too low", -1.0: "too high", 0.0: "none"}[sign],
         error=error / weight_total,
         rows=int(table.rows[begin:end].sum()),
         weight=weight,
@@ -139,6 +128,30 @@ def find_worst_interval(table: Totals) -> WorstInterval:
         mean_outcome=float(table.outcome[begin:end].sum()) / weight,
         unit_weights=table.unit_weights,
     )
+
+
+def worst_stretches(
+    prefix: FloatArray, weight_total: float | FloatArray
+) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+    """Return begin and end of the worst interval of each of several curves, the sign of its residual, and its size.
+
+    A curve is a line of ``prefix``: residual totals of the first 0, 1, ..., m entries. Where it leaves 0 by next to
+    nothing the interval is all of it, and the sign 0.
+    """
+    slack = curve_slack(1.0) * np.reshape(weight_total, (-1, 1))
+    top, bottom = prefix.max(axis=1, keepdims=True), prefix.min(axis=1, keepdims=True)
+    high_side, low_side = prefix >= top - slack, prefix <= bottom + slack
+    # The interval ends at the first place where both sides have been seen, and starts at the last place before it that
+    # was on the other side.
+    end = np.maximum(high_side.argmax(axis=1), low_side.argmax(axis=1))[:, None]
+    rises = np.take_along_axis(high_side, end, axis=1)
+    last = prefix.shape[1] - 1
+    other = np.where(rises, low_side, high_side) & (np.arange(last + 1) < end)
+    begin = last - other[:, ::-1].argmax(axis=1)
+    error = (top - bottom).ravel()
+    none = error <= 2.0 * slack.ravel()
+    sign = np.where(rises.ravel(), 1.0, -1.0)
+    return np.where(none, 0, begin), np.where(none, last, end.ravel()), np.where(none, 0.0, sign), error
 
 
 def calibration_in_the_large(

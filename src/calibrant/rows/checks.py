@@ -6,6 +6,7 @@ is clipped, dropped or guessed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -234,8 +235,8 @@ def check_row_counts(counts: FloatArray | IntArray, name: str) -> None:
 def check_totals(column: npt.NDArray[Any], name: str) -> None:
     """Refuse totals of rows that hold what is not a finite number, wherever they come from, or do not add up to one."""
     with np.errstate(all="ignore"):
-        total = float(column.sum(dtype=np.float64))
-    if np.isfinite(total):
+        total = float(np.add.reduce(column, dtype=np.float64))
+    if math.isfinite(total):
         return
     position = int(np.argmin(np.isfinite(column)))
     if not np.isfinite(column[position]):

@@ -81,11 +81,13 @@ class Totals:
         for value in vars(self).values():  # a summary that others share must not change under them
             for array in vars(value).values() if isinstance(value, Observations) else (value,):
                 if isinstance(array, np.ndarray):
-                    array.flags.writeable = False
+                    array.setflags(write=False)
         check_row_counts(self.rows, "rows")
+        checked = {id(self.rows)}  # columns that unit weights make equal are one array
         for name in ("low", "high", *ADDITIVE):
-            if (column := getattr(self, name)) is not self.rows:
+            if id(column := getattr(self, name)) not in checked:
                 check_totals(column, name)
+                checked.add(id(column))
 
     def __len__(self) -> int:
         return int(self.low.size)
@@ -280,6 +282,11 @@ class Tally(Totals):
             kept = np.flatnonzero(weight)
             y_true, y_prob, weight = y_true[kept], y_prob[kept], weight[kept]
         listed = Observations(y_true, y_prob + 0.0, weight, observations.binary_outcomes).in_order()  # no -0.0
+        return cls._from_ordered(listed)
+
+    @classmethod
+    def _from_ordered(cls, listed: Observations) -> Tally:
+        """Build a tally from rows that `Observations.in_order` ordered, none of weight zero."""
         forecast, weight = listed.y_prob, listed.sample_weight
         outcome = listed.y_true.astype(np.float64, copy=False)
         residual = outcome - forecast
@@ -292,7 +299,7 @@ class Tally(Totals):
                 residual=_grouped(residual, starts),
                 residual_square=_grouped(np.square(residual), starts),
                 outcome=_grouped(outcome, starts),
-                binary_outcomes=observations.binary_outcomes,
+                binary_outcomes=listed.binary_outcomes,
                 listed=listed,
             )
         weighted = weight * residual
@@ -307,7 +314,7 @@ class Tally(Totals):
             outcome=_grouped(weight * outcome, starts),
             weight_max=float(weight.max()),
             unit_weights=bool((weight == 1.0).all()),
-            binary_outcomes=observations.binary_outcomes,
+            binary_outcomes=listed.binary_outcomes,
             listed=listed,
         )
 
@@ -336,14 +343,15 @@ class Tally(Totals):
         residual_square = np.square(1.0 - forecast)
         residual_square *= outcome
         residual_square += (rows - outcome) * np.square(forecast)
-        return cls._build(
-            forecast,
-            rows=rows,
-            residual=residual,
-            residual_square=residual_square,
-            outcome=outcome,
-            binary_outcomes=True,
-        )
+        for column in (forecast, rows, residual, residual_square, outcome):
+            column.setflags(write=False)
+        # Such totals of forecasts and counts that passed the gate are finite: nothing is left to check.
+        tally = cls.__new__(cls)
+        vars(tally).update(dict.fromkeys(("low", "high"), forecast))
+        vars(tally).update(dict.fromkeys(("rows", "weight", "weight_square"), rows), residual=residual, outcome=outcome)
+        vars(tally).update(dict.fromkeys(("residual_square", "weight_square_residual_square"), residual_square))
+        vars(tally).update(weight_max=1.0, unit_weights=True, binary_outcomes=True)
+        return tally
 
     @classmethod
     def _build(
@@ -442,22 +450,30 @@ class Tally(Totals):
                 "this tally knows totals of fractions or weighted rows only, which cannot be told apart to split them; "
                 "pass the arrays"
             )
+        if self.counted:
+            total = self.events
+            for rows, events in self.tosses(seed):
+                yield self._of_events(rows, events), self._of_events(self.rows - rows, total - events)
         alone = self.rows == 1
         tied = None if alone.all() else self.generator(seed, "halves, ties")
         single = _seeded(seed, "halves, forecasts", self._forecast_fingerprint)
         while True:
+            heads = np.repeat(single.integers(0, 2, size=len(self), dtype=np.int64), self.rows)
+            if tied is not None:
+                shared = np.repeat(~alone, self.rows)
+                heads[shared] = tied.integers(0, 2, size=int(shared.sum()))
+            yield self._of_rows(heads == 1), self._of_rows(heads == 0)
+
+    def tosses(self, seed: int) -> Iterator[tuple[IntArray, IntArray]]:
+        """Return the rows and the events at each forecast of the first of two halves, for `splits` of counted rows."""
+        events, alone = self.events, self.rows == 1
+        others = self.rows - events
+        tied = None if alone.all() else self.generator(seed, "halves, ties")
+        single = _seeded(seed, "halves, forecasts", self._forecast_fingerprint)
+        while True:
             coins = single.integers(0, 2, size=len(self), dtype=np.int64)
-            if self.listed is None:
-                events = self.events
-                parts = [_tossed(count, coins, alone, tied) for count in (events, self.rows - events)]
-                hits, rows = parts[0], parts[0] + parts[1]
-                yield self._of_events(rows, hits), self._of_events(self.rows - rows, events - hits)
-            else:
-                heads = np.repeat(coins, self.rows)
-                if tied is not None:
-                    shared = np.repeat(~alone, self.rows)
-                    heads[shared] = tied.integers(0, 2, size=int(shared.sum()))
-                yield self._of_rows(heads == 1), self._of_rows(heads == 0)
+            hits = _tossed(events, coins, alone, tied)
+            yield hits + _tossed(others, coins, alone, tied), hits
 
     def _of_events(self, rows: IntArray, events: IntArray) -> Tally:
         """Return the tally of so many of the rows and events at each forecast."""
@@ -468,7 +484,7 @@ class Tally(Totals):
         """Return the tally of some of the rows listed, of which there may be none."""
         if self.listed is None or not kept.any():
             return self.stretch(0, 0)
-        return self.from_observations(self.listed.take(np.flatnonzero(kept)))
+        return self._from_ordered(self.listed.take(np.flatnonzero(kept)))
 
     def _each_row(self) -> Observations | None:
         """Return the rows one by one, unless only totals are known or counts are too many to list."""
