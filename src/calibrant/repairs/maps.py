@@ -10,16 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant.certificates.limits import constant_margin
+from calibrant.core.logistic import expit, logit, logit_of
 from calibrant.core.sql import clipped_sql, expit_sql, literal, with_ends_sql
 from calibrant.core.types import FloatArray
 from calibrant.repairs.fits import (
     Sample,
     clipped,
-    expit,
-    fit_logistic,
+    fit_curve,
     isotonic_steps,
-    logit,
-    logit_of,
     refuse_ends,
     refuse_no_maximum,
     smoothed_targets,
@@ -251,7 +249,8 @@ class PlattRecalibrator(_LogarithmicMap):
             share = low + (high - low) * sample.outcome_total / sample.weight_total
             self.slope_, self.centre_, self.level_ = 0.0, 0.0, logit_of(share)
         else:
-            (self.slope_,), (self.centre_,), self.level_ = fit_logistic(sample, self._features, targets)
+            curve = fit_curve(sample, self._features, targets)
+            (self.slope_,), (self.centre_,), self.level_ = curve.slopes.tolist(), curve.centres.tolist(), curve.level
         return sample.cutoff(self._mapped(sample.value))
 
     def _features(self, value: FloatArray) -> FloatArray:
@@ -331,9 +330,9 @@ class BetaRecalibrator(_LogarithmicMap):
         if sample.value.min() == sample.value.max():
             self.a_, self.b_, self.c_ = 0.0, 0.0, logit_of(sample.outcome_total / sample.weight_total)
         else:
-            slopes, centre, level = fit_logistic(sample, self._features, (0.0, 1.0), not_negative=True)
-            self.a_, self.b_ = slopes
-            self.c_ = level - self.a_ * centre[0] - self.b_ * centre[1]
+            curve = fit_curve(sample, self._features, (0.0, 1.0), not_negative=True)
+            self.a_, self.b_ = curve.slopes.tolist()
+            self.c_ = curve.intercept
         return sample.cutoff(self._mapped(sample.value))
 
     def _features(self, value: FloatArray) -> FloatArray:
@@ -425,8 +424,8 @@ class TemperatureRecalibrator(_LogarithmicMap):
                 "every outcome is on the side of 0.5 that its forecast says, so that the temperature would be 0; "
                 "collect more rows, or use PlattRecalibrator(), whose smoothing gives a finite fit"
             )
-        (sharpness,), _, _ = fit_logistic(sample, self._features, (0.0, 1.0), intercept=False)
-        self.temperature_ = 1.0 / sharpness
+        curve = fit_curve(sample, self._features, (0.0, 1.0), intercept=False)
+        self.temperature_ = 1.0 / float(curve.slopes[0])
         return sample.cutoff(self._mapped(sample.value))
 
     def _features(self, value: FloatArray) -> FloatArray:

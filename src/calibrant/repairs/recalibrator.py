@@ -24,9 +24,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metadata_routing import UNUSED
 
 from calibrant.certificates.limits import monotone_margin, paper_monotone_margin
+from calibrant.core.logistic import CHUNK
 from calibrant.core.sql import literal
 from calibrant.core.types import FloatArray
-from calibrant.repairs.fits import CHUNK, Sample
+from calibrant.repairs.fits import Sample
 from calibrant.repairs.results import LadderRung, RecalibrationGuarantee
 from calibrant.rows.checks import (
     MOST_ROWS,
