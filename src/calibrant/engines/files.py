@@ -244,11 +244,6 @@ def make_scratch(folder: str | None) -> tempfile.TemporaryDirectory[str] | None:
         raise TableError(f"temp_directory is {folder!r}, where nothing can be written: {error.strerror}") from error
 
 
-def quoted(name: str) -> str:
-    """Write a column name so that SQL takes it as it is."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def connect(memory_limit: str | None, scratch: tempfile.TemporaryDirectory[str] | None) -> duckdb.DuckDBPyConnection:
     """Open a database in memory that may put what does not fit into a folder, and that downloads nothing."""
     try:

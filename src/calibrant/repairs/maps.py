@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant.certificates.limits import constant_margin
 from calibrant.core.logistic import expit, logit, logit_of
-from calibrant.core.sql import clipped_sql, expit_sql, literal, with_ends_sql
+from calibrant.core.sql import clipped_sql, expit_sql, number_literal, with_ends_sql
 from calibrant.core.types import FloatArray
 from calibrant.repairs.fits import (
     Sample,
@@ -101,17 +101,17 @@ class IsotonicRecalibrator(Recalibrator):
     def _sql(self, column: str) -> str:
         low, high, value = self.block_low_, self.block_high_, self.block_value_
         if value.size == 1:
-            return literal(value[0])
+            return number_literal(value[0])
         cases = []
         for k in range(value.size - 1):
             if self.interpolation == "linear":
-                cases.append(f"WHEN {column} <= {literal(high[k])} THEN {literal(value[k])}")
-                share = f"({column} - {literal(high[k])}) / {literal(low[k + 1] - high[k])}"
-                between = f"{literal(value[k])} + {share} * {literal(value[k + 1] - value[k])}"
-                cases.append(f"WHEN {column} < {literal(low[k + 1])} THEN {between}")
+                cases.append(f"WHEN {column} <= {number_literal(high[k])} THEN {number_literal(value[k])}")
+                share = f"({column} - {number_literal(high[k])}) / {number_literal(low[k + 1] - high[k])}"
+                between = f"{number_literal(value[k])} + {share} * {number_literal(value[k + 1] - value[k])}"
+                cases.append(f"WHEN {column} < {number_literal(low[k + 1])} THEN {between}")
             else:
-                cases.append(f"WHEN {column} < {literal(low[k + 1])} THEN {literal(value[k])}")
-        return f"CASE {' '.join(cases)} ELSE {literal(value[-1])} END"
+                cases.append(f"WHEN {column} < {number_literal(low[k + 1])} THEN {number_literal(value[k])}")
+        return f"CASE {' '.join(cases)} ELSE {number_literal(value[-1])} END"
 
     @property
     def _direction(self) -> str:
@@ -264,8 +264,8 @@ class PlattRecalibrator(_LogarithmicMap):
 
     def _sql(self, column: str) -> str:
         if self.slope_ == 0.0:
-            return literal(self._map(np.array([0.5]))[0])
-        slope, centre, level = (literal(number) for number in (self.slope_, self.centre_, self.level_))
+            return number_literal(self._map(np.array([0.5]))[0])
+        slope, centre, level = (number_literal(number) for number in (self.slope_, self.centre_, self.level_))
         if self.on == "forecast":
             return expit_sql(f"{slope} * ({column} - {centre}) + {level}")
         inside = clipped_sql(column, self.clip)
@@ -351,11 +351,11 @@ class BetaRecalibrator(_LogarithmicMap):
 
     def _sql(self, column: str) -> str:
         inside = clipped_sql(column, self.clip)
-        terms = [literal(self.c_)]
+        terms = [number_literal(self.c_)]
         if self.a_ > 0.0:
-            terms.append(f"{literal(self.a_)} * LN({inside})")
+            terms.append(f"{number_literal(self.a_)} * LN({inside})")
         if self.b_ > 0.0:
-            terms.append(f"{literal(-self.b_)} * LN(1e0 - {inside})")
+            terms.append(f"{number_literal(-self.b_)} * LN(1e0 - {inside})")
         curve = expit_sql(" + ".join(terms))
         return self._with_ends(column, curve)
 
@@ -436,7 +436,7 @@ class TemperatureRecalibrator(_LogarithmicMap):
 
     def _sql(self, column: str) -> str:
         inside = clipped_sql(column, self.clip)
-        curve = expit_sql(f"(LN({inside}) - LN(1e0 - {inside})) / {literal(self.temperature_)}")
+        curve = expit_sql(f"(LN({inside}) - LN(1e0 - {inside})) / {number_literal(self.temperature_)}")
         return self._with_ends(column, curve)
 
     def _check_state(self) -> None:
@@ -485,7 +485,7 @@ class ConstantRecalibrator(Recalibrator):
 
     def _sql(self, column: str) -> str:
         del column
-        return literal(self.constant_)
+        return number_literal(self.constant_)
 
     @property
     def _direction(self) -> str:

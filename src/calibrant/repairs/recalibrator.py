@@ -25,7 +25,7 @@ from sklearn.utils.metadata_routing import UNUSED
 
 from calibrant.certificates.limits import monotone_margin, paper_monotone_margin
 from calibrant.core.logistic import CHUNK
-from calibrant.core.sql import literal
+from calibrant.core.sql import number_literal, quoted
 from calibrant.core.types import FloatArray
 from calibrant.repairs.fits import Sample
 from calibrant.repairs.results import LadderRung, RecalibrationGuarantee
@@ -199,9 +199,10 @@ class Recalibrator(ABC, BaseEstimator):
         self._check_fitted("to_sql")
         if not isinstance(column, str) or not column or "\0" in column:
             raise ValueError(f"column must be the name of a column, got {column!r}")
-        quoted = '"' + column.replace('"', '""') + '"'
+        name = quoted(column)
         low, high = (0.0, 1.0) if self.input == "probability" else (-LARGEST, LARGEST)
-        return f"CASE WHEN {quoted} >= {literal(low)} AND {quoted} <= {literal(high)} THEN {self._sql(quoted)} END"
+        is_valid = f"{name} >= {number_literal(low)} AND {name} <= {number_literal(high)}"
+        return f"CASE WHEN {is_valid} THEN {self._sql(name)} END"
 
     @property
     def _direction(self) -> str:
