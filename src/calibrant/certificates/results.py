@@ -304,7 +304,8 @@ class GroupCertificates(Result):
             finding = f"some groups' {measure} may be above {shown(self.max_error)} (least settled: {worst})"
         assumed = dict.fromkeys(words for each in self.certificates for words in each.assumptions)
         lines = [
-            f"{self.verdict.capitalize()}: {finding} ({counted(len(self.groups), 'group')}, {self.certificates[0].method} method).",
+            f"{self.verdict.capitalize()}: {finding} ({counted(len(self.groups), 'group')}, "
+            f"{self.certificates[0].method} method).",
             f"This assumes that {'; '.join(assumed)}.",
             f"Per group, verdicts that hold together with {level} confidence (and so do all upper limits, and all "
             "lower ones):",

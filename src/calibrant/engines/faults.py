@@ -49,8 +49,8 @@ def refuse_rows(engine: Engine, roles: Roles) -> NoReturn:
         for also, also_fault, many in found[1:]
     )
     raise ValueError(
-        f"{engine.name}: {_said(role, roles)} is {what} in {count:,} of {counted(total, 'row')}, for example in {place}, "
-        f"{row}{others}; {remedy}"
+        f"{engine.name}: {_said(role, roles)} is {what} in {count:,} of {counted(total, 'row')}, for example in "
+        f"{place}, {row}{others}; {remedy}"
     )
 
 

@@ -120,14 +120,14 @@ def united_type(one: str, other: str) -> str | None:
 
 
 def find_parts(
-    connection: duckdb.DuckDBPyConnection, format: str, paths: Sequence[Path], name: str, *, all_keys: bool = False
+    connection: duckdb.DuckDBPyConnection, file_format: str, paths: Sequence[Path], name: str, *, all_keys: bool = False
 ) -> list[Part]:
     """Return how files are read, looking at the beginning of each and at no more of their rows.
 
     Parameters
     ----------
     connection : DuckDBPyConnection
-    format : one of `FORMATS`
+    file_format : one of `FORMATS`
     paths : sequence of Path
     name : str
         What to call the files in messages.
@@ -135,18 +135,18 @@ def find_parts(
         Whether to look through all records of JSON for their keys; those of the first alone otherwise, which do for
         columns that must have a value everywhere.
     """
-    if format in ("npz", "arrow"):
-        key, columns = (npz_types, npz_columns) if format == "npz" else (arrow_key, arrow_columns)
+    if file_format in ("npz", "arrow"):
+        key, columns = (npz_types, npz_columns) if file_format == "npz" else (arrow_key, arrow_columns)
         keys = [key(path, said(path, paths, name)) for path in paths]
         return [
             _chosen_part(connection, f"source{number}", files, *columns(files, said(files[0], paths, name)))
             for number, files in enumerate(_alike(paths, keys))
         ]
-    if format == "parquet":
+    if file_format == "parquet":
         return _parquet_parts(connection, paths, name)
-    if format == "jsonl":
+    if file_format == "jsonl":
         return [_json_part(connection, paths, name, None if all_keys else _SEEN_RECORDS)]
-    return _csv_parts(format, paths, name)
+    return _csv_parts(file_format, paths, name)
 
 
 def _listed(paths: Iterable[Path]) -> str:
@@ -268,8 +268,8 @@ def _json_part(connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], nam
     return Part(tuple(paths), tuple(names), types, tuple(f"(json ->> {place})" for place in places), reader)
 
 
-def _csv_parts(format: str, paths: Sequence[Path], name: str) -> list[Part]:
-    headers = [read_header(format, path, said(path, paths, name)) for path in paths]
+def _csv_parts(file_format: str, paths: Sequence[Path], name: str) -> list[Part]:
+    headers = [read_header(file_format, path, said(path, paths, name)) for path in paths]
     compression = find_compression(paths, name)
     parts = []
     for files in _alike(paths, headers):
@@ -295,7 +295,7 @@ def _csv_parts(format: str, paths: Sequence[Path], name: str) -> list[Part]:
     return parts
 
 
-def read_header(format: str, path: Path, name: str) -> tuple[str, tuple[str, ...]]:
+def read_header(file_format: str, path: Path, name: str) -> tuple[str, tuple[str, ...]]:
     """Return what stands between the values of a text table, and its columns, after making sure that they are names."""
     head = read_head(path, name)
     try:
@@ -308,7 +308,7 @@ def read_header(format: str, path: Path, name: str) -> tuple[str, tuple[str, ...
     if "\0" in text:
         raise TableError(f"{name} is not text; name its format, one of {', '.join(FORMATS)}")
     line = _LINE_END.split(_QUOTED.sub("", text), maxsplit=1)[0]
-    delimiter = "\t" if format == "tsv" else max(_DELIMITERS, key=line.count)
+    delimiter = "\t" if file_format == "tsv" else max(_DELIMITERS, key=line.count)
     try:
         names = [each.strip() for each in next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])]
     except csv.Error as error:
@@ -336,12 +336,12 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def first_uneven_line(format: str, paths: Iterable[Path], name: str) -> str | None:
+def first_uneven_line(file_format: str, paths: Iterable[Path], name: str) -> str | None:
     """Say which line of a text table has too many or too few values, or a quote that nothing closes."""
-    if format not in ("csv", "tsv"):
+    if file_format not in ("csv", "tsv"):
         return None
     for path in paths:
-        delimiter, names = read_header(format, path, name)
+        delimiter, names = read_header(file_format, path, name)
         with open_text(path) as text:
             rows = csv.reader(_lines(text), delimiter=delimiter, strict=True)
             width = len(names)

@@ -216,7 +216,8 @@ class _Handle:
         if missing:
             role = next(role for role, name in self._roles.listed().items() if name == column)
             raise ValueError(
-                f"{self._engine.name}: {role} (column {column!r}) is missing in {counted(missing, 'row')}; {MISSING_REMEDY}"
+                f"{self._engine.name}: {role} (column {column!r}) is missing in {counted(missing, 'row')}; "
+                f"{MISSING_REMEDY}"
             )
         if len(found["label"]) == 0:
             raise self._no_rows()

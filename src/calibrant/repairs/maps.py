@@ -41,7 +41,7 @@ class IsotonicRecalibrator(Recalibrator):
         What to do between the forecasts it was fitted to. "step" takes the value of the nearest one at or below;
         "linear" connects the last forecast of a step with the first of the next. Forecasts below the smallest or above
         the largest get the end values in both cases.
-    input : {"probability", "score"}
+    input_kind : {"probability", "score"}
         Whether ``y_prob`` holds probabilities, or scores of any scale.
     pos_label : label, optional
         The label in ``y_true`` that counts as the event.
@@ -74,14 +74,14 @@ class IsotonicRecalibrator(Recalibrator):
 
     _fitted: ClassVar = ("block_low_", "block_high_", "block_value_")
 
-    def __init__(self, *, interpolation: str = "step", input: str = "probability", pos_label: Any = None) -> None:
+    def __init__(self, *, interpolation: str = "step", input_kind: str = "probability", pos_label: Any = None) -> None:
         self.interpolation = interpolation
-        self.input = input
+        self.input_kind = input_kind
         self.pos_label = pos_label
 
     def _check_params(self) -> None:
         check_choice(self.interpolation, "interpolation", ("step", "linear"))
-        check_choice(self.input, "input", INPUTS)
+        check_choice(self.input_kind, "input_kind", INPUTS)
 
     def _fit_map(self, sample: Sample) -> float:
         self.block_low_, self.block_high_, self.block_value_ = isotonic_steps(sample)
@@ -135,7 +135,7 @@ class IsotonicRecalibrator(Recalibrator):
         if (low > high).any() or (high[:-1] >= low[1:]).any() or (np.diff(value) <= 0.0).any():
             raise ValueError("the steps of this IsotonicRecalibrator are not in increasing order; the text is damaged")
         _check_inside("block_value_", value)
-        if self.input == "probability":
+        if self.input_kind == "probability":
             _check_inside("block_low_", low)
             _check_inside("block_high_", high)
 
@@ -179,7 +179,7 @@ class PlattRecalibrator(_LogarithmicMap):
     clip : float, optional
         For ``on="logit"``: take forecasts nearer to 0 or 1 than this to be this far away. Without it a forecast of
         exactly 0 or 1, whose logit is infinite, is an error when fitting; when predicting it gets the curve's limit.
-    input : {"probability", "score"}
+    input_kind : {"probability", "score"}
         Whether ``y_prob`` holds probabilities, or scores of any scale (for ``on="forecast"`` only).
     pos_label : label, optional
         The label in ``y_true`` that counts as the event.
@@ -215,22 +215,23 @@ class PlattRecalibrator(_LogarithmicMap):
         on: str = "forecast",
         smoothing: bool = True,
         clip: float | None = None,
-        input: str = "probability",
+        input_kind: str = "probability",
         pos_label: Any = None,
     ) -> None:
         self.on = on
         self.smoothing = smoothing
         self.clip = clip
-        self.input = input
+        self.input_kind = input_kind
         self.pos_label = pos_label
 
     def _check_params(self) -> None:
         check_choice(self.on, "on", ("forecast", "logit"))
-        check_choice(self.input, "input", INPUTS)
+        check_choice(self.input_kind, "input_kind", INPUTS)
         check_flag(self.smoothing, "smoothing")
-        if self.on == "logit" and self.input == "score":
+        if self.on == "logit" and self.input_kind == "score":
             raise ValueError(
-                "on='logit' needs probabilities, and input='score' says that y_prob holds scores; use on='forecast'"
+                "on='logit' needs probabilities, and input_kind='score' says that y_prob holds scores; use "
+                "on='forecast'"
             )
         if self.on == "forecast" and self.clip is not None:
             raise ValueError(

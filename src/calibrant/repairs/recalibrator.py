@@ -71,7 +71,7 @@ class Recalibrator(ABC, BaseEstimator):
     __metadata_request__fit: ClassVar = {"y_prob": UNUSED, "y_true": UNUSED}
     __metadata_request__predict: ClassVar = {"y_prob": UNUSED}
 
-    input: str = "probability"
+    input_kind: str = "probability"
     pos_label: Any = None
     _fitted: ClassVar[tuple[str, ...]] = ()
 
@@ -81,7 +81,8 @@ class Recalibrator(ABC, BaseEstimator):
         Parameters
         ----------
         y_prob : array-like of shape (n,), or Tally
-            Forecast probabilities (or scores, for ``input="score"``); or a tally that holds forecasts and outcomes.
+            Forecast probabilities (or scores, for ``input_kind="score"``); or a tally that holds forecasts and
+            outcomes.
         y_true : array-like of shape (n,)
             Outcomes: 0/1, booleans, fractions in [0, 1], or two labels together with ``pos_label``.
         sample_weight : array-like of shape (n,), optional
@@ -92,7 +93,7 @@ class Recalibrator(ABC, BaseEstimator):
         Recalibrator
             Itself.
         """
-        check_choice(self.input, "input", INPUTS)
+        check_choice(self.input_kind, "input_kind", INPUTS)
         return self._fit_to(self._sample(y_prob, y_true, sample_weight))
 
     def predict(self, y_prob: Any) -> FloatArray:
@@ -101,7 +102,7 @@ class Recalibrator(ABC, BaseEstimator):
         Parameters
         ----------
         y_prob : array-like of shape (n,)
-            Forecast probabilities (or scores, for ``input="score"``).
+            Forecast probabilities (or scores, for ``input_kind="score"``).
 
         Returns
         -------
@@ -109,7 +110,7 @@ class Recalibrator(ABC, BaseEstimator):
             Probabilities in [0, 1].
         """
         self._check_fitted("predict")
-        return self._mapped(check_scores(y_prob) if self.input == "score" else check_forecasts(y_prob))
+        return self._mapped(check_scores(y_prob) if self.input_kind == "score" else check_forecasts(y_prob))
 
     def guarantee(self, confidence_level: float = 0.95) -> RecalibrationGuarantee:
         """Say what is guaranteed about the Cutoff calibration error of the recalibrated forecaster.
@@ -200,7 +201,7 @@ class Recalibrator(ABC, BaseEstimator):
         if not isinstance(column, str) or not column or "\0" in column:
             raise ValueError(f"column must be the name of a column, got {column!r}")
         name = quoted(column)
-        low, high = (0.0, 1.0) if self.input == "probability" else (-LARGEST, LARGEST)
+        low, high = (0.0, 1.0) if self.input_kind == "probability" else (-LARGEST, LARGEST)
         is_valid = f"{name} >= {number_literal(low)} AND {name} <= {number_literal(high)}"
         return f"CASE WHEN {is_valid} THEN {self._sql(name)} END"
 
@@ -267,7 +268,7 @@ class Recalibrator(ABC, BaseEstimator):
         if y_true is None:
             raise ValueError("y_true is missing: pass forecasts and outcomes, as in fit(y_prob, y_true), or a Tally")
         options = {"sample_weight": sample_weight, "pos_label": self.pos_label}
-        if self.input == "probability":
+        if self.input_kind == "probability":
             try:
                 return Sample.of_rows(check_observations(y_true, y_prob, **options))
             except ValueError as error:
