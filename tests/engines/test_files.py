@@ -51,7 +51,7 @@ def test_every_format_gives_the_columns_exactly(kind, tmp_path):
 def test_a_stream_is_recognised_by_its_first_bytes(kind, tmp_path):
     columns = predictions(30)
     content = write(columns, tmp_path / f"t.{kind}", kind).read_bytes()
-    found = forecasts(io.BytesIO(content), format="tsv" if kind == "tsv" else None)
+    found = forecasts(io.BytesIO(content), file_format="tsv" if kind == "tsv" else None)
     assert found.tolist() == columns["p"].tolist()
 
 
