@@ -36,7 +36,7 @@ CHECKS = parametrize_with_checks(
         CertifiedClassifier(LogisticRegression(), max_error=1, random_state=0),
         RecalibratedClassifier(LogisticRegression(), cv=2, random_state=0),
         RecalibratedClassifier(
-            RidgeClassifier(), PlattRecalibrator(input="score"), cv=2, max_error=1, split=0.4, random_state=0
+            RidgeClassifier(), PlattRecalibrator(input_kind="score"), cv=2, max_error=1, split=0.4, random_state=0
         ),
     ]
 )

@@ -141,12 +141,17 @@ def test_the_same_seed_gives_the_same_parts_and_another_seed_others():
 
 @pytest.mark.parametrize(
     "recalibrator",
-    [None, IsotonicRecalibrator(input="score"), PlattRecalibrator(input="score"), GuardedRecalibrator(input="score")],
+    [
+        None,
+        IsotonicRecalibrator(input_kind="score"),
+        PlattRecalibrator(input_kind="score"),
+        GuardedRecalibrator(input_kind="score"),
+    ],
 )
 def test_models_without_probabilities(recalibrator):
     classifier = recalibrated(RidgeClassifier(), recalibrator).fit(FEATURES, LABELS)
     scores = out_of_fold(RidgeClassifier(), FEATURES, LABELS, method="decision_function")
-    expected = clone(recalibrator or GuardedRecalibrator(input="score")).fit(scores, LABELS)
+    expected = clone(recalibrator or GuardedRecalibrator(input_kind="score")).fit(scores, LABELS)
     forecasts = expected.predict(RidgeClassifier().fit(FEATURES, LABELS).decision_function(FEATURES))
     np.testing.assert_allclose(classifier.predict_proba(FEATURES)[:, 1], forecasts, rtol=1e-9)
     assert classifier.response_method_ == "decision_function"
@@ -155,7 +160,7 @@ def test_models_without_probabilities(recalibrator):
 
 def test_a_recalibrator_of_scores_prefers_scores_and_makes_do_with_probabilities():
     for model, method in ((LogisticRegression(), "decision_function"), (GaussianNB(), "predict_proba")):
-        classifier = recalibrated(model, PlattRecalibrator(input="score")).fit(FEATURES, LABELS)
+        classifier = recalibrated(model, PlattRecalibrator(input_kind="score")).fit(FEATURES, LABELS)
         assert classifier.response_method_ == method
         assert classifier.predict_proba(FEATURES).shape == (1200, 2)
     both = recalibrated(LogisticRegression()).fit(FEATURES, LABELS)
@@ -166,7 +171,7 @@ def test_a_recalibrator_of_scores_prefers_scores_and_makes_do_with_probabilities
 def test_a_recalibrator_of_probabilities_does_not_read_scores(recalibrator):
     with pytest.raises(ValueError, match="RidgeClassifier has a decision_function but no predict_proba, and") as caught:
         recalibrated(RidgeClassifier(), recalibrator).fit(FEATURES, LABELS)
-    assert f"{recalibrator!r} reads probabilities; pass one with input='score', as in Guarded" in str(caught.value)
+    assert f"{recalibrator!r} reads probabilities; pass one with input_kind='score', as in Guarded" in str(caught.value)
 
 
 class Mute(ClassifierMixin, BaseEstimator):

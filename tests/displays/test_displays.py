@@ -1,4 +1,5 @@
 import importlib.util
+import inspect
 import re
 import subprocess
 import sys
@@ -218,6 +219,17 @@ def test_bad_input_is_refused(display_type):
     model = LogisticRegression().fit(p[:, None], y)
     with pytest.raises(ValueError, match=r"pos_label is 3, which is not a class of the estimator; its classes are"):
         display_type.from_estimator(model, p[:, None], y, pos_label=3)
+
+
+@every_display
+def test_help_says_what_every_parameter_is(display_type):
+    for method, parameters in (
+        (display_type.from_predictions, ("y_true :", "theme :", "legend :", "ax :")),
+        (display_type.plot, ("theme :", "legend :", "ax :")),
+    ):
+        text = inspect.getdoc(method)
+        assert "As in every display" not in text
+        assert all(f"\n{parameter}" in text for parameter in parameters)
 
 
 def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):

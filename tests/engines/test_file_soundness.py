@@ -321,7 +321,7 @@ def test_what_may_be_data_and_may_not_be_is_named(name, tmp_path):
     (tmp_path / "1.csv").write_text(table_text(0.5))
     (tmp_path / name).write_text(table_text(0.25))
     refused(tmp_path, rf"holds '{name}', whose name ends in none of \.csv, .*; take it away, name the files with a pat")
-    assert read(tmp_path, format="csv")["p"].size == 2  # whoever says what they are means them all
+    assert read(tmp_path, file_format="csv")["p"].size == 2  # whoever says what they are means them all
     assert call("measure", tmp_path, "--format", "csv").exit_code == 0
 
 
@@ -401,7 +401,7 @@ def test_a_named_pipe_is_read_once(kind, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for ask in (
-        lambda: read(pipe, format="tsv" if kind == "tsv" else None)["p"].size,
+        lambda: read(pipe, file_format="tsv" if kind == "tsv" else None)["p"].size,
         lambda: rows_on_command_line(pipe),
     ):
         thread = fed(pipe, content)

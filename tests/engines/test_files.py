@@ -51,7 +51,7 @@ def test_every_format_gives_the_columns_exactly(kind, tmp_path):
 def test_a_stream_is_recognised_by_its_first_bytes(kind, tmp_path):
     columns = predictions(30)
     content = write(columns, tmp_path / f"t.{kind}", kind).read_bytes()
-    found = forecasts(io.BytesIO(content), format="tsv" if kind == "tsv" else None)
+    found = forecasts(io.BytesIO(content), file_format="tsv" if kind == "tsv" else None)
     assert found.tolist() == columns["p"].tolist()
 
 
@@ -309,7 +309,7 @@ def test_a_missing_file_folder_or_column_is_named(tmp_path):
 def test_bad_options_are_named(tmp_path):
     path = text_file(tmp_path, "p\n0.5\n")
     with pytest.raises(TableError, match="format is 'excel', none of csv, tsv"):
-        open_table(path, format="excel")
+        open_table(path, file_format="excel")
     with pytest.raises(TableError, match=r"memory_limit is '3 apples'.*write it like 500MB or 2GB"):
         open_table(path, memory_limit="3 apples")
     assert forecasts(path, memory_limit="200MB").tolist() == [0.5]

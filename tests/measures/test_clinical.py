@@ -124,7 +124,7 @@ class TestCurveErrors:
     def test_pooling_many_forecasts_hardly_moves_the_loess_curve(self, monkeypatch):
         y, p = forecasts_and_outcomes(3_000)
         exact = calibrant.measures.integrated_calibration_index(y, p, smoother="loess")
-        monkeypatch.setattr(clinical, "_POOLED", 1_000)
+        monkeypatch.setattr(clinical, "_LOESS_POINTS", 1_000)
         pooled = calibrant.measures.integrated_calibration_index(y, p, smoother="loess")
         assert pooled.ici == pytest.approx(exact.ici, abs=1e-4)
 

@@ -150,7 +150,7 @@ def test_risks_of_example_3_1_of_the_paper(epsilon):
 def test_sigmoid_calibration_of_scikit_learn():
     # scikit-learn, test_sigmoid_calibration: scores [5, -4, 1], labels [1, -1, -1], 1 / (1 + exp(A x + B)) with
     # A = -0.20261354391187855, B = 0.65236314980010512: LIBSVM's values, which stopped a few 1e-6 short of the best.
-    fitted = calibrant.PlattRecalibrator(input="score").fit([5.0, -4.0, 1.0], [1, 0, 0])
+    fitted = calibrant.PlattRecalibrator(input_kind="score").fit([5.0, -4.0, 1.0], [1, 0, 0])
     assert fitted.slope_ == pytest.approx(0.20261354391187855, abs=1e-5)
     assert fitted.intercept_ == pytest.approx(-0.65236314980010512, abs=1e-5)
     expected = 1.0 / (1.0 + np.exp(-0.20261354391187855 * np.array([5.0, -4.0, 1.0]) + 0.65236314980010512))

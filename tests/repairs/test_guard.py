@@ -89,15 +89,21 @@ def test_a_rung_that_cannot_be_fitted_is_passed_over_with_its_reason():
             r"ladder\[0\] is .* not a recalibrator; pass instances",
         ),
         ({"ladder": [PlattRecalibrator()]}, "ladder ends with PlattRecalibrator, which may miss the tolerance"),
-        ({"ladder": [PlattRecalibrator(input="score"), ConstantRecalibrator()]}, r"ladder\[0\] takes input='score'"),
-        ({"ladder": [BetaRecalibrator(), ConstantRecalibrator()], "input": "score"}, r"ladder\[0\] takes input='prob"),
+        (
+            {"ladder": [PlattRecalibrator(input_kind="score"), ConstantRecalibrator()]},
+            r"ladder\[0\] takes input_kind='score'",
+        ),
+        (
+            {"ladder": [BetaRecalibrator(), ConstantRecalibrator()], "input_kind": "score"},
+            r"ladder\[0\] takes input_kind='prob",
+        ),
         (
             {"ladder": [PlattRecalibrator(pos_label=0), ConstantRecalibrator()]},
             r"ladder\[0\] has pos_label=0; pass pos_label= to the guard instead",
         ),
         ({"tolerance": "null-99"}, "tolerance must be one of 'null-95', 'paper', got 'null-99'"),
         ({"tolerance": -0.1}, "tolerance must be a number from 0 to 1, got -0.1"),
-        ({"input": "logits"}, "input must be one of 'probability', 'score', got 'logits'"),
+        ({"input_kind": "logits"}, "input_kind must be one of 'probability', 'score', got 'logits'"),
     ],
 )
 def test_a_guard_that_makes_no_sense_is_refused(options, message):

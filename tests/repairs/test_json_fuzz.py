@@ -13,7 +13,7 @@ import calibrant
 KINDS = {
     "isotonic": calibrant.IsotonicRecalibrator(),
     "isotonic linear": calibrant.IsotonicRecalibrator(interpolation="linear"),
-    "isotonic scores": calibrant.IsotonicRecalibrator(input="score"),
+    "isotonic scores": calibrant.IsotonicRecalibrator(input_kind="score"),
     "platt": calibrant.PlattRecalibrator(),
     "platt logit": calibrant.PlattRecalibrator(on="logit", clip=1e-6),
     "beta": calibrant.BetaRecalibrator(),
@@ -50,7 +50,8 @@ def texts():
     p = rng.random(80)
     y = rng.random(80) < p
     return {
-        name: kind.fit(p if kind.input == "probability" else 6.0 * p - 3.0, y).to_json() for name, kind in KINDS.items()
+        name: kind.fit(p if kind.input_kind == "probability" else 6.0 * p - 3.0, y).to_json()
+        for name, kind in KINDS.items()
     }
 
 
@@ -113,12 +114,12 @@ def test_a_changed_text_is_refused_or_gives_a_map(texts, name):
         except ValueError:
             continue
         accepted += 1
-        repaired = found.predict(SCORES if found.input == "score" else FORECASTS)
+        repaired = found.predict(SCORES if found.input_kind == "score" else FORECASTS)
         steps = np.diff(repaired)
         assert ((repaired >= 0.0) & (repaired <= 1.0)).all(), text
         assert (steps >= 0.0).all() or (steps <= 0.0).all(), text
         again = calibrant.repairs.Recalibrator.from_json(found.to_json())
-        assert again.predict(SCORES if found.input == "score" else FORECASTS).tolist() == repaired.tolist(), text
+        assert again.predict(SCORES if found.input_kind == "score" else FORECASTS).tolist() == repaired.tolist(), text
         assert found.to_sql("p").startswith('CASE WHEN "p" >= '), text
         if not found.weighted_:
             assert 0.0 <= found.guarantee().bound <= 1.0, text

@@ -50,11 +50,13 @@ KINDS = {
     "guarded, strict": GuardedRecalibrator([BetaRecalibrator(), ConstantRecalibrator()], tolerance=0.0),
 }
 SCORED = {
-    "isotonic": IsotonicRecalibrator(input="score"),
-    "isotonic, linear": IsotonicRecalibrator(interpolation="linear", input="score"),
-    "Platt": PlattRecalibrator(input="score"),
-    "guarded": GuardedRecalibrator(input="score"),
-    "modified Platt": GuardedRecalibrator([PlattRecalibrator(input="score"), ConstantRecalibrator()], input="score"),
+    "isotonic": IsotonicRecalibrator(input_kind="score"),
+    "isotonic, linear": IsotonicRecalibrator(interpolation="linear", input_kind="score"),
+    "Platt": PlattRecalibrator(input_kind="score"),
+    "guarded": GuardedRecalibrator(input_kind="score"),
+    "modified Platt": GuardedRecalibrator(
+        [PlattRecalibrator(input_kind="score"), ConstantRecalibrator()], input_kind="score"
+    ),
 }
 every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
 every_scored = pytest.mark.parametrize("kind", SCORED.values(), ids=SCORED.keys())
@@ -241,7 +243,7 @@ def test_scores_of_any_scale(kind, scale, shift):
     scores = scale * P + shift
     fitted = clone(kind).fit(scores, Y)
     if scale > 0:  # an increasing change of scale changes nothing
-        usual = clone(kind).set_params(input="probability")
+        usual = clone(kind).set_params(input_kind="probability")
         if isinstance(kind, GuardedRecalibrator):
             usual = GuardedRecalibrator(kind.ladder and [PlattRecalibrator(), ConstantRecalibrator()])
         usual = usual.fit(P, Y)
@@ -257,7 +259,7 @@ def test_scores_of_any_scale(kind, scale, shift):
 def test_scores_far_from_zero_lose_no_digits():
     far = 1e6 + P * 2.0**-20  # exact in float64 up to a rounding of P's digits
     near = far - 1e6
-    there, here = (PlattRecalibrator(input="score").fit(scores, Y) for scores in (far, near))
+    there, here = (PlattRecalibrator(input_kind="score").fit(scores, Y) for scores in (far, near))
     np.testing.assert_allclose(there.predict(far), here.predict(near), rtol=0, atol=1e-9)
 
 
@@ -267,13 +269,13 @@ def test_many_scores_of_any_scale(scale):
     rng = np.random.default_rng(0)
     scores = rng.normal(size=20_000)
     y = rng.random(20_000) < expit(scores)
-    there, here = (PlattRecalibrator(input="score").fit(unit * scores, y) for unit in (scale, 1.0))
+    there, here = (PlattRecalibrator(input_kind="score").fit(unit * scores, y) for unit in (scale, 1.0))
     np.testing.assert_allclose(there.predict(scale * scores), here.predict(scores), rtol=0, atol=1e-9)
 
 
 def test_scores_too_close_to_divide_by_are_refused():
     with pytest.raises(ValueError, match="scores that differ by less than float64 can divide by; scale the scores up"):
-        PlattRecalibrator(input="score").fit([0.0, 5e-324, 1e-323, 1.5e-323], [0, 1, 0, 1])
+        PlattRecalibrator(input_kind="score").fit([0.0, 5e-324, 1e-323, 1.5e-323], [0, 1, 0, 1])
 
 
 @every_scored
@@ -289,7 +291,10 @@ def test_scores_that_are_not_numbers_are_refused(kind):
 
 
 def test_a_tally_may_stand_for_scores():
-    assert PlattRecalibrator(input="score").fit(Tally.from_arrays(Y, P)).slope_ == PlattRecalibrator().fit(P, Y).slope_
+    assert (
+        PlattRecalibrator(input_kind="score").fit(Tally.from_arrays(Y, P)).slope_
+        == PlattRecalibrator().fit(P, Y).slope_
+    )
 
 
 @every_kind
@@ -343,10 +348,10 @@ def test_nothing_works_before_fitting(kind):
     ("recalibrator", "message"),
     [
         (IsotonicRecalibrator(interpolation="cubic"), "interpolation must be one of 'step', 'linear', got 'cubic'"),
-        (IsotonicRecalibrator(input="logit"), "input must be one of 'probability', 'score'"),
+        (IsotonicRecalibrator(input_kind="logit"), "input_kind must be one of 'probability', 'score'"),
         (PlattRecalibrator(on="score"), "on must be one of 'forecast', 'logit'"),
         (PlattRecalibrator(smoothing=1), "smoothing must be True or False, got 1"),
-        (PlattRecalibrator(on="logit", input="score"), "on='logit' needs probabilities"),
+        (PlattRecalibrator(on="logit", input_kind="score"), "on='logit' needs probabilities"),
         (PlattRecalibrator(clip=1e-6), "clip is 1e-06, but on='forecast' takes no logarithm"),
         (PlattRecalibrator(on="logit", clip=0.5), "clip must be between 0 and 0.5, got 0.5"),
         (BetaRecalibrator(clip=0), "clip must be between 0 and 0.5, got 0"),
@@ -435,7 +440,7 @@ def test_json_of_scores(kind):
     fitted = clone(kind).fit(P - 5.0, Y)
     rebuilt = Recalibrator.from_json(fitted.to_json())
     assert rebuilt.predict(EVERYWHERE - 5.0).tolist() == fitted.predict(EVERYWHERE - 5.0).tolist()
-    assert rebuilt.input == "score"
+    assert rebuilt.input_kind == "score"
 
 
 def test_json_keeps_the_label_of_the_event():

@@ -83,7 +83,7 @@ ENTRIES = {
     "compare_recalibrators": (compare, ("y_true", "y_prob", "sample_weight")),
     "IsotonicRecalibrator": (fit(calibrant.IsotonicRecalibrator()), ("y_true", "y_prob", "sample_weight")),
     "PlattRecalibrator of scores": (
-        fit(calibrant.PlattRecalibrator(input="score")),
+        fit(calibrant.PlattRecalibrator(input_kind="score")),
         ("y_true", "y_prob", "sample_weight"),
     ),
     "effective_support_size": (calibrant.measures.effective_support_size, ("y_prob", "sample_weight")),

@@ -43,12 +43,12 @@ T. W. Anderson, S. M. Samuels (1967), Some inequalities among binomial and Poiss
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from calibrant.certificates.limits import given_margin, given_upper
+from calibrant.core.binomial import lower_rate, upper_rate
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.rows.refinement import TOLERANCE
 from calibrant.rows.tally import Tally
@@ -146,32 +146,17 @@ def binomial_margin(events: IntArray, non_events: IntArray, delta: float) -> Flo
     Among k + l independent rows of which k had an event, the expected number of events is at most k + M(k, l) with
     confidence 1 - delta. M = l, the trivial limit, for l <= 1.
     """
-    from scipy.special import betainccinv, betaincinv
-
     margin = non_events.astype(np.float64)
     # The limit on the rarer outcome keeps more digits.
     few = np.flatnonzero((non_events > 1) & (events <= non_events))
     if few.size:
-        seen, unseen = events[few].astype(np.float64), margin[few]
-        rate = _polished(betainccinv(seen + 1.0, unseen, delta), seen + 1.0, unseen, delta)
-        margin[few] = (seen + unseen) * rate - seen
+        seen, unseen = events[few], margin[few]
+        margin[few] = (seen + unseen) * upper_rate(seen, unseen, delta) - seen
     many = np.flatnonzero((non_events > 1) & (events > non_events))
     if many.size:
-        seen, unseen = events[many].astype(np.float64), margin[many]
-        margin[many] = unseen - (seen + unseen) * betaincinv(unseen, seen + 1.0, delta)
+        seen, unseen = events[many], margin[many]
+        margin[many] = unseen - (seen + unseen) * lower_rate(unseen, seen, delta)
     return margin
-
-
-def _polished(rate: FloatArray, first: FloatArray, second: FloatArray, delta: float) -> FloatArray:
-    """One Newton step: for a few events among millions of rows the library's inverse keeps 9 digits only."""
-    from scipy.special import betaincc, betaln, xlog1py, xlogy
-
-    # Relative to delta, so that a tiny delta does not underflow.
-    density = np.exp(xlogy(first - 1.0, rate) + xlog1py(second - 1.0, -rate) - betaln(first, second) - math.log(delta))
-    step = np.zeros_like(rate)
-    np.divide(betaincc(first, second, rate) / delta - 1.0, density, out=step, where=density > 0.0)
-    polished: FloatArray = np.minimum(rate + step, 1.0)
-    return polished
 
 
 def _prefix(counts: IntArray) -> IntArray:

@@ -28,6 +28,7 @@ from calibrant.certificates.limits import (
     rates_between,
 )
 from calibrant.certificates.results import RowsNeeded
+from calibrant.core.binomial import at_least
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.rows.checks import (
     check_choice,
@@ -234,11 +235,8 @@ def _draw(law: _Law, rows: int, draws: int) -> _Samples:
 
 def _successes(draws: int, power: float) -> int:
     """Return how many of the draws must succeed for the power to be shown, with `_DOUBT`."""
-    from scipy.special import betainc
-
     successes = np.arange(1, draws + 1)
-    # P(at least so many succeed), if the power is only just what was asked for.
-    shown = betainc(successes, draws - successes + 1.0, power) <= _DOUBT
+    shown = at_least(successes, draws, power) <= _DOUBT  # if the power is only just what was asked for
     return int(successes[shown.argmax()])
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.types import FloatArray, IntArray
-from calibrant.core.words import level_said, measured, percent, printable, rounded_down, rounded_up, shown
+from calibrant.core.words import counted, level_said, measured, percent, printable, rounded_down, rounded_up, shown
 from calibrant.measures.results import WorstInterval
 
 MEASURE_NAMES = {
@@ -113,7 +113,7 @@ def _whom(target: str) -> str:
 
 
 def _rows_said(n: int, n_eff: float) -> str:
-    rows = "1 row" if n == 1 else f"{n:,} rows"
+    rows = counted(n, "row")
     return rows if math.isclose(n, n_eff) else f"{rows} worth {n_eff:,.0f} of equal weight"
 
 
@@ -302,10 +302,10 @@ class GroupCertificates(Result):
             finding = f"with {level} confidence the {measure} is above {shown(self.max_error)} in {', '.join(bad)}"
         else:
             finding = f"some groups' {measure} may be above {shown(self.max_error)} (least settled: {worst})"
-        counted = "1 group" if len(self.groups) == 1 else f"{len(self.groups)} groups"
         assumed = dict.fromkeys(words for each in self.certificates for words in each.assumptions)
         lines = [
-            f"{self.verdict.capitalize()}: {finding} ({counted}, {self.certificates[0].method} method).",
+            f"{self.verdict.capitalize()}: {finding} ({counted(len(self.groups), 'group')}, "
+            f"{self.certificates[0].method} method).",
             f"This assumes that {'; '.join(assumed)}.",
             f"Per group, verdicts that hold together with {level} confidence (and so do all upper limits, and all "
             "lower ones):",
@@ -503,7 +503,7 @@ class CalibrationTest(Result):
         """
         rejected = self.pvalue <= level
         name = "Spiegelhalter's z" if self.test == "spiegelhalter" else "Cutoff calibration error"
-        rows = "1 row" if self.n == 1 else f"{self.n:,} rows"
+        rows = counted(self.n, "row")
         how = "large-sample law" if self.method == "asymptotic" else "all possible outcomes"
         if self.n_resamples is not None:
             how = f"{self.n_resamples:,} resamples"

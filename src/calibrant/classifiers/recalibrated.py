@@ -57,9 +57,9 @@ class RecalibratedClassifier(AroundModel):
         fitted, whatever ``cv`` says.
     recalibrator : Recalibrator, optional
         By default `GuardedRecalibrator`, which keeps Platt scaling unless it is visibly off and then steps back to
-        isotonic regression. One with ``input="score"`` reads what ``decision_function`` returns, or the probabilities
-        where there is none; the others read ``predict_proba``. A model that has no ``predict_proba`` needs the first
-        kind, and the default is then of it.
+        isotonic regression. One with ``input_kind="score"`` reads what ``decision_function`` returns, or the
+        probabilities where there is none; the others read ``predict_proba``. A model that has no ``predict_proba``
+        needs the first kind, and the default is then of it.
     cv : int, splitter, list of pairs, or "prefit"
         Into how many parts the rows are cut, at random and with the classes in equal shares; or a splitter of
         scikit-learn, for instance one that keeps groups together or respects time; or the positions of the rows that
@@ -272,13 +272,13 @@ class RecalibratedClassifier(AroundModel):
         if self.recalibrator is not None:
             recalibrator = clone(self.recalibrator)
         else:
-            recalibrator = GuardedRecalibrator(input="probability" if has_probabilities else "score")
-        if recalibrator.input == "score":
+            recalibrator = GuardedRecalibrator(input_kind="probability" if has_probabilities else "score")
+        if recalibrator.input_kind == "score":
             return recalibrator, "decision_function" if has_scores else "predict_proba"
         if not has_probabilities:
             raise ValueError(
                 f"{name} has a decision_function but no predict_proba, and {recalibrator!r} reads probabilities; pass "
-                "one with input='score', as in GuardedRecalibrator(input='score')"
+                "one with input_kind='score', as in GuardedRecalibrator(input_kind='score')"
             )
         return recalibrator, "predict_proba"
 

@@ -67,7 +67,12 @@ class Source:
 
 
 def takes_rows(
-    *, outcomes: bool = True, by: bool = True, files: bool = False, models: bool = False, format: str = "--format"
+    *,
+    outcomes: bool = True,
+    by: bool = True,
+    files: bool = False,
+    models: bool = False,
+    format_option: str = "--format",
 ) -> Callable[[Function], Function]:
     """Add to a command its file, the options that name columns, and those that say how to read and to show.
 
@@ -87,7 +92,7 @@ def takes_rows(
         ]
     if by:
         options.append(click.option("--by", metavar="COLUMN", help="Also judge each group of this column."))
-    options += [*file_options(format), *OUTPUT_OPTIONS]
+    options += [*file_options(format_option), *OUTPUT_OPTIONS]
 
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
@@ -116,11 +121,11 @@ def takes_rows(
     return decorate
 
 
-def file_options(format: str = "--format") -> tuple[Callable[[Function], Function], ...]:
+def file_options(format_option: str = "--format") -> tuple[Callable[[Function], Function], ...]:
     """Return the options that say how a file is read."""
     return (
         click.option(
-            format,
+            format_option,
             "file_format",
             type=click.Choice(_FORMATS),
             help="What the file is; by default what its name or its first bytes say.",
@@ -136,7 +141,7 @@ def open_source(source: Source) -> Table:
     if source.file == _STANDARD_INPUT and sys.stdin.isatty():
         raise BadInput('"-" reads standard input, and nothing is piped into it; name a file, or pipe one in')
     with working(f"opening {source.file}", quiet=source.quiet):
-        return open_table(source.file, format=source.format, memory_limit=source.memory_limit)
+        return open_table(source.file, file_format=source.format, memory_limit=source.memory_limit)
 
 
 def choose_columns(source: Source, table: Table, *, outcomes: bool) -> Source:

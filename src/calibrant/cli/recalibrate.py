@@ -247,7 +247,7 @@ def _apply(
     """Write all columns of a table and a new one, rows in the order of the file and some at a time; count them."""
     from calibrant.engines.columns import check_forecast_column, write_with_column
 
-    reach = {"low": -sys.float_info.max, "high": sys.float_info.max} if recalibrator.input == "score" else {}
+    reach = {"low": -sys.float_info.max, "high": sys.float_info.max} if recalibrator.input_kind == "score" else {}
     with working(f"checking {table.name}", quiet=quiet, connection=table.connection):
         rows = check_forecast_column(table, forecasts, **reach)
     with replacing(out) as unfinished, working(f"writing {out}", quiet=quiet, connection=table.connection):

@@ -59,7 +59,7 @@ FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".jso
 @CONFIDENCE_LEVEL
 @LIMIT_METHOD
 @SEED
-@takes_rows(models=True, format="--input-format")
+@takes_rows(models=True, format_option="--input-format")
 def command(
     source: Source,
     show: Show,

@@ -191,10 +191,10 @@ class RowsScanned:
         return label if self.table.is_text else _label(label, self.table.columns[outcomes])
 
 
-def _facts(source: Source, format: str, rows: int) -> dict[str, Any]:
+def _facts(source: Source, file_format: str, rows: int) -> dict[str, Any]:
     return {
         "file": source.file,
-        "format": format,
+        "format": file_format,
         "y_true": source.y_true,
         "y_prob": source.y_prob,
         "weight": source.weight,

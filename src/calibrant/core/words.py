@@ -29,7 +29,18 @@ def measured(value: float, digits: int = 5) -> str:
     return f"{value if abs(value) > _ROUNDING else 0.0:.{digits}f}"
 
 
-def rounded_up(limit: float, digits: int = 4, *, sign: str = "") -> str:
+def rounded(value: float | None, digits: int = 4, *, sign: str = "", missing: str = "-") -> str:
+    """Write a number with so many decimals, and no minus before a zero; ``missing`` where there is none.
+
+    Examples
+    --------
+    >>> rounded(0.12346), rounded(-0.00001, sign="+"), rounded(None)
+    ('0.1235', '+0.0000', '-')
+    """
+    return missing if value is None else f"{round(value, digits) + 0.0:{sign}.{digits}f}"
+
+
+def rounded_up(limit: float | None, digits: int = 4, *, sign: str = "", missing: str = "-") -> str:
     """Write an upper limit so that what is written is a limit too.
 
     Examples
@@ -37,18 +48,33 @@ def rounded_up(limit: float, digits: int = 4, *, sign: str = "") -> str:
     >>> rounded_up(0.123401), rounded_up(0.1234), rounded_up(-0.12349, sign="+")
     ('0.1235', '0.1234', '-0.1234')
     """
-    return _with_decimals(limit, digits, ROUND_CEILING, sign)
+    return missing if limit is None else _with_decimals(limit, digits, ROUND_CEILING, sign)
 
 
-def rounded_down(limit: float, digits: int = 4, *, sign: str = "") -> str:
+def rounded_down(limit: float | None, digits: int = 4, *, sign: str = "", missing: str = "-") -> str:
     """Write a lower limit so that what is written is a limit too."""
-    return _with_decimals(limit, digits, ROUND_FLOOR, sign)
+    return missing if limit is None else _with_decimals(limit, digits, ROUND_FLOOR, sign)
 
 
 def _with_decimals(limit: float, digits: int, rounding: str, sign: str) -> str:
-    # The shortest decimal that names the number, so that 0.1 stays 0.1 and not the next binary fraction.
-    written = Decimal(repr(float(limit))).quantize(Decimal(1).scaleb(-digits), rounding)
+    written = _as_named(limit).quantize(Decimal(1).scaleb(-digits), rounding)
     return f"{float(written) + 0.0:{sign}.{digits}f}"
+
+
+def _as_named(number: float) -> Decimal:
+    """Return the shortest decimal that names a number, so that 0.1 stays 0.1 and not the next binary fraction."""
+    return Decimal(repr(float(number)))
+
+
+def hundredfold(share: float) -> str:
+    """Write a hundred times a number with all its digits, and no others.
+
+    Examples
+    --------
+    >>> hundredfold(0.07), hundredfold(0.12345), hundredfold(1.0)
+    ('7', '12.345', '100')
+    """
+    return f"{_as_named(share).scaleb(2).normalize():f}"
 
 
 def significant_up(limit: float, digits: int) -> str:
@@ -59,8 +85,19 @@ def significant_up(limit: float, digits: int) -> str:
     >>> significant_up(1234.51, 5), significant_up(0.000123451, 3)
     ('1234.6', '0.000124')
     """
-    written = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(repr(float(limit)))
+    written = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(_as_named(limit))
     return f"{float(written):.{digits}g}"
+
+
+def counted(number: int, thing: str) -> str:
+    """Write how many things there are.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(1234, "row")
+    ('1 row', '1,234 rows')
+    """
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def of_all(unit_weights: bool) -> str:
@@ -78,7 +115,7 @@ def level_said(level: float) -> str:
     """
     text = percent(level).replace(".0%", "%")
     if text == "100.00%":
-        return f"{(Decimal(repr(level)) * 100).normalize():f}%"
+        return f"{hundredfold(level)}%"
     digits = len(text.partition(".")[2]) - 1 if "." in text else 1
     return f"{rounded_down(round(100.0 * level, 10), digits)}%".replace(".0%", "%")
 

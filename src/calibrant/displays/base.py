@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import math
 import textwrap
 from abc import ABC, abstractmethod
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
@@ -25,6 +27,25 @@ LABEL_WIDTH = 84
 """Letters per line of a legend below a plot of the usual width."""
 
 THRESHOLD_SAID = "decision threshold tau: act when the forecast is at least tau"
+
+_SHARED = {
+    """y_true, y_prob, sample_weight, pos_label
+    As in every display.""": """y_true : array-like of shape (n,), or Tally
+    Outcomes: 0/1, booleans, fractions in [0, 1], or two labels with ``pos_label``; or a tally on its own.
+y_prob : array-like of shape (n,)
+    Forecast probabilities.
+sample_weight : array-like of shape (n,), optional
+    Nonnegative weights.
+pos_label : label, optional
+    The label in ``y_true`` that counts as the event.""",
+    """theme, legend, ax
+    As in every display.""": """theme : {"light", "dark"}
+    The colours, see ``calibrant.displays.palette.PALETTES``.
+legend : bool
+    Whether to say below the axes what is drawn.
+ax : matplotlib Axes, optional
+    Where to draw; by default on a new figure.""",
+}
 
 _PIXELS_PER_INCH = 144
 _NARROW = 0.01
@@ -50,6 +71,17 @@ class Display(Checked, ABC):
     figure_: Figure
     legend_: Legend | None
     _own_figure: bool = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Write out the parameters that displays share, so that ``help`` shows them in full."""
+        super().__init_subclass__(**options)
+        for member in vars(cls).values():
+            function = getattr(member, "__func__", member)
+            if isinstance(function, FunctionType) and function.__doc__ is not None:
+                text = inspect.cleandoc(function.__doc__)
+                for short, full in _SHARED.items():
+                    text = text.replace(short, full)
+                function.__doc__ = text
 
     @classmethod
     @abstractmethod

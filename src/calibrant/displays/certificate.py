@@ -12,6 +12,7 @@ from calibrant.certificates.results import MEASURE_NAMES, Certificate, Confidenc
 from calibrant.certificates.verdicts import certify, confidence_interval
 from calibrant.core.words import level_said
 from calibrant.displays.base import LABEL_WIDTH, Display
+from calibrant.displays.palette import Palette
 from calibrant.rows.checks import check_confidence, check_same_index
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class CertificateDisplay(Display):
         certificates : Certificate, ConfidenceInterval, GroupCertificates, or dict of name to one of the first two
             For one measure: different errors have no common axis.
         theme, legend, ax
-            As in `plot`.
+            As in every display.
         """
         if isinstance(certificates, GroupCertificates):
             groups = dict(zip(certificates.groups, certificates.certificates, strict=True))
@@ -117,15 +118,15 @@ class CertificateDisplay(Display):
 
         Parameters
         ----------
-        y_true
-            As in `CumulativeDisplay.from_predictions`.
+        y_true : array-like of shape (n,), or Tally
+            Outcomes, as in `certify`.
         y_prob : array-like of shape (n,), or dict of name to array-like
             Forecast probabilities, of one model or of several by name. For K models each limit is computed at
             1 - (1 - confidence_level) / K, so that all hold together whichever model is chosen afterwards.
         max_error, confidence_level, method, measure, by, sample_weight, pos_label, rng
             As in `certify`.
         theme, legend, ax
-            As in `plot`.
+            As in every display.
         """
         options: dict[str, Any] = {
             "method": method,
@@ -168,7 +169,7 @@ class CertificateDisplay(Display):
         Parameters
         ----------
         theme, legend, ax
-            As in `CumulativeDisplay.plot`.
+            As in every display.
         """
         from matplotlib.lines import Line2D
 
@@ -186,7 +187,24 @@ class CertificateDisplay(Display):
             height=min(2.6 + 0.34 * count, 40.0),
         )
         colours = {name: getattr(palette, name, palette.curve) for name in MARKERS}
-        self.intervals_, self.bounds_ = [], []
+        self._draw_intervals(ax, colours)
+        self._draw_estimates(ax, palette, colours)
+        self._draw_largest_allowed(ax, palette)
+        names = [textwrap.fill(name, _NAME_WIDTH) for name in self.names]
+        ax.set_yticks(range(count), names, parse_math=False)  # a name is a name, whatever signs it holds
+        ax.tick_params(axis="y", labelcolor=palette.ink, length=0)
+        ax.grid(False, axis="y")
+        ax.set_ylim(count - 0.5, -0.5)
+        ax.set_xlim(left=min(0.0, ax.get_xlim()[0]))
+        limits = Line2D([], [], color=palette.muted, linewidth=2.0, marker="|", markersize=10, label=self.limits_said)
+        # Names take room beside the axes that the words below them lack.
+        longest = max(len(line) for name in names for line in name.splitlines() or [""])
+        width = LABEL_WIDTH - math.ceil(1.2 * longest)
+        self._explain(palette, legend, [*self.estimates_, limits, *self.bounds_[:1]], width=width)
+        return self
+
+    def _draw_intervals(self, ax: Axes, colours: Mapping[str, str]) -> None:
+        self.intervals_ = []
         for place, each in enumerate(self.certificates):
             verdict = _verdict(each)
             (interval,) = ax.plot(
@@ -208,11 +226,13 @@ class CertificateDisplay(Display):
                 color=colours[verdict],
                 fontsize=9,
             )
-        shown = [name for name in MARKERS if name in map(_verdict, self.certificates)]
+
+    def _draw_estimates(self, ax: Axes, palette: Palette, colours: Mapping[str, str]) -> None:
+        verdicts = [_verdict(each) for each in self.certificates]
         self.estimates_ = [
             ax.plot(
-                [each.estimate for each in self.certificates if _verdict(each) == name],
-                [place for place, each in enumerate(self.certificates) if _verdict(each) == name],
+                [each.estimate for each, verdict in zip(self.certificates, verdicts, strict=True) if verdict == name],
+                [place for place, verdict in enumerate(verdicts) if verdict == name],
                 MARKERS[name],
                 color=colours[name],
                 markersize=9,
@@ -220,8 +240,12 @@ class CertificateDisplay(Display):
                 markeredgewidth=0.7,
                 label=_WORDS[name],
             )[0]
-            for name in shown
+            for name in MARKERS
+            if name in verdicts
         ]
+
+    def _draw_largest_allowed(self, ax: Axes, palette: Palette) -> None:
+        self.bounds_ = []
         for place, each in enumerate(self.certificates):
             if isinstance(each, Certificate):
                 (bound,) = ax.plot(
@@ -233,18 +257,6 @@ class CertificateDisplay(Display):
                     label="largest error allowed",
                 )
                 self.bounds_.append(bound)
-        names = [textwrap.fill(name, _NAME_WIDTH) for name in self.names]
-        ax.set_yticks(range(count), names, parse_math=False)  # a name is a name, whatever signs it holds
-        ax.tick_params(axis="y", labelcolor=palette.ink, length=0)
-        ax.grid(False, axis="y")
-        ax.set_ylim(count - 0.5, -0.5)
-        ax.set_xlim(left=min(0.0, ax.get_xlim()[0]))
-        limits = Line2D([], [], color=palette.muted, linewidth=2.0, marker="|", markersize=10, label=self.limits_said)
-        # Names take room beside the axes that the words below them lack.
-        longest = max(len(line) for name in names for line in name.splitlines() or [""])
-        width = LABEL_WIDTH - math.ceil(1.2 * longest)
-        self._explain(palette, legend, [*self.estimates_, limits, *self.bounds_[:1]], width=width)
-        return self
 
     def _columns(self) -> dict[str, Any]:
         names = ("n", "estimate", "lower", "upper", "confidence_level")

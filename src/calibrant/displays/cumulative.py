@@ -107,14 +107,8 @@ class CumulativeDisplay(Display):
 
         Parameters
         ----------
-        y_true : array-like of shape (n,), or Tally
-            Outcomes: 0/1, booleans, fractions in [0, 1], or two labels with ``pos_label``; or a tally on its own.
-        y_prob : array-like of shape (n,)
-            Forecast probabilities.
-        sample_weight : array-like of shape (n,), optional
-            Nonnegative weights.
-        pos_label : label, optional
-            The label in ``y_true`` that counts as the event.
+        y_true, y_prob, sample_weight, pos_label
+            As in every display.
         band : {"auto", "simulation", "large-sample law"} or None
             How the height of the band is found: outcomes drawn from the forecasts, which holds at every number of rows;
             or the range of Brownian motion. "auto" simulates 0/1 outcomes without weights on up to 10,000 distinct
@@ -125,8 +119,10 @@ class CumulativeDisplay(Display):
             Simulated data sets.
         rng : int, Generator or None, default 0
             Where the random numbers of the simulation come from; with a seed they are others for every data set.
-        x, theme, legend, ax
+        x
             As in `plot`.
+        theme, legend, ax
+            As in every display.
         """
         chosen = None if band is None else check_choice(band, "band", ("auto", "simulation", "large-sample law"))
         level = check_confidence(confidence_level)
@@ -165,12 +161,8 @@ class CumulativeDisplay(Display):
         x : {"forecast", "share"}
             What the curve is drawn against: the forecast, or the share of rows with forecasts up to there, which gives
             every row the same room.
-        theme : {"light", "dark"}
-            The colours, see ``calibrant.displays.palette.PALETTES``.
-        legend : bool
-            Whether to say below the axes what is drawn.
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
+        theme, legend, ax
+            As in every display.
         """
         against = check_choice(x, "x", ("forecast", "share"))
         whole = "all rows" if self.worst.unit_weights else "total weight"

@@ -74,12 +74,12 @@ class DecisionCurveDisplay(Display):
         Parameters
         ----------
         y_true, y_prob, sample_weight, pos_label
-            As in `CumulativeDisplay.from_predictions`.
+            As in every display.
         threshold : array of floats in [0, 1), optional
             By default 99 steps: 0.01, 0.02, ..., 0.99, or up to the highest forecast where all are below 0.5. Choose
             those that somebody may decide by.
         theme, legend, ax
-            As in `plot`.
+            As in every display.
         """
         tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
         at = _usual_thresholds(tally) if threshold is None else np.unique(check_thresholds(threshold))
@@ -107,7 +107,7 @@ class DecisionCurveDisplay(Display):
         Parameters
         ----------
         theme, legend, ax
-            As in `CumulativeDisplay.plot`.
+            As in every display.
         """
         ax, palette = self._begin(
             ax,

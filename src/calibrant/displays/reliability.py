@@ -124,7 +124,7 @@ class ReliabilityDisplay(Display):
         Parameters
         ----------
         y_true, y_prob, sample_weight, pos_label
-            As in `CumulativeDisplay.from_predictions`.
+            As in every display.
         band : {"consistency", "confidence"} or None
             Where calibrated forecasts would lie, around the diagonal; or where the true event rate lies, around the
             curve (0/1 outcomes without weights only).
@@ -137,8 +137,10 @@ class ReliabilityDisplay(Display):
         n_bins : int, optional
             Also draw the event rates in so many bins of equal width, with limits from `risk_bands` that hold for all
             bins together with ``confidence_level``.
-        difference, histogram, theme, legend, ax
+        difference, histogram
             As in `plot`.
+        theme, legend, ax
+            As in every display.
         """
         chosen = None if band is None else check_choice(band, "band", ("consistency", "confidence"))
         level = check_confidence(confidence_level)
@@ -194,7 +196,7 @@ class ReliabilityDisplay(Display):
         histogram : bool
             Draw the histogram of the forecasts below the axes.
         theme, legend, ax
-            As in `CumulativeDisplay.plot`.
+            As in every display.
         """
         turned, below = check_flag(difference, "difference"), check_flag(histogram, "histogram")
         ax, palette = self._begin(

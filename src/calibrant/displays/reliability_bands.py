@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from calibrant.certificates.hypotheses import outcome_variance
+from calibrant.core.binomial import lower_rate, upper_rate
+from calibrant.core.isotonic import isotonic_fit
 from calibrant.core.types import FloatArray
 from calibrant.rows.tally import Tally, prefix_sums
 
@@ -73,8 +75,6 @@ def _joined(tally: Tally, shares: int, widths: int) -> _Groups:
 
 def consistency_band(tally: Tally, level: float, resamples: int, generator: np.random.Generator) -> Band:
     """Return where, at each group's forecast by itself, the curves of outcomes drawn from the forecasts lie."""
-    from scipy.optimize import isotonic_regression
-
     groups = _joined(tally, MOST_GROUPS // 2, MOST_GROUPS // 2)
     forecast, size = groups.forecast, (resamples, len(groups))
     if groups.counted:
@@ -82,7 +82,7 @@ def consistency_band(tally: Tally, level: float, resamples: int, generator: np.r
         rates = generator.binomial(groups.weight.astype(np.int64), chance, size=size) / groups.weight
     else:
         rates = forecast + generator.standard_normal(size) * np.sqrt(groups.variance) / groups.weight
-    curves = np.array([isotonic_regression(rate, weights=groups.weight).x for rate in rates])
+    curves = np.array([isotonic_fit(rate, groups.weight).x for rate in rates])
     lower, upper = np.quantile(curves, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)
     return Band(forecast, np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0), len(groups))
 
@@ -95,8 +95,6 @@ def confidence_band(tally: Tally, level: float) -> Band:
     same way runs of rows above give upper limits. The best of each is taken; each is wrong with probability at most
     (1 - level) / (number of limits).
     """
-    from scipy.special import betainccinv, betaincinv
-
     shares = min(math.ceil(2.0 * tally.row_total ** (1.0 / 3.0)), MOST_STRETCHES)
     groups = _joined(tally, shares, _WIDEST)
     count = len(groups)
@@ -105,10 +103,7 @@ def confidence_band(tally: Tally, level: float) -> Band:
     events = prefix_sums(groups.outcome)
     size, hits = rows[last + 1] - rows[first], events[last + 1] - events[first]
     delta = (1.0 - level) / (2.0 * first.size)
-    least, most = np.zeros(first.size), np.ones(first.size)
-    some, missed = hits > 0.0, hits < size
-    least[some] = betaincinv(hits[some], (size - hits)[some] + 1.0, delta)
-    most[missed] = betainccinv(hits[missed] + 1.0, (size - hits)[missed], delta)
+    least, most = lower_rate(hits, size - hits, delta), upper_rate(hits, size - hits, delta)
     # lower[k] holds from the last forecast of group k up, upper[k] from the first of group k down.
     lower, upper = np.zeros(count + 1), np.ones(count + 1)
     np.maximum.at(lower, last + 1, least)

@@ -82,13 +82,13 @@ class RiskGapDisplay(Display):
         Parameters
         ----------
         y_true, y_prob, sample_weight, pos_label
-            As in `CumulativeDisplay.from_predictions`.
+            As in every display.
         wrapper : {"nondecreasing", "monotone"}
             The recalibrations allowed, as in `risk_gap_curve`.
         confidence_level, method
             Of the upper limit of the Cutoff calibration error behind the bound, as in `certify`.
         theme, legend, ax
-            As in `plot`.
+            As in every display.
         """
         tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
         limit = confidence_interval(tally, confidence_level=confidence_level, alternative="less", method=method)
@@ -121,7 +121,7 @@ class RiskGapDisplay(Display):
         Parameters
         ----------
         theme, legend, ax
-            As in `CumulativeDisplay.plot`.
+            As in every display.
         """
         ax, palette = self._begin(
             ax,

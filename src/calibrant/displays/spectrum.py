@@ -79,9 +79,9 @@ class SpectrumDisplay(Display):
         Parameters
         ----------
         y_true, y_prob, sample_weight, pos_label
-            As in `CumulativeDisplay.from_predictions`.
+            As in every display.
         theme, legend, ax
-            As in `plot`.
+            As in every display.
         """
         tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
         spectrum = bounded_variation_spectrum(tally)
@@ -105,7 +105,7 @@ class SpectrumDisplay(Display):
         Parameters
         ----------
         theme, legend, ax
-            As in `CumulativeDisplay.plot`.
+            As in every display.
         """
         ax, palette = self._begin(
             ax,

@@ -14,12 +14,13 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.core.sql import number_literal, quoted, text_literal
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.words import shown
 from calibrant.engines.faults import text_remedy
-from calibrant.engines.files import NUMBERS, VIEW, Table, as_number, create_view, explaining, quoted
+from calibrant.engines.files import NUMBERS, VIEW, Table, as_number, create_view, explaining
 from calibrant.engines.formats import TableError
-from calibrant.engines.readers import NESTED, find_parts, literal
+from calibrant.engines.readers import NESTED, find_parts
 from calibrant.engines.statements import MISSING_WORDS
 from calibrant.rows.checks import forecast_remedy
 
@@ -139,7 +140,8 @@ def check_forecast_column(table: Table, name: str, *, low: float = 0.0, high: fl
     """
     check_columns(table, [name], numbers=[name])
     rows = f"(SELECT {table.number(name)} AS value FROM {VIEW})"
-    missing, broken = "(value IS NULL OR isnan(value))", f"NOT value BETWEEN {low!r} AND {high!r}"
+    missing = "(value IS NULL OR isnan(value))"
+    broken = f"NOT value BETWEEN {number_literal(low)} AND {number_literal(high)}"
     total, gone, out, least, most = _first_row(
         table,
         f"SELECT count(*), count(*) FILTER ({missing}), count(*) FILTER (NOT {missing} AND {broken}), "
@@ -210,7 +212,7 @@ def write_with_column(
         with explaining(table), _blaming(path):
             connection.execute(
                 f"COPY (SELECT {', '.join(fields)}, {_FUNCTION}({table.number(of)}) AS {quoted(name)} FROM {VIEW}) "
-                f"TO {literal(os.path.abspath(path))} ({options}, USE_TMP_FILE false)"
+                f"TO {text_literal(os.path.abspath(path))} ({options}, USE_TMP_FILE false)"
             ).fetchall()
     finally:
         connection.remove_function(_FUNCTION)
@@ -313,7 +315,7 @@ def _refuse_text(table: Table, name: str, *, labels_allowed: bool = False) -> No
         raise TableError(f"{table.name}: column {name!r} holds numbers written as text; convert it to numbers")
     position, value = first
     if value is None or value.strip().lower() in MISSING_WORDS:
-        gone = f"value IS NULL OR lower(trim(value)) IN ({', '.join(map(literal, MISSING_WORDS))})"
+        gone = f"value IS NULL OR lower(trim(value)) IN ({', '.join(map(text_literal, MISSING_WORDS))})"
         count = _first_row(table, f"SELECT count(*) FROM (SELECT {column} AS value FROM {VIEW}) WHERE {gone}")[0]
         _refuse_missing(table, name, position, count)
     if labels_allowed:

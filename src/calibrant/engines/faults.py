@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.core.words import shown
+from calibrant.core.words import counted, shown
 from calibrant.engines.statements import FAULTS, Engine, Roles, example_statement, faults_statement
 from calibrant.rows.checks import MISSING_REMEDY, OUTCOME_REMEDY, WEIGHT_REMEDY, forecast_remedy
 
@@ -45,11 +45,12 @@ def refuse_rows(engine: Engine, roles: Roles) -> NoReturn:
         low, high = float(counts[f"{name}_low"]), float(counts[f"{name}_high"])
         what, remedy = _broken(role, value, low, high)
     others = "".join(
-        f"; {_said(also, roles)} is {_WORDS[also_fault]} in {rows_said(many)}" for also, also_fault, many in found[1:]
+        f"; {_said(also, roles)} is {_WORDS[also_fault]} in {counted(many, 'row')}"
+        for also, also_fault, many in found[1:]
     )
     raise ValueError(
-        f"{engine.name}: {_said(role, roles)} is {what} in {count:,} of {rows_said(total)}, for example in {place}, "
-        f"{row}{others}; {remedy}"
+        f"{engine.name}: {_said(role, roles)} is {what} in {count:,} of {counted(total, 'row')}, for example in "
+        f"{place}, {row}{others}; {remedy}"
     )
 
 
@@ -77,11 +78,6 @@ def _broken(role: str, value: float, low: float, high: float) -> tuple[str, str]
     if role == "y_prob":
         return "outside [0, 1]", forecast_remedy(low, high)
     return ("outside [0, 1]", OUTCOME_REMEDY) if role == "y_true" else ("negative", WEIGHT_REMEDY)
-
-
-def rows_said(count: int) -> str:
-    """Say how many rows."""
-    return f"{count:,} row{'' if count == 1 else 's'}"
 
 
 def _said(role: str, roles: Roles) -> str:

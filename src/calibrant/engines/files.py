@@ -189,7 +189,7 @@ def _version(path: Path) -> tuple[int, ...]:
 def open_table(
     source: str | os.PathLike[str] | BinaryIO | Sequence[str | os.PathLike[str]],
     *,
-    format: str | None = None,
+    file_format: str | None = None,
     memory_limit: str | None = None,
     temp_directory: str | None = None,
 ) -> Table:
@@ -200,7 +200,7 @@ def open_table(
     source : path, pattern, sequence of paths, binary stream, or "-" for standard input
         A pattern such as ``part-*.parquet`` or a folder stands for its files, in the order of their names; streams and
         pipes, which can be read only once, are first copied to a temporary file.
-    format : {"csv", "tsv", "parquet", "arrow", "npz", "jsonl"}, optional
+    file_format : {"csv", "tsv", "parquet", "arrow", "npz", "jsonl"}, optional
         By default what the name ends in, and where that says nothing, what the first bytes look like. Text may be
         compressed with gzip or zstd.
     memory_limit : str, optional
@@ -216,16 +216,16 @@ def open_table(
     ...     table.columns, read_columns(table, ["score"], numbers=["score"])["score"]
     ({'label': 'VARCHAR', 'score': 'VARCHAR'}, array([0.75, 0.5 ]))
     """
-    if format is not None and format not in (*FORMATS, "feather"):
-        raise TableError(f"format is {format!r}, none of {', '.join(FORMATS)}")
+    if file_format is not None and file_format not in (*FORMATS, "feather"):
+        raise TableError(f"file_format is {file_format!r}, none of {', '.join(FORMATS)}")
     with contextlib.ExitStack() as held:
         scratch = make_scratch(temp_directory)
         if scratch is not None:
             held.enter_context(scratch)
         connection = held.enter_context(connect(memory_limit, scratch))
         folder = None if scratch is None else Path(scratch.name)
-        name, paths = find_files(source, folder, any_name=format is not None)
-        kind = find_formats(paths, format, name)
+        name, paths = find_files(source, folder, any_name=file_format is not None)
+        kind = find_formats(paths, file_format, name)
         versions = tuple(_version(path) for path in paths)
         table = Table(name, kind, connection, paths=tuple(paths), versions=versions, _scratch=scratch)
         with explaining(table):
@@ -242,11 +242,6 @@ def make_scratch(folder: str | None) -> tempfile.TemporaryDirectory[str] | None:
         if folder is None:
             return None
         raise TableError(f"temp_directory is {folder!r}, where nothing can be written: {error.strerror}") from error
-
-
-def quoted(name: str) -> str:
-    """Write a column name so that SQL takes it as it is."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def connect(memory_limit: str | None, scratch: tempfile.TemporaryDirectory[str] | None) -> duckdb.DuckDBPyConnection:

@@ -15,6 +15,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from calibrant.core.sql import text_literal
+from calibrant.core.words import counted
 from calibrant.engines.formats import (
     FORMATS,
     HEAD_BYTES,
@@ -88,7 +90,7 @@ class Part:
                 "cannot hold both; write all files with one type"
             )
             return (
-                f"CASE WHEN {own} NOT BETWEEN -{_EXACT} AND {_EXACT} THEN error({literal(problem)}) "
+                f"CASE WHEN {own} NOT BETWEEN -{_EXACT} AND {_EXACT} THEN error({text_literal(problem)}) "
                 f"ELSE CAST({own} AS DOUBLE) END"
             )
         return f"CAST({own} AS {common})"
@@ -118,14 +120,14 @@ def united_type(one: str, other: str) -> str | None:
 
 
 def find_parts(
-    connection: duckdb.DuckDBPyConnection, format: str, paths: Sequence[Path], name: str, *, all_keys: bool = False
+    connection: duckdb.DuckDBPyConnection, file_format: str, paths: Sequence[Path], name: str, *, all_keys: bool = False
 ) -> list[Part]:
     """Return how files are read, looking at the beginning of each and at no more of their rows.
 
     Parameters
     ----------
     connection : DuckDBPyConnection
-    format : one of `FORMATS`
+    file_format : one of `FORMATS`
     paths : sequence of Path
     name : str
         What to call the files in messages.
@@ -133,28 +135,23 @@ def find_parts(
         Whether to look through all records of JSON for their keys; those of the first alone otherwise, which do for
         columns that must have a value everywhere.
     """
-    if format in ("npz", "arrow"):
-        key, columns = (npz_types, npz_columns) if format == "npz" else (arrow_key, arrow_columns)
+    if file_format in ("npz", "arrow"):
+        key, columns = (npz_types, npz_columns) if file_format == "npz" else (arrow_key, arrow_columns)
         keys = [key(path, said(path, paths, name)) for path in paths]
         return [
             _chosen_part(connection, f"source{number}", files, *columns(files, said(files[0], paths, name)))
             for number, files in enumerate(_alike(paths, keys))
         ]
-    if format == "parquet":
+    if file_format == "parquet":
         return _parquet_parts(connection, paths, name)
-    if format == "jsonl":
+    if file_format == "jsonl":
         return [_json_part(connection, paths, name, None if all_keys else _SEEN_RECORDS)]
-    return _csv_parts(format, paths, name)
-
-
-def literal(text: str) -> str:
-    """Write a text so that SQL takes it as it is."""
-    return "'" + text.replace("'", "''") + "'"
+    return _csv_parts(file_format, paths, name)
 
 
 def _listed(paths: Iterable[Path]) -> str:
     # Patterns were resolved by now: what is left of them in a name is part of the name.
-    return "[" + ", ".join(literal(for_duckdb(path)) for path in paths) + "]"
+    return "[" + ", ".join(text_literal(for_duckdb(path)) for path in paths) + "]"
 
 
 def _described(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], reader: str, names: Sequence[str]) -> Part:
@@ -227,7 +224,7 @@ def _parquet_parts(connection: duckdb.DuckDBPyConnection, paths: Sequence[Path],
     for path in paths:
         found = connection.execute(
             "SELECT name, type, converted_type, logical_type, num_children, type_length, scale, precision FROM "
-            f"parquet_schema({literal(for_duckdb(path))})"
+            f"parquet_schema({text_literal(for_duckdb(path))})"
         ).fetchall()
         schemas.append(tuple(found))
     parts = []
@@ -252,7 +249,7 @@ def _top_names(schema: Sequence[tuple[object, ...]]) -> list[str]:
 def _json_part(connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], name: str, records: int | None) -> Part:
     """Return records whose values are written by their keys, so that letters' case counts."""
     compression = find_compression(paths, name)
-    reader = f"read_json_objects({_listed(paths)}, format='auto', compression={literal(compression)})"
+    reader = f"read_json_objects({_listed(paths)}, format='auto', compression={text_literal(compression)})"
     some = f"(SELECT json FROM {reader}{'' if records is None else f' LIMIT {records}'})"
     found = connection.execute(
         f"SELECT keys, min(place) AS first FROM (SELECT json_keys(json) AS keys, row_number() OVER () AS place "
@@ -264,15 +261,15 @@ def _json_part(connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], nam
     twice = next((key for keys, _ in found for key in keys or () if keys.count(key) > 1), None)
     if twice is not None:
         raise TableError(f"{name}: a record has two values named {twice!r}; rename one of them")
-    places = [literal("/" + key.replace("~", "~0").replace("/", "~1")) for key in names]
+    places = [text_literal("/" + key.replace("~", "~0").replace("/", "~1")) for key in names]
     nested = ", ".join(f"bool_or(json_type(json, {place}) IN ('OBJECT', 'ARRAY'))" for place in places)
     is_nested = connection.execute(f"SELECT {nested} FROM {some}").fetchall()[0]
     types = tuple(NESTED if each else "VARCHAR" for each in is_nested)
     return Part(tuple(paths), tuple(names), types, tuple(f"(json ->> {place})" for place in places), reader)
 
 
-def _csv_parts(format: str, paths: Sequence[Path], name: str) -> list[Part]:
-    headers = [read_header(format, path, said(path, paths, name)) for path in paths]
+def _csv_parts(file_format: str, paths: Sequence[Path], name: str) -> list[Part]:
+    headers = [read_header(file_format, path, said(path, paths, name)) for path in paths]
     compression = find_compression(paths, name)
     parts = []
     for files in _alike(paths, headers):
@@ -282,7 +279,7 @@ def _csv_parts(format: str, paths: Sequence[Path], name: str) -> list[Part]:
             "header": "true",
             "auto_detect": "false",
             "columns": "{" + ", ".join(f"'{field}': 'VARCHAR'" for field in fields) + "}",
-            "delim": literal(delimiter),
+            "delim": text_literal(delimiter),
             "quote": "'\"'",
             "escape": "'\"'",
             "comment": "''",
@@ -290,7 +287,7 @@ def _csv_parts(format: str, paths: Sequence[Path], name: str) -> list[Part]:
             "strict_mode": "true",
             "null_padding": "false",
             "hive_partitioning": "false",
-            "compression": literal(compression),
+            "compression": text_literal(compression),
         }
         settings = "".join(f", {option}={value}" for option, value in options.items())
         reader = f"read_csv({_listed(files)}{settings})"
@@ -298,7 +295,7 @@ def _csv_parts(format: str, paths: Sequence[Path], name: str) -> list[Part]:
     return parts
 
 
-def read_header(format: str, path: Path, name: str) -> tuple[str, tuple[str, ...]]:
+def read_header(file_format: str, path: Path, name: str) -> tuple[str, tuple[str, ...]]:
     """Return what stands between the values of a text table, and its columns, after making sure that they are names."""
     head = read_head(path, name)
     try:
@@ -311,7 +308,7 @@ def read_header(format: str, path: Path, name: str) -> tuple[str, tuple[str, ...
     if "\0" in text:
         raise TableError(f"{name} is not text; name its format, one of {', '.join(FORMATS)}")
     line = _LINE_END.split(_QUOTED.sub("", text), maxsplit=1)[0]
-    delimiter = "\t" if format == "tsv" else max(_DELIMITERS, key=line.count)
+    delimiter = "\t" if file_format == "tsv" else max(_DELIMITERS, key=line.count)
     try:
         names = [each.strip() for each in next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])]
     except csv.Error as error:
@@ -339,19 +336,19 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def first_uneven_line(format: str, paths: Iterable[Path], name: str) -> str | None:
+def first_uneven_line(file_format: str, paths: Iterable[Path], name: str) -> str | None:
     """Say which line of a text table has too many or too few values, or a quote that nothing closes."""
-    if format not in ("csv", "tsv"):
+    if file_format not in ("csv", "tsv"):
         return None
     for path in paths:
-        delimiter, names = read_header(format, path, name)
+        delimiter, names = read_header(file_format, path, name)
         with open_text(path) as text:
             rows = csv.reader(_lines(text), delimiter=delimiter, strict=True)
             width = len(names)
             try:
                 for row in rows:
                     if row and len(row) != width:
-                        return f"line {rows.line_num:,}: {_counted(len(row), 'value')} for {_counted(width, 'column')}"
+                        return f"line {rows.line_num:,}: {counted(len(row), 'value')} for {counted(width, 'column')}"
             except (csv.Error, UnicodeDecodeError) as error:
                 return f"line {rows.line_num + 1:,}: {error}"
     return None
@@ -363,7 +360,3 @@ def _lines(text: io.TextIOWrapper) -> Iterator[str]:
         if len(line) > LONGEST_LINE:
             raise csv.Error(f"longer than {LONGEST_LINE:,} characters")
         yield line
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.core.types import FloatArray
+from calibrant.core.words import counted
 from calibrant.engines.columns import written_labels
-from calibrant.engines.faults import refuse_rows, rows_said
+from calibrant.engines.faults import refuse_rows
 from calibrant.engines.moments import Facts, Moments
 from calibrant.engines.statements import (
     NUMBERS,
@@ -198,7 +199,7 @@ class _Handle:
         if not self._scans:
             return "not read yet"
         times = "once" if self._scans == 1 else f"{self._scans} times"
-        return f"read {times}, {rows_said(self._rows_fetched)} fetched"
+        return f"read {times}, {counted(self._rows_fetched, 'row')} fetched"
 
     def _run(self, statement: str) -> Mapping[str, npt.NDArray[Any]]:
         self._scans += 1
@@ -215,7 +216,8 @@ class _Handle:
         if missing:
             role = next(role for role, name in self._roles.listed().items() if name == column)
             raise ValueError(
-                f"{self._engine.name}: {role} (column {column!r}) is missing in {rows_said(missing)}; {MISSING_REMEDY}"
+                f"{self._engine.name}: {role} (column {column!r}) is missing in {counted(missing, 'row')}; "
+                f"{MISSING_REMEDY}"
             )
         if len(found["label"]) == 0:
             raise self._no_rows()

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.core.sql import number_literal, quoted, text_literal
 from calibrant.core.types import FloatArray
 from calibrant.engines.formats import check_column
 from calibrant.rows.grids import FIRST_BITS, Grid
@@ -74,11 +75,11 @@ class Engine(ABC):
 
     def quoted(self, name: str) -> str:
         """Write a column's name so that SQL takes it as it is."""
-        return '"' + name.replace('"', '""') + '"'
+        return quoted(name)
 
     def literal(self, text: str) -> str:
         """Write a text so that SQL takes it as it is."""
-        return "'" + text.replace("'", "''") + "'"
+        return text_literal(text)
 
     def listed(self, names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         """Write a short table by the name of ``asked``, to stand before SELECT."""
@@ -113,7 +114,7 @@ class Engine(ABC):
         """
         if self.long_type is None:
             return f"sum({expression})"
-        scale = _number(2.0 ** (_STEADY_BITS + exponent))
+        scale = number_literal(2.0 ** (_STEADY_BITS + exponent))
         return f"sum(TRY_CAST(({expression}) * {scale} AS {self.long_type})) / {scale}"
 
     def number_of_row(self) -> str | None:
@@ -165,7 +166,7 @@ def histogram_statement(engine: Engine, roles: Roles, asked: Sequence[HistogramR
     engine writes them; none when there are no groups.
     """
     grids = [scanned_grid(request.grid) for request in asked]
-    places = [(_number(grid.scale), str(first_cell(grid))) for grid in grids]
+    places = [(number_literal(grid.scale), str(first_cell(grid))) for grid in grids]
     alike = len(set(places)) == 1
     together = len(set(grids)) == 1 and not grids[0].within
     scale, first = places[0] if alike else ("scale", "first_cell")
@@ -194,7 +195,7 @@ def histogram_statement(engine: Engine, roles: Roles, asked: Sequence[HistogramR
             listed = engine.listed(("place", "label"), own)
             given += " JOIN asked ON g = label"
         if not is_whole(grids[0]):
-            conditions.append(f"p >= {_number(grids[0].low)} AND p <= {_number(grids[0].high)}")
+            conditions.append(f"p >= {number_literal(grids[0].low)} AND p <= {number_literal(grids[0].high)}")
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     by = "place, cell_key" if labels else "cell_key"
     fields += ", place" if labels else ""
@@ -231,8 +232,8 @@ def _inside(
         own = (*group, *(places[place] if places else ()))
         for low, high in stretches[place].tolist():
             cells = range(int(low * grid.scale), int(high * grid.scale) + 1)
-            rows.extend((*own, _number(cell), _number(low), _number(high)) for cell in cells)
-    match = f"floor(p * {_number(grid.scale)}) = cell AND p >= low_end AND p <= high_end"
+            rows.extend((*own, number_literal(cell), number_literal(low), number_literal(high)) for cell in cells)
+    match = f"floor(p * {number_literal(grid.scale)}) = cell AND p >= low_end AND p <= high_end"
     return engine.listed(names, rows), f" JOIN asked ON {match}{' AND g = label' if labels else ''}"
 
 
@@ -334,12 +335,6 @@ def first_cell(grid: Grid) -> int:
 def scanned_grid(grid: Grid) -> Grid:
     """Return the grid to add up by: at least as fine as the first, which `moments` counts on."""
     return replace(grid, bits=max(grid.bits, FIRST_BITS))
-
-
-def _number(value: float) -> str:
-    """Write a number with all its digits, and with an exponent, so that no database takes it for a decimal."""
-    digits = repr(float(value))
-    return digits if "e" in digits else f"{digits}e0"
 
 
 def _rows(engine: Engine, roles: Roles, *extra: str) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.core.isotonic import isotonic_fit
+from calibrant.core.logistic import Curve, Points, fit_logistic, logit, pool, separation
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.measures.results import CalibrationSlope, CurveErrors
 from calibrant.rows.checks import check_choice, check_number
@@ -16,11 +17,8 @@ from calibrant.rows.intake import as_source, as_tally
 from calibrant.rows.refinement import refine
 from calibrant.rows.tally import Tally, Totals
 
-_NEWTON_STEPS = 100
-_NEAR = 1e-6  # squared step, in the likelihood's own metric, below which Newton steps cannot overshoot
-_FLAT = 1e-6  # largest mean gradient that counts as a maximum
-_SETTLED = 1e-14  # ... and below which the step just taken was the last: the next would be its square
-_POOLED = 20_000
+_START_POINTS = 4096
+_LOESS_POINTS = 20_000
 _MANY_TIMES = 1000.0
 _QUANTILE_CELLS = 4096.0
 
@@ -80,15 +78,15 @@ def calibration_slope_intercept(
     Examples
     --------
     >>> fit = calibration_slope_intercept([0, 1, 0, 0, 1, 1, 0, 1], [0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9])
-    >>> round(fit.slope, 4), round(fit.intercept, 4)
-    (0.596, 0.0)
+    >>> round(fit.slope, 4), abs(fit.intercept) < 1e-9
+    (0.596, True)
     """
     return fit_slope(as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
 
 
 def fit_slope(tally: Tally) -> CalibrationSlope:
     """Fit the slope and intercepts of a tally."""
-    forecast, outcome, weight = tally.forecast, tally.outcome, tally.weight.astype(np.float64)
+    forecast, outcome, weight = tally.forecast, tally.outcome, tally.weight
     sure_off, sure_on = forecast == 0.0, forecast == 1.0
     if outcome[sure_off].any() or (outcome < weight)[sure_on].any():
         side = "0" if outcome[sure_off].any() else "1"
@@ -97,19 +95,45 @@ def fit_slope(tally: Tally) -> CalibrationSlope:
             "forecasts inside, as in numpy.clip(y_prob, 1e-6, 1 - 1e-6), and say so when you report the slope"
         )
     inside = ~(sure_off | sure_on)
-    forecast, outcome, weight = forecast[inside], outcome[inside], weight[inside]
-    if forecast.size < 2:
+    points = Points(forecast[inside], outcome[inside], weight[inside])
+    if points.value.size < 2:
         raise ValueError("the calibration slope needs at least two distinct forecasts strictly between 0 and 1")
-    logit = np.log(forecast) - np.log1p(-forecast)
-    if not np.isfinite(logit).all():
-        raise ValueError("a forecast is so close to 0 or 1 that its logit overflows; pull the forecasts inside first")
-    _refuse_separated(outcome, weight)
-    pooled = _pool(weight, logit, outcome, size=4096)  # a start so good that few steps over all rows are left
-    slope, intercept = _newton(*pooled, slope=1.0, intercept=0.0, free_slope=True)
-    slope, intercept = _newton(logit, outcome, weight, slope=slope, intercept=intercept, free_slope=True)
-    _, start = _newton(*pooled, slope=1.0, intercept=0.0, free_slope=False)
-    _, at_unit = _newton(logit, outcome, weight, slope=1.0, intercept=start, free_slope=False)
-    return CalibrationSlope(slope=slope, intercept=intercept, intercept_at_unit_slope=at_unit)
+    _refuse_separated(points)
+    points = points._replace(value=logit(points.value))
+    pooled = pool(points, size=_START_POINTS)
+    free = _settled(fit_logistic(points, lambda value: value[None], pooled=pooled))
+    at_unit_slope = _settled(fit_logistic(points, _nothing, offset=lambda value: value, pooled=pooled))
+    return CalibrationSlope(
+        slope=float(free.slopes[0]), intercept=free.intercept, intercept_at_unit_slope=at_unit_slope.intercept
+    )
+
+
+def _nothing(value: FloatArray) -> FloatArray:
+    return np.empty((0, value.size))
+
+
+def _refuse_separated(points: Points) -> None:
+    """Refuse outcomes for which the likelihood has no maximum."""
+    found = separation(points)
+    if found in ("no events", "only events"):
+        raise ValueError(
+            f"every outcome that counts here is {'0' if found == 'no events' else '1'}; the calibration slope needs "
+            "both kinds"
+        )
+    if found is not None:
+        raise ValueError(
+            "the forecasts separate the outcomes perfectly, so the calibration slope is infinite; collect more rows"
+        )
+
+
+def _settled(curve: Curve) -> Curve:
+    """Refuse a fit that the likelihood is too flat for."""
+    if not curve.settled:
+        raise ValueError(
+            "the logistic fit of slope and intercept does not settle: some forecasts are so close to 0 or 1 that the "
+            "likelihood is flat; pull them inside, as in numpy.clip(y_prob, 1e-6, 1 - 1e-6), and say so in the report"
+        )
+    return curve
 
 
 def integrated_calibration_index(
@@ -189,81 +213,15 @@ def _weighted_quantile(values: FloatArray, weight: npt.NDArray[Any], share: floa
     return float(values[inside[min(position, inside.size - 1)]])
 
 
-def _refuse_separated(outcome: FloatArray, weight: FloatArray) -> None:
-    """Refuse outcomes for which the likelihood has no maximum: one class, or classes that do not overlap."""
-    some_on, some_off = np.flatnonzero(outcome > 0.0), np.flatnonzero(outcome < weight)
-    if some_on.size == 0 or some_off.size == 0:
-        raise ValueError(
-            f"every outcome that counts here is {'0' if some_on.size == 0 else '1'}; the calibration slope needs "
-            "both kinds"
-        )
-    if some_on[0] >= some_off[-1] or some_off[0] >= some_on[-1]:
-        raise ValueError(
-            "the forecasts separate the outcomes perfectly, so the calibration slope is infinite; collect more rows"
-        )
-
-
-def _pool(weight: FloatArray, forecast: FloatArray, outcome: FloatArray, *, size: int) -> tuple[FloatArray, ...]:
-    """Pool neighbouring forecasts into at most ``size`` groups of similar weight: mean forecast, outcome, weight."""
-    through = np.cumsum(weight)
-    group = np.minimum(((through - weight / 2.0) / through[-1] * size).astype(np.int64), size - 1)
-    starts = np.flatnonzero(np.diff(group, prepend=-1))
-    pooled_weight = np.add.reduceat(weight, starts)
-    pooled_forecast = np.add.reduceat(weight * forecast, starts) / pooled_weight
-    return pooled_forecast, np.add.reduceat(outcome, starts), pooled_weight
-
-
-def _newton(
-    logit: FloatArray, outcome: FloatArray, weight: FloatArray, *, slope: float, intercept: float, free_slope: bool
-) -> tuple[float, float]:
-    """Maximise the concave logistic likelihood by Newton steps, halved while far away until they do not overshoot."""
-    from scipy.special import expit
-
-    scale = float(weight.sum())
-    square = np.square(logit)
-
-    def loss(slope: float, intercept: float) -> float:
-        linear = slope * logit + intercept
-        return float(weight @ np.logaddexp(0.0, linear) - outcome @ linear) / scale
-
-    for _ in range(_NEWTON_STEPS):
-        rate = expit(slope * logit + intercept)
-        expected = weight * rate
-        pull = outcome - expected
-        curvature = expected * (1.0 - rate)
-        mixed = float(curvature @ logit)
-        bend = np.array([[float(curvature @ square), mixed], [mixed, float(curvature.sum())]]) / scale
-        down = np.array([float(pull @ logit), float(pull.sum())]) / scale
-        if not free_slope:
-            bend[0], bend[:, 0], down[0] = 0.0, 0.0, 0.0
-        step = np.linalg.lstsq(bend, down, rcond=None)[0]
-        decrement = float(step @ bend @ step)
-        if decrement > _NEAR:
-            value = loss(slope, intercept)
-            while loss(slope + float(step[0]), intercept + float(step[1])) > value and np.abs(step).max() > 0.0:
-                step = step / 2.0
-        slope, intercept = slope + float(step[0]), intercept + float(step[1])
-        if decrement <= _SETTLED:
-            break
-    if np.abs(down).max() > _FLAT:
-        raise ValueError(
-            "the logistic fit of slope and intercept does not settle: some forecasts are so close to 0 or 1 that the "
-            "likelihood is flat; pull them inside, as in numpy.clip(y_prob, 1e-6, 1 - 1e-6), and say so in the report"
-        )
-    return slope, intercept
-
-
 def _loess_curve(tally: Tally, span: float) -> FloatArray:
     """Local quadratic regression of the outcomes at each distinct forecast."""
-    weight = tally.weight.astype(np.float64)
-    forecast, outcome, pooled_weight = (
-        (tally.forecast, tally.outcome, weight)
-        if len(tally) <= _POOLED
-        else _pool(weight, tally.forecast, tally.outcome, size=_POOLED)
-    )
+    points = Points(tally.forecast, tally.outcome, tally.weight)
+    if len(tally) > _LOESS_POINTS:
+        points = pool(points, size=_LOESS_POINTS)
+    forecast, outcome, weight = points.value, points.outcome, points.weights
     places = np.unique(np.linspace(0, forecast.size - 1, min(forecast.size, 500)).round().astype(np.int64))
     at = forecast[places]
-    fitted = np.array([_local_fit(forecast, outcome, pooled_weight, centre, span) for centre in at])
+    fitted = np.array([_local_fit(forecast, outcome, weight, centre, span) for centre in at])
     curve: FloatArray = np.interp(tally.forecast, at, fitted)
     return curve
 

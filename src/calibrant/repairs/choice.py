@@ -18,7 +18,7 @@ from sklearn.base import clone
 from calibrant.certificates.verdicts import confidence_interval
 from calibrant.core.progress import track
 from calibrant.core.types import FloatArray, IntArray
-from calibrant.core.words import level_said
+from calibrant.core.words import level_said, rounded, rounded_up
 from calibrant.measures.weighted import smooth_calibration_error
 from calibrant.repairs.guard import GuardedRecalibrator
 from calibrant.repairs.maps import (
@@ -29,7 +29,7 @@ from calibrant.repairs.maps import (
     TemperatureRecalibrator,
 )
 from calibrant.repairs.recalibrator import Recalibrator
-from calibrant.repairs.results import RecalibratorComparison, RecalibratorScores, shown, shown_upper
+from calibrant.repairs.results import RecalibratorComparison, RecalibratorScores
 from calibrant.rows.checks import (
     Observations,
     check_confidence,
@@ -345,25 +345,25 @@ def _recommend(trials: list[_Trial], entries: _Entries, parts: list[IntArray], l
     close = [trial for trial in trials if not trial.has_failed and _is_as_good(trial, best, entries, parts)]
     as_is = trials[0].scores
     if close[0] is trials[0]:
-        rival = "" if best is trials[0] else f" (lowest: {best.scores.name}, {shown(best.scores.brier)})"
+        rival = "" if best is trials[0] else f" (lowest: {best.scores.name}, {rounded(best.scores.brier)})"
         return AS_IS, (
-            f"Leave the forecasts as they are: no recalibrator lowers their Brier score, {shown(as_is.brier)}, by "
-            f"more than one standard error{rival}. Their Cutoff error is {shown(as_is.cutoff)}, at most "
-            f"{shown_upper(as_is.cutoff_upper)}; certify() says whether that is good enough."
+            f"Leave the forecasts as they are: no recalibrator lowers their Brier score, {rounded(as_is.brier)}, by "
+            f"more than one standard error{rival}. Their Cutoff error is {rounded(as_is.cutoff)}, at most "
+            f"{rounded_up(as_is.cutoff_upper)}; certify() says whether that is good enough."
         )
     promised = [trial for trial in close if trial.scores.guarantee_in_advance is not None]
     chosen = min(promised or close, key=_brier).scores
     rank = "the lowest" if chosen is best.scores else f"as low as the lowest, that of {best.scores.name}, up to noise"
     words = [
-        f"Use {chosen.name}: its held-out Brier score, {shown(chosen.brier)} against {shown(as_is.brier)} as is, is "
-        f"{rank}; its held-out Cutoff error is {shown(chosen.cutoff)} against {shown(as_is.cutoff)}."
+        f"Use {chosen.name}: its held-out Brier score, {rounded(chosen.brier)} against {rounded(as_is.brier)} as is, "
+        f"is {rank}; its held-out Cutoff error is {rounded(chosen.cutoff)} against {rounded(as_is.cutoff)}."
     ]
     if chosen.guarantee is not None:
         promise = "nothing was promised before the data: for that, put it on the ladder of a GuardedRecalibrator"
         if chosen.guarantee_in_advance is not None:
-            promise = f"before the data {shown_upper(chosen.guarantee_in_advance)} was promised"
+            promise = f"before the data {rounded_up(chosen.guarantee_in_advance)} was promised"
         words.append(
-            f"Fitted to all rows its Cutoff error is at most {shown_upper(chosen.guarantee)} with "
+            f"Fitted to all rows its Cutoff error is at most {rounded_up(chosen.guarantee)} with "
             f"{level_said(level)} confidence; {promise}."
         )
     if chosen.log_loss == math.inf:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.core.isotonic import isotonic_fit
+from calibrant.core.logistic import Curve, Features, Points, fit_logistic, pool, separation
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.rows.checks import Observations
 from calibrant.rows.grids import Grid
@@ -22,11 +21,6 @@ from calibrant.rows.tally import Tally, Totals, prefix_sums
 
 _ISOTONIC_GRID = Grid(18, 0.0, 1.0)  # some tens of rows a cell where there are ten million: few cells must be opened
 _POOLED = 4096
-_NEWTON_STEPS = 500
-_SURE = 1e-10  # squared step, in the likelihood's own metric, below which Newton steps need no check ...
-_SETTLED = 1e-18  # ... and below which the step just taken was the last: the next would be its square
-_ENOUGH_DESCENT = 1e-4
-CHUNK = 1 << 15  # rows that stay in the processor's cache from one operation to the next
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +98,11 @@ class Sample:
             curve = curve[np.concatenate([[True], forecast[1:] != forecast[:-1], [True]])]
         return float(curve.max() - curve.min()) / self.weight_total
 
+    @property
+    def points(self) -> Points:
+        """What curves are fitted to."""
+        return Points(self.value, self.outcome, self.weight)
+
     def mean(self, values: FloatArray) -> float:
         """Return the weighted mean of something that has a value at each of ``value``."""
         return float(values.sum() if self.weight is None else values @ self.weight) / self.weight_total
@@ -157,8 +156,6 @@ def _may_hold_corner(table: Totals) -> IntArray:
 
 # --- Logistic curves --------------------------------------------------------------------------------------------------
 
-Features = Callable[[FloatArray], FloatArray]
-
 
 def smoothed_targets(sample: Sample) -> tuple[float, float]:
     """Return what an outcome of 0 and one of 1 are pulled to: Platt's rule, with sums of outcomes for counts."""
@@ -166,174 +163,53 @@ def smoothed_targets(sample: Sample) -> tuple[float, float]:
     return 1.0 / (others + 2.0), (events + 1.0) / (events + 2.0)
 
 
-def fit_logistic(
+def fit_curve(
     sample: Sample,
     features: Features,
     targets: tuple[float, float],
     *,
     intercept: bool = True,
     not_negative: bool = False,
-) -> tuple[list[float], list[float], float]:
-    """Return the most likely logistic curve: slopes of the features, their centres, and the level at the centres.
-
-    ``targets`` are what outcomes of 0 and 1 count as. The start is the fit to pooled rows, so good that one or two
-    passes over all rows are left.
-    """
-    value, outcome, weight = _pooled(sample)
-    column = features(value)
-    centre, scale = _centre_and_scale(column, weight / weight.sum(), intercept=intercept)
-    kept = (features, targets, centre, scale, intercept, not_negative)
-    start = np.zeros(len(column) + intercept)
-    if value.size < sample.value.size:
-        start, settled = _Likelihood(value, outcome, weight, *kept).maximise(start)
-        if not settled:
-            start = np.zeros_like(start)
-    found, settled = _Likelihood(sample.value, sample.outcome, sample.weight, *kept).maximise(start)
-    if not settled:
+) -> Curve:
+    """Return the most likely logistic curve, as `core.logistic.fit_logistic` finds it."""
+    curve = fit_logistic(
+        sample.points,
+        features,
+        pooled=_pooled(sample),
+        targets=targets,
+        intercept=intercept,
+        not_negative=not_negative,
+    )
+    if not curve.settled:
         raise ValueError(
             "the likelihood is so flat that the curve does not settle: the forecasts nearly separate the outcomes, or "
             "hardly differ; use IsotonicRecalibrator() or ConstantRecalibrator()"
         )
-    with np.errstate(over="ignore"):
-        slopes = found[: len(column)] / scale
-    if not np.isfinite(slopes).all():
+    if not np.isfinite(curve.slopes).all():
         raise ValueError("y_prob holds scores that differ by less than float64 can divide by; scale the scores up")
-    return slopes.tolist(), centre.tolist(), float(found[-1]) if intercept else 0.0
+    return curve
 
 
-def _centre_and_scale(column: FloatArray, share: FloatArray, *, intercept: bool) -> tuple[FloatArray, FloatArray]:
-    """Return mean and root mean square of each feature, in an order in which no scale of scores overflows."""
-    centre = column @ share if intercept else np.zeros(len(column))
-    apart = column - centre[:, None]
-    widest = np.maximum(np.abs(apart).max(axis=1), np.finfo(np.float64).tiny)
-    scale = widest * np.sqrt(np.square(apart / widest[:, None]) @ share)
-    scale[scale == 0.0] = 1.0
-    return centre, scale
-
-
-def _pooled(sample: Sample) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return mean value, outcome total and weight of groups of neighbours: a small sample much like the whole."""
+def _pooled(sample: Sample) -> Points:
+    """Return groups of neighbours: a small sample much like the whole."""
     if not isinstance(sample.source, Tally):
         grid = Grid.covering(float(sample.value.min()), float(sample.value.max()))
         cells = sample.source.histogram(grid)
         weight = cells.weight.astype(np.float64)
         value = np.clip((cells.outcome - cells.residual) / weight, cells.low, cells.high)
-        return value, cells.outcome, weight
-    assert sample.weight is not None
-    weight = sample.weight.astype(np.float64)
-    if weight.size <= 4 * _POOLED:
-        return sample.value, np.asarray(sample.outcome), weight
-    starts = np.arange(0, weight.size, -(-weight.size // _POOLED))
-    total = np.add.reduceat(weight, starts)
-    share = weight / np.repeat(total, np.diff(starts, append=weight.size))  # first, so that huge scores do not overflow
-    return np.add.reduceat(share * sample.value, starts), np.add.reduceat(sample.outcome, starts), total
-
-
-class _Likelihood:
-    """The mean negative log-likelihood of a logistic curve: convex, and minimised by damped Newton steps.
-
-    The features are brought to mean 0 and mean square 1, so that the two-by-two or three-by-three systems are well
-    conditioned whatever the scale of the scores.
-    """
-
-    def __init__(
-        self,
-        value: FloatArray,
-        outcome: npt.NDArray[Any],
-        weight: npt.NDArray[Any] | None,
-        features: Features,
-        targets: tuple[float, float],
-        centre: FloatArray,
-        scale: FloatArray,
-        intercept: bool,
-        not_negative: bool,
-    ) -> None:
-        self.value, self.outcome, self.weight = value, outcome, weight
-        self.features, self.targets = features, targets
-        self.centre, self.scale = centre[:, None], scale[:, None]
-        self.intercept = intercept
-        self.total = float(value.size if weight is None else weight.sum())
-        self.bounded = np.zeros(len(centre) + intercept, dtype=bool)
-        self.bounded[: len(centre)] = not_negative
-
-    def _chunks(self) -> Any:
-        """Go through (features, targets, weights) of some thousand rows at a time."""
-        low, high = self.targets
-        for begin in range(0, self.value.size, CHUNK):
-            part = slice(begin, begin + CHUNK)
-            columns = (self.features(self.value[part]) - self.centre) / self.scale
-            if self.intercept:
-                columns = np.concatenate([columns, np.ones((1, columns.shape[1]))])
-            weight = 1.0 if self.weight is None else self.weight[part].astype(np.float64)
-            yield columns, low * weight + (high - low) * self.outcome[part], weight
-
-    def value_at(self, coefficient: FloatArray) -> float:
-        """Return the mean of w ln(1 + exp(z)) - t z."""
-        total = 0.0
-        for columns, target, weight in self._chunks():
-            linear = coefficient @ columns
-            total += float((weight * np.logaddexp(0.0, linear) - target * linear).sum())
-        return total / self.total
-
-    def slope_and_bend(self, coefficient: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the gradient and the matrix of second derivatives."""
-        slope = np.zeros(coefficient.size)
-        bend = np.zeros((coefficient.size, coefficient.size))
-        for columns, target, weight in self._chunks():
-            rate = expit(coefficient @ columns)
-            expected = weight * rate
-            slope += columns @ (expected - target)
-            bend += (columns * (expected * (1.0 - rate))) @ columns.T
-        return slope / self.total, bend / self.total
-
-    def maximise(self, start: FloatArray) -> tuple[FloatArray, bool]:
-        """Return the best coefficients, and whether the search settled.
-
-        Newton steps in the coefficients that are free to move (Bertsekas' projected Newton method: those at their bound
-        that want to cross it stay), each halved until the likelihood improves by a share of what its slope promises.
-        The function is convex, so this converges from any start; close to the end full steps are taken unchecked,
-        because the improvement is then below what sums of many rows can show.
-        """
-        found = start
-        for _ in range(_NEWTON_STEPS):
-            slope, bend = self.slope_and_bend(found)
-            free = ~(self.bounded & (found <= 0.0) & (slope > 0.0))
-            step = np.zeros_like(found)
-            step[free] = -np.linalg.lstsq(bend[np.ix_(free, free)], slope[free], rcond=None)[0]
-            decrement = float(-slope @ step)
-            there = self._inside(found + step)
-            if decrement > _SURE or not np.array_equal(there, found + step):
-                value = self.value_at(found)
-                while not self.value_at(there) <= value + _ENOUGH_DESCENT * float(slope @ (there - found)):
-                    step = step / 2.0
-                    there = self._inside(found + step)
-                    if np.array_equal(there, found):
-                        return found, decrement <= _SURE
-                found = there
-                continue
-            found = there
-            if decrement <= _SETTLED:
-                return found, True
-        return found, False
-
-    def _inside(self, coefficient: FloatArray) -> FloatArray:
-        return np.where(self.bounded, np.maximum(coefficient, 0.0), coefficient)
+        return Points(value, cells.outcome, weight)
+    return sample.points if sample.value.size <= 4 * _POOLED else pool(sample.points, size=_POOLED)
 
 
 def refuse_no_maximum(sample: Sample, *, either_way: bool, remedy: str) -> None:
     """Refuse outcomes to which no finite curve is the most likely: one class, or classes that do not overlap."""
-    weight = 1.0 if sample.weight is None else sample.weight
-    some_on, some_off = sample.value[sample.outcome > 0.0], sample.value[sample.outcome < weight]
-    if some_on.size == 0 or some_off.size == 0:
+    found = separation(sample.points)
+    if found in ("no events", "only events"):
         raise ValueError(
-            f"every outcome is {'0' if some_on.size == 0 else '1'}, so that no finite logistic curve is the most "
+            f"every outcome is {'0' if found == 'no events' else '1'}, so that no finite logistic curve is the most "
             f"likely; {remedy}"
         )
-    if sample.value.min() == sample.value.max():
-        return
-    upwards = some_on.min() >= some_off.max()
-    downwards = either_way and some_off.min() >= some_on.max()
-    if upwards or downwards:
+    if found == "upwards" or (either_way and found == "downwards"):
         raise ValueError(
             f"the forecasts separate the outcomes perfectly, so that the logistic curve would become a step; {remedy}"
         )
@@ -355,23 +231,3 @@ def refuse_ends(sample: Sample, clip: float | None, otherwise: str) -> None:
 def clipped(value: FloatArray, clip: float | None) -> FloatArray:
     """Return forecasts kept so far away from 0 and 1."""
     return value if clip is None else np.clip(value, clip, 1.0 - clip)
-
-
-def logit(value: FloatArray) -> FloatArray:
-    """Return ln(p / (1 - p)), infinite at 0 and 1."""
-    with np.errstate(divide="ignore"):
-        linear: FloatArray = np.log(value) - np.log1p(-value)
-    return linear
-
-
-def logit_of(share: float) -> float:
-    """Return ln(p / (1 - p)) of one number strictly between 0 and 1."""
-    return math.log(share) - math.log1p(-share)
-
-
-def expit(linear: FloatArray) -> FloatArray:
-    """Return 1 / (1 + exp(-z)), with all digits where it is close to 0."""
-    with np.errstate(over="ignore", under="ignore"):
-        odds = np.exp(-np.abs(linear))
-        rate: FloatArray = np.where(linear >= 0.0, 1.0, odds) / (1.0 + odds)
-    return rate

@@ -45,7 +45,7 @@ class GuardedRecalibrator(Recalibrator):
         cases (for many rows), x sqrt(mean of h (1 - h) / n) with x the 95% quantile of the range of Brownian motion: it
         notices a curve that does not fit. "paper" is (20 + sqrt(2 ln 20)) / sqrt(n), some twenty times as much: it
         notices only gross misfits, and those only with many rows (below 500 rows it is above 1).
-    input : {"probability", "score"}
+    input_kind : {"probability", "score"}
         Whether ``y_prob`` holds probabilities, or scores of any scale. A ladder of your own must say the same.
     pos_label : label, optional
         The label in ``y_true`` that counts as the event.
@@ -82,16 +82,16 @@ class GuardedRecalibrator(Recalibrator):
         ladder: Sequence[Recalibrator] | None = None,
         *,
         tolerance: str | float = "null-95",
-        input: str = "probability",
+        input_kind: str = "probability",
         pos_label: Any = None,
     ) -> None:
         self.ladder = ladder
         self.tolerance = tolerance
-        self.input = input
+        self.input_kind = input_kind
         self.pos_label = pos_label
 
     def _check_params(self) -> None:
-        check_choice(self.input, "input", INPUTS)
+        check_choice(self.input_kind, "input_kind", INPUTS)
         if isinstance(self.tolerance, str):
             check_choice(self.tolerance, "tolerance", TOLERANCES)
         else:
@@ -106,9 +106,10 @@ class GuardedRecalibrator(Recalibrator):
                     f"ladder[{position}] is {rung!r}, not a recalibrator; pass instances, as in [PlattRecalibrator(), "
                     "ConstantRecalibrator()]"
                 )
-            if not isinstance(rung, ConstantRecalibrator) and rung.input != self.input:
+            if not isinstance(rung, ConstantRecalibrator) and rung.input_kind != self.input_kind:
                 raise ValueError(
-                    f"ladder[{position}] takes input={rung.input!r} and the guard input={self.input!r}; set both alike"
+                    f"ladder[{position}] takes input_kind={rung.input_kind!r} and the guard "
+                    f"input_kind={self.input_kind!r}; set both alike"
                 )
             if rung.pos_label is not None:
                 raise ValueError(
@@ -124,7 +125,11 @@ class GuardedRecalibrator(Recalibrator):
     def _rungs(self) -> Sequence[Recalibrator]:
         if self.ladder is not None:
             return self.ladder
-        return [PlattRecalibrator(input=self.input), IsotonicRecalibrator(input=self.input), ConstantRecalibrator()]
+        return [
+            PlattRecalibrator(input_kind=self.input_kind),
+            IsotonicRecalibrator(input_kind=self.input_kind),
+            ConstantRecalibrator(),
+        ]
 
     def _fit_map(self, sample: Sample) -> float:
         found: list[LadderRung] = []

@@ -10,16 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant.certificates.limits import constant_margin
-from calibrant.core.sql import clipped_sql, expit_sql, literal, with_ends_sql
+from calibrant.core.logistic import expit, logit, logit_of
+from calibrant.core.sql import clipped_sql, expit_sql, number_literal, with_ends_sql
 from calibrant.core.types import FloatArray
 from calibrant.repairs.fits import (
     Sample,
     clipped,
-    expit,
-    fit_logistic,
+    fit_curve,
     isotonic_steps,
-    logit,
-    logit_of,
     refuse_ends,
     refuse_no_maximum,
     smoothed_targets,
@@ -43,7 +41,7 @@ class IsotonicRecalibrator(Recalibrator):
         What to do between the forecasts it was fitted to. "step" takes the value of the nearest one at or below;
         "linear" connects the last forecast of a step with the first of the next. Forecasts below the smallest or above
         the largest get the end values in both cases.
-    input : {"probability", "score"}
+    input_kind : {"probability", "score"}
         Whether ``y_prob`` holds probabilities, or scores of any scale.
     pos_label : label, optional
         The label in ``y_true`` that counts as the event.
@@ -76,14 +74,14 @@ class IsotonicRecalibrator(Recalibrator):
 
     _fitted: ClassVar = ("block_low_", "block_high_", "block_value_")
 
-    def __init__(self, *, interpolation: str = "step", input: str = "probability", pos_label: Any = None) -> None:
+    def __init__(self, *, interpolation: str = "step", input_kind: str = "probability", pos_label: Any = None) -> None:
         self.interpolation = interpolation
-        self.input = input
+        self.input_kind = input_kind
         self.pos_label = pos_label
 
     def _check_params(self) -> None:
         check_choice(self.interpolation, "interpolation", ("step", "linear"))
-        check_choice(self.input, "input", INPUTS)
+        check_choice(self.input_kind, "input_kind", INPUTS)
 
     def _fit_map(self, sample: Sample) -> float:
         self.block_low_, self.block_high_, self.block_value_ = isotonic_steps(sample)
@@ -103,17 +101,17 @@ class IsotonicRecalibrator(Recalibrator):
     def _sql(self, column: str) -> str:
         low, high, value = self.block_low_, self.block_high_, self.block_value_
         if value.size == 1:
-            return literal(value[0])
+            return number_literal(value[0])
         cases = []
         for k in range(value.size - 1):
             if self.interpolation == "linear":
-                cases.append(f"WHEN {column} <= {literal(high[k])} THEN {literal(value[k])}")
-                share = f"({column} - {literal(high[k])}) / {literal(low[k + 1] - high[k])}"
-                between = f"{literal(value[k])} + {share} * {literal(value[k + 1] - value[k])}"
-                cases.append(f"WHEN {column} < {literal(low[k + 1])} THEN {between}")
+                cases.append(f"WHEN {column} <= {number_literal(high[k])} THEN {number_literal(value[k])}")
+                share = f"({column} - {number_literal(high[k])}) / {number_literal(low[k + 1] - high[k])}"
+                between = f"{number_literal(value[k])} + {share} * {number_literal(value[k + 1] - value[k])}"
+                cases.append(f"WHEN {column} < {number_literal(low[k + 1])} THEN {between}")
             else:
-                cases.append(f"WHEN {column} < {literal(low[k + 1])} THEN {literal(value[k])}")
-        return f"CASE {' '.join(cases)} ELSE {literal(value[-1])} END"
+                cases.append(f"WHEN {column} < {number_literal(low[k + 1])} THEN {number_literal(value[k])}")
+        return f"CASE {' '.join(cases)} ELSE {number_literal(value[-1])} END"
 
     @property
     def _direction(self) -> str:
@@ -137,7 +135,7 @@ class IsotonicRecalibrator(Recalibrator):
         if (low > high).any() or (high[:-1] >= low[1:]).any() or (np.diff(value) <= 0.0).any():
             raise ValueError("the steps of this IsotonicRecalibrator are not in increasing order; the text is damaged")
         _check_inside("block_value_", value)
-        if self.input == "probability":
+        if self.input_kind == "probability":
             _check_inside("block_low_", low)
             _check_inside("block_high_", high)
 
@@ -181,7 +179,7 @@ class PlattRecalibrator(_LogarithmicMap):
     clip : float, optional
         For ``on="logit"``: take forecasts nearer to 0 or 1 than this to be this far away. Without it a forecast of
         exactly 0 or 1, whose logit is infinite, is an error when fitting; when predicting it gets the curve's limit.
-    input : {"probability", "score"}
+    input_kind : {"probability", "score"}
         Whether ``y_prob`` holds probabilities, or scores of any scale (for ``on="forecast"`` only).
     pos_label : label, optional
         The label in ``y_true`` that counts as the event.
@@ -217,22 +215,23 @@ class PlattRecalibrator(_LogarithmicMap):
         on: str = "forecast",
         smoothing: bool = True,
         clip: float | None = None,
-        input: str = "probability",
+        input_kind: str = "probability",
         pos_label: Any = None,
     ) -> None:
         self.on = on
         self.smoothing = smoothing
         self.clip = clip
-        self.input = input
+        self.input_kind = input_kind
         self.pos_label = pos_label
 
     def _check_params(self) -> None:
         check_choice(self.on, "on", ("forecast", "logit"))
-        check_choice(self.input, "input", INPUTS)
+        check_choice(self.input_kind, "input_kind", INPUTS)
         check_flag(self.smoothing, "smoothing")
-        if self.on == "logit" and self.input == "score":
+        if self.on == "logit" and self.input_kind == "score":
             raise ValueError(
-                "on='logit' needs probabilities, and input='score' says that y_prob holds scores; use on='forecast'"
+                "on='logit' needs probabilities, and input_kind='score' says that y_prob holds scores; use "
+                "on='forecast'"
             )
         if self.on == "forecast" and self.clip is not None:
             raise ValueError(
@@ -251,7 +250,8 @@ class PlattRecalibrator(_LogarithmicMap):
             share = low + (high - low) * sample.outcome_total / sample.weight_total
             self.slope_, self.centre_, self.level_ = 0.0, 0.0, logit_of(share)
         else:
-            (self.slope_,), (self.centre_,), self.level_ = fit_logistic(sample, self._features, targets)
+            curve = fit_curve(sample, self._features, targets)
+            (self.slope_,), (self.centre_,), self.level_ = curve.slopes.tolist(), curve.centres.tolist(), curve.level
         return sample.cutoff(self._mapped(sample.value))
 
     def _features(self, value: FloatArray) -> FloatArray:
@@ -265,8 +265,8 @@ class PlattRecalibrator(_LogarithmicMap):
 
     def _sql(self, column: str) -> str:
         if self.slope_ == 0.0:
-            return literal(self._map(np.array([0.5]))[0])
-        slope, centre, level = (literal(number) for number in (self.slope_, self.centre_, self.level_))
+            return number_literal(self._map(np.array([0.5]))[0])
+        slope, centre, level = (number_literal(number) for number in (self.slope_, self.centre_, self.level_))
         if self.on == "forecast":
             return expit_sql(f"{slope} * ({column} - {centre}) + {level}")
         inside = clipped_sql(column, self.clip)
@@ -331,9 +331,9 @@ class BetaRecalibrator(_LogarithmicMap):
         if sample.value.min() == sample.value.max():
             self.a_, self.b_, self.c_ = 0.0, 0.0, logit_of(sample.outcome_total / sample.weight_total)
         else:
-            slopes, centre, level = fit_logistic(sample, self._features, (0.0, 1.0), not_negative=True)
-            self.a_, self.b_ = slopes
-            self.c_ = level - self.a_ * centre[0] - self.b_ * centre[1]
+            curve = fit_curve(sample, self._features, (0.0, 1.0), not_negative=True)
+            self.a_, self.b_ = curve.slopes.tolist()
+            self.c_ = curve.intercept
         return sample.cutoff(self._mapped(sample.value))
 
     def _features(self, value: FloatArray) -> FloatArray:
@@ -352,11 +352,11 @@ class BetaRecalibrator(_LogarithmicMap):
 
     def _sql(self, column: str) -> str:
         inside = clipped_sql(column, self.clip)
-        terms = [literal(self.c_)]
+        terms = [number_literal(self.c_)]
         if self.a_ > 0.0:
-            terms.append(f"{literal(self.a_)} * LN({inside})")
+            terms.append(f"{number_literal(self.a_)} * LN({inside})")
         if self.b_ > 0.0:
-            terms.append(f"{literal(-self.b_)} * LN(1e0 - {inside})")
+            terms.append(f"{number_literal(-self.b_)} * LN(1e0 - {inside})")
         curve = expit_sql(" + ".join(terms))
         return self._with_ends(column, curve)
 
@@ -425,8 +425,8 @@ class TemperatureRecalibrator(_LogarithmicMap):
                 "every outcome is on the side of 0.5 that its forecast says, so that the temperature would be 0; "
                 "collect more rows, or use PlattRecalibrator(), whose smoothing gives a finite fit"
             )
-        (sharpness,), _, _ = fit_logistic(sample, self._features, (0.0, 1.0), intercept=False)
-        self.temperature_ = 1.0 / sharpness
+        curve = fit_curve(sample, self._features, (0.0, 1.0), intercept=False)
+        self.temperature_ = 1.0 / float(curve.slopes[0])
         return sample.cutoff(self._mapped(sample.value))
 
     def _features(self, value: FloatArray) -> FloatArray:
@@ -437,7 +437,7 @@ class TemperatureRecalibrator(_LogarithmicMap):
 
     def _sql(self, column: str) -> str:
         inside = clipped_sql(column, self.clip)
-        curve = expit_sql(f"(LN({inside}) - LN(1e0 - {inside})) / {literal(self.temperature_)}")
+        curve = expit_sql(f"(LN({inside}) - LN(1e0 - {inside})) / {number_literal(self.temperature_)}")
         return self._with_ends(column, curve)
 
     def _check_state(self) -> None:
@@ -486,7 +486,7 @@ class ConstantRecalibrator(Recalibrator):
 
     def _sql(self, column: str) -> str:
         del column
-        return literal(self.constant_)
+        return number_literal(self.constant_)
 
     @property
     def _direction(self) -> str:

@@ -24,9 +24,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metadata_routing import UNUSED
 
 from calibrant.certificates.limits import monotone_margin, paper_monotone_margin
-from calibrant.core.sql import literal
+from calibrant.core.logistic import CHUNK
+from calibrant.core.sql import number_literal, quoted
 from calibrant.core.types import FloatArray
-from calibrant.repairs.fits import CHUNK, Sample
+from calibrant.repairs.fits import Sample
 from calibrant.repairs.results import LadderRung, RecalibrationGuarantee
 from calibrant.rows.checks import (
     MOST_ROWS,
@@ -70,7 +71,7 @@ class Recalibrator(ABC, BaseEstimator):
     __metadata_request__fit: ClassVar = {"y_prob": UNUSED, "y_true": UNUSED}
     __metadata_request__predict: ClassVar = {"y_prob": UNUSED}
 
-    input: str = "probability"
+    input_kind: str = "probability"
     pos_label: Any = None
     _fitted: ClassVar[tuple[str, ...]] = ()
 
@@ -80,7 +81,8 @@ class Recalibrator(ABC, BaseEstimator):
         Parameters
         ----------
         y_prob : array-like of shape (n,), or Tally
-            Forecast probabilities (or scores, for ``input="score"``); or a tally that holds forecasts and outcomes.
+            Forecast probabilities (or scores, for ``input_kind="score"``); or a tally that holds forecasts and
+            outcomes.
         y_true : array-like of shape (n,)
             Outcomes: 0/1, booleans, fractions in [0, 1], or two labels together with ``pos_label``.
         sample_weight : array-like of shape (n,), optional
@@ -91,7 +93,7 @@ class Recalibrator(ABC, BaseEstimator):
         Recalibrator
             Itself.
         """
-        check_choice(self.input, "input", INPUTS)
+        check_choice(self.input_kind, "input_kind", INPUTS)
         return self._fit_to(self._sample(y_prob, y_true, sample_weight))
 
     def predict(self, y_prob: Any) -> FloatArray:
@@ -100,7 +102,7 @@ class Recalibrator(ABC, BaseEstimator):
         Parameters
         ----------
         y_prob : array-like of shape (n,)
-            Forecast probabilities (or scores, for ``input="score"``).
+            Forecast probabilities (or scores, for ``input_kind="score"``).
 
         Returns
         -------
@@ -108,7 +110,7 @@ class Recalibrator(ABC, BaseEstimator):
             Probabilities in [0, 1].
         """
         self._check_fitted("predict")
-        return self._mapped(check_scores(y_prob) if self.input == "score" else check_forecasts(y_prob))
+        return self._mapped(check_scores(y_prob) if self.input_kind == "score" else check_forecasts(y_prob))
 
     def guarantee(self, confidence_level: float = 0.95) -> RecalibrationGuarantee:
         """Say what is guaranteed about the Cutoff calibration error of the recalibrated forecaster.
@@ -198,9 +200,10 @@ class Recalibrator(ABC, BaseEstimator):
         self._check_fitted("to_sql")
         if not isinstance(column, str) or not column or "\0" in column:
             raise ValueError(f"column must be the name of a column, got {column!r}")
-        quoted = '"' + column.replace('"', '""') + '"'
-        low, high = (0.0, 1.0) if self.input == "probability" else (-LARGEST, LARGEST)
-        return f"CASE WHEN {quoted} >= {literal(low)} AND {quoted} <= {literal(high)} THEN {self._sql(quoted)} END"
+        name = quoted(column)
+        low, high = (0.0, 1.0) if self.input_kind == "probability" else (-LARGEST, LARGEST)
+        is_valid = f"{name} >= {number_literal(low)} AND {name} <= {number_literal(high)}"
+        return f"CASE WHEN {is_valid} THEN {self._sql(name)} END"
 
     @property
     def _direction(self) -> str:
@@ -265,7 +268,7 @@ class Recalibrator(ABC, BaseEstimator):
         if y_true is None:
             raise ValueError("y_true is missing: pass forecasts and outcomes, as in fit(y_prob, y_true), or a Tally")
         options = {"sample_weight": sample_weight, "pos_label": self.pos_label}
-        if self.input == "probability":
+        if self.input_kind == "probability":
             try:
                 return Sample.of_rows(check_observations(y_true, y_prob, **options))
             except ValueError as error:

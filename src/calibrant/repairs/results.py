@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from calibrant.core.results import UNIT, Result, as_frame
-from calibrant.core.words import level_said, measured, printable, rounded_down, rounded_up
+from calibrant.core.words import counted, level_said, measured, printable, rounded, rounded_down, rounded_up
 
 ROUNDING = 1e-12
 """A difference of errors, or of sums in proportion to their terms, below this is rounding."""
@@ -119,7 +119,7 @@ class RecalibrationGuarantee(Result):
         self._check_order("error", "bound")
 
     def __str__(self) -> str:
-        rows = "1 row" if self.n == 1 else f"{self.n:,} rows"
+        rows = counted(self.n, "row")
         lines = [
             f"With {level_said(self.confidence_level)} confidence the Cutoff calibration error of the recalibrated "
             f"forecaster is at most {rounded_up(self.bound)} in the population: {measured(self.error, 4)} on the "
@@ -131,21 +131,6 @@ class RecalibrationGuarantee(Result):
         lines.extend(f"Rung {number}, {rung}." for number, rung in enumerate(self.ladder, start=1))
         lines.extend(f"Note: {note}" for note in self.notes)
         return "\n".join(lines)
-
-
-def shown(value: float | None, *, sign: str = "", missing: str = "-") -> str:
-    """Write a number with four digits after the point, and no minus before a zero."""
-    return missing if value is None else f"{round(value, 4) + 0.0:{sign}.4f}"
-
-
-def shown_upper(limit: float | None, *, missing: str = "-") -> str:
-    """Write an upper limit like other numbers, rounded up."""
-    return missing if limit is None else rounded_up(limit)
-
-
-def shown_lower(limit: float | None) -> str:
-    """Write a lower limit like other numbers, rounded down."""
-    return "-" if limit is None else rounded_down(limit)
 
 
 @dataclass(frozen=True)
@@ -206,11 +191,11 @@ class RecalibratorScores(Result):
         if self.problem is not None:
             return f"{printable(self.name)}: could not be fitted, {printable(self.problem)}"
         return (
-            f"{printable(self.name)}: held-out Cutoff error {shown(self.cutoff)} "
-            f"(from {shown_lower(self.cutoff_lower)} to {shown_upper(self.cutoff_upper)}), smooth {shown(self.smooth)}"
-            f", Brier {shown(self.brier)}, log loss {shown(self.log_loss)}, AUC lost {shown(self.auc_lost, sign='+')}; "
-            f"guarantee {shown_upper(self.guarantee)}, in advance "
-            f"{shown_upper(self.guarantee_in_advance, missing='none')}"
+            f"{printable(self.name)}: held-out Cutoff error {rounded(self.cutoff)} "
+            f"(from {rounded_down(self.cutoff_lower)} to {rounded_up(self.cutoff_upper)}), smooth "
+            f"{rounded(self.smooth)}, Brier {rounded(self.brier)}, log loss {rounded(self.log_loss)}, AUC lost "
+            f"{rounded(self.auc_lost, sign='+')}; guarantee {rounded_up(self.guarantee)}, in advance "
+            f"{rounded_up(self.guarantee_in_advance, missing='none')}"
         )
 
 
@@ -284,10 +269,10 @@ class RecalibratorComparison(Result):
                 lines.append(f"  {name:<{width}}  could not be fitted")
                 continue
             lines.append(
-                f"  {name:<{width}}  {shown(each.cutoff):>7} {shown_lower(each.cutoff_lower):>7} "
-                f"{shown_upper(each.cutoff_upper):>7} {shown(each.smooth):>7} {shown(each.brier):>7} "
-                f"{shown(each.log_loss):>9} {shown(each.auc_lost, sign='+'):>9} {shown_upper(each.guarantee):>10} "
-                f"{shown_upper(each.guarantee_in_advance, missing='none'):>11}"
+                f"  {name:<{width}}  {rounded(each.cutoff):>7} {rounded_down(each.cutoff_lower):>7} "
+                f"{rounded_up(each.cutoff_upper):>7} {rounded(each.smooth):>7} {rounded(each.brier):>7} "
+                f"{rounded(each.log_loss):>9} {rounded(each.auc_lost, sign='+'):>9} {rounded_up(each.guarantee):>10} "
+                f"{rounded_up(each.guarantee_in_advance, missing='none'):>11}"
             )
         lines.append(printable(self.recommendation))
         return "\n".join(lines + [f"Note: {printable(note)}" for note in self.notes])

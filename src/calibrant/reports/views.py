@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import shlex
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 
 from calibrant.certificates.results import Certificate, GroupCertificates
-from calibrant.core.words import level_said, measured, percent, rounded_down, rounded_up, shown
+from calibrant.core.words import counted, hundredfold, level_said, measured, percent, rounded_down, rounded_up, shown
 from calibrant.measures.results import Measures, WorstInterval, written
 from calibrant.reports.results import DecisionTable, ModelSummary, RepairTrial, ReportSummary
 
@@ -222,8 +221,8 @@ def headline(summary: ReportSummary) -> str:
     rows = sorted({model.rows for model in models})
     rates = sorted({percent(model.mean_outcome) for model in models})
     return (
-        _counted(rows[0], "row")
-        + (f" to {_counted(rows[-1], 'row')}" if len(rows) > 1 else " for each model")
+        counted(rows[0], "row")
+        + (f" to {counted(rows[-1], 'row')}" if len(rows) > 1 else " for each model")
         + (f", event rate {rates[0]}" if len(rates) == 1 else "")
     )
 
@@ -239,15 +238,11 @@ def _headline(model: ModelSummary) -> str:
     weight = "" if math.isclose(model.weight_total, model.rows) else f", total weight {model.weight_total:g}"
     distinct = ""
     if model.distinct_forecasts is not None:
-        distinct = f", {_counted(model.distinct_forecasts, 'distinct forecast')}"
+        distinct = f", {counted(model.distinct_forecasts, 'distinct forecast')}"
     return (
-        f"{_counted(model.rows, 'row')}{weight}{distinct}, mean forecast {percent(model.mean_forecast)}, event rate "
+        f"{counted(model.rows, 'row')}{weight}{distinct}, mean forecast {percent(model.mean_forecast)}, event rate "
         f"{percent(model.mean_outcome)}"
     )
-
-
-def _counted(count: int, thing: str) -> str:
-    return f"1 {thing}" if count == 1 else f"{count:,} {thing}s"
 
 
 def _finding(certificate: Certificate) -> str:
@@ -269,7 +264,7 @@ def _in_plain_words(certificate: Certificate) -> str:
     )
     # A verdict names the limit asked about: numbers that are chosen after a look at the verdict are less sure than it.
     # Where nothing was decided the upper limit is as sure (docs/theory.md).
-    asked = f"{Decimal(repr(certificate.max_error)).scaleb(2).normalize():f}"  # with all its digits, and no others
+    asked = hundredfold(certificate.max_error)
     if certificate.verdict == "refuted":
         return (
             f"There is a range of forecasts on which, {future}, the number of events differs from the number forecast "
@@ -447,8 +442,8 @@ def _repair(repair: RepairTrial, scale: float, *, ties: bool) -> dict[str, Any]:
     return {
         "story": (
             f"Each row was sent to one of two halves by the toss of a coin (seed {repair.seed}). A guarded "
-            f"recalibrator learned from {_counted(repair.fitted_rows, 'row')} and kept the {repair.recalibrator}; the "
-            f"other {_counted(repair.judged_rows, 'row')}, which it has not seen, judge them before and "
+            f"recalibrator learned from {counted(repair.fitted_rows, 'row')} and kept the {repair.recalibrator}; the "
+            f"other {counted(repair.judged_rows, 'row')}, which it has not seen, judge them before and "
             f"after.{over}"
         ),
         "rows": [
