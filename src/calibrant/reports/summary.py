@@ -29,7 +29,7 @@ from calibrant.measures.everything import measure
 from calibrant.reports.results import DecisionTable, ModelSummary, Omission, RepairTrial, ReportSummary
 from calibrant.rows.checks import Observations, check_labels, check_number, check_observations, check_same_index
 from calibrant.rows.groups import GroupedSource, by_group
-from calibrant.rows.intake import as_source, given_source
+from calibrant.rows.intake import as_source, as_tally
 from calibrant.rows.refinement import some_table, whole_tally
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally, Totals
@@ -238,7 +238,7 @@ def _fingerprint(model: Model, tally: Tally) -> str:
     """Return the fingerprint of the tally, and with groups one of who is in which (see docs/report.md)."""
     named: list[tuple[Any, str]] = []
     if model.groups is not None:
-        prints = by_group(model.groups, lambda rows: whole_tally(given_source(rows)).fingerprint)
+        prints = by_group(model.groups, lambda rows: as_tally(rows).fingerprint)
         named = list(zip(model.groups.groups, prints, strict=True))
     elif model.rows is not None and model.labels is not None:
         labels, members = check_labels(model.labels, "by", model.labels.size)
