@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from calibrant.rows.checks import Observations, check_labels, check_observations, check_weights
 from calibrant.rows.groups import GroupedRows, GroupedSource, naming_group
 from calibrant.rows.memory import ArrayRows
@@ -92,6 +94,8 @@ def in_groups(
         with naming_group(label):
             those = rows.take(positions)
             check_weights(those.sample_weight, positions.size)
+            if not rows.binary_outcomes and np.isin(those.y_true, (0.0, 1.0)).all():  # as if they were alone
+                those = replace(those, y_true=those.y_true.astype(np.uint8), binary_outcomes=True)
             sources.append(source_of(those))
     return GroupedRows(tuple(labels), tuple(sources))
 
