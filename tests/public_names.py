@@ -8,6 +8,7 @@ import calibrant
 ROOMS = (
     "certificates",
     "classifiers",
+    "comparisons",
     "decisions",
     "displays",
     "engines",

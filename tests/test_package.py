@@ -52,6 +52,7 @@ TOP = [
     "best_threshold",
     "calibration_test",
     "certify",
+    "compare_models",
     "compare_recalibrators",
     "confidence_interval",
     "cutoff_calibration_error",
@@ -225,7 +226,7 @@ ON_SCIKIT_LEARN = {"classifiers", "repairs", "rows.models"}
 
 
 def test_importing_the_modules_below_estimators_loads_nothing_heavy():
-    rooms = {"core", "rows", "measures", "certificates", "decisions", "displays", "reports", "engines"}
+    rooms = {"core", "rows", "measures", "certificates", "comparisons", "decisions", "displays", "reports", "engines"}
     modules = [
         f"calibrant.{room}.{module.name}"
         for room in sorted(rooms)

@@ -5,6 +5,9 @@ from calibrant import (
     classifiers as classifiers,
 )
 from calibrant import (
+    comparisons as comparisons,
+)
+from calibrant import (
     decisions as decisions,
 )
 from calibrant import (
@@ -36,6 +39,7 @@ from calibrant.certificates.verdicts import (
 )
 from calibrant.classifiers.certified import CertifiedClassifier as CertifiedClassifier
 from calibrant.classifiers.recalibrated import RecalibratedClassifier as RecalibratedClassifier
+from calibrant.comparisons.side_by_side import compare_models as compare_models
 from calibrant.core.errors import CalibrationWarning as CalibrationWarning
 from calibrant.decisions.gaps import (
     best_threshold as best_threshold,

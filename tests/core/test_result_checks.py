@@ -33,6 +33,8 @@ def every_result():
     measures = calibrant.measure(tally, spectrum=True)
     gap = calibrant.risk_gap(tally, cost_false_positive=1, cost_false_negative=2)
     certificate = calibrant.certify(tally, max_error=0.9)
+    decisions = calibrant.decisions.decide(y_true, y_prob, threshold=[0.25, 0.5], by=["b", "a"] * 20)
+    models = calibrant.compare_models(y_true, {"old": y_prob, "new": y_prob[::-1]}, max_error=0.9)
     found = [
         measures,
         measures.spectrum,
@@ -49,6 +51,13 @@ def every_result():
         calibrant.risk_bands(tally, cutoffs=[0.1, 0.6]),
         calibrant.rows_needed(0.05, y_prob=y_prob),
         calibrant.calibration_test(tally, method="exact", n_resamples=999, rng=0),
+        calibrant.calibration_test(y_true, y_prob, by=["b", "a"] * 20, n_resamples=999, rng=0),
+        decisions,
+        decisions["a"],
+        decisions["a"].decisions[0],
+        models,
+        models["old"],
+        models.differences[0],
         calibrant.decision_risk(tally, threshold=[0.25, 0.5]),
         gap,
         dataclasses.replace(gap.rule, kind="at least", cutoff=0.5, forecasts=np.array([0.25])),

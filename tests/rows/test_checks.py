@@ -716,6 +716,7 @@ def test_swapped_arguments_are_refused_and_a_tally_says_they_are_meant():
 EXTRA_OPTIONS = {
     "best_threshold": {"threshold": 0.5},
     "certify": {"max_error": 0.05},
+    "decide": {"threshold": 0.5},
     "decision_risk": {"threshold": 0.5},
     "expected_calibration_error": {"n_bins": 4},
     "risk_bands": {"cutoffs": [0.5]},
@@ -726,16 +727,19 @@ EXTRA_OPTIONS = {
 }
 PUBLIC_FUNCTIONS = [name for name in EVERYWHERE if inspect.isfunction(public(name))]
 OTHERS_FIRST = {
+    "bracket": "cells",
     "by_group": "source",
+    "compare_models": "y_true",  # with forecasts by the name of their model
     "compare_recalibrators": "y_prob",
     "decision_guarantee": "certificate",
     "ece_hardness_bound": "n",
     "effective_support_size": "y_prob",
     "effective_variance": "mean_outcome",
+    "in_groups": "y_true",  # which must have groups
     "rows_needed": "max_error",
     "scan": "source",
 }
-"""What functions take first that do not begin with the outcomes; they are tested beside what they compute."""
+"""What functions take first that do not take outcomes and forecasts alone; they are tested beside what they compute."""
 WITHOUT_WEIGHTS = "spiegelhalter_test"  # nobody has defined it for weighted rows
 
 

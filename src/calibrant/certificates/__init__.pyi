@@ -15,6 +15,7 @@ from calibrant.certificates.planning import (
 from calibrant.certificates.planning import (
     rows_needed as rows_needed,
 )
+from calibrant.certificates.rejections import GroupCalibrationTests as GroupCalibrationTests
 from calibrant.certificates.results import (
     CalibrationTest as CalibrationTest,
 )

@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.certificates.rejections import GroupCalibrationTests
 from calibrant.certificates.results import CalibrationTest
 from calibrant.core.kernels import GOLDEN, LANES, MIX_FIRST, MIX_SECOND, resampled_ranges
 from calibrant.core.laws import brownian_range
 from calibrant.core.progress import track
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.rows.checks import check_choice, check_flag, check_number, check_seed
-from calibrant.rows.intake import as_source, as_tally
+from calibrant.rows.groups import GroupedRows, GroupedSource, by_group
+from calibrant.rows.intake import as_source, as_tally, in_groups
 from calibrant.rows.refinement import TOLERANCE, TooManyForecastsError, split_at_extremes, whole_tally
+from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally, Totals
 
 SeedArray = npt.NDArray[np.uint64]
@@ -57,6 +60,18 @@ _MANY_ROWS = "there are rows enough for the large-sample law"
 _FIXED_WEIGHTS = "the weights were fixed without looking at the outcomes"
 
 
+@overload
+def calibration_test(
+    y_true: GroupedSource | GroupedRows,
+    *,
+    method: str = "auto",
+    n_resamples: int = 9999,
+    rng: Any = None,
+    progress: bool | None = None,
+) -> GroupCalibrationTests: ...
+
+
+@overload
 def calibration_test(
     y_true: Any,
     y_prob: Any = None,
@@ -64,10 +79,40 @@ def calibration_test(
     method: str = "auto",
     n_resamples: int = 9999,
     rng: Any = None,
+    by: None = None,
     pos_label: Any = None,
     sample_weight: Any = None,
     progress: bool | None = None,
-) -> CalibrationTest:
+) -> CalibrationTest: ...
+
+
+@overload
+def calibration_test(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    method: str = "auto",
+    n_resamples: int = 9999,
+    rng: Any = None,
+    by: Any,
+    pos_label: Any = None,
+    sample_weight: Any = None,
+    progress: bool | None = None,
+) -> GroupCalibrationTests: ...
+
+
+def calibration_test(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    method: str = "auto",
+    n_resamples: int = 9999,
+    rng: Any = None,
+    by: Any = None,
+    pos_label: Any = None,
+    sample_weight: Any = None,
+    progress: bool | None = None,
+) -> CalibrationTest | GroupCalibrationTests:
     """Test whether the forecasts are perfectly calibrated, looking at every interval of forecasts at once.
 
     The statistic is the Cutoff calibration error T: the range of the residual curve S_k, the sum of (y - p) over the k
@@ -99,6 +144,8 @@ def calibration_test(
         resamples are others for every data set, and the level holds over the choice of the seed: any one seed comes
         near it (docs/theory.md), if there are 999 resamples or more; fewer are refused. Choose it beforehand: whoever
         tries several has tested several times.
+    by : array-like of shape (n,), optional
+        A group per row, chosen beforehand: one test per group, and what they say together.
     pos_label : label, optional
         The label in ``y_true`` that counts as the event.
     sample_weight : array-like of shape (n,), optional
@@ -108,7 +155,7 @@ def calibration_test(
 
     Returns
     -------
-    CalibrationTest
+    CalibrationTest, or GroupCalibrationTests with ``by``
         With ``statistic`` and ``pvalue``. A small p-value says that the forecasts are off, not by how much; a large
         one is no certificate of calibration, because too few rows hide any error.
 
@@ -137,6 +184,10 @@ def calibration_test(
     9,999 resamples
     >>> calibration_test(weather, method="asymptotic").pvalue > found.pvalue
     True
+    >>> seasons = ["summer", "winter"] * 100
+    >>> by_season = calibration_test([0, 1] * 100, [0.1, 0.8] * 100, by=seasons)
+    >>> by_season.rejected(0.05), by_season["winter"].n
+    (('summer', 'winter'), 100)
     """
     chosen = check_choice(method, "method", ("auto", "exact", "asymptotic"))
     resamples = int(check_number(n_resamples, "n_resamples", low=1, high=1e8, whole=True))
@@ -147,23 +198,31 @@ def calibration_test(
             f"n_resamples is {resamples:,}, too few for a fixed seed, rng={rng}: the p-values of one seed may all be "
             f"too small together; use n_resamples={FEWEST_SEEDED} or more, or rng=None for fresh random numbers"
         )
-    source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
-    try:
-        table: Totals = whole_tally(source)
-    except TooManyForecastsError:
-        table = split_at_extremes(source)
-    notes: tuple[str, ...] = ()
-    if chosen == "auto":
-        chosen, reason = _choose(table, resamples)
-        notes = (reason,)
-    elif chosen == "exact":
-        _require_counts(table, "method='exact'", "use method='asymptotic'")
-    if chosen == "exact":
-        return _exact(whole_tally(table if isinstance(table, Tally) else source), resamples, seed, shown, notes)
-    return _asymptotic(table, notes)
+    settings = (chosen, resamples, seed, shown)
+    if by is None and not isinstance(y_true, (GroupedSource, GroupedRows)):
+        source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+        return _cutoff_test(source, *settings)
+    rows = in_groups(y_true, y_prob, by=by, sample_weight=sample_weight, pos_label=pos_label)
+    return GroupCalibrationTests(rows.groups, by_group(rows, lambda each: _cutoff_test(as_source(each), *settings)))
 
 
-def spiegelhalter_test(y_true: Any, y_prob: Any = None, *, pos_label: Any = None) -> CalibrationTest:
+@overload
+def spiegelhalter_test(y_true: GroupedSource | GroupedRows) -> GroupCalibrationTests: ...
+
+
+@overload
+def spiegelhalter_test(
+    y_true: Any, y_prob: Any = None, *, by: None = None, pos_label: Any = None
+) -> CalibrationTest: ...
+
+
+@overload
+def spiegelhalter_test(y_true: Any, y_prob: Any = None, *, by: Any, pos_label: Any = None) -> GroupCalibrationTests: ...
+
+
+def spiegelhalter_test(
+    y_true: Any, y_prob: Any = None, *, by: Any = None, pos_label: Any = None
+) -> CalibrationTest | GroupCalibrationTests:
     """Test by Spiegelhalter's z whether the Brier score is what calibrated forecasts would have.
 
     z = sum of (y - p)(1 - 2p) / sqrt(sum of (1 - 2p)^2 p (1 - p)), standard normal when the forecasts are calibrated
@@ -180,12 +239,14 @@ def spiegelhalter_test(y_true: Any, y_prob: Any = None, *, pos_label: Any = None
         Outcomes: 0/1, booleans, or two labels with ``pos_label``; or a tally on its own.
     y_prob : array-like of shape (n,)
         Forecast probabilities.
+    by : array-like of shape (n,), optional
+        A group per row, as in `calibration_test`.
     pos_label : label, optional
         The label in ``y_true`` that counts as the event.
 
     Returns
     -------
-    CalibrationTest
+    CalibrationTest, or GroupCalibrationTests with ``by``
         With ``statistic`` (z) and ``pvalue``.
 
     References
@@ -201,7 +262,31 @@ def spiegelhalter_test(y_true: Any, y_prob: Any = None, *, pos_label: Any = None
     >>> calibration_test(too_low, rng=0).pvalue < 1e-6
     True
     """
-    tally = as_tally(y_true, y_prob, pos_label=pos_label)
+    if by is None and not isinstance(y_true, (GroupedSource, GroupedRows)):
+        return _spiegelhalter(as_tally(y_true, y_prob, pos_label=pos_label))
+    rows = in_groups(y_true, y_prob, by=by, pos_label=pos_label)
+    return GroupCalibrationTests(rows.groups, by_group(rows, lambda each: _spiegelhalter(as_tally(each))))
+
+
+def _cutoff_test(
+    source: Tally | RowSource, chosen: str, resamples: int, seed: int, shown: bool | None
+) -> CalibrationTest:
+    try:
+        table: Totals = whole_tally(source)
+    except TooManyForecastsError:
+        table = split_at_extremes(source)
+    notes: tuple[str, ...] = ()
+    if chosen == "auto":
+        chosen, reason = _choose(table, resamples)
+        notes = (reason,)
+    elif chosen == "exact":
+        _require_counts(table, "method='exact'", "use method='asymptotic'")
+    if chosen == "exact":
+        return _exact(whole_tally(table if isinstance(table, Tally) else source), resamples, seed, shown, notes)
+    return _asymptotic(table, notes)
+
+
+def _spiegelhalter(tally: Tally) -> CalibrationTest:
     _require_counts(tally, "Spiegelhalter's z", "use calibration_test with method='asymptotic'")
     forecast = tally.forecast
     direction = 1.0 - 2.0 * forecast

@@ -493,6 +493,10 @@ class CalibrationTest(Result):
     def __str__(self) -> str:
         return self.said(USUAL_LEVEL)
 
+    def rejected(self, level: float = USUAL_LEVEL) -> bool:
+        """Return whether perfect calibration is rejected at a level: when the p-value is at most that."""
+        return self.pvalue <= level
+
     def said(self, level: float) -> str:
         """Say what was found at a level: perfect calibration is rejected when the p-value is at most that.
 
@@ -501,7 +505,7 @@ class CalibrationTest(Result):
         level : float
             How often calibrated forecasts may be rejected.
         """
-        rejected = self.pvalue <= level
+        rejected = self.rejected(level)
         name = "Spiegelhalter's z" if self.test == "spiegelhalter" else "Cutoff calibration error"
         rows = counted(self.n, "row")
         how = "large-sample law" if self.method == "asymptotic" else "all possible outcomes"

@@ -40,21 +40,12 @@ from calibrant.measures.weighted import (
     find_worst_interval,
     smooth_calibration_error,
 )
-from calibrant.rows.checks import (
-    Observations,
-    check_choice,
-    check_confidence,
-    check_labels,
-    check_number,
-    check_observations,
-    check_seed,
-    check_weights,
-)
-from calibrant.rows.groups import GroupedSource, by_group, naming_group
-from calibrant.rows.intake import SORT_BELOW_ROWS, as_source, given_source, source_of, with_unit_weights
+from calibrant.rows.checks import check_choice, check_confidence, check_number, check_seed
+from calibrant.rows.groups import GroupedRows, GroupedSource, by_group
+from calibrant.rows.intake import SORT_BELOW_ROWS, as_source, in_groups, with_unit_weights
 from calibrant.rows.refinement import split_at_extremes, whole_tally
 from calibrant.rows.sources import RowSource
-from calibrant.rows.tally import Tally, Totals, refuse_more
+from calibrant.rows.tally import Tally, Totals
 
 METHODS = ("adaptive", "exact", "normal", "hoeffding", "paper")
 MEASURES = ("cutoff", "smooth", "bounded_variation", "distance", "ece")
@@ -73,7 +64,7 @@ _NO_ECE = "no ECE certificate is possible here"
 
 @overload
 def certify(
-    y_true: GroupedSource,
+    y_true: GroupedSource | GroupedRows,
     *,
     max_error: float,
     confidence_level: float = 0.95,
@@ -201,28 +192,15 @@ def certify(
     plan = _check_plan(method, measure, variation, confidence_level)
     limit = check_number(max_error, "max_error", low=0.0, high=1.0)
     seed = check_seed(rng)
-    if by is not None or isinstance(y_true, GroupedSource):
-        plan = replace(plan, parts="groups")
-    if isinstance(y_true, GroupedSource):
-        refuse_more("a source of rows in groups", y_prob, sample_weight, pos_label)
-        if by is not None:
-            raise ValueError("by was given together with rows that are in groups already; leave it out")
-        labels = y_true.groups
-        judged = by_group(y_true, lambda rows: _judge_group(plan, given_source(rows), limit, len(labels), seed))
-    elif by is not None:
-        if isinstance(y_true, Totals):
-            raise ValueError("by was given together with a tally, whose rows can no longer be grouped; pass the arrays")
-        if isinstance(y_true, RowSource):
-            raise ValueError(
-                "by was given together with a source of rows; name the groups' column, as scan(..., by=...)"
-            )
-        rows = check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, by=by)
-        labels, judged = _judge_groups(plan, rows, by, limit, seed)
-    else:
+    if by is None and not isinstance(y_true, (GroupedSource, GroupedRows)):
         source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
         certificate = _certificate(plan, source, limit, plan.delta, seed)
         _warn_of_ece(certificate.notes)
         return certificate
+    plan = replace(plan, parts="groups")
+    rows = in_groups(y_true, y_prob, by=by, sample_weight=sample_weight, pos_label=pos_label)
+    count = len(rows.groups)
+    judged = by_group(rows, lambda each: _judge_group(plan, as_source(each), limit, count, seed))
     certificates = tuple(certificate for certificate, _ in judged)
     uppers = tuple(upper for _, upper in judged)
     for certificate in certificates:
@@ -231,7 +209,7 @@ def certify(
         verdict=GroupCertificates.verdict_of(uppers, certificates, limit),
         max_error=limit,
         confidence_level=plan.confidence_level,
-        groups=labels,
+        groups=rows.groups,
         upper=uppers,
         certificates=certificates,
     )
@@ -383,20 +361,6 @@ def _check_covered(plan: _Plan, table: Totals) -> None:
             "method='exact' needs outcomes of 0 or 1, and y_true holds fractions; use method='adaptive', or 'normal' "
             "for many rows"
         )
-
-
-def _judge_groups(
-    plan: _Plan, rows: Observations, by: Any, limit: float, seed: int
-) -> tuple[tuple[Any, ...], tuple[tuple[Certificate, float], ...]]:
-    """Return the groups' labels and what is found in each of them."""
-    labels, members = check_labels(by, "by", rows.y_prob.size)
-    judged = []
-    for label, positions in zip(labels, members, strict=True):
-        with naming_group(label):
-            members_rows = rows.take(positions)
-            check_weights(members_rows.sample_weight, positions.size)
-            judged.append(_judge_group(plan, source_of(members_rows), limit, len(labels), seed))
-    return tuple(labels), tuple(judged)
 
 
 def _judge_group(

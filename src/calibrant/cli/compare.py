@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import takes_limits
-from calibrant.cli.outputs import DONE, NOT_SHOWN, BadInput, Command, Show, table
+from calibrant.cli.outputs import DONE, NOT_SHOWN, BadInput, Command, Show
 from calibrant.cli.rows import Rows, open_models
-from calibrant.core.words import printable
 
 if TYPE_CHECKING:
-    from calibrant.certificates.results import Certificate, ConfidenceInterval
+    from calibrant.comparisons.results import ModelComparison
 
 
 @click.command(
@@ -48,31 +46,18 @@ def command(
         if len(models) < 2:
             raise BadInput("there is one model only; name several columns with --y-prob, or several files")
         names = _names(models)
-        confidence_level = limits["confidence_level"]
-        each_level = 1.0 - (1.0 - confidence_level) / len(models)
-        found = [_judged(rows, {**limits, "confidence_level": each_level}, max_error) for rows in models]
+        result = _compared(dict(zip(names, models, strict=True)), max_error, limits)
         facts = [rows.facts() for rows in models]
-    differences = _differences(names, [interval for interval, _, _ in found])
-    certificates = {name: each for name, (_, each, _) in zip(names, found, strict=True) if each is not None}
-    passed = [name for name, each in certificates.items() if each]
-    # Among the certified, all of which one may choose, the best forecasts: the lowest Brier score counts both virtues.
-    brier = {name: score for name, (_, _, score) in zip(names, found, strict=True)}
-    chosen = min(passed, key=brier.__getitem__) if passed else None
-    lines = [_table(names, found, limits["measure"], confidence_level), "", _difference_table(differences)]
-    if max_error is not None:
-        lines += ["", _choice(chosen, passed, max_error, confidence_level, len(models))]
-    lines.append(f"This assumes that {'; '.join(found[0][0].assumptions)}.")
     show.answer(
-        "\n".join(lines),
-        exit_code=DONE if max_error is None or passed else NOT_SHOWN,
-        confidence_level=confidence_level,
-        max_error=max_error,
-        chosen=chosen,
+        str(result),
+        exit_code=DONE if max_error is None or result.chosen is not None else NOT_SHOWN,
+        confidence_level=result.confidence_level,
+        max_error=result.max_error,
+        chosen=result.chosen,
         models=[
-            {"name": name, "input": each, "interval": interval, "certificate": certificate, "brier": score}
-            for name, each, (interval, certificate, score) in zip(names, facts, found, strict=True)
+            {"name": each.name, "input": fact, **vars(each)} for each, fact in zip(result.models, facts, strict=True)
         ],
-        differences=differences,
+        differences=[vars(each) for each in result.differences],
     )
 
 
@@ -92,80 +77,17 @@ def _names(models: list[Rows]) -> list[str]:
     return names
 
 
-def _judged(
-    rows: Rows, settings: dict[str, Any], max_error: float | None
-) -> tuple[ConfidenceInterval, Certificate | None, float]:
-    """Return limits, a certificate where one is asked for, and the Brier score of one model."""
+def _compared(models: dict[str, Rows], max_error: float | None, limits: dict[str, Any]) -> ModelComparison:
+    """Compare models; what is wrong with one of them is said in words of its file."""
     import calibrant
     from calibrant.rows.intake import as_source
-    from calibrant.rows.refinement import some_table
 
-    with explained(rows.source):
-        interval = calibrant.confidence_interval(**rows.data, **settings)
-        certificate = None if max_error is None else calibrant.certify(**rows.data, max_error=max_error, **settings)
-        table = some_table(as_source(**{"y_prob": None, "sample_weight": None, "pos_label": None, **rows.data}))
-        return interval, certificate, float(table.residual_square.sum()) / table.weight_total
-
-
-def _differences(names: list[str], intervals: list[ConfidenceInterval]) -> list[dict[str, Any]]:
-    """Return what the limits of two errors say about their difference."""
-    return [
-        {
-            "first": names[i],
-            "second": names[j],
-            "estimate": intervals[i].estimate - intervals[j].estimate,
-            "lower": intervals[i].lower - intervals[j].upper,
-            "upper": intervals[i].upper - intervals[j].lower,
-        }
-        for i, j in combinations(range(len(names)), 2)
-    ]
-
-
-def _table(names: list[str], found: list[tuple[Any, Any, float]], measure: str, confidence_level: float) -> str:
-    from calibrant.certificates.results import MEASURE_NAMES
-    from calibrant.core.words import level_said, measured, rounded_down, rounded_up
-
-    rows = []
-    for name, (interval, certificate, brier) in zip(names, found, strict=True):
-        limits = (measured(interval.estimate, 4), rounded_down(interval.lower), rounded_up(interval.upper))
-        verdict = "" if certificate is None else certificate.verdict
-        rows.append((name, f"{interval.n:,}", *limits, f"{brier:.4f}", verdict))
-    title = (
-        f"The {MEASURE_NAMES[measure]} of {len(names)} models, with limits that hold for all of them together with "
-        f"{level_said(confidence_level)} confidence:"
-    )
-    last = "verdict" if rows[0][-1] else ""
-    return "\n".join([title, table(("model", "rows", "estimate", "from", "to", "Brier", last), rows)])
-
-
-def _difference_table(differences: list[dict[str, Any]]) -> str:
-    from calibrant.core.words import rounded_down, rounded_up
-
-    rows = []
-    for each in differences:
-        sure = each["lower"] > 0.0 or each["upper"] < 0.0
-        better = each["second"] if each["lower"] > 0.0 else each["first"]
-        rows.append(
-            (
-                f"{each['first']} - {each['second']}",
-                f"{each['estimate']:+.4f}",
-                rounded_down(each["lower"]),
-                rounded_up(each["upper"]),
-                f"{better} is better calibrated" if sure else "not told apart",
-            )
-        )
-    title = "Differences of the errors, with limits that follow from those above:"
-    return "\n".join([title, table(("difference", "estimate", "from", "to", ""), rows)])
-
-
-def _choice(chosen: str | None, passed: list[str], max_error: float, level: float, count: int) -> str:
-    from calibrant.core.words import level_said, shown
-
-    if chosen is None:
-        return f"None of the {count} models is certified to have an error of at most {shown(max_error)}."
-    others = f" ({', '.join(printable(name) for name in passed if name != chosen)} too)" if len(passed) > 1 else ""
-    return (
-        f"Certified: {printable(chosen)}{others}, an error of at most {shown(max_error)} with {level_said(level)} "
-        f"confidence, having chosen among {count}. Of the certified models it has the lowest Brier score. (Verdicts "
-        "are one-sided, so that they may come a little before the limits shown do.)"
-    )
+    sources = {}
+    for name, rows in models.items():
+        with explained(rows.source):
+            sources[name] = as_source(**rows.data)
+    try:
+        return calibrant.compare_models(sources, max_error=max_error, **limits)
+    except calibrant.comparisons.ModelError as error:
+        with explained(models[error.model].source):
+            raise error.reason from None

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, SEED
-from calibrant.cli.outputs import BadInput, Command, Show, in_a_shell, table
+from calibrant.cli.outputs import BadInput, Command, Show, in_a_shell
 from calibrant.cli.rows import open_rows
+
+if TYPE_CHECKING:
+    from calibrant.decisions.everything import Decisions
 
 
 @click.command(
@@ -62,24 +65,21 @@ def command(
     """
     costs = {"cost_false_positive": cost_false_positive, "cost_false_negative": cost_false_negative}
     _check_question(threshold, costs)
-    questions: list[dict[str, Any]] = [{"threshold": each} for each in threshold] or [costs]
-    limits = {"method": method, "rng": seed}
+    asked: dict[str, Any] = {"threshold": threshold} if threshold else costs
+    asked |= {"wrapper": wrapper, "confidence_level": confidence_level, "method": method, "rng": seed}
     with open_rows(source) as rows, explained(rows.source):
-        whole = _decisions(rows.data, questions, wrapper, {**limits, "confidence_level": confidence_level})
-        each_level = 1.0 - (1.0 - confidence_level) / max(rows.group_count, 1)
-        groups = rows.by_group(
-            lambda data: _decisions(data, questions, wrapper, {**limits, "confidence_level": each_level})
-        )
+        whole = _decided(rows.data, asked)
+        groups = None if source.by is None else _decided(rows.grouped, asked)
         facts = rows.facts()
-    lines = [_in_words(whole)]
-    if groups:
-        lines += ["", _per_group(groups, rows.source.by, confidence_level)]
-    show.answer(
-        "\n".join(lines),
-        input=facts,
-        result=whole,
-        groups=[{"group": label, "result": each} for label, each in groups],
-    )
+    lines = [str(whole)]
+    parts: list[dict[str, Any]] = []
+    if groups is not None:
+        lines += ["", groups.said(by=source.by)]
+        parts = [
+            {"group": label, "result": _document(each)}
+            for label, each in zip(groups.groups, groups.decisions, strict=True)
+        ]
+    show.answer("\n".join(lines), input=facts, result=_document(whole), groups=parts)
 
 
 def _check_question(threshold: tuple[float, ...], costs: dict[str, float | None]) -> None:
@@ -90,86 +90,13 @@ def _check_question(threshold: tuple[float, ...], costs: dict[str, float | None]
         raise BadInput("say what is at stake: --threshold 0.2, or both --cost-false-positive and --cost-false-negative")
 
 
-def _decisions(
-    data: dict[str, Any], questions: list[dict[str, Any]], wrapper: str, limits: dict[str, Any]
-) -> dict[str, Any]:
-    """Return for each threshold the loss, what could be saved and the best cutoff, and what is guaranteed.
+def _decided(data: dict[str, Any], asked: dict[str, Any]) -> Any:
+    from calibrant.decisions import decide
 
-    The middle two need every distinct forecast; where a file has too many, they are None and the reason is given.
-    """
-    import calibrant
-    from calibrant.rows.intake import as_tally
-    from calibrant.rows.refinement import TooManyForecastsError
-
-    refusal = None
-    try:
-        data = {"y_true": as_tally(**data)}
-    except TooManyForecastsError as error:
-        refusal = in_a_shell(str(error))
-    interval = calibrant.confidence_interval(**data, alternative="less", **limits)
-    return {
-        "decisions": [
-            {
-                "risk": calibrant.decision_risk(**data, **question),
-                "gap": calibrant.risk_gap(**data, wrapper=wrapper, **question) if refusal is None else None,
-                "best_threshold": calibrant.best_threshold(**data, **question) if refusal is None else None,
-                "guarantee": calibrant.decision_guarantee(interval, **question),
-            }
-            for question in questions
-        ],
-        "guarantee": calibrant.decision_guarantee(interval),
-        "refusal": refusal,
-    }
+    return decide(**data, **asked)
 
 
-def _in_words(found: dict[str, Any]) -> str:
-    decisions = found["decisions"]
-    refused = [] if found["refusal"] is None else [f"What could be saved is left out: {found['refusal']}."]
-    if len(decisions) == 1:
-        said = [decisions[0][name] for name in ("risk", "gap", "guarantee")]
-        return "\n".join([*(str(each) for each in said if each is not None), *refused])
-    return "\n".join(
-        [
-            "Acting on forecasts of at least the threshold, on these rows (losses per row; the best cutoff was chosen "
-            "on them, so expect less of it on others):",
-            table(_NAMES, [_numbers(each) for each in decisions]),
-            str(found["guarantee"]),
-            *refused,
-        ]
-    )
-
-
-_NAMES = ("threshold", "acted on", "loss", "could save", "best cutoff")
-
-
-def _numbers(found: dict[str, Any]) -> tuple[str, ...]:
-    from calibrant.core.words import percent
-
-    risk, best = found["risk"], found["best_threshold"]
-    return (
-        f"{risk.threshold:.4g}",
-        percent(risk.acted),
-        f"{risk.risk:.5f}",
-        "-" if found["gap"] is None else f"{found['gap'].gap:.5f}",
-        "-" if best is None else "never act" if best.cutoff is None else f"{best.cutoff:.4g}",
-    )
-
-
-def _per_group(groups: list[tuple[Any, dict[str, Any]]], by: str | None, confidence_level: float) -> str:
-    """Return one line per group and threshold, the guarantees of all groups true together."""
-    from calibrant.core.words import level_said, rounded_up
-
-    lines = [
-        (str(label), *_numbers(each), f"at most {rounded_up(each['guarantee'].nondecreasing)}")
-        for label, found in groups
-        for each in found["decisions"]
-    ]
-    assumed = dict.fromkeys(words for _, found in groups for words in found["guarantee"].assumptions)
-    return "\n".join(
-        [
-            f"Per group of {by!r}; the last column is what a non-decreasing recalibration can save at most in "
-            f"expectation, with {level_said(confidence_level)} confidence for all groups together:",
-            table(("group", *_NAMES, "guaranteed"), lines),
-            f"This assumes that {'; '.join(assumed)}.",
-        ]
-    )
+def _document(found: Decisions) -> dict[str, Any]:
+    """Return what was found as the document lists it, with the reason for what is left out in words of a shell."""
+    refusal = None if found.refusal is None else in_a_shell(found.refusal)
+    return {**vars(found), "decisions": [vars(each) for each in found.decisions], "refusal": refusal}

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant.cli.inputs import Source, explained, takes_rows
-from calibrant.cli.outputs import DONE, NOT_SHOWN, Command, Show, table
+from calibrant.cli.outputs import DONE, NOT_SHOWN, Command, Show
 from calibrant.cli.rows import open_rows
-from calibrant.core.words import printable
+from calibrant.core.words import in_columns, printable
 
 if TYPE_CHECKING:
     from calibrant.measures.results import Measures
@@ -39,13 +39,16 @@ def command(source: Source, show: Show, max_error: float | None) -> None:
     """
     import calibrant
 
+    parts: list[tuple[Any, Measures]] = []
     with open_rows(source) as rows, explained(rows.source):
         whole = calibrant.measure(**rows.data)
-        parts = rows.by_group(lambda data: calibrant.measure(**data))
+        if source.by is not None:
+            grouped = calibrant.rows.in_groups(**rows.grouped)
+            parts = list(zip(grouped.groups, calibrant.rows.by_group(grouped, calibrant.measure), strict=True))
         facts = rows.facts()
     lines = [str(whole)]
     if parts:
-        lines += ["", f"Per group of {rows.source.by!r}:", _per_group(parts)]
+        lines += ["", f"Per group of {source.by!r}:", _per_group(parts)]
     exit_code = DONE
     if max_error is not None:
         large = [printable(label) for label, each in (("all rows", whole), *parts) if each.cutoff > max_error]
@@ -63,7 +66,7 @@ def command(source: Source, show: Show, max_error: float | None) -> None:
 
 def _per_group(parts: list[tuple[Any, Measures]]) -> str:
     names = ("group", "rows", "mean forecast", "event rate", "Cutoff", "smooth", "bias")
-    return table(
+    return in_columns(
         names,
         [
             (

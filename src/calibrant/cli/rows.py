@@ -6,10 +6,10 @@ This is the only place where the command line reads predictions.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from calibrant.cli.inputs import Source, choose_columns, explained, open_source
 from calibrant.cli.outputs import BadInput, working
@@ -26,8 +26,6 @@ LARGE_BYTES = 100_000_000
 
 BYTES_PER_ROW = 160
 """What a row takes while it is looked at on its own: read, sorted and tallied."""
-
-Answer = TypeVar("Answer")
 
 
 class Rows(Protocol):
@@ -48,17 +46,8 @@ class Rows(Protocol):
         """The same, with the groups where there are any."""
         ...
 
-    @property
-    def group_count(self) -> int:
-        """How many groups there are; 0 without ``--by``."""
-        ...
-
     def facts(self) -> dict[str, Any]:
         """Return what a JSON document says about its input."""
-        ...
-
-    def by_group(self, answer: Callable[[dict[str, Any]], Answer]) -> list[tuple[Any, Answer]]:
-        """Return the answer for each group of the rows, in the order of their labels; nothing without ``--by``."""
         ...
 
 
@@ -93,26 +82,9 @@ class RowsRead:
         """The same, with the groups."""
         return {**self.data, "by": self.by}
 
-    @property
-    def group_count(self) -> int:
-        """How many groups there are."""
-        return 0 if self.by is None else len(set(self.by.tolist()))
-
     def facts(self) -> dict[str, Any]:
         """Return what a JSON document says about its input."""
         return _facts(self.source, self.format, int(self.y_prob.size))
-
-    def by_group(self, answer: Callable[[dict[str, Any]], Answer]) -> list[tuple[Any, Answer]]:
-        """Return the answer for each group."""
-        from calibrant.rows.checks import check_labels
-
-        if self.by is None:
-            return []
-        labels, positions = check_labels(self.by, "by", self.y_prob.size)
-        return [
-            (label, answer({name: None if held is None else held[members] for name, held in self.data.items()}))
-            for label, members in zip(labels, positions, strict=True)
-        ]
 
 
 @dataclass(frozen=True)
@@ -151,11 +123,6 @@ class RowsScanned:
         """The same, in groups if there are any."""
         return self.data if self.source.by is None else {"y_true": self.groups}
 
-    @property
-    def group_count(self) -> int:
-        """How many groups there are."""
-        return 0 if self.source.by is None else len(self.groups.groups)
-
     def facts(self) -> dict[str, Any]:
         """Return what a JSON document says about its input."""
         from calibrant.engines.columns import count_rows
@@ -164,15 +131,6 @@ class RowsScanned:
         # Rows of weight zero count as rows of the file, and are left out of the totals.
         count = some_table(self.whole).row_total if self.source.weight is None else count_rows(self.table)
         return _facts(self.source, self.table.format, count)
-
-    def by_group(self, answer: Callable[[dict[str, Any]], Answer]) -> list[tuple[Any, Answer]]:
-        """Return the answer for each group."""
-        from calibrant.rows.groups import by_group
-
-        if self.source.by is None:
-            return []
-        answers = by_group(self.groups, lambda rows: answer({"y_true": rows}))
-        return list(zip(self.groups.groups, answers, strict=True))
 
     def _asked(self) -> dict[str, Any]:
         """Return what a scan is asked for, with groups or without."""

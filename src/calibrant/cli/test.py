@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import SEED
-from calibrant.cli.outputs import DONE, NOT_SHOWN, BadInput, Command, Show, table
+from calibrant.cli.outputs import DONE, NOT_SHOWN, BadInput, Command, Show
 from calibrant.cli.rows import open_rows
-from calibrant.core.words import printable
-
-if TYPE_CHECKING:
-    from calibrant.certificates.results import CalibrationTest
 
 
 @click.command(
@@ -67,57 +63,38 @@ def command(source: Source, show: Show, kind: str, method: str, level: float, re
     if kind == "spiegelhalter" and source.weight is not None:
         raise BadInput("--weight does not go with --test spiegelhalter, which knows no weights")
     with open_rows(source) as rows, explained(rows.source):
-        found = rows.by_group(lambda data: _tested(data, kind, method, resamples, seed))
+        groups = None if source.by is None else _tested(rows.grouped, kind, method, resamples, seed)
         whole = _tested(rows.data, kind, method, resamples, seed)
         facts = rows.facts()
-    each_level = level / max(len(found), 1)
-    rejected = [label for label, each in found if each.pvalue <= each_level]
-    if found:
-        text = _per_group(found, rejected, each_level, level, rows.source.by)
-    else:
-        rejected = [None] if whole.pvalue <= level else []
+    parts: list[dict[str, Any]] = []
+    if groups is None:
+        rejected = whole.rejected(level)
         said = whole.said(level)
         text = f"{'Rejected' if rejected else 'Not rejected'}: {said[0].lower()}{said[1:]}"
+    else:
+        where = groups.rejected(level)
+        rejected = bool(where)
+        parts = [
+            {"group": label, "rejected": label in where, "result": each}
+            for label, each in zip(groups.groups, groups.tests, strict=True)
+        ]
+        text = groups.said(level, by=source.by)
     show.answer(
         text,
         exit_code=NOT_SHOWN if rejected else DONE,
         input=facts,
         level=level,
-        rejected=bool(rejected),
+        rejected=rejected,
         result=whole,
-        groups=[{"group": label, "rejected": each.pvalue <= each_level, "result": each} for label, each in found],
+        groups=parts,
     )
 
 
-def _tested(data: dict[str, Any], kind: str, method: str, resamples: int, seed: int) -> CalibrationTest:
+def _tested(data: dict[str, Any], kind: str, method: str, resamples: int, seed: int) -> Any:
     import calibrant
 
     if kind == "spiegelhalter":
-        return calibrant.certificates.spiegelhalter_test(data["y_true"], data.get("y_prob"))
-    return calibrant.calibration_test(**data, method=method, n_resamples=resamples, rng=seed)
-
-
-def _per_group(
-    found: list[tuple[Any, CalibrationTest]], rejected: list[Any], each_level: float, level: float, by: str | None
-) -> str:
-    rows = [
-        (
-            str(label),
-            f"{each.n:,}",
-            f"{each.statistic:.4g}",
-            f"{each.pvalue:.4g}",
-            "rejected" if label in rejected else "not rejected",
+        return calibrant.certificates.spiegelhalter_test(
+            **{name: values for name, values in data.items() if name != "sample_weight"}
         )
-        for label, each in found
-    ]
-    verdict = "Rejected" if rejected else "Not rejected"
-    which = f" in {', '.join(printable(label) for label in rejected)}" if rejected else " in any of them"
-    said = "is rejected" if rejected else "is not rejected"
-    return "\n".join(
-        [
-            f"{verdict}: perfect calibration {said}{which}, at the {100.0 * level:g}% level for all {len(found)} "
-            f"groups of {by!r} together (each at {100.0 * each_level:.3g}%).",
-            table(("group", "rows", "statistic", "p-value", "verdict"), rows),
-            f"This assumes that {'; '.join(found[0][1].assumptions)}.",
-        ]
-    )
+    return calibrant.calibration_test(**data, method=method, n_resamples=resamples, rng=seed)

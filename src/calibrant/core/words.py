@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
@@ -147,6 +148,29 @@ def printable(value: object, *, lines: bool = False) -> str:
     if text.isprintable():
         return text
     return "".join(each if _is_plain(each) or (lines and each == "\n") else _escaped(each) for each in text)
+
+
+def in_columns(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Write rows of words and numbers in columns, the first one left-aligned and so is the last.
+
+    Examples
+    --------
+    >>> print(in_columns(("ward", "rows", "verdict"), [("east", "2,000", "certified"), ("west", "90", "refuted")]))
+      ward   rows  verdict
+      east  2,000  certified
+      west     90  refuted
+    """
+    cells = [[printable(cell) for cell in row] for row in (names, *rows)]
+    widths = [max(len(row[k]) for row in cells) for k in range(len(names))]
+    last = len(names) - 1
+    return "\n".join(
+        "  "
+        + "  ".join(
+            cell.ljust(widths[k]) if k == 0 else cell if k == last else cell.rjust(widths[k])
+            for k, cell in enumerate(row)
+        ).rstrip()
+        for row in cells
+    )
 
 
 def _is_plain(character: str) -> bool:

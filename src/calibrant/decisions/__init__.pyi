@@ -4,6 +4,18 @@ from calibrant.decisions.decompositions import (
 from calibrant.decisions.decompositions import (
     score_decomposition as score_decomposition,
 )
+from calibrant.decisions.everything import (
+    Decision as Decision,
+)
+from calibrant.decisions.everything import (
+    Decisions as Decisions,
+)
+from calibrant.decisions.everything import (
+    GroupDecisions as GroupDecisions,
+)
+from calibrant.decisions.everything import (
+    decide as decide,
+)
 from calibrant.decisions.gaps import (
     best_threshold as best_threshold,
 )

@@ -75,7 +75,7 @@ def decision_risk(
     >>> result.threshold, result.risk, result.cost
     (0.25, 0.0625, 0.25)
     """
-    at, costs = _threshold_or_costs(threshold, cost_false_positive, cost_false_negative)
+    at, costs = threshold_or_costs(threshold, cost_false_positive, cost_false_negative)
     table = _split_at(np.atleast_1d(at), y_true, y_prob, sample_weight, pos_label)
     return risk_of_totals(table, at, costs=costs)
 
@@ -199,7 +199,7 @@ def net_benefit(
     )
 
 
-def _threshold_or_costs(threshold: Any, vain: Any, missed: Any) -> tuple[float | FloatArray, Costs]:
+def threshold_or_costs(threshold: Any, vain: Any, missed: Any) -> tuple[float | FloatArray, Costs]:
     """Return the thresholds, and the costs if they were given in place of one."""
     if vain is None and missed is None:
         if threshold is None:
@@ -217,7 +217,7 @@ def _threshold_or_costs(threshold: Any, vain: Any, missed: Any) -> tuple[float |
 
 def one_threshold(threshold: Any, vain: Any, missed: Any) -> tuple[float, Costs]:
     """Return the one threshold of a function that takes no more, and the costs if they were given in its place."""
-    at, costs = _threshold_or_costs(threshold, vain, missed)
+    at, costs = threshold_or_costs(threshold, vain, missed)
     return one_number(at), costs
 
 

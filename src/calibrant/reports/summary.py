@@ -29,10 +29,11 @@ from calibrant.measures.everything import measure
 from calibrant.reports.results import DecisionTable, ModelSummary, Omission, RepairTrial, ReportSummary
 from calibrant.rows.checks import Observations, check_labels, check_number, check_observations, check_same_index
 from calibrant.rows.groups import GroupedSource, by_group
-from calibrant.rows.intake import as_source, given_source
+from calibrant.rows.intake import as_source, as_tally
+from calibrant.rows.named import SUMMARIES, check_named, check_summaries
 from calibrant.rows.refinement import some_table, whole_tally
 from calibrant.rows.sources import RowSource
-from calibrant.rows.tally import Tally, Totals
+from calibrant.rows.tally import Tally
 
 ONE_MODEL = "model"
 """What a model is called when it is the only one and has no name."""
@@ -100,26 +101,19 @@ class Question:
 
 def find_models(y_true: Any, y_prob: Any, *, sample_weight: Any, pos_label: Any, by: Any, name: str) -> list[Model]:
     """Return the models from whatever was passed as outcomes and forecasts."""
-    summaries = (Totals, RowSource, GroupedSource)
-    if isinstance(y_true, (Mapping, *summaries)):
+    if isinstance(y_true, (Mapping, *SUMMARIES)):
         groups = by if isinstance(by, Mapping) else {} if by is None else {name: by}
         if not all(isinstance(each, GroupedSource) for each in groups.values()):
             raise ValueError(
                 "by was given together with a Tally, whose rows can no longer be grouped; pass the arrays (or, for a "
                 "source of rows, the same rows in groups, as scan(..., by=...) gives them)"
             )
-        given = _check_named(y_true, "y_true") if isinstance(y_true, Mapping) else {name: y_true}
-        for each, held in given.items():
-            if not isinstance(held, summaries):
-                raise ValueError(
-                    f"y_true[{each!r}] is a {type(held).__name__}; a dict in place of the outcomes holds a Tally per "
-                    "model, and forecasts of several models for the same outcomes go into a dict for y_prob"
-                )
+        given = check_summaries(y_true) if isinstance(y_true, Mapping) else {name: y_true}
         return [
             Model.of(each, as_source(held, y_prob, sample_weight=sample_weight, pos_label=pos_label), groups.get(each))
             for each, held in given.items()
         ]
-    forecasts = _check_named(y_prob, "y_prob") if isinstance(y_prob, Mapping) else {name: y_prob}
+    forecasts = check_named(y_prob, "y_prob") if isinstance(y_prob, Mapping) else {name: y_prob}
     named = {f"y_prob[{each!r}]" if isinstance(y_prob, Mapping) else "y_prob": held for each, held in forecasts.items()}
     check_same_index(y_true=y_true, **named, sample_weight=sample_weight, by=by)
     return [
@@ -238,7 +232,7 @@ def _fingerprint(model: Model, tally: Tally) -> str:
     """Return the fingerprint of the tally, and with groups one of who is in which (see docs/report.md)."""
     named: list[tuple[Any, str]] = []
     if model.groups is not None:
-        prints = by_group(model.groups, lambda rows: whole_tally(given_source(rows)).fingerprint)
+        prints = by_group(model.groups, lambda rows: as_tally(rows).fingerprint)
         named = list(zip(model.groups.groups, prints, strict=True))
     elif model.rows is not None and model.labels is not None:
         labels, members = check_labels(model.labels, "by", model.labels.size)
@@ -267,15 +261,6 @@ def _judge_groups(model: Model, question: Question, level: float) -> GroupCertif
         return None
     rows = model.rows
     return certify(rows.y_true, rows.y_prob, sample_weight=rows.sample_weight, by=model.labels, **asked)
-
-
-def _check_named(models: Mapping[Any, Any], argument: str) -> dict[str, Any]:
-    if not models:
-        raise ValueError(f"{argument} is an empty dict; pass at least one model")
-    for name in models:
-        if not isinstance(name, str) or not name.strip():
-            raise ValueError(f"{argument} has the name {name!r}; name each model with a word")
-    return dict(models)
 
 
 def _model_of_rows(name: str, rows: Observations, by: Any) -> Model:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -12,7 +13,7 @@ from calibrant.core.types import FloatArray
 from calibrant.rows.checks import Observations
 from calibrant.rows.grids import Grid
 from calibrant.rows.sources import FetchRequest, HistogramRequest, RowSource, fetch_limit, tally_limit
-from calibrant.rows.tally import Totals
+from calibrant.rows.tally import Tally, Totals
 
 GROUPS_AT_ONCE = 64
 """Groups whose tables are held at the same time, some 3 MB each."""
@@ -40,10 +41,28 @@ class GroupedSource(Protocol):
         ...
 
 
+@dataclass(frozen=True, eq=False)
+class GroupedRows:
+    """Checked rows in memory, in groups; `in_groups` makes them.
+
+    Attributes
+    ----------
+    groups : tuple
+        The groups' values in sorted order.
+    sources : tuple of Tally or RowSource
+        The rows of each.
+    """
+
+    groups: tuple[Any, ...]
+    sources: tuple[Tally | RowSource, ...]
+
+
 Computed = TypeVar("Computed")
 
 
-def by_group(source: GroupedSource, compute: Callable[[RowSource], Computed]) -> tuple[Computed, ...]:
+def by_group(
+    source: GroupedSource | GroupedRows, compute: Callable[[Tally | RowSource], Computed]
+) -> tuple[Computed, ...]:
     """Run a computation on the rows of each group, with as few scans as the slowest group alone would need.
 
     The computation is run anew after each scan and handed the answers it had, until it asks for nothing more: it must
@@ -51,7 +70,7 @@ def by_group(source: GroupedSource, compute: Callable[[RowSource], Computed]) ->
 
     Parameters
     ----------
-    source : grouped rows, such as ``scan(..., by=...)``
+    source : grouped rows, such as ``scan(..., by=...)`` or `in_groups` gives
     compute : callable
         Takes the rows of one group, as a source that measures and certificates accept.
 
@@ -69,6 +88,8 @@ def by_group(source: GroupedSource, compute: Callable[[RowSource], Computed]) ->
     ...     flights.groups, by_group(flights, cutoff_calibration_error)
     (('A', 'B'), (0.25, 0.125))
     """
+    if isinstance(source, GroupedRows):
+        return tuple(_answers(source, compute))
     if not isinstance(source, GroupedSource):
         raise ValueError(f"by_group needs grouped rows, such as scan(..., by=...), got {type(source).__name__}")
     results: list[Computed] = []
@@ -84,6 +105,12 @@ def by_group(source: GroupedSource, compute: Callable[[RowSource], Computed]) ->
             _answer(source, waiting)
         results.extend(found[position] for position in sorted(found))
     return tuple(results)
+
+
+def _answers(rows: GroupedRows, compute: Callable[[Tally | RowSource], Computed]) -> Iterator[Computed]:
+    for label, source in zip(rows.groups, rows.sources, strict=True):
+        with naming_group(label):
+            yield compute(source)
 
 
 @contextlib.contextmanager
@@ -109,7 +136,7 @@ class _GroupRows:
         self.wanted: HistogramRequest | FetchRequest | None = None
         self._given = 0
 
-    def replay(self, compute: Callable[[RowSource], Computed], found: dict[int, Computed]) -> None:
+    def replay(self, compute: Callable[[Tally | RowSource], Computed], found: dict[int, Computed]) -> None:
         """Run the computation as far as the answers reach."""
         if self.wanted is None:
             self._given = 0

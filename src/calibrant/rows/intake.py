@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from calibrant.rows.checks import Observations, check_observations
-from calibrant.rows.groups import GroupedSource
+import numpy as np
+
+from calibrant.rows.checks import Observations, check_labels, check_observations, check_weights
+from calibrant.rows.groups import GroupedRows, GroupedSource, naming_group
 from calibrant.rows.memory import ArrayRows
 from calibrant.rows.refinement import Opened, whole_tally
 from calibrant.rows.sources import RowSource
@@ -15,19 +17,25 @@ from calibrant.rows.tally import Tally, Totals, given_tally, refuse_more
 SORT_BELOW_ROWS = 100_000
 """Below this many rows sorting takes milliseconds, and needs no compiled code."""
 
+_IN_GROUPS = "this source holds rows in groups; pass it to certify, or any function of one group through by_group"
 
-def as_source(y_true: Any, y_prob: Any, *, sample_weight: Any, pos_label: Any) -> Tally | RowSource:
+
+def as_source(
+    y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None
+) -> Tally | RowSource:
     """Return a tally for few rows, or a source of rows when adding them up by cell beats sorting them."""
     if isinstance(y_true, Totals):
         return given_tally(y_true, y_prob, sample_weight, pos_label)
     if isinstance(y_true, (RowSource, GroupedSource)):
         return given_source(y_true, y_prob, sample_weight, pos_label)
+    if isinstance(y_true, GroupedRows):
+        raise ValueError(_IN_GROUPS)
     return source_of(check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
 
 
 def as_tally(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None) -> Tally:
     """Return the tally a measure works on: the one given, one built from arrays, or one of a source's rows."""
-    if isinstance(y_true, (Totals, RowSource, GroupedSource)):
+    if isinstance(y_true, (Totals, RowSource, GroupedSource, GroupedRows)):
         return whole_tally(as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
     return Tally.from_observations(check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
 
@@ -38,9 +46,7 @@ def given_source(
     """Return a source passed in place of arrays after its first scan, as a tally if it has few rows."""
     refuse_more("a source of rows", y_prob, sample_weight, pos_label)
     if isinstance(source, GroupedSource):
-        raise ValueError(
-            "this source holds rows in groups; pass it to certify, or any function of one group through by_group"
-        )
+        raise ValueError(_IN_GROUPS)
     rows = source if isinstance(source, Opened) else Opened(source)
     table = rows.start()
     if table.row_total >= SORT_BELOW_ROWS:
@@ -48,6 +54,50 @@ def given_source(
     if table.counted or table.row_total > rows.tally_limit:
         return whole_tally(rows)
     return rows.open_all()  # totals of fractions or weighted rows could not be split any more
+
+
+def in_groups(
+    y_true: Any, y_prob: Any = None, *, by: Any = None, sample_weight: Any = None, pos_label: Any = None
+) -> GroupedSource | GroupedRows:
+    """Return rows in groups, each of which any function takes through `by_group`.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, pos_label
+        As in `certify`; or, on its own, what is in groups already, such as ``scan(..., by=...)``.
+    by : array-like of shape (n,)
+        A group per row.
+
+    Examples
+    --------
+    >>> from calibrant import cutoff_calibration_error
+    >>> from calibrant.rows import by_group, in_groups
+    >>> flights = in_groups([0, 1, 1, 1], [0.25, 0.5, 0.75, 1.0], by=["A", "A", "B", "B"])
+    >>> flights.groups, by_group(flights, cutoff_calibration_error)
+    (('A', 'B'), (0.25, 0.125))
+    """
+    if isinstance(y_true, (GroupedSource, GroupedRows)):
+        refuse_more("a source of rows in groups", y_prob, sample_weight, pos_label)
+        if by is not None:
+            raise ValueError("by was given together with rows that are in groups already; leave it out")
+        return y_true
+    if isinstance(y_true, Totals):
+        raise ValueError("by was given together with a tally, whose rows can no longer be grouped; pass the arrays")
+    if isinstance(y_true, RowSource):
+        raise ValueError("by was given together with a source of rows; name the groups' column, as scan(..., by=...)")
+    if by is None:
+        raise ValueError("by is missing: pass a group per row")
+    rows = check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, by=by)
+    labels, members = check_labels(by, "by", rows.y_prob.size)
+    sources = []
+    for label, positions in zip(labels, members, strict=True):
+        with naming_group(label):
+            those = rows.take(positions)
+            check_weights(those.sample_weight, positions.size)
+            if not rows.binary_outcomes and np.isin(those.y_true, (0.0, 1.0)).all():  # as if they were alone
+                those = replace(those, y_true=those.y_true.astype(np.uint8), binary_outcomes=True)
+            sources.append(source_of(those))
+    return GroupedRows(tuple(labels), tuple(sources))
 
 
 def source_of(rows: Observations) -> Tally | RowSource:

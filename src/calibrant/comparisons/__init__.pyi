@@ -1,0 +1,15 @@
+from calibrant.comparisons.results import (
+    ComparedModel as ComparedModel,
+)
+from calibrant.comparisons.results import (
+    ModelComparison as ModelComparison,
+)
+from calibrant.comparisons.results import (
+    ModelDifference as ModelDifference,
+)
+from calibrant.comparisons.side_by_side import (
+    ModelError as ModelError,
+)
+from calibrant.comparisons.side_by_side import (
+    compare_models as compare_models,
+)

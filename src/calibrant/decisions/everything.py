@@ -1,0 +1,347 @@
+"""All there is to say about acting on forecasts, at once: what it loses, what could be saved, what is guaranteed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, overload
+
+import numpy as np
+
+from calibrant.certificates.verdicts import confidence_interval
+from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.words import in_columns, level_said, percent, rounded_up
+from calibrant.decisions.gaps import best_threshold, risk_gap
+from calibrant.decisions.guarantees import decision_guarantee
+from calibrant.decisions.results import WRAPPERS, BestThreshold, DecisionGuarantee, DecisionRisk, RiskGap
+from calibrant.decisions.risks import decision_risk, threshold_or_costs
+from calibrant.rows.checks import check_choice, check_confidence, check_seed
+from calibrant.rows.groups import GroupedRows, GroupedSource, by_group
+from calibrant.rows.intake import as_source, as_tally, in_groups
+from calibrant.rows.refinement import TooManyForecastsError
+from calibrant.rows.sources import RowSource
+from calibrant.rows.tally import Tally
+
+_COLUMNS = ("threshold", "acted on", "loss", "could save", "best cutoff")
+
+
+@dataclass(frozen=True)
+class Decision(Result):
+    """What acting from one threshold up loses, what could be saved, and what is guaranteed.
+
+    Attributes
+    ----------
+    risk : DecisionRisk
+        The mean loss on these rows.
+    gap : RiskGap or None
+        What a better use of the same forecasts could save; None where the distinct forecasts are too many to tell.
+    best_threshold : BestThreshold or None
+        The cutoff that would have been best on these rows; None likewise.
+    guarantee : DecisionGuarantee
+        What no recalibration can save in expectation, at this threshold.
+    """
+
+    risk: DecisionRisk
+    gap: RiskGap | None
+    best_threshold: BestThreshold | None
+    guarantee: DecisionGuarantee
+
+    def __str__(self) -> str:
+        return "\n".join(str(each) for each in (self.risk, self.gap, self.guarantee) if each is not None)
+
+    def numbers(self) -> dict[str, float | None]:
+        """Return the numbers behind the words; None where there is none (or where it would be best never to act)."""
+        best = self.best_threshold
+        return {
+            "threshold": float(self.risk.threshold),
+            "acted": float(self.risk.acted),
+            "risk": float(self.risk.risk),
+            "gap": None if self.gap is None else self.gap.gap,
+            "best_cutoff": None if best is None else best.cutoff,
+            "guaranteed": self.guarantee.nondecreasing,
+        }
+
+    def cells(self) -> tuple[str, ...]:
+        """Return the line of this threshold in a table."""
+        best = self.best_threshold
+        return (
+            f"{self.risk.threshold:.4g}",
+            percent(float(self.risk.acted)),
+            f"{self.risk.risk:.5f}",
+            "-" if self.gap is None else f"{self.gap.gap:.5f}",
+            "-" if best is None else "never act" if best.cutoff is None else f"{best.cutoff:.4g}",
+        )
+
+
+@dataclass(frozen=True)
+class Decisions(Result):
+    """What acting on forecasts loses, at one or several thresholds, what could be saved, and what is guaranteed.
+
+    Attributes
+    ----------
+    decisions : tuple of Decision
+        One per threshold.
+    guarantee : DecisionGuarantee
+        What no recalibration can save in expectation, whatever the threshold.
+    refusal : str or None
+        Why what could be saved was left out, where it was.
+    """
+
+    decisions: tuple[Decision, ...]
+    guarantee: DecisionGuarantee
+    refusal: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.decisions:
+            self._refuse("decisions", self.decisions, "not one of them")
+
+    def frame(self) -> Any:
+        """Return one row per threshold."""
+        return as_frame(_transposed([each.numbers() for each in self.decisions]))
+
+    def __str__(self) -> str:
+        if len(self.decisions) == 1:
+            lines = [str(self.decisions[0])]
+        else:
+            lines = [
+                "Acting on forecasts of at least the threshold, on these rows (losses per row; the best cutoff was "
+                "chosen on them, so expect less of it on others):",
+                in_columns(_COLUMNS, [each.cells() for each in self.decisions]),
+                str(self.guarantee),
+            ]
+        return "\n".join(
+            lines if self.refusal is None else [*lines, f"What could be saved is left out: {self.refusal}."]
+        )
+
+
+@dataclass(frozen=True)
+class GroupDecisions(Result):
+    """What acting on forecasts loses in each group, what could be saved, and what is guaranteed in all together.
+
+    Attributes
+    ----------
+    groups : tuple
+        The groups' labels, sorted.
+    decisions : tuple of Decisions
+        Per group; each guarantee at level 1 - (1 - confidence_level) / (number of groups).
+    confidence_level : float
+        With which the guarantees of all groups hold together.
+    """
+
+    groups: tuple[Any, ...]
+    decisions: tuple[Decisions, ...]
+    confidence_level: float
+
+    _ranges: ClassVar = {"confidence_level": UNIT}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not len(self.groups) == len(self.decisions) > 0:
+            self._refuse("groups", self.groups, "not as many as decisions, or none")
+
+    def __getitem__(self, group: Any) -> Decisions:
+        """Return what was found in a group."""
+        if group not in self.groups:
+            raise KeyError(group)
+        return self.decisions[self.groups.index(group)]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Go through the groups' labels, as through the keys of a dict."""
+        return iter(self.groups)
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def frame(self) -> Any:
+        """Return one row per group and threshold."""
+        return as_frame(_transposed([{"group": label, **each.numbers()} for label, each in self._lines()]))
+
+    def __str__(self) -> str:
+        return self.said()
+
+    def said(self, *, by: str | None = None) -> str:
+        """Say what was found, in one line per group and threshold.
+
+        Parameters
+        ----------
+        by : str, optional
+            What the groups are groups of.
+        """
+        of = "" if by is None else f" of {by!r}"
+        lines = [
+            (str(label), *each.cells(), f"at most {rounded_up(each.guarantee.nondecreasing)}")
+            for label, each in self._lines()
+        ]
+        assumed = dict.fromkeys(words for each in self.decisions for words in each.guarantee.assumptions)
+        return "\n".join(
+            [
+                f"Per group{of}; the last column is what a non-decreasing recalibration can save at most in "
+                f"expectation, with {level_said(self.confidence_level)} confidence for all groups together:",
+                in_columns(("group", *_COLUMNS, "guaranteed"), lines),
+                f"This assumes that {'; '.join(assumed)}.",
+            ]
+        )
+
+    def _lines(self) -> Iterator[tuple[Any, Decision]]:
+        for label, found in zip(self.groups, self.decisions, strict=True):
+            for each in found.decisions:
+                yield label, each
+
+
+def _transposed(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+@overload
+def decide(
+    y_true: GroupedSource | GroupedRows,
+    *,
+    threshold: Any = None,
+    cost_false_positive: float | None = None,
+    cost_false_negative: float | None = None,
+    wrapper: str = "nondecreasing",
+    confidence_level: float = 0.95,
+    method: str = "adaptive",
+    rng: Any = 0,
+) -> GroupDecisions: ...
+
+
+@overload
+def decide(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    threshold: Any = None,
+    cost_false_positive: float | None = None,
+    cost_false_negative: float | None = None,
+    wrapper: str = "nondecreasing",
+    confidence_level: float = 0.95,
+    method: str = "adaptive",
+    by: None = None,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    rng: Any = 0,
+) -> Decisions: ...
+
+
+@overload
+def decide(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    threshold: Any = None,
+    cost_false_positive: float | None = None,
+    cost_false_negative: float | None = None,
+    wrapper: str = "nondecreasing",
+    confidence_level: float = 0.95,
+    method: str = "adaptive",
+    by: Any,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    rng: Any = 0,
+) -> GroupDecisions: ...
+
+
+def decide(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    threshold: Any = None,
+    cost_false_positive: float | None = None,
+    cost_false_negative: float | None = None,
+    wrapper: str = "nondecreasing",
+    confidence_level: float = 0.95,
+    method: str = "adaptive",
+    by: Any = None,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    rng: Any = 0,
+) -> Decisions | GroupDecisions:
+    """Say what acting on forecasts from a threshold up loses, what could be saved, and what is guaranteed.
+
+    `decision_risk`, `risk_gap`, `best_threshold` and `decision_guarantee` in one go. The first three are about these
+    rows; the guarantee is about cases to come, if nothing changes.
+
+    Parameters
+    ----------
+    y_true, y_prob, threshold, cost_false_positive, cost_false_negative, sample_weight, pos_label
+        As in `decision_risk`: one threshold, several, or what the two mistakes cost.
+    wrapper : {"nondecreasing", "monotone", "any"}
+        The recalibrations to compare with, as in `risk_gap`.
+    confidence_level, method, rng
+        Of the upper limit of the Cutoff calibration error behind the guarantee, as in `confidence_interval`.
+    by : array-like of shape (n,), optional
+        A group per row, chosen beforehand: an answer per group, the guarantees of all groups true together.
+
+    Returns
+    -------
+    Decisions, or GroupDecisions with ``by``
+        Prints as sentences; ``frame()`` gives a line per threshold. Of a source with more distinct forecasts than fit
+        in memory, what could be saved is left out and ``refusal`` says why; the rest is exact.
+
+    See Also
+    --------
+    decision_risk, risk_gap, best_threshold, decision_guarantee : the parts.
+
+    Examples
+    --------
+    >>> from calibrant import Tally
+    >>> tumours = Tally.from_counts(forecast=[0.1, 0.4, 0.8], rows=[500, 300, 200], events=[70, 120, 150])
+    >>> found = decide(tumours, threshold=[0.12, 0.5])
+    >>> [(round(each.risk.risk, 4), round(each.gap.gap, 4)) for each in found.decisions]
+    [(0.0892, 0.01), (0.12, 0.0)]
+    >>> print(found)
+    Acting on forecasts of at least the threshold, on these rows (losses per row; the best cutoff was chosen on them,
+    so expect less of it on others):
+      threshold  acted on     loss  could save  best cutoff
+      0.12          50.0%  0.08920     0.01000  0
+      0.5           20.0%  0.12000     0.00000  0.5
+    With 95% confidence no non-decreasing recalibration of these forecasts lowers ...
+    """
+    at, costs = threshold_or_costs(threshold, cost_false_positive, cost_false_negative)
+    check_choice(wrapper, "wrapper", tuple(WRAPPERS))
+    level = check_confidence(confidence_level)
+    question = _Question(
+        asked=({"cost_false_positive": costs[0], "cost_false_negative": costs[1]},)
+        if costs[0] is not None
+        else tuple({"threshold": each} for each in np.atleast_1d(at).tolist()),
+        wrapper=wrapper,
+        limits={"method": method, "rng": check_seed(rng)},
+    )
+    if by is None and not isinstance(y_true, (GroupedSource, GroupedRows)):
+        return question.answer(level, y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    rows = in_groups(y_true, y_prob, by=by, sample_weight=sample_weight, pos_label=pos_label)
+    each_level = 1.0 - (1.0 - level) / len(rows.groups)
+    return GroupDecisions(rows.groups, by_group(rows, lambda each: question.answer(each_level, each)), level)
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What is asked of every group: fixed before any row is looked at."""
+
+    asked: tuple[dict[str, Any], ...]
+    wrapper: str
+    limits: dict[str, Any]
+
+    def answer(self, confidence_level: float, *rows: Any, **columns: Any) -> Decisions:
+        refusal = None
+        data: Tally | RowSource
+        try:
+            data = as_tally(*rows, **columns)
+        except TooManyForecastsError as error:
+            data, refusal = as_source(*rows, **columns), str(error)
+        interval = confidence_interval(data, alternative="less", confidence_level=confidence_level, **self.limits)
+        return Decisions(
+            decisions=tuple(
+                Decision(
+                    risk=decision_risk(data, **asked),
+                    gap=None if refusal is not None else risk_gap(data, wrapper=self.wrapper, **asked),
+                    best_threshold=None if refusal is not None else best_threshold(data, **asked),
+                    guarantee=decision_guarantee(interval, **asked),
+                )
+                for asked in self.asked
+            ),
+            guarantee=decision_guarantee(interval),
+            refusal=refusal,
+        )

@@ -1,0 +1,73 @@
+"""Rows in memory in groups, each of which any function takes."""
+
+import numpy as np
+import pytest
+from table_cases import predictions
+
+import calibrant
+from calibrant.rows import GroupedRows, by_group, in_groups
+
+COLUMNS = predictions(500, seed=8)
+Y, P, W, WARD = (COLUMNS[name] for name in ("y", "p", "w", "ward"))
+
+
+def test_each_group_is_measured_as_if_it_were_alone():
+    groups = in_groups(Y, P, by=WARD, sample_weight=W)
+    assert isinstance(groups, GroupedRows)
+    assert groups.groups == ("north", "south", "west")
+    for ward, found in zip(groups.groups, by_group(groups, calibrant.measure), strict=True):
+        rows = ward == WARD
+        assert found == calibrant.measure(Y[rows], P[rows], sample_weight=W[rows])
+
+
+def test_a_group_whose_outcomes_are_events_counts_them_whatever_the_others_hold():
+    mixed = np.where(WARD == "west", 0.25 + Y / 2, Y)
+    groups = in_groups(mixed, P, by=WARD)
+    assert [source.binary_outcomes for source in groups.sources] == [True, True, False]
+    north = WARD == "north"
+    assert by_group(groups, calibrant.measure)[0] == calibrant.measure(Y[north], P[north])
+
+
+def test_what_is_in_groups_stays_in_them():
+    groups = in_groups(Y, P, by=WARD)
+    assert in_groups(groups) is groups
+    assert calibrant.certify(groups, max_error=0.3) == calibrant.certify(Y, P, by=WARD, max_error=0.3)
+    for function in (calibrant.measure, calibrant.confidence_interval):
+        with pytest.raises(ValueError, match=r"^this source holds rows in groups; pass it to certify"):
+            function(groups)
+
+
+@pytest.mark.usefixtures("as_if_large")
+def test_many_rows_in_groups_are_judged_as_few():
+    heavy = calibrant.certify(in_groups(Y, P, by=WARD, sample_weight=np.full(Y.size, 3.0)), max_error=0.3)
+    for ward in heavy:
+        rows = ward == WARD
+        alone = calibrant.certify(Y[rows], P[rows], max_error=0.3, confidence_level=1 - 0.05 / 3)
+        assert heavy[ward].upper == pytest.approx(alone.upper, abs=1e-12)
+        assert heavy[ward].n_eff == rows.sum()
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        ((Y, P), {}, r"^by is missing"),
+        ((Y, P), {"by": WARD[:-1]}, r"^by has 499 values for 500 rows"),
+        ((Y, 10 * P), {"by": WARD}, r"^y_prob\[\d+\] is "),
+        ((calibrant.Tally.from_arrays(Y, P),), {"by": WARD}, r"^by was given together with a tally"),
+        ((in_groups(Y, P, by=WARD),), {"by": WARD}, r"^by was given together with rows that are in groups already"),
+        ((in_groups(Y, P, by=WARD), P), {}, r"^y_prob was given together with a source of rows in groups"),
+    ],
+)
+def test_bad_groups_are_refused(rows, options, message):
+    with pytest.raises(ValueError, match=message):
+        in_groups(*rows, **options)
+
+
+def test_an_error_says_in_which_group():
+    with pytest.raises(ValueError, match=r"^by group 'south': no"):
+        by_group(in_groups(Y, P, by=WARD), lambda rows: _refuse(rows))
+
+
+def _refuse(rows):
+    if rows.row_total == int((WARD == "south").sum()):
+        raise ValueError("no")
