@@ -14,7 +14,8 @@ import calibrant
 from calibrant import CertificateDisplay, Tally
 from calibrant.certificates import Certificate, ConfidenceInterval, GroupCertificates, RiskBands
 from calibrant.certificates.results import verdict_of, within_unit
-from calibrant.core.results import Checked, Result, result_types
+from calibrant.core.codec import derived
+from calibrant.core.results import Checked, Result
 
 NOT_FINITE = (math.nan, math.inf, -math.inf)
 
@@ -98,7 +99,7 @@ def with_number(value, number):
 
 
 def test_every_type_is_looked_at(results):
-    assert set(results) == set(result_types(Result))
+    assert set(results) == set(derived(Result))
 
 
 @pytest.mark.parametrize("number", NOT_FINITE)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant.core.results import UNIT, Result, as_frame
-from calibrant.core.types import FloatArray, IntArray
+from calibrant.core.types import FloatArray, IntArray, Label
 from calibrant.core.words import counted, level_said, measured, percent, printable, rounded_down, rounded_up, shown
 from calibrant.measures.results import WorstInterval
 
@@ -245,7 +245,7 @@ class GroupCertificates(Result):
     verdict: str
     max_error: float
     confidence_level: float
-    groups: tuple[Any, ...]
+    groups: tuple[Label, ...]
     upper: tuple[float, ...]
     certificates: tuple[Certificate, ...]
 

@@ -6,13 +6,13 @@ import html
 import importlib
 import json
 import math
-import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
-from types import SimpleNamespace, UnionType
-from typing import Any, ClassVar, NoReturn, Self, Union, get_args, get_origin, get_type_hints
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
+
+from calibrant.core.codec import fields_of, plain_record, rebuilt_record
 
 SCHEMA = "calibrant/1"
 """Version of the shape that `to_dict` gives; it changes when a field changes its meaning or its name."""
@@ -50,9 +50,9 @@ class Checked:
     _words: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     def __post_init__(self) -> None:
-        for name, (annotation, fits) in _field_types(type(self)).items():
+        for name, (annotation, shape) in fields_of(type(self)).items():
             value = getattr(self, name)
-            if not fits(value):
+            if not shape.fits(value):
                 self._refuse(name, value, f"not {annotation}", _DAMAGED)
             if name in self._words and value not in self._words[name]:
                 self._refuse(name, value, f"not one of {', '.join(self._words[name])}", _DAMAGED)
@@ -91,57 +91,17 @@ def _numbers_in(values: tuple[Any, ...]) -> list[float]:
     return [value for value in values if isinstance(value, (int, float)) and not isinstance(value, bool)]
 
 
-_known_types: dict[type[Any], dict[str, tuple[str, Callable[[Any], bool]]]] = {}
-
-
-def _field_types(kind: type[Any]) -> dict[str, tuple[str, Callable[[Any], bool]]]:
-    """Return the annotation of every field, and a function that says whether a value is of that type."""
-    if kind in _known_types:
-        return _known_types[kind]
-    hints: dict[str, Any] = {}
-    for base in reversed(kind.__mro__):  # a name in an annotation is one of the module that the class stands in
-        own = {field.name: field.type for field in fields(kind) if field.name in vars(base).get("__annotations__", {})}
-        hints |= get_type_hints(SimpleNamespace(__annotations__=own), vars(sys.modules[base.__module__]))
-    _known_types[kind] = {field.name: (str(field.type), _fitting(hints[field.name])) for field in fields(kind)}
-    return _known_types[kind]
-
-
-def _fitting(hint: Any) -> Callable[[Any], bool]:
-    if hint is Any:
-        return lambda _: True
-    parts = get_args(hint)
-    if get_origin(hint) in (Union, UnionType):
-        choices = [_fitting(part) for part in parts]
-        return lambda value: any(fits(value) for fits in choices)
-    if get_origin(hint) is tuple:
-        fits = _fitting(parts[0])
-        return lambda value: isinstance(value, tuple) and all(fits(item) for item in value)
-    if get_origin(hint) is np.ndarray:
-        kinds = "iu" if np.issubdtype(get_args(parts[1])[0], np.integer) else "iuf"
-        return lambda value: isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in kinds
-    if hint is bool:
-        return lambda value: isinstance(value, (bool, np.bool_))
-    if hint is int:
-        return lambda value: isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if hint is float:
-        return _is_number
-    return lambda value: isinstance(value, hint)
-
-
-def _is_number(value: Any) -> bool:
-    if isinstance(value, int):  # which may be beyond every float
-        return not isinstance(value, bool) and abs(value) <= sys.float_info.max
-    return isinstance(value, (float, np.integer, np.floating))
-
-
 @dataclass(frozen=True, eq=False)
 class Result(Checked):
     """What every result can do: become a dict, JSON, or HTML, and be compared."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values, ready for JSON: arrays become lists, undefined numbers None."""
-        values = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
-        return {"schema": SCHEMA, "type": type(self).__name__, **values}
+        """Return plain Python values, ready for JSON.
+
+        Arrays become lists. Numbers that are not finite become the words "Infinity", "-Infinity" and "NaN", and
+        `from_dict` turns them into numbers again.
+        """
+        return {"schema": SCHEMA, **plain_record(self)}
 
     def to_json(self) -> str:
         """Return `to_dict` as JSON text."""
@@ -152,16 +112,9 @@ class Result(Checked):
         """Rebuild a result from what `to_dict` returned, or from its JSON after json.loads."""
         if not isinstance(data, dict):
             raise ValueError(f"a {cls.__name__} is rebuilt from the dict that its to_dict() returned, got {data!r}")
-        kind = {kind.__name__: kind for kind in result_types(Result)}.get(str(data.get("type")))
-        if kind is None or not issubclass(kind, cls):
-            raise ValueError(f"type is {data.get('type')!r}, not a {cls.__name__}; pass what its to_dict() returned")
         if data.get("schema", SCHEMA) != SCHEMA:
             raise ValueError(f"schema is {data['schema']!r}, this version of calibrant reads {SCHEMA!r}")
-        names = {field.name: str(field.type) for field in fields(kind)}
-        missing = [name for name in names if name not in data]
-        if missing:
-            raise ValueError(f"{missing[0]} is missing from this {kind.__name__}; pass all that to_dict() returned")
-        return kind(**{name: _rebuilt(data[name], annotation) for name, annotation in names.items()})
+        return rebuilt_record(cls, data)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -174,38 +127,6 @@ class Result(Checked):
     def __eq__(self, other: object) -> bool:
         """Compare by content, arrays included (results without arrays have a quicker way of their own)."""
         return isinstance(other, Result) and self.to_dict() == other.to_dict()
-
-
-def result_types(base: type[Result]) -> list[type[Any]]:
-    """Return the kinds of result that derive from a class, directly or not."""
-    return [kind for child in base.__subclasses__() for kind in (child, *result_types(child))]
-
-
-def _rebuilt(value: Any, annotation: str) -> Any:
-    """Undo `_plain`, as the field's annotation says: arrays, tuples, nested results, undefined numbers."""
-    if isinstance(value, dict):
-        return Result.from_dict(value)
-    if "Array" in annotation and isinstance(value, list):
-        return np.array([math.nan if item is None else item for item in value])
-    if annotation == "float" and value is None:
-        return math.nan
-    if isinstance(value, list):
-        return tuple(_rebuilt(item, "") for item in value)
-    return value
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Result):
-        plain = value.to_dict()
-        del plain["schema"]  # stated once, by the result that holds the others
-        return plain
-    if isinstance(value, (tuple, list)):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.ndarray):
-        return [_plain(item) for item in value.tolist()]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 def as_frame(columns: dict[str, Any]) -> Any:

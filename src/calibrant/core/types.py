@@ -1,4 +1,4 @@
-"""Arrays as the code names them."""
+"""Arrays and labels as the code names them."""
 
 from __future__ import annotations
 
@@ -10,3 +10,6 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 BoolArray = npt.NDArray[np.bool_]
+
+Label = str | int | float | bool
+"""What names a group of rows."""

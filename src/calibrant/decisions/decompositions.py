@@ -196,16 +196,9 @@ class ScoreDecomposition(Result):
     _ranges: ClassVar = {"contradicted": UNIT}
 
     def __post_init__(self) -> None:
-        # JSON has no infinity and holds null in its place: what is infinite follows from the other fields.
-        if isinstance(self.contradicted, (int, float)) and self.contradicted > 0.0:
-            object.__setattr__(self, "score", math.inf)
-            object.__setattr__(self, "miscalibration", math.inf)
-            object.__setattr__(self, "skill", None if self.uncertainty == 0.0 else -math.inf)
-        if self.bounds == ():
-            object.__setattr__(self, "mass", math.inf)
         super().__post_init__()
-        for name, follows in (("score", self.contradicted > 0.0), ("mass", not self.bounds)):
-            if math.isinf(getattr(self, name)) and not follows:
+        for name, endless in (("score", self.contradicted > 0.0), ("mass", not self.bounds)):
+            if (getattr(self, name) == math.inf) != endless:
                 self._refuse(name, getattr(self, name), "which does not follow from contradicted and bounds")
 
     def frame(self) -> Any:
