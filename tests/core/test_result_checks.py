@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from public_names import public
+from public_names import EVERYWHERE, public
 
 import calibrant
 from calibrant import CertificateDisplay, Tally
@@ -138,9 +138,8 @@ def test_what_is_no_number_is_refused_where_one_is_due(results, value):
 def test_every_field_refuses_another_type(results):
     for kind, result in results.items():
         for field in dataclasses.fields(kind):
-            if field.type != "tuple[Any, ...]":
-                with pytest.raises(ValueError, match=rf"^{field.name} of this {kind.__name__} is .*, not "):
-                    dataclasses.replace(result, **{field.name: object()})
+            with pytest.raises(ValueError, match=rf"^{field.name} of this {kind.__name__} is .*, not "):
+                dataclasses.replace(result, **{field.name: object()})
 
 
 def test_numbers_outside_their_range_are_refused(results):
@@ -155,7 +154,10 @@ def test_numbers_outside_their_range_are_refused(results):
     assert looked_at > 100
 
 
-@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "null", '"0.05"', "1e999", "1.5", "true", "[0.05]"])
+@pytest.mark.parametrize(
+    "text",
+    [*("NaN", "Infinity", "-Infinity", "null", "1e999", "1.5", "true", "[0.05]"), '"0.05"', '"NaN"', '"-Infinity"'],
+)
 @pytest.mark.parametrize("kind", [Certificate, ConfidenceInterval])
 @pytest.mark.parametrize("name", ["estimate", "lower", "upper", "confidence_level"])
 def test_damaged_json_is_refused(results, kind, name, text):
@@ -170,7 +172,7 @@ def test_damaged_json_is_refused(results, kind, name, text):
 def test_damage_inside_a_nested_result_is_refused(results):
     content = results[GroupCertificates].to_dict()
     content["certificates"][1]["upper"] = None
-    with pytest.raises(ValueError, match=r"^upper of this Certificate is nan, not a finite number from 0 to 1: "):
+    with pytest.raises(ValueError, match=r"^upper of this Certificate is None, not float; pass"):
         GroupCertificates.from_dict(content)
     content = results[GroupCertificates].to_dict()
     content["upper"][1] = None
@@ -263,7 +265,7 @@ def test_displays_refuse_what_results_refuse():
     y_prob = rng.random(200)
     y_true = rng.random(200) < y_prob
     looked_at = 0
-    for name in calibrant.__all__:
+    for name in EVERYWHERE:
         kind = public(name)
         if not (isinstance(kind, type) and name.endswith("Display")) or kind is CertificateDisplay:
             continue

@@ -1,7 +1,6 @@
 """Results: frozen, readable, and plain enough for a file."""
 
 import dataclasses
-import json
 import math
 import sys
 from fractions import Fraction
@@ -14,11 +13,12 @@ import pytest
 from brute_force import rows
 from hypothesis import given, settings
 from public_names import EVERYWHERE, public
+from result_cases import EDGE_CASES, RESULTS, Y_PROB, Y_TRUE, result_of, tally
 from sklearn.metrics import brier_score_loss
 
 import calibrant
 from calibrant import Tally
-from calibrant.certificates import Certificate, GroupCertificates, RiskBands
+from calibrant.certificates import GroupCertificates, RiskBands
 from calibrant.core.codec import derived
 from calibrant.core.results import Result
 from calibrant.measures import (
@@ -32,94 +32,24 @@ from calibrant.measures import (
     WorstInterval,
 )
 
-Y_TRUE = [0, 0, 1, 0, 1, 1, 1, 0] * 5
-Y_PROB = [0.25, 0.25, 0.25, 0.75, 0.75, 0.75, 0.5, 0.5] * 5
-TALLY = Tally.from_arrays(Y_TRUE, Y_PROB)
+EVERY_RESULT = pytest.mark.parametrize("result", RESULTS, indirect=True)
+EVERY_EDGE_CASE = pytest.mark.parametrize("edge_case", EDGE_CASES, indirect=True)
 
-COMPARISON = calibrant.compare_recalibrators(TALLY, candidates={"platt": calibrant.PlattRecalibrator()}, cv=2, rng=0)
-REPORT = calibrant.CalibrationReport.from_predictions(Y_TRUE, Y_PROB, by=["b", "a"] * 20, max_error=0.3).summary
-FEW = calibrant.CalibrationReport.from_predictions(Y_TRUE[:8], Y_PROB[:8], max_error=0.3).summary
-RESULTS = {
-    "Measures": calibrant.measure(TALLY),
-    "Measures with spectrum": calibrant.measure(TALLY, spectrum=True),
-    "WorstInterval": calibrant.worst_interval(TALLY),
-    "Bracket": calibrant.certificates.bracket(calibrant.Cells.from_arrays(Y_TRUE, Y_PROB)),
-    "Bracket of a limit": calibrant.certificates.bracket(
-        calibrant.Cells.from_arrays(Y_TRUE, Y_PROB), method="adaptive"
-    ),
-    "smooth Witness": calibrant.measures.smooth_witness(TALLY),
-    "bounded Witness": calibrant.measures.bounded_variation_witness(TALLY, variation=3),
-    "Spectrum": calibrant.measures.bounded_variation_spectrum(TALLY),
-    "CalibrationDistance": calibrant.distance_from_calibration(TALLY),
-    "CalibrationSlope": calibrant.measures.calibration_slope_intercept(TALLY),
-    "CurveErrors": calibrant.measures.integrated_calibration_index(TALLY),
-    "loess CurveErrors": calibrant.measures.integrated_calibration_index(TALLY, smoother="loess"),
-    "Relation": calibrant.measure(TALLY).relations[0],
-    "certified Certificate": calibrant.certify(TALLY, max_error=0.9),
-    "undecided Certificate": calibrant.certify(TALLY, max_error=0.1, method="hoeffding"),
-    "Certificate with a note": calibrant.certify(TALLY, max_error=0.1, method="normal"),
-    "Certificate of fractions": calibrant.certify([0.5, 0.25, 1], [0.25, 0.25, 0.75], max_error=0.1),
-    "GroupCertificates": calibrant.certify(Y_TRUE, Y_PROB, max_error=0.3, by=["b", "a"] * 20),
-    "weighted GroupCertificates": calibrant.certify(
-        Y_TRUE, Y_PROB, max_error=0.3, by=[2, 1, 3, 1] * 10, sample_weight=[1.0, 2.5] * 20, measure="smooth"
-    ),
-    "ConfidenceInterval": calibrant.confidence_interval(TALLY),
-    "one-sided ConfidenceInterval": calibrant.confidence_interval(TALLY, alternative="greater", measure="distance"),
-    "RiskBands": calibrant.risk_bands(TALLY, cutoffs=[0.1, 0.6]),  # the first is empty
-    "RowsNeeded": calibrant.rows_needed(0.05, y_prob=Y_PROB),
-    "exact CalibrationTest": calibrant.calibration_test(TALLY, method="exact", n_resamples=999, rng=0),
-    "asymptotic CalibrationTest": calibrant.calibration_test(TALLY, method="asymptotic"),
-    "Spiegelhalter's CalibrationTest": calibrant.certificates.spiegelhalter_test(TALLY),
-    "DecisionRisk": calibrant.decision_risk(TALLY, threshold=[0.25, 0.5]),
-    "DecisionRisk with costs": calibrant.decision_risk(TALLY, cost_false_positive=1, cost_false_negative=3),
-    "RiskGap": calibrant.risk_gap(TALLY, threshold=0.3),
-    "RiskGapCurve": calibrant.decisions.risk_gap_curve(TALLY, wrapper="monotone"),
-    "MurphyCurve": calibrant.decisions.murphy_curve(TALLY),
-    "DecisionRule": calibrant.risk_gap(TALLY, threshold=0.3).rule,
-    "BestThreshold": calibrant.best_threshold(TALLY, threshold=0.3),
-    "DecisionGuarantee": calibrant.decision_guarantee(calibrant.certify(TALLY, max_error=0.9)),
-    "ScoreDecomposition": calibrant.decisions.score_decomposition(TALLY, score="log"),
-    "NetBenefit": calibrant.net_benefit(TALLY),
-    "RecalibrationGuarantee": calibrant.PlattRecalibrator().fit(TALLY).guarantee_,
-    "guarded RecalibrationGuarantee": calibrant.GuardedRecalibrator().fit(TALLY).guarantee_,
-    "LadderRung": calibrant.GuardedRecalibrator().fit(TALLY).ladder_[0],
-    "RecalibratorComparison": COMPARISON,
-    "RecalibratorScores": COMPARISON["as is"],
-    "ReportSummary": REPORT,
-    "ReportSummary with an omission": FEW,
-    "ModelSummary": REPORT.models[0],
-    "DecisionTable": REPORT.models[0].decisions,
-    "RepairTrial": REPORT.models[0].repair,
-    "Omission": FEW.models[0].omissions[0],
-}
-EVERY_RESULT = pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS.keys())
+
+@pytest.fixture
+def result(request):
+    return result_of(request.param)
+
+
+@pytest.fixture
+def edge_case(request):
+    return EDGE_CASES[request.param]()
 
 
 def test_the_table_of_results_is_complete():
     everything = [public(name) for name in EVERYWHERE]
     kinds = {kind for kind in everything if isinstance(kind, type) and issubclass(kind, Result)}
-    assert {type(result) for result in RESULTS.values()} == kinds == set(derived(Result))
-
-
-def edge_cases():
-    """Data on which some number is undefined, tiny or trivial."""
-    return {
-        "one row": Tally.from_arrays([1], [0.5]),
-        "one forecast": Tally.from_arrays([0, 1, 1], [0.5, 0.5, 0.5]),
-        "all forecasts 0": Tally.from_arrays([0, 1], [0.0, 0.0]),
-        "all forecasts 0 and right": Tally.from_arrays([0, 0], [0.0, 0.0]),
-        "certain and right": Tally.from_arrays([0, 1], [0.0, 1.0]),
-        "certain and wrong": Tally.from_arrays([1, 0], [0.0, 1.0]),
-        "no event": Tally.from_arrays([0, 0, 0], [0.2, 0.4, 0.6]),
-        "separated": Tally.from_arrays([0, 0, 1, 1], [0.2, 0.4, 0.6, 0.8]),
-        "fractions": Tally.from_arrays([0.5, 0.25, 1], [0.25, 0.25, 0.75]),
-        "weights": Tally.from_arrays([0, 1, 1], [0.25, 0.25, 0.75], sample_weight=[0.5, 2.5, 1e-3]),
-        "counts": Tally.from_counts([0.2, 0.7], [10**12, 5], [10**11, 3]),
-        "smallest forecasts": Tally.from_arrays([0, 1, 0], [5e-324, 1e-300, 2**-1074]),
-    }
-
-
-EDGE_CASES = pytest.mark.parametrize("tally", edge_cases().values(), ids=edge_cases().keys())
+    assert {type(result_of(name)) for name in RESULTS} == kinds == set(derived(Result))
 
 
 # --- Frozen -----------------------------------------------------------------------------------------------------------
@@ -136,7 +66,7 @@ def test_results_are_frozen(result):
 
 def test_a_tally_is_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
-        TALLY.rows = None
+        tally().rows = None
 
 
 @pytest.mark.parametrize("name", ["smooth Witness", "bounded Witness"])
@@ -154,201 +84,6 @@ def test_changing_the_arrays_of_a_witness_leaves_the_tally_alone(name):
 def test_the_same_data_give_equal_results():
     assert calibrant.measure(Y_TRUE, Y_PROB) == calibrant.measure(Y_TRUE[::-1], Y_PROB[::-1])
     assert calibrant.measure(Y_TRUE, Y_PROB) != calibrant.measure(Y_TRUE, Y_PROB[::-1])
-
-
-# --- Dicts and JSON ---------------------------------------------------------------------------------------------------
-
-
-def leaves(value):
-    if isinstance(value, dict):
-        for key, item in value.items():
-            assert type(key) is str
-            yield from leaves(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from leaves(item)
-    else:
-        yield value
-
-
-@EVERY_RESULT
-def test_a_dict_holds_schema_type_and_every_field(result):
-    content = result.to_dict()
-    names = [field.name for field in dataclasses.fields(result)]
-    assert list(content) == ["schema", "type", *names]
-    assert content["schema"] == "calibrant/1"
-    assert content["type"] == type(result).__name__
-
-
-@EVERY_RESULT
-def test_json_gives_back_the_dict(result):
-    content = result.to_dict()
-    assert json.loads(json.dumps(content, allow_nan=False)) == content
-    assert json.loads(result.to_json()) == content
-
-
-@EDGE_CASES
-def test_json_of_edge_cases_holds_plain_finite_values(tally):
-    results = [
-        calibrant.measure(tally, spectrum=True),
-        calibrant.worst_interval(tally),
-        calibrant.measures.smooth_witness(tally),
-        calibrant.measures.bounded_variation_witness(tally),
-        calibrant.distance_from_calibration(tally),
-        calibrant.measures.integrated_calibration_index(tally),
-        calibrant.measures.integrated_calibration_index(tally, smoother="loess"),
-    ]
-    for result in results:
-        content = json.loads(json.dumps(result.to_dict(), allow_nan=False))
-        assert content == result.to_dict()
-        for leaf in leaves(result.to_dict()):
-            assert leaf is None or isinstance(leaf, (str, bool, int, float))
-            assert not isinstance(leaf, float) or math.isfinite(leaf)
-
-
-def test_arrays_become_lists_of_plain_numbers():
-    witness = Witness(forecast=np.array([0.25, 0.75]), weight=np.array([1.0, -1.0]), value=0.5)
-    assert witness.to_dict() == {
-        "schema": "calibrant/1",
-        "type": "Witness",
-        "forecast": [0.25, 0.75],
-        "weight": [1.0, -1.0],
-        "value": 0.5,
-    }
-    assert all(type(leaf) is float for leaf in leaves(witness.to_dict()["forecast"]))
-
-
-def test_results_inside_a_result_become_dicts_with_their_type():
-    content = calibrant.measure(TALLY, spectrum=True).to_dict()
-    parts = {name: content[name]["type"] for name in ("slope", "curve", "distance", "worst_interval", "spectrum")}
-    assert parts == {
-        "slope": "CalibrationSlope",
-        "curve": "CurveErrors",
-        "distance": "CalibrationDistance",
-        "worst_interval": "WorstInterval",
-        "spectrum": "Spectrum",
-    }
-    assert {relation["type"] for relation in content["relations"]} == {"Relation"}
-    assert content["relations"][0]["holds"] is True
-
-
-def test_undefined_numbers_become_none():
-    wrong_and_sure = calibrant.decisions.score_decomposition([1, 0], [0.0, 0.5], score="log")
-    assert [wrong_and_sure.to_dict()[name] for name in ("score", "miscalibration", "mass")] == [None] * 3
-    assert RESULTS["RiskBands"].to_dict()["bias"][0] is None
-    assert json.loads(RESULTS["RiskBands"].to_json())["mean_forecast"][0] is None
-
-
-# --- And back ---------------------------------------------------------------------------------------------------------
-
-
-def shape(value):
-    """The types of everything inside a result, arrays with their kind of number."""
-    if isinstance(value, np.ndarray):
-        return value.dtype.kind, value.shape
-    if isinstance(value, tuple):
-        return [shape(item) for item in value]
-    if dataclasses.is_dataclass(value):
-        return {field.name: shape(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    return type(value)
-
-
-def assert_rebuilt(result):
-    for source in (Result, type(result)):
-        for twin in (source.from_dict(result.to_dict()), source.from_json(result.to_json())):
-            assert type(twin) is type(result)
-            assert twin.to_dict() == result.to_dict()
-            assert shape(twin) == shape(result)
-            assert str(twin) == str(result)
-
-
-@EVERY_RESULT
-def test_a_result_is_rebuilt_from_its_dict_and_its_json(result):
-    assert_rebuilt(result)
-    assert type(result).from_json(result.to_json()) == result
-
-
-@EDGE_CASES
-def test_results_of_edge_cases_are_rebuilt(tally):
-    assert_rebuilt(calibrant.measure(tally, spectrum=True))
-    assert_rebuilt(calibrant.measures.smooth_witness(tally))
-    assert_rebuilt(calibrant.certify(tally, max_error=0.1))
-    assert_rebuilt(calibrant.risk_bands(tally, cutoffs=[0.01, 0.99]))
-    assert_rebuilt(calibrant.calibration_test(tally, method="asymptotic"))
-
-
-def test_what_is_undefined_is_undefined_again():
-    wrong_and_sure = calibrant.decisions.score_decomposition([1, 0], [0.0, 0.5], score="log")
-    assert type(wrong_and_sure).from_json(wrong_and_sure.to_json()).score == math.inf
-    bands = RiskBands.from_json(RESULTS["RiskBands"].to_json())
-    assert np.isnan(bands.bias).tolist() == [True, False, False]
-    assert bands.rows.tolist() == [0, 25, 15]
-    measures = Measures.from_json(calibrant.measure([0, 0], [0.0, 0.0]).to_json())
-    assert (measures.slope, measures.observed_expected_ratio, measures.spectrum) == (None, None, None)
-    assert Certificate.from_json(RESULTS["certified Certificate"].to_json()).rows_needed is None
-
-
-def test_results_inside_a_result_are_rebuilt_as_what_they_were():
-    measures = Measures.from_json(RESULTS["Measures with spectrum"].to_json())
-    assert isinstance(measures.spectrum, Spectrum)
-    assert measures.spectrum.at(2) == RESULTS["Measures with spectrum"].spectrum.at(2)
-    assert all(isinstance(relation, Relation) for relation in measures.relations)
-    grouped = GroupCertificates.from_json(RESULTS["weighted GroupCertificates"].to_json())
-    assert grouped.groups == (1, 2, 3)
-    assert isinstance(grouped[2], Certificate)
-    assert isinstance(grouped[2].worst_interval, WorstInterval)
-    assert bool(grouped) == bool(RESULTS["weighted GroupCertificates"])
-
-
-def without(name):
-    return {key: value for key, value in RESULTS["RowsNeeded"].to_dict().items() if key != name}
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (
-            calibrant.measure(TALLY).to_dict(),
-            r"^type is 'Measures', not a RowsNeeded; pass what its to_dict\(\) returned",
-        ),
-        ({**without("type"), "type": "RowNeeded"}, r"^type is 'RowNeeded', not a RowsNeeded"),
-        ({**without("type"), "type": ["RowsNeeded"]}, r"^type is \['RowsNeeded'\], not a RowsNeeded"),
-        (without("type"), r"^type is None, not a RowsNeeded"),
-        ({}, r"^type is None, not a RowsNeeded"),
-        (
-            {**without("schema"), "schema": "calibrant/2"},
-            r"^schema is 'calibrant/2', this version .* reads 'calibrant/1'",
-        ),
-        (without("power"), r"^power is missing from this RowsNeeded; pass all that to_dict\(\) returned"),
-        (None, r"^a RowsNeeded is rebuilt from the dict that its to_dict\(\) returned, got None"),
-        ([1, 2], r"^a RowsNeeded is rebuilt from the dict .*, got \[1, 2\]"),
-        ("RowsNeeded", r"^a RowsNeeded is rebuilt from the dict .*, got 'RowsNeeded'"),
-    ],
-    ids=str,
-)
-def test_what_is_no_such_result_is_refused(data, message):
-    with pytest.raises(ValueError, match=message):
-        calibrant.certificates.RowsNeeded.from_dict(data)
-    with pytest.raises(ValueError, match=message):
-        calibrant.certificates.RowsNeeded.from_json(json.dumps(data))
-
-
-@pytest.mark.parametrize("text", ["", "{", "About 1,515 rows"])
-def test_what_is_no_json_is_refused(text):
-    with pytest.raises(ValueError, match=r"line 1 column"):
-        Result.from_json(text)
-
-
-def test_an_error_inside_a_nested_result_is_found():
-    data = RESULTS["certified Certificate"].to_dict()
-    del data["worst_interval"]["share"]
-    with pytest.raises(ValueError, match=r"^share is missing from this WorstInterval"):
-        Certificate.from_dict(data)
-
-
-def test_fields_that_later_versions_add_do_no_harm():
-    result = RESULTS["RowsNeeded"]
-    assert calibrant.certificates.RowsNeeded.from_dict({**result.to_dict(), "colour": "green"}) == result
 
 
 # --- Text and HTML ----------------------------------------------------------------------------------------------------
@@ -449,7 +184,7 @@ def test_results_with_arrays_do_not_print_them(name):
 
 
 def test_the_repr_of_a_small_result_names_its_fields():
-    assert repr(calibrant.worst_interval(TALLY)).startswith("WorstInterval(low=")
+    assert repr(calibrant.worst_interval(tally())).startswith("WorstInterval(low=")
 
 
 def written(name, value):
@@ -477,7 +212,7 @@ def test_measures_of_weighted_rows_say_what_they_weigh():
 def test_measures_show_a_dash_for_what_is_undefined_and_say_which_relations_fail():
     broken = Relation("KS <= Cutoff", 0.75, 0.5, False, "here")
     undefined = dataclasses.replace(
-        calibrant.measure(TALLY), slope=None, observed_expected_ratio=None, relations=(broken,)
+        calibrant.measure(tally()), slope=None, observed_expected_ratio=None, relations=(broken,)
     )
     text = str(undefined)
     dashed = [line.split()[0] for line in text.splitlines() if line.split()[1:2] == ["-"]]
@@ -523,22 +258,23 @@ def test_html_is_well_formed_and_says_what_the_text_says(result):
 HOSTILE = "<script>alert('x')</script> & \"more\""
 
 
-@pytest.mark.parametrize(
-    "result",
-    [
-        dataclasses.replace(calibrant.measure(TALLY), notes=(HOSTILE,)),
-        dataclasses.replace(calibrant.measure(TALLY), relations=(Relation(HOSTILE, 1.0, 0.0, False, HOSTILE),)),
-        Relation(HOSTILE, 0.0, 1.0, True, HOSTILE),
-        CalibrationDistance(low=0.0, high=1.0, low_from=HOSTILE, high_from=HOSTILE),
-        dataclasses.replace(RESULTS["certified Certificate"], notes=(HOSTILE,)),
-        dataclasses.replace(RESULTS["GroupCertificates"], groups=("a", HOSTILE)),
-        dataclasses.replace(RESULTS["ConfidenceInterval"], assumptions=(HOSTILE,)),
-        dataclasses.replace(RESULTS["exact CalibrationTest"], notes=(HOSTILE,)),
-    ],
-    ids=lambda result: type(result).__name__,
-)
-def test_html_escapes_what_it_shows(result):
-    page = result._repr_html_()
+HOSTILE_RESULTS = {
+    "note": lambda: dataclasses.replace(result_of("Measures"), notes=(HOSTILE,)),
+    "relation of measures": lambda: dataclasses.replace(
+        result_of("Measures"), relations=(Relation(HOSTILE, 1.0, 0.0, False, HOSTILE),)
+    ),
+    "relation": lambda: Relation(HOSTILE, 0.0, 1.0, True, HOSTILE),
+    "distance": lambda: CalibrationDistance(low=0.0, high=1.0, low_from=HOSTILE, high_from=HOSTILE),
+    "note of a certificate": lambda: dataclasses.replace(result_of("certified Certificate"), notes=(HOSTILE,)),
+    "group": lambda: dataclasses.replace(result_of("GroupCertificates"), groups=("a", HOSTILE)),
+    "assumption": lambda: dataclasses.replace(result_of("ConfidenceInterval"), assumptions=(HOSTILE,)),
+    "note of a test": lambda: dataclasses.replace(result_of("exact CalibrationTest"), notes=(HOSTILE,)),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_RESULTS)
+def test_html_escapes_what_it_shows(name):
+    page = HOSTILE_RESULTS[name]()._repr_html_()
     assert "<script" not in page
     assert HOSTILE in Reader(page).text
 
@@ -546,19 +282,13 @@ def test_html_escapes_what_it_shows(result):
 # --- Frames -----------------------------------------------------------------------------------------------------------
 
 FRAMES = {
-    "Measures": (calibrant.measure(TALLY), ["measure", "value", "meaning"]),
-    "Witness": (calibrant.measures.smooth_witness(TALLY), ["forecast", "weight"]),
-    "Spectrum": (calibrant.measures.bounded_variation_spectrum(TALLY), ["variation", "error"]),
-    "GroupCertificates": (
-        RESULTS["GroupCertificates"],
-        ["group", "n", "estimate", "lower", "upper", "verdict", "upper_for_joint_verdict"],
-    ),
-    "RiskBands": (
-        calibrant.risk_bands(TALLY, cutoffs=[0.4, 0.6]),
-        [field.name for field in dataclasses.fields(RiskBands)[:-4]],
-    ),
+    "Measures": ["measure", "value", "meaning"],
+    "smooth Witness": ["forecast", "weight"],
+    "Spectrum": ["variation", "error"],
+    "GroupCertificates": ["group", "n", "estimate", "lower", "upper", "verdict", "upper_for_joint_verdict"],
+    "RiskBands without empty ones": [field.name for field in dataclasses.fields(RiskBands)[:-4]],
 }
-WITH_FRAME = pytest.mark.parametrize(("result", "columns"), FRAMES.values(), ids=FRAMES.keys())
+WITH_FRAME = pytest.mark.parametrize(("result", "columns"), FRAMES.items(), ids=FRAMES, indirect=["result"])
 
 
 def expected_columns(result):
@@ -810,13 +540,13 @@ def test_relations_state_the_measures_they_compare():
 
 def test_a_relation_that_fails_would_be_seen():
     broken = Relation("KS <= Cutoff", 0.75, 0.5, False, "here")
-    result = dataclasses.replace(calibrant.measure(TALLY), relations=(*calibrant.measure(TALLY).relations, broken))
+    result = dataclasses.replace(calibrant.measure(tally()), relations=(*calibrant.measure(tally()).relations, broken))
     assert f"{len(result.relations)} relations between the measures checked, 1 FAIL:" in str(result)
 
 
-@EDGE_CASES
-def test_edge_cases_are_measured_and_printed_without_warnings(tally):
-    result = calibrant.measure(tally, spectrum=True)
+@EVERY_EDGE_CASE
+def test_edge_cases_are_measured_and_printed_without_warnings(edge_case):
+    result = calibrant.measure(edge_case, spectrum=True)
     assert all(relation.holds for relation in result.relations)
     assert 0.0 <= result.distance.low <= result.distance.high <= 1.0
     assert 0.0 <= result.ks <= result.cutoff <= 1.0

@@ -18,10 +18,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from result_cases import EDGE_CASES, content
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
-from test_package import content
-from test_results import edge_cases
 
 import calibrant
 from calibrant import CalibrationReport, Tally
@@ -337,9 +336,9 @@ def test_printed_limits_are_limits(page, model):
     assert f"<dd>{rounded_up(model.certificate.upper)}</dd>" in page
 
 
-@pytest.mark.parametrize("tally", edge_cases().values(), ids=edge_cases().keys())
-def test_odd_data_still_make_a_report(tally):
-    report = CalibrationReport.from_predictions(tally, max_error=0.1)
+@pytest.mark.parametrize("name", EDGE_CASES)
+def test_odd_data_still_make_a_report(name):
+    report = CalibrationReport.from_predictions(EDGE_CASES[name](), max_error=0.1)
     text = report.html()
     shown = re.sub(r"<(script|style).*?</\1>", "", text, flags=re.DOTALL)
     assert not re.search(r"\b(nan|inf|None|True|False)\b", shown)

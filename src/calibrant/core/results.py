@@ -25,7 +25,8 @@ _NO_CONCLUSION = (
     ": nothing can be concluded from it; look for what is missing or infinite in the data it was computed from, or for "
     "damage in the text it was read from"
 )
-_SLACK = 1e-9  # by which sums of many rows may leave a range
+SLACK = 1e-9
+"""By how much sums of many rows may leave a range."""
 
 
 class Checked:
@@ -64,7 +65,7 @@ class Checked:
         if isinstance(value, (int, float)) and low <= value <= high and abs(value) != math.inf:
             return
         numbers = np.asarray(_numbers_in(value) if isinstance(value, tuple) else value, dtype=np.float64)
-        wrong = (numbers < low - _SLACK) | (numbers > high + _SLACK)
+        wrong = (numbers < low - SLACK) | (numbers > high + SLACK)
         if name not in self._may_be_infinite:
             wrong |= np.isinf(numbers)
         if name not in self._may_be_undefined:
@@ -80,7 +81,7 @@ class Checked:
 
     def _check_order(self, low: str, high: str) -> None:
         """Refuse two ends in the wrong order."""
-        if np.any(np.greater(getattr(self, low), np.add(getattr(self, high), _SLACK))):
+        if np.any(np.greater(getattr(self, low), np.add(getattr(self, high), SLACK))):
             self._refuse(low, getattr(self, low), f"above {high}, which is {getattr(self, high)!r}")
 
     def _refuse(self, where: str, value: Any, why: str, remedy: str = _NO_CONCLUSION) -> NoReturn:

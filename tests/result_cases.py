@@ -1,0 +1,133 @@
+"""Results of every kind, and data on which some number is undefined: computed when asked for, and once."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import calibrant
+from calibrant import Cells, Tally
+
+Y_TRUE = [0, 0, 1, 0, 1, 1, 1, 0] * 5
+Y_PROB = [0.25, 0.25, 0.25, 0.75, 0.75, 0.75, 0.5, 0.5] * 5
+
+
+@functools.cache
+def tally() -> Tally:
+    """Return the rows that most of the results speak of."""
+    return Tally.from_arrays(Y_TRUE, Y_PROB)
+
+
+@functools.cache
+def _comparison() -> Any:
+    return calibrant.compare_recalibrators(tally(), candidates={"platt": calibrant.PlattRecalibrator()}, cv=2, rng=0)
+
+
+@functools.cache
+def _report() -> Any:
+    return calibrant.CalibrationReport.from_predictions(Y_TRUE, Y_PROB, by=["b", "a"] * 20, max_error=0.3).summary
+
+
+@functools.cache
+def _few() -> Any:
+    return calibrant.CalibrationReport.from_predictions(Y_TRUE[:8], Y_PROB[:8], max_error=0.3).summary
+
+
+RESULTS: dict[str, Callable[[], Any]] = {
+    "Measures": lambda: calibrant.measure(tally()),
+    "Measures with spectrum": lambda: calibrant.measure(tally(), spectrum=True),
+    "WorstInterval": lambda: calibrant.worst_interval(tally()),
+    "Bracket": lambda: calibrant.certificates.bracket(Cells.from_arrays(Y_TRUE, Y_PROB)),
+    "Bracket of a limit": lambda: calibrant.certificates.bracket(Cells.from_arrays(Y_TRUE, Y_PROB), method="adaptive"),
+    "smooth Witness": lambda: calibrant.measures.smooth_witness(tally()),
+    "bounded Witness": lambda: calibrant.measures.bounded_variation_witness(tally(), variation=3),
+    "Spectrum": lambda: calibrant.measures.bounded_variation_spectrum(tally()),
+    "CalibrationDistance": lambda: calibrant.distance_from_calibration(tally()),
+    "CalibrationSlope": lambda: calibrant.measures.calibration_slope_intercept(tally()),
+    "CurveErrors": lambda: calibrant.measures.integrated_calibration_index(tally()),
+    "loess CurveErrors": lambda: calibrant.measures.integrated_calibration_index(tally(), smoother="loess"),
+    "Relation": lambda: calibrant.measure(tally()).relations[0],
+    "certified Certificate": lambda: calibrant.certify(tally(), max_error=0.9),
+    "undecided Certificate": lambda: calibrant.certify(tally(), max_error=0.1, method="hoeffding"),
+    "Certificate with a note": lambda: calibrant.certify(tally(), max_error=0.1, method="normal"),
+    "Certificate of fractions": lambda: calibrant.certify([0.5, 0.25, 1], [0.25, 0.25, 0.75], max_error=0.1),
+    "GroupCertificates": lambda: calibrant.certify(Y_TRUE, Y_PROB, max_error=0.3, by=["b", "a"] * 20),
+    "weighted GroupCertificates": lambda: calibrant.certify(
+        Y_TRUE, Y_PROB, max_error=0.3, by=[2, 1, 3, 1] * 10, sample_weight=[1.0, 2.5] * 20, measure="smooth"
+    ),
+    "ConfidenceInterval": lambda: calibrant.confidence_interval(tally()),
+    "one-sided ConfidenceInterval": lambda: calibrant.confidence_interval(
+        tally(), alternative="greater", measure="distance"
+    ),
+    "RiskBands": lambda: calibrant.risk_bands(tally(), cutoffs=[0.1, 0.6]),  # the first is empty
+    "RiskBands without empty ones": lambda: calibrant.risk_bands(tally(), cutoffs=[0.4, 0.6]),
+    "RowsNeeded": lambda: calibrant.rows_needed(0.05, y_prob=Y_PROB),
+    "exact CalibrationTest": lambda: calibrant.calibration_test(tally(), method="exact", n_resamples=999, rng=0),
+    "asymptotic CalibrationTest": lambda: calibrant.calibration_test(tally(), method="asymptotic"),
+    "Spiegelhalter's CalibrationTest": lambda: calibrant.certificates.spiegelhalter_test(tally()),
+    "DecisionRisk": lambda: calibrant.decision_risk(tally(), threshold=[0.25, 0.5]),
+    "DecisionRisk with costs": lambda: calibrant.decision_risk(tally(), cost_false_positive=1, cost_false_negative=3),
+    "RiskGap": lambda: calibrant.risk_gap(tally(), threshold=0.3),
+    "RiskGapCurve": lambda: calibrant.decisions.risk_gap_curve(tally(), wrapper="monotone"),
+    "MurphyCurve": lambda: calibrant.decisions.murphy_curve(tally()),
+    "DecisionRule": lambda: calibrant.risk_gap(tally(), threshold=0.3).rule,
+    "BestThreshold": lambda: calibrant.best_threshold(tally(), threshold=0.3),
+    "DecisionGuarantee": lambda: calibrant.decision_guarantee(calibrant.certify(tally(), max_error=0.9)),
+    "ScoreDecomposition": lambda: calibrant.decisions.score_decomposition(tally(), score="log"),
+    "NetBenefit": lambda: calibrant.net_benefit(tally()),
+    "RecalibrationGuarantee": lambda: calibrant.PlattRecalibrator().fit(tally()).guarantee_,
+    "guarded RecalibrationGuarantee": lambda: calibrant.GuardedRecalibrator().fit(tally()).guarantee_,
+    "LadderRung": lambda: calibrant.GuardedRecalibrator().fit(tally()).ladder_[0],
+    "RecalibratorComparison": _comparison,
+    "RecalibratorScores": lambda: _comparison()["as is"],
+    "ReportSummary": _report,
+    "ReportSummary with an omission": _few,
+    "ModelSummary": lambda: _report().models[0],
+    "DecisionTable": lambda: _report().models[0].decisions,
+    "RepairTrial": lambda: _report().models[0].repair,
+    "Omission": lambda: _few().models[0].omissions[0],
+    "RecalibratorComparison with an infinite loss": lambda: calibrant.compare_recalibrators(
+        Tally.from_arrays([*Y_TRUE, 1, 0], [*Y_PROB, 0.0, 1.0]),
+        candidates={"isotonic": calibrant.IsotonicRecalibrator()},
+        cv=2,
+        rng=0,
+    ),
+    "ScoreDecomposition with infinities": lambda: calibrant.decisions.score_decomposition(
+        [1, 0], [0.0, 0.5], score="log"
+    ),
+}
+
+
+@functools.cache
+def result_of(name: str) -> Any:
+    """Return one of the `RESULTS`."""
+    return RESULTS[name]()
+
+
+EDGE_CASES: dict[str, Callable[[], Tally]] = {
+    "one row": lambda: Tally.from_arrays([1], [0.5]),
+    "one forecast": lambda: Tally.from_arrays([0, 1, 1], [0.5, 0.5, 0.5]),
+    "all forecasts 0": lambda: Tally.from_arrays([0, 1], [0.0, 0.0]),
+    "all forecasts 0 and right": lambda: Tally.from_arrays([0, 0], [0.0, 0.0]),
+    "certain and right": lambda: Tally.from_arrays([0, 1], [0.0, 1.0]),
+    "certain and wrong": lambda: Tally.from_arrays([1, 0], [0.0, 1.0]),
+    "no event": lambda: Tally.from_arrays([0, 0, 0], [0.2, 0.4, 0.6]),
+    "separated": lambda: Tally.from_arrays([0, 0, 1, 1], [0.2, 0.4, 0.6, 0.8]),
+    "fractions": lambda: Tally.from_arrays([0.5, 0.25, 1], [0.25, 0.25, 0.75]),
+    "weights": lambda: Tally.from_arrays([0, 1, 1], [0.25, 0.25, 0.75], sample_weight=[0.5, 2.5, 1e-3]),
+    "counts": lambda: Tally.from_counts([0.2, 0.7], [10**12, 5], [10**11, 3]),
+    "smallest forecasts": lambda: Tally.from_arrays([0, 1, 0], [5e-324, 1e-300, 2**-1074]),
+}
+
+
+def content(value: Any) -> Any:
+    """Everything an object holds, as plain values: some of them have arrays, which cannot be compared as they are."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if dataclasses.is_dataclass(value):
+        return {name: content(item) for name, item in vars(value).items()}
+    if isinstance(value, tuple):
+        return [content(item) for item in value]
+    return value
