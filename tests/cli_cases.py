@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 from click.testing import CliRunner
 from public_names import public
+from schema_cases import published
 from table_cases import FORMATS, predictions, write
 
 import calibrant
 from calibrant.cli import main
+from calibrant.core.results import SCHEMA
 
 ROOT = Path(__file__).parents[1]
 SOURCE = str(Path(calibrant.__file__).parents[1])
@@ -48,7 +50,7 @@ def fits(value, words):
                 return True
         elif isinstance(value, dict) and value.get("type") == kind:
             names = {field.name for field in dataclasses.fields(public(kind))}
-            return set(value) == {"type", *names}
+            return set(value) == {"type", *names} and published().is_valid({"schema": SCHEMA, **value})
     return False
 
 

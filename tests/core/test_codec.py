@@ -4,13 +4,13 @@ import dataclasses
 import importlib.util
 import json
 import math
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 from result_cases import EDGE_CASES, RESULTS, result_of, tally
+from schema_cases import SCHEMAS, published
 
 import calibrant
 from calibrant.certificates import Certificate, GroupCertificates, RiskBands, RowsNeeded
@@ -20,7 +20,6 @@ from calibrant.core.types import BoolArray, FloatArray, IntArray, Label
 from calibrant.measures import Measures, Relation, Spectrum, Witness, WorstInterval
 from calibrant.repairs import RecalibratorComparison
 
-SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 EVERY_RESULT = pytest.mark.parametrize("result", RESULTS, indirect=True)
 EVERY_EDGE_CASE = pytest.mark.parametrize("edge_case", EDGE_CASES, indirect=True)
 
@@ -337,14 +336,6 @@ def test_a_hint_that_nobody_described_is_refused():
 # --- The schema -------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def published():
-    """What checks a document against the schema that is shipped."""
-    schema = json.loads((SCHEMAS / "results.json").read_text(encoding="utf-8"))
-    Draft202012Validator.check_schema(schema)
-    return Draft202012Validator(schema)
-
-
 def test_the_published_schema_is_up_to_date():
     found = importlib.util.spec_from_file_location("write", SCHEMAS / "write.py")
     script = importlib.util.module_from_spec(found)
@@ -354,19 +345,19 @@ def test_the_published_schema_is_up_to_date():
 
 
 @EVERY_RESULT
-def test_every_result_is_as_the_schema_says(published, result):
-    published.validate(json.loads(result.to_json()))
+def test_every_result_is_as_the_schema_says(result):
+    published().validate(json.loads(result.to_json()))
 
 
 @EVERY_EDGE_CASE
-def test_results_of_edge_cases_are_as_the_schema_says(published, edge_case):
+def test_results_of_edge_cases_are_as_the_schema_says(edge_case):
     for found in (
         calibrant.measure(edge_case, spectrum=True),
         calibrant.certify(edge_case, max_error=0.1),
         calibrant.risk_bands(edge_case, cutoffs=[0.01, 0.99]),
         calibrant.decisions.score_decomposition(edge_case, score="log"),
     ):
-        published.validate(found.to_dict())
+        published().validate(found.to_dict())
 
 
 DAMAGES = {
@@ -383,8 +374,8 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_the_schema_refuses_damage(published, damage):
+def test_the_schema_refuses_damage(damage):
     data = result_of("certified Certificate").to_dict()
-    published.validate({**data, "colour": "green"})  # later versions may add fields
+    published().validate({**data, "colour": "green"})  # later versions may add fields
     with pytest.raises(ValidationError):
-        published.validate(DAMAGES[damage](data))
+        published().validate(DAMAGES[damage](data))
