@@ -22,23 +22,23 @@ LOW, HIGH = np.array([0.2, 0.5]), np.array([0.21, 0.6])
 BEGIN, END = np.array([0, 0, 1, 2]), np.array([1, 1, 2, 2])
 
 CASES = {
-    "cell_totals": (FORECAST, OUTCOME, np.empty(0), 8.0, 0, 8, 0.0, 1.0, True),
-    "cell_totals fractions": (FORECAST, FORECAST[::-1].copy(), np.empty(0), 64.0, 16, 32, 0.25, 0.75, False),
-    "cell_totals weighted": (FORECAST, FORECAST[::-1].copy(), FORECAST.copy(), 64.0, 16, 32, 0.25, 0.75, False),
-    "rows_in_stretches": (FORECAST, LOW, HIGH, BEGIN, END, 4.0, 0, 0.0, 1.0),
-    "smooth_fit": (SIGNED, GAP, True),
-    "smooth_fit without the fit": (SIGNED, GAP, False),
-    "smooth_weights": (SIGNED, GAP, kernels.smooth_fit.plain(SIGNED, GAP, True)[1]),
-    "swing_events": (np.concatenate([[0.0], CURVE]),),
+    "cell_totals": lambda: (FORECAST, OUTCOME, np.empty(0), 8.0, 0, 8, 0.0, 1.0, True),
+    "cell_totals fractions": lambda: (FORECAST, FORECAST[::-1].copy(), np.empty(0), 64.0, 16, 32, 0.25, 0.75, False),
+    "cell_totals weighted": lambda: (FORECAST, FORECAST[::-1].copy(), FORECAST.copy(), 64.0, 16, 32, 0.25, 0.75, False),
+    "rows_in_stretches": lambda: (FORECAST, LOW, HIGH, BEGIN, END, 4.0, 0, 0.0, 1.0),
+    "smooth_fit": lambda: (SIGNED, GAP, True),
+    "smooth_fit without the fit": lambda: (SIGNED, GAP, False),
+    "smooth_weights": lambda: (SIGNED, GAP, kernels.smooth_fit.plain(SIGNED, GAP, True)[1]),
+    "swing_events": lambda: (np.concatenate([[0.0], CURVE]),),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_compiled_equals_plain(name, monkeypatch):
     kernel = getattr(kernels, name.split()[0])
-    plain = kernel(*CASES[name])
+    plain = kernel(*CASES[name]())
     monkeypatch.setattr(kernels, "PLAIN_LIMIT", 0)
-    compiled = kernel(*CASES[name])
+    compiled = kernel(*CASES[name]())
     if not isinstance(plain, tuple):
         plain, compiled = (plain,), (compiled,)
     for one, other in zip(plain, compiled, strict=True):
@@ -46,7 +46,7 @@ def test_compiled_equals_plain(name, monkeypatch):
 
 
 def test_stretches_are_found():
-    inside = kernels.rows_in_stretches(*CASES["rows_in_stretches"])
+    inside = kernels.rows_in_stretches(*CASES["rows_in_stretches"]())
     expected = ((FORECAST >= 0.2) & (FORECAST <= 0.21)) | ((FORECAST >= 0.5) & (FORECAST <= 0.6))
     assert inside.tolist() == expected.tolist()
 

@@ -431,7 +431,7 @@ def test_what_differs_between_models_is_not_said_of_all():
     head = several.html().partition("<main")[0].rpartition("<h1>")[2]
     assert f"800 rows for each model, event rate {100 * Y_TRUE.mean():.1f}%" in head
     assert "mean forecast" not in head
-    parts = {"a": Tally.from_arrays(Y_TRUE[:99], Y_PROB[:99]), "b": TALLY}
+    parts = {"a": Tally.from_arrays(Y_TRUE[:99], Y_PROB[:99]), "b": Tally.from_arrays(Y_TRUE, Y_PROB)}
     assert "99 rows to 800 rows</p>" in CalibrationReport.from_predictions(parts).html()
 
 
@@ -653,21 +653,20 @@ def test_bad_options_are_refused(message):
         CalibrationReport.from_predictions(Y_TRUE, Y_PROB, **REFUSED[message])
 
 
-TALLY = Tally.from_arrays(Y_TRUE, Y_PROB)
 REFUSED_DATA = {
-    "y_prob is an empty dict": ((Y_TRUE, {}), {}),
-    "y_prob has the name 3; name each model": ((Y_TRUE, {3: Y_PROB}), {}),
-    "y_true has the name ' '": (({" ": TALLY},), {}),
-    r"y_true\['a'\] is a ndarray; a dict in place of the outcomes holds a Tally": (({"a": Y_TRUE},), {}),
-    "by was given together with a Tally": ((TALLY,), {"by": GROUPS}),
-    "y_prob was given together with a Tally": ((TALLY, Y_PROB), {}),
-    "does not cover sample_weight": ((Y_TRUE, Y_PROB), {"method": "exact", "sample_weight": WEIGHTS}),
+    "y_prob is an empty dict": lambda _: ((Y_TRUE, {}), {}),
+    "y_prob has the name 3; name each model": lambda _: ((Y_TRUE, {3: Y_PROB}), {}),
+    "y_true has the name ' '": lambda tally: (({" ": tally},), {}),
+    r"y_true\['a'\] is a ndarray; a dict in place of the outcomes holds a Tally": lambda _: (({"a": Y_TRUE},), {}),
+    "by was given together with a Tally": lambda tally: ((tally,), {"by": GROUPS}),
+    "y_prob was given together with a Tally": lambda tally: ((tally, Y_PROB), {}),
+    "does not cover sample_weight": lambda _: ((Y_TRUE, Y_PROB), {"method": "exact", "sample_weight": WEIGHTS}),
 }
 
 
 @pytest.mark.parametrize("message", REFUSED_DATA)
 def test_bad_data_are_refused(message):
-    data, options = REFUSED_DATA[message]
+    data, options = REFUSED_DATA[message](Tally.from_arrays(Y_TRUE, Y_PROB))
     with pytest.raises(ValueError, match=message):
         CalibrationReport.from_predictions(*data, **options)
 

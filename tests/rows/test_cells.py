@@ -1,3 +1,4 @@
+import functools
 import json
 import math
 import re
@@ -62,18 +63,25 @@ class TestExactFinish:
 RNG = np.random.default_rng(5)
 SIZE = 600_000  # above SORT_BELOW_ROWS: the compiled two-pass way
 DISTRIBUTIONS = {
-    "uniform": RNG.random(SIZE),
-    "skewed": RNG.beta(0.05, 5, SIZE),
-    "tiny": 1e-4 * RNG.random(SIZE),
-    "minute": 1e-280 * RNG.random(SIZE),
-    "narrow": 0.7 + 1e-9 * RNG.random(SIZE),
-    "two decimals": np.round(RNG.random(SIZE), 2),
-    "six decimals": np.round(RNG.random(SIZE), 6),
-    "constant": np.full(SIZE, 0.3),
-    "zero and one": (RNG.random(SIZE) < 0.5).astype(float),
-    "two clusters": np.where(RNG.random(SIZE) < 0.5, 1e-7, 1 - 1e-7) * (1 - 1e-8 * RNG.random(SIZE)),
-    "many clusters": np.round(RNG.random(SIZE), 2) * (1 - 1e-9 * RNG.random(SIZE)),
+    "uniform": lambda rng: rng.random(SIZE),
+    "skewed": lambda rng: rng.beta(0.05, 5, SIZE),
+    "tiny": lambda rng: 1e-4 * rng.random(SIZE),
+    "minute": lambda rng: 1e-280 * rng.random(SIZE),
+    "narrow": lambda rng: 0.7 + 1e-9 * rng.random(SIZE),
+    "two decimals": lambda rng: np.round(rng.random(SIZE), 2),
+    "six decimals": lambda rng: np.round(rng.random(SIZE), 6),
+    "constant": lambda _: np.full(SIZE, 0.3),
+    "zero and one": lambda rng: (rng.random(SIZE) < 0.5).astype(float),
+    "two clusters": lambda rng: np.where(rng.random(SIZE) < 0.5, 1e-7, 1 - 1e-7) * (1 - 1e-8 * rng.random(SIZE)),
+    "many clusters": lambda rng: np.round(rng.random(SIZE), 2) * (1 - 1e-9 * rng.random(SIZE)),
 }
+
+
+@functools.cache
+def drawn(name):
+    return DISTRIBUTIONS[name](np.random.default_rng(5))
+
+
 OUTCOMES = {
     "calibrated": lambda p: RNG.random(SIZE) < p,
     "too high": lambda p: RNG.random(SIZE) < 0.7 * p,
@@ -86,7 +94,7 @@ OUTCOMES = {
 @pytest.mark.parametrize("forecast", DISTRIBUTIONS)
 @pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
 def test_large_arrays_give_the_answer_of_the_full_sort(forecast, outcome, weighted):
-    p = DISTRIBUTIONS[forecast]
+    p = drawn(forecast)
     y = np.asarray(OUTCOMES[outcome](p), dtype=float)
     w = RNG.integers(0, 4, SIZE) / 3.0 if weighted else None
     tally = Tally.from_arrays(y, p, sample_weight=w)
@@ -106,7 +114,7 @@ def test_large_arrays_give_the_answer_of_the_full_sort(forecast, outcome, weight
 @pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
 def test_parts_added_up_side_by_side_equal_the_whole(weighted, monkeypatch):
     size = 50_000
-    p = np.round(DISTRIBUTIONS["uniform"][:size], 4)
+    p = np.round(drawn("uniform")[:size], 4)
     y = RNG.random(size) < p
     source = array_rows(y, p, RNG.integers(0, 4, size) / 3.0 if weighted else None)
     low, high = np.array([0.1, 0.5]), np.array([0.1001, 0.6])
@@ -125,8 +133,8 @@ def test_parts_added_up_side_by_side_equal_the_whole(weighted, monkeypatch):
 
 
 def test_ordinary_data_need_few_rows_one_by_one():
-    y = RNG.random(SIZE) < DISTRIBUTIONS["uniform"]
-    source = array_rows(y, DISTRIBUTIONS["uniform"])
+    y = RNG.random(SIZE) < drawn("uniform")
+    source = array_rows(y, drawn("uniform"))
     fetched = []
     original = source.fetch
     source.fetch = lambda low, high: fetched.append(original(low, high)) or fetched[-1]
@@ -135,7 +143,7 @@ def test_ordinary_data_need_few_rows_one_by_one():
 
 
 def test_public_functions_take_the_two_pass_way_above_the_limit(monkeypatch):
-    p = DISTRIBUTIONS["uniform"]
+    p = drawn("uniform")
     y = RNG.random(SIZE) < 0.9 * p
     expected = cutoff_of(Tally.from_arrays(y, p))
 
@@ -225,7 +233,7 @@ class TestBracket:
 
     @pytest.mark.parametrize("forecast", ["uniform", "skewed"])
     def test_shrinks_with_more_bits(self, forecast):
-        p = DISTRIBUTIONS[forecast]
+        p = drawn(forecast)
         y = RNG.random(SIZE) < p
         tables = [Cells.from_arrays(y, p, bits=bits) for bits in (12, 14, 16, 18, 20)]
         for options in ({}, {"measure": "smooth"}, {"method": "adaptive"}, {"method": "normal"}):

@@ -858,12 +858,16 @@ def test_cells_in_place_of_a_tally_are_refused_by_name():
         (None, {}, r"^y_prob is None"),
         ([0.1, 0.2], {"sample_weight": [1, -1]}, r"^sample_weight\[1\] is -1"),
         ([0.1, 0.2], {"sample_weight": [1]}, r"^sample_weight has 1 values? for 2 rows"),
-        (Tally.from_arrays([0, 1], [0.1, 0.2]), {"sample_weight": [1, 1]}, r"^sample_weight was given together with"),
     ],
 )
 def test_the_support_size_refuses_bad_forecasts(forecasts, options, message):
     with refused(message):
         calibrant.measures.effective_support_size(forecasts, **options)
+
+
+def test_the_support_size_of_a_tally_takes_no_weights():
+    with refused(r"^sample_weight was given together with"):
+        calibrant.measures.effective_support_size(Tally.from_arrays([0, 1], [0.1, 0.2]), sample_weight=[1, 1])
 
 
 # --- Options ----------------------------------------------------------------------------------------------------------

@@ -99,18 +99,19 @@ def test_only_tallies_can_be_added():
 
 
 @pytest.mark.parametrize(
-    ("tally", "text"),
+    ("rows", "weight", "text"),
     [
-        (Tally.from_arrays([1], [0.5]), "Tally(1 row on 1 distinct forecast at 0.5, 1 events)"),
-        (Tally.from_arrays([0.5], [0.5]), "Tally(1 row on 1 distinct forecast at 0.5, mean outcome 0.5)"),
+        (([1], [0.5]), None, "Tally(1 row on 1 distinct forecast at 0.5, 1 events)"),
+        (([0.5], [0.5]), None, "Tally(1 row on 1 distinct forecast at 0.5, mean outcome 0.5)"),
         (
-            Tally.from_arrays([1, 0], [0.5, 0.25], sample_weight=[2, 3]),
+            ([1, 0], [0.5, 0.25]),
+            [2, 3],
             "Tally(2 rows on 2 distinct forecasts from 0.25 to 0.5, total weight 5)",
         ),
     ],
 )
-def test_repr_says_what_it_holds(tally, text):
-    assert repr(tally) == text
+def test_repr_says_what_it_holds(rows, weight, text):
+    assert repr(Tally.from_arrays(*rows, sample_weight=weight)) == text
 
 
 # --- More rows than can be counted ------------------------------------------------------------------------------------
