@@ -26,6 +26,16 @@ def _comparison() -> Any:
 
 
 @functools.cache
+def _model_comparison() -> Any:
+    return calibrant.compare_models(Y_TRUE, {"old": Y_PROB, "new": Y_PROB[::-1]}, max_error=0.9)
+
+
+@functools.cache
+def _group_decisions() -> Any:
+    return calibrant.decisions.decide(Y_TRUE, Y_PROB, threshold=[0.25, 0.5], by=["b", "a"] * 20)
+
+
+@functools.cache
 def _report() -> Any:
     return calibrant.CalibrationReport.from_predictions(Y_TRUE, Y_PROB, by=["b", "a"] * 20, max_error=0.3).summary
 
@@ -67,6 +77,12 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "exact CalibrationTest": lambda: calibrant.calibration_test(tally(), method="exact", n_resamples=999, rng=0),
     "asymptotic CalibrationTest": lambda: calibrant.calibration_test(tally(), method="asymptotic"),
     "Spiegelhalter's CalibrationTest": lambda: calibrant.certificates.spiegelhalter_test(tally()),
+    "GroupCalibrationTests": lambda: calibrant.calibration_test(
+        Y_TRUE, Y_PROB, by=["b", "a"] * 20, n_resamples=999, rng=0
+    ),
+    "GroupDecisions": _group_decisions,
+    "Decisions": lambda: _group_decisions()["a"],
+    "Decision": lambda: _group_decisions()["a"].decisions[0],
     "DecisionRisk": lambda: calibrant.decision_risk(tally(), threshold=[0.25, 0.5]),
     "DecisionRisk with costs": lambda: calibrant.decision_risk(tally(), cost_false_positive=1, cost_false_negative=3),
     "RiskGap": lambda: calibrant.risk_gap(tally(), threshold=0.3),
@@ -82,6 +98,9 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "LadderRung": lambda: calibrant.GuardedRecalibrator().fit(tally()).ladder_[0],
     "RecalibratorComparison": _comparison,
     "RecalibratorScores": lambda: _comparison()["as is"],
+    "ModelComparison": _model_comparison,
+    "ComparedModel": lambda: _model_comparison()["old"],
+    "ModelDifference": lambda: _model_comparison().differences[0],
     "ReportSummary": _report,
     "ReportSummary with an omission": _few,
     "ModelSummary": lambda: _report().models[0],

@@ -8,6 +8,7 @@ from typing import Any
 
 from calibrant.certificates.results import USUAL_LEVEL, CalibrationTest
 from calibrant.core.results import Result, as_frame
+from calibrant.core.types import Label
 from calibrant.core.words import in_columns, printable
 
 
@@ -26,7 +27,7 @@ class GroupCalibrationTests(Result):
         Per group; each p-value is that of the group on its own.
     """
 
-    groups: tuple[Any, ...]
+    groups: tuple[Label, ...]
     tests: tuple[CalibrationTest, ...]
 
     def __post_init__(self) -> None:

@@ -238,7 +238,7 @@ def shape_of(hint: Any) -> Shape:
         return _several(shape_of(parts[0])) if parts[-1] is Ellipsis else _row(tuple(map(shape_of, parts)))
     if origin is np.ndarray:
         return _ARRAYS[get_args(parts[1])[0]]
-    if isinstance(hint, type):
+    if isinstance(hint, type) and hint is not Any:
         return _record(hint)
     raise TypeError(f"a field of type {hint} has no form in JSON; describe one in {__name__}")
 

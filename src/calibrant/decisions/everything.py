@@ -10,6 +10,7 @@ import numpy as np
 
 from calibrant.certificates.verdicts import confidence_interval
 from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.types import Label
 from calibrant.core.words import in_columns, level_said, percent, rounded_up
 from calibrant.decisions.gaps import best_threshold, risk_gap
 from calibrant.decisions.guarantees import decision_guarantee
@@ -129,7 +130,7 @@ class GroupDecisions(Result):
         With which the guarantees of all groups hold together.
     """
 
-    groups: tuple[Any, ...]
+    groups: tuple[Label, ...]
     decisions: tuple[Decisions, ...]
     confidence_level: float
 
