@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,7 +14,7 @@ from calibrant.core.isotonic import isotonic_fit
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.words import level_said
 from calibrant.displays.base import Display, check_resamples, dress, forecast_limits, inches_below, show_forecasts
-from calibrant.displays.palette import palette_of
+from calibrant.displays.palette import Palette, palette_of
 from calibrant.displays.reliability_bands import Band, confidence_band, consistency_band
 from calibrant.displays.thinning import thinned
 from calibrant.rows.checks import check_choice, check_confidence, check_flag, check_number, check_seed
@@ -211,7 +212,6 @@ class ReliabilityDisplay(Display):
         def shown(forecast: FloatArray, rate: FloatArray) -> FloatArray:
             return rate - forecast if turned else rate
 
-        handles: list[Any] = []
         ends = np.array([0.0, 1.0])
         ax.plot(ends, shown(ends, ends), color=palette.muted, linewidth=1.0, linestyle=(0, (4, 2)), zorder=1.5)
         (self.line_,) = ax.plot(
@@ -222,7 +222,6 @@ class ReliabilityDisplay(Display):
             marker="." if self.forecast.size <= SPIKES else None,
             label="event rate by isotonic regression (CORP); dashed: perfect calibration",
         )
-        handles.append(self.line_)
         self.band_ = None
         if self.band is not None:
             self.band_ = ax.fill_between(
@@ -234,30 +233,33 @@ class ReliabilityDisplay(Display):
                 zorder=0.2,
                 label=self._band_said(),
             )
-            handles.append(self.band_)
-        self.bins_: ErrorbarContainer | None = None
-        if self.bins is not None:
-            filled = self.bins.rows > 0
-            mean, bias = self.bins.mean_forecast[filled], self.bins.bias[filled]
-            self.bins_ = ax.errorbar(
-                mean,
-                shown(mean, self.bins.observed_rate[filled]),
-                yerr=np.stack([bias - self.bins.lower[filled], self.bins.upper[filled] - bias]),
-                color=palette.other,
-                fmt="s",
-                markersize=4.5,
-                linewidth=1.2,
-                capsize=3.0,
-                label=f"event rate in {self.bins.rows.size} bins, limits that hold for all of them together with "
-                f"{level_said(self.confidence_level)} confidence",
-            )
-            handles.append(self.bins_)
+        self.bins_ = None if self.bins is None else self._draw_bins(ax, palette, self.bins, shown)
         show_forecasts(ax, self.bar_low[0], self.bar_high[-1])
         if not turned:
             ax.set_ylim(*self._rate_limits())
         self.histogram_ax_ = self._draw_histogram(ax, theme) if below else None
+        handles = [each for each in (self.line_, self.band_, self.bins_) if each is not None]
         self._explain(palette, legend, handles, below=1.35 if below else 0.5)
         return self
+
+    def _draw_bins(
+        self, ax: Axes, palette: Palette, bins: RiskBands, shown: Callable[[FloatArray, FloatArray], FloatArray]
+    ) -> ErrorbarContainer:
+        """Draw the event rate of every bin that has rows, with its limits."""
+        filled = bins.rows > 0
+        mean, bias = bins.mean_forecast[filled], bins.bias[filled]
+        return ax.errorbar(
+            mean,
+            shown(mean, bins.observed_rate[filled]),
+            yerr=np.stack([bias - bins.lower[filled], bins.upper[filled] - bias]),
+            color=palette.other,
+            fmt="s",
+            markersize=4.5,
+            linewidth=1.2,
+            capsize=3.0,
+            label=f"event rate in {bins.rows.size} bins, limits that hold for all of them together with "
+            f"{level_said(self.confidence_level)} confidence",
+        )
 
     def _rate_limits(self) -> tuple[float, float]:
         """Return the limits of the axis of event rates: those of forecasts, widened to hold the curve and the bins.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,7 +27,6 @@ INTERCEPT, SLOPE, DISTANCE = -0.405804, 0.930895, 0.0716219
 def run(settings: Settings) -> Report:
     """Fit the population itself, then samples of growing size."""
     runs = settings.runs or RUNS
-    generator = settings.generator()
     whole = calibrant.Tally.from_counts(FIGURE_4.forecast, rows=[1] * 4, events=FIGURE_4.chance.astype(int))
     curve = calibrant.PlattRecalibrator(smoothing=False).fit(whole)
     fitted = curve.predict(FIGURE_4.forecast)
@@ -35,16 +34,8 @@ def run(settings: Settings) -> Report:
     nearest, distance = nearest_calibrated(FIGURE_4, fitted)
     recalibrated = calibrant.Tally.from_arrays(FIGURE_4.chance, fitted)
     certain = calibrant.distance_from_calibration(recalibrated)
-    kinds = {"platt": calibrant.PlattRecalibrator, "isotonic": calibrant.IsotonicRecalibrator}
-    rows: list[tuple[str, int, float, float, float]] = []
-    for size in settings.track(SIZES):
-        samples = [FIGURE_4.sample(generator, size) for _ in range(runs)]
-        for name, kind in kinds.items():
-            errors = [FIGURE_4.cutoff(kind().fit(sample).predict(FIGURE_4.forecast)) for sample in samples]
-            rows.append((name, size, *np.quantile(errors, [0.05, 0.5, 0.95])))
-    names = ("recalibrator", "rows", "cutoff_5", "cutoff_median", "cutoff_95")
-    table = as_table(names, rows)
-    last = {name: float(table["cutoff_median"][table["recalibrator"] == name][-1]) for name in kinds}
+    table = _learned_errors(settings, runs)
+    last = {name: float(table["cutoff_median"][table["recalibrator"] == name][-1]) for name in ("platt", "isotonic")}
     return Report(
         name="platt",
         title="Platt scaling stays wrong however many rows there are",
@@ -97,6 +88,19 @@ def run(settings: Settings) -> Report:
         size=(7.2, 3.0),
         draw=_draw,
     )
+
+
+def _learned_errors(settings: Settings, runs: int) -> dict[str, Any]:
+    """Return the errors that recalibrators keep which learn from more and more rows."""
+    generator = settings.generator()
+    kinds = {"platt": calibrant.PlattRecalibrator, "isotonic": calibrant.IsotonicRecalibrator}
+    rows: list[tuple[str, int, float, float, float]] = []
+    for size in settings.track(SIZES):
+        samples = [FIGURE_4.sample(generator, size) for _ in range(runs)]
+        for name, kind in kinds.items():
+            errors = [FIGURE_4.cutoff(kind().fit(sample).predict(FIGURE_4.forecast)) for sample in samples]
+            rows.append((name, size, *np.quantile(errors, [0.05, 0.5, 0.95])))
+    return as_table(("recalibrator", "rows", "cutoff_5", "cutoff_median", "cutoff_95"), rows)
 
 
 def _draw(report: Report, figure: Figure) -> None:
