@@ -7,7 +7,7 @@ import importlib
 import json
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 from types import SimpleNamespace, UnionType
 from typing import Any, ClassVar, NoReturn, Self, Union, get_args, get_origin, get_type_hints
@@ -47,7 +47,7 @@ class Checked:
     _may_be_infinite: ClassVar[tuple[str, ...]] = ()
     _may_be_undefined: ClassVar[tuple[str, ...]] = ()
     _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}
-    _words: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    _words: ClassVar[Mapping[str, Collection[str]]] = {}
 
     def __post_init__(self) -> None:
         for name, (annotation, fits) in _field_types(type(self)).items():
