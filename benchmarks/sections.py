@@ -16,6 +16,7 @@ from tables import Absent, Target, comparison, duration, megabytes
 
 import calibrant
 from calibrant import experiments
+from calibrant.certificates.methods.registry import Method
 
 TOO_SLOW_SECONDS = 60.0
 FRESH_PROCESSES = 10
@@ -317,7 +318,8 @@ CERTIFIED: dict[str, tuple[float, Callable[[np.random.Generator, int], FloatArra
 
 def power(bench: Bench) -> None:
     """How many rows each method needs to certify a calibrated forecaster in nine cases of ten."""
-    for method in ("exact", "normal", "adaptive", "hoeffding", "paper"):
+    methods: tuple[Method, ...] = ("exact", "normal", "adaptive", "hoeffding", "paper")
+    for method in methods:
         progress(f"rows that certify: {method}")
         bench.power[method] = {case: rows_that_certify(method, *CERTIFIED[case]) for case in CERTIFIED}
     for method, case, limit in (
@@ -331,7 +333,7 @@ def power(bench: Bench) -> None:
 
 
 def rows_that_certify(
-    method: str, limit: float, draw: Callable[[np.random.Generator, int], FloatArray], chance: float = 0.9
+    method: Method, limit: float, draw: Callable[[np.random.Generator, int], FloatArray], chance: float = 0.9
 ) -> int:
     """Search for the number of rows at which the upper limit stays below ``limit`` with the given chance."""
     random = np.random.default_rng(SEED)

@@ -38,7 +38,7 @@ def routing():
 def as_if_large(monkeypatch):
     """Treat a few thousand rows as too many to sort; the finest cells that the betting rates need."""
     monkeypatch.setattr("calibrant.rows.intake.SORT_BELOW_ROWS", 0)
-    monkeypatch.setattr("calibrant.certificates.verdicts.SPLIT_BELOW_ROWS", 0)
+    monkeypatch.setattr("calibrant.certificates.methods.adaptive.SPLIT_BELOW_ROWS", 0)
     monkeypatch.setattr(Scan, "first_grid", Grid(12, 0.0, 1.0))
     first_grid(monkeypatch, 12)
 

@@ -6,8 +6,8 @@ from scipy.stats import beta
 
 from calibrant import Tally, cutoff_calibration_error
 from calibrant.certificates import binomial_limits
+from calibrant.certificates.betting import adaptive_upper, given_upper
 from calibrant.certificates.binomial_limits import binomial_margin, binomial_upper, exact_upper, prefers_bet
-from calibrant.certificates.limits import adaptive_upper, given_upper
 
 
 def literal_margin(events, non_events, delta):

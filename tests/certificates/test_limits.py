@@ -14,11 +14,14 @@ from row_sources import array_rows, first_grid
 from scipy.stats import binom, norm, poisson
 
 from calibrant import Tally, certify, confidence_interval, cutoff_calibration_error
-from calibrant.certificates import limits as bounds
-from calibrant.certificates.witnesses import interval_weight
+from calibrant.certificates import betting, margins
+from calibrant.certificates.methods.normal import normal_lower_margin, normal_margin, normal_quantile, normal_upper
+from calibrant.core.chernoff import chernoff_interval
+from calibrant.measures.witnesses import interval_weight
 from calibrant.rows import refinement
 from calibrant.rows.checks import Observations
 from calibrant.rows.grids import Grid
+from calibrant.rows.weights import effective_rows
 
 DELTAS = (0.01, 0.05, 0.2, 0.5)
 
@@ -82,8 +85,8 @@ class TestAdaptiveUpper:
     def test_equals_the_largest_bet_over_all_intervals_signs_and_rates(self, seed, ties, delta):
         y, p, _ = some_rows(seed, ties=ties)
         tally = Tally.from_arrays(y, p)
-        expected = betting_limit(y, p, bounds.bet_rates(tally, delta), delta)
-        assert bounds.adaptive_upper(tally, tally, delta) == pytest.approx(expected, abs=1e-12)
+        expected = betting_limit(y, p, betting.bet_rates(tally, delta), delta)
+        assert betting.adaptive_upper(tally, tally, delta) == pytest.approx(expected, abs=1e-12)
 
     @pytest.mark.parametrize("delta", DELTAS)
     @pytest.mark.parametrize("ties", [False, True])
@@ -91,15 +94,15 @@ class TestAdaptiveUpper:
     def test_equals_the_largest_bernstein_sum_for_fractions_and_weights(self, kind, ties, delta):
         y, p, w = some_rows(5, ties=ties, **kind)
         tally = Tally.from_arrays(y, p, sample_weight=w)
-        rates = bounds.bet_rates(tally, delta) if w is None else bounds.square_rates(tally, delta)
+        rates = betting.bet_rates(tally, delta) if w is None else betting.square_rates(tally, delta)
         expected = bernstein_limit(y, p, np.ones(p.size) if w is None else w, rates, delta)
-        assert bounds.adaptive_upper(tally, tally, delta) == pytest.approx(expected, abs=1e-12)
+        assert betting.adaptive_upper(tally, tally, delta) == pytest.approx(expected, abs=1e-12)
 
     @given(data=rows(), delta=st.sampled_from(DELTAS))
     def test_is_above_the_estimate_and_finite(self, data, delta):
         y, p, w = data
         tally = Tally.from_arrays(y, p, sample_weight=w)
-        limit = bounds.adaptive_upper(tally, tally, delta)
+        limit = betting.adaptive_upper(tally, tally, delta)
         # Beyond 1 every limit is as good as 1: it says nothing.
         assert math.isfinite(limit)
         assert limit > 0.0
@@ -113,30 +116,30 @@ class TestAdaptiveUpper:
         y = np.ones(30) if "fractions" not in kind else 0.5 + 0.5 * rng.random(30)
         w = rng.lognormal(size=30) if "weights" in kind else None
         tally = Tally.from_arrays(y, p, sample_weight=w)
-        of_estimate = bounds.adaptive_upper_of(cutoff_calibration_error(tally), tally, 0.05)
+        of_estimate = betting.adaptive_upper_of(cutoff_calibration_error(tally), tally, 0.05)
         assert of_estimate == pytest.approx(
-            bernstein_limit(y, p, np.ones(30) if w is None else w, bounds.square_rates(tally, 0.05), 0.05), abs=1e-12
+            bernstein_limit(y, p, np.ones(30) if w is None else w, betting.square_rates(tally, 0.05), 0.05), abs=1e-12
         )
 
     @pytest.mark.parametrize("delta", DELTAS)
     def test_swapping_events_and_non_events_changes_nothing(self, delta):
         y, p, _ = some_rows(6, size=200)
         tally, mirrored = Tally.from_arrays(y, p), Tally.from_arrays(1 - y, 1 - p)
-        expected = bounds.adaptive_upper(tally, tally, delta)
-        assert bounds.adaptive_upper(mirrored, mirrored, delta) == pytest.approx(expected, abs=1e-12)
+        expected = betting.adaptive_upper(tally, tally, delta)
+        assert betting.adaptive_upper(mirrored, mirrored, delta) == pytest.approx(expected, abs=1e-12)
 
     @pytest.mark.parametrize("kind", [{}, {"fractions": True}, {"weights": True}])
     def test_row_order_and_merging_change_nothing(self, kind):
         y, p, w = some_rows(7, size=300, ties=True, **kind)
         whole = Tally.from_arrays(y, p, sample_weight=w)
-        expected = bounds.adaptive_upper(whole, whole, 0.05)
+        expected = betting.adaptive_upper(whole, whole, 0.05)
         order = np.random.default_rng(0).permutation(p.size)
         parts = [
             Tally.from_arrays(y[part], p[part], sample_weight=None if w is None else w[part])
             for part in (order[:100], order[100:])
         ]
         merged = parts[0] + parts[1]
-        assert bounds.adaptive_upper(merged, merged, 0.05) == pytest.approx(expected, abs=1e-12)
+        assert betting.adaptive_upper(merged, merged, 0.05) == pytest.approx(expected, abs=1e-12)
 
 
 class TestOneBetCoversFractionsAndOutcomesOf01:
@@ -149,8 +152,8 @@ class TestOneBetCoversFractionsAndOutcomesOf01:
         y, p, _ = some_rows(seed, **kind)
         y[0] = 0.5 if seed % 2 else y[0]  # a single fraction among outcomes of 0/1
         tally = Tally.from_arrays(y, p)
-        bet = betting_limit(y, p, bounds.bet_rates(tally, delta), delta)
-        assert bounds.adaptive_upper(tally, tally, delta) >= bet - 1e-12
+        bet = betting_limit(y, p, betting.bet_rates(tally, delta), delta)
+        assert betting.adaptive_upper(tally, tally, delta) >= bet - 1e-12
 
     @pytest.mark.parametrize("delta", DELTAS)
     @pytest.mark.parametrize("seed", range(4))
@@ -158,10 +161,10 @@ class TestOneBetCoversFractionsAndOutcomesOf01:
         y, p, _ = some_rows(seed)
         y[0] = 0.5
         tally = Tally.from_arrays(y, p)
-        low, high = bounds.mean_limits(tally, delta)
+        low, high = betting.mean_limits(tally, delta)
         exponent = math.log(1.0 / (0.98 * delta))
         for sign, limit in ((1, high), (-1, -low)):
-            for rate in bounds.bet_rates(tally, delta):
+            for rate in betting.bet_rates(tally, delta):
                 growth = -np.log1p(-rate * sign * (y - p)).sum()
                 assert limit >= min((1.0 - math.exp(-(growth + exponent) / y.size)) / rate, 1.0) - 1e-12
 
@@ -173,7 +176,7 @@ class TestOneBetCoversFractionsAndOutcomesOf01:
         whole = Tally.from_arrays(y, p)
         y[7] = 0.999 if y[7] else 0.001
         mixed = Tally.from_arrays(y, p)
-        ratio = bounds.adaptive_upper(mixed, mixed, delta) / bounds.adaptive_upper(whole, whole, delta)
+        ratio = betting.adaptive_upper(mixed, mixed, delta) / betting.adaptive_upper(whole, whole, delta)
         assert 1.0 < ratio < 1.03
 
     @pytest.mark.parametrize("delta", [0.005, 0.05, 0.2])
@@ -189,9 +192,9 @@ class TestOneBetCoversFractionsAndOutcomesOf01:
             "sure": rng.beta(0.05, 0.05, size),
         }[law]
         tallies = [Tally.from_arrays(rng.random(size) < p, p) for _ in range(10)]
-        found = np.array([bounds.adaptive_upper(tally, tally, delta) for tally in tallies])
-        monkeypatch.setattr(bounds, "_SQUARE_MORE", math.inf)
-        alone = np.array([bounds.adaptive_upper(tally, tally, delta) for tally in tallies])
+        found = np.array([betting.adaptive_upper(tally, tally, delta) for tally in tallies])
+        monkeypatch.setattr(betting, "_SQUARE_MORE", math.inf)
+        alone = np.array([betting.adaptive_upper(tally, tally, delta) for tally in tallies])
         assert (found <= 1.01 * alone).all()
         assert np.median(found / alone) == pytest.approx(1.0, abs=1e-12)
 
@@ -201,8 +204,8 @@ class TestOneBetCoversFractionsAndOutcomesOf01:
         rng = np.random.default_rng(21)
         p = rng.uniform(0.2, 0.8, size)
         tally = Tally.from_arrays(rng.beta(concentration * p, concentration * (1 - p)), p)
-        own = bernstein_scores_limit(tally, bounds.square_rates(tally, 0.05), 0.05)
-        assert bounds.adaptive_upper(tally, tally, 0.05) < most * own
+        own = bernstein_scores_limit(tally, betting.square_rates(tally, 0.05), 0.05)
+        assert betting.adaptive_upper(tally, tally, 0.05) < most * own
 
 
 class TestWeights:
@@ -215,15 +218,15 @@ class TestWeights:
 
         def limits(of):
             return [
-                bounds.effective_rows(of),
-                bounds.adaptive_upper(of, of, 0.05),
-                bounds.adaptive_upper_of(0.1, of, 0.05),
-                bounds.normal_upper(of, of, 0.05),
-                bounds.normal_margin(of, 0.05),
-                bounds.normal_lower_margin(of, 0.05),
-                bounds.hoeffding_lower_margin(of, 0.05),
-                bounds.uniform_lower_margin(of, 0.05),
-                *bounds.mean_limits(of, 0.05),
+                effective_rows(of),
+                betting.adaptive_upper(of, of, 0.05),
+                betting.adaptive_upper_of(0.1, of, 0.05),
+                normal_upper(of, of, 0.05),
+                normal_margin(of, 0.05),
+                normal_lower_margin(of, 0.05),
+                margins.hoeffding_lower_margin(of, 0.05),
+                margins.uniform_lower_margin(of, 0.05),
+                *betting.mean_limits(of, 0.05),
             ]
 
         assert limits(scaled) == pytest.approx(limits(tally), rel=1e-10)
@@ -233,14 +236,14 @@ class TestWeights:
         kept = np.random.default_rng(1).random(100) < 0.7
         with_zeros = Tally.from_arrays(y, p, sample_weight=w * kept)
         without = Tally.from_arrays(y[kept], p[kept], sample_weight=w[kept])
-        for limit in (bounds.adaptive_upper, bounds.normal_upper):
+        for limit in (betting.adaptive_upper, normal_upper):
             assert limit(with_zeros, with_zeros, 0.05) == limit(without, without, 0.05)
 
     def test_effective_rows_are_all_rows_for_equal_weights_and_fewer_otherwise(self):
         y, p, w = some_rows(10, size=100, weights=True)
-        assert bounds.effective_rows(Tally.from_arrays(y, p)) == 100
-        assert bounds.effective_rows(Tally.from_arrays(y, p, sample_weight=np.full(100, 3.7))) == pytest.approx(100)
-        weighted = bounds.effective_rows(Tally.from_arrays(y, p, sample_weight=w))
+        assert effective_rows(Tally.from_arrays(y, p)) == 100
+        assert effective_rows(Tally.from_arrays(y, p, sample_weight=np.full(100, 3.7))) == pytest.approx(100)
+        weighted = effective_rows(Tally.from_arrays(y, p, sample_weight=w))
         assert weighted == pytest.approx(w.sum() ** 2 / np.square(w).sum())
         assert weighted < 100
 
@@ -251,14 +254,14 @@ class TestRates:
     def test_the_rate_falls_as_the_variance_grows(self, monkeypatch, size, delta):
         # With the variance known, the interval for it is a point and so are the rates. Were the rate not monotone, it
         # could lie outside the two found from the ends of the interval.
-        monkeypatch.setattr(bounds, "chernoff_interval", lambda total, _: (total, total))
+        monkeypatch.setattr(betting, "chernoff_interval", lambda total, _: (total, total))
         rates = []
         for variance in np.linspace(0.0, 0.5, 400):
-            slowest, fastest = bounds._rates_for(0.0, 2.0 * variance * size, size, delta)
+            slowest, fastest = betting._rates_for(0.0, 2.0 * variance * size, size, delta)
             assert slowest == fastest
             rates.append(slowest)
         assert (np.diff(rates) <= 0.0).all()
-        assert rates[0] == bounds.HIGHEST_RATE
+        assert rates[0] == betting.HIGHEST_RATE
         assert min(rates) > 0.0
 
     @pytest.mark.parametrize("size", [20, 200, 2000])
@@ -269,14 +272,14 @@ class TestRates:
         spread = size * coarse * (1.0 - coarse)
         square = size * (chance * (1 - forecast) ** 2 + (1 - chance) * forecast**2)
         with monkeypatch.context() as known:
-            known.setattr(bounds, "chernoff_interval", lambda total, _: (total, total))
-            rate, _ = bounds._rates_for(spread, square, size, delta)
+            known.setattr(betting, "chernoff_interval", lambda total, _: (total, total))
+            rate, _ = betting._rates_for(spread, square, size, delta)
         missing = []
         for events in range(size + 1):
-            slowest, fastest = bounds.bet_rates(Tally.from_counts([forecast], [size], [events]), delta)
+            slowest, fastest = betting.bet_rates(Tally.from_counts([forecast], [size], [events]), delta)
             missing.append(not slowest <= rate <= fastest)
         chances = binom.pmf(np.arange(size + 1), size, chance)
-        assert chances[missing].sum() <= bounds.VARIANCE_SHARE * delta
+        assert chances[missing].sum() <= margins.VARIANCE_SHARE * delta
 
     @pytest.mark.parametrize("seed", range(30))
     def test_no_rate_between_two_has_a_larger_bound_than_both(self, seed):
@@ -291,34 +294,34 @@ class TestRates:
 
     def test_the_two_are_near_where_there_are_many_rows(self):
         y, p, _ = some_rows(11, size=20_000)
-        slowest, fastest = bounds.bet_rates(Tally.from_arrays(y, p), 0.05)
+        slowest, fastest = betting.bet_rates(Tally.from_arrays(y, p), 0.05)
         assert slowest < fastest < 1.1 * slowest
 
     @pytest.mark.parametrize("delta", DELTAS)
     def test_they_do_not_depend_on_how_finely_rows_are_added_up(self, delta):
         y, p, _ = some_rows(12, size=5000)
         coarse = array_rows(y, p).histogram(Grid(12, 0.0, 1.0))
-        assert bounds.bet_rates(coarse, delta) == bounds.bet_rates(Tally.from_arrays(y, p), delta)
+        assert betting.bet_rates(coarse, delta) == betting.bet_rates(Tally.from_arrays(y, p), delta)
 
 
 class TestChernoffInterval:
     @pytest.mark.parametrize("delta", [1e-9, 1e-4, 0.05, 0.5])
     @pytest.mark.parametrize("total", [0.5, 1.0, 17.3, 1e3, 1e7])
     def test_solves_its_defining_equation(self, total, delta):
-        low, high = bounds.chernoff_interval(total, delta)
+        low, high = chernoff_interval(total, delta)
         assert 0.0 < low < total < high
         for mean in (low, high):
             tail = total * math.log(total / mean) - total + mean
             assert tail == pytest.approx(math.log(1.0 / delta), rel=1e-6)
 
     def test_of_nothing_is_what_no_events_allow(self):
-        assert bounds.chernoff_interval(0.0, 0.05) == (0.0, pytest.approx(math.log(20.0)))
+        assert chernoff_interval(0.0, 0.05) == (0.0, pytest.approx(math.log(20.0)))
 
     @pytest.mark.parametrize("delta", [0.01, 0.2])
     @pytest.mark.parametrize("mean", [0.01, 0.3, 2.0, 25.0, 400.0])
     def test_each_side_fails_with_probability_at_most_delta(self, mean, delta):
         counts = np.arange(int(mean + 20 * math.sqrt(mean) + 50))
-        low, high = np.array([bounds.chernoff_interval(float(count), delta) for count in counts]).T
+        low, high = np.array([chernoff_interval(float(count), delta) for count in counts]).T
         size = max(1, math.ceil(2 * mean))
         for law in (poisson(mean), binom(size, mean / size)):
             chance = law.pmf(counts)
@@ -326,7 +329,7 @@ class TestChernoffInterval:
             assert chance[high < mean].sum() <= delta
 
     def test_grows_with_the_total(self):
-        limits = np.array([bounds.chernoff_interval(total, 0.01) for total in np.linspace(0, 50, 400)])
+        limits = np.array([chernoff_interval(total, 0.01) for total in np.linspace(0, 50, 400)])
         assert (np.diff(limits, axis=0) >= 0.0).all()
 
 
@@ -350,24 +353,22 @@ class TestNormalUpper:
             y, p, w = some_rows(seed, size=150, **kind)
             tally = Tally.from_arrays(y, p, sample_weight=w)
             limit, margin = self.every_interval(tally, delta)
-            found = bounds.normal_upper(tally, tally, delta)
+            found = normal_upper(tally, tally, delta)
             assert limit - 1e-12 <= found <= limit + 0.05 * margin
 
     @given(data=rows(), delta=st.sampled_from([0.01, 0.05, 0.2]))
     def test_is_between_that_of_every_interval_and_the_simple_one(self, data, delta):
         y, p, w = data
         tally = Tally.from_arrays(y, p, sample_weight=w)
-        found = bounds.normal_upper(tally, tally, delta)
+        found = normal_upper(tally, tally, delta)
         assert found >= self.every_interval(tally, delta)[0] - 1e-12
-        assert found <= brute_force.cutoff(y, p, w) + bounds.normal_margin(tally, delta) + 1e-12
+        assert found <= brute_force.cutoff(y, p, w) + normal_margin(tally, delta) + 1e-12
 
     def test_keeps_its_digits_up_to_the_highest_confidence_that_can_be_written(self):
         tally = Tally.from_counts([0.3], [1000], [300])
         for delta in (0.05, 1e-10, 2.0**-53, 2.0**-54, 1e-300):
-            assert bounds.normal_quantile(delta) == pytest.approx(float(norm.isf(delta)), rel=1e-12)
-            assert bounds.normal_margin(tally, delta) == pytest.approx(
-                norm.isf(delta) * math.sqrt(0.21 / 1000), rel=1e-12
-            )
+            assert normal_quantile(delta) == pytest.approx(float(norm.isf(delta)), rel=1e-12)
+            assert normal_margin(tally, delta) == pytest.approx(norm.isf(delta) * math.sqrt(0.21 / 1000), rel=1e-12)
         level = 1.0 - 2.0**-53
         for measure in ("cutoff", "smooth"):
             found = confidence_interval(tally, confidence_level=level, method="normal", measure=measure)
@@ -375,7 +376,7 @@ class TestNormalUpper:
 
     def test_of_forecasts_that_are_always_right_is_zero(self):
         tally = Tally.from_arrays([0, 1, 1], [0, 1, 1])
-        assert bounds.normal_upper(tally, tally, 0.05) == 0.0
+        assert normal_upper(tally, tally, 0.05) == 0.0
 
 
 MANY = 120_000  # above SORT_BELOW_ROWS: the compiled two-pass way
@@ -406,7 +407,7 @@ class TestRowsInsteadOfATally:
         tally = Tally.from_arrays(y, p, sample_weight=w)
         source = array_rows(y, p, w)
         table = refinement.split_at_extremes(source)
-        for limit, delta in itertools.product((bounds.adaptive_upper, bounds.normal_upper), (0.05, 0.2)):
+        for limit, delta in itertools.product((betting.adaptive_upper, normal_upper), (0.05, 0.2)):
             assert limit(source, table, delta) == pytest.approx(limit(tally, tally, delta), abs=1e-9)
 
     def test_gives_the_same_certificate(self, data):
@@ -426,13 +427,13 @@ class TestRowsInsteadOfATally:
             y, p, w = some_rows(seed, size=400, **kind)
             tally = Tally.from_arrays(y, p, sample_weight=w)
             source = array_rows(y, p, w)
-            for limit in (bounds.adaptive_upper, bounds.normal_upper):
+            for limit in (betting.adaptive_upper, normal_upper):
                 assert limit(source, tally, 0.05) == pytest.approx(limit(tally, tally, 0.05), abs=1e-12)
 
 
 class TestMargins:
     def test_of_the_paper(self):
-        assert bounds.paper_margin(10_000, 0.05) == pytest.approx((20 + math.sqrt(2 * math.log(20))) / 100)
+        assert margins.paper_margin(10_000, 0.05) == pytest.approx((20 + math.sqrt(2 * math.log(20))) / 100)
 
     @pytest.mark.parametrize("rows", [1, 7, 40, 300])
     def test_of_a_constant_covers_every_chance_and_knows_how_often(self, rows):
@@ -441,15 +442,15 @@ class TestMargins:
         law = binom.pmf(count, rows, chance)
         for error in (0.02, 0.1, 0.3, 0.7):
             missed = (law * (np.abs(count / rows - chance) > error)).sum(axis=0)
-            assert missed.max() <= bounds.constant_failure(rows, error) + 1e-12
+            assert missed.max() <= margins.constant_failure(rows, error) + 1e-12
         for delta in DELTAS:
-            margin = bounds.constant_margin(rows, delta)
-            assert bounds.constant_failure(rows, margin) == pytest.approx(delta if margin < 1.0 else 0.0, rel=1e-12)
-        assert bounds.constant_failure(rows, 0.0) == 1.0
-        assert bounds.constant_failure(rows, 1.0) == 0.0  # no mean is further off
+            margin = margins.constant_margin(rows, delta)
+            assert margins.constant_failure(rows, margin) == pytest.approx(delta if margin < 1.0 else 0.0, rel=1e-12)
+        assert margins.constant_failure(rows, 0.0) == 1.0
+        assert margins.constant_failure(rows, 1.0) == 0.0  # no mean is further off
 
     def test_of_hoeffding(self):
-        assert bounds.hoeffding_margin(10_000, 0.05) == pytest.approx(math.sqrt(2 * math.log(20)) / 100)
+        assert margins.hoeffding_margin(10_000, 0.05) == pytest.approx(math.sqrt(2 * math.log(20)) / 100)
 
     @pytest.mark.parametrize("factor", [1.0, 1.5, 2.0])
     @pytest.mark.parametrize("kind", [{}, {"fractions": True}, {"weights": True}], ids=str)
@@ -464,21 +465,21 @@ class TestMargins:
         most = most[squares * np.log(squares / most) - squares + most <= math.log(1 / (0.02 * 0.05))].max()
         spread = min(1.0 / math.sqrt(rows), math.sqrt(most) * w.max() / w.sum())
         expected = 4 * factor * spread + math.sqrt(2 * math.log(1 / (0.98 * 0.05)) / rows)
-        assert bounds.uniform_lower_margin(tally, 0.05, factor) == pytest.approx(expected, rel=1e-4)
+        assert margins.uniform_lower_margin(tally, 0.05, factor) == pytest.approx(expected, rel=1e-4)
         expected = (4 * factor + math.sqrt(2 * math.log(20))) / math.sqrt(rows)
         if "weights" not in kind:
-            assert factor * bounds.monotone_margin(500, 0.05) < 0.9 * expected
+            assert factor * margins.monotone_margin(500, 0.05) < 0.9 * expected
             expected = factor * 3 * math.sqrt(math.log(2 * math.e / 0.05) / 1000)
-        assert bounds.hoeffding_lower_margin(tally, 0.05, factor) == pytest.approx(expected, rel=1e-12)
+        assert margins.hoeffding_lower_margin(tally, 0.05, factor) == pytest.approx(expected, rel=1e-12)
 
     def test_below_the_estimate_are_chosen_by_rows_level_and_class_alone(self):
         y, p, _ = some_rows(14, size=500)
         tally, other = Tally.from_arrays(y, p), Tally.from_arrays(np.zeros(500), np.full(500, 0.1))
         for delta, factor in itertools.product((1e-14, 1e-6, 0.05, 0.5), (1.0, 1.5, 2.0, 10.0, math.inf)):
-            taken = bounds.hoeffding_lower_margin(tally, delta, factor)
-            assert taken == bounds.hoeffding_lower_margin(other, delta, factor)
+            taken = margins.hoeffding_lower_margin(tally, delta, factor)
+            assert taken == margins.hoeffding_lower_margin(other, delta, factor)
             symmetrised = (4 * factor + math.sqrt(2 * math.log(1 / delta))) / math.sqrt(500)
-            assert taken == min(symmetrised, factor * bounds.monotone_margin(500, delta))
+            assert taken == min(symmetrised, factor * margins.monotone_margin(500, delta))
             if (delta, factor) in ((1e-14, 1.0), (0.05, 10.0)):
                 assert taken == symmetrised  # far out in the tail, or for weights that vary a lot
 
@@ -488,26 +489,26 @@ class TestMargins:
         rows = 100_000
         tally = Tally.from_counts([0.5], [rows], [rows // 2])
         for delta in (1e-6, 0.01, 0.05, 0.2, 0.5):
-            assert bounds.uniform_lower_margin(tally, delta, factor) < factor * bounds.monotone_margin(rows, delta)
+            assert margins.uniform_lower_margin(tally, delta, factor) < factor * margins.monotone_margin(rows, delta)
 
     def test_below_the_estimate_are_narrower_for_rare_events(self):
         rng = np.random.default_rng(15)
         p = rng.beta(0.5, 20, 20_000)
         tally = Tally.from_arrays(rng.random(p.size) < p, p)
-        assert bounds.uniform_lower_margin(tally, 0.05) < 0.7 * bounds.hoeffding_lower_margin(tally, 0.05)
+        assert margins.uniform_lower_margin(tally, 0.05) < 0.7 * margins.hoeffding_lower_margin(tally, 0.05)
 
-    @pytest.mark.parametrize("name", ["adaptive_upper", "normal_upper"])
-    def test_more_confidence_costs_more(self, name):
+    @pytest.mark.parametrize("upper", [betting.adaptive_upper, normal_upper])
+    def test_more_confidence_costs_more(self, upper):
         y, p, w = some_rows(16, size=300)
         for weights in (None, np.arange(1.0, 301.0)):
             tally = Tally.from_arrays(y, p, sample_weight=weights if weights is not None else w)
-            limits = [getattr(bounds, name)(tally, tally, delta) for delta in (0.2, 0.05, 0.01, 1e-4)]
+            limits = [upper(tally, tally, delta) for delta in (0.2, 0.05, 0.01, 1e-4)]
             assert limits == sorted(limits)
 
 
 class TestSplitLower:
     def limit(self, tally, seed=0, delta=0.05):
-        return bounds.split_lower(tally, interval_weight, delta, seed)
+        return betting.split_lower(tally, interval_weight, delta, seed)
 
     def test_row_order_and_merging_change_nothing_for_a_fixed_seed(self):
         y, p, _ = some_rows(17, size=400)
@@ -519,13 +520,13 @@ class TestSplitLower:
         assert self.limit(merged) == expected
 
     def test_of_one_split_equals_the_bet_on_the_second_half(self, monkeypatch):
-        monkeypatch.setattr(bounds, "SPLITS", 1)
+        monkeypatch.setattr(betting, "SPLITS", 1)
         y, p, _ = some_rows(18, size=400, ties=True)
         tally, delta = Tally.from_arrays(y, p), 0.1
         found, rest = tally.halves(5)
         assert found.row_total + rest.row_total == 400
         weigh = interval_weight(found)
-        rate = bounds._best_rate(
+        rate = betting._best_rate(
             rest.row_total * float(np.square(weigh(found.forecast)) @ found.residual_square) / found.row_total,
             1.0,
             math.log(1 / delta),
@@ -542,8 +543,8 @@ class TestSplitLower:
         tally, delta = Tally.from_arrays(y, np.minimum(p + 0.3, 1.0)), 0.1
         limit = self.limit(tally, seed=5, delta=delta)
         splits = [
-            bounds._split_evidence(*halves, interval_weight, math.log(1 / delta))
-            for halves in itertools.islice(tally.splits(5), bounds.SPLITS)
+            betting._split_evidence(*halves, interval_weight, math.log(1 / delta))
+            for halves in itertools.islice(tally.splits(5), betting.SPLITS)
         ]
         evidence = np.mean([math.exp(growth) / (1 + rate * limit) ** rows for growth, rate, rows in splits])
         assert evidence == pytest.approx(1 / delta)
@@ -554,10 +555,10 @@ class TestSplitLower:
         y, p, _ = some_rows(21, size=size, ties=ties)
         for forecast in (p, np.minimum(p + 0.3, 1.0), np.full(size, 0.5), np.zeros(size)):
             tally, exponent = Tally.from_arrays(y, forecast), math.log(1 / 0.1)
-            together = np.array(bounds._evidence_of_counts(tally, exponent, 5))
+            together = np.array(betting._evidence_of_counts(tally, exponent, 5))
             splits = [
-                bounds._split_evidence(*halves, interval_weight, exponent)
-                for halves in itertools.islice(tally.splits(5), bounds.SPLITS)
+                betting._split_evidence(*halves, interval_weight, exponent)
+                for halves in itertools.islice(tally.splits(5), betting.SPLITS)
             ]
             np.testing.assert_allclose(together, np.transpose(splits), rtol=1e-12, atol=1e-14)
 
@@ -598,7 +599,7 @@ class TestSplitLower:
 
     @pytest.mark.parametrize("weights", [False, True])
     def test_of_one_split_of_fractions_equals_the_bet_row_by_row(self, weights, monkeypatch):
-        monkeypatch.setattr(bounds, "SPLITS", 1)
+        monkeypatch.setattr(betting, "SPLITS", 1)
         y, p, w = some_rows(23, size=300, ties=True, fractions=True, weights=weights)
         tally, delta = Tally.from_arrays(y, p, sample_weight=w), 0.1
         found, rest = tally.halves(5)
@@ -607,7 +608,7 @@ class TestSplitLower:
         learned = found.listed
         stake = np.ones(found.row_total) if w is None else learned.sample_weight / rows.sample_weight.max()
         squares = np.square(stake * weigh(learned.y_prob) * (learned.y_true - learned.y_prob))
-        rate = bounds._best_rate(rest.row_total * squares.mean(), 1.0, math.log(1 / delta))
+        rate = betting._best_rate(rest.row_total * squares.mean(), 1.0, math.log(1 / delta))
         growth = sum(math.log(1 + rate * bet) for bet in share * weigh(rows.y_prob) * (rows.y_true - rows.y_prob))
         expected = (math.exp((growth - math.log(1 / delta)) / rest.row_total) - 1) / (rate * share.mean())
         assert self.limit(tally, seed=5, delta=delta) == pytest.approx(expected, abs=1e-12)
@@ -625,7 +626,7 @@ class TestSplitLower:
         y = rng.beta(2 * (p + 0.15), 2 * (0.85 - p))
         for weight in (None, 1.0 + np.arange(1000) % 3):
             tally = Tally.from_arrays(y, p, sample_weight=weight)
-            without = cutoff_calibration_error(tally) - bounds.uniform_lower_margin(tally, 0.05)
+            without = cutoff_calibration_error(tally) - margins.uniform_lower_margin(tally, 0.05)
             assert without < 0.05
             assert 0.11 < self.limit(tally) < 0.15
 
@@ -644,7 +645,7 @@ class TestMeanLimits:
         for seed in range(5):
             y, p, w = some_rows(seed, size=300, **kind)
             tally = Tally.from_arrays(y, p, sample_weight=w)
-            low, high = bounds.mean_limits(tally, 0.05)
+            low, high = betting.mean_limits(tally, 0.05)
             assert -1.0 <= low < tally.residual_total / tally.weight_total < high <= 1.0
 
     def test_equal_the_bet_on_all_rows(self):
@@ -654,20 +655,20 @@ class TestMeanLimits:
         limits = [
             max(
                 (1 - math.exp((np.log(1 - rate * sign * (y - p)).sum() - exponent) / 100)) / rate
-                for rate in bounds.bet_rates(tally, 0.05)
+                for rate in betting.bet_rates(tally, 0.05)
             )
             for sign in (1, -1)
         ]
-        assert bounds.mean_limits(tally, 0.05) == pytest.approx((-limits[1], limits[0]), abs=1e-12)
+        assert betting.mean_limits(tally, 0.05) == pytest.approx((-limits[1], limits[0]), abs=1e-12)
 
     def test_swap_when_events_and_non_events_do(self):
         y, p, _ = some_rows(22, size=100)
-        low, high = bounds.mean_limits(Tally.from_arrays(y, p), 0.05)
-        assert bounds.mean_limits(Tally.from_arrays(1 - y, 1 - p), 0.05) == pytest.approx((-high, -low), abs=1e-12)
+        low, high = betting.mean_limits(Tally.from_arrays(y, p), 0.05)
+        assert betting.mean_limits(Tally.from_arrays(1 - y, 1 - p), 0.05) == pytest.approx((-high, -low), abs=1e-12)
 
     def test_of_no_rows_say_nothing(self):
         tally = Tally.from_arrays([0, 1], [0.2, 0.4])
-        assert bounds.mean_limits(tally.stretch(1, 1), 0.05) == (-1.0, 1.0)
+        assert betting.mean_limits(tally.stretch(1, 1), 0.05) == (-1.0, 1.0)
 
     def test_are_never_wider_than_what_is_possible(self):
-        assert bounds.mean_limits(Tally.from_arrays([1], [0.5]), 0.001) == (-1.0, 1.0)
+        assert betting.mean_limits(Tally.from_arrays([1], [0.5]), 0.001) == (-1.0, 1.0)

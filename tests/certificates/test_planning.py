@@ -15,8 +15,9 @@ from scipy.stats import binom
 import calibrant
 from calibrant import Tally, confidence_interval, rows_needed
 from calibrant.certificates import RowsNeeded, ece_hardness_bound, effective_variance, planning
-from calibrant.certificates import limits as bounds
-from calibrant.certificates.planning import METHODS
+from calibrant.certificates.methods.registry import METHODS
+from calibrant.certificates.samples import draw, law_of
+from calibrant.core.chernoff import chernoff_interval, chernoff_intervals
 
 EVERY_METHOD = pytest.mark.parametrize("method", METHODS)
 
@@ -48,10 +49,10 @@ SHAPES = {
 @pytest.mark.parametrize("shape", SHAPES)
 @EVERY_METHOD
 def test_what_is_simulated_are_the_limits_that_users_get(method, shape, rows):
-    law = planning._law(SHAPES[shape], None, 64)
-    samples = replace(planning._draw(law, rows, 25), inside=0.0)  # the distinct forecasts are those of the law
+    law = law_of(SHAPES[shape], None, 64)
+    samples = replace(draw(law, rows, 25), inside=0.0)  # the distinct forecasts are those of the law
     for delta in (0.05, 0.2):
-        found = np.minimum(planning._limits(method, samples, delta), 1.0)
+        found = np.minimum(planning._limits(METHODS[method], samples, delta), 1.0)
         expected = []
         for counts, events in zip(samples.rows, samples.events, strict=True):
             some = counts > 0
@@ -71,8 +72,8 @@ def test_what_is_simulated_are_the_limits_that_users_get(method, shape, rows):
 @pytest.mark.parametrize("delta", [1e-9, 1e-4, 0.05])
 def test_many_chernoff_intervals_at_once_are_those_of_each(delta):
     totals = np.array([0.0, 0.5, 1.0, 17.3, 1e3, 1e7])
-    expected = np.array([bounds.chernoff_interval(total, delta) for total in totals.tolist()]).T
-    found = planning.chernoff_intervals(totals, delta)
+    expected = np.array([chernoff_interval(total, delta) for total in totals.tolist()]).T
+    found = chernoff_intervals(totals, delta)
     assert found[:, 1:] == pytest.approx(expected[:, 1:], rel=1e-9)
     assert found[0, 0] == 0.0
     assert expected[1, 0] <= found[1, 0] < 1.02 * expected[1, 0]
@@ -82,7 +83,7 @@ def test_joined_forecasts_keep_their_mean_and_are_no_less_noisy():
     rng = np.random.default_rng(4)
     for forecasts in (rng.random(5000), rng.beta(0.02, 0.02, 5000), np.round(rng.beta(0.5, 20, 5000), 3)):
         for weights in (None, rng.random(5000)):
-            law = planning._law(forecasts, weights, 64)
+            law = law_of(forecasts, weights, 64)
             assert law.forecast.size <= 64
             assert (np.diff(law.forecast) > 0.0).all()
             assert law.share.sum() == pytest.approx(1.0)
@@ -90,7 +91,7 @@ def test_joined_forecasts_keep_their_mean_and_are_no_less_noisy():
             spread = np.average(forecasts * (1 - forecasts), weights=weights)
             assert spread <= law.share @ (law.forecast * (1 - law.forecast)) <= 1.02 * spread
             assert 0.0 < law.joined < spread / 20
-    alone = planning._law(np.array([0.2, 0.1, 0.2, 0.9]), np.array([1.0, 2.0, 1.0, 0.0]), 64)
+    alone = law_of(np.array([0.2, 0.1, 0.2, 0.9]), np.array([1.0, 2.0, 1.0, 0.0]), 64)
     assert (alone.forecast.tolist(), alone.share.tolist(), alone.joined) == ([0.1, 0.2], [0.5, 0.5], 0.0)
 
 

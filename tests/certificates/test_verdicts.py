@@ -17,9 +17,13 @@ from scipy.stats import beta
 
 import calibrant
 from calibrant import CalibrationWarning, Cells, Tally, certify, confidence_interval, risk_bands
-from calibrant.certificates import limits as bounds
-from calibrant.certificates.verdicts import MEASURES, METHODS
+from calibrant.certificates import betting, margins
+from calibrant.certificates.methods.normal import normal_lower_margin, normal_margin
+from calibrant.certificates.methods.registry import METHODS
 from calibrant.core.laws import brownian_range
+from calibrant.measures.distance import spread_upper
+from calibrant.measures.registry import MEASURES
+from calibrant.rows.weights import effective_rows
 
 RNG = np.random.default_rng(20)
 PROB = RNG.random(1500)
@@ -249,7 +253,7 @@ def test_the_distance_says_what_its_numbers_are():
     )
     binned = calibrant.expected_calibration_error(TRUE, PROB, n_bins=bins)
     hoeffding = confidence_interval(TRUE, PROB, measure="distance", method="hoeffding", alternative="less")
-    spread = bounds.spread_upper(Tally.from_arrays(TRUE, PROB), bins, 0.02 * 0.05)
+    spread = spread_upper(Tally.from_arrays(TRUE, PROB), bins, 0.02 * 0.05)
     assert 1 / (4 * bins) < spread < 0.85 / (2 * bins)
     assert hoeffding.upper == pytest.approx(binned + math.sqrt(2 * math.log(1 / (0.98 * 0.05)) / 1500) + spread)
     undecided = certify(TRUE, PROB, max_error=0.05, measure="distance")
@@ -268,21 +272,21 @@ def test_by_splitting_the_distance_is_at_least_nearly_all_of_the_bias(kind):
 
 @pytest.mark.parametrize(("kind", "method"), list(itertools.product(KINDS, GENERAL)))
 def test_the_distance_is_at_least_what_the_best_class_of_weights_says(kind, method, monkeypatch):
-    monkeypatch.setattr(calibrant.certificates, "SPLIT_BELOW_ROWS", 0)
+    monkeypatch.setattr("calibrant.certificates.methods.adaptive.SPLIT_BELOW_ROWS", 0)
     outcome, weight = KINDS[kind]
     tally = Tally.from_arrays(outcome, PROB**2, sample_weight=weight)
     found = confidence_interval(tally, measure="distance", method=method, alternative="greater").lower
     bias = abs(tally.residual_total) / tally.weight_total
     each = 0.05 / 2
     if method == "adaptive":
-        low, high = bounds.mean_limits(tally, each / 2)
-        by_bias, margin = max(low, -high), bounds.uniform_lower_margin(tally, each, 2.0)
+        low, high = betting.mean_limits(tally, each / 2)
+        by_bias, margin = max(low, -high), margins.uniform_lower_margin(tally, each, 2.0)
     elif method == "hoeffding":
-        by_bias = bias - math.sqrt(2 * math.log(2 / each) / bounds.effective_rows(tally))
-        margin = bounds.hoeffding_lower_margin(tally, each, 2.0)
+        by_bias = bias - math.sqrt(2 * math.log(2 / each) / effective_rows(tally))
+        margin = margins.hoeffding_lower_margin(tally, each, 2.0)
     else:
-        by_bias = bias - bounds.normal_margin(tally, each / 2)
-        margin = 2.0 * bounds.normal_lower_margin(tally, each)
+        by_bias = bias - normal_margin(tally, each / 2)
+        margin = 2.0 * normal_lower_margin(tally, each)
     steep = 2.0 * calibrant.smooth_calibration_error(tally) - bias
     assert found == pytest.approx(max(by_bias, (steep - margin) / 3.0), rel=1e-9)
     assert found > 0.0

@@ -43,10 +43,13 @@ from scipy.stats import binom, multinomial, norm
 
 import calibrant
 from calibrant import Tally, certify, confidence_interval, risk_bands
-from calibrant.certificates import limits as bounds
+from calibrant.certificates import betting, margins
 from calibrant.certificates.binomial_limits import exact_upper
-from calibrant.certificates.witnesses import interval_weight
+from calibrant.certificates.methods.normal import normal_lower_margin, normal_upper
+from calibrant.measures.distance import spread_upper
 from calibrant.measures.expected import plug_in_error
+from calibrant.measures.witnesses import interval_weight
+from calibrant.rows.weights import effective_rows
 
 LEVELS = (0.95, 0.8)
 MULTIPLIER = float(os.environ.get("CALIBRANT_REPLICATES", "1"))
@@ -74,13 +77,13 @@ def upper_limits(tally, level):
     """Upper limits of the Cutoff error by the methods that promise something at every number of rows."""
     delta = 1.0 - level
     estimate = calibrant.cutoff_calibration_error(tally)
-    rows = bounds.effective_rows(tally)
+    rows = effective_rows(tally)
     limits = {
-        "adaptive": bounds.adaptive_upper(tally, tally, delta),
-        "hoeffding": estimate + bounds.hoeffding_margin(rows, delta),
+        "adaptive": betting.adaptive_upper(tally, tally, delta),
+        "hoeffding": estimate + margins.hoeffding_margin(rows, delta),
     }
     if tally.unit_weights:
-        limits["paper"] = estimate + bounds.paper_margin(rows, delta)
+        limits["paper"] = estimate + margins.paper_margin(rows, delta)
     return limits
 
 
@@ -90,8 +93,8 @@ def lower_limits(tally, level):
     estimate = calibrant.cutoff_calibration_error(tally)
     return {
         "adaptive": confidence_interval(tally, alternative="greater", confidence_level=level).lower,
-        "uniform": estimate - bounds.uniform_lower_margin(tally, delta),
-        "hoeffding": estimate - bounds.hoeffding_lower_margin(tally, delta),
+        "uniform": estimate - margins.uniform_lower_margin(tally, delta),
+        "hoeffding": estimate - margins.hoeffding_lower_margin(tally, delta),
     }
 
 
@@ -182,7 +185,7 @@ class TestCutoff:
             limits = lower_limits(tally, level)
             found = confidence_interval(tally, alternative="greater", confidence_level=level, method="hoeffding")
             assert found.lower == pytest.approx(max(limits["hoeffding"], 0.0), abs=1e-12)
-            split = bounds.split_lower(tally.with_unit_weights(), interval_weight, 1.0 - level, 0)
+            split = betting.split_lower(tally.with_unit_weights(), interval_weight, 1.0 - level, 0)
             assert limits["adaptive"] == pytest.approx(max(split, 0.0), abs=1e-12)
 
     def test_fast_oscillation_is_certified_though_its_ece_is_large(self):
@@ -227,7 +230,7 @@ class TestStrata:
                 missed["adaptive", level] += limits["adaptive"] < error * (1.0 - 1e-12)
                 missed["hoeffding", level] += limits["hoeffding"] < error * (1.0 - 1e-12)
                 missed["exact", level] += exact_upper(tally, delta) < error * (1.0 - 1e-12)
-                missed["uniform", level] += estimate - bounds.uniform_lower_margin(tally, delta) > error
+                missed["uniform", level] += estimate - margins.uniform_lower_margin(tally, delta) > error
         assert not too_many(missed, count)
 
     def test_strata_of_forecasts_and_of_chances_count_as_their_mean(self):
@@ -263,13 +266,13 @@ class TestEnumerated:
             tallies = [Tally.from_counts([forecast], [rows], [events]) for events in range(rows + 1)]
             bias = self.CHANCES - forecast
             error = np.abs(bias) * (1.0 - 1e-12)
-            bet = np.array([[bounds.adaptive_upper(tally, tally, delta)] for tally in tallies])
+            bet = np.array([[betting.adaptive_upper(tally, tally, delta)] for tally in tallies])
             assert self.misses(rows, bet < error).max() <= delta
             squares = np.array(
-                [[bounds.adaptive_upper_of(abs(tally.residual_total) / rows, tally, delta)] for tally in tallies]
+                [[betting.adaptive_upper_of(abs(tally.residual_total) / rows, tally, delta)] for tally in tallies]
             )
             assert self.misses(rows, squares < error).max() <= delta
-            both = np.array([bounds.mean_limits(tally, delta) for tally in tallies])
+            both = np.array([betting.mean_limits(tally, delta) for tally in tallies])
             assert self.misses(rows, both[:, :1] > bias + 1e-12).max() <= delta
             assert self.misses(rows, both[:, 1:] < bias - 1e-12).max() <= delta
 
@@ -278,7 +281,7 @@ class TestEnumerated:
         delta, rows = 0.05, 20
         limits = np.array(
             [
-                [bounds.adaptive_upper(tally, tally, delta)]
+                [betting.adaptive_upper(tally, tally, delta)]
                 for tally in (Tally.from_counts([0.0], [rows], [events]) for events in range(rows + 1))
             ]
         )
@@ -290,7 +293,7 @@ class TestEnumerated:
         forecast, rows = np.array([0.1, 0.6]), 12
         counts = np.array([each for each in itertools.product(range(rows + 1), repeat=4) if sum(each) == rows])
         tallies = [Tally.from_counts(forecast, each[:2] + each[2:], each[:2]) for each in counts]
-        limits = np.array([bounds.adaptive_upper(tally, tally, delta) for tally in tallies])
+        limits = np.array([betting.adaptive_upper(tally, tally, delta) for tally in tallies])
         for share, low, high in itertools.product([0.05, 0.5, 0.9], [0.0, 0.1, 0.4, 1.0], [0.0, 0.2, 0.6, 1.0]):
             mass = np.array([share, 1.0 - share])
             chance = np.array([low, high])
@@ -306,8 +309,8 @@ class TestEnumerated:
         forecast, rows = 0.1, 24
         counts = np.array([(k, f, rows - k - f) for k in range(rows + 1) for f in range(rows + 1 - k)])
         tallies = [Tally.from_arrays(np.repeat([1.0, fraction, 0.0], each), np.full(rows, forecast)) for each in counts]
-        uppers = np.array([bounds.adaptive_upper(tally, tally, delta) for tally in tallies])
-        means = np.array([bounds.mean_limits(tally, delta) for tally in tallies])
+        uppers = np.array([betting.adaptive_upper(tally, tally, delta) for tally in tallies])
+        means = np.array([betting.mean_limits(tally, delta) for tally in tallies])
         for rarely, chance in itertools.product([0.2 / rows, 1.0 / rows, 5.0 / rows, 0.7], np.linspace(0, 1, 101)):
             chances = np.array([(1.0 - rarely) * chance, rarely, (1.0 - rarely) * (1.0 - chance)])
             pmf = multinomial(rows, chances).pmf(counts)
@@ -390,8 +393,8 @@ class TestOtherMeasures:
                 error = getattr(population, measure) * (1.0 - 1e-12)
                 for level in LEVELS:
                     delta = 1.0 - level
-                    hoeffding = estimate + bounds.hoeffding_margin(bounds.effective_rows(tally), delta)
-                    missed[measure, "adaptive", level] += bounds.adaptive_upper_of(estimate, tally, delta) < error
+                    hoeffding = estimate + margins.hoeffding_margin(effective_rows(tally), delta)
+                    missed[measure, "adaptive", level] += betting.adaptive_upper_of(estimate, tally, delta) < error
                     missed[measure, "hoeffding", level] += hoeffding < error
             if population.distance is not None:
                 for method in ("adaptive", "hoeffding"):
@@ -446,7 +449,7 @@ class TestOtherMeasures:
             tally = population.tally(np.random.default_rng(1), 300)
             found = confidence_interval(tally, alternative="less", measure=measure)
             estimate = ESTIMATES[measure](tally)
-            assert found.upper == pytest.approx(bounds.adaptive_upper_of(estimate, tally, 1.0 - 0.95), abs=1e-12)
+            assert found.upper == pytest.approx(betting.adaptive_upper_of(estimate, tally, 1.0 - 0.95), abs=1e-12)
 
 
 class TestSpread:
@@ -458,11 +461,11 @@ class TestSpread:
         shares = np.unique(np.concatenate([np.linspace(0, 1, 201), np.geomspace(1e-4, 0.05, 40)]))
         limits = np.array(
             [
-                bounds.spread_upper(Tally.from_counts([0.2, 0.9], [rows - high, high], [0, 0]), 1, delta)
+                spread_upper(Tally.from_counts([0.2, 0.9], [rows - high, high], [0, 0]), 1, delta)
                 for high in range(1, rows)
             ]
         )
-        one = bounds.spread_upper(Tally.from_counts([0.2], [rows], [0]), 1, delta)
+        one = spread_upper(Tally.from_counts([0.2], [rows], [0]), 1, delta)
         limits = np.concatenate([[one], limits, [one]])[:, None]
         truth = 0.7 * 2.0 * shares * (1.0 - shares)
         law = binom.pmf(np.arange(rows + 1)[:, None], rows, shares)
@@ -490,16 +493,16 @@ class TestSpread:
         for _ in range(count):
             weight = None if weights is None else weights(rows)
             tally = Tally.from_arrays(np.zeros(rows), draw(rng, rows), sample_weight=weight)
-            missed += bounds.spread_upper(tally, bins, delta) < truth
+            missed += spread_upper(tally, bins, delta) < truth
         assert missed <= allowed(count, delta)
 
     def test_approaches_what_it_bounds(self):
         p = (np.arange(200_000) + 0.5) / 200_000
-        limit = bounds.spread_upper(Tally.from_arrays(np.zeros(p.size), p), 20, 0.001)
+        limit = spread_upper(Tally.from_arrays(np.zeros(p.size), p), 20, 0.001)
         assert limit == pytest.approx(0.05 / math.sqrt(12), rel=0.03)  # a root mean square; the mean itself is 0.05 / 4
         few = Tally.from_counts([0.123, 0.456, 0.789], [100_000, 60_000, 40_000], [0, 0, 0])
-        assert bounds.spread_upper(few, 20, 0.001) < 0.03 * 0.05
-        assert bounds.spread_upper(Tally.from_counts([0.3], [5], [0]), 20, 0.001) == 0.05 / 2  # never more
+        assert spread_upper(few, 20, 0.001) < 0.03 * 0.05
+        assert spread_upper(Tally.from_counts([0.3], [5], [0]), 20, 0.001) == 0.05 / 2  # never more
 
     def test_bins_are_those_of_the_error_that_is_added(self):
         # A forecast on the border of two bins belongs to the lower one in both.
@@ -510,7 +513,7 @@ class TestSpread:
             residual = [10_000 - 20_000 * forecast[0], 9_000 - 20_000 * forecast[1]]
             expected = abs(sum(residual)) if together else abs(residual[0]) + abs(residual[1])
             assert error == pytest.approx(expected / 40_000, abs=1e-12)
-            assert (bounds.spread_upper(tally, 10, 0.01) > 0.02) == together
+            assert (spread_upper(tally, 10, 0.01) > 0.02) == together
 
 
 FLAG = "too few for a large-sample limit"
@@ -542,7 +545,7 @@ class TestNormal:
         for _ in range(count):
             tally = population.tally(rng, rows)
             for level in LEVELS:
-                missed[level] += bounds.normal_upper(tally, tally, 1.0 - level) < population.cutoff * (1.0 - 1e-12)
+                missed[level] += normal_upper(tally, tally, 1.0 - level) < population.cutoff * (1.0 - 1e-12)
         return missed
 
     @pytest.mark.parametrize(("population", "rows"), SCALES, ids=str)
@@ -581,7 +584,7 @@ class TestNormal:
         missed = 0
         for _ in range(count):
             tally = population.tally(rng, rows)
-            limit = calibrant.cutoff_calibration_error(tally) - bounds.normal_lower_margin(tally, delta)
+            limit = calibrant.cutoff_calibration_error(tally) - normal_lower_margin(tally, delta)
             missed += limit > population.cutoff
         assert missed <= allowed(count, delta)
 
@@ -729,21 +732,21 @@ class TestTheHarnessCanFail:
         count, delta = 600, 0.01
 
         def limit(tally):
-            return bounds.adaptive_upper(tally, tally, delta)
+            return betting.adaptive_upper(tally, tally, delta)
 
         assert self.misses(limit, CONSTANT, 1000, count) <= allowed(count, delta)
-        whole = bounds._largest
-        monkeypatch.setattr(bounds, "_largest", lambda growth, rates, rows, _: whole(growth, rates, rows, 0.0))
+        whole = betting._largest
+        monkeypatch.setattr(betting, "_largest", lambda growth, rates, rows, _: whole(growth, rates, rows, 0.0))
         assert self.misses(limit, CONSTANT, 1000, count) > allowed(count, delta)
 
     def test_the_adaptive_limit_for_weights_is_caught_when_it_forgets_that_they_differ(self, monkeypatch):
         count, delta = 200, 0.2
 
         def limit(tally):
-            return bounds.adaptive_upper(tally, tally, delta)
+            return betting.adaptive_upper(tally, tally, delta)
 
         assert self.misses(limit, WEIGHTED_CONSTANT, 1000, count) <= allowed(count, delta)
-        monkeypatch.setattr(bounds, "_mean_weight_share", lambda _: 1.0)
+        monkeypatch.setattr(betting, "_mean_weight_share", lambda _: 1.0)
         assert self.misses(limit, WEIGHTED_CONSTANT, 1000, count) > allowed(count, delta)
 
     def test_an_estimate_without_a_margin_is_caught(self):
@@ -760,5 +763,5 @@ class TestTheHarnessCanFail:
 
         assert self.misses(limit, UNIFORM, 1000, count, is_upper=False) <= allowed(count, 1.0 - level)
         monkeypatch.setattr(Tally, "splits", lambda tally, _: itertools.repeat((tally, tally)))
-        monkeypatch.setattr(bounds, "_FEW_FORECASTS", 0)  # the splits of few forecasts are taken all at once
+        monkeypatch.setattr(betting, "_FEW_FORECASTS", 0)  # the splits of few forecasts are taken all at once
         assert self.misses(limit, UNIFORM, 1000, count, is_upper=False) > allowed(count, 1.0 - level)

@@ -16,7 +16,7 @@ from scipy.stats import beta, binom
 
 from calibrant import Tally, confidence_interval, cutoff_calibration_error
 from calibrant.certificates.binomial_limits import exact_upper, prefers_bet
-from calibrant.certificates.limits import exact_lower_margin
+from calibrant.certificates.margins import exact_lower_margin
 
 DELTAS = (0.05, 0.2)
 REPLICATES = {50: 600, 200: 600, 1000: 350, 5000: 120}

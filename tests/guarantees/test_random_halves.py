@@ -14,9 +14,9 @@ from scipy.stats import binom, chi2
 
 import calibrant
 from calibrant import CalibrationReport, GuardedRecalibrator, Tally, calibration_test, confidence_interval
-from calibrant.certificates import limits as bounds
+from calibrant.certificates import betting
 from calibrant.certificates.binomial_limits import exact_upper
-from calibrant.certificates.witnesses import interval_weight
+from calibrant.measures.witnesses import interval_weight
 
 FALSE_ALARM = 1e-4
 DELTA = 0.05
@@ -77,14 +77,14 @@ class TestHalvesOfTheReport:
         for _ in range(count):
             y, p, error = draw(name, rng)
             learned, kept = Tally.from_arrays(y, p).halves(0)
-            missed["adaptive"] += bounds.adaptive_upper(kept, kept, DELTA) < error
+            missed["adaptive"] += betting.adaptive_upper(kept, kept, DELTA) < error
             missed["exact"] += exact_upper(kept, DELTA) < error
             moved = GuardedRecalibrator().fit(learned).predict(kept.forecast)
             after = Tally.from_counts(moved, kept.rows, kept.events)
             # The error of these forecasts: outcomes replaced by their means.
             means = kept.forecast + SHIFTED[name][1]
             error = calibrant.cutoff_calibration_error(means, moved, sample_weight=kept.rows)
-            missed["adaptive after"] += bounds.adaptive_upper(after, after, DELTA) < error
+            missed["adaptive after"] += betting.adaptive_upper(after, after, DELTA) < error
             missed["exact after"] += exact_upper(after, DELTA) < error
         assert {key: misses for key, misses in missed.items() if misses > allowed(count)} == {}
 
@@ -124,7 +124,7 @@ class TestDistinctForecasts:
         bits = (np.arange(128)[:, np.newaxis] >> np.arange(7)) & 1
         tallies = [Tally.from_arrays(outcome, p) for outcome in bits]
         for seed in SEEDS:
-            splits = [bounds._split_evidence(*tally.halves(seed), interval_weight, np.log(20.0)) for tally in tallies]
+            splits = [betting._split_evidence(*tally.halves(seed), interval_weight, np.log(20.0)) for tally in tallies]
             growth, rate, rows = (np.array(column) for column in zip(*splits, strict=True))
             for bias in (0.0, 0.1, 0.3):
                 chance = np.where(bits, p + bias, 1.0 - p - bias).prod(axis=1)
@@ -151,7 +151,7 @@ class TestConstantForecast:
         def limit(seed):
             def of_half(tally):
                 half = tally.halves(seed)[1]
-                return bounds.adaptive_upper(half, half, DELTA) if method == "adaptive" else exact_upper(half, DELTA)
+                return betting.adaptive_upper(half, half, DELTA) if method == "adaptive" else exact_upper(half, DELTA)
 
             return of_half
 

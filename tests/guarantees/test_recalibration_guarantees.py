@@ -29,7 +29,7 @@ from calibrant import (
     TemperatureRecalibrator,
     cutoff_calibration_error,
 )
-from calibrant.certificates.limits import monotone_margin
+from calibrant.certificates.margins import monotone_margin
 from calibrant.repairs import ConstantRecalibrator
 
 FALSE_ALARM = 1e-4

@@ -29,7 +29,7 @@ from calibrant import (
     cutoff_calibration_error,
 )
 from calibrant.certificates import brownian_range
-from calibrant.certificates.limits import constant_margin, monotone_margin, paper_margin, paper_monotone_margin
+from calibrant.certificates.margins import constant_margin, monotone_margin, paper_margin, paper_monotone_margin
 from calibrant.core.results import Result
 from calibrant.repairs import ConstantRecalibrator, LadderRung, RecalibrationGuarantee, Recalibrator
 

@@ -11,8 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.certificates.limits import adaptive_upper, assumptions, chernoff_interval, mean_limits
+from calibrant.certificates.betting import adaptive_upper, mean_limits
+from calibrant.certificates.joint_levels import delta_of_each
+from calibrant.certificates.methods.registry import METHODS
 from calibrant.certificates.results import RiskBands
+from calibrant.core.chernoff import chernoff_interval
 from calibrant.rows.checks import check_confidence, check_forecasts
 from calibrant.rows.intake import as_tally
 
@@ -61,12 +64,13 @@ def risk_bands(
     ends = [0, *np.searchsorted(tally.forecast, borders).tolist(), len(tally)]
     bands = [tally.stretch(begin, end) for begin, end in pairwise(ends)]
     delta = 1.0 - level
-    limits = np.array([mean_limits(band, delta / (2.0 * len(bands))) for band in bands])
+    each_delta = delta_of_each(delta, 2 * len(bands))
+    limits = np.array([mean_limits(band, each_delta) for band in bands])
     weight = np.array([band.weight_total for band in bands])
     share = weight / tally.weight_total
-    upper = min(adaptive_upper(tally, tally, delta / 2.0), 1.0)
+    upper = min(adaptive_upper(tally, tally, delta_of_each(delta, 2)), 1.0)
     # The population may have less of a band than the rows.
-    counts = [chernoff_interval(each / tally.weight_max, delta / (2.0 * len(bands)))[0] for each in weight]
+    counts = [chernoff_interval(each / tally.weight_max, each_delta)[0] for each in weight]
     least = np.array(counts) * tally.weight_max / tally.weight_total
     counted = np.where(weight > 0.0, weight, math.nan)
     mean_forecast = np.array([band.forecast_total() for band in bands]) / counted
@@ -85,5 +89,5 @@ def risk_bands(
         cutoff_upper=upper,
         confidence_level=level,
         n=tally.row_total,
-        assumptions=assumptions(tally, "adaptive", parts="bands"),
+        assumptions=METHODS["adaptive"].assumptions(tally, parts="bands"),
     )

@@ -17,7 +17,7 @@ price is paid for looking at all of them: the largest limit over all intervals a
 
 **Binomial limits or a bet.** A binomial limit pools the rows of an interval and forgets that their chances differ.
 Where forecasts tell outcomes apart well, the sum of p (1 - p) is far below the pooled variance, and the betting limit
-of `bounds.given_upper` is narrower although it is no binomial one. Both hold given the forecasts, so that whichever
+of `betting.given_upper` is narrower although it is no binomial one. Both hold given the forecasts, so that whichever
 the forecasts choose holds, as long as the outcomes have no say in it.
 
 **The margin grows with k and with l** for delta <= 1/4, which is what the search below rests on.
@@ -47,7 +47,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.certificates.limits import given_margin, given_upper
+from calibrant.certificates.betting import given_margin, given_upper
 from calibrant.core.binomial import lower_rate, upper_rate
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.rows.refinement import TOLERANCE

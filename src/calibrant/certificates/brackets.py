@@ -6,18 +6,17 @@ order the rows come; finer cells bring the ends together. The proofs are in docs
 
 from __future__ import annotations
 
-from calibrant.certificates.limits import assumptions, bracket_upper, effective_rows, hoeffding_margin, paper_margin
-from calibrant.measures.brackets import bracket_cutoff, bracket_smooth
+from calibrant.certificates.methods.registry import BRACKETED_METHODS, METHODS, Method
+from calibrant.measures.registry import BRACKETED_MEASURES, MEASURES, Measure
 from calibrant.measures.results import Bracket
 from calibrant.rows.cells import Cells
 from calibrant.rows.checks import check_choice, check_confidence
-from calibrant.rows.tally import Totals
 
 _ROUNDING = 1e-12  # the ends are sums too
 
 
 def bracket(
-    cells: Cells, *, measure: str = "cutoff", method: str | None = None, confidence_level: float = 0.95
+    cells: Cells, *, measure: Measure = "cutoff", method: Method | None = None, confidence_level: float = 0.95
 ) -> Bracket:
     """Return two ends that contain a calibration error, or its upper confidence limit, whatever the rows are.
 
@@ -43,16 +42,18 @@ def bracket(
     The Cutoff calibration error of these 10,000 rows lies between 0.01... and 0.01... (from cells of width 2^-8, no
     row looked at one by one).
     """
-    check_choice(measure, "measure", ("cutoff", "smooth"))
+    check_choice(measure, "measure", tuple(BRACKETED_MEASURES))
     level = check_confidence(confidence_level)
     bits, table = cells.bits, cells
-    low, high = bracket_cutoff(table) if measure == "cutoff" else bracket_smooth(table)
+    low, high = MEASURES[measure].bracket(table)
+    assumptions: tuple[str, ...] = ()
     if method is not None:
-        check_choice(method, "method", ("adaptive", "normal", "hoeffding", "paper"))
-        if measure != "cutoff":
+        check_choice(method, "method", tuple(BRACKETED_METHODS))
+        if not MEASURES[measure].by_intervals:
             raise ValueError(f"method is for measure='cutoff' only, got measure={measure!r}; leave one of them out")
         table = table.with_unit_weights()
-        low, high = _bracket_limit(table, bits, method, 1.0 - level, low, high)
+        low, high = METHODS[method].bracket(table, bits, 1.0 - level, low, high)
+        assumptions = METHODS[method].assumptions(table)
     return Bracket(
         measure=measure,
         low=min(max(low - _ROUNDING, 0.0), 1.0),
@@ -61,15 +62,5 @@ def bracket(
         confidence_level=None if method is None else level,
         bits=bits,
         n=table.row_total,
-        assumptions=() if method is None else assumptions(table, method),
+        assumptions=assumptions,
     )
-
-
-def _bracket_limit(table: Totals, bits: int, method: str, delta: float, low: float, high: float) -> tuple[float, float]:
-    if method in ("hoeffding", "paper"):
-        if method == "paper" and not table.unit_weights:
-            raise ValueError("method='paper' does not cover sample_weight; use method='adaptive' or 'hoeffding'")
-        margin = paper_margin if method == "paper" else hoeffding_margin
-        more = margin(effective_rows(table), delta)
-        return low + more, high + more
-    return bracket_upper(table, bits, method, delta)

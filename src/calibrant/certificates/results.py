@@ -9,18 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from calibrant.certificates.joint_levels import level_of_both
 from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.types import FloatArray, IntArray, Label
 from calibrant.core.words import counted, level_said, measured, percent, printable, rounded_down, rounded_up, shown
+from calibrant.measures.registry import MEASURES
 from calibrant.measures.results import WorstInterval
-
-MEASURE_NAMES = {
-    "cutoff": "Cutoff calibration error",
-    "smooth": "smooth calibration error",
-    "bounded_variation": "bounded-variation calibration error",
-    "distance": "distance from calibration",
-    "ece": "expected calibration error",
-}
 
 VERDICTS = ("certified", "refuted", "undecided")
 
@@ -87,14 +81,14 @@ class ConfidenceInterval(Result):
     notes: tuple[str, ...] = ()
 
     _ranges: ClassVar = dict.fromkeys(("estimate", "lower", "upper", "confidence_level"), UNIT)
-    _words: ClassVar = {"measure": tuple(MEASURE_NAMES), "alternative": ("two-sided", "less", "greater")}
+    _words: ClassVar = {"measure": MEASURES, "alternative": ("two-sided", "less", "greater")}
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_order("lower", "upper")
 
     def __str__(self) -> str:
-        name, level = MEASURE_NAMES[self.measure], level_said(self.confidence_level)
+        name, level = MEASURES.words(self.measure), level_said(self.confidence_level)
         limits = {
             "two-sided": f"lies between {rounded_down(self.lower, 5)} and {rounded_up(self.upper, 5)}",
             "less": f"is at most {rounded_up(self.upper, 5)}",
@@ -177,7 +171,7 @@ class Certificate(Result):
     notes: tuple[str, ...] = ()
 
     _ranges: ClassVar = dict.fromkeys(("estimate", "lower", "upper", "max_error", "confidence_level"), UNIT)
-    _words: ClassVar = {"verdict": VERDICTS, "measure": tuple(MEASURE_NAMES)}
+    _words: ClassVar = {"verdict": VERDICTS, "measure": MEASURES}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -191,7 +185,7 @@ class Certificate(Result):
         return self.verdict == "certified"
 
     def __str__(self) -> str:
-        name, level = MEASURE_NAMES[self.measure], level_said(self.confidence_level)
+        name, level = MEASURES.words(self.measure), level_said(self.confidence_level)
         basis = f"estimate {measured(self.estimate, 4)}, {_rows_said(self.n, self.n_eff)}, {self.method} method"
         whom = _whom(self.target)
         limit = shown(self.max_error)
@@ -217,7 +211,7 @@ class Certificate(Result):
 
     def _number_said(self, number: str) -> str:
         """Say the limit behind a verdict, as surely as a number holds that is shown after a look at the verdict."""
-        both = max(round(1.0 - 2.0 * (1.0 - self.confidence_level), 12), 0.0)
+        both = level_of_both(self.confidence_level)
         return f", and with {level_said(both)} confidence {number}" if both else ""
 
 
@@ -292,7 +286,7 @@ class GroupCertificates(Result):
 
     def __str__(self) -> str:
         level = level_said(self.confidence_level)
-        measure = MEASURE_NAMES[self.certificates[0].measure]
+        measure = MEASURES.words(self.certificates[0].measure)
         names = [printable(group) for group in self.groups]
         worst = names[int(np.argmax(self.upper))]
         if self.verdict == "certified":
@@ -508,7 +502,7 @@ class CalibrationTest(Result):
         rejected = self.rejected(level)
         name = "Spiegelhalter's z" if self.test == "spiegelhalter" else "Cutoff calibration error"
         rows = counted(self.n, "row")
-        how = "large-sample law" if self.method == "asymptotic" else "all possible outcomes"
+        how = {"asymptotic": "large-sample law"}.get(self.method, "all possible outcomes")
         if self.n_resamples is not None:
             how = f"{self.n_resamples:,} resamples"
         finding = (

@@ -8,58 +8,31 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any, overload
+from typing import Any, Literal, NamedTuple, get_args, overload
 
-from calibrant.certificates.binomial_limits import exact_upper
-from calibrant.certificates.limits import (
-    SPREAD_SHARE,
-    adaptive_upper,
-    adaptive_upper_of,
-    assumptions,
-    effective_rows,
-    exact_lower_margin,
-    hoeffding_lower_margin,
-    hoeffding_margin,
-    limit_ends,
-    mean_limits,
-    normal_lower_margin,
-    normal_margin,
-    normal_upper,
-    paper_margin,
-    split_lower,
-    spread_upper,
-    uniform_lower_margin,
-)
+from calibrant.certificates.joint_levels import delta_of_each
+from calibrant.certificates.methods.base import CertificateMethod
+from calibrant.certificates.methods.normal import normal_margin
+from calibrant.certificates.methods.registry import METHODS, Method
 from calibrant.certificates.results import Certificate, ConfidenceInterval, GroupCertificates, verdict_of, within_unit
-from calibrant.certificates.witnesses import witnessing
 from calibrant.core.errors import CalibrationWarning
-from calibrant.measures.expected import continuity_note, expected_calibration_error, plug_in_error
+from calibrant.measures.judged import JudgedMeasure
+from calibrant.measures.registry import MEASURES, Measure
 from calibrant.measures.results import WorstInterval
-from calibrant.measures.weighted import (
-    bounded_variation_calibration_error,
-    find_worst_interval,
-    smooth_calibration_error,
-)
+from calibrant.measures.weighted import find_worst_interval
 from calibrant.rows.checks import check_choice, check_confidence, check_number, check_seed
 from calibrant.rows.groups import GroupedRows, GroupedSource, by_group
-from calibrant.rows.intake import SORT_BELOW_ROWS, as_source, in_groups, with_unit_weights
+from calibrant.rows.intake import as_source, in_groups, with_unit_weights
 from calibrant.rows.refinement import split_at_extremes, whole_tally
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally, Totals
+from calibrant.rows.weights import effective_rows
 
-METHODS = ("adaptive", "exact", "normal", "hoeffding", "paper")
-MEASURES = ("cutoff", "smooth", "bounded_variation", "distance", "ece")
-ALTERNATIVES = ("two-sided", "less", "greater")
-
-SPLIT_BELOW_ROWS = SORT_BELOW_ROWS
-"""From this many rows on the lower limit without splitting is within 0.025 of the estimate, and needs no sorting."""
-
-FEW_SQUARES = 50.0
-"""Large-sample limits are flagged where the squared residuals of the worst interval add up to less than this."""
+Alternative = Literal["two-sided", "less", "greater"]
+ALTERNATIVES: tuple[str, ...] = get_args(Alternative)
 
 _MOST_ROWS = 1e12
 _HIGHEST_LEVEL = math.nextafter(1.0, 0.0)  # of a share of the smallest delta, 1 minus which is 1 in floating point
-_NO_ECE = "no ECE certificate is possible here"
 
 
 @overload
@@ -68,8 +41,8 @@ def certify(
     *,
     max_error: float,
     confidence_level: float = 0.95,
-    method: str = "adaptive",
-    measure: str = "cutoff",
+    method: Method = "adaptive",
+    measure: Measure = "cutoff",
     variation: float = 2.0,
     rng: Any = 0,
 ) -> GroupCertificates: ...
@@ -82,8 +55,8 @@ def certify(
     *,
     max_error: float,
     confidence_level: float = 0.95,
-    method: str = "adaptive",
-    measure: str = "cutoff",
+    method: Method = "adaptive",
+    measure: Measure = "cutoff",
     variation: float = 2.0,
     by: None = None,
     sample_weight: Any = None,
@@ -99,8 +72,8 @@ def certify(
     *,
     max_error: float,
     confidence_level: float = 0.95,
-    method: str = "adaptive",
-    measure: str = "cutoff",
+    method: Method = "adaptive",
+    measure: Measure = "cutoff",
     variation: float = 2.0,
     by: Any,
     sample_weight: Any = None,
@@ -115,8 +88,8 @@ def certify(
     *,
     max_error: float,
     confidence_level: float = 0.95,
-    method: str = "adaptive",
-    measure: str = "cutoff",
+    method: Method = "adaptive",
+    measure: Measure = "cutoff",
     variation: float = 2.0,
     by: Any = None,
     sample_weight: Any = None,
@@ -194,17 +167,16 @@ def certify(
     seed = check_seed(rng)
     if by is None and not isinstance(y_true, (GroupedSource, GroupedRows)):
         source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
-        certificate = _certificate(plan, source, limit, plan.delta, seed)
-        _warn_of_ece(certificate.notes)
-        return certificate
+        found = _judge(plan, source, limit, plan.delta, seed)
+        _warn(found.caution)
+        return found.certificate
     plan = replace(plan, parts="groups")
     rows = in_groups(y_true, y_prob, by=by, sample_weight=sample_weight, pos_label=pos_label)
     count = len(rows.groups)
     judged = by_group(rows, lambda each: _judge_group(plan, as_source(each), limit, count, seed))
-    certificates = tuple(certificate for certificate, _ in judged)
-    uppers = tuple(upper for _, upper in judged)
-    for certificate in certificates:
-        _warn_of_ece(certificate.notes)
+    for each in judged:
+        _warn(each.caution)
+    certificates, uppers = tuple(each.certificate for each in judged), tuple(each.upper_alone for each in judged)
     return GroupCertificates(
         verdict=GroupCertificates.verdict_of(uppers, certificates, limit),
         max_error=limit,
@@ -220,9 +192,9 @@ def confidence_interval(
     y_prob: Any = None,
     *,
     confidence_level: float = 0.95,
-    alternative: str = "two-sided",
-    method: str = "adaptive",
-    measure: str = "cutoff",
+    alternative: Alternative = "two-sided",
+    method: Method = "adaptive",
+    measure: Measure = "cutoff",
     variation: float = 2.0,
     sample_weight: Any = None,
     pos_label: Any = None,
@@ -249,7 +221,7 @@ def confidence_interval(
     """
     plan = _check_plan(method, measure, variation, confidence_level)
     check_choice(alternative, "alternative", ALTERNATIVES)
-    each = plan.delta / 2.0 if alternative == "two-sided" else plan.delta
+    each = delta_of_each(plan.delta, 2) if alternative == "two-sided" else plan.delta
     source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
     found = _evaluate(
         plan,
@@ -258,7 +230,7 @@ def confidence_interval(
         lower_delta=None if alternative == "less" else each,
         upper_delta=None if alternative == "greater" else each,
     )
-    _warn_of_ece(found.notes)
+    _warn(found.caution)
     lower, upper = found.limits
     return ConfidenceInterval(
         measure=measure,
@@ -270,9 +242,9 @@ def confidence_interval(
         method=method,
         n=found.table.row_total,
         n_eff=effective_rows(found.table),
-        target=plan.target,
-        finite_sample=plan.finite_sample,
-        assumptions=assumptions(found.table, plan.method),
+        target=plan.method.target,
+        finite_sample=plan.method.finite_sample,
+        assumptions=plan.method.assumptions(found.table),
         notes=found.notes,
     )
 
@@ -281,35 +253,14 @@ def confidence_interval(
 class _Plan:
     """What is to be judged and how: fixed before any row is looked at."""
 
-    method: str
-    measure: str
-    variation: float
+    method: CertificateMethod
+    measure: JudgedMeasure
     confidence_level: float
     parts: str | None = None
 
     @property
     def delta(self) -> float:
         return 1.0 - self.confidence_level
-
-    @property
-    def target(self) -> str:
-        return "these forecasts" if self.method == "exact" else "population"
-
-    @property
-    def finite_sample(self) -> bool:
-        return self.method != "normal"
-
-    @property
-    def only_cutoff_below(self) -> bool:
-        """Whether the lower limit is the Cutoff error's: the ECE, and weights of any variation, which are the same."""
-        return self.measure == "ece" or (self.measure == "bounded_variation" and math.isinf(self.variation))
-
-    @property
-    def factor(self) -> float:
-        """How many times the deviation of intervals the deviation of this measure can be: 1 + M/2 (docs/theory.md)."""
-        if self.only_cutoff_below:
-            return 1.0
-        return 1.0 + {"smooth": 1.0, "bounded_variation": self.variation}.get(self.measure, 0.0) / 2.0
 
 
 @dataclass(frozen=True)
@@ -321,6 +272,7 @@ class _Found:
     upper: float
     table: Totals
     worst: WorstInterval
+    caution: str | None
     notes: tuple[str, ...]
 
     @property
@@ -328,79 +280,68 @@ class _Found:
         return within_unit(self.lower, self.upper)
 
 
+class _Judged(NamedTuple):
+    """A certificate, what to warn of, and in a group the upper limit that holds by itself."""
+
+    certificate: Certificate
+    caution: str | None
+    upper_alone: float
+
+
 def _check_plan(method: str, measure: str, variation: float, confidence_level: float) -> _Plan:
-    check_choice(method, "method", METHODS)
-    check_choice(measure, "measure", MEASURES)
-    if method in ("paper", "exact") and measure != "cutoff":
-        raise ValueError(
-            f"method={method!r} covers measure='cutoff' only, got measure={measure!r}; use method='adaptive', "
-            "'hoeffding' or 'normal'"
-        )
+    check_choice(method, "method", tuple(METHODS))
+    check_choice(measure, "measure", tuple(MEASURES))
+    chosen = METHODS[method]
+    chosen.check_measure(measure)
     level = check_confidence(confidence_level)
-    if method == "exact" and level < 0.75:
-        raise ValueError(f"method='exact' needs a confidence_level of at least 0.75, got {level:g}")
-    return _Plan(method, measure, check_number(variation, "variation", low=0.0), level)
+    chosen.check_level(level)
+    return _Plan(chosen, MEASURES[measure].with_variation(check_number(variation, "variation", low=0.0)), level)
 
 
-def _warn_of_ece(notes: tuple[str, ...]) -> None:
+def _warn(caution: str | None) -> None:
     """Warn whoever called the public function that calls this one."""
-    for note in notes:
-        if note.startswith(_NO_ECE):
-            warnings.warn(note, CalibrationWarning, stacklevel=3)
+    if caution is not None:
+        warnings.warn(caution, CalibrationWarning, stacklevel=3)
 
 
-def _check_covered(plan: _Plan, table: Totals) -> None:
-    """Refuse rows that a method has no proof for."""
-    if plan.method in ("paper", "exact") and not table.unit_weights:
-        raise ValueError(
-            f"method={plan.method!r} does not cover sample_weight; use method='adaptive', 'hoeffding' or 'normal', or "
-            "Tally.from_counts if the weights are counts of real observations"
-        )
-    if plan.method == "exact" and not table.binary_outcomes:
-        raise ValueError(
-            "method='exact' needs outcomes of 0 or 1, and y_true holds fractions; use method='adaptive', or 'normal' "
-            "for many rows"
-        )
-
-
-def _judge_group(
-    plan: _Plan, source: Tally | RowSource, limit: float, groups: int, seed: int
-) -> tuple[Certificate, float]:
+def _judge_group(plan: _Plan, source: Tally | RowSource, limit: float, groups: int, seed: int) -> _Judged:
     """Return a group's certificate, which holds together with the others, and its upper limit on its own."""
     source = with_unit_weights(source)
-    _split(plan, source, plan.delta / groups, plan.delta)  # what both need, in one go
-    certificate = _certificate(plan, source, limit, plan.delta / groups, seed)
-    return certificate, _evaluate(plan, source, seed, upper_delta=plan.delta).limits[1]
+    each = delta_of_each(plan.delta, groups)
+    _split(plan, source, each, plan.delta)  # what both need, in one go
+    judged = _judge(plan, source, limit, each, seed)
+    return judged._replace(upper_alone=_evaluate(plan, source, seed, upper_delta=plan.delta).limits[1])
 
 
 def _split(plan: _Plan, source: Tally | RowSource, *deltas: float) -> Totals:
     """Return entries fine enough for the estimate and for upper limits at the given levels."""
-    pruned = plan.measure == "cutoff" and plan.method in ("adaptive", "normal")
-    return split_at_extremes(source, *(limit_ends(plan.method, delta) for delta in deltas if pruned))
+    ends = [end for delta in deltas if plan.measure.by_intervals for end in plan.method.ends(delta)]
+    return split_at_extremes(source, *ends)
 
 
-def _certificate(plan: _Plan, source: Tally | RowSource, limit: float, delta: float, seed: int) -> Certificate:
+def _judge(plan: _Plan, source: Tally | RowSource, limit: float, delta: float, seed: int) -> _Judged:
     found = _evaluate(plan, source, seed, lower_delta=delta, upper_delta=delta)
     lower, upper = found.limits
     verdict = verdict_of(lower, upper, limit)
-    return Certificate(
+    certificate = Certificate(
         verdict=verdict,
-        measure=plan.measure,
+        measure=plan.measure.name,
         estimate=found.estimate,
         lower=lower,
         upper=upper,
         max_error=limit,
         confidence_level=min(1.0 - delta, _HIGHEST_LEVEL),
-        method=plan.method,
+        method=plan.method.name,
         n=found.table.row_total,
         n_eff=effective_rows(found.table),
-        target=plan.target,
-        finite_sample=plan.finite_sample,
+        target=plan.method.target,
+        finite_sample=plan.method.finite_sample,
         worst_interval=found.worst,
         rows_needed=_rows_to_decide(plan, found, limit) if verdict == "undecided" else None,
-        assumptions=assumptions(found.table, plan.method, parts=plan.parts),
+        assumptions=plan.method.assumptions(found.table, parts=plan.parts),
         notes=found.notes,
     )
+    return _Judged(certificate, found.caution, upper)
 
 
 def _rows_to_decide(plan: _Plan, found: _Found, limit: float) -> int | None:
@@ -408,9 +349,9 @@ def _rows_to_decide(plan: _Plan, found: _Found, limit: float) -> int | None:
 
     The estimate of those rows will differ from this one; allow for it, so that nine times out of ten they decide.
     """
-    if plan.measure == "distance":  # its margin has a part that shrinks more slowly
+    if not plan.measure.steady:
         return None
-    if plan.only_cutoff_below and found.estimate >= limit:  # the Cutoff error is perhaps far below
+    if plan.measure.lower_is_cutoffs and found.estimate >= limit:  # the Cutoff error is perhaps far below
         return None
     margin = found.upper - found.estimate if found.estimate < limit else found.estimate - found.lower
     margin += normal_margin(found.table, 0.1)
@@ -430,128 +371,25 @@ def _evaluate(
     upper_delta: float | None = None,
 ) -> _Found:
     """Return the estimate and the limits asked for, by the plan's method and measure."""
+    method, measure = plan.method, plan.measure
     source = with_unit_weights(source)
     table = _split(plan, source, *([] if upper_delta is None else [upper_delta]))
-    _check_covered(plan, table)
+    method.check_covers(table)
     worst = find_worst_interval(table)
-    notes = []
-    if plan.measure == "cutoff":
+    lower, upper = 0.0, 1.0
+    caution: str | None = None
+    notes: tuple[str, ...] = ()
+    if measure.by_intervals:
         estimate = worst.error
-        upper = 1.0 if upper_delta is None else _cutoff_upper(plan, source, table, estimate, upper_delta)
+        if upper_delta is not None:
+            upper = method.upper(source, table, estimate, upper_delta)
     else:
-        source = whole_tally(source)
-        estimate = _estimate(plan, source)
-        if plan.measure == "ece":
-            note = continuity_note(source)
-            if note:
-                notes.append(f"{_NO_ECE}, the limit is true but useless: {note}")
-        upper = 1.0
-        bins = math.ceil(effective_rows(source) ** (1.0 / 3.0))
-        if plan.measure == "distance":
-            notes.append(
-                "the estimate is the smooth calibration error; the lower limit comes from the mean bias or from smooth "
-                f"weights, the upper limit is that of the error of {bins} bins plus that of the mean distance between "
-                "forecasts and the mean of their bin"
-            )
-        if upper_delta is not None and plan.measure == "distance":
-            # Forecasts moved to their bin's event rate are calibrated: by way of the bin's mean forecast.
-            error = expected_calibration_error(source, n_bins=bins)
-            share = SPREAD_SHARE * upper_delta
-            upper = _general_upper(plan, source, error, upper_delta - share) + spread_upper(source, bins, share)
-        elif upper_delta is not None:
-            upper = _general_upper(plan, source, estimate, upper_delta)
-    lower = 0.0
+        source = tally = whole_tally(source)
+        estimate = measure.estimate(tally)
+        caution = measure.caution(tally)
+        notes = (*([] if caution is None else [caution]), *measure.notes(tally))
+        if upper_delta is not None:
+            upper = measure.upper(tally, estimate, upper_delta, method)
     if lower_delta is not None:
-        lower = _lower(plan, source, table, estimate, worst, lower_delta, seed)
-    if plan.method == "normal":
-        notes.extend(_few_squares(table, worst))
-    return _Found(estimate, lower, upper, table, worst, tuple(notes))
-
-
-def _estimate(plan: _Plan, tally: Tally) -> float:
-    if plan.measure == "bounded_variation":
-        return bounded_variation_calibration_error(tally, variation=plan.variation)
-    return plug_in_error(tally) if plan.measure == "ece" else smooth_calibration_error(tally)
-
-
-def _cutoff_upper(plan: _Plan, source: Tally | RowSource, table: Totals, estimate: float, delta: float) -> float:
-    if plan.method == "adaptive":
-        return adaptive_upper(source, table, delta)
-    if plan.method == "normal":
-        return normal_upper(source, table, delta)
-    if plan.method == "exact":
-        return exact_upper(whole_tally(source), delta)
-    margin = paper_margin if plan.method == "paper" else hoeffding_margin
-    return estimate + margin(effective_rows(table), delta)
-
-
-def _general_upper(plan: _Plan, table: Totals, estimate: float, delta: float) -> float:
-    """Return the upper limit of any weighted calibration error from its value on the rows."""
-    if plan.method == "adaptive":
-        return adaptive_upper_of(estimate, table, delta)
-    return estimate + _mean_margin(plan, table, delta)
-
-
-def _mean_margin(plan: _Plan, table: Totals, delta: float) -> float:
-    """Return how far the mean of w(p) (y - p) for one weight function can be off, to one side."""
-    return normal_margin(table, delta) if plan.method == "normal" else hoeffding_margin(effective_rows(table), delta)
-
-
-def _lower(
-    plan: _Plan,
-    source: Tally | RowSource,
-    table: Totals,
-    estimate: float,
-    worst: WorstInterval,
-    delta: float,
-    seed: int,
-) -> float:
-    """Return the lower limit that matches the method; the ECE has the Cutoff error's."""
-    if plan.method == "adaptive" and table.row_total < SPLIT_BELOW_ROWS:
-        tally = whole_tally(source)
-        if tally.counted or tally.listed is not None:  # whether rows can be told apart, not what they say
-            return split_lower(tally, witnessing(plan.measure, plan.variation, delta), delta, seed)
-    if plan.measure == "distance":
-        return _distance_lower(plan, whole_tally(source), estimate, delta / 2.0)
-    return (worst.error if plan.only_cutoff_below else estimate) - _lower_margin(plan, table, delta, plan.factor)
-
-
-def _lower_margin(plan: _Plan, table: Totals, delta: float, factor: float) -> float:
-    """Return how far an error of the rows can be above the population's, for weights of total variation M.
-
-    ``factor`` is 1 + M/2; the published margin and the exact one are for the Cutoff error alone.
-    """
-    if plan.method == "paper":
-        return paper_margin(effective_rows(table), delta)
-    if plan.method == "exact":
-        return exact_lower_margin(effective_rows(table), delta)
-    if plan.method == "normal":
-        return factor * normal_lower_margin(table, delta)
-    margin = hoeffding_lower_margin if plan.method == "hoeffding" else uniform_lower_margin
-    return margin(table, delta, factor)
-
-
-def _distance_lower(plan: _Plan, tally: Tally, smooth: float, delta: float) -> float:
-    """Return the better of two lower limits of the distance, each at delta: by the mean bias, and by steep weights.
-
-    Weights of Lipschitz constant L prove a distance of 1/(1 + L) of their error: all of it for the mean bias, which may
-    have either sign, and a third for L = 2, whose error is 2 smooth - |bias| and whose total variation is 2.
-    """
-    bias = abs(tally.residual_total) / tally.weight_total
-    if plan.method == "adaptive":
-        low, high = mean_limits(tally, delta / 2.0)
-        by_bias = max(low, -high)
-    else:
-        by_bias = bias - _mean_margin(plan, tally, delta / 2.0)
-    return max(by_bias, (2.0 * smooth - bias - _lower_margin(plan, tally, delta, 2.0)) / 3.0)
-
-
-def _few_squares(table: Totals, worst: WorstInterval) -> list[str]:
-    inside = (table.low >= worst.low) & (table.high <= worst.high)
-    squares = float(table.weight_square_residual_square[inside].sum()) / table.weight_max**2
-    if squares >= FEW_SQUARES:
-        return []
-    return [
-        f"the squared residuals of the worst interval add up to {squares:.1f}, below {FEW_SQUARES:g}: too few for a "
-        "large-sample limit, whose real confidence may be lower than stated; use method='adaptive' or 'exact'"
-    ]
+        lower = method.lower(measure, source, table, estimate, worst, lower_delta, seed)
+    return _Found(estimate, lower, upper, table, worst, caution, (*notes, *method.notes(table, worst)))

@@ -19,6 +19,7 @@ from sklearn.utils import indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from calibrant.certificates.methods.registry import METHODS, POPULATION_METHODS
 from calibrant.certificates.results import Certificate
 from calibrant.certificates.verdicts import certify
 from calibrant.core.errors import CalibrationWarning
@@ -32,7 +33,6 @@ try:
 except ImportError:  # scikit-learn before 1.6 has no frozen models
     FrozenEstimator = None
 
-METHODS = ("adaptive", "normal", "hoeffding", "paper")
 LOOK_AGAIN = "It holds for one fit: to fit again on the same rows and choose among the results is to look again."
 FEWER_FOR_JUDGING = ", or keep fewer for judging with a smaller split"
 
@@ -226,11 +226,11 @@ def check_judging(split: Any, method: Any) -> None:
         raise ValueError(
             f"split is {split!r}; it is the share of the rows kept for judging, between 0 and 1, as in 0.5"
         )
-    if method == "exact":
+    if isinstance(method, str) and method in METHODS and method not in POPULATION_METHODS:
         raise ValueError(
-            "method='exact' speaks of the forecasts at hand, and a classifier makes new ones; use method='adaptive'"
+            f"method={method!r} speaks of the forecasts at hand, and a classifier makes new ones; use method='adaptive'"
         )
-    check_choice(method, "method", METHODS)
+    check_choice(method, "method", tuple(POPULATION_METHODS))
 
 
 def draw_rows(X: Any, y: npt.NDArray[Any], split: float, generator: np.random.RandomState) -> tuple[Any, ...]:

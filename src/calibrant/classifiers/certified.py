@@ -12,7 +12,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from calibrant.certificates.limits import constant_failure, constant_margin
+from calibrant.certificates.margins import constant_failure, constant_margin
+from calibrant.certificates.methods.registry import Method
 from calibrant.classifiers.base import (
     FEWER_FOR_JUDGING,
     AroundModel,
@@ -122,7 +123,7 @@ class CertifiedClassifier(AroundModel):
         max_error: float,
         confidence_level: float = 0.95,
         split: float = 0.5,
-        method: str = "adaptive",
+        method: Method = "adaptive",
         fallback: str = "constant",
         random_state: Any = None,
     ) -> None:

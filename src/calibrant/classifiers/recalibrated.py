@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MethodMapping
 from sklearn.utils.validation import check_is_fitted
 
+from calibrant.certificates.methods.registry import Method
 from calibrant.certificates.results import Certificate
 from calibrant.classifiers.base import (
     FEWER_FOR_JUDGING,
@@ -128,7 +129,7 @@ class RecalibratedClassifier(AroundModel):
         cv: Any = 5,
         max_error: float | None = None,
         confidence_level: float = 0.95,
-        method: str = "adaptive",
+        method: Method = "adaptive",
         split: float = 0.25,
         random_state: Any = None,
     ) -> None:

@@ -8,6 +8,9 @@ from typing import Any, TypeVar, cast
 
 import click
 
+from calibrant.certificates.methods.registry import METHODS
+from calibrant.measures.registry import MEASURES
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 CONFIDENCE_LEVEL = click.option(
@@ -19,11 +22,10 @@ CONFIDENCE_LEVEL = click.option(
 )
 LIMIT_METHOD = click.option(
     "--method",
-    type=click.Choice(["adaptive", "exact", "normal", "hoeffding", "paper"]),
+    type=click.Choice(list(METHODS)),
     default="adaptive",
     show_default=True,
-    help="How limits are found. adaptive: at every number of rows; exact: sharper, for these forecasts issued again; "
-    "normal: for many rows only; hoeffding: wide; paper: very wide.",
+    help=f"How limits are found. {'; '.join(f'{name}: {METHODS.words(name)}' for name in METHODS)}.",
 )
 SEED = click.option(
     "--seed",
@@ -34,7 +36,7 @@ SEED = click.option(
 )
 _MEASURE = click.option(
     "--measure",
-    type=click.Choice(["cutoff", "smooth", "bounded_variation", "distance", "ece"]),
+    type=click.Choice(list(MEASURES)),
     default="cutoff",
     show_default=True,
     help="The error to judge.",

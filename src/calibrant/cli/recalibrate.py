@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -215,19 +217,24 @@ def sql(model: Path, column: str) -> None:
 def _recalibrator(method: str, clip: float | None) -> Recalibrator:
     import calibrant
 
-    if method == "platt-logit":
-        return calibrant.PlattRecalibrator(on="logit", clip=clip)
-    if method == "beta":
-        return calibrant.BetaRecalibrator(clip=clip)
-    if method == "temperature":
-        return calibrant.TemperatureRecalibrator(clip=clip)
+    clipped: dict[str, Callable[..., Recalibrator]] = {
+        "platt-logit": partial(calibrant.PlattRecalibrator, on="logit"),
+        "beta": calibrant.BetaRecalibrator,
+        "temperature": calibrant.TemperatureRecalibrator,
+    }
+    if method in clipped:
+        return clipped[method](clip=clip)
     if clip is not None:
         raise BadInput(f"--clip does not go with --method {method}, which takes forecasts of 0 and 1 as they are")
-    if method == "modified-platt":
-        ladder = [calibrant.PlattRecalibrator(), calibrant.repairs.ConstantRecalibrator()]
-        return calibrant.GuardedRecalibrator(ladder, tolerance="paper")
-    kind: type[Recalibrator] = getattr(calibrant.repairs, f"{method.capitalize()}Recalibrator")
-    return kind()
+    ladder = [calibrant.PlattRecalibrator(), calibrant.repairs.ConstantRecalibrator()]
+    others: dict[str, Callable[[], Recalibrator]] = {
+        "isotonic": calibrant.IsotonicRecalibrator,
+        "platt": calibrant.PlattRecalibrator,
+        "modified-platt": partial(calibrant.GuardedRecalibrator, ladder, tolerance="paper"),
+        "guarded": calibrant.GuardedRecalibrator,
+        "constant": calibrant.repairs.ConstantRecalibrator,
+    }
+    return others[method]()
 
 
 def _read_model(path: Path) -> Recalibrator:

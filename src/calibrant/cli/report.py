@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from calibrant.certificates.methods.registry import Method
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, SEED
 from calibrant.cli.outputs import DONE, NOT_SHOWN, BadInput, Command, Show, check_out, working
@@ -70,7 +71,7 @@ def command(
     max_error: float | None,
     threshold: float,
     confidence_level: float,
-    method: str,
+    method: Method,
     seed: int,
 ) -> None:
     """Write a report: verdict, plots, measures, decisions, repair, groups, in one file that works offline.

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from calibrant.certificates.results import MEASURE_NAMES, Certificate, ConfidenceInterval
+from calibrant.certificates.results import Certificate, ConfidenceInterval
 from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.words import in_columns, level_said, measured, printable, rounded_down, rounded_up, shown
+from calibrant.measures.registry import MEASURES
 
 
 @dataclass(frozen=True)
@@ -182,7 +183,7 @@ class ModelComparison(Result):
         assumed = dict.fromkeys(words for each in self.models for words in each.interval.assumptions)
         return "\n".join(
             [
-                f"The {MEASURE_NAMES[self.models[0].interval.measure]} of {len(self.models)} models, with limits that "
+                f"The {MEASURES.words(self.models[0].interval.measure)} of {len(self.models)} models, with limits that "
                 f"hold for all of them together with {level} confidence:",
                 in_columns(("model", "rows", "estimate", "from", "to", "Brier", last), rows),
                 "",

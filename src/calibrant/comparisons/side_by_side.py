@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from itertools import combinations
 from typing import Any
 
+from calibrant.certificates.joint_levels import level_of_each
+from calibrant.certificates.methods.registry import Method
 from calibrant.certificates.verdicts import certify, confidence_interval
 from calibrant.comparisons.results import ComparedModel, ModelComparison, ModelDifference
+from calibrant.measures.registry import Measure
 from calibrant.rows.checks import check_confidence, check_number, check_same_index, check_seed
 from calibrant.rows.intake import as_source, given_source
 from calibrant.rows.named import check_named, check_summaries
@@ -38,8 +41,8 @@ def compare_models(
     *,
     max_error: float | None = None,
     confidence_level: float = 0.95,
-    method: str = "adaptive",
-    measure: str = "cutoff",
+    method: Method = "adaptive",
+    measure: Measure = "cutoff",
     variation: float = 2.0,
     sample_weight: Any = None,
     pos_label: Any = None,
@@ -98,7 +101,7 @@ def compare_models(
     if len(given) < 2:
         (name,) = given
         raise ValueError(f"there is one model only, {name!r}, and nothing to compare it with; use certify")
-    each_level = 1.0 - (1.0 - level) / len(given)
+    each_level = level_of_each(level, len(given))
     settings = {
         "confidence_level": each_level,
         "method": method,

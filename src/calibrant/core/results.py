@@ -6,7 +6,7 @@ import html
 import importlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -48,7 +48,7 @@ class Checked:
     _may_be_infinite: ClassVar[tuple[str, ...]] = ()
     _may_be_undefined: ClassVar[tuple[str, ...]] = ()
     _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}
-    _words: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    _words: ClassVar[Mapping[str, Collection[str]]] = {}
 
     def __post_init__(self) -> None:
         for name, (annotation, shape) in fields_of(type(self)).items():

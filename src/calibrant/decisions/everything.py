@@ -8,6 +8,8 @@ from typing import Any, ClassVar, overload
 
 import numpy as np
 
+from calibrant.certificates.joint_levels import level_of_each
+from calibrant.certificates.methods.registry import Method
 from calibrant.certificates.verdicts import confidence_interval
 from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.types import Label
@@ -203,7 +205,7 @@ def decide(
     cost_false_negative: float | None = None,
     wrapper: str = "nondecreasing",
     confidence_level: float = 0.95,
-    method: str = "adaptive",
+    method: Method = "adaptive",
     rng: Any = 0,
 ) -> GroupDecisions: ...
 
@@ -218,7 +220,7 @@ def decide(
     cost_false_negative: float | None = None,
     wrapper: str = "nondecreasing",
     confidence_level: float = 0.95,
-    method: str = "adaptive",
+    method: Method = "adaptive",
     by: None = None,
     sample_weight: Any = None,
     pos_label: Any = None,
@@ -236,7 +238,7 @@ def decide(
     cost_false_negative: float | None = None,
     wrapper: str = "nondecreasing",
     confidence_level: float = 0.95,
-    method: str = "adaptive",
+    method: Method = "adaptive",
     by: Any,
     sample_weight: Any = None,
     pos_label: Any = None,
@@ -253,7 +255,7 @@ def decide(
     cost_false_negative: float | None = None,
     wrapper: str = "nondecreasing",
     confidence_level: float = 0.95,
-    method: str = "adaptive",
+    method: Method = "adaptive",
     by: Any = None,
     sample_weight: Any = None,
     pos_label: Any = None,
@@ -313,7 +315,7 @@ def decide(
     if by is None and not isinstance(y_true, (GroupedSource, GroupedRows)):
         return question.answer(level, y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
     rows = in_groups(y_true, y_prob, by=by, sample_weight=sample_weight, pos_label=pos_label)
-    each_level = 1.0 - (1.0 - level) / len(rows.groups)
+    each_level = level_of_each(level, len(rows.groups))
     return GroupDecisions(rows.groups, by_group(rows, lambda each: question.answer(each_level, each)), level)
 
 

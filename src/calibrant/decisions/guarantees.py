@@ -8,6 +8,7 @@ from __future__ import annotations
 from calibrant.certificates.results import Certificate, ConfidenceInterval
 from calibrant.decisions.results import DecisionGuarantee
 from calibrant.decisions.risks import Costs, one_threshold
+from calibrant.measures.registry import MEASURES
 
 
 def decision_guarantee(
@@ -58,16 +59,9 @@ def decision_guarantee(
             f"certificate must be a Certificate or ConfidenceInterval, got {type(certificate).__name__}; a number "
             "measured on some rows guarantees nothing about others"
         )
-    if certificate.measure == "bounded_variation":
-        raise ValueError(
-            "certificate.measure is 'bounded_variation', which bounds decisions by a factor that depends on the "
-            "variation, and a certificate does not record that; certify 'cutoff'"
-        )
-    if certificate.measure not in ("cutoff", "ece"):
-        raise ValueError(
-            f"certificate.measure is {certificate.measure!r}, which does not bound what decisions lose (forecasts at "
-            "any small distance from calibration can cost 3/8, Example 3.1 of the paper); certify 'cutoff'"
-        )
+    measure = MEASURES[certificate.measure]
+    if measure.savings is None:
+        raise ValueError(f"certificate.measure is {measure.name!r}, {measure.no_savings}; certify 'cutoff'")
     if isinstance(certificate, ConfidenceInterval) and certificate.alternative == "greater":
         raise ValueError(
             "certificate has a lower limit only (alternative is 'greater'), and a guarantee needs an upper one: ask "
@@ -78,15 +72,14 @@ def decision_guarantee(
     if not (threshold is None and cost_false_positive is None and cost_false_negative is None):
         at, costs = one_threshold(threshold, cost_false_positive, cost_false_negative)
     most = 1.0 if at is None else max(at, 1.0 - at)
-    upper = min(certificate.upper, most)
-    general = certificate.measure == "ece"
+    nondecreasing, monotone, general = measure.savings
     return DecisionGuarantee(
         measure=certificate.measure,
         upper=certificate.upper,
         threshold=at,
-        nondecreasing=upper,
-        monotone=upper if general else min(2.0 * certificate.upper, most),
-        any=upper if general else None,
+        nondecreasing=min(nondecreasing * certificate.upper, most),
+        monotone=min(monotone * certificate.upper, most),
+        any=None if general is None else min(general * certificate.upper, most),
         confidence_level=certificate.confidence_level,
         method=certificate.method,
         target=certificate.target,

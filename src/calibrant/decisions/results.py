@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.certificates.results import MEASURE_NAMES
 from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.types import BoolArray, FloatArray
 from calibrant.core.words import level_said, of_all, percent, rounded_up, significant_up
+from calibrant.measures.registry import MEASURES
 from calibrant.measures.results import Relation
 from calibrant.rows.checks import check_forecasts, check_thresholds
 
@@ -564,7 +564,7 @@ class DecisionGuarantee(WithCosts, Result):
     _ranges: ClassVar = dict.fromkeys(
         ("upper", "threshold", "nondecreasing", "monotone", "any", "confidence_level"), UNIT
     )
-    _words: ClassVar = {"measure": tuple(MEASURE_NAMES)}
+    _words: ClassVar = {"measure": MEASURES}
 
     def frame(self) -> Any:
         """Return one row per kind of recalibration, with the most it can save."""
@@ -590,7 +590,7 @@ class DecisionGuarantee(WithCosts, Result):
         lines = [
             f"With {level} confidence no {shape} of these forecasts lowers the expected loss at {where} {limits}. This "
             f"speaks of the expected loss {whom}.",
-            f"It follows from {MEASURE_NAMES[self.measure]} <= {rounded_up(self.upper)} ({self.method} method). "
+            f"It follows from {MEASURES.words(self.measure)} <= {rounded_up(self.upper)} ({self.method} method). "
             f"{rows}, and assumes that {'; '.join(self.assumptions)}.",
         ]
         return "\n".join(lines + [f"Note: {note}" for note in self.notes])

@@ -8,11 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from calibrant.certificates.results import MEASURE_NAMES, Certificate, ConfidenceInterval, GroupCertificates
+from calibrant.certificates.joint_levels import level_of_each
+from calibrant.certificates.methods.registry import Method
+from calibrant.certificates.results import Certificate, ConfidenceInterval, GroupCertificates
 from calibrant.certificates.verdicts import certify, confidence_interval
 from calibrant.core.words import level_said
 from calibrant.displays.base import LABEL_WIDTH, Display
 from calibrant.displays.palette import Palette
+from calibrant.measures.registry import MEASURES, Measure
 from calibrant.rows.checks import check_confidence, check_same_index
 
 if TYPE_CHECKING:
@@ -104,8 +107,8 @@ class CertificateDisplay(Display):
         *,
         max_error: float | None = None,
         confidence_level: float = 0.95,
-        method: str = "adaptive",
-        measure: str = "cutoff",
+        method: Method = "adaptive",
+        measure: Measure = "cutoff",
         by: Any = None,
         sample_weight: Any = None,
         pos_label: Any = None,
@@ -147,7 +150,7 @@ class CertificateDisplay(Display):
         if not models:
             raise ValueError("y_prob is an empty dict; pass at least one model's forecasts")
         check_same_index(y_true=y_true, **{f"y_prob[{name!r}]": held for name, held in models.items()})
-        each = 1.0 - (1.0 - level) / len(models)
+        each = level_of_each(level, len(models))
         named: dict[Any, Certified] = {
             name: confidence_interval(y_true, forecasts, confidence_level=each, **options)
             if max_error is None
@@ -181,7 +184,7 @@ class CertificateDisplay(Display):
         ax, palette = self._begin(
             ax,
             theme,
-            xlabel=f"{MEASURE_NAMES[first.measure]} {whom}",
+            xlabel=f"{MEASURES.words(first.measure)} {whom}",
             ylabel="",
             title=title if self.joint_verdict is None else f"{title}; all groups together: {self.joint_verdict}",
             height=min(2.6 + 0.34 * count, 40.0),

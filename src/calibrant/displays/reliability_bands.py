@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from calibrant.certificates.hypotheses import outcome_variance
+from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.core.binomial import lower_rate, upper_rate
 from calibrant.core.isotonic import isotonic_fit
 from calibrant.core.types import FloatArray
@@ -102,7 +103,7 @@ def confidence_band(tally: Tally, level: float) -> Band:
     rows = prefix_sums(groups.weight)
     events = prefix_sums(groups.outcome)
     size, hits = rows[last + 1] - rows[first], events[last + 1] - events[first]
-    delta = (1.0 - level) / (2.0 * first.size)
+    delta = delta_of_each(1.0 - level, 2 * first.size)
     least, most = lower_rate(hits, size - hits, delta), upper_rate(hits, size - hits, delta)
     # lower[k] holds from the last forecast of group k up, upper[k] from the first of group k down.
     lower, upper = np.zeros(count + 1), np.ones(count + 1)

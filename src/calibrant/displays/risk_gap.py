@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from calibrant.certificates.methods.registry import Method
 from calibrant.certificates.verdicts import confidence_interval
 from calibrant.core.types import FloatArray
 from calibrant.core.words import level_said, measured, rounded_up
@@ -72,7 +73,7 @@ class RiskGapDisplay(Display):
         pos_label: Any = None,
         wrapper: str = "nondecreasing",
         confidence_level: float = 0.95,
-        method: str = "adaptive",
+        method: Method = "adaptive",
         theme: str = "light",
         legend: bool = True,
         ax: Axes | None = None,

@@ -187,8 +187,8 @@ def _draw(report: Report, figure: Figure) -> None:
             correlation = report.findings["correlations"][gap][measure]
             tidy(
                 axes,
-                xlabel=f"{words} (dCE in the paper)" if measure == "smooth" else words,
-                ylabel=gap_words if measure == "smooth" else "",
+                xlabel={"smooth": f"{words} (dCE in the paper)"}.get(measure, words),
+                ylabel=gap_words if axes is axes_row[0] else "",
                 title=f"Spearman correlation {correlation:.2f}",
             )
             axes.set_xlim(-0.01, reach)
@@ -199,11 +199,9 @@ def _draw(report: Report, figure: Figure) -> None:
 
 def _proved(gap: str, measure: str) -> tuple[tuple[float, str, str, str], ...]:
     """Return slope, colour, line style and label of the bounds that are proved for a panel."""
-    if measure == "ece":
-        return ((1.0, GREEN, "-", "proved: at most ECE"),)
-    if measure == "cutoff" and gap == "monotone_risk_gap":
-        return (
-            (2.0, BLUE, "-.", "proved: at most 2 Cutoff"),
-            (1.0, ORANGE, "--", "proved, non-decreasing wrappers: at most Cutoff"),
-        )
-    return ()
+    by_ece = ((1.0, GREEN, "-", "proved: at most ECE"),)
+    by_cutoff = (
+        (2.0, BLUE, "-.", "proved: at most 2 Cutoff"),
+        (1.0, ORANGE, "--", "proved, non-decreasing wrappers: at most Cutoff"),
+    )
+    return {"ece": by_ece, "cutoff": by_cutoff if gap == "monotone_risk_gap" else ()}.get(measure, ())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -20,7 +20,13 @@ LIMIT = 0.1
 DELTA = 0.025
 GRID = 200
 SIZES = (500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 120_000, 150_000, 200_000, 500_000)
-METHODS = {"paper": "the paper's threshold", "hoeffding": "Hoeffding", "adaptive": "adaptive"}
+Method = Literal["paper", "hoeffding", "adaptive"]
+METHODS: dict[Method, str] = {
+    "paper": "the paper's threshold",
+    "hoeffding": "Hoeffding",
+    "adaptive": "adaptive",
+}
+SOURCES = {"paper": PAPER, "hoeffding": PROJECT, "adaptive": PROJECT}
 
 
 def _populations() -> dict[str, Population]:
@@ -91,7 +97,7 @@ def _rows_to_keep(table: dict[str, Any], method: str) -> int | None:
     return int(table["rows"][kept].min()) if kept.any() else None
 
 
-def _statements(table: dict[str, Any], needed: dict[str, int | None], runs: int) -> tuple[Statement, ...]:
+def _statements(table: dict[str, Any], needed: dict[Method, int | None], runs: int) -> tuple[Statement, ...]:
     promised = np.array([_smallest_limit(size) <= LIMIT for size in table["rows"]])
     statements = []
     for method, words in METHODS.items():
@@ -99,7 +105,7 @@ def _statements(table: dict[str, Any], needed: dict[str, int | None], runs: int)
         statements.append(
             Statement(
                 item="Corollary 4.1",
-                source=PAPER if method == "paper" else PROJECT,
+                source=SOURCES[method],
                 claim=f"Cutoff of the result is at most {LIMIT} in {100 * (1 - 2 * DELTA):g}% of cases, with {words}",
                 measured=f"in {100 * least:.1f}% of {runs} where it does worst",
                 holds=at_most_share(1.0 - least, 2.0 * DELTA, runs),
@@ -131,7 +137,7 @@ def _statements(table: dict[str, Any], needed: dict[str, int | None], runs: int)
 
 def _draw(report: Report, figure: Figure) -> None:
     panels = figure.subplots(1, 2, sharey=True)
-    styles = {"paper": (BLACK, "o"), "hoeffding": (ORANGE, "s"), "adaptive": (BLUE, "^")}
+    styles: dict[Method, tuple[str, str]] = {"paper": (BLACK, "o"), "hoeffding": (ORANGE, "s"), "adaptive": (BLUE, "^")}
     titles = {"fits": "The model fits", "does not fit": "The model does not fit"}
     for axes, (case, title) in zip(panels, titles.items(), strict=True):
         for method, (colour, marker) in styles.items():

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.core.chernoff import chernoff_interval
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.measures.clinical import isotonic_curve
 from calibrant.measures.expected import plug_in_error
 from calibrant.measures.results import CalibrationDistance
 from calibrant.measures.weighted import find_worst_interval, smooth_calibration_error
 from calibrant.rows.intake import as_tally
-from calibrant.rows.tally import Tally, prefix_sums
+from calibrant.rows.tally import Tally, group_starts, prefix_sums
 
 _MOST_BORDERS = 256
 
@@ -125,3 +126,22 @@ def _candidate_borders(tally: Tally, curve: FloatArray) -> IntArray:
     steps = np.flatnonzero(np.diff(curve) > 0.0) + 1
     steps = steps[np.linspace(0, steps.size - 1, min(steps.size, _MOST_BORDERS // 4)).astype(np.int64)]
     return np.unique(np.concatenate([[0], quantiles, widths, steps, [size]])).astype(np.int64)
+
+
+def spread_upper(tally: Tally, bins: int, delta: float) -> float:
+    """Return an upper limit of the population's mean distance between a forecast and the mean of its bin.
+
+    For bins of equal width, open below as those of `expected_calibration_error`. It is a matter of forecasts alone, and
+    never more than half the width of a bin.
+    """
+    width = 1.0 / bins
+    number = np.searchsorted(np.linspace(0.0, 1.0, bins + 1)[1:-1], tally.forecast)
+    starts = group_starts(number)
+    weight = np.add.reduceat(tally.weight, starts)
+    mean = np.add.reduceat(tally.weight * tally.forecast, starts) / weight
+    sizes = np.diff(np.append(starts, len(tally)))
+    square_total = float(tally.weight @ np.square((tally.forecast - np.repeat(mean, sizes)) / width))
+    # The mean of a bin's rows differs from the bin's own; half of delta bounds by how much, in squares over all bins.
+    off = math.sqrt(starts.size) / 2.0 + math.sqrt(2.0 * math.log(2.0 / delta))
+    _, most = chernoff_interval(square_total / tally.weight_max + off**2, delta / 2.0)
+    return width * min(0.5, math.sqrt(most * tally.weight_max / tally.weight_total))

@@ -11,6 +11,7 @@ import numpy as np
 from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.types import FloatArray
 from calibrant.core.words import level_said, measured, of_all, percent, rounded_down, rounded_up
+from calibrant.measures.registry import BRACKETED_MEASURES, MEASURES
 from calibrant.rows.checks import check_number
 
 
@@ -116,14 +117,14 @@ class Bracket(Result):
     assumptions: tuple[str, ...] = ()
 
     _ranges: ClassVar = dict.fromkeys(("low", "high", "confidence_level"), UNIT)
-    _words: ClassVar = {"measure": ("cutoff", "smooth")}
+    _words: ClassVar = {"measure": BRACKETED_MEASURES}
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_order("low", "high")
 
     def __str__(self) -> str:
-        name = {"cutoff": "Cutoff", "smooth": "smooth"}[self.measure] + " calibration error"
+        name = MEASURES.words(self.measure)
         ends = f"between {rounded_down(self.low, 5)} and {rounded_up(self.high, 5)}"
         cells = f"from cells of width 2^-{self.bits}, no row looked at one by one"
         if self.method is None or self.confidence_level is None:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 from sklearn.base import clone
 
-from calibrant.certificates.limits import paper_margin
+from calibrant.certificates.margins import paper_margin
 from calibrant.core.laws import brownian_range
 from calibrant.core.types import FloatArray
 from calibrant.core.words import measured, rounded_up

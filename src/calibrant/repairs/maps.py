@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.certificates.limits import constant_margin
+from calibrant.certificates.margins import constant_margin
 from calibrant.core.logistic import expit, logit, logit_of
 from calibrant.core.sql import clipped_sql, expit_sql, number_literal, with_ends_sql
 from calibrant.core.types import FloatArray

@@ -23,7 +23,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metadata_routing import UNUSED
 
-from calibrant.certificates.limits import monotone_margin, paper_monotone_margin
+from calibrant.certificates.margins import monotone_margin, paper_monotone_margin
 from calibrant.core.logistic import CHUNK
 from calibrant.core.sql import number_literal, quoted
 from calibrant.core.types import FloatArray

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from calibrant.certificates.methods.registry import Method
 from calibrant.core.files import replacing
 from calibrant.reports.results import ReportSummary
 from calibrant.reports.summary import ONE_MODEL, Question, find_models, summarize
@@ -58,7 +59,7 @@ class CalibrationReport:
         by: Any = None,
         max_error: float = 0.05,
         confidence_level: float = 0.95,
-        method: str = "adaptive",
+        method: Method = "adaptive",
         threshold: float = 0.5,
         seed: int = 0,
         title: str = TITLE,

@@ -18,6 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 import calibrant
+from calibrant.certificates.joint_levels import level_of_each
+from calibrant.certificates.methods.registry import Method
 from calibrant.certificates.results import Certificate, GroupCertificates
 from calibrant.certificates.verdicts import certify
 from calibrant.core.types import FloatArray
@@ -86,12 +88,12 @@ class Question:
 
     max_error: float
     confidence_level: float
-    method: str
+    method: Method
     threshold: float
     seed: int
 
     @classmethod
-    def checked(cls, *, max_error: Any, confidence_level: Any, method: str, threshold: Any, seed: Any) -> Question:
+    def checked(cls, *, max_error: Any, confidence_level: Any, method: Method, threshold: Any, seed: Any) -> Question:
         """Check what `certify` does not check itself."""
         at = check_number(threshold, "threshold", low=0.0, high=1.0)
         if at in (0.0, 1.0):
@@ -124,7 +126,7 @@ def find_models(y_true: Any, y_prob: Any, *, sample_weight: Any, pos_label: Any,
 
 def summarize(models: list[Model], question: Question, *, title: str) -> ReportSummary:
     """Answer the question for every model, at levels that let one be chosen afterwards."""
-    level = 1.0 - (1.0 - question.confidence_level) / len(models) if len(models) > 1 else question.confidence_level
+    level = question.confidence_level if len(models) == 1 else level_of_each(question.confidence_level, len(models))
     return ReportSummary(
         title=title,
         max_error=question.max_error,

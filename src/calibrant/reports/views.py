@@ -7,6 +7,8 @@ import shlex
 from dataclasses import replace
 from typing import Any
 
+from calibrant.certificates.joint_levels import level_of_both
+from calibrant.certificates.methods.registry import METHODS
 from calibrant.certificates.results import Certificate, GroupCertificates
 from calibrant.core.words import counted, hundredfold, level_said, measured, percent, rounded_down, rounded_up, shown
 from calibrant.measures.results import Measures, WorstInterval, written
@@ -16,14 +18,6 @@ FINGERPRINT_SAID = (
     "The fingerprint is the SHA-256 of the distinct forecasts, in order, with their rows and outcomes added up; where "
     "there are groups, of their names and those of their rows too. It does not depend on the order of the rows."
 )
-
-METHODS_SAID = {
-    "adaptive": "The adaptive method holds at every number of rows and is as sharp as the residuals allow.",
-    "exact": "The exact method uses binomial limits; it speaks of these very forecasts, as if issued once more.",
-    "normal": "The normal method is a large-sample one: right for many rows only.",
-    "hoeffding": "The Hoeffding method holds at every number of rows; it is simple and wide.",
-    "paper": "The method is the paper's Proposition 4.1, which holds at every number of rows and is very wide.",
-}
 
 MEASURES = {
     "cutoff": (
@@ -123,7 +117,7 @@ def method_lines(summary: ReportSummary) -> list[str]:
         "number forecast by at most this share of all rows.",
         f"The verdict compares confidence limits for it with {shown(summary.max_error)}: certified when the upper "
         "limit is at most that, refuted when the lower limit is above it, else undecided. "
-        f"{_each_limit(models[0].certificate)} The verdict needs one of them only. " + METHODS_SAID[summary.method],
+        f"{_each_limit(models[0].certificate)} The verdict needs one of them only. " + METHODS[summary.method].sentence,
     ]
     if _data_used(summary)[0]:
         lines.append("Rows count by their weights: every mean, share and number of events is a weighted one.")
@@ -284,10 +278,9 @@ def _in_plain_words(certificate: Certificate) -> str:
 def _each_limit(certificate: Certificate) -> str:
     """Say how sure the two limits are, one by one and both at once."""
     level = certificate.confidence_level
-    both = max(1.0 - 2.0 * (1.0 - level), 0.0)
     return (
         f"Each of the two limits holds with {level_said(level)} confidence by itself, both at once with "
-        f"{level_said(round(both, 12))}."
+        f"{level_said(level_of_both(level))}."
     )
 
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,17 +14,8 @@ from calibrant.core.types import FloatArray
 from calibrant.measures.weighted import bounded_variation_witness, smooth_witness, worst_stretches
 from calibrant.rows.tally import Tally
 
-if TYPE_CHECKING:
-    from calibrant.certificates.limits import Witnessing
-
-
-def witnessing(measure: str, variation: float, delta: float) -> Witnessing:
-    """Return what finds the weight function for a lower limit of a measure at delta."""
-    if measure == "distance":
-        return partial(distance_weight, delta)
-    if measure == "smooth":
-        return smooth_weight
-    return partial(step_weight, variation) if measure == "bounded_variation" else interval_weight
+Witnessing = Callable[[Tally], Callable[[FloatArray], FloatArray]]
+"""Finds, on some rows, the weight function that attains a calibration error there."""
 
 
 def interval_weight(tally: Tally) -> Callable[[FloatArray], FloatArray]:

@@ -1,0 +1,1 @@
+"""How limits are found: one module per method, each with one object, all of them listed in `registry`."""

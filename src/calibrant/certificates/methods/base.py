@@ -1,0 +1,208 @@
+"""What every method is: whom its limits speak of, what it covers, how it finds them, and what they rest on."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import ClassVar
+
+from calibrant.certificates.joint_levels import delta_of_each
+from calibrant.certificates.margins import hoeffding_margin
+from calibrant.certificates.methods.registry import METHODS
+from calibrant.certificates.samples import Samples
+from calibrant.core.types import FloatArray, IntArray
+from calibrant.measures.judged import JudgedMeasure
+from calibrant.measures.results import WorstInterval
+from calibrant.rows.sources import RowSource
+from calibrant.rows.tally import Tally, Totals
+from calibrant.rows.weights import effective_rows
+
+
+class CertificateMethod(ABC):
+    """A way to find confidence limits of a calibration error.
+
+    All limits are one-sided and wrong with probability at most delta. A method whose margin follows from the number of
+    rows alone is a `MarginMethod`, which has less to say.
+
+    Attributes
+    ----------
+    name : str
+        What users write.
+    sentence : str
+        What a report says of it.
+    target : str
+        Whom its limits speak of: "population" or "these forecasts".
+    finite_sample : bool
+        Whether they hold at every number of rows.
+    measures : tuple of str
+        The measures that it is proved for; empty for all of them.
+    least_level : float
+        The lowest confidence level that it is proved for.
+    covers_weights, covers_fractions : bool
+        Whether it is proved for rows of unequal weight, and for outcomes between 0 and 1.
+    from_cells : bool
+        Whether `bracket` finds its upper limit between two ends from totals per cell.
+    """
+
+    name: ClassVar[str]
+    sentence: ClassVar[str]
+    target: ClassVar[str] = "population"
+    finite_sample: ClassVar[bool] = True
+    measures: ClassVar[tuple[str, ...]] = ()
+    least_level: ClassVar[float] = 0.5
+    covers_weights: ClassVar[bool] = True
+    covers_fractions: ClassVar[bool] = True
+    from_cells: ClassVar[bool] = True
+
+    _drawn: ClassVar[str] = "the rows are independent draws from the population"
+    _unseen: ClassVar[str] = "forecaster, limit, method and level were fixed without looking at these rows"
+    _besides: ClassVar[tuple[str, ...]] = ()
+
+    # --- What it covers ---------------------------------------------------------------------------------------------
+
+    def check_measure(self, measure: str) -> None:
+        """Refuse a measure that the method has no proof for."""
+        if self.measures and measure not in self.measures:
+            covered = " and ".join(map(repr, self.measures))
+            raise ValueError(
+                f"method={self.name!r} covers measure={covered} only, got measure={measure!r}; use {_general_methods()}"
+            )
+
+    def check_level(self, level: float) -> None:
+        """Refuse a confidence level that the method has no proof for."""
+        if level < self.least_level:
+            raise ValueError(
+                f"method={self.name!r} needs a confidence_level of at least {self.least_level:g}, got {level:g}"
+            )
+
+    def check_covers(self, table: Totals) -> None:
+        """Refuse rows that the method has no proof for."""
+        if not (self.covers_weights or table.unit_weights):
+            raise ValueError(
+                f"method={self.name!r} does not cover sample_weight; use {_general_methods()}, or "
+                "Tally.from_counts if the weights are counts of real observations"
+            )
+        if not (self.covers_fractions or table.binary_outcomes):
+            raise ValueError(
+                f"method={self.name!r} needs outcomes of 0 or 1, and y_true holds fractions; use method='adaptive', or "
+                "'normal' for many rows"
+            )
+
+    # --- Limits -----------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def upper(self, source: Tally | RowSource, table: Totals, estimate: float, delta: float) -> float:
+        """Return an upper limit of the Cutoff error; ``table`` holds the totals of all rows, however coarse."""
+
+    @abstractmethod
+    def lower_margin(self, table: Totals, delta: float, factor: float) -> float:
+        """Return how far an error of the rows can be above the population's, for weights of total variation M.
+
+        ``factor`` is 1 + M/2: how many times the deviation of intervals the deviation of such weights can be.
+        """
+
+    def ends(self, delta: float) -> tuple[Callable[[Totals], IntArray], ...]:
+        """Return what says which entries `upper` must open, so that they are opened in one go with the others."""
+        del delta  # most limits look at the error alone
+        return ()
+
+    def mean_margin(self, table: Totals, delta: float) -> float:
+        """Return how far the mean of w(p) (y - p) for one weight function can be off, to one side."""
+        return hoeffding_margin(effective_rows(table), delta)
+
+    def upper_of(self, table: Totals, error: float, delta: float) -> float:
+        """Return the upper limit of any weighted calibration error from its value on the rows."""
+        return error + self.mean_margin(table, delta)
+
+    def bias_lower(self, tally: Tally, delta: float) -> float:
+        """Return a lower limit of the size of the mean bias, which may have either sign."""
+        bias = abs(tally.residual_total) / tally.weight_total
+        return bias - self.mean_margin(tally, delta_of_each(delta, 2))
+
+    def lower(
+        self,
+        measure: JudgedMeasure,
+        source: Tally | RowSource,
+        table: Totals,
+        estimate: float,
+        worst: WorstInterval,
+        delta: float,
+        seed: int,
+    ) -> float:
+        """Return a lower limit of a measure, from its estimate and the worst interval of the rows."""
+        del seed  # for methods that leave something to chance
+        return measure.lower(source, table, estimate, worst.error, delta, self)
+
+    def bracket(self, table: Totals, bits: int, delta: float, low: float, high: float) -> tuple[float, float]:
+        """Return two ends that contain `upper`, from cells of width 2^-bits and from two ends of the Cutoff error."""
+        del table, bits, delta, high  # where no more is known
+        return low, 1.0
+
+    # --- Plans ------------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def planned(self, samples: Samples, delta: float) -> FloatArray:
+        """Return the upper limit of the Cutoff error of each simulated data set, or a close stand-in."""
+
+    @abstractmethod
+    def usual_margin(self, variance: float, delta: float) -> float:
+        """Return about sqrt(n) times the margin, where residuals have so much variance: a search begins there."""
+
+    # --- Words ------------------------------------------------------------------------------------------------------
+
+    def assumptions(self, table: Totals, *, parts: str | None = None) -> tuple[str, ...]:
+        """Return what the limits rest on, for the words of a result; parts are "groups" or "bands"."""
+        listed = [self._drawn, self._unseen]
+        if parts is not None:
+            found = f"(for {parts} found by looking nothing holds)"
+            listed.append(f"the {parts} were chosen without looking at these rows {found}")
+        if not table.unit_weights:
+            listed.append(
+                "the weights were fixed beforehand (weights computed from the rows, such as inverse propensities, are "
+                "not covered)"
+            )
+        return (*listed, *self._besides)
+
+    def notes(self, table: Totals, worst: WorstInterval) -> tuple[str, ...]:
+        """Return what to keep in mind about the limits of these rows."""
+        del table, worst  # most methods hold whatever the rows are
+        return ()
+
+
+class MarginMethod(CertificateMethod):
+    """A method whose upper margin follows from the number of rows and the level alone."""
+
+    @abstractmethod
+    def margin(self, rows: float, delta: float) -> float:
+        """Return the upper margin, for so many rows of equal weight."""
+
+    def upper(self, source: Tally | RowSource, table: Totals, estimate: float, delta: float) -> float:
+        """Return the estimate plus the margin."""
+        del source
+        return estimate + self.mean_margin(table, delta)
+
+    def mean_margin(self, table: Totals, delta: float) -> float:
+        """Return the margin for as many rows of equal weight as these are worth."""
+        return self.margin(effective_rows(table), delta)
+
+    def bracket(self, table: Totals, bits: int, delta: float, low: float, high: float) -> tuple[float, float]:
+        """Return the two ends of the error plus the margin."""
+        del bits
+        more = self.mean_margin(table, delta)
+        return low + more, high + more
+
+    def planned(self, samples: Samples, delta: float) -> FloatArray:
+        """Return the error of each data set plus the margin."""
+        limits: FloatArray = samples.largest / samples.size + self.margin(samples.size, delta)
+        return limits
+
+    def usual_margin(self, variance: float, delta: float) -> float:
+        """Return sqrt(n) times the margin, whatever the variance."""
+        del variance
+        return self.margin(1.0, delta)
+
+
+def _general_methods() -> str:
+    """Name the methods that cover every measure and every weight."""
+    *some, last = sorted(METHODS.where(lambda method: method.covers_weights and not method.measures))
+    return f"method={', '.join(map(repr, some))} or {last!r}"

@@ -1,0 +1,152 @@
+"""The large-sample method: right for many rows only, and flagged where there are too few."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from statistics import NormalDist
+
+import numpy as np
+
+from calibrant.certificates.methods.base import CertificateMethod
+from calibrant.certificates.samples import Samples, largest_sums
+from calibrant.certificates.stretches import Pairs, bracketed, largest_stretches, square_scores
+from calibrant.core.laws import brownian_range
+from calibrant.core.types import FloatArray, IntArray
+from calibrant.measures.results import WorstInterval
+from calibrant.rows.refinement import stretch_ends
+from calibrant.rows.sources import RowSource
+from calibrant.rows.tally import Tally, Totals
+
+FEW_SQUARES = 50.0
+"""Large-sample limits are flagged where the squared residuals of the worst interval add up to less than this."""
+
+_NORMAL_STEPS = 10
+
+
+class Normal(CertificateMethod):
+    """The largest mean over intervals plus z standard errors above, a quantile of Brownian motion's range below."""
+
+    name = "normal"
+    sentence = "The normal method is a large-sample one: right for many rows only."
+    finite_sample = False
+
+    _besides = ("there are enough rows for the central limit theorem",)
+
+    def upper(self, source: Tally | RowSource, table: Totals, estimate: float, delta: float) -> float:
+        """Return the largest limit of an interval."""
+        del estimate
+        return normal_upper(source, table, delta)
+
+    def mean_margin(self, table: Totals, delta: float) -> float:
+        """Return z standard errors."""
+        return normal_margin(table, delta)
+
+    def ends(self, delta: float) -> tuple[Callable[[Totals], IntArray], ...]:
+        """Return what says where intervals with the largest limits may begin and end."""
+        return (lambda table: stretch_ends(table, _normal_pairs(table, delta)(table)),)
+
+    def lower_margin(self, table: Totals, delta: float, factor: float) -> float:
+        """Return the margin of all intervals at once."""
+        return factor * normal_lower_margin(table, delta)
+
+    def bracket(self, table: Totals, bits: int, delta: float, low: float, high: float) -> tuple[float, float]:
+        """Return two ends of the largest limit of an interval."""
+        del bits, low, high
+        ends = bracketed(table, _normal_pairs(table, delta))
+        least, most = (_normal_limit(table, delta, ends[:, side]) if ends.size else 0.0 for side in (0, 1))
+        return least, most
+
+    def planned(self, samples: Samples, delta: float) -> FloatArray:
+        """Return the limit of each data set."""
+        residual, square = samples.residual, samples.residual_square
+        largest = [with_spread(sign * residual, square, normal_quantile(delta)) for sign in (1.0, -1.0)]
+        limits: FloatArray = (np.maximum(*largest).min(axis=0) + samples.inside) / samples.size
+        return limits
+
+    def usual_margin(self, variance: float, delta: float) -> float:
+        """Return z standard deviations."""
+        return math.sqrt(variance) * normal_quantile(delta)
+
+    def notes(self, table: Totals, worst: WorstInterval) -> tuple[str, ...]:
+        """Return a caution where the worst interval has few squared residuals."""
+        inside = (table.low >= worst.low) & (table.high <= worst.high)
+        squares = float(table.weight_square_residual_square[inside].sum()) / table.weight_max**2
+        if squares >= FEW_SQUARES:
+            return ()
+        return (
+            f"the squared residuals of the worst interval add up to {squares:.1f}, below {FEW_SQUARES:g}: too few for "
+            "a large-sample limit, whose real confidence may be lower than stated; use method='adaptive' or 'exact'",
+        )
+
+
+METHOD = Normal()
+
+
+def normal_quantile(delta: float) -> float:
+    """Return the value that a standard normal variable exceeds with probability delta, however small that is.
+
+    Not the quantile at 1 - delta, which is 1 in floating point for the smallest deltas that are asked for.
+    """
+    return -NormalDist().inv_cdf(delta)
+
+
+def normal_upper(source: Tally | RowSource, table: Totals, delta: float) -> float:
+    """Return the large-sample upper limit of the Cutoff error: max over intervals of |mean| + z standard errors.
+
+    The square root of the variance is bounded by lines, sqrt(v) <= v / (2 l) + l / 2, and for each l the maximum over
+    intervals is one pass. The limit is the smallest over ten values of l: never below that maximum, and on ordinary
+    data a few percent of the margin above it at most.
+    """
+    return _normal_limit(table, delta, largest_stretches(source, _normal_pairs(table, delta)))
+
+
+def _normal_limit(table: Totals, delta: float, stretches: FloatArray) -> float:
+    """Return the large-sample limit from the largest stretches of its scores."""
+    lengths = _normal_lengths(table)
+    if lengths[0] == 0.0:
+        return 0.0
+    return float((stretches + normal_quantile(delta) * lengths / 2.0).min()) / table.weight_total
+
+
+def _normal_lengths(table: Totals) -> FloatArray:
+    return normal_lengths(table.weight_square_residual_square.sum())
+
+
+def normal_lengths(square_total: FloatArray) -> FloatArray:
+    """Return the values l for which sqrt(v) <= v / (2 l) + l / 2 is used, where squares add up to the given total."""
+    return np.multiply.outer(2.0 ** (-np.arange(_NORMAL_STEPS) / 3.0), np.sqrt(square_total))
+
+
+def _normal_pairs(table: Totals, delta: float) -> Pairs:
+    lengths = _normal_lengths(table)
+    quantile = normal_quantile(delta)
+    return square_scores((quantile / (2.0 * lengths)).tolist() if lengths[0] > 0.0 else [])
+
+
+def normal_margin(table: Totals, delta: float) -> float:
+    """Return z standard errors of a mean over all rows: the large-sample upper margin of any weighted error."""
+    return normal_quantile(delta) * _standard_error(table)
+
+
+def normal_lower_margin(table: Totals, delta: float) -> float:
+    """Return the large-sample margin below the Cutoff error: a quantile of the range of Brownian motion."""
+    return float(brownian_range.isf(delta)) * _standard_error(table)
+
+
+def _standard_error(table: Totals) -> float:
+    return math.sqrt(float(table.weight_square_residual_square.sum())) / table.weight_total
+
+
+def with_spread(residual: FloatArray, square: FloatArray, quantile: float) -> FloatArray:
+    """Return bounds of the largest sum of residuals plus quantile x sqrt(sum of squares) over intervals: one a line.
+
+    As in `normal_upper`: the square root is bounded by lines, and every line gives a bound.
+    """
+    lengths = normal_lengths(np.maximum(square.sum(axis=1), 1e-300))  # no squares, no residuals, no stretch
+    return np.array(
+        [
+            largest_sums(residual + quantile / (2.0 * length[:, None]) * square) + quantile * length / 2.0
+            for length in lengths
+        ]
+    )

@@ -1,0 +1,77 @@
+"""Chernoff's bound with Poisson tails: limits for the mean of a sum, from the sum alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+
+from calibrant.core.types import FloatArray
+
+
+@lru_cache(maxsize=64)  # one limit asks for the same interval several times
+def chernoff_interval(total: float, delta: float) -> tuple[float, float]:
+    """Return limits for the mean of a sum of independent terms in [0, 1], each wrong with probability at most delta.
+
+    The mean m of a sum z satisfies z ln(z/m) - z + m <= ln(1/delta): Chernoff's bound with Poisson tails, which cover
+    every such sum.
+    """
+    exponent = math.log(1.0 / delta)
+
+    def excess(mean: float) -> float:
+        return (total * math.log(total / mean) if total > 0.0 else 0.0) - total + mean - exponent
+
+    high = root(excess, total, total + 2.0 * exponent + 2.0 * math.sqrt(exponent * total))
+    low = root(lambda mean: -excess(mean), 0.0, total) if total > 0.0 else 0.0
+    return low, high
+
+
+def chernoff_intervals(total: FloatArray, delta: float) -> FloatArray:
+    """Return the limits of `chernoff_interval` for many sums at once, low ones first, by Newton's method.
+
+    The function is convex in the mean, so that steps from outside never pass the root.
+    """
+    exponent = -math.log(delta)
+    some = np.maximum(total, exponent / 600.0)  # below, the limits of almost nothing: wide enough, and no underflow
+    low, high = some * np.exp(-1.0 - exponent / some), some + 2.0 * exponent + 2.0 * np.sqrt(exponent * some)
+    ends = np.stack([low, high])
+    for _ in range(60):
+        step = (some * np.log(some / ends) - some + ends - exponent) / (1.0 - some / ends)
+        ends = ends - step
+        if (np.abs(step) <= 1e-14 * ends).all():
+            break
+    ends[0, total == 0.0] = 0.0
+    return ends
+
+
+def root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Return where an increasing function passes zero between two ends, by bisection to the last digit."""
+    for _ in range(200):
+        middle = (low + high) / 2.0
+        if middle in (low, high):
+            break
+        if function(middle) < 0.0:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def root_of_many(function: Callable[[list[float]], FloatArray], low: float, high: float) -> float:
+    """Return the same as `root`, for a function of arrays: it is asked for all the places of four steps at once."""
+    while True:
+        places = [low, high]
+        for _ in range(4):
+            between = [(left + right) / 2.0 for left, right in pairwise(places)]
+            places = [place for pair in zip(places, between, strict=False) for place in pair] + [high]
+        negative = function(places) < 0.0
+        begin, end = 0, len(places) - 1
+        while end - begin > 1:
+            middle = (begin + end) // 2
+            if places[middle] in (places[begin], places[end]):
+                return places[end]
+            begin, end = (middle, end) if negative[middle] else (begin, middle)
+        low, high = places[begin], places[end]

@@ -1,0 +1,313 @@
+"""Measures that limits are found for: their value on rows, the weights that attain it, and what limits rest on.
+
+Every such measure is a largest mean of w(p) (y - p) over a class of weight functions w, or follows from some. The
+proofs are in docs/theory.md.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar, NamedTuple, Protocol
+
+from calibrant.measures.brackets import bracket_cutoff, bracket_smooth
+from calibrant.measures.distance import spread_upper
+from calibrant.measures.expected import continuity_note, expected_calibration_error, plug_in_error
+from calibrant.measures.weighted import (
+    bounded_variation_calibration_error,
+    find_worst_interval,
+    smooth_calibration_error,
+)
+from calibrant.measures.witnesses import Witnessing, distance_weight, interval_weight, smooth_weight, step_weight
+from calibrant.rows.refinement import whole_tally
+from calibrant.rows.sources import RowSource
+from calibrant.rows.tally import Tally, Totals
+from calibrant.rows.weights import effective_rows
+
+SPREAD_SHARE = 0.02
+"""Share of delta spent on learning how far forecasts are from the mean of their bin."""
+
+
+class Limits(Protocol):
+    """What a measure asks of a method of finding limits; each is wrong with probability at most delta."""
+
+    def upper_of(self, table: Totals, error: float, delta: float) -> float:
+        """Return the upper limit of any weighted calibration error from its value on the rows."""
+
+    def bias_lower(self, tally: Tally, delta: float) -> float:
+        """Return a lower limit of the size of the mean bias."""
+
+    def lower_margin(self, table: Totals, delta: float, factor: float) -> float:
+        """Return how far an error of the rows can be above the population's, for weights of total variation M.
+
+        ``factor`` is 1 + M/2.
+        """
+
+
+class Savings(NamedTuple):
+    """How many times an error recalibration can save at most, by its kind; None where nothing is known."""
+
+    nondecreasing: float
+    monotone: float
+    any: float | None
+
+
+class JudgedMeasure(ABC):
+    """A calibration error that limits are found for.
+
+    Attributes
+    ----------
+    name : str
+        What users write.
+    by_intervals : bool
+        Whether it looks at intervals of forecasts alone, so that its estimate and limits need few rows one by one.
+    steady : bool
+        Whether the margins of its limits shrink as 1 / sqrt(rows).
+    from_cells : bool
+        Whether `bracket` finds it between two ends from totals per cell.
+    savings : Savings or None
+        What it says about decisions; None where ``no_savings`` says why it says nothing.
+    no_savings : str
+        Why it says nothing about decisions.
+    """
+
+    name: ClassVar[str]
+    by_intervals: ClassVar[bool] = False
+    steady: ClassVar[bool] = True
+    from_cells: ClassVar[bool] = False
+    savings: ClassVar[Savings | None] = None
+    no_savings: ClassVar[str] = (
+        "which does not bound what decisions lose (forecasts at any small distance from calibration can cost 3/8, "
+        "Example 3.1 of the paper)"
+    )
+
+    @abstractmethod
+    def estimate(self, tally: Tally) -> float:
+        """Return its value on the rows."""
+
+    @abstractmethod
+    def witness(self, delta: float) -> Witnessing:
+        """Return what finds the weight function for a lower limit at delta."""
+
+    @property
+    def factor(self) -> float:
+        """How many times the deviation of intervals its deviation can be.
+
+        1 for intervals and constants, 1 + M/2 for weights of total variation M (docs/theory.md).
+        """
+        return 1.0
+
+    @property
+    def lower_is_cutoffs(self) -> bool:
+        """Whether its lower limit is that of the Cutoff error, because the class of its weights is too large."""
+        return False
+
+    def with_variation(self, variation: float) -> JudgedMeasure:
+        """Return the measure whose weights have at most this total variation, where that is for the user to say."""
+        del variation
+        return self
+
+    def upper(self, tally: Tally, estimate: float, delta: float, limits: Limits) -> float:
+        """Return an upper limit by a method."""
+        return limits.upper_of(tally, estimate, delta)
+
+    def lower(
+        self,
+        source: Tally | RowSource,
+        table: Totals,
+        estimate: float,
+        cutoff: float,
+        delta: float,
+        limits: Limits,
+    ) -> float:
+        """Return a lower limit by a method, from the estimate or from the Cutoff error of the rows."""
+        del source
+        found = cutoff if self.lower_is_cutoffs else estimate
+        return found - limits.lower_margin(table, delta, self.factor)
+
+    def bracket(self, table: Totals) -> tuple[float, float]:
+        """Return two ends that contain it, from totals per cell alone: those of every error where no more is known."""
+        del table
+        return 0.0, 1.0
+
+    def caution(self, tally: Tally) -> str | None:
+        """Return why a limit may not mean what it seems to mean on these rows, if so."""
+        del tally
+        return None
+
+    def notes(self, tally: Tally) -> tuple[str, ...]:
+        """Return what the numbers are."""
+        del tally
+        return ()
+
+
+class Cutoff(JudgedMeasure):
+    """The largest error on an interval of forecasts."""
+
+    name = "cutoff"
+    by_intervals = True
+    from_cells = True
+    savings = Savings(nondecreasing=1.0, monotone=2.0, any=None)
+
+    def estimate(self, tally: Tally) -> float:
+        """Return the error of the worst interval."""
+        return find_worst_interval(tally).error
+
+    def witness(self, delta: float) -> Witnessing:
+        """Return what finds the worst interval."""
+        del delta
+        return interval_weight
+
+    def bracket(self, table: Totals) -> tuple[float, float]:
+        """Return the least and the most that an interval can have."""
+        return bracket_cutoff(table)
+
+
+class Smooth(JudgedMeasure):
+    """The largest error over weights that change no faster than the forecasts."""
+
+    name = "smooth"
+    from_cells = True
+
+    @property
+    def factor(self) -> float:
+        """1 + M/2 for M = 1: so much does a 1-Lipschitz function on [0, 1] vary at most."""
+        return 1.5
+
+    def estimate(self, tally: Tally) -> float:
+        """Return the smooth calibration error."""
+        return smooth_calibration_error(tally)
+
+    def witness(self, delta: float) -> Witnessing:
+        """Return what finds the smooth weights."""
+        del delta
+        return smooth_weight
+
+    def bracket(self, table: Totals) -> tuple[float, float]:
+        """Return the error of forecasts in the middle of their cells, minus and plus what that can change."""
+        return bracket_smooth(table)
+
+
+@dataclass(frozen=True)
+class BoundedVariation(JudgedMeasure):
+    """The largest error over weights of a total variation for the user to say."""
+
+    variation: float = 2.0
+
+    name = "bounded_variation"
+    no_savings = (
+        "which bounds decisions by a factor that depends on the variation, and a certificate does not record that"
+    )
+
+    @property
+    def factor(self) -> float:
+        """1 + M/2; weights of any variation are those of the ECE, whose limits they have."""
+        return 1.0 if self.lower_is_cutoffs else 1.0 + self.variation / 2.0
+
+    @property
+    def lower_is_cutoffs(self) -> bool:
+        """Whether any variation is allowed."""
+        return math.isinf(self.variation)
+
+    def with_variation(self, variation: float) -> JudgedMeasure:
+        """Return the measure with another total variation."""
+        return replace(self, variation=variation)
+
+    def estimate(self, tally: Tally) -> float:
+        """Return the error of the best weights of this variation."""
+        return bounded_variation_calibration_error(tally, variation=self.variation)
+
+    def witness(self, delta: float) -> Witnessing:
+        """Return what finds those weights."""
+        del delta
+        return partial(step_weight, self.variation)
+
+
+class Distance(JudgedMeasure):
+    """The distance from calibration, between limits of other errors."""
+
+    name = "distance"
+    steady = False  # its upper limit has a part that shrinks more slowly
+
+    def estimate(self, tally: Tally) -> float:
+        """Return the smooth calibration error, from which the lower limit comes."""
+        return smooth_calibration_error(tally)
+
+    def witness(self, delta: float) -> Witnessing:
+        """Return what finds the weights that promise the highest limit."""
+        return partial(distance_weight, delta)
+
+    def upper(self, tally: Tally, estimate: float, delta: float, limits: Limits) -> float:
+        """Return the limit of the error of bins plus that of the mean way to the mean of the bin.
+
+        Forecasts moved to their bin's event rate are calibrated: by way of the bin's mean forecast.
+        """
+        del estimate
+        bins = _bins(tally)
+        error = expected_calibration_error(tally, n_bins=bins)
+        share = SPREAD_SHARE * delta
+        return limits.upper_of(tally, error, delta - share) + spread_upper(tally, bins, share)
+
+    def lower(
+        self,
+        source: Tally | RowSource,
+        table: Totals,
+        estimate: float,
+        cutoff: float,
+        delta: float,
+        limits: Limits,
+    ) -> float:
+        """Return the better of two lower limits, each at half of delta: by the mean bias, and by steep weights.
+
+        Weights of Lipschitz constant L prove a distance of 1/(1 + L) of their error: all of it for the mean bias, which
+        may have either sign, and a third for L = 2, whose error is 2 smooth - |bias| and whose total variation is 2.
+        """
+        del table, cutoff
+        tally, each = whole_tally(source), delta / 2.0
+        bias = abs(tally.residual_total) / tally.weight_total
+        steep = 2.0 * estimate - bias - limits.lower_margin(tally, each, 2.0)
+        return max(limits.bias_lower(tally, each), steep / 3.0)
+
+    def notes(self, tally: Tally) -> tuple[str, ...]:
+        """Return what estimate and limits are."""
+        return (
+            "the estimate is the smooth calibration error; the lower limit comes from the mean bias or from smooth "
+            f"weights, the upper limit is that of the error of {_bins(tally)} bins plus that of the mean distance "
+            "between forecasts and the mean of their bin",
+        )
+
+
+def _bins(tally: Tally) -> int:
+    return math.ceil(math.pow(effective_rows(tally), 1.0 / 3.0))
+
+
+class Expected(JudgedMeasure):
+    """The expected calibration error, over distinct forecasts."""
+
+    name = "ece"
+    savings = Savings(nondecreasing=1.0, monotone=1.0, any=1.0)
+
+    @property
+    def lower_is_cutoffs(self) -> bool:
+        """Its weights may vary as they like."""
+        return True
+
+    def estimate(self, tally: Tally) -> float:
+        """Return the plug-in over distinct forecasts."""
+        return plug_in_error(tally)
+
+    def witness(self, delta: float) -> Witnessing:
+        """Return what finds the worst interval."""
+        del delta
+        return interval_weight
+
+    def caution(self, tally: Tally) -> str | None:
+        """Return why there is nothing to see where forecasts hardly repeat."""
+        note = continuity_note(tally)
+        return f"no ECE certificate is possible here, the limit is true but useless: {note}" if note else None
+
+
+JUDGED: dict[str, JudgedMeasure] = {kind.name: kind() for kind in JudgedMeasure.__subclasses__()}
+"""The measures above, by name."""
