@@ -11,6 +11,8 @@ PYTEST := -m pytest -n auto --dist worksteal
 .DELETE_ON_ERROR:
 # Two pips writing into one environment at the same time would break it under `make -j`.
 .NOTPARALLEL:
+# Bytecode is kept: without it every process that the tests start would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## Show the targets

@@ -11,7 +11,6 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from scipy.optimize import linprog
 
 import calibrant
@@ -77,6 +76,8 @@ def smooth_by_linear_programming(chance, forecast):
 
 
 def test_every_point_agrees_with_an_independent_version_of_appendix_b5(authors):
+    import statsmodels.api as sm
+
     stream = np.random.RandomState(1)
     rows = []
     for number in range(100):

@@ -34,22 +34,24 @@ def compare(y_prob=FORECAST, y_true=OUTCOME, **options):
     return compare_recalibrators(y_prob, y_true, **{"rng": 0, **options})
 
 
-COMPARISON = compare()
+@pytest.fixture(scope="module")
+def comparison():
+    return compare()
 
 
 # --- The numbers ------------------------------------------------------------------------------------------------------
 
 
-def test_the_usual_candidates_with_the_forecasts_as_they_are_first():
+def test_the_usual_candidates_with_the_forecasts_as_they_are_first(comparison):
     names = ["as is", "platt", "platt on logit", "beta", "temperature", "isotonic", "guarded", "constant"]
-    assert list(COMPARISON) == names
-    assert len(COMPARISON) == 8
-    assert (COMPARISON.n, COMPARISON.cv, COMPARISON.confidence_level) == (1000, 5, 0.95)
+    assert list(comparison) == names
+    assert len(comparison) == 8
+    assert (comparison.n, comparison.cv, comparison.confidence_level) == (1000, 5, 0.95)
     assert [*default_candidates()] == names[1:]
 
 
-def test_forecasts_as_they_are_are_measured_as_they_are():
-    scores = COMPARISON["as is"]
+def test_forecasts_as_they_are_are_measured_as_they_are(comparison):
+    scores = comparison["as is"]
     assert scores.cutoff == pytest.approx(cutoff_calibration_error(OUTCOME, FORECAST), abs=1e-12)
     assert scores.smooth == pytest.approx(smooth_calibration_error(OUTCOME, FORECAST), abs=1e-12)
     assert scores.brier == pytest.approx(np.mean((OUTCOME - FORECAST) ** 2), abs=1e-12)
@@ -82,15 +84,15 @@ def test_held_out_numbers_against_leaving_out_one_row_at_a_time():
         assert scores.auc_lost is None
 
 
-def test_discrimination_is_lost_by_ties_alone_unless_the_order_is_reversed():
-    as_is = COMPARISON["as is"].auc
+def test_discrimination_is_lost_by_ties_alone_unless_the_order_is_reversed(comparison):
+    as_is = comparison["as is"].auc
     for name in ("platt", "platt on logit", "beta", "temperature"):
-        assert COMPARISON[name].auc_lost == 0.0
-    assert COMPARISON["constant"].auc == 0.5
-    assert COMPARISON["constant"].auc_lost == as_is - 0.5
-    assert COMPARISON["constant"].distinct_forecasts == 1
-    assert 0.0 < abs(COMPARISON["isotonic"].auc_lost) < 0.02
-    assert COMPARISON["isotonic"].distinct_forecasts < 50
+        assert comparison[name].auc_lost == 0.0
+    assert comparison["constant"].auc == 0.5
+    assert comparison["constant"].auc_lost == as_is - 0.5
+    assert comparison["constant"].distinct_forecasts == 1
+    assert 0.0 < abs(comparison["isotonic"].auc_lost) < 0.02
+    assert comparison["isotonic"].distinct_forecasts < 50
     reversed_order = compare(1.0 - FORECAST, OUTCOME, candidates={"platt": PlattRecalibrator()})
     assert reversed_order["platt"].auc == pytest.approx(1.0 - reversed_order["as is"].auc, abs=1e-12)
 
@@ -129,14 +131,14 @@ def test_isotonic_regression_pays_for_every_row_it_has_seen():
 # --- Parts ------------------------------------------------------------------------------------------------------------
 
 
-def test_neither_row_order_nor_counting_changes_anything():
+def test_neither_row_order_nor_counting_changes_anything(comparison):
     order = np.random.default_rng(1).permutation(1000)
-    assert compare(FORECAST[order], OUTCOME[order]) == COMPARISON
+    assert compare(FORECAST[order], OUTCOME[order]) == comparison
     tally = Tally.from_arrays(OUTCOME, FORECAST)
-    assert compare_recalibrators(tally, rng=0) == COMPARISON
-    assert compare(y_true=np.array(["no", "yes"])[OUTCOME], pos_label="yes") == COMPARISON
-    assert compare(rng=np.random.default_rng(0)) == COMPARISON
-    assert compare(rng=1) != COMPARISON
+    assert compare_recalibrators(tally, rng=0) == comparison
+    assert compare(y_true=np.array(["no", "yes"])[OUTCOME], pos_label="yes") == comparison
+    assert compare(rng=np.random.default_rng(0)) == comparison
+    assert compare(rng=1) != comparison
 
 
 def test_row_order_makes_no_difference_with_weights_and_fractions_either():
@@ -270,8 +272,8 @@ def test_outcomes_of_one_class():
     assert comparison.recommended in ("isotonic", "constant")
 
 
-def test_the_notes_say_what_the_limits_are_worth():
-    first, second = COMPARISON.notes
+def test_the_notes_say_what_the_limits_are_worth(comparison):
+    first, second = comparison.notes
     assert first.startswith("the held-out forecasts of a recalibrator come from 5 maps, one per part")
     assert "approximate for the others" in first
     assert "certify the choice on fresh ones" in second
@@ -281,36 +283,36 @@ def test_the_notes_say_what_the_limits_are_worth():
 # --- The result -------------------------------------------------------------------------------------------------------
 
 
-def test_as_a_table():
-    frame = COMPARISON.frame()
+def test_as_a_table(comparison):
+    frame = comparison.frame()
     assert isinstance(frame, pd.DataFrame)
-    assert frame["name"].tolist() == list(COMPARISON)
-    assert frame["brier"].tolist() == [COMPARISON[name].brier for name in COMPARISON]
-    text = str(COMPARISON)
+    assert frame["name"].tolist() == list(comparison)
+    assert frame["brier"].tolist() == [comparison[name].brier for name in comparison]
+    text = str(comparison)
     assert text.startswith("8 ways to treat the forecasts of 1,000 rows, judged on held-out rows (5 parts;")
     lines = text.splitlines()
     assert len({len(line) for line in lines[1:10]}) == 1
-    assert lines[2].split()[:3] == ["as", "is", f"{COMPARISON['as is'].cutoff:.4f}"]
-    assert COMPARISON.recommendation in text
-    assert repr(COMPARISON) == text
-    assert COMPARISON._repr_html_().startswith("<pre>8 ways")
-    assert str(COMPARISON["platt"]).endswith(f"guarantee {rounded_up(COMPARISON['platt'].guarantee)}, in advance none")
+    assert lines[2].split()[:3] == ["as", "is", f"{comparison['as is'].cutoff:.4f}"]
+    assert comparison.recommendation in text
+    assert repr(comparison) == text
+    assert comparison._repr_html_().startswith("<pre>8 ways")
+    assert str(comparison["platt"]).endswith(f"guarantee {rounded_up(comparison['platt'].guarantee)}, in advance none")
     with pytest.raises(KeyError, match="oracle"):
-        COMPARISON["oracle"]
+        comparison["oracle"]
 
 
-def test_as_json_and_back():
+def test_as_json_and_back(comparison):
     comparison = compare(candidates={"platt": PlattRecalibrator()})
     twin = Result.from_json(comparison.to_json())
     assert isinstance(twin, RecalibratorComparison)
     assert isinstance(twin["platt"], RecalibratorScores)
     assert twin == comparison
-    assert json.loads(COMPARISON.to_json())["recommended"] == COMPARISON.recommended
+    assert json.loads(comparison.to_json())["recommended"] == comparison.recommended
 
 
-def test_it_cannot_be_changed():
+def test_it_cannot_be_changed(comparison):
     with pytest.raises(AttributeError):
-        COMPARISON.recommended = "platt"
+        comparison.recommended = "platt"
 
 
 def test_progress_is_shown_on_request(monkeypatch, capsys):

@@ -1,6 +1,7 @@
 """What every recalibrator obeys: guarantees, weights, scores, bad input, scikit-learn's conventions, JSON and SQL."""
 
 import copy
+import functools
 import inspect
 import json
 import math
@@ -456,17 +457,31 @@ def test_json_keeps_the_label_of_the_event():
         date.to_json()
 
 
-def damaged(change, kind="Platt"):
-    data = json.loads(clone(KINDS[kind]).fit(P, Y).to_json())
-    change(data)
-    return json.dumps(data)
+@functools.cache
+def written(kind):
+    """The text of a recalibrator that was fitted."""
+    return clone(KINDS[kind]).fit(P, Y).to_json()
+
+
+def damaged(change, kind="Platt", replaced=("", "")):
+    """Return what writes a recalibrator and damages the text, once the test runs."""
+
+    def text():
+        data = json.loads(written(kind))
+        change(data)
+        return json.dumps(data).replace(*replaced)
+
+    return text
 
 
 DAMAGED = {
-    "cut": (clone(KINDS["Platt"]).fit(P, Y).to_json()[:-20], "text is not JSON"),
-    "a list": ("[1, 2]", "text is JSON, but not a recalibrator"),
-    "a result": (clone(KINDS["Platt"]).fit(P, Y).guarantee_.to_json(), "schema is 'calibrant/1', this version of"),
-    "NaN": ('{"schema": NaN}', "NaN is not a number"),
+    "cut": (lambda: written("Platt")[:-20], "text is not JSON"),
+    "a list": (lambda: "[1, 2]", "text is JSON, but not a recalibrator"),
+    "a result": (
+        lambda: clone(KINDS["Platt"]).fit(P, Y).guarantee_.to_json(),
+        "schema is 'calibrant/1', this version of",
+    ),
+    "NaN": (lambda: '{"schema": NaN}', "NaN is not a number"),
     "version": (damaged(lambda d: d.update(schema="calibrant-recalibrator/2")), "schema is 'calibrant-recalibrator/2'"),
     "type": (damaged(lambda d: d.update(type="Tally")), "type is 'Tally', not a Recalibrator"),
     "no type": (damaged(lambda d: d.pop("type")), "type is missing from this recalibrator"),
@@ -480,11 +495,11 @@ DAMAGED = {
     "label": (damaged(lambda d: d["params"].update(pos_label=[1])), "pos_label is .1., which the JSON"),
     "rows": (damaged(lambda d: d["rows"].update(n_rows_=0)), "n_rows_ must be a whole number from 1"),
     "endless rows": (
-        damaged(lambda d: d["rows"].update(n_rows_=0)).replace('"n_rows_": 0', '"n_rows_": 1e999'),
+        damaged(lambda d: d["rows"].update(n_rows_=0), replaced=('"n_rows_": 0', '"n_rows_": 1e999')),
         "n_rows_ must be a whole number from 1",
     ),
     "endless label": (
-        damaged(lambda d: d["params"].update(pos_label=0)).replace('"pos_label": 0', '"pos_label": 1e999'),
+        damaged(lambda d: d["params"].update(pos_label=0), replaced=('"pos_label": 0', '"pos_label": 1e999')),
         "pos_label is inf, which the JSON",
     ),
     "flag": (damaged(lambda d: d["rows"].update(weighted_=1)), "weighted_ must be True or False, got 1"),
@@ -539,15 +554,15 @@ DAMAGED = {
         damaged(lambda d: d["params"]["ladder"][0].update(type="os"), "modified Platt"),
         "type of a rung is 'os', not a recalibrator",
     ),
-    "nested": ("[" * 100_000, "text is not JSON"),
-    "not text": (b"{}", "text must be the string that to_json.. returned, got bytes"),
+    "nested": (lambda: "[" * 100_000, "text is not JSON"),
+    "not text": (lambda: b"{}", "text must be the string that to_json.. returned, got bytes"),
 }
 
 
 @pytest.mark.parametrize(("text", "message"), DAMAGED.values(), ids=DAMAGED.keys())
 def test_damaged_or_foreign_text_is_refused(text, message):
     with pytest.raises(ValueError, match=message):
-        Recalibrator.from_json(text)
+        Recalibrator.from_json(text())
 
 
 def test_a_fresh_process_reads_every_kind():

@@ -1,4 +1,3 @@
-import functools
 import json
 import math
 import re
@@ -19,7 +18,7 @@ import calibrant
 from calibrant import Cells, Tally
 from calibrant.certificates import bracket
 from calibrant.measures import expected as expected_module
-from calibrant.measures.weighted import find_worst_interval
+from calibrant.measures import weighted
 from calibrant.rows import cells, refinement
 from calibrant.rows.grids import Grid
 from calibrant.rows.tally import ADDITIVE
@@ -44,7 +43,7 @@ class TestExactFinish:
         y, p, w = data
         table = refinement.split_at_extremes(array_rows(y, p, w))
         assert cutoff_of(table) == pytest.approx(brute_force.cutoff(y, p, w), abs=1e-12)
-        mine = find_worst_interval(table)
+        mine = weighted.find_worst_interval(table)
         other = calibrant.worst_interval(Tally.from_arrays(y, p, sample_weight=w))
         assert (mine.low, mine.high, mine.direction, mine.rows) == (other.low, other.high, other.direction, other.rows)
         assert mine.mean_forecast == pytest.approx(other.mean_forecast, abs=1e-12)
@@ -60,7 +59,6 @@ class TestExactFinish:
         assert expected_module._expected(table, starts, "l1", False) == pytest.approx(expected, abs=1e-12)
 
 
-RNG = np.random.default_rng(5)
 SIZE = 600_000  # above SORT_BELOW_ROWS: the compiled two-pass way
 DISTRIBUTIONS = {
     "uniform": lambda rng: rng.random(SIZE),
@@ -75,33 +73,31 @@ DISTRIBUTIONS = {
     "two clusters": lambda rng: np.where(rng.random(SIZE) < 0.5, 1e-7, 1 - 1e-7) * (1 - 1e-8 * rng.random(SIZE)),
     "many clusters": lambda rng: np.round(rng.random(SIZE), 2) * (1 - 1e-9 * rng.random(SIZE)),
 }
-
-
-@functools.cache
-def drawn(name):
-    return DISTRIBUTIONS[name](np.random.default_rng(5))
-
-
 OUTCOMES = {
-    "calibrated": lambda p: RNG.random(SIZE) < p,
-    "too high": lambda p: RNG.random(SIZE) < 0.7 * p,
-    "exact": lambda p: p,
-    "fractions": lambda p: np.clip(p + RNG.normal(0, 0.2, SIZE), 0, 1),
+    "calibrated": lambda rng, p: rng.random(SIZE) < p,
+    "too high": lambda rng, p: rng.random(SIZE) < 0.7 * p,
+    "exact": lambda _, p: p,
+    "fractions": lambda rng, p: np.clip(p + rng.normal(0, 0.2, SIZE), 0, 1),
 }
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(5)
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
 @pytest.mark.parametrize("forecast", DISTRIBUTIONS)
-@pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
-def test_large_arrays_give_the_answer_of_the_full_sort(forecast, outcome, weighted):
-    p = drawn(forecast)
-    y = np.asarray(OUTCOMES[outcome](p), dtype=float)
-    w = RNG.integers(0, 4, SIZE) / 3.0 if weighted else None
+@pytest.mark.parametrize("with_weights", [False, True], ids=["unit", "weighted"])
+def test_large_arrays_give_the_answer_of_the_full_sort(forecast, outcome, with_weights, rng):
+    p = DISTRIBUTIONS[forecast](rng)
+    y = np.asarray(OUTCOMES[outcome](rng, p), dtype=float)
+    w = rng.integers(0, 4, SIZE) / 3.0 if with_weights else None
     tally = Tally.from_arrays(y, p, sample_weight=w)
     source = array_rows(y, p, w)
     table = refinement.split_at_extremes(source)
     assert cutoff_of(table) == pytest.approx(cutoff_of(tally), abs=1e-12)
-    mine, other = (find_worst_interval(entries) for entries in (table, tally))
+    mine, other = (weighted.find_worst_interval(entries) for entries in (table, tally))
     assert (mine.low, mine.high, mine.direction, mine.rows) == (other.low, other.high, other.direction, other.rows)
     for strategy in ("uniform", "quantile"):
         table, number = expected_module._binned(source, 15, strategy)
@@ -111,12 +107,12 @@ def test_large_arrays_give_the_answer_of_the_full_sort(forecast, outcome, weight
         )
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
-def test_parts_added_up_side_by_side_equal_the_whole(weighted, monkeypatch):
+@pytest.mark.parametrize("with_weights", [False, True], ids=["unit", "weighted"])
+def test_parts_added_up_side_by_side_equal_the_whole(with_weights, rng, monkeypatch):
     size = 50_000
-    p = np.round(drawn("uniform")[:size], 4)
-    y = RNG.random(size) < p
-    source = array_rows(y, p, RNG.integers(0, 4, size) / 3.0 if weighted else None)
+    p = np.round(rng.random(size), 4)
+    y = rng.random(size) < p
+    source = array_rows(y, p, rng.integers(0, 4, size) / 3.0 if with_weights else None)
     low, high = np.array([0.1, 0.5]), np.array([0.1001, 0.6])
 
     def both():
@@ -132,9 +128,9 @@ def test_parts_added_up_side_by_side_equal_the_whole(weighted, monkeypatch):
     assert fetched_in_halves.y_true.tolist() == fetched.y_true.tolist()
 
 
-def test_ordinary_data_need_few_rows_one_by_one():
-    y = RNG.random(SIZE) < drawn("uniform")
-    source = array_rows(y, drawn("uniform"))
+def test_ordinary_data_need_few_rows_one_by_one(rng):
+    p = rng.random(SIZE)
+    source = array_rows(rng.random(SIZE) < p, p)
     fetched = []
     original = source.fetch
     source.fetch = lambda low, high: fetched.append(original(low, high)) or fetched[-1]
@@ -142,9 +138,9 @@ def test_ordinary_data_need_few_rows_one_by_one():
     assert sum(part.y_prob.size for part in fetched) < 0.05 * SIZE
 
 
-def test_public_functions_take_the_two_pass_way_above_the_limit(monkeypatch):
-    p = drawn("uniform")
-    y = RNG.random(SIZE) < 0.9 * p
+def test_public_functions_take_the_two_pass_way_above_the_limit(rng, monkeypatch):
+    p = rng.random(SIZE)
+    y = rng.random(SIZE) < 0.9 * p
     expected = cutoff_of(Tally.from_arrays(y, p))
 
     def refuse(_):
@@ -232,9 +228,9 @@ class TestBracket:
             assert found.low - 1e-12 <= exact.upper <= found.high + 1e-12
 
     @pytest.mark.parametrize("forecast", ["uniform", "skewed"])
-    def test_shrinks_with_more_bits(self, forecast):
-        p = drawn(forecast)
-        y = RNG.random(SIZE) < p
+    def test_shrinks_with_more_bits(self, forecast, rng):
+        p = DISTRIBUTIONS[forecast](rng)
+        y = rng.random(SIZE) < p
         tables = [Cells.from_arrays(y, p, bits=bits) for bits in (12, 14, 16, 18, 20)]
         for options in ({}, {"measure": "smooth"}, {"method": "adaptive"}, {"method": "normal"}):
             found = [bracket(table, **options) for table in tables]
