@@ -95,8 +95,8 @@ EVERY_RESULT = pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS.k
 
 
 def test_the_table_of_results_is_complete():
-    public = [public(name) for name in EVERYWHERE]
-    kinds = {kind for kind in public if isinstance(kind, type) and issubclass(kind, Result)}
+    found = [public(name) for name in EVERYWHERE]
+    kinds = {kind for kind in found if isinstance(kind, type) and issubclass(kind, Result)}
     assert {type(result) for result in RESULTS.values()} == kinds == set(result_types(Result))
 
 

@@ -100,7 +100,7 @@ def _environment(*, markdown: bool = False) -> Environment:
     except ImportError as error:
         raise ImportError("the report needs jinja2 and matplotlib: pip install 'calibrant[cli]'") from error
     environment = Environment(
-        loader=PackageLoader("calibrant.report"),
+        loader=PackageLoader("calibrant.reports"),
         autoescape=not markdown,
         finalize=_in_markdown if markdown else _in_page,
         undefined=StrictUndefined,
