@@ -17,7 +17,7 @@ import pyarrow.feather
 import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
-from spark_cases import needs_java
+from spark_cases import needs_java, spark_frame
 
 import calibrant
 from calibrant.cli.inputs import Source
@@ -221,7 +221,7 @@ def test_what_comes_late_is_refused(kind, late, rows, tmp_path):
 @needs_java
 class TestSpark:
     def test_frames(self, spark, rows, truth):
-        frame = spark.createDataFrame(pa.table({name: pa.array(values) for name, values in rows.items()}))
+        frame = spark_frame(spark, rows)
         assert judged(calibrant.scan(frame, **COLUMNS)) == close(truth)
 
     @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
@@ -238,13 +238,13 @@ class TestSpark:
     def test_what_comes_late_is_refused(self, late, spark, rows):
         name, value = LATE[late]
         bad = {**rows, name: [*rows[name][:-1], value]}
-        frame = spark.createDataFrame(pa.table({name: pa.array(values) for name, values in bad.items()}))
+        frame = spark_frame(spark, bad)
         with pytest.raises(ValueError, match=f"column '{name}'"):
             judged(calibrant.scan(frame, **COLUMNS))
 
     def test_names_that_differ_by_case(self, spark):
         named = {"P": [0.9, 0.9], "p": [0.1, 0.2], "p_1": [0.5, 0.5], "y": [0, 1], "Y": [1, 1]}
-        frame = spark.createDataFrame(pa.table(named))
+        frame = spark_frame(spark, named)
         for name, values in named.items():
             if name.lower().startswith("p"):
                 with calibrant.scan(frame, y_true="y", y_prob=name) as found:

@@ -1,11 +1,10 @@
 """Spark gives what memory gives, through aggregates that stay in the cluster."""
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from row_sources import distributions
 from scan_cases import KINDS, QUESTIONS, outcomes, same
-from spark_cases import needs_java
+from spark_cases import needs_java, spark_frame
 
 import calibrant
 from calibrant import Tally, scan
@@ -19,7 +18,7 @@ FORECASTS = distributions(SIZE)
 
 
 def frame(spark, columns, partitions=3):
-    return spark.createDataFrame(pa.table(columns)).repartition(partitions)
+    return spark_frame(spark, columns).repartition(partitions)
 
 
 @pytest.mark.usefixtures("as_if_large")

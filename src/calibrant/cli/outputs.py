@@ -279,7 +279,7 @@ def table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 @contextlib.contextmanager
 def working(text: str, *, quiet: bool = False, connection: DuckDBPyConnection | None = None) -> Iterator[None]:
     """Show on a terminal that something is going on, and how far the query of a connection has come."""
-    if quiet or not sys.stderr.isatty():
+    if quiet or not (_showing or sys.stderr.isatty()):  # a display stands for the stream, and may not say what it is
         yield
         return
     with _display() as display:

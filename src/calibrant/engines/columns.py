@@ -26,7 +26,6 @@ from calibrant.rows.checks import forecast_remedy
 
 _NESTED = re.compile(rf".*\[\d*\]|(STRUCT|MAP|UNION)\b.*|BLOB|BIT|{NESTED}")
 _FUNCTION = "calibrant_map"
-_NUMBER_OF_ERROR = re.compile(r"\berrno\W+(\d+)")
 
 
 def read_columns(
@@ -228,9 +227,14 @@ def _blaming(path: Path) -> Iterator[None]:
     except duckdb.IOException as error:
         if path.name not in str(error):
             raise
-        found = _NUMBER_OF_ERROR.search(str(error))
-        number = errno.EIO if found is None else int(found[1])
+        number = _number_of(str(error).replace(str(path), ""))
         raise OSError(number, os.strerror(number), str(path)) from error
+
+
+def _number_of(text: str) -> int:
+    """Return the number of the system's error that a text tells in the system's words, which not all versions add."""
+    found = [number for number in errno.errorcode if os.strerror(number) in text]
+    return max(found, key=lambda number: len(os.strerror(number)), default=errno.EIO)  # one may begin like another
 
 
 def _check_copied(table: Table) -> None:
