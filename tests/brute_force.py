@@ -1,6 +1,8 @@
 """Slow, obvious ways to compute the measures, and random rows to compare on. Nothing here uses calibrant."""
 
+import functools
 import itertools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -102,7 +104,7 @@ def mean_loss(
     """Mean loss of a rule, row by row; ``acts`` says for a forecast whether to act."""
     w = [1.0] * len(p) if w is None else w
     pairs = zip(y, p, w, strict=True)
-    return sum(weight * loss(outcome, acts(forecast), threshold) for outcome, forecast, weight in pairs) / sum(w)
+    return sum(weight * loss(outcome, acts(forecast), threshold) for outcome, forecast, weight in pairs) / float(sum(w))
 
 
 def best_risk(
@@ -116,15 +118,16 @@ def best_risk(
             here = p == forecast
             share = w[here].sum() / w.sum()
             if share > 0:
-                both = (
-                    mean_loss(y[here], p[here], w[here], lambda _, a=act: a, threshold, loss) for act in (False, True)
+                never, always = (
+                    mean_loss(y[here], p[here], w[here], rule, threshold, loss)
+                    for rule in (lambda _: False, lambda _: True)
                 )
-                total += share * min(both)
+                total += share * min(never, always)
         return total
     cuts = [*p, -1.0, 2.0]
-    rules: list[Callable[[float], bool]] = [lambda q, cut=cut: q >= cut for cut in cuts]
+    rules = [functools.partial(operator.le, cut) for cut in cuts]
     if wrapper == "monotone":
-        rules += [lambda q, cut=cut: q <= cut for cut in cuts]
+        rules += [functools.partial(operator.ge, cut) for cut in cuts]
     return min(mean_loss(y, p, w, rule, threshold, loss) for rule in rules)
 
 

@@ -53,7 +53,7 @@ def events(rng: np.random.Generator, chance: Array) -> Array:
     return rng.random(chance.size) < chance
 
 
-def one_sided(name: str, draw: Draw, error: float, **kind: bool) -> Population:
+def one_sided(name: str, draw: Draw, error: float, **kind: Any) -> Population:
     return Population(name, draw, error, error, error, error, error, **kind)
 
 
@@ -97,8 +97,7 @@ def weighted(name: str, population: Population, weights: Callable[[int], Array])
         return y, p, weights(rows)
 
     truths = {measure: getattr(population, measure) for measure in MEASURES}
-    kind = {"discrete": population.discrete, "binary": population.binary}
-    return Population(name, draw, **truths, **kind, unit_weights=False)
+    return Population(name, draw, **truths, discrete=population.discrete, binary=population.binary, unit_weights=False)
 
 
 MEASURES = ("cutoff", "smooth", "bounded_variation", "ece", "distance")

@@ -40,6 +40,10 @@ def same(mine: Any, other: Any, tolerance: float = 1e-12) -> None:
         assert mine == other
 
 
+def certified(*rows: Any, **options: Any) -> dict[str, Any]:
+    return calibrant.certify(*rows, max_error=0.01, **options).to_dict()
+
+
 QUESTIONS: dict[str, Callable[..., Any]] = {
     "cutoff": calibrant.cutoff_calibration_error,
     "ks": calibrant.measures.ks_calibration_error,
@@ -57,9 +61,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "test": lambda *rows, **weights: calibrant.calibration_test(*rows, method="asymptotic", **weights).to_dict(),
     "smooth": calibrant.smooth_calibration_error,
     "bands": lambda *rows, **weights: calibrant.risk_bands(*rows, cutoffs=[0.2, 0.6], **weights).to_dict(),
-} | {
-    method: lambda *rows, method=method, **weights: calibrant.certify(
-        *rows, max_error=0.01, method=method, **weights
-    ).to_dict()
-    for method in ("adaptive", "normal", "hoeffding")
+    "adaptive": lambda *rows, **weights: certified(*rows, method="adaptive", **weights),
+    "normal": lambda *rows, **weights: certified(*rows, method="normal", **weights),
+    "hoeffding": lambda *rows, **weights: certified(*rows, method="hoeffding", **weights),
 }

@@ -2,7 +2,7 @@
 
 import gzip
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ def predictions(rows: int = 240, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
     }
 
 
-def write(columns: Mapping[str, npt.ArrayLike], path: Path, kind: str) -> Path:
+def write(columns: Mapping[str, Any], path: Path, kind: str) -> Path:
     """Write columns as one of the formats, under the name of the file."""
     names = list(columns)
     plain = {name: np.asarray(values).tolist() for name, values in columns.items()}
@@ -69,7 +69,7 @@ def write(columns: Mapping[str, npt.ArrayLike], path: Path, kind: str) -> Path:
     return path
 
 
-def read(source: Any, names: Sequence[str] = ("p",), **options: Any) -> Any:
+def read(source: Any, names: Collection[str] = ("p",), **options: Any) -> Any:
     """Return columns of a file that is read whole."""
     with open_table(source, **options) as table:
         return read_columns(table, list(names), numbers=[name for name in names if name in ("y", "p")])

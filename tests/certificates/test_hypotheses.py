@@ -14,8 +14,8 @@ from scipy.stats import binom, norm
 
 import calibrant
 from calibrant import Tally
-from calibrant.certificates import hypotheses
-from calibrant.certificates.hypotheses import CalibrationTest, calibration_test, spiegelhalter_test
+from calibrant.certificates import CalibrationTest, hypotheses
+from calibrant.certificates.hypotheses import calibration_test, spiegelhalter_test
 from calibrant.core import kernels
 from calibrant.core import progress as progress_module
 from calibrant.core.laws import brownian_range
