@@ -97,14 +97,14 @@ def mean_loss(
     y: Column,
     p: Column,
     w: Column | None,
-    acts: Callable[[float], bool],
+    acts: Callable[..., Any],
     threshold: float,
     loss: Loss = decision_loss,
 ) -> float:
     """Mean loss of a rule, row by row; ``acts`` says for a forecast whether to act."""
     w = [1.0] * len(p) if w is None else w
     pairs = zip(y, p, w, strict=True)
-    return sum(weight * loss(outcome, acts(forecast), threshold) for outcome, forecast, weight in pairs) / float(sum(w))
+    return float(sum(weight * loss(outcome, acts(forecast), threshold) for outcome, forecast, weight in pairs) / sum(w))
 
 
 def best_risk(

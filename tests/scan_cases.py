@@ -40,7 +40,7 @@ def same(mine: Any, other: Any, tolerance: float = 1e-12) -> None:
         assert mine == other
 
 
-def certified(*rows: Any, **options: Any) -> dict[str, Any]:
+def certified(*rows: Any, **options: Any) -> Any:
     return calibrant.certify(*rows, max_error=0.01, **options).to_dict()
 
 

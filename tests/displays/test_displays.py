@@ -228,7 +228,7 @@ def test_help_says_what_every_parameter_is(display_type):
         (display_type.from_predictions, ("y_true :", "theme :", "legend :", "ax :")),
         (display_type.plot, ("theme :", "legend :", "ax :")),
     ):
-        text = inspect.getdoc(method)
+        text = inspect.getdoc(method) or ""
         assert "As in every display" not in text
         assert all(f"\n{parameter}" in text for parameter in parameters)
 

@@ -157,6 +157,7 @@ def test_the_guard_promises_isotonics_bound_plus_the_tolerance(tolerance):
         0.03: 0.03,
     }[tolerance]
     assert guarantee.in_advance == pytest.approx(monotone_margin(4_000, 0.05) + most, rel=1e-12)
+    assert guarantee.in_advance is not None
     assert guarantee.bound <= guarantee.in_advance
 
 
