@@ -48,6 +48,7 @@ def files(tmp_path_factory):
         "by": np.where(GROUPS == "north", "g" * 99, "h"),
     }
     reports["long"]["title"] = "T" * 500
+    frame = ""
     for name, options in reports.items():
         report = calibrant.CalibrationReport.from_predictions(Y_TRUE, max_error=LIMIT, **options)
         report.write_html(folder / f"{name}.html")
