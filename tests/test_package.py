@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -476,7 +477,7 @@ def test_the_version_to_cite_is_the_version_of_the_package():
 ROWS = ([0, 0, 1, 0, 1, 1, 1, 0], [0.25, 0.25, 0.25, 0.75, 0.75, 0.75, 0.5, 0.5])
 WEIGHTS = [1.0, 2.0, 0.5, 1.0, 1.0, 3.0, 0.25, 1.0]
 
-OBJECTS = {
+OBJECTS: dict[str, Callable[[], Any]] = {
     "Tally": lambda: Tally.from_arrays(*ROWS),
     "weighted Tally": lambda: Tally.from_arrays(*ROWS, sample_weight=WEIGHTS),
     "Cells": lambda: Cells.from_arrays(*ROWS, bits=3),
