@@ -1,16 +1,25 @@
 """Slow, obvious ways to compute the measures, and random rows to compare on. Nothing here uses calibrant."""
 
+import functools
 import itertools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+Array = npt.NDArray[Any]
+Column = Array | Sequence[float]
+Loss = Callable[[float, bool, float], float]
 
-def merged(y, p, w=None):
+
+def merged(y: Column, p: Column, w: Column | None = None) -> tuple[Array, Array, Array, Array]:
     """Distinct forecasts, with total weight, residual and outcome, from a dictionary."""
     w = [1.0] * len(p) if w is None else w
-    groups = {}
+    groups: dict[float, list[float]] = {}
     for outcome, forecast, weight in zip(y, p, w, strict=True):
         if weight > 0:
             total = groups.setdefault(float(forecast) + 0.0, [0.0, 0.0, 0.0])
@@ -22,76 +31,85 @@ def merged(y, p, w=None):
     return np.array(forecasts), columns[:, 0], columns[:, 1], columns[:, 2]
 
 
-def cutoff(y, p, w=None):
+def cutoff(y: Column, p: Column, w: Column | None = None) -> float:
     """Try every interval of forecasts."""
     _, weight, residual, _ = merged(y, p, w)
     intervals = itertools.combinations(range(len(residual) + 1), 2)
-    return max(abs(residual[i:j].sum()) for i, j in intervals) / weight.sum()
+    return float(max(abs(residual[i:j].sum()) for i, j in intervals) / weight.sum())
 
 
-def ks(y, p, w=None):
+def ks(y: Column, p: Column, w: Column | None = None) -> float:
     """Try every interval that starts at the lowest forecast."""
     _, weight, residual, _ = merged(y, p, w)
-    return max(abs(residual[:j].sum()) for j in range(1, len(residual) + 1)) / weight.sum()
+    return float(max(abs(residual[:j].sum()) for j in range(1, len(residual) + 1)) / weight.sum())
 
 
-def smooth(y, p, w=None, lipschitz=1.0):
+def smooth(y: Column, p: Column, w: Column | None = None, lipschitz: float = 1.0) -> float:
     """Solve the linear program over 1-Lipschitz weights in [-1, 1]; or over L-Lipschitz ones."""
     forecast, weight, residual, _ = merged(y, p, w)
     size = len(forecast)
     rows = np.diff(np.eye(size), axis=0)
     options = {"A_ub": np.vstack([rows, -rows]), "b_ub": np.tile(lipschitz * np.diff(forecast), 2)} if size > 1 else {}
-    return _maximum(residual, bounds=(-1, 1), **options) / weight.sum()
+    return float(_maximum(residual, bounds=(-1, 1), **options) / weight.sum())
 
 
-def bounded_variation(y, p, variation, w=None):
+def bounded_variation(y: Column, p: Column, variation: float, w: Column | None = None) -> float:
     """Solve the linear program over weights in [-1, 1] of bounded total variation."""
     _, weight, residual, _ = merged(y, p, w)
     size = len(residual)
     if size == 1:
-        return abs(residual[0]) / weight.sum()
+        return float(abs(residual[0]) / weight.sum())
     steps = np.diff(np.eye(size), axis=0)
     bound = np.eye(size - 1)
     rows = np.block([[steps, -bound], [-steps, -bound], [np.zeros((1, size)), np.ones((1, size - 1))]])
     limits = np.concatenate([np.zeros(2 * (size - 1)), [variation]])
     objective = np.concatenate([residual, np.zeros(size - 1)])
     bounds = [(-1, 1)] * size + [(0, None)] * (size - 1)
-    return _maximum(objective, A_ub=rows, b_ub=limits, bounds=bounds) / weight.sum()
+    return float(_maximum(objective, A_ub=rows, b_ub=limits, bounds=bounds) / weight.sum())
 
 
-def _maximum(objective, **constraints):
+def _maximum(objective: Array, **constraints: Any) -> Any:
     # Scaled to size 1 and solved to the tightest tolerance: the default treats values below 1e-7 as zero.
     scale = np.abs(objective).max() or 1.0
     tight = {"dual_feasibility_tolerance": 1e-10, "primal_feasibility_tolerance": 1e-10}
     return -scale * linprog(-objective / scale, options=tight, **constraints).fun
 
 
-def best_signs(y, p, changes, w=None):
+def best_signs(y: Column, p: Column, changes: int, w: Column | None = None) -> float:
     """Try every pattern of signs with at most so many changes."""
     _, weight, residual, _ = merged(y, p, w)
     patterns = itertools.product([-1.0, 1.0], repeat=len(residual))
     allowed = (np.array(signs) for signs in patterns if np.count_nonzero(np.diff(signs)) <= changes)
-    return max(float(signs @ residual) for signs in allowed) / weight.sum()
+    return float(max(float(signs @ residual) for signs in allowed) / weight.sum())
 
 
-def decision_loss(y, acts, threshold):
+def decision_loss(y: float, acts: bool, threshold: float) -> float:
     """Loss of one row: the threshold for acting without an event, the rest for an event missed."""
     return threshold * (1 - y) if acts else (1 - threshold) * y
 
 
-def sign_loss(y, acts, threshold):
+def sign_loss(y: float, acts: bool, threshold: float) -> float:
     """Loss of one row: its distance from the threshold, when that was guessed to be on the other side."""
     return abs(y - threshold) if acts != (y > threshold) else 0.0
 
 
-def mean_loss(y, p, w, acts, threshold, loss=decision_loss):
+def mean_loss(
+    y: Column,
+    p: Column,
+    w: Column | None,
+    acts: Callable[..., Any],
+    threshold: float,
+    loss: Loss = decision_loss,
+) -> float:
     """Mean loss of a rule, row by row; ``acts`` says for a forecast whether to act."""
     w = [1.0] * len(p) if w is None else w
     pairs = zip(y, p, w, strict=True)
-    return sum(weight * loss(outcome, acts(forecast), threshold) for outcome, forecast, weight in pairs) / sum(w)
+    return float(sum(weight * loss(outcome, acts(forecast), threshold) for outcome, forecast, weight in pairs) / sum(w))
 
 
-def best_risk(y, p, threshold, wrapper, w=None, loss=decision_loss):
+def best_risk(
+    y: Array, p: Array, threshold: float, wrapper: str, w: Array | None = None, loss: Loss = decision_loss
+) -> float:
     """Try every cutoff, in one direction or both; or, for any wrapper, both actions at every distinct forecast."""
     if wrapper == "any":
         w = np.ones(len(p)) if w is None else w
@@ -100,17 +118,20 @@ def best_risk(y, p, threshold, wrapper, w=None, loss=decision_loss):
             here = p == forecast
             share = w[here].sum() / w.sum()
             if share > 0:
-                both = (mean_loss(y[here], p[here], w[here], lambda _, a=act: a, threshold, loss) for act in (0, 1))
-                total += share * min(both)
+                never, always = (
+                    mean_loss(y[here], p[here], w[here], rule, threshold, loss)
+                    for rule in (lambda _: False, lambda _: True)
+                )
+                total += share * min(never, always)
         return total
     cuts = [*p, -1.0, 2.0]
-    rules = [lambda q, cut=cut: q >= cut for cut in cuts]
+    rules = [functools.partial(operator.le, cut) for cut in cuts]
     if wrapper == "monotone":
-        rules += [lambda q, cut=cut: q <= cut for cut in cuts]
+        rules += [functools.partial(operator.ge, cut) for cut in cuts]
     return min(mean_loss(y, p, w, rule, threshold, loss) for rule in rules)
 
 
-def isotonic(y, p, w=None):
+def isotonic(y: Column, p: Column, w: Column | None = None) -> Array:
     """Non-decreasing least squares at each row's forecast, by the max-min formula over runs of forecasts."""
     forecast, weight, _, outcome = merged(y, p, w)
     size = len(forecast)
@@ -123,7 +144,9 @@ GRID = [0.0, 0.1, 0.25, 0.3, 0.5, 0.6, 0.75, 0.9, 1.0]
 
 
 @st.composite
-def rows(draw, most=30, weighted=None, binary=None):
+def rows(
+    draw: st.DrawFn, most: int = 30, weighted: bool | None = None, binary: bool | None = None
+) -> tuple[Array, Array, Array | None]:
     """Outcomes, forecasts and weights (None for unit ones): ties, fractions and the ends 0 and 1 included."""
     size = draw(st.integers(1, most))
     number = st.one_of(st.sampled_from(GRID), st.floats(0.0, 1.0, allow_subnormal=False))

@@ -1,5 +1,7 @@
 """Rows and classifiers that the tests of classifiers share."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
@@ -9,7 +11,7 @@ from sklearn.model_selection import train_test_split
 from calibrant.classifiers.certified import CertifiedClassifier
 
 try:
-    from sklearn.frozen import FrozenEstimator
+    from sklearn.frozen import FrozenEstimator as FrozenEstimator
 except ImportError:
     FrozenEstimator = None
 
@@ -19,12 +21,12 @@ FEATURES, LABELS = make_classification(n_samples=1200, flip_y=0.2, random_state=
 WEIGHTS = np.random.default_rng(2).gamma(4.0, size=1200)
 
 
-def certified(estimator=None, **options):
+def certified(estimator: Any = None, **options: Any) -> CertifiedClassifier:
     """A classifier that keeps its model: the limit is easy to meet."""
     options = {"max_error": 0.2, "random_state": 0, **options}
     return CertifiedClassifier(LogisticRegression() if estimator is None else estimator, **options)
 
 
-def halves(*arrays, judging=600, seed=0):
+def halves(*arrays: Any, judging: int = 600, seed: int = 0) -> Any:
     """The same split, by other means."""
     return train_test_split(*arrays, test_size=judging, random_state=seed)

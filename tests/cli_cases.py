@@ -4,9 +4,10 @@ import dataclasses
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from public_names import public
 from schema_cases import published
 from table_cases import FORMATS, predictions, write
@@ -17,7 +18,7 @@ from calibrant.core.results import SCHEMA
 
 ROOT = Path(__file__).parents[1]
 SOURCE = str(Path(calibrant.__file__).parents[1])
-PLAIN = {
+PLAIN: dict[str, type | tuple[type, ...]] = {
     "text": str,
     "number": (int, float),
     "whole number": int,
@@ -28,9 +29,9 @@ PLAIN = {
 }
 
 
-def documented():
+def documented() -> dict[str, dict[str, str]]:
     """Return what docs/cli.md says of every command: its keys, and what they hold."""
-    found = {}
+    found: dict[str, dict[str, str]] = {}
     for line in (ROOT / "docs" / "cli.md").read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if len(cells) == 3 and re.fullmatch(r"`\w+`", cells[1]):
@@ -38,7 +39,7 @@ def documented():
     return found
 
 
-def fits(value, words):
+def fits(value: Any, words: str) -> bool:
     """Whether a value is one of the things that the words name."""
     for word in re.split(r" or |, or ", words):
         kind, _, names = word.partition(" of ")
@@ -49,16 +50,16 @@ def fits(value, words):
             if isinstance(value, PLAIN[kind]) and all(sorted(part) == sorted(listed) for part in parts if listed):
                 return True
         elif isinstance(value, dict) and value.get("type") == kind:
-            names = {field.name for field in dataclasses.fields(public(kind))}
-            return set(value) == {"type", *names} and published().is_valid({"schema": SCHEMA, **value})
+            fields = {field.name for field in dataclasses.fields(public(kind))}
+            return set(value) == {"type", *fields} and published().is_valid({"schema": SCHEMA, **value})
     return False
 
 
-def call(*arguments, stdin=None, **options):
+def call(*arguments: object, stdin: str | bytes | None = None, **options: Any) -> Result:
     return CliRunner(**options).invoke(main, [str(argument) for argument in arguments], input=stdin)
 
 
-def answer(*arguments, stdin=None, exit_code=0):
+def answer(*arguments: object, stdin: str | bytes | None = None, exit_code: int = 0) -> Any:
     """Run a command with --json and return the document, after checking its envelope."""
     found = call(*arguments, "--json", stdin=stdin)
     assert found.exit_code == exit_code, found.output
@@ -69,7 +70,7 @@ def answer(*arguments, stdin=None, exit_code=0):
     return document
 
 
-def write_files(folder):
+def write_files(folder: Path) -> Path:
     """Predictions in every format, a model fitted to them, and two clearly different forecasters of many rows."""
     for kind in FORMATS:
         write(predictions(), folder / f"t.{kind}", kind)
@@ -98,5 +99,5 @@ RUNS = {
 }
 
 
-def filled(run, **places):
+def filled(run: str, **places: object) -> list[str]:
     return [part.format(**places) for part in RUNS[run]]

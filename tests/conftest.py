@@ -2,6 +2,8 @@ import os
 import signal
 import sys
 import warnings
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import sklearn
@@ -18,9 +20,9 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
 @pytest.fixture
-def usual_signals():
+def usual_signals() -> Iterator[None]:
     """Signals as on a terminal, for this process and those it starts: under nohup and the like some are ignored."""
-    usual = {"SIGINT": signal.default_int_handler, "SIGTERM": signal.SIG_DFL, "SIGHUP": signal.SIG_DFL}
+    usual: dict[str, Any] = {"SIGINT": signal.default_int_handler, "SIGTERM": signal.SIG_DFL, "SIGHUP": signal.SIG_DFL}
     before = {name: signal.signal(signal.Signals[name], handler) for name, handler in usual.items()}
     yield
     for name, handler in before.items():
@@ -28,14 +30,14 @@ def usual_signals():
 
 
 @pytest.fixture
-def routing():
+def routing() -> Iterator[None]:
     """Metadata routing of scikit-learn, which is off unless asked for."""
     with sklearn.config_context(enable_metadata_routing=True):
         yield
 
 
 @pytest.fixture
-def as_if_large(monkeypatch):
+def as_if_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat a few thousand rows as too many to sort; the finest cells that the betting rates need."""
     monkeypatch.setattr("calibrant.rows.intake.SORT_BELOW_ROWS", 0)
     monkeypatch.setattr("calibrant.certificates.methods.adaptive.SPLIT_BELOW_ROWS", 0)
@@ -44,7 +46,7 @@ def as_if_large(monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def spark():
+def spark() -> Iterator[Any]:
     """Start Spark once, on two threads of this machine and nothing else."""
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Spark warns of versions of its own dependencies

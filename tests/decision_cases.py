@@ -1,5 +1,7 @@
 """What the tests of risks, gaps and scores share: rows, thresholds, certificates to start from."""
 
+from collections.abc import Callable
+
 import brute_force
 import pytest
 from hypothesis import strategies as st
@@ -12,11 +14,13 @@ WRAPPERS = ["nondecreasing", "monotone", "any"]
 thresholds = st.one_of(st.sampled_from(brute_force.GRID), st.floats(0.0, 1.0))
 
 
-def refused(message):
+def refused(message: str) -> pytest.RaisesExc[ValueError]:
     return pytest.raises(ValueError, match=message)
 
 
-def tallied(data):
+def tallied(
+    data: tuple[brute_force.Array, brute_force.Array, brute_force.Array | None],
+) -> tuple[brute_force.Array, brute_force.Array, brute_force.Array | None, Tally]:
     """Rows of weight 0 dropped, and their tally: random fractions beside 0/1 forecasts look swapped to the gate."""
     y, p, w = data
     if w is not None:
@@ -24,7 +28,7 @@ def tallied(data):
     return y, p, w, Tally.from_arrays(y, p, sample_weight=w)
 
 
-def from_up(threshold):
+def from_up(threshold: float) -> Callable[[float], bool]:
     return lambda forecast: forecast >= threshold
 
 
@@ -32,8 +36,13 @@ ASSUMPTIONS = ("rows are independent draws from one population", "the forecaster
 
 
 def limit(
-    measure="cutoff", upper=0.03, alternative="less", target="population", finite_sample=True, confidence_level=0.95
-):
+    measure: str = "cutoff",
+    upper: float = 0.03,
+    alternative: str = "less",
+    target: str = "population",
+    finite_sample: bool = True,
+    confidence_level: float = 0.95,
+) -> ConfidenceInterval:
     return ConfidenceInterval(
         measure=measure,
         estimate=0.01,

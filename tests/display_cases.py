@@ -3,13 +3,18 @@
 import functools
 import io
 import re
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from matplotlib.figure import Figure
 
 from calibrant import Tally
 
 
-def rows(size=300, seed=0, *, ties=None):
+def rows(
+    size: int = 300, seed: int = 0, *, ties: int | None = None
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
     """Return outcomes and forecasts that are somewhat too high."""
     rng = np.random.default_rng(seed)
     p = rng.random(size) if ties is None else rng.integers(1, ties, size) / ties
@@ -17,14 +22,14 @@ def rows(size=300, seed=0, *, ties=None):
 
 
 @functools.cache
-def million():
+def million() -> Tally:
     """Return the tally of a million rows whose forecasts are a little off."""
     rng = np.random.default_rng(5)
     p = rng.beta(0.7, 2.0, 10**6)
     return Tally.from_arrays(rng.random(p.size) < p + 0.03 * np.sin(6 * p), p)
 
 
-def drawn_colours(figure):
+def drawn_colours(figure: Figure) -> set[str]:
     """Return every colour that a picture of a figure holds."""
     picture = io.StringIO()
     figure.savefig(picture, format="svg")

@@ -7,11 +7,17 @@ from calibration: it is at least that (calibrated forecasts have the mean of the
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from calibrant import Tally, cutoff_calibration_error, smooth_calibration_error
 from calibrant.measures import bounded_variation_calibration_error
+
+Array = npt.NDArray[Any]
+Curve = Callable[[Array], Array]
+Draw = Callable[[np.random.Generator, int], tuple[Array, Array, Array | None]]
 
 
 @dataclass(frozen=True)
@@ -22,7 +28,7 @@ class Population:
     """
 
     name: str
-    draw: Callable
+    draw: Draw
     cutoff: float
     smooth: float | None
     bounded_variation: float | None
@@ -35,35 +41,35 @@ class Population:
     law: Tally | None = None
     """The population itself, outcomes replaced by their means, where it has few forecasts."""
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.name
 
-    def tally(self, rng, rows):
+    def tally(self, rng: np.random.Generator, rows: int) -> Tally:
         y, p, w = self.draw(rng, rows)
         return Tally.from_arrays(y, p, sample_weight=w)
 
 
-def events(rng, chance):
+def events(rng: np.random.Generator, chance: Array) -> Array:
     return rng.random(chance.size) < chance
 
 
-def one_sided(name, draw, error, **kind):
-    return Population(name, draw, *[error] * 5, **kind)
+def one_sided(name: str, draw: Draw, error: float, **kind: Any) -> Population:
+    return Population(name, draw, error, error, error, error, error, **kind)
 
 
-def from_forecasts(draw_forecasts, mean_outcome):
-    def draw(rng, rows):
+def from_forecasts(draw_forecasts: Callable[[np.random.Generator, int], Array], mean_outcome: Curve) -> Draw:
+    def draw(rng: np.random.Generator, rows: int) -> tuple[Array, Array, None]:
         p = draw_forecasts(rng, rows)
         return events(rng, mean_outcome(p)), p, None
 
     return draw
 
 
-def on_levels(name, forecast, mass, chance):
+def on_levels(name: str, forecasts: list[float], masses: list[float], chances: list[float]) -> Population:
     """A few forecasts: the errors are those of the law itself, outcomes replaced by their means."""
-    forecast, mass, chance = (np.array(column, dtype=float) for column in (forecast, mass, chance))
+    forecast, mass, chance = (np.array(column) for column in (forecasts, masses, chances))
 
-    def draw(rng, rows):
+    def draw(rng: np.random.Generator, rows: int) -> tuple[Array, Array, None]:
         level = rng.choice(mass.size, size=rows, p=mass)
         return events(rng, chance[level]), forecast[level], None
 
@@ -83,16 +89,15 @@ def on_levels(name, forecast, mass, chance):
     )
 
 
-def weighted(name, population, weights):
+def weighted(name: str, population: Population, weights: Callable[[int], Array]) -> Population:
     """The same rows with weights fixed by their position: the errors stay the same."""
 
-    def draw(rng, rows):
+    def draw(rng: np.random.Generator, rows: int) -> tuple[Array, Array, Array]:
         y, p, _ = population.draw(rng, rows)
         return y, p, weights(rows)
 
     truths = {measure: getattr(population, measure) for measure in MEASURES}
-    kind = {"discrete": population.discrete, "binary": population.binary}
-    return Population(name, draw, **truths, **kind, unit_weights=False)
+    return Population(name, draw, **truths, discrete=population.discrete, binary=population.binary, unit_weights=False)
 
 
 MEASURES = ("cutoff", "smooth", "bounded_variation", "ece", "distance")
@@ -121,7 +126,7 @@ NOISY_ATOM = on_levels("deterministic outcomes with a noisy atom", [0.4, 0.6, 0.
 WRONG_ORDER = on_levels("forecasts in the wrong order", [0.749, 0.751], [0.75, 0.25], [1.0, 0.0])
 
 
-def swing(p):
+def swing(p: Array) -> Array:
     return np.where(np.floor((p - 0.2) / 0.02) % 2 == 0, 0.2, -0.2)
 
 
@@ -139,7 +144,7 @@ OSCILLATING = Population(
 )
 
 
-def _near_the_ends(rng, rows):
+def _near_the_ends(rng: np.random.Generator, rows: int) -> Array:
     p = 0.1 * rng.random(rows)
     return np.where(rng.random(rows) < 0.5, p, 1.0 - p)
 
@@ -157,12 +162,12 @@ OVERCONFIDENT = Population(
 )
 
 
-def _fractions(rng, rows):
+def _fractions(rng: np.random.Generator, rows: int) -> tuple[Array, Array, None]:
     p = 0.2 + 0.6 * rng.random(rows)
     return rng.beta(2 * (p + 0.05), 2 * (0.95 - p)), p, None
 
 
-def _rare_fractions(rng, rows):
+def _rare_fractions(rng: np.random.Generator, rows: int) -> tuple[Array, Array, None]:
     p = np.full(rows, 0.01)
     return 0.5 * (rng.random(rows) < 0.06), p, None
 
@@ -171,15 +176,15 @@ FRACTIONS = one_sided("fractional outcomes", _fractions, 0.05, binary=False)
 RARE_FRACTIONS = one_sided("rare fractional outcomes", _rare_fractions, 0.02, discrete=True, binary=False)
 
 
-def cycling_weights(rows):
+def cycling_weights(rows: int) -> Array:
     return 1.0 + np.arange(rows) % 5
 
 
-def lognormal_weights(rows):
+def lognormal_weights(rows: int) -> Array:
     return np.random.default_rng(7).lognormal(size=rows)
 
 
-def few_heavy_weights(rows):
+def few_heavy_weights(rows: int) -> Array:
     return np.where(np.arange(rows) % 50 == 0, 40.0, 1.0)
 
 

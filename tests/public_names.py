@@ -3,8 +3,6 @@
 import importlib
 from typing import Any
 
-import calibrant
-
 ROOMS = (
     "certificates",
     "classifiers",
@@ -19,14 +17,14 @@ ROOMS = (
 )
 
 
-def names_of(room: str) -> list[str]:
-    """Return the names that a room lists."""
-    listed: list[str] = importlib.import_module(f"calibrant.{room}").__all__
+def names_of(room: str = "") -> list[str]:
+    """Return the names that a room lists, or the front hall."""
+    listed: list[str] = importlib.import_module(f"calibrant.{room}".rstrip(".")).__all__
     return listed
 
 
 HOME = {name: f"calibrant.{room}" for room in ROOMS for name in names_of(room)}
-TOP = [name for name in calibrant.__all__ if name not in ROOMS]
+TOP = [name for name in names_of() if name not in ROOMS]
 EVERYWHERE = sorted({*HOME, *TOP})
 
 

@@ -1,15 +1,25 @@
 """Rows that the tests of recalibrators share."""
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from calibrant import Tally
+from calibrant.repairs import RecalibrationGuarantee, Recalibrator
 
 
-def draw(seed, rows=400, digits=2):
+def draw(seed: int, rows: int = 400, digits: int = 2) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any]]:
     """Forecasts with ties, strictly inside [0, 1], of events that follow another curve."""
     rng = np.random.default_rng(seed)
     p = np.clip(np.round(rng.random(rows), digits), 0.01, 0.99)
     return p, (rng.random(rows) < 0.1 + 0.7 * p**2).astype(int)
+
+
+def guarantee_of(fitted: Recalibrator) -> RecalibrationGuarantee:
+    """What is guaranteed of a recalibrator that was fitted to rows without weights."""
+    assert fitted.guarantee_ is not None
+    return fitted.guarantee_
 
 
 P, Y = draw(0)

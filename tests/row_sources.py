@@ -1,20 +1,27 @@
 """Rows as sources for the tests: in memory, and as a toy engine that counts what it is asked."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import pytest
 
+from calibrant.core.types import FloatArray
 from calibrant.rows import refinement
-from calibrant.rows.checks import check_observations
+from calibrant.rows.cells import Cells
+from calibrant.rows.checks import Observations, check_observations
 from calibrant.rows.grids import Grid
 from calibrant.rows.memory import ArrayRows
+from calibrant.rows.sources import FetchRequest, HistogramRequest
 
 
-def array_rows(y, p, w=None):
+def array_rows(y: npt.ArrayLike, p: npt.ArrayLike, w: npt.ArrayLike | None = None) -> ArrayRows:
     return ArrayRows(check_observations(y, p, sample_weight=w, refuse_swapped=False))
 
 
-def first_grid(monkeypatch, bits):
+def first_grid(monkeypatch: pytest.MonkeyPatch, bits: int) -> None:
     """Start from coarse cells, which makes pruning, zooming and fetching happen on a handful of rows."""
     monkeypatch.setattr("calibrant.rows.grids.FIRST_BITS", bits)
     monkeypatch.setattr(refinement, "FIRST_BITS", bits)
@@ -24,17 +31,26 @@ def first_grid(monkeypatch, bits):
 class ToyEngine:
     """Rows in parts, as an engine would hold them; counts its scans and the rows it hands over."""
 
-    def __init__(self, y, p, w=None, *, parts=3, **limits):
+    def __init__(
+        self,
+        y: npt.ArrayLike,
+        p: npt.ArrayLike,
+        w: npt.ArrayLike | None = None,
+        *,
+        parts: int = 3,
+        **limits: Any,
+    ) -> None:
         checked = check_observations(y, p, sample_weight=w, refuse_swapped=False)
-        if w is not None:
+        if checked.sample_weight is not None:
             checked = checked.take(np.flatnonzero(checked.sample_weight))
         self.whole = ArrayRows(checked)
         self.parts = [ArrayRows(checked.take(part)) for part in np.array_split(np.arange(checked.y_prob.size), parts)]
-        self.scans, self.fetched = [], []
+        self.scans: list[str] = []
+        self.fetched: list[int] = []
         for name, limit in limits.items():
             setattr(self, name, limit)
 
-    def histogram(self, grid):
+    def histogram(self, grid: Grid) -> Cells:
         self.scans.append("histogram")
         first, *others = [part.histogram(grid) for part in self.parts if self._is_in(grid, part)]
         table = sum(others, first)
@@ -48,13 +64,13 @@ class ToyEngine:
         )
 
     @staticmethod
-    def _is_in(grid, part):
+    def _is_in(grid: Grid, part: ArrayRows) -> bool:
         """Whether a part has rows where the grid looks."""
         low, high = np.array(grid.within or [(grid.low, grid.high)]).T
         p = part.observations.y_prob[:, None]
         return bool(((p >= low) & (p <= high)).any())
 
-    def fetch(self, low, high):
+    def fetch(self, low: FloatArray, high: FloatArray) -> Observations:
         self.scans.append("fetch")
         assert (low <= high).all()
         assert (high[:-1] < low[1:]).all()
@@ -66,27 +82,29 @@ class ToyEngine:
 class GroupedToyEngine:
     """Rows in groups; a call is a scan."""
 
-    def __init__(self, y, p, labels, w=None, **limits):
-        labels = np.asarray(labels)
-        self.groups = tuple(np.unique(labels).tolist())
+    def __init__(
+        self, y: FloatArray, p: FloatArray, labels: Sequence[object], w: FloatArray | None = None, **limits: Any
+    ) -> None:
+        of_row = np.asarray(labels)
+        self.groups: tuple[Any, ...] = tuple(np.unique(of_row).tolist())
         self.engines = [
-            ToyEngine(y[labels == label], p[labels == label], None if w is None else w[labels == label])
+            ToyEngine(y[of_row == label], p[of_row == label], None if w is None else w[of_row == label])
             for label in self.groups
         ]
-        self.calls = []
+        self.calls: list[tuple[str, list[int]]] = []
         for name, limit in limits.items():
             setattr(self, name, limit)
 
-    def histograms(self, asked):
+    def histograms(self, asked: Sequence[HistogramRequest]) -> list[Cells]:
         self.calls.append(("histograms", sorted(request.group for request in asked)))
         return [self.engines[request.group].histogram(request.grid) for request in asked]
 
-    def fetches(self, asked):
+    def fetches(self, asked: Sequence[FetchRequest]) -> list[Observations]:
         self.calls.append(("fetches", sorted(request.group for request in asked)))
         return [self.engines[request.group].fetch(request.low, request.high) for request in asked]
 
 
-def distributions(size, seed=7):
+def distributions(size: int, seed: int = 7) -> dict[str, FloatArray]:
     """Return forecasts that are awkward each in its own way, by name."""
     rng = np.random.default_rng(seed)
     uniform = rng.random(size)

@@ -1,6 +1,10 @@
 """Awkward rows, every question that a source of rows can be asked, and how answers are compared."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 import calibrant
@@ -8,7 +12,9 @@ import calibrant
 KINDS = ("plain", "weights", "equal weights", "fractions")
 
 
-def outcomes(forecast, kind, seed=3):
+def outcomes(
+    forecast: npt.NDArray[np.float64], kind: str, seed: int = 3
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64] | None]:
     """Return outcomes and weights of a kind."""
     rng = np.random.default_rng(seed)
     y = (rng.random(forecast.size) < np.clip(1.05 * forecast + 0.002, 0.0, 1.0)).astype(float)
@@ -18,7 +24,7 @@ def outcomes(forecast, kind, seed=3):
     return y, weights.get(kind)
 
 
-def same(mine, other, tolerance=1e-12):
+def same(mine: Any, other: Any, tolerance: float = 1e-12) -> None:
     """Compare results field by field: numbers to a tolerance, words exactly."""
     if isinstance(other, float):
         assert mine == pytest.approx(other, rel=tolerance, abs=tolerance, nan_ok=True)
@@ -34,7 +40,11 @@ def same(mine, other, tolerance=1e-12):
         assert mine == other
 
 
-QUESTIONS = {
+def certified(*rows: Any, **options: Any) -> Any:
+    return calibrant.certify(*rows, max_error=0.01, **options).to_dict()
+
+
+QUESTIONS: dict[str, Callable[..., Any]] = {
     "cutoff": calibrant.cutoff_calibration_error,
     "ks": calibrant.measures.ks_calibration_error,
     "worst interval": lambda *rows, **weights: calibrant.worst_interval(*rows, **weights).to_dict(),
@@ -51,9 +61,7 @@ QUESTIONS = {
     "test": lambda *rows, **weights: calibrant.calibration_test(*rows, method="asymptotic", **weights).to_dict(),
     "smooth": calibrant.smooth_calibration_error,
     "bands": lambda *rows, **weights: calibrant.risk_bands(*rows, cutoffs=[0.2, 0.6], **weights).to_dict(),
-} | {
-    method: lambda *rows, method=method, **weights: calibrant.certify(
-        *rows, max_error=0.01, method=method, **weights
-    ).to_dict()
-    for method in ("adaptive", "normal", "hoeffding")
+    "adaptive": lambda *rows, **weights: certified(*rows, method="adaptive", **weights),
+    "normal": lambda *rows, **weights: certified(*rows, method="normal", **weights),
+    "hoeffding": lambda *rows, **weights: certified(*rows, method="hoeffding", **weights),
 }

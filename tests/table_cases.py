@@ -2,8 +2,12 @@
 
 import gzip
 import json
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.ipc
@@ -16,7 +20,7 @@ from calibrant.engines.files import open_table
 FORMATS = ("csv", "tsv", "parquet", "arrow", "feather", "stream", "npz", "jsonl", "json", "csv.gz", "csv.zst", "txt")
 
 
-def predictions(rows=240, seed=0):
+def predictions(rows: int = 240, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
     """Return outcomes, calibrated forecasts, worse forecasts, weights and groups as columns."""
     rng = np.random.default_rng(seed)
     forecast = rng.random(rows).round(3)
@@ -29,7 +33,7 @@ def predictions(rows=240, seed=0):
     }
 
 
-def write(columns, path, kind):
+def write(columns: Mapping[str, Any], path: Path, kind: str) -> Path:
     """Write columns as one of the formats, under the name of the file."""
     names = list(columns)
     plain = {name: np.asarray(values).tolist() for name, values in columns.items()}
@@ -56,7 +60,8 @@ def write(columns, path, kind):
             writer.write_table(table)
     elif kind == "npz":
         with path.open("wb") as file:
-            np.savez(file, **{name: np.asarray(values) for name, values in columns.items()})
+            arrays: dict[str, Any] = {name: np.asarray(values) for name, values in columns.items()}
+            np.savez(file, **arrays)
     elif kind == "jsonl":
         path.write_text("".join(json.dumps(record) + "\n" for record in records))
     else:
@@ -64,13 +69,13 @@ def write(columns, path, kind):
     return path
 
 
-def read(source, names=("p",), **options):
+def read(source: Any, names: Collection[str] = ("p",), **options: Any) -> Any:
     """Return columns of a file that is read whole."""
     with open_table(source, **options) as table:
         return read_columns(table, list(names), numbers=[name for name in names if name in ("y", "p")])
 
 
-def outcome_minus_forecast(source, **options):
+def outcome_minus_forecast(source: Any, **options: Any) -> float:
     """Ask a scan of the file, whose first question reads all rows."""
     with calibrant.scan(source, y_true="y", y_prob="p", **options) as rows:
         return calibrant.measures.calibration_in_the_large(rows)

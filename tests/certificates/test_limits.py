@@ -603,13 +603,18 @@ class TestSplitLower:
         y, p, w = some_rows(23, size=300, ties=True, fractions=True, weights=weights)
         tally, delta = Tally.from_arrays(y, p, sample_weight=w), 0.1
         found, rest = tally.halves(5)
-        weigh, rows = interval_weight(found), rest.listed
-        share = np.ones(rest.row_total) if w is None else rows.sample_weight / rows.sample_weight.max()
-        learned = found.listed
-        stake = np.ones(found.row_total) if w is None else learned.sample_weight / rows.sample_weight.max()
+        weigh, rows, learned = interval_weight(found), rest.listed, found.listed
+        assert rows is not None
+        assert learned is not None
+        share, stake = np.ones(rest.row_total), np.ones(found.row_total)
+        if w is not None:
+            assert rows.sample_weight is not None
+            assert learned.sample_weight is not None
+            largest = rows.sample_weight.max()
+            share, stake = rows.sample_weight / largest, learned.sample_weight / largest
         squares = np.square(stake * weigh(learned.y_prob) * (learned.y_true - learned.y_prob))
         rate = betting._best_rate(rest.row_total * squares.mean(), 1.0, math.log(1 / delta))
-        growth = sum(math.log(1 + rate * bet) for bet in share * weigh(rows.y_prob) * (rows.y_true - rows.y_prob))
+        growth = math.fsum(math.log(1 + rate * bet) for bet in share * weigh(rows.y_prob) * (rows.y_true - rows.y_prob))
         expected = (math.exp((growth - math.log(1 / delta)) / rest.row_total) - 1) / (rate * share.mean())
         assert self.limit(tally, seed=5, delta=delta) == pytest.approx(expected, abs=1e-12)
 

@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -136,8 +137,8 @@ def test_an_error_of_1_is_certified_by_any_rows():
 
 @EVERY_METHOD
 def test_more_is_needed_for_smaller_errors_more_confidence_more_power_and_more_noise(method):
-    usual = {"max_error": 0.05, "confidence_level": 0.95, "power": 0.9, "y_prob": [0.2]}
-    harder = {
+    usual: dict[str, Any] = {"max_error": 0.05, "confidence_level": 0.95, "power": 0.9, "y_prob": [0.2]}
+    harder: dict[str, list[Any]] = {
         "max_error": [0.2, 0.05, 0.01, 0.001],
         "confidence_level": [0.75, 0.9, 0.95, 0.999],
         "power": [0.1, 0.5, 0.9, 0.999],
@@ -234,8 +235,8 @@ def test_the_hardness_bound_is_cut_at_0_where_the_theorem_says_nothing():
 
 
 def test_the_hardness_bound_grows_with_rows_confidence_and_noise_and_falls_with_the_error():
-    usual = {"n": 10_000, "max_error": 0.002, "confidence_level": 0.998, "effective_variance": 0.1}
-    harder = {
+    usual: dict[str, Any] = {"n": 10_000, "max_error": 0.002, "confidence_level": 0.998, "effective_variance": 0.1}
+    harder: dict[str, list[Any]] = {
         "n": [1000, 10_000, 10**400],
         "max_error": [0.005, 0.002, 0.0],
         "confidence_level": [0.995, 0.998, 0.9999],
@@ -281,8 +282,8 @@ def least_variance(means, gamma, weights):
     weighted=st.booleans(),
 )
 def test_the_effective_variance_is_the_least_of_all_parts_of_the_population(rows, gamma, weighted):
-    means, weights = zip(*rows, strict=True)
-    weights = weights if weighted else [1.0] * len(means)
+    means, drawn = zip(*rows, strict=True)
+    weights = list(drawn) if weighted else [1.0] * len(means)
     found = effective_variance(means, gamma, sample_weight=weights if weighted else None)
     assert found == pytest.approx(least_variance(means, gamma, weights), abs=1e-6)
 

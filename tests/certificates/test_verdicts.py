@@ -6,6 +6,7 @@ Whether the limits keep their promise is tested elsewhere; here it is what they 
 import itertools
 import math
 import warnings
+from typing import Any
 
 import brute_force
 import numpy as np
@@ -294,7 +295,8 @@ def test_the_distance_is_at_least_what_the_best_class_of_weights_says(kind, meth
 
 def test_an_ece_certificate_needs_forecasts_that_repeat():
     assert certify(TRUE, LEVELS, max_error=0.1, measure="ece")  # a warning would fail this test
-    for function in (lambda *rows, **how: certify(*rows, max_error=0.1, **how), confidence_interval):
+    functions: list[Any] = [lambda *rows, **how: certify(*rows, max_error=0.1, **how), confidence_interval]
+    for function in functions:
         with pytest.warns(CalibrationWarning, match="no ECE certificate is possible.*measures noise") as caught:
             found = function(TRUE, PROB, measure="ece")
         assert [str(each.message) for each in caught] == list(found.notes)
@@ -431,7 +433,7 @@ def test_rows_and_groups_come_in_any_container(kind):
 
 def test_outcomes_may_be_labels():
     labels = np.where(TRUE, "late", "fine")
-    named = {"pos_label": "late"}
+    named: dict[str, Any] = {"pos_label": "late"}
     assert certify(labels, PROB, max_error=0.05, **named) == certify(TRUE, PROB, max_error=0.05)
     assert confidence_interval(labels, PROB, **named) == confidence_interval(TRUE, PROB)
     assert risk_bands(labels, PROB, cutoffs=[0.5], **named) == risk_bands(TRUE, PROB, cutoffs=[0.5])
@@ -520,8 +522,7 @@ def test_the_seed_decides_the_lower_limit_of_the_adaptive_method_and_nothing_els
     for method in set(METHODS) - {"adaptive"}:
         one, other = (certify(TRUE, PROB**2, max_error=0.05, method=method, rng=seed) for seed in (0, 1))
         assert one == other
-    drawn = {certify(TRUE, PROB**2, max_error=0.05, rng=None).lower for _ in range(3)}
-    assert len(drawn) == 3
+    assert len({certify(TRUE, PROB**2, max_error=0.05, rng=None).lower for _ in range(3)}) == 3
 
 
 def test_a_generator_moves_on():
@@ -550,6 +551,7 @@ def test_the_rows_needed_to_refute_are_said_too():
     found = certify(TRUE[:60], PROB[:60] ** 3, max_error=0.12)
     assert found.estimate > 0.12
     assert found.verdict == "undecided"
+    assert found.rows_needed is not None
     assert 60 < found.rows_needed < 5000
     assert certify(TRUE, PROB**3, max_error=0.12).verdict == "refuted"
 
@@ -612,8 +614,9 @@ def test_an_unknown_alternative_is_refused(alternative):
 
 
 def test_the_limit_must_be_said():
+    nothing: dict[str, Any] = {}
     with pytest.raises(TypeError, match="max_error"):
-        certify(TRUE, PROB)
+        certify(TRUE, PROB, **nothing)
 
 
 # --- Words ------------------------------------------------------------------------------------------------------------

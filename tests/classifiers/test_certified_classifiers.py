@@ -155,13 +155,15 @@ def test_the_smallest_possible_limit_is_named_and_works():
         certified(max_error=0.02).fit(FEATURES, LABELS)
     message = str(caught.value)
     assert "from 600 rows kept for judging at confidence_level=0.95" in message
-    named = float(re.search(r"allow max_error=(\S+) or more", message)[1])
+    (smallest_said,) = re.findall(r"allow max_error=(\S+) or more", message)
+    named = float(smallest_said)
     assert smallest < named <= smallest + 1e-4
     assert certified(max_error=named).fit(FEATURES, LABELS).fell_back_
     certified(max_error=smallest * (1 + 1e-9)).fit(FEATURES, LABELS)
     with pytest.raises(ValueError, match="no more than even a constant"):
         certified(max_error=smallest * (1 - 1e-9)).fit(FEATURES, LABELS)
-    rows = int(re.search(r"or collect about (\S+) rows in all", message)[1].replace(",", ""))
+    (rows_said,) = re.findall(r"or collect about (\S+) rows in all", message)
+    rows = int(rows_said.replace(",", ""))
     assert rows == math.ceil(math.log(2.0 / 0.05) / (2.0 * 0.02**2) / 0.5)
     features, labels = make_classification(n_samples=rows + 2, random_state=0)
     certified(max_error=0.02).fit(features, labels)

@@ -210,7 +210,7 @@ def test_a_fitted_map_is_written_applied_and_printed_as_sql(method, tmp_path):
     expected = recalibrator.predict(columns["p"].clip(0.01, 0.99))
     np.testing.assert_array_equal(duckdb.read_parquet(str(out)).fetchnumpy()["risk"], expected)
     sql = call("recalibrate", "sql", model, "--column", "p").stdout.strip()
-    scored = duckdb.sql(f"SELECT {sql} AS q FROM read_csv('{inside}')").fetchnumpy()["q"]
+    scored = duckdb.execute(f"SELECT {sql} AS q FROM read_csv('{inside}')").fetchnumpy()["q"]
     np.testing.assert_allclose(scored, expected, rtol=1e-12)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model.json", "repaired.parquet", "t.csv"]
 
@@ -226,7 +226,7 @@ def test_rows_are_written_with_all_their_columns(suffix, files, tmp_path):
     assert again["input"]["rows"] == 2
     reader = {".parquet": "read_parquet", ".jsonl": "read_json"}.get(suffix, "read_csv")
     options = "" if suffix in (".parquet", ".jsonl") else ", all_varchar=true"
-    rows = duckdb.sql(f"SELECT id, note, x = recalibrated FROM {reader}('{out}'{options})").fetchall()
+    rows = duckdb.execute(f"SELECT id, note, x = recalibrated FROM {reader}('{out}'{options})").fetchall()
     assert rows == [("007", "a, b", True), ("008", None, True)]
 
 

@@ -39,8 +39,8 @@ def execute(command, last):
     if command == "echo $?":
         return f"{last}\n", 0
     if words[0] == "calibrant":
-        found = CliRunner().invoke(main, words[1:])
-        return found.output, found.exit_code
+        called = CliRunner().invoke(main, words[1:])
+        return called.output, called.exit_code
     if words[0] == "python":
         shown = io.StringIO()
         with contextlib.redirect_stdout(shown):
@@ -71,8 +71,8 @@ def test_pages_with_commands_are_found():
 
 @pytest.mark.parametrize(("number", "names"), [(1, OUTCOME_NAMES), (2, FORECAST_NAMES)])
 def test_the_page_lists_the_names_by_which_columns_are_recognised(number, names):
-    rule = re.search(rf"(?ms)^{number}\. .*?;$", TEXT)
-    assert re.findall(r"`(\w+)`", rule[0]) == list(names)
+    (rule,) = re.findall(rf"(?ms)^{number}\. .*?;$", TEXT)
+    assert re.findall(r"`(\w+)`", rule) == list(names)
 
 
 # --- The gate ---------------------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def shell(tmp_path):
 def workflow_step(name):
     """Return the shell lines of a step of the documented workflow, without those that install things."""
     workflow = blocks(GATE, "yaml")[0]
-    script = re.search(rf"- name: {name}\n(?: +if: .*\n)? +run: \|\n((?: {{10}}.*\n?)+)", workflow)[1]
+    (script,) = re.findall(rf"- name: {name}\n(?: +if: .*\n)? +run: \|\n((?: {{10}}.*\n?)+)", workflow)
     return "\n".join(line.strip() for line in script.splitlines() if not line.strip().startswith("pip "))
 
 
@@ -142,7 +142,8 @@ def test_the_documented_hook_passes_with_a_good_model_only(model, shell):
     configuration = blocks(GATE, "yaml")[1]
     assert hook["id"] in configuration
     assert hook["pass_filenames"] == "false"
-    arguments = re.search(r"args: \[(.*)\]", configuration)[1].replace(",", " ")
+    (arguments,) = re.findall(r"args: \[(.*)\]", configuration)
+    arguments = arguments.replace(",", " ")
     assert shell(f"{hook['entry']} {arguments}", model).returncode == EXIT_CODES[model]
 
 

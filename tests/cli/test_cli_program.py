@@ -97,6 +97,7 @@ def test_every_example_in_the_help_is_a_command_that_parses(tmp_path, monkeypatc
             inner, words = main.get_command(context, words[0]), words[1:]
             if isinstance(inner, click.Group):
                 inner, words = inner.get_command(context, words[0]), words[1:]
+            assert inner is not None
             inner.make_context(inner.name, words)  # raises for an option that does not exist
     assert seen > 30
 

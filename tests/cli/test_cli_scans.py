@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from table_cases import FORMATS, predictions, write
 
 import calibrant
 from calibrant.cli import outputs, rows
+from calibrant.cli.inputs import Source
 from calibrant.engines.columns import write_with_column
 from calibrant.engines.files import halve_memory, open_table
 
@@ -109,20 +111,25 @@ def test_the_size_on_disk_decides_and_so_does_a_memory_limit(files, monkeypatch)
     with open_table(files / "t.csv") as table:
         size = (files / "t.csv").stat().st_size
         assert table.size == size
-        source = rows.Source("t.csv")
+        source = Source("t.csv")
         monkeypatch.setattr(rows, "LARGE_BYTES", size)
         assert not rows.is_large(source, table)
         monkeypatch.setattr(rows, "LARGE_BYTES", size - 1)
         assert rows.is_large(source, table)
         monkeypatch.setattr(rows, "LARGE_BYTES", 10 * size)
-        assert rows.is_large(rows.Source("t.csv", memory_limit="1GB"), table)
+        assert rows.is_large(Source("t.csv", memory_limit="1GB"), table)
 
 
 @pytest.mark.usefixtures("_large")
 def test_groups_share_their_scans(files, monkeypatch):
     counted = []
     run = rows_engine().run
-    monkeypatch.setattr(rows_engine(), "run", lambda self, statement: counted.append(1) or run(self, statement))
+
+    def run_counted(self, statement):
+        counted.append(1)
+        return run(self, statement)
+
+    monkeypatch.setattr(rows_engine(), "run", run_counted)
     assert call("certify", files / "many.parquet", "--max-error", "0.2").exit_code == 0
     alone = len(counted)
     counted.clear()
@@ -186,10 +193,13 @@ def test_a_memory_limit_is_shared_between_scans_and_rows(tmp_path):
 def test_new_columns_are_written_some_rows_at_a_time(tmp_path):
     file = write({"y": np.zeros(50_000, dtype=int), "p": np.linspace(0, 1, 50_000)}, tmp_path / "t.parquet", "parquet")
     sizes = []
+
+    def unchanged(p):
+        sizes.append(p.size)
+        return p
+
     with open_table(file) as table:
-        write_with_column(
-            table, "q", lambda p: sizes.append(p.size) or p, "p", tmp_path / "o.parquet", "FORMAT parquet"
-        )
+        write_with_column(table, "q", unchanged, "p", tmp_path / "o.parquet", "FORMAT parquet")
     assert sum(sizes) == 50_000
     assert max(sizes) <= 10_000
 
@@ -309,7 +319,7 @@ def test_the_bar_follows_the_query_and_work_inside_work_is_one_display(monkeypat
 
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(outputs, "_LOOK_SECONDS", 0.001)
-    connection = Connection()
+    connection: Any = Connection()
     with outputs.working("writing [the] report"), outputs.working("adding up", connection=connection):
         (display,) = outputs._showing
         deadline = time.monotonic() + 60

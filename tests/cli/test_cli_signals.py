@@ -69,7 +69,7 @@ def test_what_python_has_to_ignore_is_said_again():
                 time.sleep(0.01)
             waited_to_the_end.append(True)
 
-    waited_to_the_end = []
+    waited_to_the_end: list[bool] = []
     with pytest.raises(SystemExit) as ended:
         work()
     assert ended.value.code == 143
@@ -121,6 +121,7 @@ def test_a_program_that_is_told_to_stop_while_it_writes_leaves_nothing(tmp_path,
     with subprocess.Popen(
         command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
+        assert process.stdout is not None
         assert process.stdout.readline() == b"writing\n"
         process.send_signal(number)
         process.send_signal(number)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,7 +30,7 @@ def test_every_limit_is_that_of_certify_at_a_level_that_lets_one_choose(found):
     assert list(found) == list(MODELS)
     assert len(found) == 3
     for name, forecasts in MODELS.items():
-        settings = {"confidence_level": each_level, "rng": 0}
+        settings: dict[str, Any] = {"confidence_level": each_level, "rng": 0}
         assert found[name].interval == calibrant.confidence_interval(Y, forecasts, **settings)
         assert found[name].certificate == calibrant.certify(Y, forecasts, max_error=0.05, **settings)
         assert found[name].brier == pytest.approx(np.mean((Y - forecasts) ** 2))
@@ -109,9 +110,10 @@ def test_models_of_different_rows_are_compared_by_their_tallies(found):
 def test_many_rows_are_compared_as_few():
     large = compare_models(Y, MODELS, max_error=0.05, sample_weight=np.full(Y.size, 2.0))
     for name, forecasts in MODELS.items():
-        settings = {"max_error": 0.05, "confidence_level": 1 - 0.05 / 3}
-        expected = calibrant.certify(Y, forecasts, **settings)
-        assert large[name].certificate.upper == pytest.approx(expected.upper, abs=1e-12)
+        expected = calibrant.certify(Y, forecasts, max_error=0.05, confidence_level=1 - 0.05 / 3)
+        certificate = large[name].certificate
+        assert certificate is not None
+        assert certificate.upper == pytest.approx(expected.upper, abs=1e-12)
         assert large[name].brier == pytest.approx(np.mean((Y - forecasts) ** 2))
 
 

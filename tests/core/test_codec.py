@@ -341,6 +341,8 @@ def test_a_hint_that_nobody_described_is_refused(hint):
 
 def test_the_published_schema_is_up_to_date():
     found = importlib.util.spec_from_file_location("write", SCHEMAS / "write.py")
+    assert found is not None
+    assert found.loader is not None
     script = importlib.util.module_from_spec(found)
     found.loader.exec_module(script)
     assert script.public_results() == set(derived(Result))

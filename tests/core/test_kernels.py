@@ -5,6 +5,8 @@ import runpy
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +23,7 @@ OUTCOME = (RNG.random(3_000) < FORECAST).astype(np.uint8)
 LOW, HIGH = np.array([0.2, 0.5]), np.array([0.21, 0.6])
 BEGIN, END = np.array([0, 0, 1, 2]), np.array([1, 1, 2, 2])
 
-CASES = {
+CASES: dict[str, Callable[[], tuple[Any, ...]]] = {
     "cell_totals": lambda: (FORECAST, OUTCOME, np.empty(0), 8.0, 0, 8, 0.0, 1.0, True),
     "cell_totals fractions": lambda: (FORECAST, FORECAST[::-1].copy(), np.empty(0), 64.0, 16, 32, 0.25, 0.75, False),
     "cell_totals weighted": lambda: (FORECAST, FORECAST[::-1].copy(), FORECAST.copy(), 64.0, 16, 32, 0.25, 0.75, False),

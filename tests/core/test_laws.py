@@ -101,8 +101,8 @@ def test_ends_and_what_lies_outside():
     assert brownian_range.isf([0, 1]).tolist() == [np.inf, 0]
     for function in (brownian_range.cdf, brownian_range.sf, brownian_range.pdf):
         assert math.isnan(function(np.nan))
-    for function in (brownian_range.ppf, brownian_range.isf):
-        assert np.isnan(function([np.nan, -0.1, 1.1, np.inf])).all()
+    for inverse in (brownian_range.ppf, brownian_range.isf):
+        assert np.isnan(inverse([np.nan, -0.1, 1.1, np.inf])).all()
 
 
 @pytest.mark.parametrize("name", ["cdf", "sf", "pdf", "ppf", "isf"])

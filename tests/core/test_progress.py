@@ -15,12 +15,12 @@ class Terminal(io.StringIO):
 def clock(monkeypatch):
     """A clock that moves one second each time it is read."""
     ticks = iter(range(10_000))
-    monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(ticks)))
+    monkeypatch.setattr("calibrant.core.progress.time.monotonic", lambda: float(next(ticks)))
 
 
 def screen(text):
     """What is left on the line after carriage returns moved the cursor back."""
-    cells = []
+    cells: list[str] = []
     for piece in text.split("\r"):
         cells[: len(piece)] = piece
     return "".join(cells)

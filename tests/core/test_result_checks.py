@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -185,7 +186,8 @@ def test_damage_inside_a_nested_result_is_refused(results):
 
 @pytest.mark.parametrize("limits", [(math.nan, math.nan), (0.0, math.nan), (math.nan, 0.2), (-math.inf, math.inf)])
 def test_limits_that_are_not_finite_say_nothing(limits):
-    assert verdict_of(*limits, 0.1) == "undecided"
+    lower, upper = limits
+    assert verdict_of(lower, upper, 0.1) == "undecided"
     with pytest.raises(ValueError, match=r"^the limits of the error came out as .* totals of the rows$"):
         within_unit(*limits)
 
@@ -246,7 +248,7 @@ def test_a_band_with_rows_has_a_bias(results):
 @pytest.mark.parametrize("column", ["residual", "residual_square", "weight_square_residual_square", "outcome", "low"])
 def test_totals_that_are_not_finite_are_refused_where_they_enter(column, number):
     tally = Tally.from_arrays([0, 1, 1], [0.25, 0.5, 0.75])
-    broken = np.array(getattr(tally, column))
+    broken: Any = np.array(getattr(tally, column))
     broken[1] = number
     with pytest.raises(ValueError, match=rf"^{column}\[1\] of these totals is (nan|-?inf)"):
         dataclasses.replace(tally, **{column: broken})
@@ -266,11 +268,11 @@ def test_displays_refuse_what_results_refuse():
     y_true = rng.random(200) < y_prob
     looked_at = 0
     for name in EVERYWHERE:
-        kind = public(name)
-        if not (isinstance(kind, type) and name.endswith("Display")) or kind is CertificateDisplay:
+        kind: Any = public(name)
+        if not name.endswith("Display") or kind is CertificateDisplay:
             continue
         display = kind.from_predictions(y_true, y_prob)
-        assert isinstance(display, Checked)
+        assert issubclass(kind, Checked)
         for field in dataclasses.fields(display):
             value = getattr(display, field.name)
             if field.name in kind._may_be_undefined or not ("float" in field.type or "FloatArray" in field.type):

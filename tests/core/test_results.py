@@ -5,6 +5,7 @@ import math
 import sys
 from fractions import Fraction
 from html.parser import HTMLParser
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -65,8 +66,9 @@ def test_results_are_frozen(result):
 
 
 def test_a_tally_is_frozen():
+    frozen: Any = tally()
     with pytest.raises(dataclasses.FrozenInstanceError):
-        tally().rows = None
+        frozen.rows = None
 
 
 @pytest.mark.parametrize("name", ["smooth Witness", "bounded Witness"])
@@ -227,7 +229,9 @@ class Reader(HTMLParser):
 
     def __init__(self, page):
         super().__init__()
-        self.tags, self.open, self.text = [], [], ""
+        self.tags: list[str] = []
+        self.open: list[str] = []
+        self.text = ""
         self.feed(page)
         self.close()
         assert self.open == []
@@ -497,6 +501,7 @@ def test_the_spectrum_comes_on_request():
     assert calibrant.measure(y_true, y_prob).spectrum is None
     result = calibrant.measure(y_true, y_prob, sample_weight=weight, spectrum=True)
     alone = calibrant.measures.bounded_variation_spectrum(y_true, y_prob, sample_weight=weight)
+    assert result.spectrum is not None
     assert result.spectrum.variation.tolist() == alone.variation.tolist()
     assert result.spectrum.error.tolist() == alone.error.tolist()
     assert result.spectrum.at(0) == pytest.approx(abs(result.calibration_in_the_large), abs=1e-14)

@@ -14,6 +14,7 @@ import textwrap
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -110,10 +111,19 @@ def test_a_failure_leaves_the_previous_file_and_nothing_else(tmp_path, error):
 
 
 def test_what_is_written_is_on_the_disk_before_it_has_a_name(tmp_path, monkeypatch):
-    done = []
+    done: list[object] = []
     fsync, replace = os.fsync, os.replace
-    monkeypatch.setattr(os, "fsync", lambda handle: (done.append(stat.S_IFMT(os.fstat(handle).st_mode)), fsync(handle)))
-    monkeypatch.setattr(os, "replace", lambda *paths: (done.append("renamed"), replace(*paths)))
+
+    def noted_fsync(handle):
+        done.append(stat.S_IFMT(os.fstat(handle).st_mode))
+        fsync(handle)
+
+    def noted_replace(*paths):
+        done.append("renamed")
+        replace(*paths)
+
+    monkeypatch.setattr(os, "fsync", noted_fsync)
+    monkeypatch.setattr(os, "replace", noted_replace)
     put(tmp_path / "new.txt")
     assert done == [stat.S_IFREG, "renamed", stat.S_IFDIR]
 
@@ -285,7 +295,7 @@ def test_a_name_of_an_open_stream_is_that_stream(tmp_path, name):
     print("after")
     """
     command = [sys.executable, "-c", textwrap.dedent(program), name.format(link=tmp_path / "link")]
-    options = {"env": {"PYTHONPATH": SOURCE}, "check": True}
+    options: dict[str, Any] = {"env": {"PYTHONPATH": SOURCE}, "check": True}
     assert subprocess.run(command, capture_output=True, **options).stdout == b"before\nthrough\nafter\n"
     with (tmp_path / "log").open("wb") as log:  # a file behind the stream is not replaced under it
         log.write(b"first\n")
@@ -371,6 +381,7 @@ def hanging(target):
     command = [sys.executable, "-c", textwrap.dedent(HANGING), str(target)]
     with subprocess.Popen(command, env={"PYTHONPATH": SOURCE}, stdout=subprocess.PIPE, text=True) as process:
         try:
+            assert process.stdout is not None
             assert process.stdout.readline() == "writing\n"
             yield process
         finally:
@@ -426,7 +437,7 @@ def test_what_others_left_is_theirs(tmp_path):
 
 def test_one_who_was_swept_between_making_and_locking_makes_another(tmp_path, monkeypatch):
     locked = whole_files._locked
-    calls = []
+    calls: list[bool] = []
 
     def swept_first(handle, *, wait):
         if not calls:

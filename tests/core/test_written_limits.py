@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from recalibration_cases import guarantee_of
 from sklearn.linear_model import LogisticRegression
 
 import calibrant
@@ -146,8 +147,9 @@ def test_groups(one, other, estimate):
 def test_risk_bands(tally, one, other, inherited):
     bands = calibrant.risk_bands(tally, cutoffs=[0.99])
     lower, upper = sorted((one, other))
-    columns = {"lower": lower, "upper": upper, "inherited": inherited}
-    changed = dataclasses.replace(bands, **{name: np.full(2, value) for name, value in columns.items()})
+    changed = dataclasses.replace(
+        bands, lower=np.full(2, lower), upper=np.full(2, upper), inherited=np.full(2, inherited)
+    )
     _, least, most, most_inherited = read("%  #  #  #  <= #", str(changed).split("\n")[3])
     assert least <= lower
     assert upper <= most
@@ -172,13 +174,15 @@ def test_the_table_of_measures(tally, one, other):
     measures = calibrant.measure(tally)
     distance = dataclasses.replace(measures.distance, low=low, high=high)
     text = str(dataclasses.replace(measures, distance=distance))
-    assert float(re.search(rf"distance_low +{NUMBER} ", text)[1]) <= low
-    assert high <= float(re.search(rf"distance_high +{NUMBER} ", text)[1])
+    (written_low,) = re.findall(rf"distance_low +{NUMBER} ", text)
+    (written_high,) = re.findall(rf"distance_high +{NUMBER} ", text)
+    assert float(written_low) <= low
+    assert high <= float(written_high)
 
 
 @given(UNIT, UNIT, UNIT)
 def test_the_guarantee_of_a_recalibrator(tally, one, other, paper):
-    guarantee = calibrant.PlattRecalibrator().fit(tally).guarantee_
+    guarantee = guarantee_of(calibrant.PlattRecalibrator().fit(tally))
     error, bound = sorted((one, other))
     text = str(
         dataclasses.replace(guarantee, error=error, bound=bound, margin=bound - error, paper_bound=max(bound, paper))
@@ -192,7 +196,7 @@ def test_the_guarantee_of_a_recalibrator(tally, one, other, paper):
 @given(UNIT)
 def test_the_promise_of_a_guard(tally, tolerance):
     guard = calibrant.GuardedRecalibrator([calibrant.repairs.ConstantRecalibrator()], tolerance=tolerance).fit(tally)
-    assert tolerance <= read("the tolerance, which is at most #", guard.guarantee_.promise)[0]
+    assert tolerance <= read("the tolerance, which is at most #", guarantee_of(guard).promise)[0]
 
 
 @given(UNIT, st.floats(1e-6, 1e9))

@@ -1,6 +1,7 @@
 """Everything about acting on forecasts in one go: the parts are those of the single functions."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from calibrant.decisions import Decisions, GroupDecisions, decide
 
 COLUMNS = predictions(600, seed=2)
 Y, P, W, WARD = (COLUMNS[name] for name in ("y", "p", "w", "ward"))
-COSTS = {"cost_false_positive": 1, "cost_false_negative": 4}
+COSTS: dict[str, Any] = {"cost_false_positive": 1, "cost_false_negative": 4}
 
 
 def same_parts(found, rows, question, limit, wrapper="nondecreasing"):
@@ -43,7 +44,7 @@ def test_several_thresholds_are_several_lines():
         same_parts(each, (Y, P), {"threshold": at}, limit)
     frame = found.frame()
     assert frame["threshold"].tolist() == thresholds
-    assert frame["gap"].tolist() == [each.gap.gap for each in found.decisions]
+    assert frame["gap"].tolist() == [each.gap.gap for each in found.decisions if each.gap is not None]
     assert frame["guaranteed"].tolist() == [each.guarantee.nondecreasing for each in found.decisions]
     assert str(found).endswith(str(found.guarantee))
 
@@ -97,6 +98,7 @@ def test_where_forecasts_are_too_many_the_rest_is_exact():
     found = decide(ToyEngine(y, p, fetch_limit=500, tally_limit=500), threshold=0.3)
     (each,) = found.decisions
     assert (each.gap, each.best_threshold) == (None, None)
+    assert found.refusal is not None
     assert found.refusal.startswith("this needs every distinct forecast")
     assert str(found).endswith(f"What could be saved is left out: {found.refusal}.")
     assert each.risk.risk == pytest.approx(calibrant.decision_risk(y, p, threshold=0.3).risk, abs=1e-12)

@@ -1,6 +1,7 @@
 """What risks, gaps, guarantees and scores have in common: ties, labels and weights, bad options, results as files."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ def test_labels_and_weights_reach_every_function():
     tally = Tally.from_arrays(y == "yes", p, sample_weight=w)
     options = {"sample_weight": w, "pos_label": "yes"}
     at = {"threshold": 0.5}
-    for function, more in [
+    asked: list[tuple[Any, dict[str, Any]]] = [
         (calibrant.decision_risk, at),
         (calibrant.risk_gap, at),
         (calibrant.decisions.risk_gap_curve, {}),
@@ -39,7 +40,8 @@ def test_labels_and_weights_reach_every_function():
         (calibrant.decisions.score_decomposition, {"score": "log"}),
         (calibrant.net_benefit, {}),
         (calibrant.best_threshold, at),
-    ]:
+    ]
+    for function, more in asked:
         assert function(y, p, **options, **more).to_dict() == function(tally, **more).to_dict(), function
 
 
@@ -82,6 +84,9 @@ def test_functions_of_one_threshold_say_where_to_go_with_more(function):
         function(*ROWS, threshold=[0.2, 0.3])
 
 
+NO_SCORE: Any = np.cos
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -107,7 +112,7 @@ def test_functions_of_one_threshold_say_where_to_go_with_more(function):
             r"^score must be one of 'brier', 'log', 'spheric",
         ),
         (
-            lambda: calibrant.decisions.score_decomposition(*ROWS, score=np.cos),
+            lambda: calibrant.decisions.score_decomposition(*ROWS, score=NO_SCORE),
             r"^score must be one of .*or a SchervishMeasure",
         ),
         (
@@ -124,7 +129,7 @@ def test_other_options_that_do_not_fit_are_refused(call, message):
 
 # --- Results ----------------------------------------------------------------------------------------------------------
 
-ALL_RESULTS = {
+ALL_RESULTS: dict[str, Any] = {
     "DecisionRisk": calibrant.decision_risk(*ROWS, threshold=0.5),
     "DecisionRisk of several": calibrant.decision_risk(*ROWS, threshold=[0.5, 0.7]),
     "DecisionRisk of costs": calibrant.decision_risk(*ROWS, cost_false_positive=1, cost_false_negative=4),
@@ -149,7 +154,7 @@ ALL_RESULTS = {
 @pytest.mark.parametrize("result", ALL_RESULTS.values(), ids=ALL_RESULTS.keys())
 def test_results_survive_a_file_and_read_the_same(result):
     content = json.loads(result.to_json())
-    back = Result.from_dict(content)
+    back: Any = Result.from_dict(content)
     assert type(back) is type(result)
     assert back == result
     assert back.to_dict() == result.to_dict()

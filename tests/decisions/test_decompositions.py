@@ -1,6 +1,7 @@
 """Proper scores taken apart, beside their usual formulas and beside theory."""
 
 import math
+from typing import Any
 
 import brute_force
 import numpy as np
@@ -115,7 +116,7 @@ def test_a_sure_forecast_that_is_wrong_has_an_infinite_log_loss_and_no_warning()
     assert result.uncertainty == pytest.approx(math.log(2))
     assert 0.0 < result.discrimination < math.log(2)
     assert "outcomes contradicted forecasts of exactly 0 or 1, at infinite cost" in str(result)
-    back = Result.from_json(result.to_json())
+    back: Any = Result.from_json(result.to_json())
     assert (back.score, back.miscalibration, back.skill, back.mass) == (math.inf, math.inf, -math.inf, math.inf)
     right = calibrant.decisions.score_decomposition([0, 1], [0.0, 1.0], score="log")
     assert (right.score, right.miscalibration, right.skill) == (0.0, 0.0, 1.0)

@@ -24,7 +24,7 @@ def test_risk_is_the_mean_loss_row_by_row(data, several):
     assert result.acted == pytest.approx([np.average(p >= t, weights=weight) for t in several], abs=1e-12)
     one = calibrant.decision_risk(tally, threshold=several[0])
     assert isinstance(one.risk, float)
-    assert (one.risk, one.acted) == (result.risk[0], result.acted[0])
+    assert (one.risk, one.acted) == (np.asarray(result.risk)[0], np.asarray(result.acted)[0])
 
 
 @pytest.mark.parametrize(("threshold", "acted"), [(0.5, 0.75), (np.nextafter(0.5, 1), 0.25), (0.0, 1.0), (1.0, 0.0)])
@@ -116,9 +116,9 @@ def test_net_benefit_is_decision_risk_written_in_true_positives(data, several):
         odds = t / (1 - t)
         by_hand = np.average(np.where(p >= t, y - odds * (1 - y), 0.0), weights=weight)
         everybody = np.average(y - odds * (1 - y), weights=weight)
-        assert result.net_benefit[k] == pytest.approx(by_hand, abs=1e-9 * (1 + odds))
-        assert result.treat_all[k] == pytest.approx(everybody, abs=1e-9 * (1 + odds))
-    assert result.treat_none.tolist() == [0.0] * len(several)
+        assert np.asarray(result.net_benefit)[k] == pytest.approx(by_hand, abs=1e-9 * (1 + odds))
+        assert np.asarray(result.treat_all)[k] == pytest.approx(everybody, abs=1e-9 * (1 + odds))
+    assert np.asarray(result.treat_none).tolist() == [0.0] * len(several)
 
 
 def test_net_benefit_as_a_decision_curve():
@@ -145,4 +145,4 @@ def test_one_threshold_may_be_any_kind_of_number(threshold):
 @pytest.mark.parametrize("several", [(0.5, 0.25), np.array([0.5, 0.25]), pd.Series([0.5, 0.25], index=[7, 3])])
 def test_several_thresholds_may_come_in_any_order_and_container(several):
     result = calibrant.decision_risk(*ROWS, threshold=several)
-    assert result.risk.tolist() == [calibrant.decision_risk(*ROWS, threshold=t).risk for t in (0.5, 0.25)]
+    assert np.asarray(result.risk).tolist() == [calibrant.decision_risk(*ROWS, threshold=t).risk for t in (0.5, 0.25)]

@@ -14,6 +14,24 @@ from calibrant.core.laws import brownian_range
 from calibrant.displays import DecisionCurveDisplay, RiskGapDisplay, SpectrumDisplay
 from calibrant.displays.palette import PALETTES
 
+
+def label_of(drawn):
+    """What the legend says of something that was drawn."""
+    assert drawn is not None
+    return str(drawn.get_label())
+
+
+def legend_of(display):
+    """The texts of the legend."""
+    assert display.legend_ is not None
+    return [text.get_text() for text in display.legend_.get_texts()]
+
+
+def places_of(line):
+    """Where a line was drawn, as two arrays."""
+    return np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
+
+
 # --- Cumulative residuals ---------------------------------------------------------------------------------------------
 
 
@@ -48,8 +66,8 @@ def test_the_worst_interval_is_shaded_and_named(x):
         )
         assert gap == pytest.approx(worst.error)
     else:
-        assert {worst.low, worst.high} <= set(display.line_.get_xdata().tolist())
-    said = " ".join(text.get_text() for text in display.legend_.get_texts()).replace("\n", " ")
+        assert {worst.low, worst.high} <= set(places_of(display.line_)[0].tolist())
+    said = " ".join(legend_of(display)).replace("\n", " ")
     assert f"forecasts from {worst.low:.4g} to {worst.high:.4g} are too high by" in said
     assert f"Cutoff calibration error {worst.error:.5f}" in said
 
@@ -58,9 +76,7 @@ def test_a_single_worst_forecast_and_no_error_are_named():
     exact = CumulativeDisplay.from_predictions([0, 0, 1, 1], [0.5, 0.5, 0.5, 0.5])
     assert exact.worst_.get_label() == "worst interval: none, every interval of forecasts is right on average"
     one = CumulativeDisplay.from_predictions([0, 0], [0.5, 0.5])
-    assert one.worst_.get_label().startswith(
-        "worst interval: forecasts of exactly 0.5 are too high by 50.00 percentage"
-    )
+    assert label_of(one.worst_).startswith("worst interval: forecasts of exactly 0.5 are too high by 50.00 percentage")
 
 
 def test_calibrated_forecasts_stay_in_a_strip_as_high_as_the_band():
@@ -68,6 +84,7 @@ def test_calibrated_forecasts_stay_in_a_strip_as_high_as_the_band():
     y, p = rows(60, ties=9)
     display = CumulativeDisplay.from_predictions(y, p, n_resamples=1999)
     assert display.band_from == "simulation"
+    assert display.band_height is not None
     order = np.argsort(p)
     last = np.append(np.diff(p[order]) > 0, True)  # where a run of equal forecasts ends
     inside = 0
@@ -84,8 +101,8 @@ def test_the_band_of_many_rows_is_the_brownian_range():
     assert display.band_height == pytest.approx(brownian_range.ppf(0.9) * math.sqrt((p * (1 - p)).sum()) / 20_000)
     simulated = CumulativeDisplay.from_predictions(y, p, confidence_level=0.9, band="simulation", n_resamples=399)
     assert simulated.band_height == pytest.approx(display.band_height, rel=0.1)
-    assert "large-sample law" in display.band_.get_label()
-    assert "399 simulations" in simulated.band_.get_label()
+    assert "large-sample law" in label_of(display.band_)
+    assert "399 simulations" in label_of(simulated.band_)
 
 
 @pytest.mark.parametrize("swing", [0.0, 0.3, -0.3])
@@ -96,6 +113,7 @@ def test_the_curve_leaves_the_band_exactly_when_its_range_is_larger(swing, shift
     rate = np.clip(p + swing * np.sin(2 * np.pi * p) + shift, 0, 1)
     computed = CumulativeDisplay.from_predictions(np.random.default_rng(1).random(200) < rate, p)
     display = replace(computed, band_height=share * computed.worst.error).plot()
+    assert display.band_ is not None
     low, high = display.band_.get_y(), display.band_.get_y() + display.band_.get_height()
     assert high - low == pytest.approx(display.band_height)
     assert low <= 1e-12
@@ -107,7 +125,7 @@ def test_the_curve_leaves_the_band_exactly_when_its_range_is_larger(swing, shift
 def test_no_band_is_drawn_when_none_is_asked_for():
     display = CumulativeDisplay.from_predictions(*rows(), band=None)
     assert display.band_ is None
-    assert len(display.legend_.get_texts()) == 2
+    assert len(legend_of(display)) == 2
 
 
 @pytest.mark.parametrize(
@@ -151,7 +169,7 @@ def test_the_consistency_band_holds_the_curves_of_calibrated_forecasts():
     curves = np.array([IsotonicRegression().fit(p, rng.random(p.size) < p).predict(values) for _ in range(500)])
     inside = ((curves >= display.band_lower - 1e-9) & (curves <= display.band_upper + 1e-9)).mean(axis=0)
     assert (np.abs(inside - 0.95) < 0.04).all()
-    assert "pointwise" in display.band_.get_label()
+    assert "pointwise" in label_of(display.band_)
     again = ReliabilityDisplay.from_predictions(y, p, n_resamples=1999)
     np.testing.assert_array_equal(again.band_lower, display.band_lower)  # seeded
 
@@ -201,21 +219,23 @@ def test_the_confidence_band_is_the_best_of_exact_limits_on_all_runs():
         upper = min(limit.high for (first, _), limit in limits.items() if first >= k)
         assert _at(display, forecast, "lower") == pytest.approx(lower, abs=1e-9)
         assert _at(display, forecast, "upper") == pytest.approx(upper, abs=1e-9)
-    assert "at all forecasts together" in display.band_.get_label()
-    assert "event rate not falling" in display.band_.get_label()
+    assert "at all forecasts together" in label_of(display.band_)
+    assert "event rate not falling" in label_of(display.band_)
 
 
 def test_bins_are_those_of_risk_bands():
     y, p = rows(400)
     display = ReliabilityDisplay.from_predictions(y, p, n_bins=5)
     expected = calibrant.risk_bands(y, p, cutoffs=[0.2, 0.4, 0.6, 0.8])
-    points = display.bins_.lines[0]
-    np.testing.assert_allclose(points.get_xdata(), expected.mean_forecast)
-    np.testing.assert_allclose(points.get_ydata(), expected.observed_rate)
-    bars = np.array(display.bins_.lines[2][0].get_segments())[:, :, 1]
+    assert display.bins_ is not None
+    points, _, (bar_lines, *_) = display.bins_.lines
+    forecasts, rates = places_of(points)
+    np.testing.assert_allclose(forecasts, expected.mean_forecast)
+    np.testing.assert_allclose(rates, expected.observed_rate)
+    bars = np.array(bar_lines.get_segments())[:, :, 1]
     np.testing.assert_allclose(bars[:, 0], expected.mean_forecast + expected.lower, atol=1e-12)
     np.testing.assert_allclose(bars[:, 1], expected.mean_forecast + expected.upper, atol=1e-12)
-    assert "all of them together" in display.bins_.get_label()
+    assert "all of them together" in label_of(display.bins_)
     parts = display.frame().groupby("part")["forecast"].size()
     assert parts["bins"] == 5
 
@@ -227,6 +247,7 @@ def test_the_histogram_counts_every_row(ties):
     assert display.bar_rows.sum() == 700
     for low, high, count in zip(display.bar_low, display.bar_high, display.bar_rows, strict=True):
         assert count == ((p == low) if low == high else (p >= low) & (p < high)).sum()
+    assert display.histogram_ax_ is not None
     assert display.histogram_ax_.get_ylabel() == "rows"
     plain = display.plot(histogram=False)
     assert plain.histogram_ax_ is None
@@ -272,9 +293,9 @@ def test_the_risk_gap_is_the_librarys(wrapper):
     limit = calibrant.confidence_interval(y, p, alternative="less", confidence_level=0.9, method="hoeffding").upper
     bound = limit if wrapper == "nondecreasing" else 2 * limit
     assert display.bound == pytest.approx(bound)
-    assert set(display.bound_.get_ydata()) == {display.bound}
+    assert set(places_of(display.bound_)[1]) == {display.bound}
     assert display.gap.max() <= display.cutoff + 1e-12
-    said = display.bound_.get_label()
+    said = label_of(display.bound_)
     assert "with 90% confidence" in said
     assert "hoeffding method" in said
     assert "independent rows" in said
@@ -285,9 +306,9 @@ def test_the_decision_curve_is_the_librarys():
     display = DecisionCurveDisplay.from_predictions(y, p)
     expected = calibrant.net_benefit(y, p)
     np.testing.assert_array_equal(display.line_.get_xdata(), expected.threshold)
-    np.testing.assert_allclose(display.line_.get_ydata(), expected.net_benefit)
-    np.testing.assert_allclose(display.treat_all_.get_ydata(), expected.treat_all)
-    assert set(display.treat_none_.get_ydata()) == {0.0}
+    np.testing.assert_allclose(places_of(display.line_)[1], np.asarray(expected.net_benefit))
+    np.testing.assert_allclose(places_of(display.treat_all_)[1], np.asarray(expected.treat_all))
+    assert set(places_of(display.treat_none_)[1]) == {0.0}
     assert display.ax_.get_ylim()[1] > expected.mean_outcome
     chosen = DecisionCurveDisplay.from_predictions(y, p, threshold=[0.4, 0.1, 0.2])
     np.testing.assert_array_equal(chosen.threshold, [0.1, 0.2, 0.4])
@@ -301,10 +322,10 @@ def test_low_forecasts_get_thresholds_of_their_own():
 
 def test_where_forecasts_do_harm_is_shaded():
     good = DecisionCurveDisplay.from_predictions([0, 0, 1, 1], [0.0, 0.0, 1.0, 1.0])
-    assert "better on these rows" not in " ".join(text.get_text() for text in good.legend_.get_texts())
+    assert "better on these rows" not in " ".join(legend_of(good))
     bad = DecisionCurveDisplay.from_predictions([1, 1, 0, 0], [0.1, 0.2, 0.8, 0.9])
-    assert "better on these rows" in " ".join(text.get_text() for text in bad.legend_.get_texts())
-    assert bad.harm_.get_paths()[0].vertices[:, 1].min() == pytest.approx(bad.net_benefit.min())
+    assert "better on these rows" in " ".join(legend_of(bad))
+    assert np.asarray(bad.harm_.get_paths()[0].vertices)[:, 1].min() == pytest.approx(bad.net_benefit.min())
 
 
 def test_a_decision_curve_needs_two_thresholds():
@@ -328,7 +349,7 @@ def test_the_spectrum_is_the_librarys(ties):
     )
     assert display.cutoff == pytest.approx(calibrant.cutoff_calibration_error(y, p))
     assert display.ax_.get_xscale() == "symlog"
-    said = display.points_[-1].get_label()
+    said = label_of(display.points_[-1])
     assert ("mostly noise" in said) == (ties is None)
 
 
@@ -354,7 +375,7 @@ def _three_models():
 def test_verdicts_are_marked_and_written():
     y, models = _three_models()
     display = CertificateDisplay.from_predictions(y, models, max_error=0.045)
-    verdicts = [each.verdict for each in display.certificates]
+    verdicts = [getattr(each, "verdict", None) for each in display.certificates]
     assert set(verdicts) == {"certified", "undecided", "refuted"}
     assert [text.get_text() for text in display.ax_.get_yticklabels()] == list(models)
     assert [text.get_text() for text in display.ax_.texts] == verdicts
@@ -363,7 +384,7 @@ def test_verdicts_are_marked_and_written():
         expected = calibrant.certify(y, models[name], max_error=0.045, confidence_level=1 - 0.05 / 3)
         np.testing.assert_array_equal(line.get_xdata(), [expected.lower, expected.upper])
         np.testing.assert_array_equal(line.get_ydata(), [place, place])
-    assert {x for line in display.bounds_ for x in line.get_xdata()} == {0.045}
+    assert {x for line in display.bounds_ for x in places_of(line)[0]} == {0.045}
     assert "all upper limits hold together with 95% confidence" in display.limits_said
     assert list(display.frame()["verdict"]) == verdicts
 
@@ -394,7 +415,7 @@ def test_intervals_say_what_they_promise(alternative, promise):
     display = CertificateDisplay.from_certificates(interval)
     assert promise in display.limits_said
     assert not display.bounds_
-    assert display.estimates_[0].get_xdata().tolist() == [interval.estimate]
+    assert places_of(display.estimates_[0])[0].tolist() == [interval.estimate]
     assert display.frame()["verdict"].isna().all()
 
 
@@ -402,7 +423,7 @@ def test_results_at_hand_are_each_drawn_by_themselves():
     y, p = rows(500)
     named = {"strict": calibrant.certify(y, p, max_error=0.01), "lenient": calibrant.certify(y, p, max_error=0.4)}
     display = CertificateDisplay.from_certificates(named)
-    assert [line.get_xdata()[0] for line in display.bounds_] == [0.01, 0.4]
+    assert [places_of(line)[0][0] for line in display.bounds_] == [0.01, 0.4]
     assert "each result by itself" in display.limits_said
 
 

@@ -6,6 +6,7 @@ import sys
 from dataclasses import asdict, fields
 from itertools import combinations, pairwise
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -22,7 +23,7 @@ from calibrant.displays import DecisionCurveDisplay, RiskGapDisplay, SpectrumDis
 from calibrant.displays.palette import PALETTES, Palette
 from calibrant.displays.thinning import MOST_POINTS, thinned
 
-ALL = [
+ALL: list[Any] = [
     CertificateDisplay,
     CumulativeDisplay,
     DecisionCurveDisplay,
@@ -227,7 +228,7 @@ def test_help_says_what_every_parameter_is(display_type):
         (display_type.from_predictions, ("y_true :", "theme :", "legend :", "ax :")),
         (display_type.plot, ("theme :", "legend :", "ax :")),
     ):
-        text = inspect.getdoc(method)
+        text = inspect.getdoc(method) or ""
         assert "As in every display" not in text
         assert all(f"\n{parameter}" in text for parameter in parameters)
 
@@ -310,6 +311,8 @@ def test_colours_can_be_read_and_told_apart(theme):
 def pictures():
     """Return the script that draws the pictures, as a module."""
     found = importlib.util.spec_from_file_location("pictures", DOCS / "pictures.py")
+    assert found is not None
+    assert found.loader is not None
     module = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
     return module

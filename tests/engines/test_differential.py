@@ -7,6 +7,7 @@ first, then fractions, and last what must be refused. The judge is exact rationa
 import gzip
 import json
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,7 @@ from spark_cases import needs_java, spark_frame
 import calibrant
 from calibrant.cli.inputs import Source
 from calibrant.cli.outputs import BadInput
-from calibrant.cli.rows import open_rows
+from calibrant.cli.rows import RowsRead, open_rows
 
 WHOLE = 21_000  # more than the 20,480 rows by which a reader may guess types
 FRACTIONS = 3_000
@@ -42,7 +43,7 @@ def columns():
 
 def exact_cutoff(rows):
     """Return the range of the residual curve, computed with fractions alone."""
-    residual = {}
+    residual: dict[Any, Fraction] = {}
     total = Fraction(0)
     for y, p, w in zip(rows["y"], rows["p"], rows["w"], strict=True):
         residual[p] = residual.get(p, Fraction(0)) + Fraction(w) * (Fraction(y) - Fraction(p))
@@ -85,7 +86,8 @@ def write_file(rows, path, kind, *, whole=False):
     elif kind == "feather":
         pyarrow.feather.write_feather(table, path)
     elif kind == "npz":
-        np.savez(path, **{name: np.array(values.to_pylist()) for name, values in typed.items()})
+        arrays: dict[str, Any] = {name: np.array(values.to_pylist()) for name, values in typed.items()}
+        np.savez(path, **arrays)
     else:
         opened = pyarrow.ipc.new_file if kind == "arrow" else pyarrow.ipc.new_stream
         with opened(path, table.schema) as writer:
@@ -102,7 +104,7 @@ def turned(rows):
     return dict(reversed(rows.items()))
 
 
-COLUMNS = {"y_true": "y", "y_prob": "p", "sample_weight": "w"}
+COLUMNS: dict[str, Any] = {"y_true": "y", "y_prob": "p", "sample_weight": "w"}
 
 
 def judged(handle):
@@ -141,7 +143,7 @@ def test_frames(kind, rows, truth):
     frames = {
         "pandas": lambda: pd.DataFrame(rows),
         "polars": lambda: pl.from_arrow(table),
-        "lazy": lambda: pl.from_arrow(table).lazy(),
+        "lazy": lambda: pl.DataFrame(table).lazy(),
         "arrow": lambda: table,
         "dataset": lambda: pyarrow.dataset.dataset(table),
     }
@@ -185,6 +187,7 @@ def test_groups_in_text_are_texts_as_they_stand(kind, rows, tmp_path):
         own = {name: [values[place] for place in chosen] for name, values in rows.items()}
         assert value == close(exact_cutoff(own))
     with open_rows(Source(str(path), "y", "p", "w", by="g", quiet=True)) as read:
+        assert isinstance(read, RowsRead)
         assert sorted(set(read.by.tolist())) == list(groups.groups)
 
 

@@ -2,6 +2,7 @@
 
 import json
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ from calibrant.engines.formats import TableError
 # --- Types ------------------------------------------------------------------------------------------------------------
 
 FORECASTS = [0.5, 0.25, 0.0, 1.0]
-ARRAYS = {
+ARRAYS: dict[str, np.ndarray[Any, Any]] = {
     "float16": np.array(FORECASTS, np.float16),
     "float32": np.array(FORECASTS, np.float32),
     "big-endian float16": np.array(FORECASTS, ">f2"),
@@ -79,7 +80,7 @@ def test_arrays_that_cannot_be_read_are_named_if_they_are_asked_for(kind, tmp_pa
         calibrant.scan(tmp_path / "t.npz", y_true="y", y_prob="good", by="p")
 
 
-ARROW = {
+ARROW: dict[str, tuple[Any, list[Any]]] = {
     "half": (pa.array(np.array(FORECASTS, np.float16)), FORECASTS),
     "decimal128": (pa.array([Decimal("0.5"), Decimal("0.25")], pa.decimal128(38, 10)), [0.5, 0.25]),
     "dictionary of numbers": (pa.array(FORECASTS).dictionary_encode(), FORECASTS),
@@ -166,7 +167,7 @@ def test_texts_of_every_kind_are_read_exactly(what, options, tmp_path):
     assert outcome_minus_forecast(path, **options) == 0.125
 
 
-REFUSED_TEXTS = {
+REFUSED_TEXTS: dict[str, tuple[str | bytes, str]] = {
     "CR and then LF": ("y,p\r1,0.5\r0,0.25\n1,0.5\n", r"ends its lines in more than one way \(LF, CR LF or CR\)"),
     "LF and then CR LF": ("y,p\n1,0.5\r\n0,0.25\r\n", "ends its lines in more than one way"),
     "a header without end": (

@@ -3,6 +3,7 @@
 import json
 import os
 import struct
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -23,7 +24,7 @@ from calibrant.engines.formats import TableError
 from calibrant.engines.readers import united_type
 from calibrant.engines.statements import Engine
 
-CASES = {"P": [0.9, 0.8], "p": [0.1, 0.2], "p_1": [0.5, 0.5], "y": [0, 1], "Y": [1, 1]}
+CASES: dict[str, list[Any]] = {"P": [0.9, 0.8], "p": [0.1, 0.2], "p_1": [0.5, 0.5], "y": [0, 1], "Y": [1, 1]}
 COLUMNS = {"y_true": "y", "y_prob": "p"}
 
 
@@ -46,7 +47,8 @@ def write_rows(path, columns):
     elif kind == ".arrow":
         pyarrow.feather.write_feather(pa.table(columns), path)
     else:
-        np.savez(path, **{name: np.array(values) for name, values in columns.items()})
+        arrays: dict[str, Any] = {name: np.array(values) for name, values in columns.items()}
+        np.savez(path, **arrays)
     return path
 
 
@@ -157,7 +159,7 @@ def test_names_of_frames_too(kind):
     frames = {
         "pandas": table.to_pandas,
         "polars": lambda: pl.from_arrow(table),
-        "lazy": lambda: pl.from_arrow(table).lazy(),
+        "lazy": lambda: pl.DataFrame(table).lazy(),
         "arrow": lambda: table,
         "dataset": lambda: pyarrow.dataset.dataset(table),
     }
@@ -249,7 +251,7 @@ def doors(path):
 @pytest.mark.parametrize("door", ["name", "relation", "dataset"])
 @pytest.mark.parametrize("column", ["y", "p"])
 def test_a_file_that_says_less_of_its_largest_value_is_not_believed(door, column, tmp_path):
-    columns = {"y": [0.0, 1.0] * 500, "p": [0.25, 0.5] * 500, "g": ["a", "b"] * 500}
+    columns: dict[str, list[Any]] = {"y": [0.0, 1.0] * 500, "p": [0.25, 0.5] * 500, "g": ["a", "b"] * 500}
     columns[column][7] = 7.5
     path = lying(tmp_path / "t.parquet", columns, struct.pack("<d", 7.5), struct.pack("<d", 0.5))
     said = pq.ParquetFile(path).metadata.row_group(0).column(list(columns).index(column)).statistics
@@ -391,8 +393,8 @@ def test_totals_do_not_depend_on_the_order_of_rows(outcome):
         order = np.random.default_rng(seed).permutation(p.size)
         with scan(pa.table({"y": y[order], "p": p[order]}), y_true="y", y_prob="p") as rows:
             cells = rows.cells(bits=10)
-            found.append((cells.residual.tobytes(), cells.residual_square.tobytes(), cells.outcome.tobytes()))
-            found[-1] += (repr(calibrant.certify(rows, max_error=0.1).to_dict()),)
+            sums = (cells.residual.tobytes(), cells.residual_square.tobytes(), cells.outcome.tobytes())
+            found.append((sums, repr(calibrant.certify(rows, max_error=0.1).to_dict())))
     assert found[0] == found[1] == found[2]
 
 

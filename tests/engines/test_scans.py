@@ -1,6 +1,7 @@
 """Sources of rows give what arrays give, with few scans and bounded fetches; groups share their scans."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -159,20 +160,21 @@ class TestRefusals:
             calibrant.measure(grouped)
         with pytest.raises(ValueError, match=r"^by was given together with rows that are in groups already"):
             calibrant.certify(grouped, max_error=0.1, by=["a", "b"])
+        one: Any = ToyEngine([0.0], [0.2])
         with pytest.raises(
             ValueError, match=r"^by_group needs grouped rows, such as scan\(..., by=...\), got ToyEngine"
         ):
-            by_group(ToyEngine([0.0], [0.2]), calibrant.measure)
+            by_group(one, calibrant.measure)
         with pytest.raises(ValueError, match=r"^by was given together with a source of rows; name the groups' column"):
             calibrant.certify(ToyEngine([0.0], [0.2]), max_error=0.1, by=["a"])
 
     @pytest.mark.usefixtures("as_if_large")
-    def test_data_that_change_between_two_scans(self):
+    def test_data_that_change_between_two_scans(self, monkeypatch):
         y, _ = outcomes(FORECASTS["uniform"], "plain")
         engine = ToyEngine(y, FORECASTS["uniform"])
         whole = engine.whole
         engine.whole = ToyEngine(y[:1000], FORECASTS["uniform"][:1000]).whole
-        engine.histogram = lambda grid: whole.histogram(grid)
+        monkeypatch.setattr(engine, "histogram", whole.histogram)
         with pytest.raises(ValueError, match=r"^the source had counted [\d,]+ rows and now has [\d,]+ in their place"):
             calibrant.cutoff_calibration_error(engine)
 

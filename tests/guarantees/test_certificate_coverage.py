@@ -15,6 +15,8 @@ import math
 import os
 import zlib
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import populations
@@ -141,7 +143,7 @@ def upper_misses(population, rows):
     # An upper limit cannot miss an error of 0: a few runs show that it is one.
     count = runs(REPLICATES[rows]) if population.cutoff else 10
     rng = seeded(population, rows, "upper")
-    missed = Counter()
+    missed: Counter[Any] = Counter()
     for _ in range(count):
         tally = population.tally(rng, rows)
         for level in LEVELS:
@@ -155,7 +157,7 @@ def lower_misses(population, rows):
     # Rows that are listed one by one are slower to split than counts.
     count = runs(REPLICATES[rows] if population.unit_weights and population.binary else REPLICATES[rows] / 4)
     rng = seeded(population, rows, "lower")
-    missed = Counter()
+    missed: Counter[Any] = Counter()
     for _ in range(count):
         tally = population.tally(rng, rows)
         for level in LEVELS if rows == 200 else LEVELS[1:]:
@@ -220,7 +222,7 @@ class TestStrata:
         stratum = np.repeat(np.arange(4), size)
         error, count = self.error(size), runs(400)
         rng = seeded("strata", *size)
-        missed = Counter()
+        missed: Counter[Any] = Counter()
         for _ in range(count):
             tally = Tally.from_arrays(populations.events(rng, self.CHANCE[stratum]), self.FORECAST[stratum])
             estimate = calibrant.cutoff_calibration_error(tally)
@@ -241,7 +243,7 @@ class TestStrata:
         noisy = np.arange(rows) >= rows // 2
         chance = np.where(noisy, 0.6, certain)
         error = chance.mean() - 0.3
-        missed = Counter()
+        missed: Counter[Any] = Counter()
         for _ in range(count):
             tally = Tally.from_arrays(populations.events(rng, chance), p)
             for level in LEVELS:
@@ -354,7 +356,7 @@ class TestEnumerated:
         assert binom.pmf(np.arange(rows + 1), rows, chance)[missed].sum() <= 1.0 - level
 
 
-ESTIMATES = {
+ESTIMATES: dict[str, Callable[[Tally], float]] = {
     "smooth": calibrant.smooth_calibration_error,
     "bounded_variation": calibrant.measures.bounded_variation_calibration_error,
     "ece": plug_in_error,
@@ -385,7 +387,7 @@ class TestOtherMeasures:
     def test_upper_limits_cover(self, population, rows):
         count = runs(150)
         rng = seeded(population, rows, "measures")
-        missed = Counter()
+        missed: Counter[Any] = Counter()
         for _ in range(count):
             tally = population.tally(rng, rows)
             for measure in ESTIMATES:
@@ -410,7 +412,7 @@ class TestOtherMeasures:
     def test_lower_limits_cover(self, population):
         count, rows, level = runs(80), 300, 0.8
         rng = seeded(population, rows, "lower measures")
-        missed = Counter()
+        missed: Counter[Any] = Counter()
         for _ in range(count):
             tally = population.tally(rng, rows)
             for measure in ("smooth", "bounded_variation", "distance"):
@@ -428,7 +430,7 @@ class TestOtherMeasures:
     def test_the_distance_lies_between_its_limits_with_default_options(self, population):
         count, rows = runs(50), 400
         rng = seeded(population, "distance")
-        missed = Counter()
+        missed: Counter[Any] = Counter()
         for _ in range(count):
             found = confidence_interval(population.tally(rng, rows), measure="distance")
             if population.distance is None:  # at least half the smooth error, at most the ECE
@@ -541,7 +543,7 @@ class TestNormal:
 
     def misses(self, population, rows, count):
         rng = seeded(population, rows, "normal")
-        missed = Counter()
+        missed: Counter[Any] = Counter()
         for _ in range(count):
             tally = population.tally(rng, rows)
             for level in LEVELS:
@@ -598,7 +600,7 @@ class TestVerdict:
         limit = population.cutoff * (1.0 - 1e-6 if side == "just above" else 1.0 + 1e-6)
         count, rows = runs(120), 400
         rng = seeded(population, side)
-        missed = Counter()
+        missed: Counter[Any] = Counter()
         for _ in range(count):
             tally = population.tally(rng, rows)
             for method, level in itertools.product(("adaptive", "hoeffding"), LEVELS):
@@ -665,7 +667,7 @@ class TestGroups:
 
     def test_limits_per_group_hold_together(self):
         count, rng = runs(100), seeded("together")
-        missed = Counter()
+        missed: Counter[Any] = Counter()
         for _ in range(count):
             y, p, by = self.draw(rng, [0.4, 0.2, 0.3, 0.35])
             found = certify(y, p, by=by, max_error=0.05, confidence_level=self.LEVEL, rng=rng)
@@ -710,7 +712,7 @@ class TestRiskBands:
         rng = seeded(population, rows, "bands")
         truth = np.array(bias)
         present = ~np.isnan(truth)
-        missed = Counter()
+        missed: Counter[Any] = Counter()
         for _ in range(count):
             bands = risk_bands(population.tally(rng, rows), cutoffs=self.CUTOFFS, confidence_level=level)
             too_high, too_low = bands.lower > truth + 1e-12, bands.upper < truth - 1e-12

@@ -64,7 +64,8 @@ def broken(limit, gaps):
 @functools.cache
 def failures(population, method, measure="cutoff", margin=True):
     rng = np.random.default_rng([2025, *population.name.encode(), *method.encode()])
-    gaps, failed = largest_gaps(population.law), Counter()
+    gaps = largest_gaps(population.law)
+    failed: Counter[str] = Counter()
     for _ in range(RUNS):
         tally = population.tally(rng, ROWS)
         limit = confidence_interval(tally, alternative="less", confidence_level=LEVEL, method=method, measure=measure)

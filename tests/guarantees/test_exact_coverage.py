@@ -145,7 +145,7 @@ def range_tail(steps, height):
     """P(range of a walk of +-1/2 >= height), by following its place between the running extremes."""
     reach = {(0, 0, 0): 1.0}  # place, lowest and highest so far, in halves
     for _ in range(steps):
-        after = {}
+        after: dict[tuple[int, int, int], float] = {}
         for (place, low, high), chance in reach.items():
             for step in (-1, 1):
                 key = (place + step, min(low, place + step), max(high, place + step))

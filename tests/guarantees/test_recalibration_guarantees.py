@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from recalibration_cases import guarantee_of
 from scipy.stats import beta, binom
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.naive_bayes import GaussianNB
@@ -80,7 +81,7 @@ def on_grid(name, chance, points=500, forecast=None, **kind):
 
 
 def on_levels(name, forecast, mass, chance):
-    return Law(name, *(np.array(column, dtype=float) for column in (forecast, mass, chance)))
+    return Law(name, np.array(forecast, dtype=float), np.array(mass, dtype=float), np.array(chance, dtype=float))
 
 
 FIGURE_4 = on_levels("figure 4 of the paper", [0, 0.25, 0.5, 1], [0.25] * 4, [1, 0, 0, 1])
@@ -202,7 +203,7 @@ def test_the_worst_deviation_is_attained_by_monotone_maps_only():
 
 def test_the_isotonic_bound_is_far_below_the_papers():
     for rows in (10, 1_000, 10**6):
-        guarantee = IsotonicRecalibrator().fit(Tally.from_counts([0.5], [rows], [rows // 2])).guarantee_
+        guarantee = guarantee_of(IsotonicRecalibrator().fit(Tally.from_counts([0.5], [rows], [rows // 2])))
         assert guarantee.margin <= 4.65 / math.sqrt(rows)
         assert guarantee.paper_margin / guarantee.margin > 7.6
 
@@ -214,15 +215,15 @@ def test_platts_failure_persists_at_a_million_rows_and_the_guard_catches_it():
     # The population's curve; its error does not shrink with the rows.
     assert [platt.intercept_, platt.slope_] == pytest.approx([-0.405804, 0.930895], abs=0.01)
     assert FIGURE_4.cutoff(platt) > 0.2
-    assert platt.guarantee_.bound > FIGURE_4.cutoff(platt)
-    assert platt.guarantee_.in_advance is None
+    assert guarantee_of(platt).bound > FIGURE_4.cutoff(platt)
+    assert guarantee_of(platt).in_advance is None
     for guard in (GuardedRecalibrator(), GuardedRecalibrator([PlattRecalibrator(), ConstantRecalibrator()])):
         guarded = guard.fit(tally)
         assert not guarded.ladder_[0].kept
-        assert FIGURE_4.cutoff(guarded) <= guarded.guarantee_.bound < 0.005
+        assert FIGURE_4.cutoff(guarded) <= guarantee_of(guarded).bound < 0.005
     modified = GuardedRecalibrator([PlattRecalibrator(), ConstantRecalibrator()], tolerance="paper").fit(tally)
     assert not modified.ladder_[0].kept
-    assert FIGURE_4.cutoff(modified) <= modified.guarantee_.bound
+    assert FIGURE_4.cutoff(modified) <= guarantee_of(modified).bound
 
 
 def test_the_tolerance_keeps_a_curve_that_fits_in_95_of_100_cases():
@@ -263,6 +264,7 @@ def test_certificates_of_recalibrated_models_hold(name):
         forecast = classifier.predict_proba(law.forecast[:, None])[:, 1]
         truth = cutoff_calibration_error(Tally.from_arrays(law.chance, forecast, sample_weight=law.mass))
         certificate = classifier.certificate_
+        assert certificate is not None
         too_low += certificate.upper < truth
         too_high += certificate.lower > truth
         certified += bool(certificate)

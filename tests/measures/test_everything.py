@@ -1,5 +1,6 @@
 import itertools
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 import calibrant
 from calibrant import Tally
 from calibrant.measures import clinical
+from calibrant.measures import distance as distances
 
 RNG = np.random.default_rng(8)
 
@@ -24,14 +26,14 @@ def test_upper_end_of_the_distance_is_the_best_of_all_interval_partitions_or_bet
     for count in range(size):
         for cuts in itertools.combinations(range(1, size), count):
             cells = np.split(np.arange(size), cuts)
-            distance = sum(
+            moved = sum(
                 (weight[cell] * np.abs(forecast[cell] - outcome[cell].sum() / weight[cell].sum())).sum()
                 for cell in cells
             )
-            best = min(best, distance / weight.sum())
+            best = min(best, moved / weight.sum())
     tally = Tally.from_arrays(y, p, sample_weight=w)
     distance = calibrant.distance_from_calibration(tally)
-    partition = distance._best_partition(tally, clinical.isotonic_curve(tally))
+    partition = distances._best_partition(tally, clinical.isotonic_curve(tally))
     assert partition == pytest.approx(best, abs=1e-12)
     assert distance.high <= best + 1e-12
 
@@ -63,7 +65,7 @@ def test_measure_equals_the_single_functions():
     w = RNG.random(4_000)
     for weight in (None, w):
         result = calibrant.measure(y, p, sample_weight=weight, spectrum=True)
-        same = {"sample_weight": weight}
+        same: dict[str, Any] = {"sample_weight": weight}
         assert result.cutoff == calibrant.cutoff_calibration_error(y, p, **same)
         assert result.ks == calibrant.measures.ks_calibration_error(y, p, **same)
         assert result.smooth == calibrant.smooth_calibration_error(y, p, **same)
@@ -79,6 +81,7 @@ def test_measure_equals_the_single_functions():
         assert result.worst_interval == calibrant.worst_interval(y, p, **same)
         assert result.brier == pytest.approx(np.average((y - p) ** 2, weights=weight), abs=1e-12)
         assert result.mean_forecast == pytest.approx(np.average(p, weights=weight), abs=1e-12)
+        assert result.spectrum is not None
         assert result.spectrum.at(2.0) == pytest.approx(result.bounded_variation, abs=1e-15)
 
 

@@ -26,7 +26,8 @@ def both_ends(tally):
 
 def risks(tally):
     at = [0.0, 0.3, 0.5, 0.9]
-    return [*calibrant.decision_risk(tally, threshold=at).risk, *calibrant.net_benefit(tally, threshold=at).net_benefit]
+    risk, benefit = calibrant.decision_risk(tally, threshold=at), calibrant.net_benefit(tally, threshold=at)
+    return [*np.atleast_1d(risk.risk), *np.atleast_1d(benefit.net_benefit)]
 
 
 def gaps(tally):
@@ -41,7 +42,7 @@ def gaps(tally):
         curve.largest_gap,
         curve.largest_regret,
         both.largest_gap,
-        *curve.at([0.1, 0.3, 0.55, 0.9]),
+        *np.atleast_1d(curve.at([0.1, 0.3, 0.55, 0.9])),
     ]
 
 

@@ -13,14 +13,13 @@ from calibrant.core import progress as progress_module
 from calibrant.core.results import Result
 from calibrant.core.words import rounded_up
 from calibrant.repairs.choice import (
-    RecalibratorComparison,
-    RecalibratorScores,
     _as_entries,
     compare_recalibrators,
     default_candidates,
 )
 from calibrant.repairs.guard import GuardedRecalibrator
 from calibrant.repairs.maps import BetaRecalibrator, ConstantRecalibrator, IsotonicRecalibrator, PlattRecalibrator
+from calibrant.repairs.results import RecalibratorComparison, RecalibratorScores
 
 RNG = np.random.default_rng(0)
 FORECAST = RNG.random(1000).round(3)

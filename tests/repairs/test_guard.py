@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from recalibration_cases import EVERYWHERE, FIGURE_4, P, Y
+from recalibration_cases import EVERYWHERE, FIGURE_4, P, Y, guarantee_of
 from scipy.special import expit
 
 from calibrant import (
@@ -32,8 +32,8 @@ def test_the_guard_keeps_platt_where_it_fits():
     assert rung.tolerance == pytest.approx(tolerance, rel=1e-12)
     assert rung.error == platt.fit_error_ == pytest.approx(cutoff_calibration_error(y, forecast), abs=1e-12)
     assert rung.kept
-    assert guarded.guarantee_.ladder == guarded.ladder_
-    assert guarded.guarantee_.bound == platt.guarantee_.bound
+    assert guarantee_of(guarded).ladder == guarded.ladder_
+    assert guarantee_of(guarded).bound == guarantee_of(platt).bound
 
 
 def test_the_guard_falls_back_where_it_does_not():
@@ -61,7 +61,7 @@ def test_modified_platt_is_the_papers_procedure(rows):
         expected = np.full(EVERYWHERE.size, tally.outcome_total / rows)
     assert modified.predict(EVERYWHERE).tolist() == expected.tolist()
     assert (platt.fit_error_ <= epsilon) == (rows < 10_000)
-    guarantee = modified.guarantee_
+    guarantee = guarantee_of(modified)
     assert guarantee.paper_in_advance == pytest.approx(
         min(1.0, (30 + 2 * math.sqrt(2 * math.log(40))) / math.sqrt(rows) + epsilon), rel=1e-12
     )

@@ -4,6 +4,7 @@ import copy
 import json
 import random
 import string
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ KINDS = {
 }
 TEXTS_PER_KIND = 400
 NUMBERS = [0, -1, 1, 2, -0.0, 0.5, 1e-320, 5e-324, 1e308, -1e308, 1e999, -1e999, 2**63, 10**400, 1 + 1e-16, 0.1 + 1e-17]
-OTHERS = [
+OTHERS: list[Any] = [
     None,
     True,
     False,

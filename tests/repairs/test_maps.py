@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from recalibration_cases import EVERYWHERE, P, Y, draw
+from recalibration_cases import EVERYWHERE, P, Y, draw, guarantee_of
 from scipy.optimize import isotonic_regression, minimize
 from scipy.special import expit, logit
 from sklearn.base import clone
@@ -19,7 +19,7 @@ from calibrant import (
     cutoff_calibration_error,
 )
 from calibrant.repairs import ConstantRecalibrator, Recalibrator, fits
-from calibrant.rows.cells import Grid
+from calibrant.rows.grids import Grid
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -167,8 +167,8 @@ def test_a_decreasing_curve_says_so():
     p, y = draw(4)
     fitted = PlattRecalibrator().fit(p, 1 - y)
     assert fitted.slope_ < 0.0
-    assert fitted.guarantee_.direction == "decreasing"
-    assert "reverses the order" in fitted.guarantee_.notes[0]
+    assert guarantee_of(fitted).direction == "decreasing"
+    assert "reverses the order" in guarantee_of(fitted).notes[0]
     assert (np.diff(fitted.predict(EVERYWHERE)) < 0.0).all()
     assert fitted.fit_error_ == pytest.approx(cutoff_calibration_error(1 - y, fitted.predict(p)), abs=1e-12)
 
@@ -216,7 +216,7 @@ def test_beta_is_the_most_likely_curve_with_a_and_b_not_negative(curve):
     assert (pull < 1e-9).all()
     if curve == "a fall":
         assert fitted.predict([0.0, 1.0]) == pytest.approx([y.mean()] * 2)
-        assert fitted.guarantee_.direction == "constant"
+        assert guarantee_of(fitted).direction == "constant"
 
 
 @pytest.mark.parametrize("power", [0.5, 1.0, 3.0])

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from recalibration_cases import EVERYWHERE, FIGURE_4, P, Y, draw
+from recalibration_cases import EVERYWHERE, FIGURE_4, P, Y, draw, guarantee_of
 from scipy.special import expit
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
@@ -108,9 +108,8 @@ def test_isotonic_promises_its_bound_in_advance():
 
 def test_fractions_have_the_same_bound():
     fractions = np.random.default_rng(0).random(P.size)
-    assert (
-        IsotonicRecalibrator().fit(P, fractions).guarantee_.bound == IsotonicRecalibrator().fit(P, Y).guarantee_.bound
-    )
+    of_fractions, of_events = (guarantee_of(IsotonicRecalibrator().fit(P, outcomes)) for outcomes in (fractions, Y))
+    assert of_fractions.bound == of_events.bound
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
@@ -127,7 +126,7 @@ def test_other_levels(level):
 
 def test_platt_promises_nothing_in_advance_and_bounds_its_error_afterwards():
     fitted = PlattRecalibrator().fit(FIGURE_4)
-    guarantee = fitted.guarantee_
+    guarantee = guarantee_of(fitted)
     recalibrated = Tally.from_arrays(
         FIGURE_4.mean_outcome, fitted.predict(FIGURE_4.forecast), sample_weight=FIGURE_4.rows
     )
@@ -143,22 +142,23 @@ def test_platt_promises_nothing_in_advance_and_bounds_its_error_afterwards():
 def test_a_constant_is_off_by_no_more_than_a_mean():
     fitted = ConstantRecalibrator().fit(P, Y)
     assert fitted.predict([0.1]).tolist() == [Y.mean()]
-    assert fitted.guarantee_.bound == fitted.guarantee_.in_advance == constant_margin(P.size, 1 - 0.95)
-    assert fitted.guarantee_.bound == math.sqrt(math.log(2 / (1 - 0.95)) / (2 * P.size))
+    assert guarantee_of(fitted).bound == guarantee_of(fitted).in_advance == constant_margin(P.size, 1 - 0.95)
+    assert guarantee_of(fitted).bound == math.sqrt(math.log(2 / (1 - 0.95)) / (2 * P.size))
     # Whether a guard keeps it depends on the rows, so that there the uniform margin is due.
     guarded = GuardedRecalibrator([ConstantRecalibrator()]).fit(P, Y)
-    assert guarded.guarantee_.margin == monotone_margin(P.size, 1 - 0.95)
+    assert guarantee_of(guarded).margin == monotone_margin(P.size, 1 - 0.95)
 
 
 @pytest.mark.parametrize("tolerance", ["null-95", "paper", 0.03])
 def test_the_guard_promises_isotonics_bound_plus_the_tolerance(tolerance):
-    guarantee = GuardedRecalibrator(tolerance=tolerance).fit(FIGURE_4).guarantee_
+    guarantee = guarantee_of(GuardedRecalibrator(tolerance=tolerance).fit(FIGURE_4))
     most = {
         "null-95": brownian_range.ppf(0.95) / 2 / math.sqrt(4_000),
         "paper": paper_margin(4_000, 0.05),
         0.03: 0.03,
     }[tolerance]
     assert guarantee.in_advance == pytest.approx(monotone_margin(4_000, 0.05) + most, rel=1e-12)
+    assert guarantee.in_advance is not None
     assert guarantee.bound <= guarantee.in_advance
 
 
@@ -188,7 +188,7 @@ def test_guarantees_are_results(kind):
 
 
 def test_few_rows_are_told_that_the_bound_says_nothing():
-    guarantee = IsotonicRecalibrator().fit([0.5], [1]).guarantee_
+    guarantee = guarantee_of(IsotonicRecalibrator().fit([0.5], [1]))
     assert guarantee.bound == 1.0
     assert "too few rows" in str(guarantee)
     assert "on the 1 row it" in str(guarantee)
@@ -231,7 +231,7 @@ def test_maps_are_monotone_and_stay_inside(kind):
         forecast = fitted.predict(np.concatenate([EVERYWHERE, [1e-300, 1 - 2**-53]]))
         assert ((forecast >= 0.0) & (forecast <= 1.0)).all()
         step = np.diff(forecast[: EVERYWHERE.size])
-        direction = fitted.guarantee_.direction
+        direction = guarantee_of(fitted).direction
         assert (step >= 0.0).all() if direction == "increasing" else (step <= 0.0).all()
         assert direction != "constant" or (step == 0.0).all()
 
@@ -251,10 +251,10 @@ def test_scores_of_any_scale(kind, scale, shift):
         np.testing.assert_allclose(fitted.predict(scores), usual.predict(P), rtol=0, atol=1e-9)
     beyond = fitted.predict([scores.min() - 1e9, scores.max() + 1e9])
     assert ((beyond >= 0) & (beyond <= 1)).all()
-    assert fitted.guarantee_.n == P.size
+    assert guarantee_of(fitted).n == P.size
     if not isinstance(kind, PlattRecalibrator):
         return
-    assert fitted.guarantee_.direction == ("increasing" if scale > 0 else "decreasing")
+    assert guarantee_of(fitted).direction == ("increasing" if scale > 0 else "decreasing")
 
 
 def test_scores_far_from_zero_lose_no_digits():
@@ -351,12 +351,12 @@ def test_nothing_works_before_fitting(kind):
         (IsotonicRecalibrator(interpolation="cubic"), "interpolation must be one of 'step', 'linear', got 'cubic'"),
         (IsotonicRecalibrator(input_kind="logit"), "input_kind must be one of 'probability', 'score'"),
         (PlattRecalibrator(on="score"), "on must be one of 'forecast', 'logit'"),
-        (PlattRecalibrator(smoothing=1), "smoothing must be True or False, got 1"),
+        (PlattRecalibrator().set_params(smoothing=1), "smoothing must be True or False, got 1"),
         (PlattRecalibrator(on="logit", input_kind="score"), "on='logit' needs probabilities"),
         (PlattRecalibrator(clip=1e-6), "clip is 1e-06, but on='forecast' takes no logarithm"),
         (PlattRecalibrator(on="logit", clip=0.5), "clip must be between 0 and 0.5, got 0.5"),
         (BetaRecalibrator(clip=0), "clip must be between 0 and 0.5, got 0"),
-        (TemperatureRecalibrator(clip="a"), "clip must be a number, got 'a'"),
+        (TemperatureRecalibrator().set_params(clip="a"), "clip must be a number, got 'a'"),
     ],
     ids=str,
 )
@@ -642,7 +642,7 @@ def test_other_column_types():
     np.testing.assert_allclose(found, fitted.predict(narrow), rtol=0, atol=1e-12)
     assert from_database(fitted.to_sql("p"), "p", np.array([0, 1])) == fitted.predict([0, 1]).tolist()
     with duckdb.connect() as database:
-        (value,) = database.execute(f"SELECT {fitted.to_sql('p')} FROM (SELECT 0.25::DECIMAL(4, 2) AS p)").fetchone()
+        ((value,),) = database.execute(f"SELECT {fitted.to_sql('p')} FROM (SELECT 0.25::DECIMAL(4, 2) AS p)").fetchall()
         assert value == pytest.approx(fitted.predict([0.25])[0], abs=1e-12)
-        (missing,) = database.execute(f"SELECT {fitted.to_sql('p')} FROM (SELECT NULL::DOUBLE AS p)").fetchone()
+        ((missing,),) = database.execute(f"SELECT {fitted.to_sql('p')} FROM (SELECT NULL::DOUBLE AS p)").fetchall()
         assert missing is None

@@ -10,8 +10,10 @@ import pickle
 import re
 import shlex
 import sys
+from collections.abc import Callable
 from html.parser import HTMLParser
 from types import SimpleNamespace
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -65,7 +67,9 @@ class Parsed(HTMLParser):
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
-        self.elements, self.inside, self._open = [], {"script": [], "style": []}, None
+        self.elements: list[tuple[str, dict[str, Any]]] = []
+        self.inside: dict[str, list[str]] = {"script": [], "style": []}
+        self._open: str | None = None
         self.feed(text)
         self.close()
 
@@ -117,7 +121,9 @@ def test_the_table_of_decisions_holds_what_the_functions_give(model):
 
 def test_a_threshold_off_the_grid_joins_it():
     report = CalibrationReport.from_predictions(Y_TRUE, Y_PROB, threshold=0.1234)
-    at = report.summary.models[0].decisions.threshold
+    table = report.summary.models[0].decisions
+    assert table is not None
+    at = table.threshold
     assert at.size == 100
     assert at[12] == 0.1234
     assert 'data-threshold="0.1234"' in report.html()
@@ -164,6 +170,7 @@ def test_counts_are_never_listed_row_by_row():
     tally = Tally.from_counts([0.2, 0.7], [10**12, 10**11], [10**11, 3 * 10**10])
     model = CalibrationReport.from_predictions(tally).summary.models[0]
     assert model.rows == 1_100_000_000_000
+    assert model.repair is not None
     assert model.repair.after.estimate < 1e-3 < model.repair.before.estimate
 
 
@@ -317,13 +324,15 @@ def test_one_model_takes_less_than_a_megabyte_and_shows_no_row():
     text = report.html()
     assert len(text.encode()) < 1_000_000
     model = report.summary.models[0]
+    assert model.decisions is not None
+    assert model.repair is not None
     worst, best = model.certificate.worst_interval, model.decisions.best
     judged = model.repair.before, model.repair.after
     written = set(re.findall(r"\d\.\d{6,}(?:e-\d+)?", text))
     found = {value for value in y_prob.tolist() if repr(value) in written}
     ends = [end for each in (worst, *(c.worst_interval for c in judged)) for end in (each.low, each.high)]
     assert found <= {*ends, best.cutoff, best.cutoff_above}
-    lists = []
+    lists: list[list[Any]] = []
     json.loads(report.json(), object_hook=lambda each: lists.extend(v for v in each.values() if isinstance(v, list)))
     assert max(map(len, lists)) == 99  # one number per threshold, never one per row
 
@@ -491,10 +500,12 @@ def test_markdown_holds_the_words_and_the_tables(report, model):
 
 
 def code_in(page, start):
-    return html.unescape(re.search(rf"<pre[^>]*><code>({start}.*?)</code>", page, re.DOTALL)[1])
+    found = re.search(rf"<pre[^>]*><code>({start}.*?)</code>", page, re.DOTALL)
+    assert found is not None
+    return html.unescape(found[1])
 
 
-REDONE = {
+REDONE: dict[str, tuple[Any, dict[str, Any]]] = {
     "one": (Y_PROB, {"name": "y_prob", "sample_weight": WEIGHTS}),
     "two": ({"first one": Y_PROB, "it's": Y_PROB**2}, {"by": GROUPS}),
 }
@@ -503,7 +514,13 @@ REDONE = {
 @pytest.mark.parametrize("case", REDONE)
 def test_the_code_in_the_report_makes_it_again(case, tmp_path, monkeypatch):
     forecasts, data = REDONE[case]
-    options = {"max_error": 0.07, "confidence_level": 0.9, "threshold": 0.25, "seed": 3, "title": "A 'title' <b>"}
+    options: dict[str, Any] = {
+        "max_error": 0.07,
+        "confidence_level": 0.9,
+        "threshold": 0.25,
+        "seed": 3,
+        "title": "A 'title' <b>",
+    }
     report = CalibrationReport.from_predictions(Y_TRUE, forecasts, **data, **options)
     code = code_in(report.html(), "import calibrant")
     assert code in report.markdown()
@@ -635,7 +652,7 @@ def test_where_forecasts_repeat_the_repair_says_what_its_halves_hold_over():
     assert said in CalibrationReport.from_predictions(Y_TRUE, np.round(Y_PROB, 1)).markdown()
 
 
-REFUSED = {
+REFUSED: dict[str, dict[str, Any]] = {
     "threshold is 0, where everybody or nobody": {"threshold": 0},
     "threshold must be a number": {"threshold": "half"},
     "seed must be a whole number, got None": {"seed": None},
@@ -653,7 +670,7 @@ def test_bad_options_are_refused(message):
         CalibrationReport.from_predictions(Y_TRUE, Y_PROB, **REFUSED[message])
 
 
-REFUSED_DATA = {
+REFUSED_DATA: dict[str, Callable[[Tally], Any]] = {
     "y_prob is an empty dict": lambda _: ((Y_TRUE, {}), {}),
     "y_prob has the name 3; name each model": lambda _: ((Y_TRUE, {3: Y_PROB}), {}),
     "y_true has the name ' '": lambda tally: (({" ": tally},), {}),
@@ -687,7 +704,7 @@ def test_results_of_a_report_read_as_sentences(report, model):
 class Scanned:
     """Rows that hand over so many at most."""
 
-    def __init__(self, y_true, y_prob, tally_limit):
+    def __init__(self, y_true, y_prob, *, tally_limit):
         self._rows = ArrayRows(check_observations(y_true, y_prob))
         self.fetch_limit, self.tally_limit = 20_000, tally_limit
 

@@ -1,6 +1,7 @@
 """The report page in a browser: Debian's Chromium, without a network."""
 
 import shutil
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,7 +37,7 @@ def browser():
 def files(tmp_path_factory):
     """Pages of one model with groups, of two models, and of two models with hostile and with long names."""
     folder = tmp_path_factory.mktemp("pages")
-    reports = {
+    reports: dict[str, dict[str, Any]] = {
         "one": {"y_prob": Y_PROB, "by": GROUPS, "threshold": 0.3, "title": "Late flights"},
         "two": {"y_prob": {"first": Y_PROB, "second": Y_PROB**1.5}},
         "hostile": {"y_prob": {HOSTILE: Y_PROB, "b": Y_PROB**2}, "by": np.where(GROUPS == "north", HOSTILE, "x")},
@@ -47,6 +48,7 @@ def files(tmp_path_factory):
         "by": np.where(GROUPS == "north", "g" * 99, "h"),
     }
     reports["long"]["title"] = "T" * 500
+    frame = ""
     for name, options in reports.items():
         report = calibrant.CalibrationReport.from_predictions(Y_TRUE, max_error=LIMIT, **options)
         report.write_html(folder / f"{name}.html")
@@ -105,11 +107,11 @@ def test_the_slider_shows_the_librarys_own_values(visit):
         promise = calibrant.decision_guarantee(certificate, threshold)
         benefit = calibrant.net_benefit(Y_TRUE, Y_PROB, threshold=threshold)
         return {
-            "acted": percent(risk.acted),
-            "risk": measured(risk.risk),
+            "acted": percent(float(risk.acted)),
+            "risk": measured(float(risk.risk)),
             "gap": measured(gap.gap),
             "guarantee": rounded_up(promise.nondecreasing),
-            "net_benefit": measured(benefit.net_benefit),
+            "net_benefit": measured(float(benefit.net_benefit)),
         }
 
     seen = []

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import textwrap
+from typing import Any
 
 import brute_force
 import numpy as np
@@ -128,12 +129,17 @@ def test_parts_added_up_side_by_side_equal_the_whole(with_weights, rng, monkeypa
     assert fetched_in_halves.y_true.tolist() == fetched.y_true.tolist()
 
 
-def test_ordinary_data_need_few_rows_one_by_one(rng):
+def test_ordinary_data_need_few_rows_one_by_one(rng, monkeypatch):
     p = rng.random(SIZE)
     source = array_rows(rng.random(SIZE) < p, p)
     fetched = []
     original = source.fetch
-    source.fetch = lambda low, high: fetched.append(original(low, high)) or fetched[-1]
+
+    def fetch(low, high):
+        fetched.append(original(low, high))
+        return fetched[-1]
+
+    monkeypatch.setattr(source, "fetch", fetch)
     refinement.split_at_extremes(source)
     assert sum(part.y_prob.size for part in fetched) < 0.05 * SIZE
 
@@ -196,8 +202,9 @@ def test_cells_hold_the_totals_of_their_rows(data, bits):
 
 def test_only_cells_can_be_added_and_repr_says_what_they_hold():
     table = Cells.from_arrays([1, 0, 1], [0.1, 0.1, 0.9], bits=3)
+    other: Any = 1
     with pytest.raises(TypeError):
-        table + 1
+        table + other
     assert repr(table) == "Cells(3 rows in 2 of 8 cells)"
 
 
@@ -232,7 +239,8 @@ class TestBracket:
         p = DISTRIBUTIONS[forecast](rng)
         y = rng.random(SIZE) < p
         tables = [Cells.from_arrays(y, p, bits=bits) for bits in (12, 14, 16, 18, 20)]
-        for options in ({}, {"measure": "smooth"}, {"method": "adaptive"}, {"method": "normal"}):
+        asked: list[dict[str, Any]] = [{}, {"measure": "smooth"}, {"method": "adaptive"}, {"method": "normal"}]
+        for options in asked:
             found = [bracket(table, **options) for table in tables]
             widths = [each.high - each.low for each in found]
             assert (np.diff(widths) <= 0.0).all()

@@ -6,6 +6,7 @@ import decimal
 import fractions
 import inspect
 import re
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -110,7 +111,7 @@ ANY_NUMBERS = {
     "reversed": reversed_view,
     "unmasked": lambda values: np.ma.masked_array(values, mask=False),
     "array.array": lambda values: array.array("d", values),
-    "memoryview": lambda values: memoryview(np.array(values, dtype=np.float64)),
+    "memoryview": lambda values: np.array(values, dtype=np.float64).data,
     "pandas": lambda values: pd.Series(values, dtype="float64"),
     "pandas float32": lambda values: pd.Series(values, dtype="float32"),
     "pandas nullable": lambda values: pd.Series(values, dtype="Float64"),
@@ -377,7 +378,7 @@ def refused(message):
     return pytest.raises(ValueError, match=message)
 
 
-GOOD = {"y_true": [0, 1, 1, 0], "y_prob": [0.1, 0.4, 0.6, 0.9], "sample_weight": [1.0, 2.0, 3.0, 4.0]}
+GOOD: dict[str, Any] = {"y_true": [0, 1, 1, 0], "y_prob": [0.1, 0.4, 0.6, 0.9], "sample_weight": [1.0, 2.0, 3.0, 4.0]}
 ARGUMENTS = pytest.mark.parametrize("name", list(GOOD))
 
 MISSING = {
@@ -713,7 +714,7 @@ def test_swapped_arguments_are_refused_and_a_tally_says_they_are_meant():
 
 # --- Nothing bypasses the gate ----------------------------------------------------------------------------------------
 
-EXTRA_OPTIONS = {
+EXTRA_OPTIONS: dict[str, dict[str, Any]] = {
     "best_threshold": {"threshold": 0.5},
     "certify": {"max_error": 0.05},
     "decide": {"threshold": 0.5},

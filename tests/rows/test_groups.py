@@ -1,5 +1,7 @@
 """Rows in memory in groups, each of which any function takes."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from table_cases import predictions
@@ -22,7 +24,7 @@ def test_each_group_is_measured_as_if_it_were_alone():
 
 def test_a_group_whose_outcomes_are_events_counts_them_whatever_the_others_hold():
     mixed = np.where(WARD == "west", 0.25 + Y / 2, Y)
-    groups = in_groups(mixed, P, by=WARD)
+    groups: Any = in_groups(mixed, P, by=WARD)
     assert [source.binary_outcomes for source in groups.sources] == [True, True, False]
     north = WARD == "north"
     assert by_group(groups, calibrant.measure)[0] == calibrant.measure(Y[north], P[north])

@@ -10,6 +10,7 @@ import fractions
 import io
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,7 +30,7 @@ def exact_cutoff(y_true, y_prob, weight=None):
     """The Cutoff error of rows in rational arithmetic, every float taken as the fraction that it is."""
     rows = [fractions.Fraction(1)] * len(y_true) if weight is None else [fractions.Fraction(w) for w in weight]
     total = sum(rows)
-    residual = {}
+    residual: dict[Any, Any] = {}
     for y, p, w in zip(y_true, y_prob, rows, strict=True):
         place = fractions.Fraction(p)
         residual[place] = residual.get(place, 0) + w * (fractions.Fraction(y) - place)

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from brute_force import merged, rows
@@ -94,8 +96,9 @@ def test_events_are_refused_where_there_is_nothing_to_count():
 
 
 def test_only_tallies_can_be_added():
+    other: Any = 1
     with pytest.raises(TypeError):
-        Tally.from_arrays([1], [0.5]) + 1
+        Tally.from_arrays([1], [0.5]) + other
 
 
 @pytest.mark.parametrize(

@@ -148,8 +148,10 @@ class RecalibratedClassifier(AroundModel):
         generator = check_random_state(self.random_state)
         X_fit, y_fit, kept = X, y, np.arange(rows)
         where, remedy = "for fitting", ""
+        judging = folds = None
         if self.max_error is not None:
             X_fit, X_judge, y_fit, y_judge, kept, chosen = draw_rows(X, y, self.split, generator)
+            judging = X_judge, y_judge, chosen
             fit_params, split_params = rows_of(fit_params, kept, rows), rows_of(split_params, kept, rows)
             where, remedy = "drawn for fitting", FEWER_FOR_JUDGING
         if self._is_given:
@@ -160,7 +162,7 @@ class RecalibratedClassifier(AroundModel):
             model = clone(self.estimator).fit(X_fit, y_fit, **fit_params)
         classes = two_classes(model, y)
         recalibrator, response_method = self._chosen(model)
-        if self._is_given:
+        if folds is None:
             response = response_of(model, X_fit, response_method)
             forecast_rows = np.arange(kept.size)
         else:
@@ -171,7 +173,8 @@ class RecalibratedClassifier(AroundModel):
             sample_weight=None if weight is None else weight[kept[forecast_rows]],
         )
         certificate: Certificate | None = None
-        if self.max_error is not None:
+        if judging is not None:
+            X_judge, y_judge, chosen = judging
             judge_weight = None if weight is None else weight[chosen]
             effective_size(judge_weight, y_judge.size)  # refuses weights that are all zero
             judged = recalibrator.predict(response_of(model, X_judge, response_method))

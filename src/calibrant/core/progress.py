@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Generator, Iterable, Sized
 from typing import TextIO, TypeVar
 
 QUIET_SECONDS = 2.0
@@ -18,7 +18,7 @@ Part = TypeVar("Part")
 
 def track(
     parts: Iterable[Part], *, total: int | None = None, label: str = "working", shown: bool | None = None
-) -> Iterator[Part]:
+) -> Generator[Part, None, None]:
     """Pass on parts one by one, and show on the terminal what share of them is done once that takes long.
 
     The line goes to the standard error stream, appears after two seconds and is wiped away at the end, so that

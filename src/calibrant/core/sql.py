@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from calibrant.core.types import FloatArray
 
 _SURE_EXPONENT = 700.0  # beyond it a logistic function is 0 or 1 to all digits, and some engines refuse the exponential
+
+
+def is_name(value: Any) -> bool:
+    """Return whether a column can be called that: a text that is not empty and has no zero byte."""
+    return isinstance(value, str) and value != "" and "\0" not in value
 
 
 def quoted(name: str) -> str:

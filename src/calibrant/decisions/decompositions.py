@@ -70,7 +70,7 @@ def score_decomposition(
     saving of monotone recalibration <= 2 x mass 2 x Cutoff: 0.125 <= 0.7 holds (Rossellini et al. 2025, Prop. B.1)
     saving of any recalibration <= mass 2 x ECE: 0.125 <= 0.6 holds (Rossellini et al. 2025, Prop. B.1)
     """
-    rule = score if isinstance(score, SchervishMeasure) else SCORES.get(score) if isinstance(score, str) else None
+    rule = _rule(score)
     if rule is None:
         known = ", ".join(repr(name) for name in SCORES)
         raise ValueError(f"score must be one of {known}, or a SchervishMeasure, got {score!r}")
@@ -112,6 +112,13 @@ def score_decomposition(
         contradicted=contradicted,
         notes=tuple(notes),
     )
+
+
+def _rule(score: Any) -> ProperScore | SchervishMeasure | None:
+    """Return the score that is meant, whatever was passed; None where none is."""
+    if isinstance(score, SchervishMeasure):
+        return score
+    return SCORES.get(score) if isinstance(score, str) else None
 
 
 def _mean_score(rule: ProperScore | SchervishMeasure, tally: Tally, forecast: FloatArray) -> tuple[float, float]:

@@ -133,8 +133,10 @@ class GuardedRecalibrator(Recalibrator):
 
     def _fit_map(self, sample: Sample) -> float:
         found: list[LadderRung] = []
-        for rung in self._rungs():
-            fitted: Recalibrator = clone(rung)
+        rungs = self._rungs()
+        fitted = rungs[-1]
+        for rung in rungs:
+            fitted = clone(rung)
             name = type(fitted).__name__
             try:
                 fitted._fit_to(sample)

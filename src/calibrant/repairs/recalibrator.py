@@ -25,7 +25,7 @@ from sklearn.utils.metadata_routing import UNUSED
 
 from calibrant.certificates.margins import monotone_margin, paper_monotone_margin
 from calibrant.core.logistic import CHUNK
-from calibrant.core.sql import number_literal, quoted
+from calibrant.core.sql import is_name, number_literal, quoted
 from calibrant.core.types import FloatArray
 from calibrant.repairs.fits import Sample
 from calibrant.repairs.results import LadderRung, RecalibrationGuarantee
@@ -198,7 +198,7 @@ class Recalibrator(ABC, BaseEstimator):
             An expression whose value is that of `predict`.
         """
         self._check_fitted("to_sql")
-        if not isinstance(column, str) or not column or "\0" in column:
+        if not is_name(column):
             raise ValueError(f"column must be the name of a column, got {column!r}")
         name = quoted(column)
         low, high = (0.0, 1.0) if self.input_kind == "probability" else (-LARGEST, LARGEST)

@@ -185,6 +185,7 @@ class Cells(Totals):
         """Read cells that `to_parquet` wrote; a file that is damaged, or holds what no rows can have, is refused."""
         name = os.fspath(path)
         arrow, parquet = _arrow()
+        table: Any = None
         with open(path, "rb") as file:
             try:
                 table = parquet.read_table(file, partitioning=None, page_checksum_verification=True)

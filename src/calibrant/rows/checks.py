@@ -115,12 +115,12 @@ def check_same_index(**arguments: Any) -> None:
 
     What has no labels is paired with what has, whatever they are. Arguments of different lengths are refused elsewhere.
     """
-    known = ""
+    known, first = "", None
     for name, values in arguments.items():
         index = _index_of(values)
         if index is None:
             continue
-        if not known:
+        if first is None:
             known, first = name, index
         elif index is not first and not first.equals(index) and len(first) == len(index):
             pairs = enumerate(zip(first, index, strict=True))
