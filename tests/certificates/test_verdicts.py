@@ -6,7 +6,7 @@ Whether the limits keep their promise is tested elsewhere; here it is what they 
 import itertools
 import math
 import warnings
-from typing import Any
+from typing import Any, get_args
 
 import brute_force
 import numpy as np
@@ -20,7 +20,7 @@ import calibrant
 from calibrant import CalibrationWarning, Cells, Tally, certify, confidence_interval, risk_bands
 from calibrant.certificates import betting, margins
 from calibrant.certificates.methods.normal import normal_lower_margin, normal_margin
-from calibrant.certificates.methods.registry import METHODS
+from calibrant.certificates.methods.registry import METHODS, Method
 from calibrant.core.laws import brownian_range
 from calibrant.measures.distance import spread_upper
 from calibrant.measures.registry import MEASURES
@@ -52,6 +52,7 @@ COVERED = [
     if kind == "binary" or method in GENERAL or (kind, method) == ("fractions", "paper")
 ]
 
+NAMES: tuple[Method, ...] = get_args(Method)
 EVERY_METHOD = pytest.mark.parametrize("method", METHODS)
 EVERY_ALLOWED = pytest.mark.parametrize(("method", "measure"), ALLOWED, ids=map(" ".join, ALLOWED))
 
@@ -319,7 +320,7 @@ def test_more_rows_never_refute_by_the_ece_what_the_cutoff_error_does_not():
 
 
 def test_few_squared_residuals_are_flagged_for_the_large_sample_method_only():
-    for method in METHODS:
+    for method in NAMES:
         notes = certify(TRUE[:60], PROB[:60], max_error=0.1, method=method).notes
         if method == "normal":
             (note,) = notes
@@ -370,7 +371,7 @@ def test_more_than_a_hundred_thousand_rows_give_what_their_tally_gives():
     rng = np.random.default_rng(5)
     y_prob = rng.beta(0.5, 5.0, 120_000)
     y_true = rng.random(120_000) < y_prob
-    for method in METHODS:
+    for method in NAMES:
         whole = certify(y_true, y_prob, max_error=0.01, method=method)
         tally = certify(Tally.from_arrays(y_true, y_prob), max_error=0.01, method=method)
         assert limits(whole) == pytest.approx(limits(tally), abs=1e-12)
@@ -470,7 +471,7 @@ def test_tiny_and_extreme_inputs_have_limits_too(rows, method, measure):
 
 
 def test_forecasts_that_are_wrong_for_certain_are_refuted():
-    for method in METHODS:
+    for method in NAMES:
         found = certify([1, 0] * 5000, [0.0, 1.0] * 5000, max_error=0.1, method=method)
         assert (found.estimate, found.verdict) == (0.5, "refuted")
 
@@ -519,7 +520,7 @@ def test_the_seed_decides_the_lower_limit_of_the_adaptive_method_and_nothing_els
     )
     assert len({each.lower for each in found.values()}) == 4
     assert len({each.upper for each in found.values()}) == 1
-    for method in set(METHODS) - {"adaptive"}:
+    for method in set(NAMES) - {"adaptive"}:
         one, other = (certify(TRUE, PROB**2, max_error=0.05, method=method, rng=seed) for seed in (0, 1))
         assert one == other
     assert len({certify(TRUE, PROB**2, max_error=0.05, rng=None).lower for _ in range(3)}) == 3
@@ -741,7 +742,7 @@ def test_a_joint_verdict_pays_nothing_for_the_number_of_groups_where_it_certifie
 
 def test_groups_share_the_smallest_delta_and_stay_below_full_confidence():
     y, p = np.tile([0, 1], 400), np.full(800, 0.5)
-    for method in METHODS:
+    for method in NAMES:
         found = certify(y, p, by=np.repeat(["a", "b"], 400), max_error=0.5, confidence_level=1 - 2**-53, method=method)
         assert [each.confidence_level for each in found.certificates] == [1 - 2**-53] * 2
 

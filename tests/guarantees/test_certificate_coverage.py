@@ -48,6 +48,7 @@ from calibrant import Tally, certify, confidence_interval, risk_bands
 from calibrant.certificates import betting, margins
 from calibrant.certificates.binomial_limits import exact_upper
 from calibrant.certificates.methods.normal import normal_lower_margin, normal_upper
+from calibrant.certificates.methods.registry import Method
 from calibrant.measures.distance import spread_upper
 from calibrant.measures.expected import plug_in_error
 from calibrant.measures.witnesses import interval_weight
@@ -601,9 +602,10 @@ class TestVerdict:
         count, rows = runs(120), 400
         rng = seeded(population, side)
         missed: Counter[Any] = Counter()
+        methods: tuple[Method, ...] = ("adaptive", "hoeffding")
         for _ in range(count):
             tally = population.tally(rng, rows)
-            for method, level in itertools.product(("adaptive", "hoeffding"), LEVELS):
+            for method, level in itertools.product(methods, LEVELS):
                 found = certify(tally, max_error=limit, confidence_level=level, method=method, rng=rng)
                 missed[method, level] += found.verdict == wrong
         assert not too_many(missed, count)

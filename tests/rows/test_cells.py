@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from typing import Any
 
 import brute_force
@@ -18,8 +19,10 @@ from row_sources import array_rows, first_grid
 import calibrant
 from calibrant import Cells, Tally
 from calibrant.certificates import bracket
+from calibrant.certificates.methods.registry import Method
 from calibrant.measures import expected as expected_module
 from calibrant.measures import weighted
+from calibrant.measures.registry import Measure
 from calibrant.rows import cells, refinement
 from calibrant.rows.grids import Grid
 from calibrant.rows.tally import ADDITIVE
@@ -208,7 +211,7 @@ def test_only_cells_can_be_added_and_repr_says_what_they_hold():
     assert repr(table) == "Cells(3 rows in 2 of 8 cells)"
 
 
-LIMITS = ("hoeffding", "paper", "normal", "adaptive")
+LIMITS: tuple[Method, ...] = ("hoeffding", "paper", "normal", "adaptive")
 
 
 class TestBracket:
@@ -216,7 +219,8 @@ class TestBracket:
     def test_contains_the_exact_errors(self, data, bits):
         y, p, w = data
         table = Cells.from_arrays(y, p, sample_weight=w, bits=bits)
-        for measure, exact in (("cutoff", brute_force.cutoff), ("smooth", brute_force.smooth)):
+        slow: dict[Measure, Callable[..., float]] = {"cutoff": brute_force.cutoff, "smooth": brute_force.smooth}
+        for measure, exact in slow.items():
             found = bracket(table, measure=measure)
             assert found.low <= exact(y, p, w) + 1e-9  # the linear program's own error
             assert found.high >= exact(y, p, w) - 1e-9
