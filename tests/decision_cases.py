@@ -1,6 +1,8 @@
 """What the tests of risks, gaps and scores share: rows, thresholds, certificates to start from."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
 
 import brute_force
 import pytest
@@ -14,7 +16,7 @@ WRAPPERS = ["nondecreasing", "monotone", "any"]
 thresholds = st.one_of(st.sampled_from(brute_force.GRID), st.floats(0.0, 1.0))
 
 
-def refused(message: str) -> pytest.RaisesExc[ValueError]:
+def refused(message: str) -> AbstractContextManager[Any]:
     return pytest.raises(ValueError, match=message)
 
 
