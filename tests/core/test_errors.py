@@ -3,6 +3,7 @@
 import copy
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from calibrant.core.errors import CalibrantError, InputError, UndefinedError
 from calibrant.core.voices import PYTHON, Argument, Either, Option, Phrase, joined, speaking
 
 SOURCE = Path(calibrant.__file__).parent
+MAGIC: dict[str, Any] = {"method": "magic"}
 FILE = Shell({"y_true": "late", "y_prob": "chance", "by": None}, lambda position: f"line {position + 2}")
 
 
@@ -45,7 +47,7 @@ def test_an_error_holds_argument_position_value_and_remedy():
             lambda: calibrant.confidence_interval([0, 1], [0.1, 0.2], confidence_level=95),
             ("confidence_level", None, 95),
         ),
-        (lambda: calibrant.certify([0, 1], [0.1, 0.2], max_error=0.1, method="magic"), ("method", None, "magic")),
+        (lambda: calibrant.certify([0, 1], [0.1, 0.2], max_error=0.1, **MAGIC), ("method", None, "magic")),
     ],
 )
 def test_the_gate_says_what_is_wrong_with_which_argument(call, facts):

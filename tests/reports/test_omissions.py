@@ -1,5 +1,7 @@
 """What cannot be computed on these rows is left out and says why; what is broken surfaces."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -31,7 +33,7 @@ def test_a_broken_measure_surfaces_and_an_undefined_one_is_a_note(monkeypatch):
 
 
 def test_a_broken_section_of_a_report_surfaces_and_an_undefined_one_is_left_out(monkeypatch):
-    asked = {"max_error": 0.1, "name": "m"}
+    asked: dict[str, Any] = {"max_error": 0.1, "name": "m"}
     monkeypatch.setattr("calibrant.reports.summary.try_repair", broken)
     with pytest.raises(ValueError, match="broadcast"):
         calibrant.CalibrationReport.from_predictions(Y_TRUE, Y_PROB, **asked)
