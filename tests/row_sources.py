@@ -18,7 +18,7 @@ from calibrant.rows.sources import FetchRequest, HistogramRequest
 
 
 def array_rows(y: npt.ArrayLike, p: npt.ArrayLike, w: npt.ArrayLike | None = None) -> ArrayRows:
-    return ArrayRows(check_observations(y, p, sample_weight=w, refuse_swapped=False))
+    return ArrayRows(check_observations(y, p, sample_weight=w, order=None))
 
 
 def first_grid(monkeypatch: pytest.MonkeyPatch, bits: int) -> None:
@@ -40,7 +40,7 @@ class ToyEngine:
         parts: int = 3,
         **limits: Any,
     ) -> None:
-        checked = check_observations(y, p, sample_weight=w, refuse_swapped=False)
+        checked = check_observations(y, p, sample_weight=w, order=None)
         if checked.sample_weight is not None:
             checked = checked.take(np.flatnonzero(checked.sample_weight))
         self.whole = ArrayRows(checked)

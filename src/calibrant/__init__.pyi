@@ -40,7 +40,15 @@ from calibrant.certificates.verdicts import (
 from calibrant.classifiers.certified import CertifiedClassifier as CertifiedClassifier
 from calibrant.classifiers.recalibrated import RecalibratedClassifier as RecalibratedClassifier
 from calibrant.comparisons.side_by_side import compare_models as compare_models
-from calibrant.core.errors import CalibrationWarning as CalibrationWarning
+from calibrant.core.errors import (
+    CalibrantError as CalibrantError,
+)
+from calibrant.core.errors import (
+    CalibrationWarning as CalibrationWarning,
+)
+from calibrant.core.errors import (
+    InputError as InputError,
+)
 from calibrant.decisions.gaps import (
     best_threshold as best_threshold,
 )

@@ -16,6 +16,7 @@ from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.methods.registry import METHODS
 from calibrant.certificates.results import RiskBands
 from calibrant.core.chernoff import chernoff_interval
+from calibrant.core.errors import InputError
 from calibrant.rows.checks import check_confidence, check_forecasts
 from calibrant.rows.intake import as_tally
 
@@ -56,9 +57,15 @@ def risk_bands(
     borders = check_forecasts(cutoffs, name="cutoffs")
     if (np.diff(borders) <= 0.0).any():
         position = int(np.flatnonzero(np.diff(borders) <= 0.0)[0]) + 1
-        raise ValueError(f"cutoffs[{position}] is {borders[position]:g}, not above the one before; sort them")
+        raise InputError(
+            f"is {borders[position]:g}, not above the one before",
+            argument="cutoffs",
+            position=position,
+            value=borders[position],
+            remedy="sort them",
+        )
     if borders[0] == 0.0 or borders[-1] == 1.0:
-        raise ValueError("cutoffs are the inner borders of bands from 0 to 1; leave out 0 and 1 themselves")
+        raise InputError("cutoffs are the inner borders of bands from 0 to 1", remedy="leave out 0 and 1 themselves")
     tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label).with_unit_weights()
     edges = np.concatenate([[0.0], borders, [1.0]])
     ends = [0, *np.searchsorted(tally.forecast, borders).tolist(), len(tally)]

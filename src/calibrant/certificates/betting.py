@@ -18,6 +18,7 @@ from calibrant.certificates.margins import VARIANCE_SHARE
 from calibrant.certificates.samples import Samples, largest_sums
 from calibrant.certificates.stretches import Pairs, bracketed, largest_stretches, square_scores
 from calibrant.core.chernoff import chernoff_interval, chernoff_intervals, root_of_many
+from calibrant.core.errors import InputError
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.measures.weighted import worst_stretches
 from calibrant.measures.witnesses import Witnessing, interval_weight
@@ -146,9 +147,9 @@ def adaptive_bracket(table: Totals, bits: int, delta: float) -> tuple[float, flo
     """Return two ends between which the adaptive upper limit lies, from cells of width 2^-bits alone."""
     bets = table.binary_outcomes and table.unit_weights
     if table.unit_weights and 2**bits < _COARSE_CELLS:
-        raise ValueError(
-            f"the rates of method='adaptive' follow from {_COARSE_CELLS:,} cells or more, got 2^{bits}; use bits of at "
-            f"least {_COARSE_CELLS.bit_length() - 1}, or method='hoeffding'"
+        raise InputError(
+            f"the rates of method='adaptive' follow from {_COARSE_CELLS:,} cells or more, got 2^{bits}",
+            remedy=f"use bits of at least {_COARSE_CELLS.bit_length() - 1}, or method='hoeffding'",
         )
     ends = bracketed(table, adaptive_pairs(table, delta))
     if bets:

@@ -49,7 +49,9 @@ import numpy as np
 
 from calibrant.certificates.betting import given_margin, given_upper
 from calibrant.core.binomial import lower_rate, upper_rate
+from calibrant.core.errors import InputError
 from calibrant.core.types import FloatArray, IntArray
+from calibrant.core.voices import Argument, Phrase
 from calibrant.rows.refinement import TOLERANCE
 from calibrant.rows.tally import Tally
 
@@ -104,9 +106,16 @@ def exact_upper(tally: Tally, delta: float) -> float:
     0.0782
     """
     if not SMALLEST_DELTA <= delta <= LARGEST_DELTA:
-        raise ValueError(
-            f"the exact limit needs confidence_level >= 0.75 and below 1 (delta from {SMALLEST_DELTA:g} to "
-            f"{LARGEST_DELTA:g}), got delta {delta:g}; choose a level in that range, or another method"
+        raise InputError(
+            Phrase(
+                "the exact limit needs {level} >= 0.75 and below 1 (delta from {low:g} to {high:g}), got delta "
+                "{given:g}",
+                level=Argument("confidence_level"),
+                low=SMALLEST_DELTA,
+                high=LARGEST_DELTA,
+                given=delta,
+            ),
+            remedy="choose a level in that range, or another method",
         )
     upper = given_upper if prefers_bet(tally.forecast, tally.rows, delta) else binomial_upper
     return upper(tally, delta)

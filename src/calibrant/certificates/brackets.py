@@ -7,6 +7,7 @@ order the rows come; finer cells bring the ends together. The proofs are in docs
 from __future__ import annotations
 
 from calibrant.certificates.methods.registry import BRACKETED_METHODS, METHODS, Method
+from calibrant.core.errors import InputError
 from calibrant.measures.registry import BRACKETED_MEASURES, MEASURES, Measure
 from calibrant.measures.results import Bracket
 from calibrant.rows.cells import Cells
@@ -50,7 +51,11 @@ def bracket(
     if method is not None:
         check_choice(method, "method", tuple(BRACKETED_METHODS))
         if not MEASURES[measure].by_intervals:
-            raise ValueError(f"method is for measure='cutoff' only, got measure={measure!r}; leave one of them out")
+            raise InputError(
+                f"is for measure='cutoff' only, got measure={measure!r}",
+                argument="method",
+                remedy="leave one of them out",
+            )
         table = table.with_unit_weights()
         low, high = METHODS[method].bracket(table, bits, 1.0 - level, low, high)
         assumptions = METHODS[method].assumptions(table)

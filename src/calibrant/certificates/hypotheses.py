@@ -14,10 +14,12 @@ import numpy.typing as npt
 
 from calibrant.certificates.rejections import GroupCalibrationTests
 from calibrant.certificates.results import CalibrationTest
+from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.kernels import GOLDEN, LANES, MIX_FIRST, MIX_SECOND, resampled_ranges
 from calibrant.core.laws import brownian_range
 from calibrant.core.progress import track
 from calibrant.core.types import FloatArray, IntArray
+from calibrant.core.voices import Argument, Either, Option, Phrase
 from calibrant.rows.checks import check_choice, check_flag, check_number, check_seed
 from calibrant.rows.groups import GroupedRows, GroupedSource, by_group
 from calibrant.rows.intake import as_source, as_tally, in_groups
@@ -58,6 +60,7 @@ _GIVEN_FORECASTS = (
 _SEED = "the seed of the resamples was chosen beforehand too"
 _MANY_ROWS = "there are rows enough for the large-sample law"
 _FIXED_WEIGHTS = "the weights were fixed without looking at the outcomes"
+_EXACT, _ASYMPTOTIC = Option("method", "exact"), Option("method", "asymptotic")
 
 
 @overload
@@ -194,9 +197,12 @@ def calibration_test(
     shown = None if progress is None else check_flag(progress, "progress")
     seed = check_seed(rng)
     if resamples < FEWEST_SEEDED and chosen != "asymptotic" and isinstance(rng, (int, np.integer)):
-        raise ValueError(
-            f"n_resamples is {resamples:,}, too few for a fixed seed, rng={rng}: the p-values of one seed may all be "
-            f"too small together; use n_resamples={FEWEST_SEEDED} or more, or rng=None for fresh random numbers"
+        raise InputError(
+            f"is {resamples:,}, too few for a fixed seed, rng={rng}: the p-values of one seed may all be too small "
+            "together",
+            argument="n_resamples",
+            value=resamples,
+            remedy=f"use n_resamples={FEWEST_SEEDED} or more, or rng=None for fresh random numbers",
         )
     settings = (chosen, resamples, seed, shown)
     if by is None and not isinstance(y_true, (GroupedSource, GroupedRows)):
@@ -280,22 +286,28 @@ def _cutoff_test(
         chosen, reason = _choose(table, resamples)
         notes = (reason,)
     elif chosen == "exact":
-        _require_counts(table, "method='exact'", "use method='asymptotic'")
+        remedy = Phrase("use {asymptotic}", asymptotic=_ASYMPTOTIC)
+        _require_counts(table, Phrase("{exact}", exact=_EXACT), remedy)
     if chosen == "exact":
         return _exact(whole_tally(table if isinstance(table, Tally) else source), resamples, seed, shown, notes)
     return _asymptotic(table, notes)
 
 
 def _spiegelhalter(tally: Tally) -> CalibrationTest:
-    _require_counts(tally, "Spiegelhalter's z", "use calibration_test with method='asymptotic'")
+    remedy = Phrase("use calibration_test with {asymptotic}", asymptotic=_ASYMPTOTIC)
+    _require_counts(tally, "Spiegelhalter's z", remedy)
     forecast = tally.forecast
     direction = 1.0 - 2.0 * forecast
     variance = tally.rows * forecast * (1.0 - forecast)
     spread = float(np.square(direction) @ variance)
     if spread == 0.0:
-        raise ValueError(
-            "Spiegelhalter's z is not defined when every y_prob is 0, 0.5 or 1: calibrated outcomes would give 0 / 0; "
-            "use calibration_test"
+        raise UndefinedError(
+            Phrase(
+                "Spiegelhalter's z is not defined when every {forecast} is 0, 0.5 or 1: calibrated outcomes would give "
+                "0 / 0",
+                forecast=Argument("y_prob"),
+            ),
+            remedy="use calibration_test",
         )
     z = float(direction @ tally.residual) / math.sqrt(spread)
     notes = (
@@ -317,20 +329,32 @@ def _spiegelhalter(tally: Tally) -> CalibrationTest:
 
 def _require_counts(tally: Totals, what: str, remedy: str) -> None:
     if not tally.binary_outcomes:
-        raise ValueError(
-            f"{what} needs outcomes that are 0 or 1, and y_true holds fractions, whose law the forecasts do not "
-            f"determine; {remedy}"
+        raise InputError(
+            Phrase(
+                "{what} needs outcomes that are 0 or 1, and {outcomes} holds fractions, whose law the forecasts do not "
+                "determine",
+                what=what,
+                outcomes=Argument("y_true"),
+            ),
+            remedy=remedy,
         )
     if not tally.unit_weights:
-        raise ValueError(
-            f"{what} needs rows without weights, and sample_weight was given; {remedy}, or Tally.from_counts if the "
-            "weights are counts of real observations"
+        raise InputError(
+            Phrase(
+                "{what} needs rows without weights, and {weight} was given", what=what, weight=Argument("sample_weight")
+            ),
+            remedy=Phrase(
+                "{remedy}{counts}",
+                remedy=remedy,
+                counts=Either(", or Tally.from_counts if the weights are counts of real observations"),
+            ),
         )
 
 
 def _choose(tally: Totals, resamples: int) -> tuple[str, str]:
     """Return the test that "auto" takes, and why."""
     rows = tally.row_total
+    why: str
     if not tally.binary_outcomes:
         why = "outcomes are fractions, whose law the forecasts do not determine"
     elif not tally.unit_weights:
@@ -341,16 +365,20 @@ def _choose(tally: Totals, resamples: int) -> tuple[str, str]:
             "possible to go through all of them"
         )
     elif rows * resamples > AFFORDABLE_DRAWS:
-        why = (
-            f"{rows:,} rows x {resamples:,} resamples would take long (method='exact' does it, and fewer n_resamples "
-            "make it quick)"
+        why = Phrase(
+            "{rows:,} rows x {resamples:,} resamples would take long ({exact} does it, and fewer {option} make it "
+            "quick)",
+            rows=rows,
+            resamples=resamples,
+            exact=_EXACT,
+            option=Argument("n_resamples"),
         )
     else:
         return "exact", (
             "the exact test was chosen: outcomes are 0/1, rows have no weights, and there are few enough of them to "
             f"draw {resamples:,} resamples"
         )
-    return "asymptotic", f"the large-sample test was chosen: {why}"
+    return "asymptotic", Phrase("the large-sample test was chosen: {why}", why=why)
 
 
 def _exact(tally: Tally, resamples: int, seed: int, shown: bool | None, notes: tuple[str, ...]) -> CalibrationTest:

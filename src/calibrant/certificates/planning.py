@@ -19,6 +19,7 @@ from calibrant.certificates.methods.registry import METHODS, Method
 from calibrant.certificates.results import RowsNeeded
 from calibrant.certificates.samples import Law, Samples, draw, law_of, laws_of
 from calibrant.core.binomial import at_least
+from calibrant.core.errors import InputError
 from calibrant.core.types import FloatArray
 from calibrant.rows.checks import (
     check_choice,
@@ -87,17 +88,29 @@ def rows_needed(
     """
     limit = check_number(max_error, "max_error", low=0.0, high=1.0)
     if limit == 0.0:
-        raise ValueError("max_error is 0; no number of rows certifies an error of exactly 0")
+        raise InputError(
+            "is 0", argument="max_error", value=limit, remedy="no number of rows certifies an error of exactly 0"
+        )
     level = check_confidence(confidence_level)
     chance = check_number(power, "power", low=0.0, high=1.0)
     if chance in (0.0, 1.0):
-        raise ValueError(f"power is {chance:g}; choose how likely success should be, between 0 and 1, as in 0.9")
+        raise InputError(
+            f"is {chance:g}",
+            argument="power",
+            value=chance,
+            remedy="choose how likely success should be, between 0 and 1, as in 0.9",
+        )
     if chance > HIGHEST_POWER:
-        raise ValueError(f"power is {chance:g}; plans are made for a power of up to {HIGHEST_POWER:g}")
+        raise InputError(
+            f"is {chance:g}",
+            argument="power",
+            value=chance,
+            remedy=f"plans are made for a power of up to {HIGHEST_POWER:g}",
+        )
     check_choice(method, "method", tuple(METHODS))
     METHODS[method].check_level(level)
     if (brier is None) == (y_prob is None):
-        raise ValueError("pass either brier= (the mean squared residual you expect) or y_prob= (forecasts like yours)")
+        raise InputError("pass either brier= (the mean squared residual you expect) or y_prob= (forecasts like yours)")
     draws, levels = (_DRAWS, _LEVELS) if chance <= _USUAL_POWER else (_MORE_DRAWS, _FEWER_LEVELS)
     if y_prob is not None:
         forecasts = check_forecasts(y_prob)
@@ -106,13 +119,15 @@ def rows_needed(
         variance = float(np.average(forecasts * (1.0 - forecasts), weights=weights))
         laws = [law_of(forecasts, weights, levels)]
     elif sample_weight is not None:
-        raise ValueError("sample_weight was given without y_prob; it says how many rows have each forecast")
+        raise InputError(
+            "was given without y_prob", argument="sample_weight", remedy="it says how many rows have each forecast"
+        )
     else:
         variance = check_number(brier, "brier", low=0.0, high=0.25)
         laws = laws_of(variance, levels)
     if variance == 0.0:
         given = "brier is 0" if y_prob is None else "y_prob holds only 0 and 1"
-        raise ValueError(f"{given}: calibrated forecasts that are never wrong leave nothing to plan for")
+        raise InputError(f"{given}: calibrated forecasts that are never wrong leave nothing to plan for")
     delta = 1.0 - level
     wanted = _successes(draws, chance)
 
@@ -174,7 +189,11 @@ def _fewest_rows(reached: Callable[[int], float], limit: float, rows: int, *, at
         else:
             low = rows
         if low == _MOST_ROWS:
-            raise ValueError("max_error is so small that more than 2^53 rows would be needed; choose a larger one")
+            raise InputError(
+                "is so small that more than 2^53 rows would be needed",
+                argument="max_error",
+                remedy="choose a larger one",
+            )
         if high - low <= max(1, high // _CLOSE):
             return high
         # A limit falls like 1 / sqrt(rows), for few events faster: as fast as it did from the last trial to this.

@@ -10,8 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant.certificates.joint_levels import level_of_both
+from calibrant.core.errors import InputError
 from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.types import FloatArray, IntArray, Label
+from calibrant.core.voices import Either
 from calibrant.core.words import counted, level_said, measured, percent, printable, rounded_down, rounded_up, shown
 from calibrant.measures.registry import MEASURES
 from calibrant.measures.results import WorstInterval
@@ -22,9 +24,9 @@ VERDICTS = ("certified", "refuted", "undecided")
 def within_unit(lower: float, upper: float) -> tuple[float, float]:
     """Return limits of an error cut to [0, 1]; where two that were found apart cross, both are the upper one."""
     if not (math.isfinite(lower) and math.isfinite(upper)):  # which min and max would hide
-        raise ValueError(
-            f"the limits of the error came out as {lower!r} and {upper!r}; look for what is missing or infinite in the "
-            "totals of the rows"
+        raise InputError(
+            f"the limits of the error came out as {lower!r} and {upper!r}",
+            remedy="look for what is missing or infinite in the totals of the rows",
         )
     return min(max(lower, 0.0), upper, 1.0), min(upper, 1.0)
 
@@ -185,6 +187,10 @@ class Certificate(Result):
         return self.verdict == "certified"
 
     def __str__(self) -> str:
+        return "\n".join(self.sentences())
+
+    def sentences(self) -> list[str]:
+        """Return the verdict in words, then each note."""
         name, level = MEASURES.words(self.measure), level_said(self.confidence_level)
         basis = f"estimate {measured(self.estimate, 4)}, {_rows_said(self.n, self.n_eff)}, {self.method} method"
         whom = _whom(self.target)
@@ -203,11 +209,11 @@ class Certificate(Result):
         needed = ""
         if self.rows_needed is not None:
             needed = f", and about {self.rows_needed:,} fresh rows would decide it if the error is as estimated"
-        sentences = (
+        verdict = (
             f"{self.verdict.capitalize()}: {finding} ({basis}){needed}. "
             f"This assumes that {'; '.join(self.assumptions)}."
         )
-        return "\n".join([sentences, *(f"Note: {note}" for note in self.notes)])
+        return [verdict, *(f"Note: {note}" for note in self.notes)]
 
     def _number_said(self, number: str) -> str:
         """Say the limit behind a verdict, as surely as a number holds that is shown after a look at the verdict."""
@@ -285,6 +291,17 @@ class GroupCertificates(Result):
         return as_frame({"group": list(self.groups), **columns, "upper_for_joint_verdict": list(self.upper)})
 
     def __str__(self) -> str:
+        names = [printable(group) for group in self.groups]
+        width = max(map(len, names))
+        table = [
+            f"  {name:<{width}}  {each.n:>9,} rows  estimate {measured(each.estimate, 4)}  "
+            f"from {rounded_down(each.lower)} to {rounded_up(each.upper)}  {each.verdict}"
+            for name, each in zip(names, self.certificates, strict=True)
+        ]
+        return "\n".join([*self.findings(), *table, *self.remarks()])
+
+    def findings(self) -> list[str]:
+        """Return the joint verdict in words, what it assumes, and what the verdicts on groups are worth."""
         level = level_said(self.confidence_level)
         measure = MEASURES.words(self.certificates[0].measure)
         names = [printable(group) for group in self.groups]
@@ -297,22 +314,21 @@ class GroupCertificates(Result):
         else:
             finding = f"some groups' {measure} may be above {shown(self.max_error)} (least settled: {worst})"
         assumed = dict.fromkeys(words for each in self.certificates for words in each.assumptions)
-        lines = [
+        return [
             f"{self.verdict.capitalize()}: {finding} ({counted(len(self.groups), 'group')}, "
             f"{self.certificates[0].method} method).",
             f"This assumes that {'; '.join(assumed)}.",
             f"Per group, verdicts that hold together with {level} confidence (and so do all upper limits, and all "
             "lower ones):",
         ]
-        width = max(map(len, names))
-        for name, each in zip(names, self.certificates, strict=True):
-            lines.append(
-                f"  {name:<{width}}  {each.n:>9,} rows  estimate {measured(each.estimate, 4)}  "
-                f"from {rounded_down(each.lower)} to {rounded_up(each.upper)}  {each.verdict}"
-            )
-        for name, each in zip(names, self.certificates, strict=True):
-            lines.extend(f"Note on {name}: {note}" for note in each.notes)
-        return "\n".join(lines)
+
+    def remarks(self) -> list[str]:
+        """Return the notes of all groups in words."""
+        return [
+            f"Note on {printable(group)}: {note}"
+            for group, each in zip(self.groups, self.certificates, strict=True)
+            for note in each.notes
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -517,7 +533,7 @@ class CalibrationTest(Result):
         else:
             meaning = (
                 "A large p-value is no certificate of calibration: too few rows hide any error, and only an upper "
-                "limit for the error, as certify() gives, says how large it may be."
+                f"limit for the error, as {Either('certify()', 'calibrant certify')} gives, says how large it may be."
             )
         basis = f"This assumes that {'; '.join(self.assumptions)}."
         return "\n".join([f"{finding} {meaning}", basis, *(f"Note: {note}" for note in self.notes)])

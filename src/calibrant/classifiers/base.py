@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from calibrant.certificates.methods.registry import METHODS, POPULATION_METHODS
 from calibrant.certificates.results import Certificate
 from calibrant.certificates.verdicts import certify
-from calibrant.core.errors import CalibrationWarning
+from calibrant.core.errors import CalibrationWarning, InputError
 from calibrant.core.types import FloatArray
 from calibrant.core.words import level_said
 from calibrant.rows.checks import check_choice, check_number, check_same_index, check_weights
@@ -165,9 +165,9 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
         """Return what the model's fit and the splitter of rows are to be given besides features and labels."""
         if self._is_given:
             if fit_params:
-                raise ValueError(
-                    f"{next(iter(fit_params))} was given for the model's fit, and the model is fitted already; leave "
-                    "it out"
+                raise InputError(
+                    f"{next(iter(fit_params))} was given for the model's fit, and the model is fitted already",
+                    remedy="leave it out",
                 )
             return {}, {}
         if get_config()["enable_metadata_routing"]:
@@ -223,12 +223,13 @@ def check_judging(split: Any, method: Any) -> None:
     """Check how many rows are kept for judging, and by which method they judge."""
     share = check_number(split, "split")
     if not 0.0 < share < 1.0:
-        raise ValueError(
-            f"split is {split!r}; it is the share of the rows kept for judging, between 0 and 1, as in 0.5"
+        raise InputError(
+            f"split is {split!r}", remedy="it is the share of the rows kept for judging, between 0 and 1, as in 0.5"
         )
     if isinstance(method, str) and method in METHODS and method not in POPULATION_METHODS:
-        raise ValueError(
-            f"method={method!r} speaks of the forecasts at hand, and a classifier makes new ones; use method='adaptive'"
+        raise InputError(
+            f"method={method!r} speaks of the forecasts at hand, and a classifier makes new ones",
+            remedy="use method='adaptive'",
         )
     check_choice(method, "method", tuple(POPULATION_METHODS))
 
@@ -242,9 +243,9 @@ def draw_rows(X: Any, y: npt.NDArray[Any], split: float, generator: np.random.Ra
     rows = y.size
     judging = round(split * rows)
     if judging in (0, rows):
-        raise ValueError(
-            f"n_samples={rows} and split={split!r} leave {rows - judging} for fitting and {judging} for judging; both "
-            "parts need rows"
+        raise InputError(
+            f"n_samples={rows} and split={split!r} leave {rows - judging} for fitting and {judging} for judging",
+            remedy="both parts need rows",
         )
     return tuple(train_test_split(X, y, np.arange(rows), test_size=judging, random_state=generator))
 
@@ -265,9 +266,9 @@ def check_both_classes(y_fit: npt.NDArray[Any], where: str, remedy: str = "") ->
     """Refuse rows for fitting that are all of one class."""
     distinct = np.unique(y_fit).tolist()
     if len(distinct) == 1:
-        raise ValueError(
-            f"y has one class only, {distinct[0]!r}, in the {y_fit.size:,} rows {where}, and a model needs both; "
-            f"collect rows of the other class{remedy}"
+        raise InputError(
+            f"y has one class only, {distinct[0]!r}, in the {y_fit.size:,} rows {where}, and a model needs both",
+            remedy=f"collect rows of the other class{remedy}",
         )
 
 
@@ -276,7 +277,9 @@ def effective_size(weight: FloatArray | None, rows: int) -> float:
     if weight is None:
         return float(rows)
     if not weight.any():
-        raise ValueError(f"sample_weight is 0 for all {rows:,} rows kept for judging; at least one must count")
+        raise InputError(
+            f"is 0 for all {rows:,} rows kept for judging", argument="sample_weight", remedy="at least one must count"
+        )
     return float(weight.sum() ** 2 / (weight @ weight))
 
 

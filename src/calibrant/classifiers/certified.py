@@ -24,6 +24,7 @@ from calibrant.classifiers.base import (
     effective_size,
     rows_of,
 )
+from calibrant.core.errors import InputError
 from calibrant.core.types import FloatArray
 from calibrant.core.words import shown
 from calibrant.rows.checks import check_choice, check_confidence, check_number
@@ -183,10 +184,12 @@ class CertifiedClassifier(AroundModel):
             needed = rows * (smallest / self.max_error) ** 2 / share
             remedy = f"or collect about {math.ceil(needed):,} rows in all"
         worth = "" if math.isclose(rows, effective_rows) else f", worth {effective_rows:,.1f} of equal weight"
-        raise ValueError(
-            f"max_error is {shown(self.max_error)}, no more than even a constant can guarantee from {rows:,} rows kept "
-            f"for judging{worth} at confidence_level={self.confidence_level:g}; allow max_error="
-            f"{min(1.0, math.floor(smallest * 1e4 + 1.0) / 1e4):g} or more, {remedy}"
+        raise InputError(
+            f"is {shown(self.max_error)}, no more than even a constant can guarantee from {rows:,} rows kept for "
+            f"judging{worth} at confidence_level={self.confidence_level:g}",
+            argument="max_error",
+            value=self.max_error,
+            remedy=f"allow max_error={min(1.0, math.floor(smallest * 1e4 + 1.0) / 1e4):g} or more, {remedy}",
         )
 
     def _guarantee(self, level: float) -> str:

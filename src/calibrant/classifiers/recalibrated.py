@@ -28,6 +28,7 @@ from calibrant.classifiers.base import (
     rows_of,
     take,
 )
+from calibrant.core.errors import InputError
 from calibrant.core.types import FloatArray
 from calibrant.core.words import rounded_up, shown
 from calibrant.repairs.guard import GuardedRecalibrator
@@ -213,14 +214,15 @@ class RecalibratedClassifier(AroundModel):
             check_number(self.max_error, "max_error", low=0.0, high=1.0)
         check_judging(self.split, self.method)
         if self.recalibrator is not None and not isinstance(self.recalibrator, Recalibrator):
-            raise ValueError(
-                f"recalibrator is {self.recalibrator!r}, not a recalibrator of calibrant; pass one, as in "
-                "IsotonicRecalibrator(), or None for the guarded default"
+            raise InputError(
+                f"recalibrator is {self.recalibrator!r}, not a recalibrator of calibrant",
+                remedy="pass one, as in IsotonicRecalibrator(), or None for the guarded default",
             )
         if self.recalibrator is not None and self.recalibrator.pos_label is not None:
-            raise ValueError(
+            raise InputError(
                 f"recalibrator has pos_label={self.recalibrator.pos_label!r}, and the classes are known from y: the "
-                "second in sorted order counts as the event; leave pos_label out"
+                "second in sorted order counts as the event",
+                remedy="leave pos_label out",
             )
         if isinstance(self.cv, str):
             check_choice(self.cv, "cv", ("prefit",))
@@ -256,9 +258,12 @@ class RecalibratedClassifier(AroundModel):
         rarer = counts.index(min(counts))
         if counts[rarer] < self.cv:
             fewer = f"use cv={counts[rarer]} or less" if counts[rarer] > 1 else "collect more"
-            raise ValueError(
-                f"cv is {self.cv}, and only {counts[rarer]} of the {y.size:,} rows for fitting are of class "
-                f"{labels[rarer]!r}, too few for one in every part; {fewer}"
+            raise InputError(
+                f"is {self.cv}, and only {counts[rarer]} of the {y.size:,} rows for fitting are of class "
+                f"{labels[rarer]!r}, too few for one in every part",
+                argument="cv",
+                value=self.cv,
+                remedy=fewer,
             )
         return list(StratifiedKFold(int(self.cv), shuffle=True, random_state=generator).split(X, y))
 
@@ -268,9 +273,9 @@ class RecalibratedClassifier(AroundModel):
         # Asked after fitting: some models know only then.
         has_probabilities, has_scores = hasattr(model, "predict_proba"), hasattr(model, "decision_function")
         if not (has_probabilities or has_scores):
-            raise ValueError(
-                f"{name} has neither predict_proba nor decision_function, so there is nothing to recalibrate; pass a "
-                "classifier that has one of them"
+            raise InputError(
+                f"{name} has neither predict_proba nor decision_function, so there is nothing to recalibrate",
+                remedy="pass a classifier that has one of them",
             )
         recalibrator: Recalibrator
         if self.recalibrator is not None:
@@ -280,9 +285,9 @@ class RecalibratedClassifier(AroundModel):
         if recalibrator.input_kind == "score":
             return recalibrator, "decision_function" if has_scores else "predict_proba"
         if not has_probabilities:
-            raise ValueError(
-                f"{name} has a decision_function but no predict_proba, and {recalibrator!r} reads probabilities; pass "
-                "one with input_kind='score', as in GuardedRecalibrator(input_kind='score')"
+            raise InputError(
+                f"{name} has a decision_function but no predict_proba, and {recalibrator!r} reads probabilities",
+                remedy="pass one with input_kind='score', as in GuardedRecalibrator(input_kind='score')",
             )
         return recalibrator, "predict_proba"
 
@@ -301,9 +306,10 @@ class RecalibratedClassifier(AroundModel):
             check_both_classes(y[others], f"that cv leaves for fitting the model of part {number}")
             seen = np.intersect1d(others, part)
             if seen.size:
-                raise ValueError(
-                    f"cv has row {seen[0]} forecast by a model that was fitted on it, in part {number}; pass a "
-                    "splitter that keeps them apart, such as StratifiedKFold"
+                raise InputError(
+                    f"has row {seen[0]} forecast by a model that was fitted on it, in part {number}",
+                    argument="cv",
+                    remedy="pass a splitter that keeps them apart, such as StratifiedKFold",
                 )
             model = clone(self.estimator).fit(take(X, others), y[others], **rows_of(fit_params, others, y.size))
             responses.append(response_of(model, take(X, part), response_method))
@@ -311,9 +317,9 @@ class RecalibratedClassifier(AroundModel):
             times_forecast[part] += 1
         if (times_forecast > 1).any():
             row = int(np.flatnonzero(times_forecast > 1)[0])
-            raise ValueError(
-                f"cv puts row {row} into {times_forecast[row]} parts, and it would count as many times; pass a "
-                "splitter that puts every row into one, such as StratifiedKFold"
+            raise InputError(
+                f"cv puts row {row} into {times_forecast[row]} parts, and it would count as many times",
+                remedy="pass a splitter that puts every row into one, such as StratifiedKFold",
             )
         return np.concatenate(responses), np.concatenate(positions)
 

@@ -8,7 +8,7 @@ import click
 
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, SEED
-from calibrant.cli.outputs import BadInput, Command, Show, in_a_shell
+from calibrant.cli.outputs import BadInput, Command, Show
 from calibrant.cli.rows import open_rows
 
 if TYPE_CHECKING:
@@ -98,5 +98,5 @@ def _decided(data: dict[str, Any], asked: dict[str, Any]) -> Any:
 
 def _document(found: Decisions) -> dict[str, Any]:
     """Return what was found as the document lists it, with the reason for what is left out in words of a shell."""
-    refusal = None if found.refusal is None else in_a_shell(found.refusal)
+    refusal = None if found.refusal is None else str(found.refusal)
     return {**vars(found), "decisions": [vars(each) for each in found.decisions], "refusal": refusal}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +11,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import click
 
-from calibrant.cli.outputs import OUTPUT_OPTIONS, BadInput, Show, in_a_shell, remark, working
+from calibrant.cli.outputs import OUTPUT_OPTIONS, BadInput, Show, remark, working
+from calibrant.cli.voices import Shell
+from calibrant.core.errors import CalibrantError
 
 if TYPE_CHECKING:
     from calibrant.engines.files import Table
@@ -200,29 +201,12 @@ def explained(source: Source, table: Table | None = None) -> Iterator[None]:
     """Let errors of the library speak of the file's columns and rows, and of this program's options."""
     try:
         yield
-    except ValueError as error:
-        said = in_words_of(str(error), source, table)
-        raise BadInput(said if said.startswith(source.name) else f"{source.name}: {said}") from error
+    except CalibrantError as error:
+        said = error.said(_voice(source, table))
+        raise BadInput(said if error.is_placed else f"{source.name}: {said}") from error
 
 
-def in_words_of(message: str, source: Source, table: Table | None = None) -> str:
-    """Rewrite a message of the library, which names arguments, into one that names columns, rows and options."""
-    columns = {
-        "y_true": source.y_true,
-        "y_prob": source.y_prob,
-        "sample_weight": source.weight,
-        "by": source.by,
-    }
-
-    def named(found: re.Match[str]) -> str:
-        argument, position = found[1] or found[3], found[2] or found[4]
-        if columns[argument] is None:
-            return found[0]
-        place = "" if position is None or table is None else f", {table.row_said(int(position))},"
-        return f"column {columns[argument]!r}{place}"
-
-    return _DATA.sub(named, _NAMED_TWICE.sub(r"\1", in_a_shell(message)))
-
-
-_NAMED_TWICE = re.compile(r"\b(y_true|y_prob|sample_weight|by) \(column '[^']*'\)")
-_DATA = re.compile(r"\b(y_true|y_prob|sample_weight)\b(?:\[(\d+)\])?(?!=)|(?:^|(?<=: ))(by)\b(?:\[(\d+)\])?")
+def _voice(source: Source, table: Table | None) -> Shell:
+    """Return the words for a file's columns and rows."""
+    columns = {"y_true": source.y_true, "y_prob": source.y_prob, "sample_weight": source.weight, "by": source.by}
+    return Shell(columns, None if table is None else table.row_said)

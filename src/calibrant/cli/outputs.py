@@ -20,7 +20,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from calibrant import __version__
+from calibrant.cli.voices import SHELL
+from calibrant.core.errors import CalibrantError
 from calibrant.core.files import check_target
+from calibrant.core.voices import speaking
 from calibrant.core.words import printable
 
 if TYPE_CHECKING:
@@ -73,7 +76,7 @@ class Command(WithExamples):
         """Run the command."""
         if os.environ.get("NO_COLOR"):
             ctx.color = False
-        with no_verdict_by_accident(ctx), warnings.catch_warnings():
+        with no_verdict_by_accident(ctx), warnings.catch_warnings(), speaking(SHELL):
             if not ctx.meta.get(_DEBUG):
                 warnings.simplefilter("ignore")  # what calibrant warns of stands in the notes of its results
             return super().invoke(ctx)
@@ -114,7 +117,9 @@ class BadInput(click.ClickException):
 
 def _said(error: Exception) -> str:
     """Say what went wrong, and how to find out more where it is not the input's fault."""
-    if isinstance(error, (ValueError, ImportError, OSError)) and str(error):
+    if isinstance(error, CalibrantError):
+        return error.said(SHELL)
+    if isinstance(error, (ImportError, OSError)) and str(error):
         return str(error)
     return f"unexpected {type(error).__name__}: {error}; --debug shows where, please report it"
 
@@ -164,12 +169,7 @@ class Show:
         elif verbatim:
             click.echo(text)
         elif not self.quiet:
-            said = (
-                in_a_shell(text)
-                .replace("y_true", "the column of outcomes")
-                .replace("y_prob", "the column of forecasts")
-            )
-            click.echo(_coloured(wrapped(printable(said, lines=True))))
+            click.echo(_coloured(wrapped(printable(text, lines=True))))
         sys.stdout.flush()
         raise click.exceptions.Exit(exit_code)
 
@@ -202,45 +202,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(each) for each in value]
     return value
-
-
-def in_a_shell(text: str) -> str:
-    """Rewrite what the library says to people who write Python for people who type commands."""
-    for python, words in _PYTHON.items():
-        text = text.replace(python, words)
-    text = _CHOICES.sub(lambda found: f"--{found[1]} {found[2]}", text)
-    return _ARGUMENTS.sub(lambda found: f"--{found[1].replace('_', '-')}", text)
-
-
-_PYTHON = {
-    "the arguments look swapped, the order is (y_true, y_prob)": (
-        "the columns look swapped: exchange --y-true and --y-prob"
-    ),
-    "raise the limit (tally_limit), round the forecasts or take a sample, or use Cells.bracket for an answer with "
-    "known ends": "raise --memory-limit, round the forecasts or take a random sample",
-    "the columns look swapped; if it is meant, read them and pass Tally.from_arrays(y_true, y_prob)": (
-        "the columns look swapped: exchange --y-true and --y-prob"
-    ),
-    "; if it is meant, pass Tally.from_arrays(y_true, y_prob)": "",
-    "compare with one label first, as in y_true == 'event'": "write a column that says whether the event happened",
-    "bring it back, as in numpy.clip(values, 0, 1)": "bring it back into [0, 1]",
-    "inside, as in numpy.clip(y_prob, 1e-6, 1 - 1e-6), and": "inside, by 1e-6 say, and",
-    ", or pass predict_proba output": "",
-    ", or Tally.from_counts if the weights are counts of real observations": "",
-    "as in clip=1e-6, or fit with on='forecast'": "as in --clip 1e-6, or fit with --method platt",
-    "as in clip=1e-6, or use PlattRecalibrator()": "as in --clip 1e-6, or fit with --method platt",
-    "Use cutoff_calibration_error, or n_bins= for the ECE of the binned forecast": (
-        "Use the Cutoff error, or expected_binned, the ECE of the binned forecast"
-    ),
-    "; ignore this if y_true holds exact event probabilities": "",
-    "certify() says": "calibrant certify says",
-    "as certify() gives": "as calibrant certify gives",
-    "put it on the ladder of a GuardedRecalibrator": "use --method guarded, which tries Platt scaling first",
-}
-_CHOICES = re.compile(r"\b(method|measure|wrapper)='([\w-]+)'")
-_ARGUMENTS = re.compile(
-    r"\b(max_error|confidence_level|pos_label|n_resamples|memory_limit|cost_false_positive|cost_false_negative)\b=?"
-)
 
 
 def wrapped(text: str) -> str:

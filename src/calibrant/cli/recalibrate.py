@@ -15,6 +15,7 @@ from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import CONFIDENCE_LEVEL, SEED
 from calibrant.cli.outputs import DEBUG_OPTION, BadInput, Command, Show, WithExamples, check_out, working
 from calibrant.cli.rows import RowsRead, open_all_rows, open_forecasts, open_rows
+from calibrant.core.errors import CalibrantError
 from calibrant.core.files import replacing
 from calibrant.core.words import printable
 
@@ -110,7 +111,7 @@ def fit(source: Source, show: Show, method: str, out: Path, clip: float | None, 
     with open_rows(source) as rows, explained(rows.source):
         facts = rows.facts()
         if isinstance(rows, RowsRead):
-            recalibrator.fit(rows.y_prob, rows.y_true, sample_weight=rows.sample_weight)
+            recalibrator.fit(rows.observations)
         else:
             recalibrator.fit(as_tally(**rows.data))
         guarantee = None if recalibrator.weighted_ else recalibrator.guarantee(confidence_level)
@@ -147,9 +148,7 @@ def choose(source: Source, show: Show, parts: int, confidence_level: float, seed
 
     with open_all_rows(source, "recalibrate choose") as rows, explained(rows.source):
         result = calibrant.compare_recalibrators(
-            rows.y_prob,
-            rows.y_true,
-            sample_weight=rows.sample_weight,
+            rows.observations,
             cv=parts,
             rng=seed,
             confidence_level=confidence_level,
@@ -244,7 +243,7 @@ def _read_model(path: Path) -> Recalibrator:
         return calibrant.repairs.Recalibrator.from_json(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
         raise BadInput(f"{path} is not a model that recalibrate fit wrote: it is not text") from error
-    except ValueError as error:
+    except CalibrantError as error:
         raise BadInput(f"{path} is not a model that recalibrate fit wrote: {error}") from error
 
 

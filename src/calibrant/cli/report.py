@@ -14,6 +14,7 @@ from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, SEED
 from calibrant.cli.outputs import DONE, NOT_SHOWN, BadInput, Command, Show, check_out, working
 from calibrant.cli.rows import Rows, RowsRead, open_models
 from calibrant.core.files import replacing
+from calibrant.core.voices import PYTHON, speaking
 from calibrant.core.words import printable
 
 USUAL_MAX_ERROR = 0.05
@@ -98,7 +99,8 @@ def command(
             **({} if title is None else {"title": title}),
             **({} if len(models) > 1 else {"name": str(models[0].source.y_prob)}),
         )
-        text = {"html": report.html, "md": report.markdown, "json": report.json}[wanted]()
+        with speaking(PYTHON):  # a page is forwarded to people who did not type the command
+            text = {"html": report.html, "md": report.markdown, "json": report.json}[wanted]()
     if out is not None:
         with replacing(out) as unfinished:
             unfinished.write_text(text, encoding="utf-8", newline="\n")
@@ -119,11 +121,10 @@ def _given(models: Sequence[Rows]) -> dict[str, Any]:
     """Return the arguments under which a report takes the rows of one model, or of several."""
     by_name = {str(rows.source.y_prob): rows for rows in models}
     first = models[0]
-    if isinstance(first, RowsRead):
-        forecasts = {name: rows.data["y_prob"] for name, rows in by_name.items()}
-        return {**first.grouped, "y_prob": forecasts if len(models) > 1 else first.y_prob}
     data = {name: rows.data["y_true"] for name, rows in by_name.items()}
     groups = None if first.source.by is None else {name: rows.grouped["y_true"] for name, rows in by_name.items()}
+    if isinstance(first, RowsRead):
+        groups = first.by
     return {"y_true": data if len(models) > 1 else first.data["y_true"], "by": groups}
 
 

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from calibrant.cli.inputs import Source, choose_columns, explained, open_source
 from calibrant.cli.outputs import BadInput, working
+from calibrant.core.errors import InputError
 
 if TYPE_CHECKING:
     from calibrant.engines.files import Table
     from calibrant.engines.scans import GroupedScan
     from calibrant.engines.statements import Engine
+    from calibrant.rows.checks import Observations
     from calibrant.rows.sources import RowSource
     from calibrant.rows.tally import Tally
 
@@ -61,21 +63,21 @@ class RowsRead:
         With the columns that were taken.
     format : str
         Of the file.
-    y_true, y_prob, sample_weight, by : array or None
-        What stands in them.
+    observations : Observations
+        What the gate let through, so that nothing has to be checked again.
+    by : array or None
+        The group of each row.
     """
 
     source: Source
     format: str
-    y_true: Any
-    y_prob: Any
-    sample_weight: Any = None
+    observations: Observations
     by: Any = None
 
     @property
     def data(self) -> dict[str, Any]:
         """The arguments under which the library takes rows."""
-        return {"y_true": self.y_true, "y_prob": self.y_prob, "sample_weight": self.sample_weight}
+        return {"y_true": self.observations}
 
     @property
     def grouped(self) -> dict[str, Any]:
@@ -84,7 +86,7 @@ class RowsRead:
 
     def facts(self) -> dict[str, Any]:
         """Return what a JSON document says about its input."""
-        return _facts(self.source, self.format, int(self.y_prob.size))
+        return _facts(self.source, self.format, self.observations.y_prob.size)
 
 
 @dataclass(frozen=True)
@@ -253,7 +255,8 @@ def _read(source: Source, table: Table) -> RowsRead:
 
     from calibrant.engines.columns import read_columns, written_labels
     from calibrant.engines.scans import MOST_GROUPS
-    from calibrant.rows.checks import check_labels, check_observations
+    from calibrant.rows.checks import check_labels
+    from calibrant.rows.intake import as_observations
 
     names, numbers = _wanted(source)
     with working(f"reading {table.name}", quiet=source.quiet, connection=table.connection):
@@ -266,7 +269,7 @@ def _read(source: Source, table: Table) -> RowsRead:
         typed, pos_label = written_labels(texts.tolist(), source.pos_label)
         labels = np.array(typed)[positions]
     with explained(source, table):
-        checked = check_observations(
+        checked = as_observations(
             labels,
             values[y_prob],
             sample_weight=None if source.weight is None else values[source.weight],
@@ -276,11 +279,13 @@ def _read(source: Source, table: Table) -> RowsRead:
         if groups is not None:
             found, _ = check_labels(groups, "by", checked.y_prob.size)
             if len(found) > MOST_GROUPS:
-                raise ValueError(
-                    f"by has {len(found):,} different values, more than the {MOST_GROUPS:,} groups that can be judged "
-                    "together; choose another column"
+                raise InputError(
+                    f"has {len(found):,} different values, more than the {MOST_GROUPS:,} groups that can be judged "
+                    "together",
+                    argument="by",
+                    remedy="choose another column",
                 )
-    return RowsRead(source, table.format, checked.y_true, checked.y_prob, checked.sample_weight, groups)
+    return RowsRead(source, table.format, checked, groups)
 
 
 def _label(text: str | None, kind: str) -> Any:

@@ -10,6 +10,8 @@ from calibrant.certificates.joint_levels import level_of_each
 from calibrant.certificates.methods.registry import Method
 from calibrant.certificates.verdicts import certify, confidence_interval
 from calibrant.comparisons.results import ComparedModel, ModelComparison, ModelDifference
+from calibrant.core.errors import CalibrantError, InputError
+from calibrant.core.voices import Phrase
 from calibrant.measures.registry import Measure
 from calibrant.rows.checks import check_confidence, check_number, check_same_index, check_seed
 from calibrant.rows.intake import as_source, given_source
@@ -18,21 +20,24 @@ from calibrant.rows.refinement import some_table
 from calibrant.rows.tally import Tally
 
 
-class ModelError(ValueError):
+class ModelError(CalibrantError):
     """One of several models cannot be judged.
 
     Attributes
     ----------
     model : str
         Which.
-    reason : ValueError
+    reason : CalibrantError
         Why.
     """
 
-    def __init__(self, model: str, reason: ValueError) -> None:
-        super().__init__(f"model {model!r}: {reason}")
+    def __init__(self, model: str, reason: CalibrantError) -> None:
+        super().__init__(Phrase("model {model!r}: {why}", model=model, why=reason.phrase))
         self.model = model
         self.reason = reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.model, self.reason)
 
 
 def compare_models(
@@ -100,7 +105,7 @@ def compare_models(
     given = _named_models(y_true, y_prob, sample_weight)
     if len(given) < 2:
         (name,) = given
-        raise ValueError(f"there is one model only, {name!r}, and nothing to compare it with; use certify")
+        raise InputError(f"there is one model only, {name!r}, and nothing to compare it with", remedy="use certify")
     each_level = level_of_each(level, len(given))
     settings = {
         "confidence_level": each_level,
@@ -125,9 +130,10 @@ def _named_models(y_true: Any, y_prob: Any, sample_weight: Any) -> dict[str, tup
     if isinstance(y_true, Mapping):
         return {name: (held, y_prob) for name, held in check_summaries(y_true).items()}
     if not isinstance(y_prob, Mapping):
-        raise ValueError(
-            f"y_prob is a {type(y_prob).__name__}; pass the forecasts of each model in a dict, as in "
-            "compare_models(y_true, {'old': old, 'new': new})"
+        raise InputError(
+            f"is a {type(y_prob).__name__}",
+            argument="y_prob",
+            remedy="pass the forecasts of each model in a dict, as in compare_models(y_true, {'old': old, 'new': new})",
         )
     forecasts = check_named(y_prob, "y_prob")
     named = {f"y_prob[{name!r}]": values for name, values in forecasts.items()}
@@ -144,7 +150,7 @@ def _judge(
         rows = source if isinstance(source, Tally) else given_source(source)
         interval = confidence_interval(rows, **settings)
         certificate = None if max_error is None else certify(rows, max_error=max_error, **settings)
-    except ValueError as reason:
+    except CalibrantError as reason:
         raise ModelError(name, reason) from reason
     table = some_table(rows)
     return ComparedModel(name, interval, certificate, float(table.residual_square.sum()) / table.weight_total)

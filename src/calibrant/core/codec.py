@@ -17,6 +17,8 @@ from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origi
 
 import numpy as np
 
+from calibrant.core.errors import InputError
+
 Kind = TypeVar("Kind")
 
 NOT_FINITE = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
@@ -104,7 +106,7 @@ def _schema_of_number(declared: Declared) -> dict[str, Any]:
 
 
 NOTHING = Shape(lambda value: value is None, lambda _: {"type": "null"})
-TEXT = Shape(lambda value: isinstance(value, str), lambda _: {"type": "string"})
+TEXT = Shape(lambda value: isinstance(value, str), lambda _: {"type": "string"}, str.__str__)  # of phrases, Python's
 FLAG = Shape(lambda value: isinstance(value, (bool, np.bool_)), lambda _: {"type": "boolean"}, bool)
 WHOLE = Shape(_is_whole, lambda declared: {"type": "integer", **declared.limits()}, int)
 NUMBER = Shape(_is_number, _schema_of_number, plain_number, _rebuilt_number)
@@ -282,11 +284,18 @@ def rebuilt_record(kind: type[Kind], data: dict[str, Any]) -> Kind:
     """Rebuild a dataclass, or one derived from it, from what `plain_record` returned."""
     named = _named(kind, data.get("type"))
     if named is None:
-        raise ValueError(f"type is {data.get('type')!r}, not a {kind.__name__}; pass what its to_dict() returned")
+        raise InputError(
+            f"is {data.get('type')!r}, not a {kind.__name__}",
+            argument="type",
+            value=data.get("type"),
+            remedy="pass what its to_dict() returned",
+        )
     known = fields_of(named)
     for name in known:
         if name not in data:
-            raise ValueError(f"{name} is missing from this {named.__name__}; pass all that to_dict() returned")
+            raise InputError(
+                f"is missing from this {named.__name__}", argument=name, remedy="pass all that to_dict() returned"
+            )
     return named(**{name: field.shape.rebuilt(data[name]) for name, field in known.items()})
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
+from calibrant.core.errors import InputError
+
 Kind = TypeVar("Kind")
 
 
@@ -48,7 +50,7 @@ class Registry(Mapping[str, Kind]):
     def add(self, name: str, words: str, item: Kind) -> None:
         """List one more object, after all others."""
         if name in self._listed:
-            raise ValueError(f"{name!r} is listed already; choose another name")
+            raise InputError(f"{name!r} is listed already", remedy="choose another name")
         self._listed[name] = words
         self._loaded[name] = item
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NoReturn, Self
 import numpy as np
 
 from calibrant.core.codec import fields_of, plain_record, rebuilt_record
+from calibrant.core.errors import InputError
 
 SCHEMA = "calibrant/1"
 """Version of the shape that `to_dict` gives; it changes when a field changes its meaning or its name."""
@@ -85,7 +86,7 @@ class Checked:
             self._refuse(low, getattr(self, low), f"above {high}, which is {getattr(self, high)!r}")
 
     def _refuse(self, where: str, value: Any, why: str, remedy: str = _NO_CONCLUSION) -> NoReturn:
-        raise ValueError(f"{where} of this {type(self).__name__} is {value!r}, {why}{remedy}")
+        raise InputError(f"of this {type(self).__name__} is {value!r}, {why}{remedy}", argument=where, value=value)
 
 
 def _numbers_in(values: tuple[Any, ...]) -> list[float]:
@@ -112,9 +113,13 @@ class Result(Checked):
     def from_dict(cls, data: dict[str, Any]) -> Self:
         """Rebuild a result from what `to_dict` returned, or from its JSON after json.loads."""
         if not isinstance(data, dict):
-            raise ValueError(f"a {cls.__name__} is rebuilt from the dict that its to_dict() returned, got {data!r}")
+            raise InputError(f"a {cls.__name__} is rebuilt from the dict that its to_dict() returned, got {data!r}")
         if data.get("schema", SCHEMA) != SCHEMA:
-            raise ValueError(f"schema is {data['schema']!r}, this version of calibrant reads {SCHEMA!r}")
+            raise InputError(
+                f"is {data['schema']!r}, this version of calibrant reads {SCHEMA!r}",
+                argument="schema",
+                value=data["schema"],
+            )
         return rebuilt_record(cls, data)
 
     @classmethod

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from calibrant.core.errors import InputError
 from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.types import FloatArray
 from calibrant.decisions.gaps import noise_note
@@ -73,7 +74,7 @@ def score_decomposition(
     rule = _rule(score)
     if rule is None:
         known = ", ".join(repr(name) for name in SCORES)
-        raise ValueError(f"score must be one of {known}, or a SchervishMeasure, got {score!r}")
+        raise InputError(f"must be one of {known}, or a SchervishMeasure, got {score!r}", argument="score", value=score)
     tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
     value, contradicted = _mean_score(rule, tally, tally.forecast)
     recalibrated, _ = _mean_score(rule, tally, isotonic_curve(tally))
@@ -214,11 +215,14 @@ class ScoreDecomposition(Result):
         return as_frame({"component": names, "value": [getattr(self, name) for name in names]})
 
     def __str__(self) -> str:
+        notes = [f"Note: {note}" for note in self.notes]
+        return "\n".join([self.finding(), *(str(bound) for bound in self.bounds), *notes])
+
+    def finding(self) -> str:
+        """Return the parts of the score in words, without bounds and notes."""
         name = "Brier" if self.name == "brier" else self.name
         skill = "undefined" if self.skill is None else f"{100.0 * self.skill:.1f}%"
-        lines = [
+        return (
             f"{name} score {self.score:.5f} = miscalibration {self.miscalibration:.5f} - discrimination "
-            f"{self.discrimination:.5f} + uncertainty {self.uncertainty:.5f}; skill against the base rate {skill}",
-            *(str(bound) for bound in self.bounds),
-        ]
-        return "\n".join(lines + [f"Note: {note}" for note in self.notes])
+            f"{self.discrimination:.5f} + uncertainty {self.uncertainty:.5f}; skill against the base rate {skill}"
+        )

@@ -333,7 +333,7 @@ class _Question:
         try:
             data = as_tally(*rows, **columns)
         except TooManyForecastsError as error:
-            data, refusal = as_source(*rows, **columns), str(error)
+            data, refusal = as_source(*rows, **columns), error.phrase
         interval = confidence_interval(data, alternative="less", confidence_level=confidence_level, **self.limits)
         return Decisions(
             decisions=tuple(

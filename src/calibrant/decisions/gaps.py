@@ -15,6 +15,7 @@ import numpy as np
 
 from calibrant.core.errors import CalibrationWarning
 from calibrant.core.types import FloatArray
+from calibrant.core.voices import Argument, Option, Phrase
 from calibrant.decisions.results import (
     WRAPPERS,
     BestThreshold,
@@ -34,8 +35,8 @@ from calibrant.measures.clinical import isotonic_curve
 from calibrant.measures.expected import FEW_ROWS, lonely_rows, plug_in_error
 from calibrant.measures.results import PAPER, PROJECT, Relation
 from calibrant.measures.weighted import cutoff_calibration_error
-from calibrant.rows.checks import check_choice, check_observations, check_thresholds
-from calibrant.rows.intake import as_tally
+from calibrant.rows.checks import check_choice, check_thresholds
+from calibrant.rows.intake import as_observations, as_tally
 from calibrant.rows.refinement import TOLERANCE
 from calibrant.rows.tally import Tally, Totals, given_tally, group_starts, prefix_sums
 
@@ -219,7 +220,7 @@ def sign_testing_gap(
         if tally.binary_outcomes:
             risk = float(risk_of_totals(tally, at, strict=True).risk)
     else:
-        observations = check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+        observations = as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
         tally = Tally.from_observations(observations)
         risk = float(sign_testing_of_rows(observations, at).risk)
     notes = _overfitting(tally) if wrapper == "any" else ()
@@ -361,9 +362,14 @@ def _overfitting(tally: Tally) -> tuple[str, ...]:
     noise = noise_note(tally)
     if noise is None:
         return ()
-    note = (
-        f"wrapper='any' acts on each distinct forecast by {noise}, and the gap says nothing about new rows. Use "
-        "wrapper='nondecreasing' or 'monotone'; ignore this if y_true holds exact expectations."
+    note = Phrase(
+        "{any_rule} acts on each distinct forecast by {noise}, and the gap says nothing about new rows. Use {instead} "
+        "or 'monotone'; ignore this if {outcomes} holds exact expectations.",
+        code="overfitting",
+        any_rule=Option("wrapper", "any"),
+        noise=noise,
+        instead=Option("wrapper", "nondecreasing"),
+        outcomes=Argument("y_true"),
     )
     warnings.warn(note, CalibrationWarning, stacklevel=3)
     return (note,)

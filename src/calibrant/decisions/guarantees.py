@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from calibrant.certificates.results import Certificate, ConfidenceInterval
+from calibrant.core.errors import InputError
 from calibrant.decisions.results import DecisionGuarantee
 from calibrant.decisions.risks import Costs, one_threshold
 from calibrant.measures.registry import MEASURES
@@ -55,15 +56,15 @@ def decision_guarantee(
     (0.031, 0.062)
     """
     if not isinstance(certificate, (Certificate, ConfidenceInterval)):
-        raise ValueError(
-            f"certificate must be a Certificate or ConfidenceInterval, got {type(certificate).__name__}; a number "
-            "measured on some rows guarantees nothing about others"
+        raise InputError(
+            f"certificate must be a Certificate or ConfidenceInterval, got {type(certificate).__name__}",
+            remedy="a number measured on some rows guarantees nothing about others",
         )
     measure = MEASURES[certificate.measure]
     if measure.savings is None:
-        raise ValueError(f"certificate.measure is {measure.name!r}, {measure.no_savings}; certify 'cutoff'")
+        raise InputError(f"certificate.measure is {measure.name!r}, {measure.no_savings}", remedy="certify 'cutoff'")
     if isinstance(certificate, ConfidenceInterval) and certificate.alternative == "greater":
-        raise ValueError(
+        raise InputError(
             "certificate has a lower limit only (alternative is 'greater'), and a guarantee needs an upper one: ask "
             "for alternative 'less' or 'two-sided'"
         )

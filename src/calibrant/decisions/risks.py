@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.core.errors import InputError
 from calibrant.core.types import BoolArray, FloatArray, IntArray
 from calibrant.decisions.results import DecisionRisk, MurphyCurve, NetBenefit
-from calibrant.rows.checks import Observations, check_costs, check_observations, check_thresholds
+from calibrant.rows.checks import Observations, check_costs, check_thresholds
 from calibrant.rows.grids import COARSE_GRID
-from calibrant.rows.intake import as_source, as_tally
+from calibrant.rows.intake import as_observations, as_source, as_tally
 from calibrant.rows.refinement import refine
 from calibrant.rows.tally import Tally, Totals, given_tally, group_starts, prefix_sums
 
@@ -140,12 +141,14 @@ def sign_testing_risk(
     if isinstance(y_true, Totals):
         tally = given_tally(y_true, y_prob, sample_weight, pos_label)
         if not tally.binary_outcomes:
-            raise ValueError(
-                "y_true is a Tally of fractional outcomes, which holds their sums and no longer how far each lies from "
-                "the threshold; pass the arrays, or use sign_testing_gap, which a Tally is enough for"
+            raise InputError(
+                "is a Tally of fractional outcomes, which holds their sums and no longer how far each lies from the "
+                "threshold",
+                argument="y_true",
+                remedy="pass the arrays, or use sign_testing_gap, which a Tally is enough for",
             )
         return risk_of_totals(tally, at, strict=True)
-    observations = check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+    observations = as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
     return sign_testing_of_rows(observations, at)
 
 
@@ -182,9 +185,10 @@ def net_benefit(
     at = check_thresholds(np.arange(1, 100) / 100.0 if threshold is None else threshold)
     thresholds = np.atleast_1d(at)
     if thresholds.max() == 1.0:
-        raise ValueError(
-            "threshold is 1, where one false positive outweighs any number of true ones and net benefit is undefined; "
-            "keep it below 1, or use decision_risk"
+        raise InputError(
+            "is 1, where one false positive outweighs any number of true ones and net benefit is undefined",
+            argument="threshold",
+            remedy="keep it below 1, or use decision_risk",
         )
     table = _split_at(thresholds, y_true, y_prob, sample_weight, pos_label)
     _, vain, acted = _sides(table, np.searchsorted(table.low, thresholds))
@@ -203,13 +207,15 @@ def threshold_or_costs(threshold: Any, vain: Any, missed: Any) -> tuple[float | 
     """Return the thresholds, and the costs if they were given in place of one."""
     if vain is None and missed is None:
         if threshold is None:
-            raise ValueError(
-                "threshold is missing: pass threshold=, or cost_false_positive= and cost_false_negative= in its place"
+            raise InputError(
+                "is missing: pass threshold=, or cost_false_positive= and cost_false_negative= in its place",
+                argument="threshold",
             )
         return check_thresholds(threshold), (None, None)
     if threshold is not None:
-        raise ValueError(
-            "threshold was given together with costs, which say the same: pass either the threshold or the two costs"
+        raise InputError(
+            "was given together with costs, which say the same: pass either the threshold or the two costs",
+            argument="threshold",
         )
     costs = check_costs(vain, missed)
     return costs[0] / (costs[0] + costs[1]), costs
@@ -225,9 +231,10 @@ def one_number(threshold: float | FloatArray) -> float:
     """Refuse several thresholds where one is needed."""
     if isinstance(threshold, float):
         return threshold
-    raise ValueError(
-        f"threshold has {threshold.size:,} values where one is needed: call it once for each; what recalibration could "
-        "save at every threshold at once, risk_gap_curve tells"
+    raise InputError(
+        f"has {threshold.size:,} values where one is needed: call it once for each",
+        argument="threshold",
+        remedy="what recalibration could save at every threshold at once, risk_gap_curve tells",
     )
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.core.errors import InputError
 from calibrant.core.types import FloatArray
 from calibrant.rows.checks import check_forecasts, check_masses, check_outcomes, check_same_index, check_thresholds
 
@@ -119,12 +120,12 @@ class SchervishMeasure:
         name: str = "custom",
     ) -> None:
         if not isinstance(name, str):
-            raise ValueError(f"name must be a string, got {name!r}")
+            raise InputError(f"must be a string, got {name!r}", argument="name", value=name)
         if atoms is None and density is None:
-            raise ValueError("a Schervish measure needs atoms with masses, a density, or both; it got neither")
+            raise InputError("a Schervish measure needs atoms with masses, a density, or both", remedy="it got neither")
         if (atoms is None) != (masses is None):
             missing = "masses" if masses is None else "atoms"
-            raise ValueError(f"{missing} is missing: pass atoms and masses together, one mass for each atom")
+            raise InputError(f"{missing} is missing: pass atoms and masses together, one mass for each atom")
         place, mass = np.empty(0), np.empty(0)
         if atoms is not None:
             place = np.atleast_1d(check_thresholds(atoms, "atoms"))
@@ -133,8 +134,11 @@ class SchervishMeasure:
             order = np.argsort(place, kind="stable")
             place, mass = place[order], mass[order]
         if density is not None and not callable(density):
-            raise ValueError(
-                f"density must be a function of thresholds, got {density!r}; point masses: atoms= and masses="
+            raise InputError(
+                f"must be a function of thresholds, got {density!r}",
+                argument="density",
+                value=density,
+                remedy="point masses: atoms= and masses=",
             )
         self.name = name
         self._atoms = place
@@ -187,9 +191,9 @@ class _DensityIntegral:
         end = self._tail(judged, octaves_away=_RIGHT_OCTAVES - _JUDGED_OCTAVE - 1)
         if math.isinf(start[0]) or math.isinf(end[1]):
             side, forecasts = ("0", "above 0") if math.isinf(start[0]) else ("1", "below 1")
-            raise ValueError(
-                f"density grows so fast towards {side} that every forecast {forecasts} costs infinitely much; it must "
-                "stay below c/tau^2 near 0 and c/(1 - tau)^2 near 1"
+            raise InputError(
+                f"density grows so fast towards {side} that every forecast {forecasts} costs infinitely much",
+                remedy="it must stay below c/tau^2 near 0 and c/(1 - tau)^2 near 1",
             )
         self._edge = np.append(low, high[-1])
         self._up_to = np.cumsum(np.concatenate([[start[0]], parts[0]]))
@@ -212,9 +216,10 @@ class _DensityIntegral:
             rows = inside[begin : begin + _CHUNK]
             at = forecast[rows]
             if at.min() < self._edge[0]:
-                raise ValueError(
-                    f"y_prob holds {at.min():g}, nearer to 0 than a density can be integrated; round it to 0 or give "
-                    "the measure as atoms"
+                raise InputError(
+                    f"holds {at.min():g}, nearer to 0 than a density can be integrated",
+                    argument="y_prob",
+                    remedy="round it to 0 or give the measure as atoms",
                 )
             panel = np.minimum(np.searchsorted(self._edge, at, side="right") - 1, known.size - 1)
             ends = (self._edge[panel], at) if side == 0 else (at, self._edge[panel + 1])
@@ -228,20 +233,23 @@ class _DensityIntegral:
         with np.errstate(all="ignore"):  # what comes out is checked instead
             returned = np.asarray(self._density(tau.ravel()))
         if returned.dtype.kind not in "biuf":
-            raise ValueError(
-                f"density returned dtype {returned.dtype}, not real numbers; it must return one per threshold"
+            raise InputError(
+                f"returned dtype {returned.dtype}, not real numbers",
+                argument="density",
+                remedy="it must return one per threshold",
             )
         if returned.shape not in ((), (tau.size,)):
-            raise ValueError(
-                f"density returned an array of shape {returned.shape} for {tau.size} thresholds; it must return one "
-                "value for each"
+            raise InputError(
+                f"returned an array of shape {returned.shape} for {tau.size} thresholds",
+                argument="density",
+                remedy="it must return one value for each",
             )
         value = np.broadcast_to(returned, tau.size).reshape(tau.shape)
         bad = np.flatnonzero(~((value >= 0.0) & (value < np.inf)))
         if bad.size:
-            raise ValueError(
-                f"density({tau.flat[bad[0]]:g}) is {value.flat[bad[0]]:g}; it must be finite and not negative at every "
-                "threshold strictly between 0 and 1"
+            raise InputError(
+                f"density({tau.flat[bad[0]]:g}) is {value.flat[bad[0]]:g}",
+                remedy="it must be finite and not negative at every threshold strictly between 0 and 1",
             )
         weighted = value * self._node_weight
         return np.stack([(weighted * tau).sum(axis=1), (weighted * (1.0 - tau)).sum(axis=1)]) * half
@@ -260,7 +268,11 @@ class _DensityIntegral:
             rough &= high - low > _NARROWEST
             done.append(np.vstack([low, high, whole])[:, ~rough])
             if 2 * np.count_nonzero(rough) > _MOST_PANELS:
-                raise ValueError("density is too rough to integrate; give its narrow parts as atoms= with masses=")
+                raise InputError(
+                    "is too rough to integrate",
+                    argument="density",
+                    remedy="give its narrow parts as atoms= with masses=",
+                )
             low, high = np.concatenate([low[rough], middle[rough]]), np.concatenate([middle[rough], high[rough]])
             whole = np.concatenate([first[:, rough], second[:, rough]], axis=1)
         panels = np.concatenate(done, axis=1)

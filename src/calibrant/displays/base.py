@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
+from calibrant.core.errors import InputError
 from calibrant.core.results import Checked, as_frame
 from calibrant.core.types import FloatArray
 from calibrant.displays.palette import Palette, palette_of
@@ -228,7 +229,10 @@ def check_resamples(n_resamples: Any, confidence_level: float) -> int:
     resamples = int(check_number(n_resamples, "n_resamples", low=1, high=1e6, whole=True))
     least = math.ceil(1.0 / (1.0 - confidence_level) - 1e-9) - 1
     if resamples < least:
-        raise ValueError(
-            f"n_resamples is {resamples}, too few for a confidence_level of {confidence_level:g}; take at least {least}"
+        raise InputError(
+            f"is {resamples}, too few for a confidence_level of {confidence_level:g}",
+            argument="n_resamples",
+            value=resamples,
+            remedy=f"take at least {least}",
         )
     return resamples

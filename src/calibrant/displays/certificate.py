@@ -12,6 +12,7 @@ from calibrant.certificates.joint_levels import level_of_each
 from calibrant.certificates.methods.registry import Method
 from calibrant.certificates.results import Certificate, ConfidenceInterval, GroupCertificates
 from calibrant.certificates.verdicts import certify, confidence_interval
+from calibrant.core.errors import InputError
 from calibrant.core.words import level_said
 from calibrant.displays.base import LABEL_WIDTH, Display
 from calibrant.displays.palette import Palette
@@ -141,14 +142,18 @@ class CertificateDisplay(Display):
         level = check_confidence(confidence_level)
         if by is not None:
             if max_error is None:
-                raise ValueError("by was given without max_error; pass the largest error that a group may have")
+                raise InputError(
+                    "was given without max_error", argument="by", remedy="pass the largest error that a group may have"
+                )
             if isinstance(y_prob, Mapping):
-                raise ValueError("by was given together with several models; draw one model's groups at a time")
+                raise InputError(
+                    "was given together with several models", argument="by", remedy="draw one model's groups at a time"
+                )
             groups = certify(y_true, y_prob, max_error=max_error, confidence_level=level, by=by, **options)
             return cls.from_certificates(groups, theme=theme, legend=legend, ax=ax)
         models = y_prob if isinstance(y_prob, Mapping) else {"forecasts": y_prob}
         if not models:
-            raise ValueError("y_prob is an empty dict; pass at least one model's forecasts")
+            raise InputError("is an empty dict", argument="y_prob", remedy="pass at least one model's forecasts")
         check_same_index(y_true=y_true, **{f"y_prob[{name!r}]": held for name, held in models.items()})
         each = level_of_each(level, len(models))
         named: dict[Any, Certified] = {
@@ -305,22 +310,24 @@ def _check_named(certificates: Any) -> Mapping[Any, Certified]:
     if isinstance(certificates, (Certificate, ConfidenceInterval)):
         certificates = {"forecasts": certificates}
     if not isinstance(certificates, Mapping):
-        raise ValueError(
-            "certificates must be a Certificate, a ConfidenceInterval, a GroupCertificates or a dict of name to one of "
-            f"the first two, got {type(certificates).__name__}"
+        raise InputError(
+            "must be a Certificate, a ConfidenceInterval, a GroupCertificates or a dict of name to one of the first "
+            f"two, got {type(certificates).__name__}",
+            argument="certificates",
         )
     if not certificates:
-        raise ValueError("certificates is an empty dict; pass at least one result")
+        raise InputError("is an empty dict", argument="certificates", remedy="pass at least one result")
     for name, each in certificates.items():
         if not isinstance(each, (Certificate, ConfidenceInterval)):
-            raise ValueError(
-                f"certificates[{name!r}] is a {type(each).__name__}; pass what certify or confidence_interval returned"
+            raise InputError(
+                f"certificates[{name!r}] is a {type(each).__name__}",
+                remedy="pass what certify or confidence_interval returned",
             )
     for what in ("measure", "target"):
         found = sorted({getattr(each, what) for each in certificates.values()})
         if len(found) > 1:
-            raise ValueError(
-                f"certificates speak of different {what}s, {found[0]!r} and {found[1]!r}, which have no common axis; "
-                "draw them apart"
+            raise InputError(
+                f"certificates speak of different {what}s, {found[0]!r} and {found[1]!r}, which have no common axis",
+                remedy="draw them apart",
             )
     return certificates

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from calibrant.certificates.hypotheses import outcome_variance
+from calibrant.core.errors import InputError
 from calibrant.core.laws import brownian_range
 from calibrant.core.types import FloatArray
 from calibrant.core.words import level_said, measured, of_all, percent, significant_up
@@ -131,9 +132,9 @@ class CumulativeDisplay(Display):
         tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
         counted = tally.binary_outcomes and tally.unit_weights
         if chosen == "simulation" and not counted:
-            raise ValueError(
-                "band='simulation' needs outcomes of 0 or 1 without weights, whose law the forecasts determine; use "
-                "band='large-sample law'"
+            raise InputError(
+                "band='simulation' needs outcomes of 0 or 1 without weights, whose law the forecasts determine",
+                remedy="use band='large-sample law'",
             )
         if chosen == "auto":
             affordable = counted and len(tally) * resamples <= AFFORDABLE_DRAWS

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from calibrant.core.errors import InputError
 from calibrant.core.types import FloatArray
 from calibrant.decisions.risks import net_benefit
 from calibrant.displays.base import THRESHOLD_SAID, Display
@@ -84,7 +85,9 @@ class DecisionCurveDisplay(Display):
         tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
         at = _usual_thresholds(tally) if threshold is None else np.unique(check_thresholds(threshold))
         if at.size < 2:
-            raise ValueError(f"threshold has one value, {at[0]:g}, and a curve needs two; net_benefit takes one")
+            raise InputError(
+                f"has one value, {at[0]:g}, and a curve needs two", argument="threshold", remedy="net_benefit takes one"
+            )
         result = net_benefit(tally, threshold=at)
         place, benefit, treat_all = map(np.atleast_1d, (result.threshold, result.net_benefit, result.treat_all))
         kept = thinned(benefit, place)

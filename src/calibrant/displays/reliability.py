@@ -10,6 +10,7 @@ import numpy as np
 
 from calibrant.certificates.bands import risk_bands
 from calibrant.certificates.results import RiskBands
+from calibrant.core.errors import InputError
 from calibrant.core.isotonic import isotonic_fit
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.words import level_said
@@ -150,9 +151,10 @@ class ReliabilityDisplay(Display):
         bins = None if n_bins is None else int(check_number(n_bins, "n_bins", low=2, high=1000, whole=True))
         tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
         if chosen == "confidence" and not (tally.binary_outcomes and tally.unit_weights):
-            raise ValueError(
-                "band='confidence' needs outcomes of 0 or 1 without weights, and these are fractions or weighted; use "
-                "band='consistency' or None, or Tally.from_counts if the weights are counts of real observations"
+            raise InputError(
+                "band='confidence' needs outcomes of 0 or 1 without weights, and these are fractions or weighted",
+                remedy="use band='consistency' or None, or Tally.from_counts if the weights are counts of real "
+                "observations",
             )
         limits = Band(np.empty(0), np.empty(0), np.empty(0), 0)
         if chosen == "consistency":

@@ -71,14 +71,14 @@ def check_columns(table: Table, names: Iterable[str], *, numbers: Collection[str
     for name in wanted:
         if _NESTED.fullmatch(table.columns[name]):
             raise TableError(
-                f"{table.name}: column {name!r} is of type {table.columns[name]}, not one number or label per row"
+                f"column {name!r} is of type {table.columns[name]}, not one number or label per row", source=table.name
             )
     table.choose(wanted)
     for name in wanted:
         if name in numbers and not table.is_text and not table.is_numeric(name):
             _refuse_text(table, name)
     if _first_row(table, f"SELECT 1 FROM {VIEW} LIMIT 1") is None:
-        raise TableError(f"{table.name} has no rows, only column names")
+        raise TableError("has no rows, only column names", table=table.name)
     return wanted
 
 
@@ -158,10 +158,11 @@ def check_forecast_column(table: Table, name: str, *, low: float = 0.0, high: fl
             _refuse_text(table, name)
         _refuse_missing(table, name, position, gone)
     also = f" (and out of range in {out - 1:,} more)" if out > 1 else ""
-    infinite = np.isinf(value)
+    outside = "" if np.isinf(value) else ", outside [0, 1]"
     raise TableError(
-        f"{table.name}: column {name!r} is {shown(value)} in {table.row_said(position)}{also}"
-        + ("; every value must be finite" if infinite else f", outside [0, 1]; {forecast_remedy(least, most)}")
+        f"column {name!r} is {shown(value)} in {table.row_said(position)}{also}{outside}",
+        source=table.name,
+        remedy=forecast_remedy(least, most) if outside else "every value must be finite",
     )
 
 
@@ -240,14 +241,16 @@ def _number_of(text: str) -> int:
 def _check_copied(table: Table) -> None:
     """Refuse columns that could not be written as they are."""
     for fault in table.faults.values():
-        raise TableError(f"{table.name}: {fault}")
+        raise TableError(fault, source=table.name)
     names: dict[str, str] = {}
     for name in table.columns:
         other = names.setdefault(name.lower(), name)
         if other != name:
             raise TableError(
-                f"{table.name}: columns {other!r} and {name!r} differ only in the case of their letters, which a copy "
-                "cannot keep apart; rename one of them"
+                f"columns {other!r} and {name!r} differ only in the case of their letters, which a copy cannot keep "
+                "apart",
+                source=table.name,
+                remedy="rename one of them",
             )
 
 
@@ -289,8 +292,9 @@ def _proven_types(table: Table) -> dict[str, str]:
 def _refuse_missing(table: Table, name: str, position: int, count: int) -> NoReturn:
     others = f" (and in {count - 1:,} more)" if count > 1 else ""
     raise TableError(
-        f"{table.name}: column {name!r} has no value in {table.row_said(position)}{others}; drop such rows or fill in "
-        "their values"
+        f"column {name!r} has no value in {table.row_said(position)}{others}",
+        source=table.name,
+        remedy="drop such rows or fill in their values",
     )
 
 
@@ -316,7 +320,9 @@ def _refuse_text(table: Table, name: str, *, labels_allowed: bool = False) -> No
         f"WHERE value IS NULL OR {as_number('value')} IS NULL OR isnan({as_number('value')}) ORDER BY position LIMIT 1",
     )
     if first is None:
-        raise TableError(f"{table.name}: column {name!r} holds numbers written as text; convert it to numbers")
+        raise TableError(
+            f"column {name!r} holds numbers written as text", source=table.name, remedy="convert it to numbers"
+        )
     position, value = first
     if value is None or value.strip().lower() in MISSING_WORDS:
         gone = f"value IS NULL OR lower(trim(value)) IN ({', '.join(map(text_literal, MISSING_WORDS))})"
@@ -325,6 +331,7 @@ def _refuse_text(table: Table, name: str, *, labels_allowed: bool = False) -> No
     if labels_allowed:
         return
     raise TableError(
-        f"{table.name}: column {name!r} is {value!r} in {table.row_said(position)}, text where a number is needed; "
-        f"{text_remedy(value)}"
+        f"column {name!r} is {value!r} in {table.row_said(position)}, text where a number is needed",
+        source=table.name,
+        remedy=text_remedy(value),
     )

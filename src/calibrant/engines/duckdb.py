@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy.typing as npt
 
 from calibrant.engines.files import VIEW, Table, as_number, connect, explaining, make_scratch, open_table
-from calibrant.engines.formats import first_line
+from calibrant.engines.formats import TableError, first_line
 from calibrant.engines.statements import Engine
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class DuckDBEngine(Engine):
         names = fields if names is None else names
         twice = next((each for place, each in enumerate(names) if each in names[:place]), None)
         if twice is not None:
-            raise ValueError(f"{name}: two columns are named {twice!r}; rename one of them")
+            raise TableError(f"two columns are named {twice!r}", source=name, remedy="rename one of them")
         types = relation.types if file is None else file.columns.values()
         self.columns = {column: _kind(str(type_)) for column, type_ in zip(names, types, strict=True)}
         if file is not None and file.is_text:
@@ -96,9 +96,10 @@ class DuckDBEngine(Engine):
                 connection.register(VIEW, frame)
                 engine = cls(connection.table(VIEW), name, names=_names_of(frame))
             except duckdb.Error as error:
-                raise ValueError(
-                    f"{name} cannot be read: {first_line(error)}; leave out columns of such a type, or make them "
-                    "float64 or text"
+                raise TableError(
+                    f"cannot be read: {first_line(error)}",
+                    table=name,
+                    remedy="leave out columns of such a type, or make them float64 or text",
                 ) from error
             engine._reads_statistics = False
             engine._held = held.pop_all()
@@ -143,7 +144,7 @@ class DuckDBEngine(Engine):
         try:
             return self._fetched(statement)
         except duckdb.Error as error:
-            raise ValueError(f"{self.name} cannot be read: {str(error).strip().splitlines()[0]}") from error
+            raise TableError(f"cannot be read: {first_line(error)}", table=self.name) from error
 
     def listed(self, names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         """Write numbers as one text for each column: DuckDB reads thousands of them many times faster than SQL."""

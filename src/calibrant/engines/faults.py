@@ -10,9 +10,13 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.core.errors import InputError
+from calibrant.core.voices import Argument, Phrase, joined
 from calibrant.core.words import counted, shown
+from calibrant.engines.formats import TableError
 from calibrant.engines.statements import FAULTS, Engine, Roles, example_statement, faults_statement
-from calibrant.rows.checks import MISSING_REMEDY, OUTCOME_REMEDY, WEIGHT_REMEDY, forecast_remedy
+from calibrant.rows.arrays import MISSING_REMEDY
+from calibrant.rows.checks import LABEL_REMEDY, OUTCOME_REMEDY, WEIGHT_REMEDY, forecast_remedy
 
 _NAMES = {"y_prob": "p", "y_true": "y", "sample_weight": "w"}
 _WORDS = {"unread": "text", "missing": "missing", "broken": "out of range"}
@@ -30,39 +34,42 @@ def refuse_rows(engine: Engine, roles: Roles) -> NoReturn:
     ]
     found = [(role, fault, count) for role, fault, count in found if count]
     if not found:
-        raise ValueError(f"{engine.name} changed while it was read; ask again when nobody writes to it")
+        raise TableError("changed while it was read", table=engine.name, remedy="ask again when nobody writes to it")
     role, fault, count = found[0]
     name = _NAMES[role]
     example = engine.run(example_statement(engine, roles, role, fault))
     place = engine.row_said(int(example["row_position"][0])) if "row_position" in example else "one of them"
+    facts: dict[str, Any] = {"argument": role, "column": roles.listed()[role], "source": engine.name}
     if fault == "unread":
-        raise ValueError(f"{engine.name}: {_unread(role, roles, str(example[f'{name}_text'][0]), place, count)}")
+        raise _unread(str(example[f"{name}_text"][0]), place, count, facts)
     row = _row_said(roles, example)
     if fault == "missing":
-        what, remedy = "missing", MISSING_REMEDY
+        value, what, remedy = None, "missing", MISSING_REMEDY
     else:
         value = float(example[name][0])
         low, high = float(counts[f"{name}_low"]), float(counts[f"{name}_high"])
         what, remedy = _broken(role, value, low, high)
-    others = "".join(
-        f"; {_said(also, roles)} is {_WORDS[also_fault]} in {counted(many, 'row')}"
+    others = (
+        Phrase(
+            "; {also} is {fault} in {rows}",
+            also=Argument(also, column=roles.listed()[also]),
+            fault=_WORDS[also_fault],
+            rows=counted(many, "row"),
+        )
         for also, also_fault, many in found[1:]
     )
-    raise ValueError(
-        f"{engine.name}: {_said(role, roles)} is {what} in {count:,} of {counted(total, 'row')}, for example in "
-        f"{place}, {row}{others}; {remedy}"
-    )
+    finding = f"is {what} in {count:,} of {counted(total, 'row')}, for example in {place}, {row}"
+    raise InputError(joined("", (finding, *others)), value=value, remedy=remedy, **facts)
 
 
-def _unread(role: str, roles: Roles, text: str, place: str, count: int) -> str:
+def _unread(text: str, place: str, count: int, facts: dict[str, Any]) -> InputError:
     """Say that a text is no number, and for outcomes that it may be a label."""
-    if role == "y_true":
-        return (
-            f"{_said(role, roles)} is of type text, labels and not numbers; pass pos_label= with the label that counts "
-            f"as the event (the first is {text!r} in {place})"
-        )
+    if facts["argument"] == "y_true":
+        remedy = Phrase("{how} (the first is {text!r} in {place})", how=LABEL_REMEDY, text=text, place=place)
+        return InputError("is of type text, labels and not numbers", value=text, remedy=remedy, **facts)
     also = f" (and text in {count - 1:,} more)" if count > 1 else ""
-    return f"{_said(role, roles)} is {text!r} in {place}{also}, text where a number is needed; {text_remedy(text)}"
+    finding = f"is {text!r} in {place}{also}, text where a number is needed"
+    return InputError(finding, value=text, remedy=text_remedy(text), **facts)
 
 
 def text_remedy(text: str) -> str:
@@ -78,10 +85,6 @@ def _broken(role: str, value: float, low: float, high: float) -> tuple[str, str]
     if role == "y_prob":
         return "outside [0, 1]", forecast_remedy(low, high)
     return ("outside [0, 1]", OUTCOME_REMEDY) if role == "y_true" else ("negative", WEIGHT_REMEDY)
-
-
-def _said(role: str, roles: Roles) -> str:
-    return f"{role} (column {roles.listed()[role]!r})"
 
 
 def _row_said(roles: Roles, example: Mapping[str, npt.NDArray[Any]]) -> str:

@@ -97,12 +97,13 @@ class Table:
             folder = next((part for path in self.paths for part in path.parts if part.startswith(f"{name}=")), None)
             if folder is not None:
                 raise TableError(
-                    f"{self.name} has no column {name!r}, only a folder {folder!r}; what folders are called is not "
-                    "read: write the values into the files"
+                    f"has no column {name!r}, only a folder {folder!r}",
+                    table=self.name,
+                    remedy="what folders are called is not read: write the values into the files",
                 )
         check_column(self.name, self.columns, name)
         if name in self.faults:
-            raise TableError(f"{self.name}: {self.faults[name]}")
+            raise TableError(self.faults[name], source=self.name)
         return name
 
     def choose(self, names: Iterable[str]) -> None:
@@ -147,8 +148,9 @@ class Table:
             if _version(path) != version:
                 name = self.name if len(self.paths) == 1 else f"{self.name}: {path}"
                 raise TableError(
-                    f"{name} changed while it was read (another size, time or file); open it again when nobody writes "
-                    "to it, or read a copy"
+                    "changed while it was read (another size, time or file)",
+                    table=name,
+                    remedy="open it again when nobody writes to it, or read a copy",
                 )
 
     def row_said(self, position: int) -> str:
@@ -261,7 +263,7 @@ def connect(memory_limit: str | None, scratch: tempfile.TemporaryDirectory[str] 
         connection = duckdb.connect(config=settings)
     except duckdb.Error as error:
         raise TableError(
-            f"memory_limit is {memory_limit!r}: {first_line(error)}; write it like 500MB or 2GB"
+            f"memory_limit is {memory_limit!r}: {first_line(error)}", remedy="write it like 500MB or 2GB"
         ) from error
     connection.execute("SET perfect_ht_threshold = 17")  # keys of 16 bits, and none, are added up in an array
     # What a file says about its own rows, such as their smallest and largest value, is not what they are: conditions
@@ -344,8 +346,9 @@ def _explained(table: Table, error: Exception) -> TableError:
     if _FULL.search(text):
         scratch = None if table._scratch is None else table._scratch.name
         return TableError(
-            f"{table.name}: what does not fit into memory goes to the temporary folder {scratch}, which has no room "
-            f"for it; {SCRATCH_REMEDY}, or raise the memory limit"
+            f"what does not fit into memory goes to the temporary folder {scratch}, which has no room for it",
+            source=table.name,
+            remedy=f"{SCRATCH_REMEDY}, or raise the memory limit",
         )
     if table.is_text:
         try:
@@ -354,13 +357,17 @@ def _explained(table: Table, error: Exception) -> TableError:
             return unsound
     uneven = first_uneven_line(table.format, table.paths, table.name)
     if uneven is not None:
-        return TableError(f"{table.name}, {uneven}; correct the line")
+        return TableError(f"{table.name}, {uneven}", remedy="correct the line")
     if "invalid state" in text:
-        return TableError(f"{table.name} ends its lines in more than one way (LF, CR LF or CR); end all of them in one")
+        return TableError(
+            "ends its lines in more than one way (LF, CR LF or CR)", table=table.name, remedy="end all of them in one"
+        )
     if "not utf-8" in text:
-        return TableError(f"{table.name} is not text in UTF-8; save it as UTF-8")
+        return TableError("is not text in UTF-8", table=table.name, remedy="save it as UTF-8")
     if "Out of Memory" in text:
         nowhere = f", and {NO_SCRATCH}" if table._scratch is None else ""
-        return TableError(f"{table.name}: the memory limit is too small for these columns; raise it{nowhere}")
+        return TableError(
+            "the memory limit is too small for these columns", source=table.name, remedy=f"raise it{nowhere}"
+        )
     kind = {"csv": "CSV", "tsv": "TSV", "jsonl": "JSON", "parquet": "Parquet", "arrow": "Arrow", "npz": "NPZ"}
-    return TableError(f"{table.name} cannot be read as {kind[table.format]}: {first_line(text)}")
+    return TableError(f"cannot be read as {kind[table.format]}: {first_line(text)}", table=table.name)

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.core.errors import CalibrantError, InputError
+
 if TYPE_CHECKING:
     import pyarrow
 
@@ -60,8 +62,27 @@ SCRATCH_REMEDY = "let the environment variable TMPDIR name a folder with room"
 NO_SCRATCH = f"no folder for temporary files can be written to: {SCRATCH_REMEDY}"
 
 
-class TableError(ValueError):
-    """A file or one of its columns cannot be read; the message says why and what to do."""
+class TableError(CalibrantError):
+    """A file or one of its columns cannot be read; the message says why and what to do.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong; where the table is named it comes before this in the message.
+    table : object
+        What the table is called, a path for one.
+    **context
+        As in `CalibrantError`.
+    """
+
+    is_placed = True
+
+    def __init__(self, problem: str, *, table: object = "", **context: str) -> None:
+        super().__init__(problem, **context)
+        self.table = str(table)
+
+    def _finding(self) -> str:
+        return f"{self.table} {self.problem}" if self.table else self.problem
 
 
 def check_column(table: str, columns: Collection[str], name: str) -> str:
@@ -71,7 +92,7 @@ def check_column(table: str, columns: Collection[str], name: str) -> str:
     near = difflib.get_close_matches(name.lower(), [each.lower() for each in columns], n=1)
     meant = next((each for each in columns if each.lower() in near), None)
     hint = f"did you mean {meant!r}? Its columns" if meant else "its columns"
-    raise TableError(f"{table} has no column {name!r}; {hint} are {listed(columns)}")
+    raise TableError(f"has no column {name!r}", table=table, remedy=f"{hint} are {listed(columns)}")
 
 
 def listed(columns: Collection[str]) -> str:
@@ -108,7 +129,7 @@ def find_files(source: Any, scratch: Path | None, *, any_name: bool = False) -> 
         elif path.is_file():
             paths.append(path.absolute())  # DuckDB and pyarrow would take ~ for the user's folder
         else:
-            raise TableError(f"{path} is neither a file nor a folder nor a pipe; name one of them")
+            raise TableError("is neither a file nor a folder nor a pipe", table=path, remedy="name one of them")
     if not paths:
         raise TableError("no file was named")
     return name, paths
@@ -127,7 +148,9 @@ def _spooled(stream: Any, said: str, scratch: Path | None, name: str) -> Path:
     """Copy a stream into the folder for temporary files, because it is read more than once."""
     if scratch is None:
         raise TableError(
-            f"{said} has to be copied before it can be read, and {NO_SCRATCH}; or save it as a file and name that"
+            f"has to be copied before it can be read, and {NO_SCRATCH}",
+            table=said,
+            remedy="or save it as a file and name that",
         )
     copy = scratch / name
     try:
@@ -136,18 +159,22 @@ def _spooled(stream: Any, said: str, scratch: Path | None, name: str) -> Path:
     except OSError as error:
         if error.errno in _FULL:
             raise TableError(
-                f"{said} has to be copied before it can be read, and the temporary folder {scratch.parent} has no room "
-                f"for it ({error.strerror}); {SCRATCH_REMEDY}, or save it as a file and name that"
+                f"has to be copied before it can be read, and the temporary folder {scratch.parent} has no room for "
+                f"it ({error.strerror})",
+                table=said,
+                remedy=f"{SCRATCH_REMEDY}, or save it as a file and name that",
             ) from error
-        raise TableError(f"{said} cannot be read: {error.strerror or error}") from error
+        raise TableError(f"cannot be read: {error.strerror or error}", table=said) from error
     except TypeError as error:  # of what was read, text instead of bytes
-        raise TableError(f"{said} is a stream of text; open it for bytes, as in open(path, 'rb')") from error
+        raise TableError(
+            "is a stream of text", table=said, remedy="open it for bytes, as in open(path, 'rb')"
+        ) from error
     return copy
 
 
 def _expanded(name: str, any_name: bool) -> list[Path]:
     if _REMOTE.match(name):
-        raise TableError(f"{name} is an address; calibrant reads local files only: download it first")
+        raise TableError("is an address", table=name, remedy="calibrant reads local files only: download it first")
     path = Path(name)
     try:
         if path.is_dir():
@@ -162,10 +189,10 @@ def _expanded(name: str, any_name: bool) -> list[Path]:
         raise TableError(f"{name!r} cannot be opened: {error}") from error
     if not found:
         what = "has no files in it" if path.is_dir() else "does not exist"
-        raise TableError(f"{name} {what}; look at its spelling, or at the folder you are in")
+        raise TableError(f"{what}", table=name, remedy="look at its spelling, or at the folder you are in")
     for each in found:
         if not os.access(each, os.R_OK):
-            raise TableError(f"{each} may not be read: permission denied")
+            raise TableError("may not be read: permission denied", table=each)
     return found
 
 
@@ -178,11 +205,12 @@ def _files_below(top: Path, any_name: bool) -> list[Path]:
         for path in (Path(folder, each) for each in (*links, *names) if not _hidden(each)):
             where = f"{top} holds {str(path.relative_to(top))!r}"
             if not path.is_file():
-                raise TableError(f"{where}, which is no file; take it away, or name the files themselves")
+                raise TableError(f"{where}, which is no file", remedy="take it away, or name the files themselves")
             if not any_name and suffix_format(path) is None:
                 raise TableError(
-                    f"{where}, whose name ends in none of {', '.join(_SUFFIXES)}; take it away, name the files with a "
-                    "pattern such as '*.csv', or name the format of all of them"
+                    f"{where}, whose name ends in none of {', '.join(_SUFFIXES)}",
+                    remedy="take it away, name the files with a pattern such as '*.csv', or name the format of all of "
+                    "them",
                 )
             found.append(path)
     return sorted(found)
@@ -202,9 +230,13 @@ def _matching(pattern: str) -> list[Path]:
     found = [Path(each) for each in sorted(glob.glob(pattern, recursive=True))]
     for path in found:
         if path.is_dir():
-            raise TableError(f"{pattern} stands for the folder {path}, too; let the pattern end in names of files")
+            raise TableError(
+                f"stands for the folder {path}, too", table=pattern, remedy="let the pattern end in names of files"
+            )
         if _LEFT_OVER.fullmatch(path.name) and not _LEFT_OVER.fullmatch(pattern):
-            raise TableError(f"{pattern} stands for {path}, too, which looks like a leftover; narrow the pattern")
+            raise TableError(
+                f"stands for {path}, too, which looks like a leftover", table=pattern, remedy="narrow the pattern"
+            )
     return found
 
 
@@ -230,7 +262,9 @@ def find_formats(paths: list[Path], asked: str | None, name: str) -> str:
     first, kind = next(iter(kinds.items()))
     for path, other in kinds.items():
         if other != kind:
-            raise TableError(f"{first} is {kind} and {path} is {other}; files that are read together must be alike")
+            raise TableError(
+                f"is {kind} and {path} is {other}", table=first, remedy="files that are read together must be alike"
+            )
     return kind
 
 
@@ -254,12 +288,12 @@ def read_head(path: Path, name: str) -> bytes:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
     except OSError as error:
-        raise TableError(f"{name} cannot be read: {error.strerror or error}") from error
+        raise TableError(f"cannot be read: {error.strerror or error}", table=name) from error
     if _compression(head) is not None:
         with decompressing(name), open_bytes(path) as stream:
             head = stream.read(HEAD_BYTES)
     if not head:
-        raise TableError(f"{name} is empty")
+        raise TableError("is empty", table=name)
     return head
 
 
@@ -269,7 +303,9 @@ def decompressing(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise TableError(f"{name} is cut off or damaged: {first_line(error)}; make or copy the file again") from error
+        raise TableError(
+            f"is cut off or damaged: {first_line(error)}", table=name, remedy="make or copy the file again"
+        ) from error
 
 
 def open_bytes(path: Path) -> Any:
@@ -297,7 +333,7 @@ def find_compression(paths: Sequence[Path], name: str) -> str:
         with path.open("rb") as file:
             kinds.add(_compression(file.read(4)) or "uncompressed")
     if len(kinds) > 1:
-        raise TableError(f"{name}: some files are compressed and others are not; read them one by one")
+        raise TableError("some files are compressed and others are not", source=name, remedy="read them one by one")
     return kinds.pop()
 
 
@@ -346,7 +382,7 @@ def _explained(name: str, kind: str) -> Iterator[None]:
     except TableError:
         raise
     except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise TableError(f"{name} cannot be read as {kind}: {first_line(error)}") from error
+        raise TableError(f"cannot be read as {kind}: {first_line(error)}", table=name) from error
 
 
 def _is_arrow_file(path: Path) -> bool:
@@ -410,10 +446,12 @@ def npz_types(path: Path, name: str) -> list[tuple[str, Any]]:
         columns = [(key, shape[0], dtype) for key, shape, dtype in headers if len(shape) == 1]
         if not columns:
             shapes = ", ".join(f"{key!r} {shape}" for key, shape, _ in headers)
-            raise TableError(f"{name} has no one-dimensional arrays (it has {shapes or 'none at all'})")
+            raise TableError(f"has no one-dimensional arrays (it has {shapes or 'none at all'})", table=name)
         if len({size for _, size, _ in columns}) > 1:
             listed = ", ".join(f"{key!r} {size:,}" for key, size, _ in columns)
-            raise TableError(f"{name} holds arrays of different lengths ({listed}); save those of one table alone")
+            raise TableError(
+                f"holds arrays of different lengths ({listed})", table=name, remedy="save those of one table alone"
+            )
         types: list[tuple[str, Any]] = []
         for key, _, dtype in columns:
             types.append((key, dtype))
@@ -445,7 +483,7 @@ def _explained_npz(name: str) -> Iterator[None]:
         raise
     except Exception as error:  # whatever damaged headers and numbers lead numpy and zipfile to
         why = first_line(error) or type(error).__name__
-        raise TableError(f"{name} cannot be read as an NPZ file: {why}") from error
+        raise TableError(f"cannot be read as an NPZ file: {why}", table=name) from error
 
 
 def _plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -472,7 +510,7 @@ def npz_array(path: Path, key: str) -> npt.NDArray[Any]:
             begin = stream.tell()
             size = begin + shape[0] * dtype.itemsize
             if size != member.file_size:
-                raise ValueError(f"the array {key!r} has {member.file_size:,} bytes where its header says {size:,}")
+                raise InputError(f"the array {key!r} has {member.file_size:,} bytes where its header says {size:,}")
             if (
                 member.compress_type == zipfile.ZIP_STORED
                 and shape[0]

@@ -43,14 +43,17 @@ def check_text(path: Path, name: str, *, lines: bool) -> None:
         while chunk := stream.read(min(_CHUNK, LONGEST_LINE)):
             if b"\0" in chunk:
                 raise TableError(
-                    f"{name} is not text: byte {position + chunk.index(0):,} is zero; if it is text, take it out"
+                    f"is not text: byte {position + chunk.index(0):,} is zero",
+                    table=name,
+                    remedy="if it is text, take it out",
                 )
             ends = [place for place in (chunk.find(b"\n"), chunk.find(b"\r")) if place >= 0]
             stretch = position + (min(ends) if ends else len(chunk)) - begun
             if lines and stretch > LONGEST_LINE:
                 raise TableError(
-                    f"{name}: the line that begins at byte {begun:,} is longer than {LONGEST_LINE:,} bytes; leave out "
-                    "the column that is so long, or save the table as Parquet"
+                    f"the line that begins at byte {begun:,} is longer than {LONGEST_LINE:,} bytes",
+                    source=name,
+                    remedy="leave out the column that is so long, or save the table as Parquet",
                 )
             if ends:
                 begun = position + max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1
@@ -72,8 +75,9 @@ def check_pages(connection: duckdb.DuckDBPyConnection, path: Path, name: str, co
                     _check_chunk(content, start, start + size)
                 except (_DamagedPageError, IndexError) as error:
                     raise TableError(
-                        f"{name} is damaged: column {column!r}, from byte {start:,} on: {error}; make or copy the file "
-                        "again"
+                        f"is damaged: column {column!r}, from byte {start:,} on: {error}",
+                        table=name,
+                        remedy="make or copy the file again",
                     ) from error
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.core.errors import InputError
 from calibrant.core.types import IntArray
 from calibrant.engines.statements import first_cell, scanned_grid
 from calibrant.rows.cells import Cells
@@ -116,10 +117,10 @@ def _check_totals(columns: Mapping[str, npt.NDArray[Any]], index: IntArray, grid
         if broken.size:
             cell = int(broken[0])
             given = {key: float(columns[key][cell]) for key in (*ADDITIVE, "low", "high")}
-            raise ValueError(
+            raise InputError(
                 f"the scan found {name} such as no rows have, between {index[cell] / grid.scale:.6g} and "
-                f"{(index[cell] + 1) / grid.scale:.6g}: {given}; the file or the engine contradicts itself, write the "
-                "rows anew"
+                f"{(index[cell] + 1) / grid.scale:.6g}: {given}",
+                remedy="the file or the engine contradicts itself, write the rows anew",
             )
 
 

@@ -184,7 +184,7 @@ def _chosen_part(
     ]
     if not readable:
         listed = ", ".join(f"{name!r} ({kind})" for name, kind in columns)
-        raise TableError(f"{files[0]} has no column that can be read; it has {listed or 'none at all'}")
+        raise TableError("has no column that can be read", table=files[0], remedy=f"it has {listed or 'none at all'}")
     schema = pyarrow.schema(readable)
 
     def choose(chosen: Collection[str]) -> None:
@@ -257,10 +257,10 @@ def _json_part(connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], nam
     ).fetchall()
     names = list(dict.fromkeys(key for keys, _ in found for key in keys or ()))
     if not names:
-        raise TableError(f'{name} holds no records with named values, such as {{"y": 1, "p": 0.5}}')
+        raise TableError('holds no records with named values, such as {"y": 1, "p": 0.5}', table=name)
     twice = next((key for keys, _ in found for key in keys or () if keys.count(key) > 1), None)
     if twice is not None:
-        raise TableError(f"{name}: a record has two values named {twice!r}; rename one of them")
+        raise TableError(f"a record has two values named {twice!r}", source=name, remedy="rename one of them")
     places = [text_literal("/" + key.replace("~", "~0").replace("/", "~1")) for key in names]
     nested = ", ".join(f"bool_or(json_type(json, {place}) IN ('OBJECT', 'ARRAY'))" for place in places)
     is_nested = connection.execute(f"SELECT {nested} FROM {some}").fetchall()[0]
@@ -302,28 +302,33 @@ def read_header(file_format: str, path: Path, name: str) -> tuple[str, tuple[str
         text = head.decode("utf-8-sig", errors="strict" if len(head) < HEAD_BYTES else "ignore")
     except UnicodeDecodeError as error:
         raise TableError(
-            f"{name} is not text in UTF-8 (byte {error.start:,}); save it as UTF-8, or name its "
-            f"format, one of {', '.join(FORMATS)}"
+            f"is not text in UTF-8 (byte {error.start:,})",
+            table=name,
+            remedy=f"save it as UTF-8, or name its format, one of {', '.join(FORMATS)}",
         ) from error
     if "\0" in text:
-        raise TableError(f"{name} is not text; name its format, one of {', '.join(FORMATS)}")
+        raise TableError("is not text", table=name, remedy=f"name its format, one of {', '.join(FORMATS)}")
     line = _LINE_END.split(_QUOTED.sub("", text), maxsplit=1)[0]
     delimiter = "\t" if file_format == "tsv" else max(_DELIMITERS, key=line.count)
     try:
         names = [each.strip() for each in next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])]
     except csv.Error as error:
-        raise TableError(f"{name}: the first line is no header of column names: {error}; correct it") from error
+        raise TableError(
+            f"the first line is no header of column names: {error}", source=name, remedy="correct it"
+        ) from error
     if not names:
-        raise TableError(f"{name} is empty")
+        raise TableError("is empty", table=name)
     if all(_is_number(each) for each in names):
         raise TableError(
-            f"{name}: the first line is {line.strip()[:60]!r}, numbers and not column names; add a header line"
+            f"the first line is {line.strip()[:60]!r}, numbers and not column names",
+            source=name,
+            remedy="add a header line",
         )
     names = [each or f"column{place}" for place, each in enumerate(names)]
     seen: set[str] = set()
     for each in names:
         if each in seen:
-            raise TableError(f"{name}: two columns are named {each!r}; rename one of them")
+            raise TableError(f"two columns are named {each!r}", source=name, remedy="rename one of them")
         seen.add(each)
     return delimiter, tuple(names)
 

@@ -12,10 +12,13 @@ from typing import Any, Self, overload
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.core.errors import CalibrantError, InputError
 from calibrant.core.types import FloatArray
+from calibrant.core.voices import Argument, Either, Phrase
 from calibrant.core.words import counted
 from calibrant.engines.columns import written_labels
 from calibrant.engines.faults import refuse_rows
+from calibrant.engines.formats import TableError
 from calibrant.engines.moments import Facts, Moments
 from calibrant.engines.statements import (
     NUMBERS,
@@ -28,9 +31,11 @@ from calibrant.engines.statements import (
     labels_statement,
     without_value,
 )
+from calibrant.rows.arrays import MISSING_REMEDY
 from calibrant.rows.cells import DEFAULT_BITS, Cells
 from calibrant.rows.checks import (
-    MISSING_REMEDY,
+    LABEL_REMEDY,
+    SWAPPED_COLUMNS,
     Observations,
     check_choice,
     check_number,
@@ -142,9 +147,12 @@ def scan(
     try:
         roles = _roles(chosen, y_true, y_prob, sample_weight, by)
         if pos_label is None and chosen.columns[y_true] not in NUMBERS:
-            raise ValueError(
-                f"{chosen.name}: y_true (column {y_true!r}) is of type {chosen.columns[y_true]}, labels and not "
-                "numbers; pass pos_label= with the label that counts as the event"
+            raise InputError(
+                f"is of type {chosen.columns[y_true]}, labels and not numbers",
+                argument="y_true",
+                column=y_true,
+                source=chosen.name,
+                remedy=LABEL_REMEDY,
             )
         limits = [
             int(check_number(limit, name, low=1, whole=True))
@@ -215,9 +223,12 @@ class _Handle:
         missing = int(np.sum(found["n"][gone]))
         if missing:
             role = next(role for role, name in self._roles.listed().items() if name == column)
-            raise ValueError(
-                f"{self._engine.name}: {role} (column {column!r}) is missing in {counted(missing, 'row')}; "
-                f"{MISSING_REMEDY}"
+            raise InputError(
+                f"is missing in {counted(missing, 'row')}",
+                argument=role,
+                column=column,
+                source=self._engine.name,
+                remedy=MISSING_REMEDY,
             )
         if len(found["label"]) == 0:
             raise self._no_rows()
@@ -227,8 +238,8 @@ class _Handle:
             typed = list(texts)
         return sorted(zip(typed, texts, strict=True))
 
-    def _no_rows(self) -> ValueError:
-        return ValueError(f"{self._engine.name} has no rows; at least one row is needed")
+    def _no_rows(self) -> TableError:
+        return TableError("has no rows", table=self._engine.name, remedy="at least one row is needed")
 
     def _check_outcomes(self) -> None:
         """Find out how the engine writes the label of the event, the first time."""
@@ -260,7 +271,9 @@ class _Handle:
             facts = None if known is None else known[place]
             if facts is None and len(own["n"]) == 0:
                 where = f" in group {labels[request.group]!r}" if labels else ""
-                raise ValueError(f"sample_weight is zero everywhere{where}; at least one row must count")
+                raise InputError(
+                    f"is zero everywhere{where}", argument="sample_weight", remedy="at least one row must count"
+                )
             if "weight" in own and known is None:
                 weight, square = (float(np.sum(own[name])) for name in ("weight", "weight_square"))
                 check_weight_totals(weight, square, float(np.max(own["weight_high"], initial=0.0)))
@@ -275,16 +288,25 @@ class _Handle:
         """Say in which rows something is wrong."""
         try:
             yield
-        except ValueError as error:
-            raise ValueError(f"{self._engine.name}: {error}") from error
+        except CalibrantError as error:
+            raise error.among(source=self._engine.name) from error
 
     def _check_not_swapped(self, moments: Moments) -> None:
         low, high = moments.columns["low"], moments.columns["high"]
         if not moments.facts.binary_outcomes and bool((((low == 0.0) | (low == 1.0)) & (low == high)).all()):
-            raise ValueError(
-                f"{self._engine.name}: y_prob (column {self._roles.y_prob!r}) holds only 0 and 1 while y_true (column "
-                f"{self._roles.y_true!r}) holds fractions: the columns look swapped; if it is meant, read them and "
-                "pass Tally.from_arrays(y_true, y_prob)"
+            raise InputError(
+                Phrase(
+                    "holds only 0 and 1 while {outcomes} holds fractions: {swapped}",
+                    outcomes=Argument("y_true", column=self._roles.y_true),
+                    swapped=Either(
+                        "the columns look swapped; if it is meant, read them and pass "
+                        "Tally.from_arrays(y_true, y_prob)",
+                        SWAPPED_COLUMNS,
+                    ),
+                ),
+                argument="y_prob",
+                column=self._roles.y_prob,
+                source=self._engine.name,
             )
 
     def _fetches(
@@ -337,10 +359,13 @@ class Scan(_Handle):
         if 2**depth > self.tally_limit:
             rows = int(self._totals(self.first_grid).columns["rows"].sum())
             if rows > self.tally_limit:
-                raise ValueError(
-                    f"bits is {depth}: up to {min(rows, 2**depth):,} cells would be brought here, above the limit of "
-                    f"{self.tally_limit:,}; take bits={int(self.tally_limit).bit_length() - 1} or fewer, or raise the "
-                    "limit (tally_limit)"
+                raise InputError(
+                    f"is {depth}: up to {min(rows, 2**depth):,} cells would be brought here, above the limit of "
+                    f"{self.tally_limit:,}",
+                    argument="bits",
+                    value=depth,
+                    remedy=f"take bits={int(self.tally_limit).bit_length() - 1} or fewer, or raise the limit "
+                    "(tally_limit)",
                 )
         return self.histogram(Grid(depth, 0.0, 1.0))
 
@@ -408,9 +433,12 @@ class GroupedScan(_Handle):
             assert self._roles.by is not None
             found = self._labels(self._roles.by)
             if len(found) > MOST_GROUPS:
-                raise ValueError(
-                    f"{self._engine.name}: by (column {self._roles.by!r}) has more than {MOST_GROUPS:,} different "
-                    "values; choose a column with fewer, or scan parts of the table"
+                raise InputError(
+                    f"has more than {MOST_GROUPS:,} different values",
+                    argument="by",
+                    column=self._roles.by,
+                    source=self._engine.name,
+                    remedy="choose a column with fewer, or scan parts of the table",
                 )
             self._found = found
         return self._found
@@ -439,13 +467,18 @@ def _engine(source: Any, wanted: str | None, memory_limit: str | None, temp_dire
         return _engine(source.to_native(), wanted, memory_limit, temp_directory)
     fitting = "spark" if library == "pyspark" else "duckdb"
     if wanted not in (None, fitting):
-        raise ValueError(
-            f"engine is {wanted!r}, but a source of type {type(source).__name__} needs {fitting!r}; leave engine out"
+        raise InputError(
+            f"is {wanted!r}, but a source of type {type(source).__name__} needs {fitting!r}",
+            argument="engine",
+            value=wanted,
+            remedy="leave engine out",
         )
     is_relation = library.startswith(("duckdb", "_duckdb"))
     is_table = isinstance(source, tuple) and len(source) == 2 and not isinstance(source[0], (str, os.PathLike))
     if (fitting == "spark" or is_relation or is_table) and (memory_limit is not None or temp_directory is not None):
-        raise ValueError("memory_limit and temp_directory are for files and frames; set them on the session itself")
+        raise InputError(
+            "memory_limit and temp_directory are for files and frames", remedy="set them on the session itself"
+        )
     if fitting == "spark":
         from calibrant.engines.spark import SparkEngine
 
@@ -461,8 +494,10 @@ def _engine(source: Any, wanted: str | None, memory_limit: str | None, temp_dire
         return DuckDBEngine.from_frame(source, memory_limit=memory_limit, temp_directory=temp_directory)
     if isinstance(source, (str, os.PathLike, Sequence)) or hasattr(source, "read"):
         return DuckDBEngine.from_files(source, memory_limit=memory_limit, temp_directory=temp_directory)
-    raise ValueError(
-        f"source is of type {type(source).__name__}; pass a path, a DuckDB relation, a Spark DataFrame or another frame"
+    raise InputError(
+        f"is of type {type(source).__name__}",
+        argument="source",
+        remedy="pass a path, a DuckDB relation, a Spark DataFrame or another frame",
     )
 
 
@@ -471,12 +506,16 @@ def _roles(engine: Engine, y_true: str, y_prob: str, sample_weight: str | None, 
     roles = Roles(y_true, y_prob, sample_weight, by)
     for role, column in roles.listed().items():
         if not isinstance(column, str):
-            raise ValueError(f"{role} is {column!r}; pass the name of a column")
+            raise InputError(f"is {column!r}", argument=role, value=column, remedy="pass the name of a column")
         engine.check_column(column)
         kind = engine.columns[column]
         if role in ("y_prob", "sample_weight") and kind not in NUMBERS:
-            raise ValueError(
-                f"{engine.name}: {role} (column {column!r}) is of type {kind}, not numbers; convert it to numbers first"
+            raise InputError(
+                f"is of type {kind}, not numbers",
+                argument=role,
+                column=column,
+                source=engine.name,
+                remedy="convert it to numbers first",
             )
     return roles
 
@@ -492,7 +531,7 @@ def _check_fetched(own: Mapping[str, FloatArray], request: FetchRequest, facts: 
     if not fits.all():
         odd = int(np.flatnonzero(~fits)[0])
         row = ", ".join(f"{name} = {values[odd]:g}" for name, values in own.items())
-        raise ValueError(f"a row was fetched that the first scan did not count ({row}): the rows changed in between")
+        raise InputError(f"a row was fetched that the first scan did not count ({row}): the rows changed in between")
 
 
 def _rows_of(answer: Mapping[str, npt.NDArray[Any]], chosen: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.engines.formats import TableError, first_line
 from calibrant.engines.statements import Engine
 
 _KINDS = {
@@ -39,7 +40,7 @@ class SparkEngine(Engine):
         names = frame.columns
         twice = next((each for place, each in enumerate(names) if each in names[:place]), None)
         if twice is not None:
-            raise ValueError(f"{self.name}: two columns are named {twice!r}; rename one of them")
+            raise TableError(f"two columns are named {twice!r}", source=self.name, remedy="rename one of them")
         self._fields = {name: f"c{place}" for place, name in enumerate(names)}  # Spark does not tell P from p
         frame.toDF(*self._fields.values()).createOrReplaceTempView(self.table)
 
@@ -54,7 +55,7 @@ class SparkEngine(Engine):
                 return {name: table[name].to_numpy() for name in table.column_names}
             frame = result.toPandas()
         except PySparkException as error:
-            raise ValueError(f"{self.name} cannot be read: {str(error).strip().splitlines()[0]}") from error
+            raise TableError(f"cannot be read: {first_line(error)}", table=self.name) from error
         return {name: np.asarray(frame[name]) for name in frame.columns}
 
     def quoted(self, name: str) -> str:

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.core.errors import UndefinedError
 from calibrant.core.isotonic import isotonic_fit
 from calibrant.core.logistic import Curve, Points, fit_logistic, logit, pool, separation
 from calibrant.core.types import FloatArray, IntArray
+from calibrant.core.voices import Either, Phrase
 from calibrant.measures.results import CalibrationSlope, CurveErrors
 from calibrant.rows.checks import check_choice, check_number
 from calibrant.rows.grids import COARSE_GRID
@@ -21,6 +23,7 @@ _START_POINTS = 4096
 _LOESS_POINTS = 20_000
 _MANY_TIMES = 1000.0
 _QUANTILE_CELLS = 4096.0
+_INSIDE = Either("as in numpy.clip(y_prob, 1e-6, 1 - 1e-6)", "by 1e-6 say")
 
 
 def observed_expected_ratio(
@@ -39,7 +42,9 @@ def observed_expected_ratio(
     source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
     table = refine(source, _hides_forecasts, COARSE_GRID)
     if table.high[-1] == 0.0:
-        raise ValueError("y_prob is 0 everywhere, so no event is expected and the ratio to it is undefined")
+        raise UndefinedError(
+            "is 0 everywhere, so no event is expected and the ratio to it is undefined", argument="y_prob"
+        )
     return table.outcome_total / table.forecast_total()
 
 
@@ -90,14 +95,14 @@ def fit_slope(tally: Tally) -> CalibrationSlope:
     sure_off, sure_on = forecast == 0.0, forecast == 1.0
     if outcome[sure_off].any() or (outcome < weight)[sure_on].any():
         side = "0" if outcome[sure_off].any() else "1"
-        raise ValueError(
-            f"an outcome contradicts a forecast of exactly {side}, whose logit is infinite, so no slope fits; pull the "
-            "forecasts inside, as in numpy.clip(y_prob, 1e-6, 1 - 1e-6), and say so when you report the slope"
+        raise UndefinedError(
+            f"an outcome contradicts a forecast of exactly {side}, whose logit is infinite, so no slope fits",
+            remedy=Phrase("pull the forecasts inside, {how}, and say so when you report the slope", how=_INSIDE),
         )
     inside = ~(sure_off | sure_on)
     points = Points(forecast[inside], outcome[inside], weight[inside])
     if points.value.size < 2:
-        raise ValueError("the calibration slope needs at least two distinct forecasts strictly between 0 and 1")
+        raise UndefinedError("the calibration slope needs at least two distinct forecasts strictly between 0 and 1")
     _refuse_separated(points)
     points = points._replace(value=logit(points.value))
     pooled = pool(points, size=_START_POINTS)
@@ -116,22 +121,24 @@ def _refuse_separated(points: Points) -> None:
     """Refuse outcomes for which the likelihood has no maximum."""
     found = separation(points)
     if found in ("no events", "only events"):
-        raise ValueError(
-            f"every outcome that counts here is {'0' if found == 'no events' else '1'}; the calibration slope needs "
-            "both kinds"
+        raise UndefinedError(
+            f"every outcome that counts here is {'0' if found == 'no events' else '1'}",
+            remedy="the calibration slope needs both kinds",
         )
     if found is not None:
-        raise ValueError(
-            "the forecasts separate the outcomes perfectly, so the calibration slope is infinite; collect more rows"
+        raise UndefinedError(
+            "the forecasts separate the outcomes perfectly, so the calibration slope is infinite",
+            remedy="collect more rows",
         )
 
 
 def _settled(curve: Curve) -> Curve:
     """Refuse a fit that the likelihood is too flat for."""
     if not curve.settled:
-        raise ValueError(
+        raise UndefinedError(
             "the logistic fit of slope and intercept does not settle: some forecasts are so close to 0 or 1 that the "
-            "likelihood is flat; pull them inside, as in numpy.clip(y_prob, 1e-6, 1 - 1e-6), and say so in the report"
+            "likelihood is flat",
+            remedy=Phrase("pull them inside, {how}, and say so in the report", how=_INSIDE),
         )
     return curve
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.core.errors import UndefinedError
+from calibrant.core.voices import Phrase
 from calibrant.core.words import rounded_down, rounded_up, significant_up
 from calibrant.measures.brackets import bracket_smooth
 from calibrant.measures.clinical import (
@@ -81,15 +83,15 @@ def measure(
 
 
 def _measure(tally: Tally, spectrum: bool) -> Measures:
-    notes = []
+    notes: list[str] = []
     continuous = continuity_note(tally)
     if continuous:
         notes.append(continuous)
     try:
         slope = calibration_slope_intercept(tally)
-    except ValueError as error:
+    except UndefinedError as error:
         slope = None
-        notes.append(f"no calibration slope: {error}")
+        notes.append(Phrase("no calibration slope: {why}", why=error.phrase, code="no_slope"))
     curve = isotonic_curve(tally)
     worst = find_worst_interval(tally)
     ks = ks_calibration_error(tally)

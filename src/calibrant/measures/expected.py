@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.core.errors import CalibrationWarning
+from calibrant.core.errors import CalibrationWarning, InputError
 from calibrant.core.types import FloatArray, IntArray
+from calibrant.core.voices import Either, Phrase
 from calibrant.rows.checks import (
     check_choice,
     check_flag,
@@ -75,7 +76,9 @@ def expected_calibration_error(
     check_choice(strategy, "strategy", ("uniform", "quantile"))
     check_choice(norm, "norm", ("l1", "l2", "max"))
     if check_flag(debias, "debias") and norm != "l2":
-        raise ValueError(f"debias needs norm='l2', got norm={norm!r}: only the squared distance has a known noise part")
+        raise InputError(
+            f"needs norm='l2', got norm={norm!r}: only the squared distance has a known noise part", argument="debias"
+        )
     if n_bins is None:
         bins: Totals = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
         note = continuity_note(bins)
@@ -124,17 +127,24 @@ def effective_support_size(y_prob: Any, gamma: float = 0.05, *, sample_weight: A
     return int(np.searchsorted(carried, needed)) + 1
 
 
-def continuity_note(tally: Totals) -> str | None:
+def continuity_note(tally: Totals) -> Phrase | None:
     """Return why the ECE plug-in means little on these forecasts, or None when most of them repeat."""
     lonely = lonely_rows(tally)
     if 2 * lonely <= tally.row_total:
         return None
-    return (
-        f"the ECE plug-in compares each distinct forecast with the event rate at that very forecast, but {lonely:,} of "
-        f"{tally.row_total:,} rows share theirs with fewer than {FEW_ROWS} rows, so it mostly measures noise (no "
-        "procedure can estimate the ECE of continuous forecasts: Theorem 4.1 of Rossellini et al. 2025). Use "
-        "cutoff_calibration_error, or n_bins= for the ECE of the binned forecast; ignore this if y_true holds exact "
-        "event probabilities."
+    return Phrase(
+        "the ECE plug-in compares each distinct forecast with the event rate at that very forecast, but {lonely:,} of "
+        "{rows:,} rows share theirs with fewer than {few} rows, so it mostly measures noise (no procedure can estimate "
+        "the ECE of continuous forecasts: Theorem 4.1 of Rossellini et al. 2025). Use {instead}.",
+        code="continuous_forecasts",
+        lonely=lonely,
+        rows=tally.row_total,
+        few=FEW_ROWS,
+        instead=Either(
+            "cutoff_calibration_error, or n_bins= for the ECE of the binned forecast; ignore this if y_true holds "
+            "exact event probabilities",
+            "the Cutoff error, or expected_binned, the ECE of the binned forecast",
+        ),
     )
 
 
@@ -195,14 +205,14 @@ def _expected(table: Totals, starts: IntArray, norm: str, debias: bool) -> float
 def _noise(table: Totals, starts: IntArray, weight: FloatArray) -> FloatArray:
     """Return the estimated variance of each bin's mean outcome."""
     if not table.unit_weights:
-        raise ValueError("debias=True needs unit weights: the noise of a weighted bin is not a function of its weight")
+        raise InputError("debias=True needs unit weights: the noise of a weighted bin is not a function of its weight")
     if (weight < 2.0).any():
-        raise ValueError(
-            f"debias=True needs at least two rows in every bin, and {int((weight < 2.0).sum())} bins have one; use "
-            "fewer bins or strategy='quantile'"
+        raise InputError(
+            f"debias=True needs at least two rows in every bin, and {int((weight < 2.0).sum())} bins have one",
+            remedy="use fewer bins or strategy='quantile'",
         )
     if not table.binary_outcomes:
-        raise ValueError("debias=True needs 0/1 outcomes: for fractions the noise of a bin is not known from its mean")
+        raise InputError("debias=True needs 0/1 outcomes: for fractions the noise of a bin is not known from its mean")
     mean = np.add.reduceat(table.outcome, starts) / weight
     noise: FloatArray = mean * (1.0 - mean) / (weight - 1.0)
     return noise

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, NamedTuple, Protocol
 
+from calibrant.core.voices import Phrase
 from calibrant.measures.brackets import bracket_cutoff, bracket_smooth
 from calibrant.measures.distance import spread_upper
 from calibrant.measures.expected import continuity_note, expected_calibration_error, plug_in_error
@@ -306,7 +307,10 @@ class Expected(JudgedMeasure):
     def caution(self, tally: Tally) -> str | None:
         """Return why there is nothing to see where forecasts hardly repeat."""
         note = continuity_note(tally)
-        return f"no ECE certificate is possible here, the limit is true but useless: {note}" if note else None
+        if note is None:
+            return None
+        said = "no ECE certificate is possible here, the limit is true but useless: {why}"
+        return Phrase(said, code="useless_limit", why=note)
 
 
 JUDGED: dict[str, JudgedMeasure] = {kind.name: kind() for kind in JudgedMeasure.__subclasses__()}

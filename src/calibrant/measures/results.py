@@ -317,10 +317,13 @@ class Relation(Result):
         return f"{self.statement}: {self.left:.6g} <= {self.right:.6g} {mark} ({self.source})"
 
 
+LIMITS = {"distance_low": rounded_down, "distance_high": rounded_up}
+"""Numbers of the table of measures that are limits, and how each is rounded outwards."""
+
+
 def written(name: str, value: float) -> str:
     """Write a number of the table of measures: limits are rounded outwards."""
-    rounding = {"distance_low": rounded_down, "distance_high": rounded_up}.get(name)
-    return f"{value:.5f}" if rounding is None else rounding(value, 5)
+    return LIMITS[name](value, 5) if name in LIMITS else f"{value:.5f}"
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.core.errors import InputError
 from calibrant.core.kernels import smooth_fit, smooth_weights, swing_events
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.measures.results import Spectrum, Witness, WorstInterval
@@ -340,16 +341,26 @@ def weighted_calibration_error(
     0.375
     """
     if not callable(weight):
-        raise ValueError(f"weight must be a function of the forecasts, got {weight!r}; per-row weights: sample_weight")
+        raise InputError(
+            f"must be a function of the forecasts, got {weight!r}",
+            argument="weight",
+            value=weight,
+            remedy="per-row weights: sample_weight",
+        )
     tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
     returned = np.asarray(weight(tally.forecast))
     if returned.dtype.kind not in "biuf":
-        raise ValueError(f"weight returned dtype {returned.dtype}, not real numbers; it must return values in [-1, 1]")
+        raise InputError(
+            f"returned dtype {returned.dtype}, not real numbers",
+            argument="weight",
+            remedy="it must return values in [-1, 1]",
+        )
     values = returned.astype(np.float64)
     if values.shape not in ((), tally.forecast.shape):
-        raise ValueError(
-            f"weight returned an array of shape {values.shape} for forecasts of shape {tally.forecast.shape}; it must "
-            "return one value per forecast"
+        raise InputError(
+            f"returned an array of shape {values.shape} for forecasts of shape {tally.forecast.shape}",
+            argument="weight",
+            remedy="it must return one value per forecast",
         )
     values = np.broadcast_to(values, tally.forecast.shape)
     bad = np.flatnonzero(~(np.abs(values) <= 1.0 + TOLERANCE))
@@ -357,7 +368,9 @@ def weighted_calibration_error(
         position = int(bad[0])
         bounded = np.isfinite(values).all()
         remedy = "divide the function by its largest absolute value" if bounded else "it must be finite everywhere"
-        raise ValueError(f"weight({tally.forecast[position]:g}) is {values[position]:g}, outside [-1, 1]; {remedy}")
+        raise InputError(
+            f"weight({tally.forecast[position]:g}) is {values[position]:g}, outside [-1, 1]", remedy=remedy
+        )
     return float(tally.residual @ values) / tally.weight_total
 
 

@@ -16,8 +16,10 @@ import numpy as np
 from sklearn.base import clone
 
 from calibrant.certificates.verdicts import confidence_interval
+from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.progress import track
 from calibrant.core.types import FloatArray, IntArray
+from calibrant.core.voices import Either, Option, Phrase, joined
 from calibrant.core.words import level_said, rounded, rounded_up
 from calibrant.measures.weighted import smooth_calibration_error
 from calibrant.repairs.guard import GuardedRecalibrator
@@ -35,10 +37,10 @@ from calibrant.rows.checks import (
     check_confidence,
     check_flag,
     check_number,
-    check_observations,
     check_rng,
 )
-from calibrant.rows.tally import Tally, Totals, given_tally
+from calibrant.rows.intake import rows_to_fit
+from calibrant.rows.tally import Tally
 
 AS_IS = "as is"
 """The name of the candidate that changes nothing; it is always compared."""
@@ -155,22 +157,27 @@ def _check_candidates(candidates: Any) -> dict[str, Recalibrator]:
     if candidates is None:
         return default_candidates()
     if not isinstance(candidates, Mapping) or not candidates:
-        raise ValueError(
-            f"candidates must be a dict of names to recalibrators, as in {{'platt': PlattRecalibrator()}}, got "
-            f"{candidates!r}"
+        raise InputError(
+            f"must be a dict of names to recalibrators, as in {{'platt': PlattRecalibrator()}}, got {candidates!r}",
+            argument="candidates",
+            value=candidates,
         )
     for name, recalibrator in candidates.items():
         if not isinstance(name, str) or name == AS_IS:
-            raise ValueError(f"candidates has the name {name!r}; names are words, and {AS_IS!r} is always there")
+            raise InputError(
+                f"has the name {name!r}",
+                argument="candidates",
+                remedy=f"names are words, and {AS_IS!r} is always there",
+            )
         if not isinstance(recalibrator, Recalibrator):
-            raise ValueError(
-                f"candidates[{name!r}] is {recalibrator!r}, not a recalibrator; pass an instance, as in "
-                "PlattRecalibrator()"
+            raise InputError(
+                f"candidates[{name!r}] is {recalibrator!r}, not a recalibrator",
+                remedy="pass an instance, as in PlattRecalibrator()",
             )
         if recalibrator.pos_label is not None:
-            raise ValueError(
-                f"candidates[{name!r}] has pos_label={recalibrator.pos_label!r}; pass pos_label= to "
-                "compare_recalibrators instead"
+            raise InputError(
+                f"candidates[{name!r}] has pos_label={recalibrator.pos_label!r}",
+                remedy="pass pos_label= to compare_recalibrators instead",
             )
     return dict(candidates)
 
@@ -200,10 +207,17 @@ class _Entries:
         """Return how many rows of each entry fall into each part: a random deal into parts of equal size."""
         rows = self.rows
         if parts > rows:
-            raise ValueError(f"cv is {parts}, and there are only {rows:,} rows to cut into parts; choose fewer parts")
+            raise InputError(
+                f"is {parts}, and there are only {rows:,} rows to cut into parts",
+                argument="cv",
+                value=parts,
+                remedy="choose fewer parts",
+            )
         if rows >= MOST_ROWS:
-            raise ValueError(
-                f"y_prob has {rows:,} rows, and fewer than {MOST_ROWS:,} can be dealt; draw a sample first"
+            raise InputError(
+                f"has {rows:,} rows, and fewer than {MOST_ROWS:,} can be dealt",
+                argument="y_prob",
+                remedy="draw a sample first",
             )
         left, dealt = self.count.copy(), []
         for part in range(parts):
@@ -224,21 +238,16 @@ class _Entries:
 
 
 def _as_entries(y_prob: Any, y_true: Any, sample_weight: Any, pos_label: Any) -> _Entries:
-    if isinstance(y_prob, Totals):
-        if y_true is not None:
-            raise ValueError("y_true was given together with a Tally, which already holds it; pass the Tally alone")
-        tally = given_tally(y_prob, None, sample_weight, pos_label)
-        if not (tally.unit_weights and tally.binary_outcomes):
-            raise ValueError(
-                "y_prob is a Tally of fractions or weighted rows, which cannot be told apart to deal them to parts; "
-                "pass the arrays"
+    given = {"sample_weight": sample_weight, "pos_label": pos_label}
+    rows = rows_to_fit(y_prob, y_true, **given, call="compare_recalibrators")
+    if isinstance(rows, Tally):
+        if not (rows.unit_weights and rows.binary_outcomes):
+            raise InputError(
+                "is a Tally of fractions or weighted rows, which cannot be told apart to deal them to parts",
+                argument="y_prob",
+                remedy="pass the arrays",
             )
-        return _counted(tally)
-    if y_true is None:
-        raise ValueError(
-            "y_true is missing: pass forecasts and outcomes, as in compare_recalibrators(y_prob, y_true), or a Tally"
-        )
-    rows = check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+        return _counted(rows)
     weight, outcome, forecast = rows.sample_weight, rows.y_true.astype(np.float64), rows.y_prob + 0.0
     if rows.binary_outcomes and weight is None:
         return _counted(Tally.from_observations(rows))
@@ -315,8 +324,8 @@ class _Trial:
         fitted: Recalibrator = clone(self.recalibrator)
         try:
             return fitted.fit(self.entries.tally(count))
-        except ValueError as problem:
-            self.scores = RecalibratorScores(self.scores.name, problem=str(problem))
+        except UndefinedError as problem:
+            self.scores = RecalibratorScores(self.scores.name, problem=problem.phrase)
             return None
 
 
@@ -346,31 +355,46 @@ def _recommend(trials: list[_Trial], entries: _Entries, parts: list[IntArray], l
     as_is = trials[0].scores
     if close[0] is trials[0]:
         rival = "" if best is trials[0] else f" (lowest: {best.scores.name}, {rounded(best.scores.brier)})"
-        return AS_IS, (
-            f"Leave the forecasts as they are: no recalibrator lowers their Brier score, {rounded(as_is.brier)}, by "
-            f"more than one standard error{rival}. Their Cutoff error is {rounded(as_is.cutoff)}, at most "
-            f"{rounded_up(as_is.cutoff_upper)}; certify() says whether that is good enough."
+        return AS_IS, Phrase(
+            "Leave the forecasts as they are: no recalibrator lowers their Brier score, {brier}, by more than one "
+            "standard error{rival}. Their Cutoff error is {cutoff}, at most {upper}; {certify} says whether that is "
+            "good enough.",
+            brier=rounded(as_is.brier),
+            rival=rival,
+            cutoff=rounded(as_is.cutoff),
+            upper=rounded_up(as_is.cutoff_upper),
+            certify=Either("certify()", "calibrant certify"),
         )
     promised = [trial for trial in close if trial.scores.guarantee_in_advance is not None]
     chosen = min(promised or close, key=_brier).scores
     rank = "the lowest" if chosen is best.scores else f"as low as the lowest, that of {best.scores.name}, up to noise"
-    words = [
+    words: list[str] = [
         f"Use {chosen.name}: its held-out Brier score, {rounded(chosen.brier)} against {rounded(as_is.brier)} as is, "
         f"is {rank}; its held-out Cutoff error is {rounded(chosen.cutoff)} against {rounded(as_is.cutoff)}."
     ]
     if chosen.guarantee is not None:
-        promise = "nothing was promised before the data: for that, put it on the ladder of a GuardedRecalibrator"
+        promise: str = Phrase(
+            "nothing was promised before the data: for that, {how}",
+            how=Either(
+                "put it on the ladder of a GuardedRecalibrator",
+                Phrase("use {guarded}, which tries Platt scaling first", guarded=Option("method", "guarded")),
+            ),
+        )
         if chosen.guarantee_in_advance is not None:
             promise = f"before the data {rounded_up(chosen.guarantee_in_advance)} was promised"
         words.append(
-            f"Fitted to all rows its Cutoff error is at most {rounded_up(chosen.guarantee)} with "
-            f"{level_said(level)} confidence; {promise}."
+            Phrase(
+                "Fitted to all rows its Cutoff error is at most {bound} with {level} confidence; {promise}.",
+                bound=rounded_up(chosen.guarantee),
+                level=level_said(level),
+                promise=promise,
+            )
         )
     if chosen.log_loss == math.inf:
         words.append("Its log loss is infinite, since it gives a probability of 0 to something that happened.")
     if chosen.distinct_forecasts == 1:
         words.append("It is a constant: these forecasts tell rows apart no better than one number does.")
-    return chosen.name, " ".join(words)
+    return chosen.name, joined(" ", words)
 
 
 def _brier(trial: _Trial) -> float:
@@ -401,5 +425,9 @@ def _notes(trials: list[_Trial], entries: _Entries, parts: int) -> tuple[str, ..
         f"the held-out forecasts of a recalibrator come from {parts} maps, one per part; its limits treat them as "
         "those of one fixed forecaster, which is exact for the forecasts as they are and approximate for the others",
         "whoever chooses by the held-out numbers has looked at these rows: certify the choice on fresh ones; " + kept,
-        *(f"{trial.scores.name} could not be fitted: {trial.scores.problem}" for trial in trials if trial.has_failed),
+        *(
+            Phrase("{name} could not be fitted: {why}", name=trial.scores.name, why=trial.scores.problem)
+            for trial in trials
+            if trial.has_failed
+        ),
     )

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.core.errors import UndefinedError
 from calibrant.core.isotonic import isotonic_fit
 from calibrant.core.logistic import Curve, Features, Points, fit_logistic, pool, separation
 from calibrant.core.types import FloatArray, IntArray
+from calibrant.core.voices import Either, Option, Phrase
 from calibrant.rows.checks import Observations
 from calibrant.rows.grids import Grid
 from calibrant.rows.intake import SORT_BELOW_ROWS
@@ -181,12 +183,17 @@ def fit_curve(
         not_negative=not_negative,
     )
     if not curve.settled:
-        raise ValueError(
+        raise UndefinedError(
             "the likelihood is so flat that the curve does not settle: the forecasts nearly separate the outcomes, or "
-            "hardly differ; use IsotonicRecalibrator() or ConstantRecalibrator()"
+            "hardly differ",
+            remedy="use IsotonicRecalibrator() or ConstantRecalibrator()",
         )
     if not np.isfinite(curve.slopes).all():
-        raise ValueError("y_prob holds scores that differ by less than float64 can divide by; scale the scores up")
+        raise UndefinedError(
+            "holds scores that differ by less than float64 can divide by",
+            argument="y_prob",
+            remedy="scale the scores up",
+        )
     return curve
 
 
@@ -205,14 +212,19 @@ def refuse_no_maximum(sample: Sample, *, either_way: bool, remedy: str) -> None:
     """Refuse outcomes to which no finite curve is the most likely: one class, or classes that do not overlap."""
     found = separation(sample.points)
     if found in ("no events", "only events"):
-        raise ValueError(
+        raise UndefinedError(
             f"every outcome is {'0' if found == 'no events' else '1'}, so that no finite logistic curve is the most "
-            f"likely; {remedy}"
+            "likely",
+            remedy=remedy,
         )
     if found == "upwards" or (either_way and found == "downwards"):
-        raise ValueError(
-            f"the forecasts separate the outcomes perfectly, so that the logistic curve would become a step; {remedy}"
+        raise UndefinedError(
+            "the forecasts separate the outcomes perfectly, so that the logistic curve would become a step",
+            remedy=remedy,
         )
+
+
+_CLIP_OR_PLATT = Phrase("{clip}, or fit with {platt}", clip=Option("clip", "1e-6"), platt=Option("method", "platt"))
 
 
 def refuse_ends(sample: Sample, clip: float | None, otherwise: str) -> None:
@@ -222,9 +234,13 @@ def refuse_ends(sample: Sample, clip: float | None, otherwise: str) -> None:
     ends = (sample.value == 0.0) | (sample.value == 1.0)
     if ends.any():
         end = float(sample.value[np.flatnonzero(ends)[0]])
-        raise ValueError(
-            f"y_prob holds forecasts of exactly {end:g}, whose logit is infinite; say how far inside they are to be "
-            f"taken, as in clip=1e-6, {otherwise}"
+        raise UndefinedError(
+            f"holds forecasts of exactly {end:g}, whose logit is infinite",
+            argument="y_prob",
+            remedy=Phrase(
+                "say how far inside they are to be taken, as in {how}",
+                how=Either(f"clip=1e-6, or {otherwise}", _CLIP_OR_PLATT),
+            ),
         )
 
 

@@ -12,8 +12,10 @@ from typing import Any, ClassVar, Self
 from sklearn.base import clone
 
 from calibrant.certificates.margins import paper_margin
+from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.laws import brownian_range
 from calibrant.core.types import FloatArray
+from calibrant.core.voices import Phrase
 from calibrant.core.words import measured, rounded_up
 from calibrant.measures.results import told_apart
 from calibrant.repairs.fits import Sample
@@ -99,27 +101,37 @@ class GuardedRecalibrator(Recalibrator):
         if self.ladder is None:
             return
         if not isinstance(self.ladder, (list, tuple)) or not self.ladder:
-            raise ValueError(f"ladder must be a list of recalibrators, got {self.ladder!r}")
+            raise InputError(
+                f"must be a list of recalibrators, got {self.ladder!r}", argument="ladder", value=self.ladder
+            )
         for position, rung in enumerate(self.ladder):
             if not any(isinstance(rung, kind) for kind in kinds().values()):
-                raise ValueError(
-                    f"ladder[{position}] is {rung!r}, not a recalibrator; pass instances, as in [PlattRecalibrator(), "
-                    "ConstantRecalibrator()]"
+                raise InputError(
+                    f"is {rung!r}, not a recalibrator",
+                    argument="ladder",
+                    position=position,
+                    value=rung,
+                    remedy="pass instances, as in [PlattRecalibrator(), ConstantRecalibrator()]",
                 )
             if not isinstance(rung, ConstantRecalibrator) and rung.input_kind != self.input_kind:
-                raise ValueError(
-                    f"ladder[{position}] takes input_kind={rung.input_kind!r} and the guard "
-                    f"input_kind={self.input_kind!r}; set both alike"
+                raise InputError(
+                    f"takes input_kind={rung.input_kind!r} and the guard input_kind={self.input_kind!r}",
+                    argument="ladder",
+                    position=position,
+                    remedy="set both alike",
                 )
             if rung.pos_label is not None:
-                raise ValueError(
-                    f"ladder[{position}] has pos_label={rung.pos_label!r}; pass pos_label= to the guard instead, which "
-                    "reads the outcomes for all rungs"
+                raise InputError(
+                    f"has pos_label={rung.pos_label!r}",
+                    argument="ladder",
+                    position=position,
+                    remedy="pass pos_label= to the guard instead, which reads the outcomes for all rungs",
                 )
         if not isinstance(self.ladder[-1], (IsotonicRecalibrator, ConstantRecalibrator)):
-            raise ValueError(
-                f"ladder ends with {type(self.ladder[-1]).__name__}, which may miss the tolerance too; end it with "
-                "IsotonicRecalibrator() or ConstantRecalibrator(), which cannot"
+            raise InputError(
+                f"ends with {type(self.ladder[-1]).__name__}, which may miss the tolerance too",
+                argument="ladder",
+                remedy="end it with IsotonicRecalibrator() or ConstantRecalibrator(), which cannot",
             )
 
     def _rungs(self) -> Sequence[Recalibrator]:
@@ -140,8 +152,9 @@ class GuardedRecalibrator(Recalibrator):
             name = type(fitted).__name__
             try:
                 fitted._fit_to(sample)
-            except ValueError as problem:
-                found.append(LadderRung(name, None, None, False, f"it could not be fitted: {problem}"))
+            except UndefinedError as problem:
+                why = Phrase("it could not be fitted: {why}", why=problem.phrase)
+                found.append(LadderRung(name, None, None, False, why))
                 continue
             error, tolerance = fitted.fit_error_, self._tolerated(fitted, sample)
             kept = error <= tolerance + ROUNDING
@@ -201,7 +214,7 @@ class GuardedRecalibrator(Recalibrator):
         if name == "recalibrator_":
             return Recalibrator._from_dict(value)
         if not isinstance(value, list) or not value:
-            raise ValueError(f"{name} must be a list of rungs, got {value!r}")
+            raise InputError(f"must be a list of rungs, got {value!r}", argument=name, value=value)
         return tuple(LadderRung.from_dict(rung) for rung in value)
 
     def _check_state(self) -> None:
@@ -209,7 +222,9 @@ class GuardedRecalibrator(Recalibrator):
         for rung in tried:
             check_choice(rung.recalibrator, "recalibrator of a rung", KINDS)
         if [rung.kept for rung in tried] != [False] * (len(tried) - 1) + [True] or tried[-1].recalibrator != kept:
-            raise ValueError(f"ladder_ does not end by keeping {kept}, which recalibrator_ is; the text is damaged")
+            raise InputError(
+                f"ladder_ does not end by keeping {kept}, which recalibrator_ is", remedy="the text is damaged"
+            )
 
 
 def _null_quantile(variance: float, rows: float) -> float:
@@ -221,6 +236,8 @@ def _rebuilt_rung(data: Any) -> Recalibrator:
     check_fields(data, ("type", "params"), "a rung of the ladder")
     kind = kinds().get(str(data["type"]))
     if kind is None:
-        raise ValueError(f"type of a rung is {data['type']!r}, not a recalibrator; the text is damaged")
+        raise InputError(
+            f"of a rung is {data['type']!r}, not a recalibrator", argument="type", remedy="the text is damaged"
+        )
     rung: Recalibrator = kind._from_params(data["params"])
     return rung

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant.certificates.margins import constant_margin
+from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.logistic import expit, logit, logit_of
 from calibrant.core.sql import clipped_sql, expit_sql, number_literal, with_ends_sql
 from calibrant.core.types import FloatArray
@@ -125,15 +126,19 @@ class IsotonicRecalibrator(Recalibrator):
 
     def _restored(self, name: str, value: Any) -> Any:
         if not isinstance(value, list) or not value:
-            raise ValueError(f"{name} must be a list of numbers, got {value!r}")
+            raise InputError(f"must be a list of numbers, got {value!r}", argument=name, value=value)
         return np.array([check_number(each, name, low=-LARGEST, high=LARGEST) for each in value])
 
     def _check_state(self) -> None:
         low, high, value = self.block_low_, self.block_high_, self.block_value_
         if not low.size == high.size == value.size:
-            raise ValueError("block_low_, block_high_ and block_value_ must have the same length; the text is damaged")
+            raise InputError(
+                "block_low_, block_high_ and block_value_ must have the same length", remedy="the text is damaged"
+            )
         if (low > high).any() or (high[:-1] >= low[1:]).any() or (np.diff(value) <= 0.0).any():
-            raise ValueError("the steps of this IsotonicRecalibrator are not in increasing order; the text is damaged")
+            raise InputError(
+                "the steps of this IsotonicRecalibrator are not in increasing order", remedy="the text is damaged"
+            )
         _check_inside("block_value_", value)
         if self.input_kind == "probability":
             _check_inside("block_low_", low)
@@ -153,7 +158,12 @@ class _LogarithmicMap(Recalibrator):
 
     def _check_params(self) -> None:
         if self.clip is not None and not 0.0 < check_number(self.clip, "clip", low=0.0, high=0.5) < 0.5:
-            raise ValueError(f"clip must be between 0 and 0.5, got {self.clip!r}; 1e-6 is a common choice")
+            raise InputError(
+                f"must be between 0 and 0.5, got {self.clip!r}",
+                argument="clip",
+                value=self.clip,
+                remedy="1e-6 is a common choice",
+            )
 
     def _with_ends(self, column: str, curve: str) -> str:
         """Add to the SQL of a curve its limits at 0 and 1, unless clipping keeps forecasts away from them."""
@@ -229,19 +239,22 @@ class PlattRecalibrator(_LogarithmicMap):
         check_choice(self.input_kind, "input_kind", INPUTS)
         check_flag(self.smoothing, "smoothing")
         if self.on == "logit" and self.input_kind == "score":
-            raise ValueError(
-                "on='logit' needs probabilities, and input_kind='score' says that y_prob holds scores; use "
-                "on='forecast'"
+            raise InputError(
+                "on='logit' needs probabilities, and input_kind='score' says that y_prob holds scores",
+                remedy="use on='forecast'",
             )
         if self.on == "forecast" and self.clip is not None:
-            raise ValueError(
-                f"clip is {self.clip!r}, but on='forecast' takes no logarithm; leave clip out, or use on='logit'"
+            raise InputError(
+                f"is {self.clip!r}, but on='forecast' takes no logarithm",
+                argument="clip",
+                value=self.clip,
+                remedy="leave clip out, or use on='logit'",
             )
         super()._check_params()
 
     def _fit_map(self, sample: Sample) -> float:
         if self.on == "logit":
-            refuse_ends(sample, self.clip, "or fit with on='forecast'")
+            refuse_ends(sample, self.clip, "fit with on='forecast'")
         if not self.smoothing:
             refuse_no_maximum(sample, either_way=True, remedy="keep smoothing=True, or collect more rows")
         targets = smoothed_targets(sample) if self.smoothing else (0.0, 1.0)
@@ -324,7 +337,7 @@ class BetaRecalibrator(_LogarithmicMap):
     _fitted: ClassVar = ("a_", "b_", "c_")
 
     def _fit_map(self, sample: Sample) -> float:
-        refuse_ends(sample, self.clip, "or use PlattRecalibrator()")
+        refuse_ends(sample, self.clip, "use PlattRecalibrator()")
         refuse_no_maximum(
             sample, either_way=False, remedy="use PlattRecalibrator(), whose smoothing gives a finite fit"
         )
@@ -366,13 +379,18 @@ class BetaRecalibrator(_LogarithmicMap):
 
     def _check_state(self) -> None:
         if self.a_ < 0.0 or self.b_ < 0.0:
-            raise ValueError(
-                f"a_ is {self.a_:g} and b_ is {self.b_:g}; neither can be negative, so the text is damaged"
+            raise InputError(
+                f"is {self.a_:g} and b_ is {self.b_:g}",
+                argument="a_",
+                value=self.a_,
+                remedy="neither can be negative, so the text is damaged",
             )
         if max(self.a_, self.b_, abs(self.c_)) > _MOST_STEEP:
-            raise ValueError(
-                f"a_ is {self.a_:g}, b_ is {self.b_:g} and c_ is {self.c_:g}; float64 cannot tell what so steep a "
-                "curve gives, so the text is damaged"
+            raise InputError(
+                f"is {self.a_:g}, b_ is {self.b_:g} and c_ is {self.c_:g}",
+                argument="a_",
+                value=self.a_,
+                remedy="float64 cannot tell what so steep a curve gives, so the text is damaged",
             )
 
 
@@ -411,19 +429,20 @@ class TemperatureRecalibrator(_LogarithmicMap):
     _fitted: ClassVar = ("temperature_",)
 
     def _fit_map(self, sample: Sample) -> float:
-        refuse_ends(sample, self.clip, "or use PlattRecalibrator()")
+        refuse_ends(sample, self.clip, "use PlattRecalibrator()")
         inside = clipped(sample.value, self.clip)
         count = 1.0 if sample.weight is None else sample.weight
         pull = (sample.outcome - 0.5 * count) * logit(inside)
         if not float(pull.sum()) > ROUNDING * float(np.abs(pull).sum()):
-            raise ValueError(
+            raise UndefinedError(
                 "no temperature improves on forecasting 0.5 everywhere, because the outcomes do not side with the "
-                "forecasts; use PlattRecalibrator(), which can also shift and reverse them"
+                "forecasts",
+                remedy="use PlattRecalibrator(), which can also shift and reverse them",
             )
         if not ((inside > 0.5) & (sample.outcome < count) | (inside < 0.5) & (sample.outcome > 0.0)).any():
-            raise ValueError(
-                "every outcome is on the side of 0.5 that its forecast says, so that the temperature would be 0; "
-                "collect more rows, or use PlattRecalibrator(), whose smoothing gives a finite fit"
+            raise UndefinedError(
+                "every outcome is on the side of 0.5 that its forecast says, so that the temperature would be 0",
+                remedy="collect more rows, or use PlattRecalibrator(), whose smoothing gives a finite fit",
             )
         curve = fit_curve(sample, self._features, (0.0, 1.0), intercept=False)
         self.temperature_ = 1.0 / float(curve.slopes[0])
@@ -442,7 +461,12 @@ class TemperatureRecalibrator(_LogarithmicMap):
 
     def _check_state(self) -> None:
         if self.temperature_ < 1.0 / _MOST_STEEP:
-            raise ValueError(f"temperature_ is {self.temperature_:g}; it must be above 0, so the text is damaged")
+            raise InputError(
+                f"is {self.temperature_:g}",
+                argument="temperature_",
+                value=self.temperature_,
+                remedy="it must be above 0, so the text is damaged",
+            )
 
 
 class ConstantRecalibrator(Recalibrator):
@@ -505,4 +529,9 @@ class ConstantRecalibrator(Recalibrator):
 def _check_inside(name: str, values: FloatArray) -> None:
     outside = np.flatnonzero((values < 0.0) | (values > 1.0))
     if outside.size:
-        raise ValueError(f"{name} is {values[outside[0]]!r}, outside [0, 1]; the text is damaged")
+        raise InputError(
+            f"is {values[outside[0]]!r}, outside [0, 1]",
+            argument=name,
+            value=values[outside[0]],
+            remedy="the text is damaged",
+        )

@@ -24,6 +24,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metadata_routing import UNUSED
 
 from calibrant.certificates.margins import monotone_margin, paper_monotone_margin
+from calibrant.core.errors import InputError
 from calibrant.core.logistic import CHUNK
 from calibrant.core.sql import is_name, number_literal, quoted
 from calibrant.core.types import FloatArray
@@ -31,16 +32,17 @@ from calibrant.repairs.fits import Sample
 from calibrant.repairs.results import LadderRung, RecalibrationGuarantee
 from calibrant.rows.checks import (
     MOST_ROWS,
+    Observations,
     check_choice,
     check_confidence,
     check_flag,
     check_forecasts,
     check_number,
-    check_observations,
     check_same_index,
     check_scores,
 )
-from calibrant.rows.tally import Tally, Totals, given_tally
+from calibrant.rows.intake import rows_to_fit
+from calibrant.rows.tally import Tally, Totals
 
 SCHEMA = "calibrant-recalibrator/1"
 """Version of the shape that `to_json` gives; it changes when a field changes its meaning or its name."""
@@ -56,7 +58,6 @@ KINDS = (
 INPUTS = ("probability", "score")
 LARGEST = float(np.finfo(np.float64).max)
 _ROW_FACTS = ("n_rows_", "weighted_", "fit_error_")
-_OTHER_ORDER = ("the order is (y_true, y_prob)", "the order is fit(y_prob, y_true)")
 
 
 class Recalibrator(ABC, BaseEstimator):
@@ -133,9 +134,11 @@ class Recalibrator(ABC, BaseEstimator):
         level = check_confidence(confidence_level)
         self._check_fitted("guarantee")
         if self.weighted_:
-            raise ValueError(
-                "sample_weight was given to fit, and no guarantee covers weighted rows; fit without weights (counts of "
-                "real observations enter as Tally.from_counts), or certify() the recalibrated forecasts on fresh rows"
+            raise InputError(
+                "was given to fit, and no guarantee covers weighted rows",
+                argument="sample_weight",
+                remedy="fit without weights (counts of real observations enter as Tally.from_counts), or certify() "
+                "the recalibrated forecasts on fresh rows",
             )
         return self._guarantee(level)
 
@@ -169,15 +172,21 @@ class Recalibrator(ABC, BaseEstimator):
             takes all.
         """
         if not isinstance(text, str):
-            raise ValueError(f"text must be the string that to_json() returned, got {type(text).__name__}")
+            raise InputError(f"must be the string that to_json() returned, got {type(text).__name__}", argument="text")
         try:
             data = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_named_once)
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"text is not JSON ({error}); pass what to_json() returned, whole") from error
+            raise InputError(
+                f"is not JSON ({error})", argument="text", remedy="pass what to_json() returned, whole"
+            ) from error
         if not isinstance(data, dict) or "schema" not in data:
-            raise ValueError("text is JSON, but not a recalibrator; pass what to_json() returned")
+            raise InputError("is JSON, but not a recalibrator", argument="text", remedy="pass what to_json() returned")
         if data["schema"] != SCHEMA:
-            raise ValueError(f"schema is {data['schema']!r}, this version of calibrant reads {SCHEMA!r}")
+            raise InputError(
+                f"is {data['schema']!r}, this version of calibrant reads {SCHEMA!r}",
+                argument="schema",
+                value=data["schema"],
+            )
         return cls._from_dict({name: value for name, value in data.items() if name != "schema"})
 
     def to_sql(self, column: str) -> str:
@@ -199,7 +208,7 @@ class Recalibrator(ABC, BaseEstimator):
         """
         self._check_fitted("to_sql")
         if not is_name(column):
-            raise ValueError(f"column must be the name of a column, got {column!r}")
+            raise InputError(f"must be the name of a column, got {column!r}", argument="column", value=column)
         name = quoted(column)
         low, high = (0.0, 1.0) if self.input_kind == "probability" else (-LARGEST, LARGEST)
         is_valid = f"{name} >= {number_literal(low)} AND {name} <= {number_literal(high)}"
@@ -259,24 +268,19 @@ class Recalibrator(ABC, BaseEstimator):
         return self
 
     def _sample(self, y_prob: Any, y_true: Any, sample_weight: Any) -> Sample:
-        """Check raw input, or take a tally as it is."""
-        if isinstance(y_prob, Totals):
-            tally = given_tally(y_prob, None, sample_weight, self.pos_label)
-            if y_true is not None:
-                raise ValueError("y_true was given together with a Tally, which already holds it; pass the Tally alone")
-            return Sample.of_tally(tally)
-        if y_true is None:
-            raise ValueError("y_true is missing: pass forecasts and outcomes, as in fit(y_prob, y_true), or a Tally")
-        options = {"sample_weight": sample_weight, "pos_label": self.pos_label}
-        if self.input_kind == "probability":
-            try:
-                return Sample.of_rows(check_observations(y_true, y_prob, **options))
-            except ValueError as error:
-                raise ValueError(str(error).replace(*_OTHER_ORDER)) from None
-        # Scores are numbered in their order, and the numbers stand in for forecasts.
-        check_same_index(y_prob=y_prob, y_true=y_true, sample_weight=sample_weight)
-        scores, number = np.unique(check_scores(y_prob), return_inverse=True)
-        rows = check_observations(y_true, number / scores.size, refuse_swapped=False, **options)
+        """Check raw input, or take a tally or checked rows as they are."""
+        scores: FloatArray | None = None
+        if self.input_kind == "score" and y_true is not None and not isinstance(y_prob, (Totals, Observations)):
+            # Scores are numbered in their order, and the numbers stand in for forecasts.
+            check_same_index(y_prob=y_prob, y_true=y_true, sample_weight=sample_weight)
+            scores, number = np.unique(check_scores(y_prob), return_inverse=True)
+            y_prob = number / scores.size
+        given = {"sample_weight": sample_weight, "pos_label": self.pos_label}
+        rows = rows_to_fit(y_prob, y_true, **given, call="fit", swapped=scores is not None)
+        if isinstance(rows, Tally):
+            return Sample.of_tally(rows)
+        if scores is None:
+            return Sample.of_rows(rows)
         return Sample.of_tally(Tally.from_observations(rows), scores + 0.0)
 
     def _check_fitted(self, what: str) -> None:
@@ -336,7 +340,12 @@ class Recalibrator(ABC, BaseEstimator):
         check_fields(data, ("type", "params", "fitted", "rows"), "this recalibrator")
         kind = kinds().get(str(data["type"]))
         if kind is None or not issubclass(kind, cls):
-            raise ValueError(f"type is {data['type']!r}, not a {cls.__name__}; pass what its to_json() returned")
+            raise InputError(
+                f"is {data['type']!r}, not a {cls.__name__}",
+                argument="type",
+                value=data["type"],
+                remedy="pass what its to_json() returned",
+            )
         rebuilt = kind._from_params(data["params"])
         check_fields(data["fitted"], kind._fitted, f"fitted of {kind.__name__}")
         for name in kind._fitted:
@@ -372,7 +381,7 @@ def kinds() -> dict[str, type[Any]]:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a number")
+    raise InputError("is not a number", argument=name)
 
 
 def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -381,20 +390,24 @@ def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{twice!r} is there twice")
+        raise InputError(f"{twice!r} is there twice")
     return found
 
 
 def check_fields(data: Any, names: Sequence[str], where: str) -> None:
     """Make sure that a part of a file holds just what it should."""
     if not isinstance(data, dict):
-        raise ValueError(f"{where} is not an object with names, got {data!r}; pass what to_json() returned, whole")
+        raise InputError(
+            f"{where} is not an object with names, got {data!r}", remedy="pass what to_json() returned, whole"
+        )
     for name in names:
         if name not in data:
-            raise ValueError(f"{name} is missing from {where}; pass what to_json() returned, whole")
+            raise InputError(f"is missing from {where}", argument=name, remedy="pass what to_json() returned, whole")
     for name in data:
         if name not in names:
-            raise ValueError(f"{name!r} is unknown in {where}; pass what to_json() of this version returned, unchanged")
+            raise InputError(
+                f"{name!r} is unknown in {where}", remedy="pass what to_json() of this version returned, unchanged"
+            )
 
 
 def _plain_param(name: str, value: Any) -> Any:
@@ -404,7 +417,12 @@ def _plain_param(name: str, value: Any) -> Any:
     plain = value.item() if isinstance(value, np.generic) else value
     is_plain = plain is None or isinstance(plain, (str, bool, int, float))
     if not is_plain or (isinstance(plain, float) and not math.isfinite(plain)):
-        raise ValueError(f"{name} is {value!r}, which the JSON of a recalibrator cannot hold; use a string or a number")
+        raise InputError(
+            f"is {value!r}, which the JSON of a recalibrator cannot hold",
+            argument=name,
+            value=value,
+            remedy="use a string or a number",
+        )
     return plain
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.certificates.methods.registry import Method
+from calibrant.core.errors import InputError
 from calibrant.core.files import replacing
 from calibrant.reports.results import ReportSummary
 from calibrant.reports.summary import ONE_MODEL, Question, find_models, summarize
@@ -130,7 +131,9 @@ class CalibrationReport:
             events = dict.fromkeys(event for _, event in found.values())
             if len(events) > 1:
                 said = " and ".join(map(repr, events))
-                raise ValueError(f"the classifiers forecast different events, {said}; say which one with pos_label")
+                raise InputError(
+                    f"the classifiers forecast different events, {said}", remedy="say which one with pos_label"
+                )
             event = next(iter(events), pos_label)
         else:
             forecasts, event = event_forecasts(estimator, X, y, pos_label)

@@ -22,6 +22,7 @@ from calibrant.certificates.joint_levels import level_of_each
 from calibrant.certificates.methods.registry import Method
 from calibrant.certificates.results import Certificate, GroupCertificates
 from calibrant.certificates.verdicts import certify
+from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.types import FloatArray
 from calibrant.decisions.decompositions import score_decomposition
 from calibrant.decisions.gaps import best_threshold, risk_gap_curve
@@ -29,11 +30,11 @@ from calibrant.decisions.guarantees import decision_guarantee
 from calibrant.decisions.risks import decision_risk, net_benefit
 from calibrant.measures.everything import measure
 from calibrant.reports.results import DecisionTable, ModelSummary, Omission, RepairTrial, ReportSummary
-from calibrant.rows.checks import Observations, check_labels, check_number, check_observations, check_same_index
+from calibrant.rows.checks import Observations, check_labels, check_number, check_same_index
 from calibrant.rows.groups import GroupedSource, by_group
-from calibrant.rows.intake import as_source, as_tally
+from calibrant.rows.intake import as_observations, as_source, as_tally
 from calibrant.rows.named import SUMMARIES, check_named, check_summaries
-from calibrant.rows.refinement import some_table, whole_tally
+from calibrant.rows.refinement import TooManyForecastsError, some_table, whole_tally
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally
 
@@ -75,8 +76,8 @@ class Model:
         """Tell the distinct forecasts of a source apart, if they can be."""
         try:
             tally = whole_tally(data)
-        except ValueError as refusal:
-            return cls(name, data, None, str(refusal), groups=groups)
+        except TooManyForecastsError as refusal:
+            return cls(name, data, None, refusal.phrase, groups=groups)
         if tally.unit_weights and tally.binary_outcomes:  # sums made elsewhere, or of parts, may round otherwise
             tally = Tally.from_counts(tally.forecast, tally.rows, tally.events)
         return cls(name, tally, tally, groups=groups)
@@ -97,31 +98,39 @@ class Question:
         """Check what `certify` does not check itself."""
         at = check_number(threshold, "threshold", low=0.0, high=1.0)
         if at in (0.0, 1.0):
-            raise ValueError(f"threshold is {at:g}, where everybody or nobody is acted on; choose one between 0 and 1")
+            raise InputError(
+                f"is {at:g}, where everybody or nobody is acted on",
+                argument="threshold",
+                value=at,
+                remedy="choose one between 0 and 1",
+            )
         return cls(max_error, confidence_level, method, at, int(check_number(seed, "seed", low=0.0, whole=True)))
 
 
 def find_models(y_true: Any, y_prob: Any, *, sample_weight: Any, pos_label: Any, by: Any, name: str) -> list[Model]:
     """Return the models from whatever was passed as outcomes and forecasts."""
+    given = {"sample_weight": sample_weight, "pos_label": pos_label}
+    checked = {name: y_true} if isinstance(y_true, Observations) else y_true
+    if isinstance(checked, Mapping) and checked and all(isinstance(held, Observations) for held in checked.values()):
+        named = check_named(checked, "y_true")
+        return [_model_of_rows(each, as_observations(held, y_prob, **given), by) for each, held in named.items()]
     if isinstance(y_true, (Mapping, *SUMMARIES)):
         groups = by if isinstance(by, Mapping) else {} if by is None else {name: by}
         if not all(isinstance(each, GroupedSource) for each in groups.values()):
-            raise ValueError(
-                "by was given together with a Tally, whose rows can no longer be grouped; pass the arrays (or, for a "
-                "source of rows, the same rows in groups, as scan(..., by=...) gives them)"
+            raise InputError(
+                "was given together with a Tally, whose rows can no longer be grouped",
+                argument="by",
+                remedy="pass the arrays (or, for a source of rows, the same rows in groups, as scan(..., by=...) "
+                "gives them)",
             )
-        given = check_summaries(y_true) if isinstance(y_true, Mapping) else {name: y_true}
-        return [
-            Model.of(each, as_source(held, y_prob, sample_weight=sample_weight, pos_label=pos_label), groups.get(each))
-            for each, held in given.items()
-        ]
+        sources = check_summaries(y_true) if isinstance(y_true, Mapping) else {name: y_true}
+        return [Model.of(each, as_source(held, y_prob, **given), groups.get(each)) for each, held in sources.items()]
     forecasts = check_named(y_prob, "y_prob") if isinstance(y_prob, Mapping) else {name: y_prob}
-    named = {f"y_prob[{each!r}]" if isinstance(y_prob, Mapping) else "y_prob": held for each, held in forecasts.items()}
-    check_same_index(y_true=y_true, **named, sample_weight=sample_weight, by=by)
-    return [
-        _model_of_rows(each, check_observations(y_true, held, sample_weight=sample_weight, pos_label=pos_label), by)
-        for each, held in forecasts.items()
-    ]
+    arguments = {
+        f"y_prob[{each!r}]" if isinstance(y_prob, Mapping) else "y_prob": held for each, held in forecasts.items()
+    }
+    check_same_index(y_true=y_true, **arguments, sample_weight=sample_weight, by=by)
+    return [_model_of_rows(each, as_observations(y_true, held, **given), by) for each, held in forecasts.items()]
 
 
 def summarize(models: list[Model], question: Question, *, title: str) -> ReportSummary:
@@ -149,8 +158,8 @@ def summarize_model(model: Model, question: Question, level: float) -> ModelSumm
     if tally is not None:
         try:
             repair = try_repair(tally, question, level)
-        except ValueError as refusal:
-            omissions.append(Omission("repair", str(refusal)))
+        except UndefinedError as refusal:
+            omissions.append(Omission("repair", refusal.phrase))
     return ModelSummary(
         name=model.name,
         rows=table.row_total,
@@ -209,7 +218,7 @@ def try_repair(tally: Tally, question: Question, level: float) -> RepairTrial:
 
     count = tally.row_total
     if count < FEWEST_FOR_REPAIR:
-        raise ValueError(
+        raise UndefinedError(
             f"it takes at least {FEWEST_FOR_REPAIR} rows to learn from half of them, and there are {count}"
         )
     learned, held_out = tally.halves(question.seed)
@@ -261,8 +270,7 @@ def _judge_groups(model: Model, question: Question, level: float) -> GroupCertif
         return found
     if model.rows is None or model.labels is None:
         return None
-    rows = model.rows
-    return certify(rows.y_true, rows.y_prob, sample_weight=rows.sample_weight, by=model.labels, **asked)
+    return certify(model.rows, by=model.labels, **asked)
 
 
 def _model_of_rows(name: str, rows: Observations, by: Any) -> Model:

@@ -11,7 +11,7 @@ from calibrant.certificates.joint_levels import level_of_both
 from calibrant.certificates.methods.registry import METHODS
 from calibrant.certificates.results import Certificate, GroupCertificates
 from calibrant.core.words import counted, hundredfold, level_said, measured, percent, rounded_down, rounded_up, shown
-from calibrant.measures.results import Measures, WorstInterval, written
+from calibrant.measures.results import LIMITS, Measures, WorstInterval, written
 from calibrant.reports.results import DecisionTable, ModelSummary, RepairTrial, ReportSummary
 
 FINGERPRINT_SAID = (
@@ -75,13 +75,13 @@ def view_of(model: ModelSummary, summary: ReportSummary) -> dict[str, Any]:
         "tiles": _tiles(model),
         "each_limit": _each_limit(certificate),
         "next_step": _next_step(model),
-        "certificate_lines": str(certificate).split("\n"),
+        "certificate_lines": certificate.sentences(),
         "bar": _bar(certificate, scale),
         "brier": measured(model.measures.brier, 4),
         "worst": _worst(certificate.worst_interval),
         "measures": _measures(model.measures),
         "measure_notes": model.measures.notes,
-        "score": None if model.score is None else f"{str(model.score).splitlines()[0]}.",
+        "score": None if model.score is None else f"{model.score.finding()}.",
         "decisions": None
         if model.decisions is None
         else _decisions(model.decisions, summary.threshold, certificate.target),
@@ -379,7 +379,7 @@ def _measures(measures: Measures) -> list[dict[str, str]]:
 
 
 def _measured(name: str, value: float) -> str:
-    return written(name, value) if name.startswith("distance") else measured(value)
+    return written(name, value) if name in LIMITS else measured(value)
 
 
 def _decisions(table: DecisionTable, threshold: float, target: str) -> dict[str, Any]:
@@ -458,9 +458,8 @@ def _repair(repair: RepairTrial, scale: float, *, ties: bool) -> dict[str, Any]:
 def _groups(groups: GroupCertificates, scale: float) -> dict[str, Any]:
     # A name may hold line breaks, which must not be taken for those between sentences.
     said = replace(groups, groups=tuple(str(label).replace("\n", "\N{SYMBOL FOR NEWLINE}") for label in groups.groups))
-    lines = str(said).split("\n")
     return {
-        "lines": [*lines[:3], *(line for line in lines[3:] if line.startswith("Note on "))],
+        "lines": [*said.findings(), *said.remarks()],
         "rows": [
             {
                 "label": str(label),

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from calibrant.core.errors import CalibrantError, InputError
 from calibrant.core.files import replacing
 from calibrant.core.kernels import cell_totals
 from calibrant.core.types import FloatArray, IntArray
@@ -79,7 +80,7 @@ class Cells(Totals):
         """
         grid = Grid(int(check_number(bits, "bits", low=0, high=24, whole=True)), 0.0, 1.0)
         rows = check_observations(
-            y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, refuse_swapped=False
+            y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, order=None
         ).that_count()
         if grid.size * _ROWS_PER_CELL <= rows.y_prob.size:
             return cls.from_observations(rows, grid)
@@ -191,13 +192,13 @@ class Cells(Totals):
                 table = parquet.read_table(file, partitioning=None, page_checksum_verification=True)
                 facts = json.loads((table.schema.metadata or {}).get(_FORMAT_KEY, b"{}"))
             except (arrow.ArrowException, OSError, UnicodeError) as error:
-                raise ValueError(f"{name} is not a Parquet file, or a damaged one: {error}") from error
+                raise InputError(f"{name} is not a Parquet file, or a damaged one: {error}") from error
             except (ValueError, RecursionError):
                 facts = None
         if not isinstance(facts, dict) or facts.pop("format", None) != _FORMAT or table.column_names != list(_COLUMNS):
-            raise ValueError(
-                f"{name} does not hold cells as this version of calibrant writes them ({_FORMAT}); rows are read by "
-                "scan(), cells by the version that wrote them"
+            raise InputError(
+                f"{name} does not hold cells as this version of calibrant writes them ({_FORMAT})",
+                remedy="rows are read by scan(), cells by the version that wrote them",
             )
         columns: dict[str, Any] = {}
         for column in _COLUMNS:
@@ -212,7 +213,7 @@ class Cells(Totals):
         _refuse_entries(name, "rows", columns["rows"], columns["rows"] >= 1, "not a number of rows")
         try:
             cells = cls(**facts, **columns)
-        except ValueError as error:
+        except CalibrantError as error:
             raise _damaged(name, str(error)) from error
         _check_cells(cells, name)
         return cells
@@ -262,7 +263,7 @@ def _check_facts(facts: dict[str, Any], name: str) -> None:
     try:
         facts["bits"] = int(check_number(facts["bits"], "bits", low=0, high=61, whole=True))
         facts["weight_max"] = check_number(facts["weight_max"], "weight_max", low=0.0, high=sys.float_info.max)
-    except ValueError as error:
+    except CalibrantError as error:
         raise _damaged(name, str(error)) from error
     for flag in ("unit_weights", "binary_outcomes"):
         if not isinstance(facts[flag], bool):
@@ -327,5 +328,5 @@ def _refuse_entries(name: str, column: str, values: Any, good: Any, why: str) ->
         raise _damaged(name, f"{column}[{bad[0]}] is {values[bad[0]].item()!r}, {why}")
 
 
-def _damaged(name: str, what: str) -> ValueError:
-    return ValueError(f"{name} is damaged or was changed: {what}; write it anew with to_parquet")
+def _damaged(name: str, what: str) -> InputError:
+    return InputError(f"{name} is damaged or was changed: {what}", remedy="write it anew with to_parquet")

@@ -9,13 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.core.errors import InputError
 from calibrant.core.types import FloatArray, IntArray
+from calibrant.core.voices import Argument, Either, Option, Phrase
 from calibrant.core.words import shown
+from calibrant.rows.arrays import as_array, as_numbers, check_finite, check_objects, is_missing, refuse_missing
 
 _CHUNK = 1 << 16
 _SLIP = 1e-6  # a forecast outside [0, 1] by less than this is more likely rounding than another scale
@@ -24,12 +27,16 @@ MOST_ROWS = 2.0**53
 _MOST_COST = 1e300  # two of them still add up to a number
 _LOOKS_LIKE_PERCENT = 1.5  # a largest value above this, and at most 100, is more likely a percentage than a slip
 
-OUTCOME_REMEDY = (
-    "if these are class labels pass pos_label= with the one that counts as the event, if they are amounts scale them "
-    "into [0, 1]"
+OUTCOME_REMEDY = Phrase(
+    "if these are class labels pass {pos_label} with the one that counts as the event, if they are amounts scale them "
+    "into [0, 1]",
+    pos_label=Option("pos_label"),
+)
+LABEL_REMEDY = Phrase("pass {pos_label} with the label that counts as the event", pos_label=Option("pos_label"))
+SWAPPED_COLUMNS = Phrase(
+    "the columns look swapped: exchange {y_true} and {y_prob}", y_true=Option("y_true"), y_prob=Option("y_prob")
 )
 WEIGHT_REMEDY = "weights must not be negative: drop the row or give it weight 0"
-MISSING_REMEDY = "drop the row or fill in its value before measuring"
 
 
 @dataclass(frozen=True)
@@ -86,26 +93,40 @@ def check_observations(
     sample_weight: Any = None,
     pos_label: Any = None,
     by: Any = None,
-    refuse_swapped: bool = True,
+    order: str | None = "(y_true, y_prob)",
 ) -> Observations:
-    """Check outcomes, forecasts and weights together; raise a `ValueError` that says what to do otherwise.
+    """Check outcomes, forecasts and weights together; raise an `InputError` that says what to do otherwise.
 
-    Of groups only the labels of their rows are looked at here: `check_labels` reads them.
+    Of groups only the labels of their rows are looked at here: `check_labels` reads them. ``order`` is that of the
+    arguments of whoever asks, who is told so where they look swapped; None lets them be.
     """
     if y_prob is None:
-        raise ValueError(
-            "y_prob is missing: pass outcomes and forecasts, as in measure(y_true, y_prob), or a Tally on its own"
+        raise InputError(
+            "is missing",
+            argument="y_prob",
+            remedy="pass outcomes and forecasts, as in measure(y_true, y_prob), or a Tally on its own",
+            joint=": ",
         )
     forecasts = check_forecasts(y_prob)
     outcomes, binary = _check_outcomes(y_true, pos_label)
     _check_same_length(outcomes.size, forecasts.size)
     weights = check_weights(sample_weight, forecasts.size)
     check_same_index(y_true=y_true, y_prob=y_prob, sample_weight=sample_weight, by=by)
-    if refuse_swapped and not binary and _only_zero_and_one(forecasts):
+    if order is not None and not binary and _only_zero_and_one(forecasts):
         position = int(np.flatnonzero((outcomes != 0) & (outcomes != 1))[0])
-        raise ValueError(
-            f"y_prob holds only 0 and 1 while y_true[{position}] is {shown(outcomes[position])}: the arguments "
-            "look swapped, the order is (y_true, y_prob); if it is meant, pass Tally.from_arrays(y_true, y_prob)"
+        raise InputError(
+            Phrase(
+                "holds only 0 and 1 while {outcome} is {value}: {swapped}",
+                outcome=Argument("y_true", position),
+                value=shown(outcomes[position]),
+                swapped=Either(
+                    f"the arguments look swapped, the order is {order}; if it is meant, pass "
+                    "Tally.from_arrays(y_true, y_prob)",
+                    SWAPPED_COLUMNS,
+                ),
+            ),
+            argument="y_prob",
+            value=float(outcomes[position]),
         )
     return Observations(outcomes, forecasts, weights, binary)
 
@@ -125,10 +146,14 @@ def check_same_index(**arguments: Any) -> None:
         elif index is not first and not first.equals(index) and len(first) == len(index):
             pairs = enumerate(zip(first, index, strict=True))
             position, labels = next(((k, pair) for k, pair in pairs if not _same(*pair)), (0, (first[0], index[0])))
-            raise ValueError(
-                f"{known}[{position}] is labelled {labels[0]!r} and {name}[{position}] is labelled {labels[1]!r}, and "
-                "rows are paired by position, not by label; bring both into one order, as in "
-                f"{name}.reindex({known}.index), or drop the labels with .to_numpy() if the positions match"
+            raise InputError(
+                f"is labelled {labels[0]!r} and {name}[{position}] is labelled {labels[1]!r}, and rows are paired by "
+                "position, not by label",
+                argument=known,
+                position=position,
+                value=labels[0],
+                remedy=f"bring both into one order, as in {name}.reindex({known}.index), or drop the labels with "
+                ".to_numpy() if the positions match",
             )
 
 
@@ -142,22 +167,27 @@ def _index_of(values: Any) -> Any:
 
 def check_forecasts(y_prob: Any, *, name: str = "y_prob") -> FloatArray:
     """Return forecasts as contiguous float64 in [0, 1], widening other number types exactly."""
-    values = _as_numbers(y_prob, name)
+    values = as_numbers(y_prob, name)
     low, high = float(values.min()), float(values.max())  # NaN, if any, comes out of both
     if low >= 0.0 and high <= 1.0:
         return values
-    _check_finite(values, name)
+    check_finite(values, name)
     position = int(np.flatnonzero((values < 0.0) | (values > 1.0))[0])
-    remedy = forecast_remedy(low, high)
-    raise ValueError(f"{name}[{position}] is {shown(values[position])}, outside [0, 1]; {remedy}")
+    raise _bad_value(values, name, position, forecast_remedy(low, high), "outside [0, 1]")
 
 
 def forecast_remedy(low: float, high: float) -> str:
     """Say what to do about forecasts that reach from low to high and leave [0, 1]."""
     if low >= -_SLIP and high <= 1.0 + _SLIP:
-        return "if rounding pushed it out, bring it back, as in numpy.clip(values, 0, 1)"
+        return Phrase(
+            "if rounding pushed it out, bring it back{how}",
+            how=Either(", as in numpy.clip(values, 0, 1)", " into [0, 1]"),
+        )
     if low < 0.0:
-        return "these look like logits or other scores: apply a sigmoid first, or pass predict_proba output"
+        return Phrase(
+            "these look like logits or other scores: apply a sigmoid first{else_}",
+            else_=Either(", or pass predict_proba output"),
+        )
     if _LOOKS_LIKE_PERCENT < high <= 100.0:
         return "these look like percentages: divide by 100; if they are scores, apply a sigmoid first"
     return "if these are percentages divide by 100, if they are scores apply a sigmoid first"
@@ -165,11 +195,15 @@ def forecast_remedy(low: float, high: float) -> str:
 
 def check_scores(scores: Any, *, name: str = "y_prob") -> FloatArray:
     """Return raw scores as contiguous float64: any finite numbers, not so far apart that their distance overflows."""
-    values = _as_numbers(scores, name)
-    _check_finite(values, name)
+    values = as_numbers(scores, name)
+    check_finite(values, name)
     low, high = float(values.min()), float(values.max())
     if not np.isfinite(high - low):
-        raise ValueError(f"{name} reaches from {low:g} to {high:g}, too far for float64 to subtract; scale the scores")
+        raise InputError(
+            f"reaches from {low:g} to {high:g}, too far for float64 to subtract",
+            argument=name,
+            remedy="scale the scores",
+        )
     return values
 
 
@@ -177,16 +211,16 @@ def check_weights(sample_weight: Any, rows: int) -> FloatArray | None:
     """Return weights as contiguous float64, or None when there are none."""
     if sample_weight is None:
         return None
-    weights = _as_numbers(sample_weight, "sample_weight")
+    weights = as_numbers(sample_weight, "sample_weight")
     if weights.size != rows:
-        raise ValueError(f"sample_weight has {weights.size:,} values for {rows:,} rows; pass one weight per row")
+        raise _bad_length("sample_weight", weights.size, f"{rows:,} rows", "pass one weight per row")
     low, high = float(weights.min()), float(weights.max())
     if not (low >= 0.0 and high < np.inf):
-        _check_finite(weights, "sample_weight")
+        check_finite(weights, "sample_weight")
         position = int(np.flatnonzero(weights < 0.0)[0])
-        raise ValueError(f"sample_weight[{position}] is {shown(weights[position])}; {WEIGHT_REMEDY}")
+        raise _bad_value(weights, "sample_weight", position, WEIGHT_REMEDY)
     if high == 0.0:
-        raise ValueError("sample_weight is zero everywhere; at least one row must count")
+        raise InputError("is zero everywhere", argument="sample_weight", remedy="at least one row must count")
     with np.errstate(over="ignore", under="ignore"):
         check_weight_totals(float(weights.sum()), float(weights @ weights), high)
     return weights
@@ -195,26 +229,31 @@ def check_weights(sample_weight: Any, rows: int) -> FloatArray | None:
 def check_weight_totals(total: float, square_total: float, high: float) -> None:
     """Refuse weights, none above ``high``, whose sum or sum of squares float64 cannot hold."""
     if not np.isfinite(total):
-        raise ValueError(f"sample_weight sums to infinity (largest weight {high:g}); divide the weights by that")
+        raise InputError(
+            f"sums to infinity (largest weight {high:g})",
+            argument="sample_weight",
+            value=high,
+            remedy="divide the weights by that",
+        )
     if not np.finfo(np.float64).tiny <= square_total < np.inf:
-        raise ValueError(
-            f"sample_weight has squares that float64 cannot hold (largest weight {high:g}); divide the weights by that"
+        raise InputError(
+            f"has squares that float64 cannot hold (largest weight {high:g})",
+            argument="sample_weight",
+            value=high,
+            remedy="divide the weights by that",
         )
 
 
 def check_counts(counts: Any, name: str, size: int) -> IntArray:
     """Return counts of observations as whole numbers, one per forecast."""
-    values = _as_numbers(counts, name)
+    values = as_numbers(counts, name)
     if values.size != size:
-        raise ValueError(f"{name} has {values.size:,} values for {size:,} forecasts; pass one count per forecast")
-    _check_finite(values, name)
+        raise _bad_length(name, values.size, f"{size:,} forecasts", "pass one count per forecast")
+    check_finite(values, name)
     bad = np.flatnonzero((values < 0.0) | (values != np.floor(values)))
     if bad.size:
-        position = int(bad[0])
-        raise ValueError(
-            f"{name}[{position}] is {shown(values[position])}; counts are whole numbers, not negative: for weights "
-            "use Tally.from_arrays with sample_weight"
-        )
+        remedy = "counts are whole numbers, not negative: for weights use Tally.from_arrays with sample_weight"
+        raise _bad_value(values, name, int(bad[0]), remedy)
     check_row_counts(values, name)
     return values.astype(np.int64)
 
@@ -226,10 +265,8 @@ def check_row_counts(counts: FloatArray | IntArray, name: str) -> None:
     total = float(counts.sum(dtype=np.float64))
     if total >= MOST_ROWS:
         position = int(counts.argmax())
-        raise ValueError(
-            f"{name}[{position}] is {shown(counts[position])}, and together they reach {total:.6g}; from 2^53 on "
-            "counts are not exact: judge a sample of the rows, or fewer parts at a time"
-        )
+        remedy = "from 2^53 on counts are not exact: judge a sample of the rows, or fewer parts at a time"
+        raise _bad_value(counts, name, position, remedy, f"and together they reach {total:.6g}")
 
 
 def check_totals(column: npt.NDArray[Any], name: str) -> None:
@@ -240,20 +277,25 @@ def check_totals(column: npt.NDArray[Any], name: str) -> None:
         return
     position = int(np.argmin(np.isfinite(column)))
     if not np.isfinite(column[position]):
-        raise ValueError(
-            f"{name}[{position}] of these totals is {shown(column[position])}; every total must be finite: look for "
-            "missing or infinite values in the rows that were added up"
+        raise InputError(
+            f"of these totals is {shown(column[position])}",
+            argument=name,
+            position=position,
+            value=column[position].item(),
+            remedy="every total must be finite: look for missing or infinite values in the rows that were added up",
         )
-    raise ValueError(f"{name} adds up to {shown(total)}; divide the weights by the largest of them")
+    raise InputError(
+        f"adds up to {shown(total)}", argument=name, value=total, remedy="divide the weights by the largest of them"
+    )
 
 
 def check_number(value: Any, name: str, *, low: float = -np.inf, high: float = np.inf, whole: bool = False) -> float:
     """Return a scalar option as a float after checking its type and range."""
     kind = "a whole number" if whole else "a number"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise ValueError(f"{name} must be {kind}, got {value!r} of type {type(value).__name__}")
+        raise _bad_option(name, value, kind, f" of type {type(value).__name__}")
     if value != value or not low <= value <= high or (whole and not _is_whole(value)):
-        raise ValueError(f"{name} must be {kind} from {low:g} to {high:g}, got {value!r}")
+        raise _bad_option(name, value, f"{kind} from {low:g} to {high:g}")
     try:
         return float(value)
     except OverflowError:  # a whole number beyond every float
@@ -268,10 +310,11 @@ def check_confidence(value: Any) -> float:
     """Return a confidence level from 0.5 to below 1."""
     level = check_number(value, "confidence_level", low=0.0)
     if 50.0 <= level < 100.0:
-        raise ValueError(f"confidence_level is {level:g}; write {level / 100.0:g} for {level:g}%")
+        remedy = f"write {level / 100.0:g} for {level:g}%"
+        raise InputError(f"is {level:g}", argument="confidence_level", value=level, remedy=remedy)
     if not 0.5 <= level < 1.0:
-        raise ValueError(
-            f"confidence_level must be from 0.5 to below 1, got {value!r}; 0.95 means wrong in at most 5% of cases"
+        raise _bad_option(
+            "confidence_level", value, "from 0.5 to below 1", remedy="0.95 means wrong in at most 5% of cases"
         )
     return level
 
@@ -290,27 +333,29 @@ def check_rng(value: Any) -> np.random.Generator:
             return np.random.default_rng(value)
     except (TypeError, ValueError):
         pass
-    raise ValueError(f"rng must be None, a whole number from 0 on as seed, or a numpy.random.Generator, got {value!r}")
+    raise _bad_option("rng", value, "None, a whole number from 0 on as seed, or a numpy.random.Generator")
 
 
 def check_labels(values: Any, name: str, rows: int) -> tuple[list[Any], list[IntArray]]:
     """Return the distinct labels in sorted order, and the positions of the rows that carry each."""
-    array = _as_array(values, name)
+    array = as_array(values, name)
     if array.size != rows:
-        raise ValueError(f"{name} has {array.size:,} values for {rows:,} rows; pass one label per row")
+        raise _bad_length(name, array.size, f"{rows:,} rows", "pass one label per row")
     if array.dtype.kind == "f":
-        _check_finite(array, name)
+        check_finite(array, name)
     elif array.dtype.kind in "mM":
         if np.isnat(array).any():
-            _refuse_missing(name, int(np.flatnonzero(np.isnat(array))[0]))
+            refuse_missing(name, int(np.flatnonzero(np.isnat(array))[0]))
         array = array.astype(str)
     for position, value in enumerate(array.tolist() if array.dtype.kind == "O" else ()):
-        if _is_missing(value):
-            _refuse_missing(name, position)
+        if is_missing(value):
+            refuse_missing(name, position)
     try:
         labels, inverse = np.unique(array, return_inverse=True)
     except TypeError as error:
-        raise ValueError(f"{name} mixes labels that cannot be compared ({error}); convert them to strings") from error
+        raise InputError(
+            f"mixes labels that cannot be compared ({error})", argument=name, remedy="convert them to strings"
+        ) from error
     order = np.argsort(inverse, kind="stable")
     ends = np.cumsum(np.bincount(inverse))
     return [_plain_label(label) for label in labels.tolist()], np.split(order, ends[:-1])
@@ -329,16 +374,13 @@ def check_thresholds(threshold: Any, name: str = "threshold") -> float | FloatAr
     if isinstance(threshold, str) or not hasattr(threshold, "__len__"):
         return check_number(threshold, name, low=0.0, high=1.0)
     if len(threshold) == 0:
-        raise ValueError(f"{name} is empty; pass one threshold or an array of them")
-    values = _as_numbers(threshold, name)
-    _check_finite(values, name)
+        raise InputError("is empty", argument=name, remedy="pass one threshold or an array of them")
+    values = as_numbers(threshold, name)
+    check_finite(values, name)
     outside = np.flatnonzero((values < 0.0) | (values > 1.0))
     if outside.size:
-        position = int(outside[0])
-        raise ValueError(
-            f"{name}[{position}] is {shown(values[position])}, outside [0, 1]; a threshold is the probability from "
-            "which it pays to act: divide percentages by 100"
-        )
+        remedy = "a threshold is the probability from which it pays to act: divide percentages by 100"
+        raise _bad_value(values, name, int(outside[0]), remedy, "outside [0, 1]")
     return values
 
 
@@ -347,25 +389,23 @@ def check_costs(cost_false_positive: Any, cost_false_negative: Any) -> tuple[flo
     costs = []
     for name, value in (("cost_false_positive", cost_false_positive), ("cost_false_negative", cost_false_negative)):
         if value is None:
-            raise ValueError(f"{name} is missing: pass both costs, or threshold= in their place")
+            remedy = "pass both costs, or threshold= in their place"
+            raise InputError("is missing", argument=name, remedy=remedy, joint=": ")
         costs.append(check_number(value, name, low=0.0, high=_MOST_COST))
     if not any(costs):
-        raise ValueError("both costs are 0, so no decision matters; at least one must be positive")
+        raise InputError("both costs are 0, so no decision matters", remedy="at least one must be positive")
     return costs[0], costs[1]
 
 
 def check_masses(masses: Any, size: int) -> FloatArray:
     """Return the masses of the atoms of a measure: positive numbers, one for each."""
-    values = _as_numbers([masses] if isinstance(masses, (int, float)) else masses, "masses")
+    values = as_numbers([masses] if isinstance(masses, (int, float)) else masses, "masses")
     if values.size != size:
-        raise ValueError(f"masses has {values.size:,} values for {size:,} atoms; pass one mass for each atom")
-    _check_finite(values, "masses")
+        raise _bad_length("masses", values.size, f"{size:,} atoms", "pass one mass for each atom")
+    check_finite(values, "masses")
     bad = np.flatnonzero(values <= 0.0)
     if bad.size:
-        position = int(bad[0])
-        raise ValueError(
-            f"masses[{position}] is {shown(values[position])}; masses must be positive: leave the atom out"
-        )
+        raise _bad_value(values, "masses", int(bad[0]), "masses must be positive: leave the atom out")
     return values
 
 
@@ -380,41 +420,54 @@ def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
     """Return an option that must be one of a few words."""
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
-        raise ValueError(f"{name} must be one of {listed}, got {value!r}")
+        raise _bad_option(name, value, f"one of {listed}")
     return value
 
 
 def check_flag(value: Any, name: str) -> bool:
     """Return an option that must be True or False."""
     if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name} must be True or False, got {value!r}")
+        raise _bad_option(name, value, "True or False")
     return bool(value)
 
 
 def _check_outcomes(y_true: Any, pos_label: Any) -> tuple[npt.NDArray[np.uint8] | FloatArray, bool]:
-    array = _as_array(y_true, "y_true")
+    array = as_array(y_true, "y_true")
     if pos_label is not None:
         return _match_label(array, pos_label, _declared_labels(y_true)), True
     if array.dtype.kind in "USTO":
         labels = _distinct_labels(array)
-        raise ValueError(
-            f"y_true[0] is {array[:1].tolist()[0]!r}, a label and not a number (labels: {_listed(labels)}); pass "
-            "pos_label= with the label that counts as the event"
+        first = array[:1].tolist()[0]
+        raise InputError(
+            f"is {first!r}, a label and not a number (labels: {_listed(labels)})",
+            argument="y_true",
+            position=0,
+            value=first,
+            remedy=LABEL_REMEDY,
         )
     if array.dtype.kind == "b":
         return np.ascontiguousarray(array).view(np.uint8), True
-    values = _as_numbers(array, "y_true")
+    values = as_numbers(array, "y_true")
     low, high = float(values.min()), float(values.max())
     if not (low >= 0.0 and high <= 1.0):
-        _check_finite(values, "y_true")
+        check_finite(values, "y_true")
         position = int(np.flatnonzero((values < 0.0) | (values > 1.0))[0])
-        raise ValueError(f"y_true[{position}] is {shown(values[position])}, outside [0, 1]; {OUTCOME_REMEDY}")
+        raise _bad_value(values, "y_true", position, OUTCOME_REMEDY, "outside [0, 1]")
     return values, _only_zero_and_one(values)
 
 
 def _check_same_length(outcomes: int, forecasts: int) -> None:
     if outcomes != forecasts:
-        raise ValueError(f"y_true has {outcomes:,} values and y_prob has {forecasts:,}; pass one outcome per forecast")
+        raise InputError(
+            Phrase(
+                "has {size:,} values and {other} has {count:,}",
+                size=outcomes,
+                other=Argument("y_prob"),
+                count=forecasts,
+            ),
+            argument="y_true",
+            remedy="pass one outcome per forecast",
+        )
 
 
 def _match_label(array: npt.NDArray[Any], pos_label: Any, declared: list[Any]) -> npt.NDArray[np.uint8]:
@@ -435,35 +488,66 @@ def check_pos_label(labels: list[Any], pos_label: Any, declared: Sequence[Any] =
     it must be declared, by a categorical column, or be the other one of 0 and 1.
     """
     if len(labels) > 2:
-        raise ValueError(
-            f"y_true has {len(labels)} different labels ({_listed(labels)}); calibration here is about one event: "
-            "compare with one label first, as in y_true == 'event'"
+        raise InputError(
+            f"has {len(labels)} different labels ({_listed(labels)})",
+            argument="y_true",
+            remedy=Phrase(
+                "calibration here is about one event: {how}",
+                how=Either(
+                    "compare with one label first, as in y_true == 'event'",
+                    "write a column that says whether the event happened",
+                ),
+            ),
         )
     if len(labels) == 2 and not any(_same(pos_label, label) for label in labels):
-        raise ValueError(f"pos_label is {pos_label!r}, which y_true does not hold; its labels are {_listed(labels)}")
+        raise InputError(
+            Phrase("is {label!r}, which {outcomes} does not hold", label=pos_label, outcomes=Argument("y_true")),
+            argument="pos_label",
+            value=pos_label,
+            remedy=f"its labels are {_listed(labels)}",
+        )
     same_kind = isinstance(pos_label, str) == isinstance(labels[0], str)
     if not same_kind:
-        raise ValueError(
-            f"pos_label is {pos_label!r} but the labels in y_true are {_listed(labels)}; pass the label itself"
+        raise InputError(
+            Phrase(
+                "is {label!r} but the labels in {outcomes} are {known}",
+                label=pos_label,
+                outcomes=Argument("y_true"),
+                known=_listed(labels),
+            ),
+            argument="pos_label",
+            value=pos_label,
+            remedy="pass the label itself",
         )
     known = [*labels, *declared, *((0, 1) if labels[0] in (0, 1) else ())]
     if not any(_same(pos_label, label) for label in known):
-        raise ValueError(
-            f"pos_label is {pos_label!r}, which y_true does not hold: its only label is {labels[0]!r}; if no row is an "
-            f"event, say so by outcomes of 0 and 1, as in y_true == {pos_label!r} in place of y_true"
+        facts = {"label": pos_label, "outcomes": Argument("y_true"), "only": labels[0]}
+        raise InputError(
+            Phrase("is {label!r}, which {outcomes} does not hold: its only label is {only!r}", **facts),
+            argument="pos_label",
+            value=pos_label,
+            remedy=Phrase(
+                "if no row is an event, say so by outcomes of 0 and 1, as in {outcomes} == {label!r} in place of "
+                "{outcomes}",
+                **facts,
+            ),
         )
 
 
 def _distinct_labels(array: npt.NDArray[Any]) -> list[Any]:
     """Return the labels in sorted order, after refusing missing ones."""
     if array.dtype.kind == "f":
-        _check_finite(array, "y_true")
+        check_finite(array, "y_true")
     elif array.dtype.kind in "mM" and np.isnat(array).any():
-        _refuse_missing("y_true", int(np.flatnonzero(np.isnat(array))[0]))
+        refuse_missing("y_true", int(np.flatnonzero(np.isnat(array))[0]))
     elif array.dtype.kind == "V":
-        raise ValueError(f"y_true has dtype {array.dtype}, records that are neither numbers nor labels; pass one field")
+        raise InputError(
+            f"has dtype {array.dtype}, records that are neither numbers nor labels",
+            argument="y_true",
+            remedy="pass one field",
+        )
     elif array.dtype.kind == "O":
-        _check_objects(array, "y_true", labels_allowed=True)
+        check_objects(array, "y_true", labels_allowed=True)
     labels: list[Any] = np.unique(array).tolist()
     return labels
 
@@ -480,111 +564,18 @@ def _listed(labels: list[Any]) -> str:
     return shown if len(labels) <= 5 else f"{shown}, ..."
 
 
-def _as_numbers(values: Any, name: str) -> FloatArray:
-    """Return a one-dimensional, contiguous float64 array, without a copy where the input already is one."""
-    array = _as_array(values, name)
-    if array.dtype.kind == "O":
-        _check_objects(array, name, labels_allowed=False)
-    if array.dtype.kind not in "biuf":
-        remedy = "pass numbers" if array.dtype.kind in "mMV" else "convert it with astype(float) first"
-        raise ValueError(
-            f"{name} has dtype {array.dtype} (first value {array[:1].tolist()[0]!r}), not numbers; {remedy}"
-        )
-    with np.errstate(over="ignore"):  # a number beyond float64 becomes an infinity, which is refused with its position
-        return np.ascontiguousarray(array, dtype=np.float64)
+def _bad_value(values: npt.NDArray[Any], name: str, position: int, remedy: str, why: str = "") -> InputError:
+    value = values[position].item()
+    said = f"is {shown(value)}, {why}" if why else f"is {shown(value)}"
+    return InputError(said, argument=name, position=position, value=value, remedy=remedy)
 
 
-def _as_array(values: Any, name: str) -> npt.NDArray[Any]:
-    """Turn lists, numpy, pandas, polars, pyarrow and torch input into a one-dimensional numpy array of any dtype."""
-    if values is None:
-        raise ValueError(f"{name} is None; pass an array")
-    _refuse_nulls(values, name)
-    if hasattr(values, "detach"):  # a torch tensor that carries gradients cannot become an array
-        values = values.detach()
-    if isinstance(values, (list, tuple)) and any(isinstance(value, str) for value in values):
-        values = np.array(values, dtype=object)  # otherwise numpy would turn a missing value into the label "nan"
-    numpy_dtype = getattr(getattr(values, "dtype", None), "numpy_dtype", None)  # pandas' nullable and arrow dtypes
-    try:
-        array = np.asarray(values, dtype=numpy_dtype) if numpy_dtype is not None else np.asarray(values)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(
-            f"{name} of type {type(values).__name__} cannot be read as an array ({error}); pass a one-dimensional "
-            "array in CPU memory, with one value per row"
-        ) from error
-    if array.ndim != 1:
-        _refuse_shape(array, name, values)
-    if array.size == 0:
-        raise ValueError(f"{name} is empty; at least one row is needed")
-    if array.dtype.kind == "c":
-        raise ValueError(f"{name} has dtype {array.dtype}: complex numbers are neither outcomes nor probabilities")
-    return array
+def _bad_length(name: str, size: int, wanted: str, remedy: str) -> InputError:
+    return InputError(f"has {size:,} values for {wanted}", argument=name, value=size, remedy=remedy)
 
 
-def _refuse_shape(array: npt.NDArray[Any], name: str, values: Any) -> NoReturn:
-    if array.ndim == 0:
-        raise ValueError(f"{name} is one {type(values).__name__}, not an array; pass one value per row")
-    if array.ndim == 2 and hasattr(values, "columns"):
-        remedy = "pass one column of the frame"
-    elif array.ndim == 2 and array.shape[1] == 1:
-        remedy = f"flatten it with {name}.ravel()"
-    elif array.ndim == 2 and name == "y_prob":
-        remedy = "pass one class's column, for two classes y_prob[:, 1]"
-    else:
-        remedy = "pass one value per row"
-    raise ValueError(f"{name} has shape {array.shape}, not one dimension; {remedy}")
-
-
-def _refuse_nulls(values: Any, name: str) -> None:
-    """Find missing values that conversion would hide: masks, pandas' NA, polars' and arrow's nulls."""
-    if isinstance(values, np.ma.MaskedArray):
-        missing = np.ma.getmaskarray(values)
-    elif hasattr(values, "isna"):
-        missing = np.asarray(values.isna())
-    elif hasattr(values, "null_count") and hasattr(values, "is_null"):
-        missing = np.asarray(values.is_null())
-    else:
-        return
-    if missing.ndim == 1 and missing.any():
-        _refuse_missing(name, int(np.flatnonzero(missing)[0]))
-
-
-def _check_objects(array: npt.NDArray[Any], name: str, *, labels_allowed: bool) -> None:
-    """Refuse missing values first, then whatever else an array of Python objects should not hold."""
-    for position, value in enumerate(array):
-        if _is_missing(value):
-            _refuse_missing(name, position)
-    for position, value in enumerate(array):
-        if isinstance(value, (str, bytes)) != labels_allowed:
-            if isinstance(value, (bool, int, float)):
-                raise ValueError(
-                    f"{name} has dtype object (first number {value!r}); convert it with astype(float) first"
-                )
-            raise ValueError(
-                f"{name}[{position}] is {value!r} of type {type(value).__name__}, not a number; convert {name} with "
-                "astype(float), or to plain labels with pos_label= for outcomes"
-            )
-
-
-def _is_missing(value: Any) -> bool:
-    try:
-        return value is None or bool(value != value)
-    except TypeError:  # pandas' NA has no truth value
-        return True
-    except ValueError:  # nor has an array, which is not missing but no single value either
-        return False
-
-
-def _refuse_missing(name: str, position: int) -> NoReturn:
-    raise ValueError(f"{name}[{position}] is missing; {MISSING_REMEDY}")
-
-
-def _check_finite(values: npt.NDArray[Any], name: str) -> None:
-    positions = np.flatnonzero(~np.isfinite(values))
-    if positions.size:
-        position = int(positions[0])
-        if np.isnan(values[position]):
-            _refuse_missing(name, position)
-        raise ValueError(f"{name}[{position}] is {shown(values[position])}; every value must be finite")
+def _bad_option(name: str, value: Any, wanted: str, also: str = "", remedy: str = "") -> InputError:
+    return InputError(f"must be {wanted}, got {value!r}{also}", argument=name, value=value, remedy=remedy)
 
 
 def _only_zero_and_one(values: npt.NDArray[Any]) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
+from calibrant.core.errors import CalibrantError, InputError
 from calibrant.core.types import FloatArray
 from calibrant.rows.checks import Observations
 from calibrant.rows.grids import Grid
@@ -91,7 +92,7 @@ def by_group(
     if isinstance(source, GroupedRows):
         return tuple(_answers(source, compute))
     if not isinstance(source, GroupedSource):
-        raise ValueError(f"by_group needs grouped rows, such as scan(..., by=...), got {type(source).__name__}")
+        raise InputError(f"by_group needs grouped rows, such as scan(..., by=...), got {type(source).__name__}")
     results: list[Computed] = []
     for first in range(0, len(source.groups), GROUPS_AT_ONCE):
         found: dict[int, Computed] = {}
@@ -118,8 +119,8 @@ def naming_group(label: Any) -> Iterator[None]:
     """Say in which group something is wrong."""
     try:
         yield
-    except ValueError as error:
-        raise ValueError(f"by group {label!r}: {error}") from error
+    except CalibrantError as error:
+        raise error.among(group=label) from error
 
 
 class _AskedError(Exception):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.core.errors import InputError
 from calibrant.rows.checks import Observations, check_labels, check_observations, check_weights
 from calibrant.rows.groups import GroupedRows, GroupedSource, naming_group
 from calibrant.rows.memory import ArrayRows
@@ -16,8 +17,6 @@ from calibrant.rows.tally import Tally, Totals, given_tally, refuse_more
 
 SORT_BELOW_ROWS = 100_000
 """Below this many rows sorting takes milliseconds, and needs no compiled code."""
-
-_IN_GROUPS = "this source holds rows in groups; pass it to certify, or any function of one group through by_group"
 
 
 def as_source(
@@ -29,24 +28,62 @@ def as_source(
     if isinstance(y_true, (RowSource, GroupedSource)):
         return given_source(y_true, y_prob, sample_weight, pos_label)
     if isinstance(y_true, GroupedRows):
-        raise ValueError(_IN_GROUPS)
-    return source_of(check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
+        raise _in_groups()
+    return source_of(as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
 
 
 def as_tally(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None) -> Tally:
     """Return the tally a measure works on: the one given, one built from arrays, or one of a source's rows."""
     if isinstance(y_true, (Totals, RowSource, GroupedSource, GroupedRows)):
         return whole_tally(as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
-    return Tally.from_observations(check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
+    return Tally.from_observations(as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
+
+
+def as_observations(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    by: Any = None,
+    order: str | None = "(y_true, y_prob)",
+) -> Observations:
+    """Return rows as the gate lets them through; those that came through it before are not checked again."""
+    if isinstance(y_true, Observations):
+        refuse_more("set of checked rows", y_prob, sample_weight, pos_label)
+        return y_true
+    return check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, by=by, order=order)
+
+
+def rows_to_fit(
+    y_prob: Any, y_true: Any, *, sample_weight: Any, pos_label: Any, call: str, swapped: bool = False
+) -> Tally | Observations:
+    """Return what a map is fitted to by a call that takes forecasts first, or a summary in their place.
+
+    ``swapped`` says that forecasts of nothing but 0 and 1 are no slip.
+    """
+    if isinstance(y_prob, (Totals, Observations)):
+        if y_true is not None:
+            held = "Tally" if isinstance(y_prob, Totals) else "set of checked rows"
+            problem = f"was given together with a {held}, which already holds it"
+            raise InputError(problem, argument="y_true", remedy=f"pass the {held} alone")
+        if isinstance(y_prob, Totals):
+            return given_tally(y_prob, None, sample_weight, pos_label)
+        return as_observations(y_prob, None, sample_weight=sample_weight, pos_label=pos_label)
+    if y_true is None:
+        remedy = f"pass forecasts and outcomes, as in {call}(y_prob, y_true), or a Tally"
+        raise InputError("is missing", argument="y_true", remedy=remedy, joint=": ")
+    order = None if swapped else f"{call}(y_prob, y_true)"
+    return as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, order=order)
 
 
 def given_source(
     source: RowSource | GroupedSource, y_prob: Any = None, sample_weight: Any = None, pos_label: Any = None
 ) -> Tally | Opened:
     """Return a source passed in place of arrays after its first scan, as a tally if it has few rows."""
-    refuse_more("a source of rows", y_prob, sample_weight, pos_label)
+    refuse_more("source of rows", y_prob, sample_weight, pos_label)
     if isinstance(source, GroupedSource):
-        raise ValueError(_IN_GROUPS)
+        raise _in_groups()
     rows = source if isinstance(source, Opened) else Opened(source)
     table = rows.start()
     if table.row_total >= SORT_BELOW_ROWS:
@@ -54,6 +91,11 @@ def given_source(
     if table.counted or table.row_total > rows.tally_limit:
         return whole_tally(rows)
     return rows.open_all()  # totals of fractions or weighted rows could not be split any more
+
+
+def _in_groups() -> InputError:
+    remedy = "pass it to certify, or any function of one group through by_group"
+    return InputError("this source holds rows in groups", remedy=remedy)
 
 
 def in_groups(
@@ -77,17 +119,27 @@ def in_groups(
     (('A', 'B'), (0.25, 0.125))
     """
     if isinstance(y_true, (GroupedSource, GroupedRows)):
-        refuse_more("a source of rows in groups", y_prob, sample_weight, pos_label)
+        refuse_more("source of rows in groups", y_prob, sample_weight, pos_label)
         if by is not None:
-            raise ValueError("by was given together with rows that are in groups already; leave it out")
+            raise InputError(
+                "was given together with rows that are in groups already", argument="by", remedy="leave it out"
+            )
         return y_true
     if isinstance(y_true, Totals):
-        raise ValueError("by was given together with a tally, whose rows can no longer be grouped; pass the arrays")
+        raise InputError(
+            "was given together with a tally, whose rows can no longer be grouped",
+            argument="by",
+            remedy="pass the arrays",
+        )
     if isinstance(y_true, RowSource):
-        raise ValueError("by was given together with a source of rows; name the groups' column, as scan(..., by=...)")
+        raise InputError(
+            "was given together with a source of rows",
+            argument="by",
+            remedy="name the groups' column, as scan(..., by=...)",
+        )
     if by is None:
-        raise ValueError("by is missing: pass a group per row")
-    rows = check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, by=by)
+        raise InputError("is missing: pass a group per row", argument="by")
+    rows = as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, by=by)
     labels, members = check_labels(by, "by", rows.y_prob.size)
     sources = []
     for label, positions in zip(labels, members, strict=True):

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from calibrant.core.errors import InputError
 from calibrant.core.types import FloatArray
 from calibrant.rows.checks import check_labels, check_same_index
 
@@ -19,9 +20,10 @@ def check_classes(y: Any) -> npt.NDArray[Any]:
     distinct, _ = check_labels(labels, "y", len(labels))
     check_classification_targets(labels)
     if len(distinct) > 2:
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is multiclass: y has "
-            f"{len(distinct)} classes; judge one of them at a time, as in y == {distinct[0]!r}"
+        raise InputError(
+            f"Only binary classification is supported. The type of the target is multiclass: y has {len(distinct)} "
+            "classes",
+            remedy=f"judge one of them at a time, as in y == {distinct[0]!r}",
         )
     return np.asarray(labels)
 
@@ -30,13 +32,15 @@ def two_classes(model: Any, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the classes of a fitted model, after making sure that they are two and cover the labels."""
     name = type(model).__name__
     if not hasattr(model, "classes_"):
-        raise ValueError(f"{name} has no classes_ after fitting; pass a classifier")
+        raise InputError(f"{name} has no classes_ after fitting", remedy="pass a classifier")
     classes = np.asarray(model.classes_)
     if classes.shape != (2,):
-        raise ValueError(f"{name} was fitted to {len(classes)} classes; calibration here is about two")
+        raise InputError(f"{name} was fitted to {len(classes)} classes", remedy="calibration here is about two")
     unknown = [label for label in np.unique(y).tolist() if label not in classes.tolist()]
     if unknown:
-        raise ValueError(f"y holds {unknown[0]!r}, which {name} was not fitted to; its classes are {classes.tolist()}")
+        raise InputError(
+            f"y holds {unknown[0]!r}, which {name} was not fitted to", remedy=f"its classes are {classes.tolist()}"
+        )
     return classes
 
 
@@ -46,7 +50,12 @@ def event_forecasts(model: Any, X: Any, y: Any, pos_label: Any = None) -> tuple[
     classes = two_classes(model, y).tolist()
     event = classes[1] if pos_label is None else pos_label
     if event not in classes:
-        raise ValueError(f"pos_label is {event!r}, which is not a class of the estimator; its classes are {classes}")
+        raise InputError(
+            f"is {event!r}, which is not a class of the estimator",
+            argument="pos_label",
+            value=event,
+            remedy=f"its classes are {classes}",
+        )
     return forecasts_of(model, X)[:, classes.index(event)], event
 
 
@@ -60,14 +69,15 @@ def forecasts_of(model: Any, X: Any) -> FloatArray:
     """Return the probabilities of both classes."""
     # Asked after fitting: some models know only then.
     if not hasattr(model, "predict_proba"):
-        raise ValueError(
-            f"{type(model).__name__} has no predict_proba, and only probabilities can be calibrated; choose options "
-            "with which it has, or wrap it in RecalibratedClassifier"
+        raise InputError(
+            f"{type(model).__name__} has no predict_proba, and only probabilities can be calibrated",
+            remedy="choose options with which it has, or wrap it in RecalibratedClassifier",
         )
     forecasts = np.asarray(model.predict_proba(X))
     if forecasts.ndim != 2 or forecasts.shape[1] != 2:
-        raise ValueError(
-            f"{type(model).__name__}.predict_proba returned shape {forecasts.shape}; one column per class is needed"
+        raise InputError(
+            f"{type(model).__name__}.predict_proba returned shape {forecasts.shape}",
+            remedy="one column per class is needed",
         )
     return forecasts
 
@@ -78,7 +88,8 @@ def response_of(model: Any, X: Any, response_method: str) -> FloatArray:
         return forecasts_of(model, X)[:, 1]
     scores = np.asarray(model.decision_function(X))
     if scores.ndim != 1:
-        raise ValueError(
-            f"{type(model).__name__}.decision_function returned shape {scores.shape}; one score per row is needed"
+        raise InputError(
+            f"{type(model).__name__}.decision_function returned shape {scores.shape}",
+            remedy="one score per row is needed",
         )
     return scores

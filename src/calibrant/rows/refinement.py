@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.core.errors import InputError
 from calibrant.core.types import FloatArray, IntArray
+from calibrant.core.voices import Either, Option, Phrase
 from calibrant.rows.checks import Observations
 from calibrant.rows.grids import COARSE_GRID, FIRST_BITS, FIRST_GRID, Grid
 from calibrant.rows.sources import RowSource, fetch_limit, tally_limit
@@ -36,7 +38,7 @@ _ROWS_PER_CUT = 4  # ... which pays where they hold so many rows each
 _TALLY_GRID = Grid(20, 0.0, 1.0)
 
 
-class TooManyForecastsError(ValueError):
+class TooManyForecastsError(InputError):
     """A source has more rows to tell apart than may be fetched from it."""
 
 
@@ -176,9 +178,10 @@ def _grid_over(table: Totals, entries: IntArray, bits: int) -> Grid:
 def _check_count(counted: int, given: int) -> None:
     """Refuse a source whose scans contradict each other."""
     if given != counted:
-        raise ValueError(
+        raise InputError(
             f"the source had counted {counted:,} rows and now has {given:,} in their place: its data changed between "
-            "two scans; read from a copy that stays as it is"
+            "two scans",
+            remedy="read from a copy that stays as it is",
         )
 
 
@@ -213,8 +216,13 @@ def whole_tally(source: Tally | RowSource) -> Tally:
     if count > rows.tally_limit:
         raise TooManyForecastsError(
             f"this needs every distinct forecast, and {count:,} of {table.row_total:,} rows would have to be fetched "
-            f"to tell them apart, above the limit of {int(rows.tally_limit):,}; raise the limit (tally_limit), round "
-            "the forecasts or take a sample, or use Cells.bracket for an answer with known ends"
+            f"to tell them apart, above the limit of {int(rows.tally_limit):,}",
+            remedy=Phrase(
+                "raise {limit}, round the forecasts or take a {sample}{else_}",
+                limit=Either("the limit (tally_limit)", Option("memory_limit")),
+                sample=Either("sample", "random sample"),
+                else_=Either(", or use Cells.bracket for an answer with known ends"),
+            ),
         )
     if several.size:
         table = rows.open(table, several)
@@ -398,10 +406,10 @@ def _within_limit(rows: Opened, table: Totals, too_coarse: Callable[[Totals], In
     scans, finer = 0, True
     while table.rows[wanted].sum() > rows.fetch_limit:
         if scans == _MOST_ZOOMS or not finer:
-            raise ValueError(
-                f"after {scans} scans {table.rows[wanted].sum():,} of {table.row_total:,} rows would still have "
-                f"to be looked at one by one, above the limit of {int(rows.fetch_limit):,} rows; raise the limit "
-                "(fetch_limit), or use Cells.bracket for an answer with known ends"
+            raise InputError(
+                f"after {scans} scans {table.rows[wanted].sum():,} of {table.row_total:,} rows would still have to be "
+                f"looked at one by one, above the limit of {int(rows.fetch_limit):,} rows",
+                remedy="raise the limit (fetch_limit), or use Cells.bracket for an answer with known ends",
             )
         before = len(table)
         table = rows.zoom_within(table, wanted)

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.rows.checks import (
     Observations,
@@ -212,7 +213,7 @@ class Tally(Totals):
             When outcomes are fractions or rows are weighted: then there is nothing to count.
         """
         if not self.counted:
-            raise ValueError("this tally has no event counts: its outcomes are fractions or its rows are weighted")
+            raise InputError("this tally has no event counts: its outcomes are fractions or its rows are weighted")
         return np.rint(self.outcome).astype(np.int64)
 
     @property
@@ -236,9 +237,7 @@ class Tally(Totals):
         pos_label : label, optional
             The label in ``y_true`` that counts as the event.
         """
-        observations = check_observations(
-            y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, refuse_swapped=False
-        )
+        observations = check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, order=None)
         return cls.from_observations(observations)
 
     @classmethod
@@ -260,12 +259,15 @@ class Tally(Totals):
         too_many = np.flatnonzero(occurred > counted)
         if too_many.size:
             position = int(too_many[0])
-            raise ValueError(
-                f"events[{position}] is {occurred[position]} but rows[{position}] is {counted[position]}; there "
-                "cannot be more events than rows"
+            raise InputError(
+                f"is {occurred[position]} but rows[{position}] is {counted[position]}",
+                argument="events",
+                position=position,
+                value=occurred[position],
+                remedy="there cannot be more events than rows",
             )
         if counted.sum() == 0:
-            raise ValueError("rows is 0 everywhere; at least one row is needed")
+            raise InputError("is 0 everywhere", argument="rows", remedy="at least one row is needed")
         kept = counted > 0
         order = np.argsort(values[kept], kind="stable")
         values, counted, occurred = values[kept][order], counted[kept][order], occurred[kept][order]
@@ -446,9 +448,9 @@ class Tally(Totals):
         (docs/theory.md, "Random halves"). Row order plays no part.
         """
         if not self.counted and self.listed is None:
-            raise ValueError(
-                "this tally knows totals of fractions or weighted rows only, which cannot be told apart to split them; "
-                "pass the arrays"
+            raise UndefinedError(
+                "this tally knows totals of fractions or weighted rows only, which cannot be told apart to split them",
+                remedy="pass the arrays",
             )
         if self.counted:
             total = self.events
@@ -536,11 +538,12 @@ class Tally(Totals):
 def given_tally(summary: Totals, y_prob: Any, sample_weight: Any, pos_label: Any) -> Tally:
     """Return a tally passed in place of arrays, refusing what it already holds instead of ignoring it."""
     if not isinstance(summary, Tally):
-        raise ValueError(
+        raise InputError(
             f"a {type(summary).__name__} object holds totals of stretches of forecasts, too coarse for an exact "
-            "measure; pass a Tally, or the arrays (Cells.bracket says what cells alone can tell)"
+            "measure",
+            remedy="pass a Tally, or the arrays (Cells.bracket says what cells alone can tell)",
         )
-    refuse_more("a Tally", y_prob, sample_weight, pos_label)
+    refuse_more("Tally", y_prob, sample_weight, pos_label)
     return summary
 
 
@@ -548,8 +551,8 @@ def refuse_more(given: str, y_prob: Any, sample_weight: Any, pos_label: Any) -> 
     """Refuse arrays beside a summary or source that already holds them."""
     for name, value in (("y_prob", y_prob), ("sample_weight", sample_weight), ("pos_label", pos_label)):
         if value is not None:
-            alone = given.removeprefix("a ")
-            raise ValueError(f"{name} was given together with {given}, which already holds it; pass the {alone} alone")
+            problem = f"was given together with a {given}, which already holds it"
+            raise InputError(problem, argument=name, remedy=f"pass the {given} alone")
 
 
 def _tossed(

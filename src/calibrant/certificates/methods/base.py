@@ -10,7 +10,9 @@ from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.margins import hoeffding_margin
 from calibrant.certificates.methods.registry import METHODS
 from calibrant.certificates.samples import Samples
+from calibrant.core.errors import InputError
 from calibrant.core.types import FloatArray, IntArray
+from calibrant.core.voices import Argument, Either, Option, Phrase
 from calibrant.measures.judged import JudgedMeasure
 from calibrant.measures.results import WorstInterval
 from calibrant.rows.sources import RowSource
@@ -63,29 +65,54 @@ class CertificateMethod(ABC):
     def check_measure(self, measure: str) -> None:
         """Refuse a measure that the method has no proof for."""
         if self.measures and measure not in self.measures:
-            covered = " and ".join(map(repr, self.measures))
-            raise ValueError(
-                f"method={self.name!r} covers measure={covered} only, got measure={measure!r}; use {_general_methods()}"
+            first, *others = self.measures
+            raise InputError(
+                Phrase(
+                    "{method} covers {covered}{others} only, got {measure}",
+                    method=Option("method", self.name),
+                    covered=Option("measure", first),
+                    others="".join(f" and {each!r}" for each in others),
+                    measure=Option("measure", measure),
+                ),
+                remedy=Phrase("use {methods}", methods=_general_methods()),
             )
 
     def check_level(self, level: float) -> None:
         """Refuse a confidence level that the method has no proof for."""
         if level < self.least_level:
-            raise ValueError(
-                f"method={self.name!r} needs a confidence_level of at least {self.least_level:g}, got {level:g}"
+            raise InputError(
+                Phrase(
+                    "{method} needs a {level} of at least {least:g}, got {given:g}",
+                    method=Option("method", self.name),
+                    level=Argument("confidence_level"),
+                    least=self.least_level,
+                    given=level,
+                )
             )
 
     def check_covers(self, table: Totals) -> None:
         """Refuse rows that the method has no proof for."""
         if not (self.covers_weights or table.unit_weights):
-            raise ValueError(
-                f"method={self.name!r} does not cover sample_weight; use {_general_methods()}, or "
-                "Tally.from_counts if the weights are counts of real observations"
+            raise InputError(
+                Phrase(
+                    "{method} does not cover {weight}",
+                    method=Option("method", self.name),
+                    weight=Argument("sample_weight"),
+                ),
+                remedy=Phrase(
+                    "use {methods}{counts}",
+                    methods=_general_methods(),
+                    counts=Either(", or Tally.from_counts if the weights are counts of real observations"),
+                ),
             )
         if not (self.covers_fractions or table.binary_outcomes):
-            raise ValueError(
-                f"method={self.name!r} needs outcomes of 0 or 1, and y_true holds fractions; use method='adaptive', or "
-                "'normal' for many rows"
+            raise InputError(
+                Phrase(
+                    "{method} needs outcomes of 0 or 1, and {outcomes} holds fractions",
+                    method=Option("method", self.name),
+                    outcomes=Argument("y_true"),
+                ),
+                remedy=Phrase("use {adaptive}, or 'normal' for many rows", adaptive=Option("method", "adaptive")),
             )
 
     # --- Limits -----------------------------------------------------------------------------------------------------
@@ -202,7 +229,8 @@ class MarginMethod(CertificateMethod):
         return self.margin(1.0, delta)
 
 
-def _general_methods() -> str:
+def _general_methods() -> Phrase:
     """Name the methods that cover every measure and every weight."""
-    *some, last = sorted(METHODS.where(lambda method: method.covers_weights and not method.measures))
-    return f"method={', '.join(map(repr, some))} or {last!r}"
+    first, *some, last = sorted(METHODS.where(lambda method: method.covers_weights and not method.measures))
+    others = "".join(f", {each!r}" for each in some)
+    return Phrase("{first}{others} or {last!r}", first=Option("method", first), others=others, last=last)

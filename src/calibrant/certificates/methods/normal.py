@@ -13,6 +13,7 @@ from calibrant.certificates.samples import Samples, largest_sums
 from calibrant.certificates.stretches import Pairs, bracketed, largest_stretches, square_scores
 from calibrant.core.laws import brownian_range
 from calibrant.core.types import FloatArray, IntArray
+from calibrant.core.voices import Option, Phrase
 from calibrant.measures.results import WorstInterval
 from calibrant.rows.refinement import stretch_ends
 from calibrant.rows.sources import RowSource
@@ -74,10 +75,15 @@ class Normal(CertificateMethod):
         squares = float(table.weight_square_residual_square[inside].sum()) / table.weight_max**2
         if squares >= FEW_SQUARES:
             return ()
-        return (
-            f"the squared residuals of the worst interval add up to {squares:.1f}, below {FEW_SQUARES:g}: too few for "
-            "a large-sample limit, whose real confidence may be lower than stated; use method='adaptive' or 'exact'",
+        note = Phrase(
+            "the squared residuals of the worst interval add up to {squares:.1f}, below {few:g}: too few for a "
+            "large-sample limit, whose real confidence may be lower than stated; use {adaptive} or 'exact'",
+            code="few_squares",
+            squares=squares,
+            few=FEW_SQUARES,
+            adaptive=Option("method", "adaptive"),
         )
+        return (note,)
 
 
 METHOD = Normal()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from calibrant.certificates.margins import paper_margin
 from calibrant.certificates.methods.base import MarginMethod
+from calibrant.core.errors import InputError
 from calibrant.rows.tally import Totals
 from calibrant.rows.weights import effective_rows
 
@@ -31,7 +32,9 @@ class Paper(MarginMethod):
     def bracket(self, table: Totals, bits: int, delta: float, low: float, high: float) -> tuple[float, float]:
         """Return the two ends of the error plus the margin, for rows of equal weight."""
         if not table.unit_weights:
-            raise ValueError("method='paper' does not cover sample_weight; use method='adaptive' or 'hoeffding'")
+            raise InputError(
+                "method='paper' does not cover sample_weight", remedy="use method='adaptive' or 'hoeffding'"
+            )
         return super().bracket(table, bits, delta, low, high)
 
 
