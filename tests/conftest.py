@@ -57,6 +57,8 @@ def spark() -> Iterator[Any]:
 
         options = {
             "spark.driver.bindAddress": "127.0.0.1",
+            # A session of a minute never earns back what the second compiler and parallel collectors cost.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.memory": "1g",
             "spark.sql.shuffle.partitions": "2",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, ClassVar, Self
 
 from sklearn.base import clone
@@ -229,7 +230,12 @@ class GuardedRecalibrator(Recalibrator):
 
 def _null_quantile(variance: float, rows: float) -> float:
     """Return what the Cutoff error of calibrated forecasts stays below in 95% of cases, for many rows."""
-    return float(brownian_range.ppf(_NULL_LEVEL)) * math.sqrt(max(variance, 0.0) / rows)
+    return _null_range() * math.sqrt(max(variance, 0.0) / rows)
+
+
+@cache
+def _null_range() -> float:
+    return float(brownian_range.ppf(_NULL_LEVEL))
 
 
 def _rebuilt_rung(data: Any) -> Recalibrator:
