@@ -107,6 +107,7 @@ def test_columns_of_arrow_are_read_exactly(what, kind, tmp_path):
         with new(path, table.schema) as writer:
             writer.write_table(table)
     assert read(path, ["x"])["x"].tolist() == expected
+    assert read(path, ["y"])["y"].tolist() == table["y"].to_pylist()
     if all(isinstance(each, float) for each in expected):
         with calibrant.scan(path, y_true="y", y_prob="x") as rows:
             assert calibrant.measures.calibration_in_the_large(rows) == 0.5 - np.mean(expected)

@@ -215,6 +215,9 @@ def write_with_column(
                 f"TO {text_literal(os.path.abspath(path))} ({options}, USE_TMP_FILE false)"
             ).fetchall()
     finally:
+        # An interrupted query still runs in other threads, whose call of the function would abort a program that ends.
+        # The next query waits for them.
+        connection.execute("SELECT 1")
         connection.remove_function(_FUNCTION)
 
 

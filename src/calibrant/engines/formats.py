@@ -350,8 +350,9 @@ def arrow_key(path: Path, name: str) -> tuple[bool, str]:
 def arrow_columns(paths: Sequence[Path], name: str) -> tuple[list[tuple[str, Any]], Fetch]:
     """Return the columns of Arrow files of one kind with their types, and a function that makes them ready to be read.
 
-    Files are read batch by batch; streams, which have no index, are read at once. In both, damage to columns that
-    nobody asks for does no harm, and they take no memory.
+    Files are read batch by batch; streams, which have no index, are read at once, and so are files with text views, on
+    which datasets crash before PyArrow 24. In both, damage to columns that nobody asks for does no harm, and they take
+    no memory.
     """
     import pyarrow
     import pyarrow.dataset
@@ -360,10 +361,11 @@ def arrow_columns(paths: Sequence[Path], name: str) -> tuple[list[tuple[str, Any
         schema = _open_arrow(paths[0], name).schema
     # DuckDB does not know numbers of 16 bits, and 32 hold each of them exactly.
     types = [(field.name, pyarrow.float32() if field.type == pyarrow.float16() else field.type) for field in schema]
+    views = any(field.type in (pyarrow.string_view(), pyarrow.binary_view()) for field in schema)
 
     def fetch(readable: pyarrow.Schema, chosen: Collection[str]) -> Any:
         with _explained(name, "an Arrow file"):
-            if _is_arrow_file(paths[0]):
+            if _is_arrow_file(paths[0]) and not views:
                 for path in paths:
                     _check_batches(path, chosen)
                 return pyarrow.dataset.dataset([str(path) for path in paths], schema=readable, format="ipc")
