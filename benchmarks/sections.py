@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from baselines import argsort_cutoff, isotonic_fit, linear_program, memory_copy, packed_cutoff, resample_cutoff
@@ -265,7 +265,11 @@ def simulation(bench: Bench) -> None:
 
 def binned_peers(bench: Bench) -> None:
     """Binned ECE beside the packages that offer it, or the curve behind it."""
-    for strategy, words in (("uniform", "equal width"), ("quantile", "equal weight")):
+    strategies: tuple[tuple[Literal["uniform", "quantile"], str], ...] = (
+        ("uniform", "equal width"),
+        ("quantile", "equal weight"),
+    )
+    for strategy, words in strategies:
         ece = partial(calibrant.expected_calibration_error, n_bins=BINS, strategy=strategy)
         beside_peers(bench, f"ECE of {BINS} bins of {words}", ece, ECE_PEERS[strategy])
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from calibrant import Tally
 from calibrant.certificates import ConfidenceInterval
+from calibrant.decisions.results import Wrapper
 
-WRAPPERS = ["nondecreasing", "monotone", "any"]
+WRAPPERS: list[Wrapper] = ["nondecreasing", "monotone", "any"]
 
 thresholds = st.one_of(st.sampled_from(brute_force.GRID), st.floats(0.0, 1.0))
 

@@ -858,7 +858,7 @@ def test_groups_that_cannot_be_told_are_refused(by, message):
 
 def test_the_rows_of_groups_pass_the_same_gate():
     with refused(r"^y_prob\[1\] is missing"):
-        certify([0, 1], [0.1, None], max_error=0.1, by=["a", "b"])
+        certify([0, 1], np.array([0.1, None]), max_error=0.1, by=["a", "b"])
     with refused(r"^y_prob is missing"):
         certify([0, 1], max_error=0.1, by=["a", "b"])
 

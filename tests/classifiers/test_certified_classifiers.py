@@ -4,6 +4,7 @@ import json
 import math
 import pickle
 import re
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -394,7 +395,14 @@ class Recorder(LogisticRegression):
 
 def test_options_of_the_fit_are_split_only_when_they_have_one_value_per_row():
     per_row = {"array": np.arange(1200), "list": list(range(1200)), "series": pd.Series(np.arange(1200))}
-    others = {"word": "x" * 1200, "number": 5, "scalar": np.float64(2.0), "few": [1, 2], "none": None, "map": {1: 2}}
+    others: dict[str, Any] = {
+        "word": "x" * 1200,
+        "number": 5,
+        "scalar": np.float64(2.0),
+        "few": [1, 2],
+        "none": None,
+        "map": {1: 2},
+    }
     classifier = certified(Recorder()).fit(FEATURES, LABELS, **per_row, **others)
     expected = halves(np.arange(1200))[0].tolist()
     seen = classifier.estimator_.seen_

@@ -491,7 +491,7 @@ def test_a_search_around_a_frozen_model():
             "not a recalibrator of calibrant; pass one, as in IsotonicRecalibrator()",
         ),
         ({"recalibrator": PlattRecalibrator(pos_label=1)}, "recalibrator has pos_label=1, and the classes are known"),
-        ({"recalibrator": PlattRecalibrator(on="x")}, "on must be one of 'forecast', 'logit', got 'x'"),
+        ({"recalibrator": PlattRecalibrator().set_params(on="x")}, "on must be one of 'forecast', 'logit', got 'x'"),
         ({"cv": 1}, "cv must be a whole number from 2 to inf, got 1"),
         ({"cv": 2.5}, "cv must be a whole number from 2 to inf, got 2.5"),
         ({"cv": None}, "cv must be a whole number, got None of type NoneType"),

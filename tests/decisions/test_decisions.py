@@ -91,7 +91,7 @@ NO_SCORE: Any = np.cos
     ("call", "message"),
     [
         (
-            lambda: calibrant.risk_gap(*ROWS, threshold=0.5, wrapper="rising"),
+            lambda: calibrant.risk_gap(*ROWS, threshold=0.5, wrapper=UNKNOWN),
             r"^wrapper must be one of 'nondecreasing'",
         ),
         (

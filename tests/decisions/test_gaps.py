@@ -353,7 +353,7 @@ def test_a_guarantee_holds_for_the_population_it_was_drawn_from():
     population = Tally.from_arrays([0.35, 0.6], [0.25, 0.75])
     cutoff = calibrant.cutoff_calibration_error(population)
     guarantee = calibrant.decision_guarantee(limit(upper=cutoff))
-    for wrapper, most in (("nondecreasing", guarantee.nondecreasing), ("monotone", guarantee.monotone)):
+    for wrapper, most in zip(WRAPPERS, (guarantee.nondecreasing, guarantee.monotone), strict=False):
         assert calibrant.decisions.risk_gap_curve(population, wrapper=wrapper).largest_gap <= most + 1e-15
 
 

@@ -246,7 +246,7 @@ class TestSpark:
             judged(calibrant.scan(frame, **COLUMNS))
 
     def test_names_that_differ_by_case(self, spark):
-        named = {"P": [0.9, 0.9], "p": [0.1, 0.2], "p_1": [0.5, 0.5], "y": [0, 1], "Y": [1, 1]}
+        named: dict[str, list[float]] = {"P": [0.9, 0.9], "p": [0.1, 0.2], "p_1": [0.5, 0.5], "y": [0, 1], "Y": [1, 1]}
         frame = spark_frame(spark, named)
         for name, values in named.items():
             if name.lower().startswith("p"):

@@ -150,12 +150,13 @@ class TestTooManyForecasts:
 class TestRefusals:
     def test_what_a_source_already_holds(self):
         engine = ToyEngine([0.0, 1.0], [0.2, 0.4])
-        for name, value in (("y_prob", [0.2]), ("sample_weight", [1.0]), ("pos_label", 1)):
+        more: list[tuple[str, Any]] = [("y_prob", [0.2]), ("sample_weight", [1.0]), ("pos_label", 1)]
+        for name, value in more:
             with pytest.raises(ValueError, match=f"^{name} was given together with a source of rows, which already"):
                 calibrant.cutoff_calibration_error(engine, **{name: value})
 
     def test_groups_where_one_set_of_rows_is_asked_for(self):
-        grouped = GroupedToyEngine(np.array([0.0, 1.0]), np.array([0.2, 0.4]), ["a", "b"])
+        grouped: Any = GroupedToyEngine(np.array([0.0, 1.0]), np.array([0.2, 0.4]), ["a", "b"])
         with pytest.raises(ValueError, match=r"^this source holds rows in groups; pass it to certify, or any function"):
             calibrant.measure(grouped)
         with pytest.raises(ValueError, match=r"^by was given together with rows that are in groups already"):

@@ -106,8 +106,8 @@ class TestDistinctForecasts:
         rng = np.random.default_rng(1)
         p = rng.random(300)
         expected = Tally.from_arrays(rng.random(300) < p, p).halves(5)[0].forecast
-        for options in ({}, {"sample_weight": rng.random(300)}):
-            tally = Tally.from_arrays(rng.random(300), p, **options)
+        for weight in (None, rng.random(300)):
+            tally = Tally.from_arrays(rng.random(300), p, sample_weight=weight)
             np.testing.assert_array_equal(tally.halves(5)[0].forecast, expected)
 
     def test_tied_rows_move_no_other_row(self):

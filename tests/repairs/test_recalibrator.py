@@ -348,9 +348,12 @@ def test_nothing_works_before_fitting(kind):
 @pytest.mark.parametrize(
     ("recalibrator", "message"),
     [
-        (IsotonicRecalibrator(interpolation="cubic"), "interpolation must be one of 'step', 'linear', got 'cubic'"),
-        (IsotonicRecalibrator(input_kind="logit"), "input_kind must be one of 'probability', 'score'"),
-        (PlattRecalibrator(on="score"), "on must be one of 'forecast', 'logit'"),
+        (
+            IsotonicRecalibrator().set_params(interpolation="cubic"),
+            "interpolation must be one of 'step', 'linear', got 'cubic'",
+        ),
+        (IsotonicRecalibrator().set_params(input_kind="logit"), "input_kind must be one of 'probability', 'score'"),
+        (PlattRecalibrator().set_params(on="score"), "on must be one of 'forecast', 'logit'"),
         (PlattRecalibrator().set_params(smoothing=1), "smoothing must be True or False, got 1"),
         (PlattRecalibrator(on="logit", input_kind="score"), "on='logit' needs probabilities"),
         (PlattRecalibrator(clip=1e-6), "clip is 1e-06, but on='forecast' takes no logarithm"),

@@ -285,7 +285,10 @@ def same_cells(one, other):
         assert getattr(one, name) == getattr(other, name)
 
 
-SOME = {"y_true": [0, 1, 1, 0, 1], "y_prob": [0.1, 0.3, 0.4, 0.8, 0.9]}  # on 2^2 cells: those of number 0, 1 and 3
+SOME: dict[str, Any] = {
+    "y_true": [0, 1, 1, 0, 1],
+    "y_prob": [0.1, 0.3, 0.4, 0.8, 0.9],
+}  # on 2^2 cells: those of number 0, 1 and 3
 FACTS = '{"format": "calibrant/cells/1", "bits": 2, "weight_max": 1.0, "unit_weights": true, "binary_outcomes": true}'
 IMPOSSIBLE = [
     ({"bits": 1}, "index[2] is 3, not the number of one of 2^1 cells"),

@@ -34,7 +34,8 @@ def test_what_is_in_groups_stays_in_them():
     groups = in_groups(Y, P, by=WARD)
     assert in_groups(groups) is groups
     assert calibrant.certify(groups, max_error=0.3) == calibrant.certify(Y, P, by=WARD, max_error=0.3)
-    for function in (calibrant.measure, calibrant.confidence_interval):
+    one_set: tuple[Any, ...] = (calibrant.measure, calibrant.confidence_interval)
+    for function in one_set:
         with pytest.raises(ValueError, match=r"^this source holds rows in groups; pass it to certify"):
             function(groups)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -17,18 +16,19 @@ from calibrant.certificates.methods.registry import METHODS
 from calibrant.certificates.results import RiskBands
 from calibrant.core.chernoff import chernoff_interval
 from calibrant.core.errors import InputError
+from calibrant.core.types import ArrayLike, ClassLabel
 from calibrant.rows.checks import check_confidence, check_forecasts
-from calibrant.rows.intake import as_tally
+from calibrant.rows.intake import RowsLike, as_tally
 
 
 def risk_bands(
-    y_true: Any,
-    y_prob: Any = None,
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
     *,
-    cutoffs: Any,
+    cutoffs: ArrayLike,
     confidence_level: float = 0.95,
-    sample_weight: Any = None,
-    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
 ) -> RiskBands:
     """Judge the forecasts band by band, for bands of forecasts fixed beforehand such as low, medium and high risk.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, overload
+from typing import Literal, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +18,11 @@ from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.kernels import GOLDEN, LANES, MIX_FIRST, MIX_SECOND, resampled_ranges
 from calibrant.core.laws import brownian_range
 from calibrant.core.progress import track
-from calibrant.core.types import FloatArray, IntArray
+from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray, Randomness
 from calibrant.core.voices import Argument, Either, Option, Phrase
 from calibrant.rows.checks import check_choice, check_flag, check_number, check_seed
 from calibrant.rows.groups import GroupedRows, GroupedSource, by_group
-from calibrant.rows.intake import as_source, as_tally, in_groups
+from calibrant.rows.intake import GroupsLike, RowsLike, as_source, as_tally, in_groups
 from calibrant.rows.refinement import TOLERANCE, TooManyForecastsError, split_at_extremes, whole_tally
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally, Totals
@@ -65,55 +65,55 @@ _EXACT, _ASYMPTOTIC = Option("method", "exact"), Option("method", "asymptotic")
 
 @overload
 def calibration_test(
-    y_true: GroupedSource | GroupedRows,
+    y_true: GroupsLike,
     *,
-    method: str = "auto",
+    method: Literal["auto", "exact", "asymptotic"] = "auto",
     n_resamples: int = 9999,
-    rng: Any = None,
+    rng: Randomness = None,
     progress: bool | None = None,
 ) -> GroupCalibrationTests: ...
 
 
 @overload
 def calibration_test(
-    y_true: Any,
-    y_prob: Any = None,
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
     *,
-    method: str = "auto",
+    method: Literal["auto", "exact", "asymptotic"] = "auto",
     n_resamples: int = 9999,
-    rng: Any = None,
+    rng: Randomness = None,
     by: None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
+    pos_label: ClassLabel | None = None,
+    sample_weight: ArrayLike | None = None,
     progress: bool | None = None,
 ) -> CalibrationTest: ...
 
 
 @overload
 def calibration_test(
-    y_true: Any,
-    y_prob: Any = None,
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
     *,
-    method: str = "auto",
+    method: Literal["auto", "exact", "asymptotic"] = "auto",
     n_resamples: int = 9999,
-    rng: Any = None,
-    by: Any,
-    pos_label: Any = None,
-    sample_weight: Any = None,
+    rng: Randomness = None,
+    by: ArrayLike,
+    pos_label: ClassLabel | None = None,
+    sample_weight: ArrayLike | None = None,
     progress: bool | None = None,
 ) -> GroupCalibrationTests: ...
 
 
 def calibration_test(
-    y_true: Any,
-    y_prob: Any = None,
+    y_true: RowsLike | GroupsLike,
+    y_prob: ArrayLike | None = None,
     *,
-    method: str = "auto",
+    method: Literal["auto", "exact", "asymptotic"] = "auto",
     n_resamples: int = 9999,
-    rng: Any = None,
-    by: Any = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
+    rng: Randomness = None,
+    by: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
+    sample_weight: ArrayLike | None = None,
     progress: bool | None = None,
 ) -> CalibrationTest | GroupCalibrationTests:
     """Test whether the forecasts are perfectly calibrated, looking at every interval of forecasts at once.
@@ -218,16 +218,22 @@ def spiegelhalter_test(y_true: GroupedSource | GroupedRows) -> GroupCalibrationT
 
 @overload
 def spiegelhalter_test(
-    y_true: Any, y_prob: Any = None, *, by: None = None, pos_label: Any = None
+    y_true: RowsLike, y_prob: ArrayLike | None = None, *, by: None = None, pos_label: ClassLabel | None = None
 ) -> CalibrationTest: ...
 
 
 @overload
-def spiegelhalter_test(y_true: Any, y_prob: Any = None, *, by: Any, pos_label: Any = None) -> GroupCalibrationTests: ...
+def spiegelhalter_test(
+    y_true: RowsLike, y_prob: ArrayLike | None = None, *, by: ArrayLike, pos_label: ClassLabel | None = None
+) -> GroupCalibrationTests: ...
 
 
 def spiegelhalter_test(
-    y_true: Any, y_prob: Any = None, *, by: Any = None, pos_label: Any = None
+    y_true: RowsLike | GroupsLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    by: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
 ) -> CalibrationTest | GroupCalibrationTests:
     """Test by Spiegelhalter's z whether the Brier score is what calibrated forecasts would have.
 

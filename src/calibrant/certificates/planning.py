@@ -20,7 +20,7 @@ from calibrant.certificates.results import RowsNeeded
 from calibrant.certificates.samples import Law, Samples, draw, law_of, laws_of
 from calibrant.core.binomial import at_least
 from calibrant.core.errors import InputError
-from calibrant.core.types import FloatArray
+from calibrant.core.types import ArrayLike, FloatArray
 from calibrant.rows.checks import (
     check_choice,
     check_confidence,
@@ -51,8 +51,8 @@ def rows_needed(
     power: float = 0.9,
     method: Method = "adaptive",
     brier: float | None = None,
-    y_prob: Any = None,
-    sample_weight: Any = None,
+    y_prob: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> RowsNeeded:
     """Plan: how many rows does it take to certify a calibrated forecaster?
 
@@ -243,7 +243,7 @@ def ece_hardness_bound(n: int, *, max_error: float, confidence_level: float, eff
     return max(0.0, 1.0 - 2.0 * math.e * (error + delta + 1.0 / rows) / variance)
 
 
-def effective_variance(mean_outcome: Any, gamma: float = 0.05, *, sample_weight: Any = None) -> float:
+def effective_variance(mean_outcome: Any, gamma: float = 0.05, *, sample_weight: ArrayLike | None = None) -> float:
     """Least outcome variance on any part of the population that has a share of at least gamma.
 
     inf E[Var(Y | X) 1{X in A}] over sets A with P(A) >= gamma: the sum of the smallest conditional variances that

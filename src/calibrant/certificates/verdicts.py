@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, get_args, overload
+from typing import Literal, NamedTuple, get_args, overload
 
 from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.methods.base import CertificateMethod
@@ -16,13 +16,14 @@ from calibrant.certificates.methods.normal import normal_margin
 from calibrant.certificates.methods.registry import METHODS, Method
 from calibrant.certificates.results import Certificate, ConfidenceInterval, GroupCertificates, verdict_of, within_unit
 from calibrant.core.errors import CalibrationWarning
+from calibrant.core.types import ArrayLike, ClassLabel, Randomness
 from calibrant.measures.judged import JudgedMeasure
 from calibrant.measures.registry import MEASURES, Measure
 from calibrant.measures.results import WorstInterval
 from calibrant.measures.weighted import find_worst_interval
 from calibrant.rows.checks import check_choice, check_confidence, check_number, check_seed
 from calibrant.rows.groups import GroupedRows, GroupedSource, by_group
-from calibrant.rows.intake import as_source, in_groups, with_unit_weights
+from calibrant.rows.intake import GroupsLike, RowsLike, as_source, in_groups, with_unit_weights
 from calibrant.rows.refinement import split_at_extremes, whole_tally
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally, Totals
@@ -37,21 +38,21 @@ _HIGHEST_LEVEL = math.nextafter(1.0, 0.0)  # of a share of the smallest delta, 1
 
 @overload
 def certify(
-    y_true: GroupedSource | GroupedRows,
+    y_true: GroupsLike,
     *,
     max_error: float,
     confidence_level: float = 0.95,
     method: Method = "adaptive",
     measure: Measure = "cutoff",
     variation: float = 2.0,
-    rng: Any = 0,
+    rng: Randomness = 0,
 ) -> GroupCertificates: ...
 
 
 @overload
 def certify(
-    y_true: Any,
-    y_prob: Any = None,
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
     *,
     max_error: float,
     confidence_level: float = 0.95,
@@ -59,42 +60,42 @@ def certify(
     measure: Measure = "cutoff",
     variation: float = 2.0,
     by: None = None,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-    rng: Any = 0,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
+    rng: Randomness = 0,
 ) -> Certificate: ...
 
 
 @overload
 def certify(
-    y_true: Any,
-    y_prob: Any = None,
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
     *,
     max_error: float,
     confidence_level: float = 0.95,
     method: Method = "adaptive",
     measure: Measure = "cutoff",
     variation: float = 2.0,
-    by: Any,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-    rng: Any = 0,
+    by: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
+    rng: Randomness = 0,
 ) -> GroupCertificates: ...
 
 
 def certify(
-    y_true: Any,
-    y_prob: Any = None,
+    y_true: RowsLike | GroupsLike,
+    y_prob: ArrayLike | None = None,
     *,
     max_error: float,
     confidence_level: float = 0.95,
     method: Method = "adaptive",
     measure: Measure = "cutoff",
     variation: float = 2.0,
-    by: Any = None,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-    rng: Any = 0,
+    by: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
+    rng: Randomness = 0,
 ) -> Certificate | GroupCertificates:
     """Decide, with a guarantee, whether the calibration error is at most ``max_error``.
 
@@ -188,17 +189,17 @@ def certify(
 
 
 def confidence_interval(
-    y_true: Any,
-    y_prob: Any = None,
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
     *,
     confidence_level: float = 0.95,
     alternative: Alternative = "two-sided",
     method: Method = "adaptive",
     measure: Measure = "cutoff",
     variation: float = 2.0,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-    rng: Any = 0,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
+    rng: Randomness = 0,
 ) -> ConfidenceInterval:
     """Return confidence limits for a calibration error, without a threshold.
 

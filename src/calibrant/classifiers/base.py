@@ -23,7 +23,7 @@ from calibrant.certificates.methods.registry import METHODS, POPULATION_METHODS
 from calibrant.certificates.results import Certificate
 from calibrant.certificates.verdicts import certify
 from calibrant.core.errors import CalibrationWarning, InputError
-from calibrant.core.types import FloatArray
+from calibrant.core.types import ArrayLike, FloatArray
 from calibrant.core.words import level_said
 from calibrant.rows.checks import check_choice, check_number, check_same_index, check_weights
 from calibrant.rows.models import check_classes
@@ -54,7 +54,7 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
 
     _weights_count_for: ClassVar[str]
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **fit_params: Any) -> Self:
         """Fit the model, and repair or judge it on rows that it has not seen.
 
         Parameters

@@ -90,7 +90,7 @@ def command(source: Source, show: Show, kind: str, method: str, level: float, re
     )
 
 
-def _tested(data: dict[str, Any], kind: str, method: str, resamples: int, seed: int) -> Any:
+def _tested(data: dict[str, Any], kind: str, method: Any, resamples: int, seed: int) -> Any:
     import calibrant
 
     if kind == "spiegelhalter":

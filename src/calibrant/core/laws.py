@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.core.types import FloatArray
+from calibrant.core.types import FloatArray, Randomness
 
 _SEAM = 1.5  # near the median: on either side one of the two series needs a few terms only, and no digits cancel
 _TERMS = 7  # at the seam the next term of either series is below 1e-30
@@ -81,7 +81,7 @@ class BrownianRange:
         """Return the standard deviation."""
         return math.sqrt(self.var())
 
-    def rvs(self, size: int | tuple[int, ...] | None = None, rng: Any = None) -> Any:
+    def rvs(self, size: int | tuple[int, ...] | None = None, rng: Randomness = None) -> Any:
         """Return random ranges; ``rng`` is None, a seed or a numpy Generator."""
         return self.ppf(np.random.default_rng(rng).random(size))
 

@@ -13,25 +13,25 @@ import numpy as np
 
 from calibrant.core.errors import InputError
 from calibrant.core.results import UNIT, Result, as_frame
-from calibrant.core.types import FloatArray
+from calibrant.core.types import ArrayLike, ClassLabel, FloatArray
 from calibrant.decisions.gaps import noise_note
 from calibrant.decisions.scores import SCORES, ProperScore, SchervishMeasure
 from calibrant.measures.clinical import isotonic_curve
 from calibrant.measures.expected import plug_in_error
 from calibrant.measures.results import PAPER, PROJECT, Relation
 from calibrant.measures.weighted import cutoff_calibration_error
-from calibrant.rows.intake import as_tally
+from calibrant.rows.intake import RowsLike, as_tally
 from calibrant.rows.refinement import TOLERANCE
 from calibrant.rows.tally import Tally
 
 
 def score_decomposition(
-    y_true: Any,
-    y_prob: Any = None,
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
     *,
     score: str | SchervishMeasure = "brier",
-    sample_weight: Any = None,
-    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
 ) -> ScoreDecomposition:
     """Split a mean proper score into miscalibration, discrimination and uncertainty.
 

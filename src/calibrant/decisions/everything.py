@@ -12,15 +12,15 @@ from calibrant.certificates.joint_levels import level_of_each
 from calibrant.certificates.methods.registry import Method
 from calibrant.certificates.verdicts import confidence_interval
 from calibrant.core.results import UNIT, Result, as_frame
-from calibrant.core.types import Label
+from calibrant.core.types import ArrayLike, ClassLabel, Label, Randomness
 from calibrant.core.words import in_columns, level_said, percent, rounded_up
 from calibrant.decisions.gaps import best_threshold, risk_gap
 from calibrant.decisions.guarantees import decision_guarantee
-from calibrant.decisions.results import WRAPPERS, BestThreshold, DecisionGuarantee, DecisionRisk, RiskGap
+from calibrant.decisions.results import WRAPPERS, BestThreshold, DecisionGuarantee, DecisionRisk, RiskGap, Wrapper
 from calibrant.decisions.risks import decision_risk, threshold_or_costs
 from calibrant.rows.checks import check_choice, check_confidence, check_seed
 from calibrant.rows.groups import GroupedRows, GroupedSource, by_group
-from calibrant.rows.intake import as_source, as_tally, in_groups
+from calibrant.rows.intake import GroupsLike, RowsLike, as_source, as_tally, in_groups
 from calibrant.rows.refinement import TooManyForecastsError
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally
@@ -198,68 +198,68 @@ def _transposed(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
 
 @overload
 def decide(
-    y_true: GroupedSource | GroupedRows,
+    y_true: GroupsLike,
     *,
-    threshold: Any = None,
+    threshold: ArrayLike | None = None,
     cost_false_positive: float | None = None,
     cost_false_negative: float | None = None,
-    wrapper: str = "nondecreasing",
+    wrapper: Wrapper = "nondecreasing",
     confidence_level: float = 0.95,
     method: Method = "adaptive",
-    rng: Any = 0,
+    rng: Randomness = 0,
 ) -> GroupDecisions: ...
 
 
 @overload
 def decide(
-    y_true: Any,
-    y_prob: Any = None,
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
     *,
-    threshold: Any = None,
+    threshold: ArrayLike | None = None,
     cost_false_positive: float | None = None,
     cost_false_negative: float | None = None,
-    wrapper: str = "nondecreasing",
+    wrapper: Wrapper = "nondecreasing",
     confidence_level: float = 0.95,
     method: Method = "adaptive",
     by: None = None,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-    rng: Any = 0,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
+    rng: Randomness = 0,
 ) -> Decisions: ...
 
 
 @overload
 def decide(
-    y_true: Any,
-    y_prob: Any = None,
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
     *,
-    threshold: Any = None,
+    threshold: ArrayLike | None = None,
     cost_false_positive: float | None = None,
     cost_false_negative: float | None = None,
-    wrapper: str = "nondecreasing",
+    wrapper: Wrapper = "nondecreasing",
     confidence_level: float = 0.95,
     method: Method = "adaptive",
-    by: Any,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-    rng: Any = 0,
+    by: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
+    rng: Randomness = 0,
 ) -> GroupDecisions: ...
 
 
 def decide(
-    y_true: Any,
-    y_prob: Any = None,
+    y_true: RowsLike | GroupsLike,
+    y_prob: ArrayLike | None = None,
     *,
-    threshold: Any = None,
+    threshold: ArrayLike | None = None,
     cost_false_positive: float | None = None,
     cost_false_negative: float | None = None,
-    wrapper: str = "nondecreasing",
+    wrapper: Wrapper = "nondecreasing",
     confidence_level: float = 0.95,
     method: Method = "adaptive",
-    by: Any = None,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-    rng: Any = 0,
+    by: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
+    rng: Randomness = 0,
 ) -> Decisions | GroupDecisions:
     """Say what acting on forecasts from a threshold up loses, what could be saved, and what is guaranteed.
 
@@ -324,7 +324,7 @@ class _Question:
     """What is asked of every group: fixed before any row is looked at."""
 
     asked: tuple[dict[str, Any], ...]
-    wrapper: str
+    wrapper: Wrapper
     limits: dict[str, Any]
 
     def answer(self, confidence_level: float, *rows: Any, **columns: Any) -> Decisions:

@@ -9,12 +9,11 @@ acting when p >= tau minus the smallest that a recalibration of the forecasts at
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 
 from calibrant.core.errors import CalibrationWarning
-from calibrant.core.types import FloatArray
+from calibrant.core.types import ArrayLike, ClassLabel, FloatArray
 from calibrant.core.voices import Argument, Option, Phrase
 from calibrant.decisions.results import (
     WRAPPERS,
@@ -23,6 +22,7 @@ from calibrant.decisions.results import (
     MurphyCurve,
     RiskGap,
     RiskGapCurve,
+    Wrapper,
 )
 from calibrant.decisions.risks import (
     curve_through,
@@ -36,21 +36,21 @@ from calibrant.measures.expected import FEW_ROWS, lonely_rows, plug_in_error
 from calibrant.measures.results import PAPER, PROJECT, Relation
 from calibrant.measures.weighted import cutoff_calibration_error
 from calibrant.rows.checks import check_choice, check_thresholds
-from calibrant.rows.intake import as_observations, as_tally
+from calibrant.rows.intake import RowsLike, as_observations, as_tally
 from calibrant.rows.refinement import TOLERANCE
 from calibrant.rows.tally import Tally, Totals, given_tally, group_starts, prefix_sums
 
 
 def risk_gap(
-    y_true: Any,
-    y_prob: Any = None,
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
     *,
     threshold: float | None = None,
-    wrapper: str = "nondecreasing",
+    wrapper: Wrapper = "nondecreasing",
     cost_false_positive: float | None = None,
     cost_false_negative: float | None = None,
-    sample_weight: Any = None,
-    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
 ) -> RiskGap:
     """Tell what a better use of the same forecasts could save at one threshold.
 
@@ -109,12 +109,12 @@ def risk_gap(
 
 
 def risk_gap_curve(
-    y_true: Any,
-    y_prob: Any = None,
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
     *,
-    wrapper: str = "nondecreasing",
-    sample_weight: Any = None,
-    pos_label: Any = None,
+    wrapper: Wrapper = "nondecreasing",
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
 ) -> RiskGapCurve:
     """Tell what recalibration could save at every threshold at once, exactly.
 
@@ -175,13 +175,13 @@ def risk_gap_curve(
 
 
 def sign_testing_gap(
-    y_true: Any,
-    y_prob: Any = None,
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
     *,
     threshold: float,
-    wrapper: str = "nondecreasing",
-    sample_weight: Any = None,
-    pos_label: Any = None,
+    wrapper: Wrapper = "nondecreasing",
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
 ) -> RiskGap:
     """Tell what a better use of the same forecasts could save in `sign_testing_risk`.
 
@@ -239,14 +239,14 @@ def sign_testing_gap(
 
 
 def best_threshold(
-    y_true: Any,
-    y_prob: Any = None,
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
     *,
     threshold: float | None = None,
     cost_false_positive: float | None = None,
     cost_false_negative: float | None = None,
-    sample_weight: Any = None,
-    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
 ) -> BestThreshold:
     """Return the cutoff that would have been best on these rows for the loss of a threshold, and its saving.
 
@@ -294,7 +294,7 @@ def best_threshold(
     )
 
 
-def _best_rule(tally: Tally, at: float, wrapper: str, *, strict: bool) -> tuple[float, DecisionRule]:
+def _best_rule(tally: Tally, at: float, wrapper: Wrapper, *, strict: bool) -> tuple[float, DecisionRule]:
     """Return what the best rule of a shape saves at a threshold, and the rule: today's, unless another is better.
 
     Acting on forecast k instead of not gains y - tau summed over its rows; a rule collects the gains it acts on.
@@ -334,7 +334,7 @@ def _cut_rule(forecast: FloatArray, cut: int) -> DecisionRule:
 
 
 def _gap_bound(
-    tally: Tally, gap: float, wrapper: str, *, name: str = "gap", propositions: tuple[str, str] = ("3.1", "3.2")
+    tally: Tally, gap: float, wrapper: Wrapper, *, name: str = "gap", propositions: tuple[str, str] = ("3.1", "3.2")
 ) -> Relation:
     """Return what theory says about a gap, with both sides, and the paper's propositions for any and for monotone."""
     if wrapper == "any":

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from calibrant.core.results import UNIT, Result, as_frame
-from calibrant.core.types import BoolArray, FloatArray
+from calibrant.core.types import ArrayLike, BoolArray, FloatArray
 from calibrant.core.words import level_said, of_all, percent, rounded_up, significant_up
 from calibrant.measures.registry import MEASURES
 from calibrant.measures.results import Relation
@@ -164,7 +164,7 @@ class MurphyCurve(Result):
         """Mean loss at each knot of the better of always and never acting: what no forecast is needed for."""
         return np.minimum(self.threshold * (1.0 - self.mean_outcome), (1.0 - self.threshold) * self.mean_outcome)
 
-    def risk_at(self, threshold: Any) -> float | FloatArray:
+    def risk_at(self, threshold: ArrayLike) -> float | FloatArray:
         """Return the mean loss at one threshold, or at each of several."""
         return read_between(self.threshold, self.risk, self.risk_right, threshold)
 
@@ -260,7 +260,7 @@ class DecisionRule(Result):
     _ranges: ClassVar = dict.fromkeys(("cutoff", "forecasts"), UNIT)
     _words: ClassVar = {"kind": ("at least", "above", "at most", "always", "never", "one of")}
 
-    def acts(self, y_prob: Any) -> BoolArray:
+    def acts(self, y_prob: ArrayLike) -> BoolArray:
         """Return for each forecast whether the rule acts on it."""
         forecast = check_forecasts(y_prob)
         if self.forecasts is not None:
@@ -283,7 +283,9 @@ class DecisionRule(Result):
     __repr__ = __str__
 
 
-WRAPPERS = {
+Wrapper = Literal["nondecreasing", "monotone", "any"]
+
+WRAPPERS: dict[Wrapper, str] = {
     "nondecreasing": "non-decreasing recalibration",
     "monotone": "monotone recalibration (rising or falling)",
     "any": "recalibration of any shape",
@@ -321,7 +323,7 @@ class RiskGap(WithCosts, Result):
 
     loss: str
     threshold: float
-    wrapper: str
+    wrapper: Wrapper
     risk: float | None
     best_risk: float | None
     gap: float
@@ -443,7 +445,7 @@ class RiskGapCurve(MurphyCurve):
     """
 
     best_risk: FloatArray
-    wrapper: str
+    wrapper: Wrapper
     largest_gap: float
     largest_gap_at: float
     largest_gap_attained: bool
@@ -478,11 +480,11 @@ class RiskGapCurve(MurphyCurve):
         """Its limit just above each knot."""
         return self.risk_right - self.constant_risk
 
-    def at(self, threshold: Any) -> float | FloatArray:
+    def at(self, threshold: ArrayLike) -> float | FloatArray:
         """Return the gap at one threshold, or at each of several."""
         return read_between(self.threshold, self.gap, self.gap_right, threshold)
 
-    def regret_at(self, threshold: Any) -> float | FloatArray:
+    def regret_at(self, threshold: ArrayLike) -> float | FloatArray:
         """Return the regret against the best constant action at one threshold, or at each of several."""
         return read_between(self.threshold, self.regret, self.regret_right, threshold)
 

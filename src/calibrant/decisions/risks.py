@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from calibrant.core.errors import InputError
-from calibrant.core.types import BoolArray, FloatArray, IntArray
+from calibrant.core.types import ArrayLike, BoolArray, ClassLabel, FloatArray, IntArray
 from calibrant.decisions.results import DecisionRisk, MurphyCurve, NetBenefit
 from calibrant.rows.checks import Observations, check_costs, check_thresholds
 from calibrant.rows.grids import COARSE_GRID
-from calibrant.rows.intake import as_observations, as_source, as_tally
+from calibrant.rows.intake import RowsLike, as_observations, as_source, as_tally
 from calibrant.rows.refinement import refine
 from calibrant.rows.tally import Tally, Totals, given_tally, group_starts, prefix_sums
 
@@ -27,14 +27,14 @@ Costs = tuple[float, float] | tuple[None, None]
 
 
 def decision_risk(
-    y_true: Any,
-    y_prob: Any = None,
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
     *,
-    threshold: Any = None,
+    threshold: ArrayLike | None = None,
     cost_false_positive: float | None = None,
     cost_false_negative: float | None = None,
-    sample_weight: Any = None,
-    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
 ) -> DecisionRisk:
     """Mean loss of acting on forecasts from a threshold up.
 
@@ -81,7 +81,13 @@ def decision_risk(
     return risk_of_totals(table, at, costs=costs)
 
 
-def murphy_curve(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None) -> MurphyCurve:
+def murphy_curve(
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
+) -> MurphyCurve:
     """Mean loss at every decision threshold: the curve that every proper score is an average of.
 
     `decision_risk` as a function of the threshold, at all its knots. When one forecaster's curve lies below another's
@@ -108,7 +114,12 @@ def murphy_curve(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, 
 
 
 def sign_testing_risk(
-    y_true: Any, y_prob: Any = None, *, threshold: Any, sample_weight: Any = None, pos_label: Any = None
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    threshold: ArrayLike | None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
 ) -> DecisionRisk:
     """Mean distance to a threshold of the outcomes that fell on its other side than forecast.
 
@@ -153,7 +164,12 @@ def sign_testing_risk(
 
 
 def net_benefit(
-    y_true: Any, y_prob: Any = None, *, threshold: Any = None, sample_weight: Any = None, pos_label: Any = None
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    threshold: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
 ) -> NetBenefit:
     """Net benefit over thresholds, with treating all and treating none: decision curve analysis.
 
@@ -203,7 +219,7 @@ def net_benefit(
     )
 
 
-def threshold_or_costs(threshold: Any, vain: Any, missed: Any) -> tuple[float | FloatArray, Costs]:
+def threshold_or_costs(threshold: ArrayLike | None, vain: Any, missed: Any) -> tuple[float | FloatArray, Costs]:
     """Return the thresholds, and the costs if they were given in place of one."""
     if vain is None and missed is None:
         if threshold is None:
@@ -221,7 +237,7 @@ def threshold_or_costs(threshold: Any, vain: Any, missed: Any) -> tuple[float | 
     return costs[0] / (costs[0] + costs[1]), costs
 
 
-def one_threshold(threshold: Any, vain: Any, missed: Any) -> tuple[float, Costs]:
+def one_threshold(threshold: ArrayLike | None, vain: Any, missed: Any) -> tuple[float, Costs]:
     """Return the one threshold of a function that takes no more, and the costs if they were given in its place."""
     at, costs = threshold_or_costs(threshold, vain, missed)
     return one_number(at), costs
@@ -242,7 +258,13 @@ def _as_given(values: FloatArray, like: float | FloatArray) -> float | FloatArra
     return float(values[0]) if isinstance(like, float) else values
 
 
-def _split_at(thresholds: FloatArray, y_true: Any, y_prob: Any, sample_weight: Any, pos_label: Any) -> Totals:
+def _split_at(
+    thresholds: FloatArray,
+    y_true: RowsLike,
+    y_prob: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+    pos_label: ClassLabel | None,
+) -> Totals:
     """Return ordered entries each of which lies wholly below, or wholly from, every threshold up."""
     ordered = np.sort(thresholds)
 

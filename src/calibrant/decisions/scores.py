@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 
 from calibrant.core.errors import InputError
-from calibrant.core.types import FloatArray
+from calibrant.core.types import ArrayLike, FloatArray
 from calibrant.rows.checks import check_forecasts, check_masses, check_outcomes, check_same_index, check_thresholds
+from calibrant.rows.intake import RowsLike
 
 Loss = Callable[[FloatArray], FloatArray]
 
@@ -157,7 +158,7 @@ class SchervishMeasure:
         loss: FloatArray = self._nonevent_atoms[np.searchsorted(self._atoms, forecast, side="right")]
         return loss if self._integral is None else loss + self._integral.up_to(forecast)
 
-    def loss(self, y_true: Any, y_prob: Any) -> FloatArray:
+    def loss(self, y_true: RowsLike, y_prob: ArrayLike) -> FloatArray:
         """Return the score of each row, smaller is better; `score_decomposition` gives its mean and its parts."""
         forecast = check_forecasts(y_prob)
         outcome = check_outcomes(y_true, forecast.size)

@@ -14,8 +14,8 @@ import numpy as np
 
 from calibrant.core.errors import InputError
 from calibrant.core.results import Checked, as_frame
-from calibrant.core.types import FloatArray
-from calibrant.displays.palette import Palette, palette_of
+from calibrant.core.types import ClassLabel, FloatArray
+from calibrant.displays.palette import Palette, Theme, palette_of
 from calibrant.rows.checks import check_flag, check_number, check_same_index
 
 if TYPE_CHECKING:
@@ -90,7 +90,9 @@ class Display(Checked, ABC):
         """Compute from outcomes and forecasts, and draw; every display says what it takes."""
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, pos_label: Any = None, **options: Any) -> Self:
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, pos_label: ClassLabel | None = None, **options: Any
+    ) -> Self:
         """Compute from a fitted classifier and rows that it has not seen, and draw.
 
         Parameters
@@ -121,7 +123,7 @@ class Display(Checked, ABC):
         """Return the numbers that are drawn, by the names of their columns."""
 
     def _begin(
-        self, ax: Axes | None, theme: str, *, xlabel: str, ylabel: str, title: str, height: float = 5.2
+        self, ax: Axes | None, theme: Theme, *, xlabel: str, ylabel: str, title: str, height: float = 5.2
     ) -> tuple[Axes, Palette]:
         """Return the axes, made ready for drawing, and the colours to draw in."""
         palette = palette_of(theme)

@@ -13,11 +13,13 @@ from calibrant.certificates.methods.registry import Method
 from calibrant.certificates.results import Certificate, ConfidenceInterval, GroupCertificates
 from calibrant.certificates.verdicts import certify, confidence_interval
 from calibrant.core.errors import InputError
+from calibrant.core.types import ArrayLike, ClassLabel, Randomness
 from calibrant.core.words import level_said
 from calibrant.displays.base import LABEL_WIDTH, Display
-from calibrant.displays.palette import Palette
+from calibrant.displays.palette import Palette, Theme
 from calibrant.measures.registry import MEASURES, Measure
 from calibrant.rows.checks import check_confidence, check_same_index
+from calibrant.rows.intake import RowsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,7 +81,7 @@ class CertificateDisplay(Display):
         cls,
         certificates: Any,
         *,
-        theme: str = "light",
+        theme: Theme = "light",
         legend: bool = True,
         ax: Axes | None = None,
     ) -> Self:
@@ -103,18 +105,18 @@ class CertificateDisplay(Display):
     @classmethod
     def from_predictions(
         cls,
-        y_true: Any,
-        y_prob: Any = None,
+        y_true: RowsLike,
+        y_prob: ArrayLike | Mapping[str, ArrayLike] | None = None,
         *,
         max_error: float | None = None,
         confidence_level: float = 0.95,
         method: Method = "adaptive",
         measure: Measure = "cutoff",
-        by: Any = None,
-        sample_weight: Any = None,
-        pos_label: Any = None,
-        rng: Any = 0,
-        theme: str = "light",
+        by: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        pos_label: ClassLabel | None = None,
+        rng: Randomness = 0,
+        theme: Theme = "light",
         legend: bool = True,
         ax: Axes | None = None,
     ) -> Self:
@@ -171,7 +173,7 @@ class CertificateDisplay(Display):
     def _of(cls, named: Mapping[Any, Certified], said: str, joint: str | None = None) -> Self:
         return cls(tuple(map(str, named)), tuple(named.values()), said, joint)
 
-    def plot(self, *, theme: str = "light", legend: bool = True, ax: Axes | None = None) -> Self:
+    def plot(self, *, theme: Theme = "light", legend: bool = True, ax: Axes | None = None) -> Self:
         """Draw the results from top to bottom.
 
         Parameters

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
 from calibrant.certificates.hypotheses import outcome_variance
 from calibrant.core.errors import InputError
 from calibrant.core.laws import brownian_range
-from calibrant.core.types import FloatArray
+from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
 from calibrant.core.words import level_said, measured, of_all, percent, significant_up
 from calibrant.displays.base import Display, check_resamples, show_forecasts
+from calibrant.displays.palette import Theme
 from calibrant.displays.thinning import thinned
 from calibrant.measures.results import WorstInterval, told_apart
 from calibrant.measures.weighted import find_worst_interval
 from calibrant.rows.checks import check_choice, check_confidence, check_seed
-from calibrant.rows.intake import as_tally
+from calibrant.rows.intake import RowsLike, as_tally
 from calibrant.rows.tally import Tally, prefix_sums
 
 if TYPE_CHECKING:
@@ -90,17 +91,17 @@ class CumulativeDisplay(Display):
     @classmethod
     def from_predictions(
         cls,
-        y_true: Any,
-        y_prob: Any = None,
+        y_true: RowsLike,
+        y_prob: ArrayLike | None = None,
         *,
-        sample_weight: Any = None,
-        pos_label: Any = None,
-        band: str | None = "auto",
+        sample_weight: ArrayLike | None = None,
+        pos_label: ClassLabel | None = None,
+        band: Literal["auto", "simulation", "large-sample law"] | None = "auto",
         confidence_level: float = 0.95,
         n_resamples: int = 999,
-        rng: Any = 0,
-        x: str = "forecast",
-        theme: str = "light",
+        rng: Randomness = 0,
+        x: Literal["forecast", "share"] = "forecast",
+        theme: Theme = "light",
         legend: bool = True,
         ax: Axes | None = None,
     ) -> Self:
@@ -154,7 +155,14 @@ class CumulativeDisplay(Display):
         )
         return display.plot(x=x, theme=theme, legend=legend, ax=ax)
 
-    def plot(self, *, x: str = "forecast", theme: str = "light", legend: bool = True, ax: Axes | None = None) -> Self:
+    def plot(
+        self,
+        *,
+        x: Literal["forecast", "share"] = "forecast",
+        theme: Theme = "light",
+        legend: bool = True,
+        ax: Axes | None = None,
+    ) -> Self:
         """Draw the curve, the worst interval and the band.
 
         Parameters

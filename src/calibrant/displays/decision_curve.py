@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from calibrant.core.errors import InputError
-from calibrant.core.types import FloatArray
+from calibrant.core.types import ArrayLike, ClassLabel, FloatArray
 from calibrant.decisions.risks import net_benefit
 from calibrant.displays.base import THRESHOLD_SAID, Display
+from calibrant.displays.palette import Theme
 from calibrant.displays.thinning import thinned
 from calibrant.rows.checks import check_thresholds
-from calibrant.rows.intake import as_tally
+from calibrant.rows.intake import RowsLike, as_tally
 from calibrant.rows.tally import Tally
 
 if TYPE_CHECKING:
@@ -60,13 +61,13 @@ class DecisionCurveDisplay(Display):
     @classmethod
     def from_predictions(
         cls,
-        y_true: Any,
-        y_prob: Any = None,
+        y_true: RowsLike,
+        y_prob: ArrayLike | None = None,
         *,
-        sample_weight: Any = None,
-        pos_label: Any = None,
-        threshold: Any = None,
-        theme: str = "light",
+        sample_weight: ArrayLike | None = None,
+        pos_label: ClassLabel | None = None,
+        threshold: ArrayLike | None = None,
+        theme: Theme = "light",
         legend: bool = True,
         ax: Axes | None = None,
     ) -> Self:
@@ -104,7 +105,7 @@ class DecisionCurveDisplay(Display):
         """Net benefit at each threshold of the better of acting on every row and on none."""
         return np.maximum(self.treat_all, 0.0)
 
-    def plot(self, *, theme: str = "light", legend: bool = True, ax: Axes | None = None) -> Self:
+    def plot(self, *, theme: Theme = "light", legend: bool = True, ax: Axes | None = None) -> Self:
         """Draw the curve beside those that need no forecast.
 
         Parameters

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from calibrant.rows.checks import check_choice
+
+Theme = Literal["light", "dark"]
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,6 @@ PALETTES = {
 """The palette of each theme, "light" and "dark": the one place where colours are chosen."""
 
 
-def palette_of(theme: str) -> Palette:
+def palette_of(theme: Theme) -> Palette:
     """Return the palette of a theme."""
     return PALETTES[check_choice(theme, "theme", tuple(PALETTES))]

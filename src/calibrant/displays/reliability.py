@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -12,14 +12,14 @@ from calibrant.certificates.bands import risk_bands
 from calibrant.certificates.results import RiskBands
 from calibrant.core.errors import InputError
 from calibrant.core.isotonic import isotonic_fit
-from calibrant.core.types import FloatArray, IntArray
+from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray, Randomness
 from calibrant.core.words import level_said
 from calibrant.displays.base import Display, check_resamples, dress, forecast_limits, inches_below, show_forecasts
-from calibrant.displays.palette import Palette, palette_of
+from calibrant.displays.palette import Palette, Theme, palette_of
 from calibrant.displays.reliability_bands import Band, confidence_band, consistency_band
 from calibrant.displays.thinning import thinned
 from calibrant.rows.checks import check_choice, check_confidence, check_flag, check_number, check_seed
-from calibrant.rows.intake import as_tally
+from calibrant.rows.intake import RowsLike, as_tally
 from calibrant.rows.tally import Tally, prefix_sums
 
 if TYPE_CHECKING:
@@ -105,19 +105,19 @@ class ReliabilityDisplay(Display):
     @classmethod
     def from_predictions(
         cls,
-        y_true: Any,
-        y_prob: Any = None,
+        y_true: RowsLike,
+        y_prob: ArrayLike | None = None,
         *,
-        sample_weight: Any = None,
-        pos_label: Any = None,
-        band: str | None = "consistency",
+        sample_weight: ArrayLike | None = None,
+        pos_label: ClassLabel | None = None,
+        band: Literal["consistency", "confidence"] | None = "consistency",
         confidence_level: float = 0.95,
         n_resamples: int = 399,
-        rng: Any = 0,
+        rng: Randomness = 0,
         n_bins: int | None = None,
         difference: bool = False,
         histogram: bool = True,
-        theme: str = "light",
+        theme: Theme = "light",
         legend: bool = True,
         ax: Axes | None = None,
     ) -> Self:
@@ -186,7 +186,7 @@ class ReliabilityDisplay(Display):
         *,
         difference: bool = False,
         histogram: bool = True,
-        theme: str = "light",
+        theme: Theme = "light",
         legend: bool = True,
         ax: Axes | None = None,
     ) -> Self:
@@ -276,7 +276,7 @@ class ReliabilityDisplay(Display):
             inside = np.concatenate([inside, mean + self.bins.lower[filled], mean + self.bins.upper[filled]])
         return forecast_limits(float(inside.min()), float(inside.max()))
 
-    def _draw_histogram(self, ax: Axes, theme: str) -> Axes:
+    def _draw_histogram(self, ax: Axes, theme: Theme) -> Axes:
         """Draw the histogram on axes of its own, below those of the curve and sharing their forecasts."""
         from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 from calibrant.certificates.methods.registry import Method
 from calibrant.certificates.verdicts import confidence_interval
-from calibrant.core.types import FloatArray
+from calibrant.core.types import ArrayLike, ClassLabel, FloatArray
 from calibrant.core.words import level_said, measured, rounded_up
 from calibrant.decisions.gaps import risk_gap_curve
 from calibrant.decisions.guarantees import decision_guarantee
-from calibrant.decisions.results import WRAPPERS, DecisionGuarantee, RiskGapCurve
+from calibrant.decisions.results import WRAPPERS, DecisionGuarantee, RiskGapCurve, Wrapper
 from calibrant.displays.base import THRESHOLD_SAID, Display, with_jumps
+from calibrant.displays.palette import Theme
 from calibrant.displays.thinning import thinned
-from calibrant.rows.intake import as_tally
+from calibrant.rows.intake import RowsLike, as_tally
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,21 +61,21 @@ class RiskGapDisplay(Display):
     largest_gap: float
     largest_gap_at: float
     cutoff: float
-    wrapper: str
+    wrapper: Wrapper
     guarantee: DecisionGuarantee
 
     @classmethod
     def from_predictions(
         cls,
-        y_true: Any,
-        y_prob: Any = None,
+        y_true: RowsLike,
+        y_prob: ArrayLike | None = None,
         *,
-        sample_weight: Any = None,
-        pos_label: Any = None,
-        wrapper: str = "nondecreasing",
+        sample_weight: ArrayLike | None = None,
+        pos_label: ClassLabel | None = None,
+        wrapper: Wrapper = "nondecreasing",
         confidence_level: float = 0.95,
         method: Method = "adaptive",
-        theme: str = "light",
+        theme: Theme = "light",
         legend: bool = True,
         ax: Axes | None = None,
     ) -> Self:
@@ -116,7 +117,7 @@ class RiskGapDisplay(Display):
         """What is certified: with the stated confidence no recalibration of this kind saves more at any threshold."""
         return float(getattr(self.guarantee, self.wrapper))
 
-    def plot(self, *, theme: str = "light", legend: bool = True, ax: Axes | None = None) -> Self:
+    def plot(self, *, theme: Theme = "light", legend: bool = True, ax: Axes | None = None) -> Self:
         """Draw the curve and the bound.
 
         Parameters

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from calibrant.core.types import FloatArray
+from calibrant.core.types import ArrayLike, ClassLabel, FloatArray
 from calibrant.core.words import measured, rounded_down
 from calibrant.displays.base import Display
+from calibrant.displays.palette import Theme
 from calibrant.displays.thinning import thinned
 from calibrant.measures.expected import continuity_note
 from calibrant.measures.weighted import bounded_variation_spectrum, find_worst_interval
-from calibrant.rows.intake import as_tally
+from calibrant.rows.intake import RowsLike, as_tally
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,12 +66,12 @@ class SpectrumDisplay(Display):
     @classmethod
     def from_predictions(
         cls,
-        y_true: Any,
-        y_prob: Any = None,
+        y_true: RowsLike,
+        y_prob: ArrayLike | None = None,
         *,
-        sample_weight: Any = None,
-        pos_label: Any = None,
-        theme: str = "light",
+        sample_weight: ArrayLike | None = None,
+        pos_label: ClassLabel | None = None,
+        theme: Theme = "light",
         legend: bool = True,
         ax: Axes | None = None,
     ) -> Self:
@@ -99,7 +100,7 @@ class SpectrumDisplay(Display):
         )
         return display.plot(theme=theme, legend=legend, ax=ax)
 
-    def plot(self, *, theme: str = "light", legend: bool = True, ax: Axes | None = None) -> Self:
+    def plot(self, *, theme: Theme = "light", legend: bool = True, ax: Axes | None = None) -> Self:
         """Draw the curve.
 
         Parameters

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from calibrant.experiments.figures import GREY, tidy
 from calibrant.experiments.reports import PAPER, PROJECT, Statement
 
-BOUNDS = {"any": ("ece", 1.0, "ECE"), "monotone": ("cutoff", 2.0, "Cutoff"), "nondecreasing": ("cutoff", 1.0, "Cutoff")}
+Wrapper = Literal["any", "monotone", "nondecreasing"]
+
+BOUNDS: dict[Wrapper, tuple[str, float, str]] = {
+    "any": ("ece", 1.0, "ECE"),
+    "monotone": ("cutoff", 2.0, "Cutoff"),
+    "nondecreasing": ("cutoff", 1.0, "Cutoff"),
+}
 """For each kind: the column of the measure that bounds its saving, the factor, and the measure in words."""
 
 
 def within_bounds(table: dict[str, Any], item: str, *, noun: str, rounding: float) -> tuple[Statement, ...]:
     """State that maps (or rules: the noun says which) of no kind save more than their bound."""
 
-    def bounded(item: str, source: str, wrapper: str, claim: str) -> Statement:
+    def bounded(item: str, source: str, wrapper: Wrapper, claim: str) -> Statement:
         measure, factor, _ = BOUNDS[wrapper]
         bound = factor * table[measure]
         return Statement(
@@ -34,7 +40,7 @@ def within_bounds(table: dict[str, Any], item: str, *, noun: str, rounding: floa
     )
 
 
-def label_panel(axes: Any, wrapper: str, reach: float, *, noun: str, ylabel: str) -> None:
+def label_panel(axes: Any, wrapper: Wrapper, reach: float, *, noun: str, ylabel: str) -> None:
     """Label the panel of one kind of maps, and add Cutoff where the bound is twice that."""
     if wrapper == "monotone":
         axes.plot([0.0, reach], [0.0, reach], color=GREY, linestyle=":", linewidth=1, label="Cutoff, for comparison")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -10,12 +10,12 @@ import numpy.typing as npt
 from calibrant.core.errors import UndefinedError
 from calibrant.core.isotonic import isotonic_fit
 from calibrant.core.logistic import Curve, Points, fit_logistic, logit, pool, separation
-from calibrant.core.types import FloatArray, IntArray
+from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray
 from calibrant.core.voices import Either, Phrase
 from calibrant.measures.results import CalibrationSlope, CurveErrors
 from calibrant.rows.checks import check_choice, check_number
 from calibrant.rows.grids import COARSE_GRID
-from calibrant.rows.intake import as_source, as_tally
+from calibrant.rows.intake import RowsLike, as_source, as_tally
 from calibrant.rows.refinement import refine
 from calibrant.rows.tally import Tally, Totals
 
@@ -27,7 +27,11 @@ _INSIDE = Either("as in numpy.clip(y_prob, 1e-6, 1 - 1e-6)", "by 1e-6 say")
 
 
 def observed_expected_ratio(
-    y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
 ) -> float:
     """Observed over expected: events that happened for each one forecast.
 
@@ -54,7 +58,11 @@ def _hides_forecasts(table: Totals) -> IntArray:
 
 
 def calibration_slope_intercept(
-    y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
 ) -> CalibrationSlope:
     """Logistic recalibration: the slope and intercept of the outcomes on the logit of the forecasts.
 
@@ -144,13 +152,13 @@ def _settled(curve: Curve) -> Curve:
 
 
 def integrated_calibration_index(
-    y_true: Any,
-    y_prob: Any = None,
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
     *,
-    smoother: str = "isotonic",
+    smoother: Literal["isotonic", "loess"] = "isotonic",
     span: float = 0.75,
-    sample_weight: Any = None,
-    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
 ) -> CurveErrors:
     """Mean, median, 90th percentile and largest distance between a calibration curve and the diagonal: ICI, E50, E90.
 

@@ -6,17 +6,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from calibrant.core.chernoff import chernoff_interval
-from calibrant.core.types import FloatArray, IntArray
+from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray
 from calibrant.measures.clinical import isotonic_curve
 from calibrant.measures.expected import plug_in_error
 from calibrant.measures.results import CalibrationDistance
 from calibrant.measures.weighted import find_worst_interval, smooth_calibration_error
-from calibrant.rows.intake import as_tally
+from calibrant.rows.intake import RowsLike, as_tally
 from calibrant.rows.tally import Tally, group_starts, prefix_sums
 
 _MOST_BORDERS = 256
@@ -25,7 +24,11 @@ ROUNDING = 1e-12
 
 
 def distance_from_calibration(
-    y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
 ) -> CalibrationDistance:
     """Bound the distance from calibration (dCE): how far the nearest calibrated forecasts are, on average.
 

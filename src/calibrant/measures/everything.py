@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from calibrant.core.errors import UndefinedError
+from calibrant.core.types import ArrayLike, ClassLabel
 from calibrant.core.voices import Phrase
 from calibrant.core.words import rounded_down, rounded_up, significant_up
 from calibrant.measures.brackets import bracket_smooth
@@ -33,7 +33,7 @@ from calibrant.measures.weighted import (
     ks_calibration_error,
     smooth_calibration_error,
 )
-from calibrant.rows.intake import as_source, as_tally
+from calibrant.rows.intake import RowsLike, as_source, as_tally
 from calibrant.rows.refinement import TooManyForecastsError, some_table, split_at_extremes, whole_tally
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally
@@ -43,12 +43,12 @@ _BINS = 15
 
 
 def measure(
-    y_true: Any,
-    y_prob: Any = None,
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
     *,
     spectrum: bool = False,
-    sample_weight: Any = None,
-    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
 ) -> Measures:
     """Measure calibration in every way this package knows, in one pass over one tally.
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from calibrant.core.errors import CalibrationWarning, InputError
-from calibrant.core.types import FloatArray, IntArray
+from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray
 from calibrant.core.voices import Either, Phrase
 from calibrant.rows.checks import (
     check_choice,
@@ -24,7 +24,7 @@ from calibrant.rows.checks import (
     check_weights,
 )
 from calibrant.rows.grids import COARSE_GRID
-from calibrant.rows.intake import as_source, as_tally
+from calibrant.rows.intake import RowsLike, as_source, as_tally
 from calibrant.rows.refinement import TOLERANCE, refine
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally, Totals, given_tally
@@ -34,15 +34,15 @@ FEW_ROWS = 10
 
 
 def expected_calibration_error(
-    y_true: Any,
-    y_prob: Any = None,
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
     *,
     n_bins: int | None = None,
-    strategy: str = "uniform",
-    norm: str = "l1",
+    strategy: Literal["uniform", "quantile"] = "uniform",
+    norm: Literal["l1", "l2", "max"] = "l1",
     debias: bool = False,
-    sample_weight: Any = None,
-    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
 ) -> float:
     """Mean distance between forecast and event rate, per forecast or per bin: the expected calibration error (ECE).
 
@@ -92,7 +92,9 @@ def expected_calibration_error(
     return _expected(bins, np.flatnonzero(np.diff(number, prepend=-1)), norm, debias)
 
 
-def effective_support_size(y_prob: Any, gamma: float = 0.05, *, sample_weight: Any = None) -> int:
+def effective_support_size(
+    y_prob: ArrayLike | Totals, gamma: float = 0.05, *, sample_weight: ArrayLike | None = None
+) -> int:
     """Fewest forecast values that together carry a share 1 - gamma of the rows.
 
     Small for forecasts that repeat (a rounded score, a decision tree), near the number of rows for continuous ones.

@@ -17,18 +17,22 @@ import numpy as np
 
 from calibrant.core.errors import InputError
 from calibrant.core.kernels import smooth_fit, smooth_weights, swing_events
-from calibrant.core.types import FloatArray, IntArray
+from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray
 from calibrant.measures.results import Spectrum, Witness, WorstInterval
 from calibrant.rows.checks import (
     check_number,
 )
-from calibrant.rows.intake import as_source, as_tally
+from calibrant.rows.intake import RowsLike, as_source, as_tally
 from calibrant.rows.refinement import TOLERANCE, curve_slack, some_table, split_at_extremes
 from calibrant.rows.tally import Tally, Totals
 
 
 def cutoff_calibration_error(
-    y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
 ) -> float:
     """Largest residual mass on any interval of forecasts: the Cutoff calibration error.
 
@@ -73,7 +77,13 @@ def cutoff_calibration_error(
     return _range(table.residual_prefix()) / table.weight_total
 
 
-def ks_calibration_error(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None) -> float:
+def ks_calibration_error(
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
+) -> float:
     """Largest residual mass below any cutoff: the Kolmogorov-Smirnov calibration error (ECCE-MAD).
 
     max over t of |mean of (y - p) 1{p <= t}|. It lies between half the Cutoff calibration error and the whole; the
@@ -89,7 +99,11 @@ def ks_calibration_error(y_true: Any, y_prob: Any = None, *, sample_weight: Any 
 
 
 def worst_interval(
-    y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
 ) -> WorstInterval:
     """Return the interval of forecasts that attains the Cutoff calibration error, as a result that reads as a sentence.
 
@@ -156,7 +170,11 @@ def worst_stretches(
 
 
 def calibration_in_the_large(
-    y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
 ) -> float:
     """Mean outcome minus mean forecast: are the forecasts right on average?
 
@@ -174,7 +192,11 @@ def calibration_in_the_large(
 
 
 def smooth_calibration_error(
-    y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
 ) -> float:
     """Largest mean of w(p) (y - p) over 1-Lipschitz weights w: the smooth calibration error, exactly.
 
@@ -195,7 +217,13 @@ def smooth_calibration_error(
     return _smooth(tally, keep_fit=False)[0]
 
 
-def smooth_witness(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None) -> Witness:
+def smooth_witness(
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
+) -> Witness:
     """Return the 1-Lipschitz weight function that attains the smooth calibration error.
 
     The parameters are those of `cutoff_calibration_error`.
@@ -212,12 +240,12 @@ def smooth_witness(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None
 
 
 def bounded_variation_calibration_error(
-    y_true: Any,
-    y_prob: Any = None,
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
     *,
     variation: float = 2.0,
-    sample_weight: Any = None,
-    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
 ) -> float:
     """Largest mean of w(p) (y - p) over weights w in [-1, 1] of total variation at most M, exactly.
 
@@ -254,12 +282,12 @@ def bounded_variation_calibration_error(
 
 
 def bounded_variation_witness(
-    y_true: Any,
-    y_prob: Any = None,
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
     *,
     variation: float = 2.0,
-    sample_weight: Any = None,
-    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
 ) -> Witness:
     """Return the weight function of total variation at most M that attains the bounded-variation calibration error.
 
@@ -288,7 +316,11 @@ def bounded_variation_witness(
 
 
 def bounded_variation_spectrum(
-    y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
 ) -> Spectrum:
     """Return the error against the total variation M of the weights, from mean bias (M = 0) to the ECE plug-in.
 
@@ -312,12 +344,12 @@ def bounded_variation_spectrum(
 
 
 def weighted_calibration_error(
-    y_true: Any,
-    y_prob: Any = None,
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
     *,
     weight: Callable[[FloatArray], Any],
-    sample_weight: Any = None,
-    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
 ) -> float:
     """Mean of w(p) (y - p) for your own weight function w with values in [-1, 1].
 

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from calibrant.certificates.verdicts import confidence_interval
 from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.progress import track
-from calibrant.core.types import FloatArray, IntArray
+from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray, Randomness
 from calibrant.core.voices import Either, Option, Phrase, joined
 from calibrant.core.words import level_said, rounded, rounded_up
 from calibrant.measures.weighted import smooth_calibration_error
@@ -39,7 +39,7 @@ from calibrant.rows.checks import (
     check_number,
     check_rng,
 )
-from calibrant.rows.intake import rows_to_fit
+from calibrant.rows.intake import RowsLike, rows_to_fit
 from calibrant.rows.tally import Tally
 
 AS_IS = "as is"
@@ -50,15 +50,15 @@ MOST_ROWS = 10**9
 
 
 def compare_recalibrators(
-    y_prob: Any,
-    y_true: Any = None,
+    y_prob: RowsLike,
+    y_true: ArrayLike | None = None,
     *,
     candidates: Any = None,
     cv: int = 5,
-    rng: Any = None,
+    rng: Randomness = None,
     confidence_level: float = 0.95,
-    sample_weight: Any = None,
-    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
     progress: bool | None = None,
 ) -> RecalibratorComparison:
     """Compare ways to recalibrate on rows they have not seen, and recommend one.
@@ -237,9 +237,10 @@ class _Entries:
         return Tally.from_observations(Observations(self.outcome[kept], forecast, weight, self.binary_outcomes))
 
 
-def _as_entries(y_prob: Any, y_true: Any, sample_weight: Any, pos_label: Any) -> _Entries:
-    given = {"sample_weight": sample_weight, "pos_label": pos_label}
-    rows = rows_to_fit(y_prob, y_true, **given, call="compare_recalibrators")
+def _as_entries(
+    y_prob: RowsLike, y_true: ArrayLike | None, sample_weight: ArrayLike | None, pos_label: ClassLabel | None
+) -> _Entries:
+    rows = rows_to_fit(y_prob, y_true, sample_weight=sample_weight, pos_label=pos_label, call="compare_recalibrators")
     if isinstance(rows, Tally):
         if not (rows.unit_weights and rows.binary_outcomes):
             raise InputError(

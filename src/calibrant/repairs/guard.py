@@ -15,13 +15,13 @@ from sklearn.base import clone
 from calibrant.certificates.margins import paper_margin
 from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.laws import brownian_range
-from calibrant.core.types import FloatArray
+from calibrant.core.types import ClassLabel, FloatArray
 from calibrant.core.voices import Phrase
 from calibrant.core.words import measured, rounded_up
 from calibrant.measures.results import told_apart
 from calibrant.repairs.fits import Sample
 from calibrant.repairs.maps import ConstantRecalibrator, IsotonicRecalibrator, PlattRecalibrator
-from calibrant.repairs.recalibrator import INPUTS, KINDS, Recalibrator, check_fields, kinds
+from calibrant.repairs.recalibrator import INPUTS, KINDS, InputKind, Recalibrator, check_fields, kinds
 from calibrant.repairs.results import ROUNDING, LadderRung
 from calibrant.rows.checks import check_choice, check_number
 
@@ -85,8 +85,8 @@ class GuardedRecalibrator(Recalibrator):
         ladder: Sequence[Recalibrator] | None = None,
         *,
         tolerance: str | float = "null-95",
-        input_kind: str = "probability",
-        pos_label: Any = None,
+        input_kind: InputKind = "probability",
+        pos_label: ClassLabel | None = None,
     ) -> None:
         self.ladder = ladder
         self.tolerance = tolerance

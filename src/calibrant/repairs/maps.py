@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from calibrant.certificates.margins import constant_margin
 from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.logistic import expit, logit, logit_of
 from calibrant.core.sql import clipped_sql, expit_sql, number_literal, with_ends_sql
-from calibrant.core.types import FloatArray
+from calibrant.core.types import ClassLabel, FloatArray
 from calibrant.repairs.fits import (
     Sample,
     clipped,
@@ -23,7 +23,7 @@ from calibrant.repairs.fits import (
     refuse_no_maximum,
     smoothed_targets,
 )
-from calibrant.repairs.recalibrator import INPUTS, LARGEST, Recalibrator
+from calibrant.repairs.recalibrator import INPUTS, LARGEST, InputKind, Recalibrator
 from calibrant.repairs.results import ROUNDING
 from calibrant.rows.checks import check_choice, check_flag, check_number
 
@@ -75,7 +75,13 @@ class IsotonicRecalibrator(Recalibrator):
 
     _fitted: ClassVar = ("block_low_", "block_high_", "block_value_")
 
-    def __init__(self, *, interpolation: str = "step", input_kind: str = "probability", pos_label: Any = None) -> None:
+    def __init__(
+        self,
+        *,
+        interpolation: Literal["step", "linear"] = "step",
+        input_kind: InputKind = "probability",
+        pos_label: ClassLabel | None = None,
+    ) -> None:
         self.interpolation = interpolation
         self.input_kind = input_kind
         self.pos_label = pos_label
@@ -152,7 +158,7 @@ _MOST_STEEP = 1e300
 class _LogarithmicMap(Recalibrator):
     """What maps share that take logarithms of forecasts, which at 0 and 1 are infinite unless forecasts are clipped."""
 
-    def __init__(self, *, clip: float | None = None, pos_label: Any = None) -> None:
+    def __init__(self, *, clip: float | None = None, pos_label: ClassLabel | None = None) -> None:
         self.clip = clip
         self.pos_label = pos_label
 
@@ -222,11 +228,11 @@ class PlattRecalibrator(_LogarithmicMap):
     def __init__(
         self,
         *,
-        on: str = "forecast",
+        on: Literal["forecast", "logit"] = "forecast",
         smoothing: bool = True,
         clip: float | None = None,
-        input_kind: str = "probability",
-        pos_label: Any = None,
+        input_kind: InputKind = "probability",
+        pos_label: ClassLabel | None = None,
     ) -> None:
         self.on = on
         self.smoothing = smoothing
@@ -495,7 +501,7 @@ class ConstantRecalibrator(Recalibrator):
 
     _fitted: ClassVar = ("constant_",)
 
-    def __init__(self, *, pos_label: Any = None) -> None:
+    def __init__(self, *, pos_label: ClassLabel | None = None) -> None:
         self.pos_label = pos_label
 
     def _check_params(self) -> None:

@@ -16,7 +16,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -27,7 +27,7 @@ from calibrant.certificates.margins import monotone_margin, paper_monotone_margi
 from calibrant.core.errors import InputError
 from calibrant.core.logistic import CHUNK
 from calibrant.core.sql import is_name, number_literal, quoted
-from calibrant.core.types import FloatArray
+from calibrant.core.types import ArrayLike, ClassLabel, FloatArray
 from calibrant.repairs.fits import Sample
 from calibrant.repairs.results import LadderRung, RecalibrationGuarantee
 from calibrant.rows.checks import (
@@ -41,7 +41,7 @@ from calibrant.rows.checks import (
     check_same_index,
     check_scores,
 )
-from calibrant.rows.intake import rows_to_fit
+from calibrant.rows.intake import RowsLike, rows_to_fit
 from calibrant.rows.tally import Tally, Totals
 
 SCHEMA = "calibrant-recalibrator/1"
@@ -55,7 +55,8 @@ KINDS = (
     "ConstantRecalibrator",
     "GuardedRecalibrator",
 )
-INPUTS = ("probability", "score")
+InputKind = Literal["probability", "score"]
+INPUTS: tuple[str, ...] = get_args(InputKind)
 LARGEST = float(np.finfo(np.float64).max)
 _ROW_FACTS = ("n_rows_", "weighted_", "fit_error_")
 
@@ -72,11 +73,11 @@ class Recalibrator(ABC, BaseEstimator):
     __metadata_request__fit: ClassVar = {"y_prob": UNUSED, "y_true": UNUSED}
     __metadata_request__predict: ClassVar = {"y_prob": UNUSED}
 
-    input_kind: str = "probability"
-    pos_label: Any = None
+    input_kind: InputKind = "probability"
+    pos_label: ClassLabel | None = None
     _fitted: ClassVar[tuple[str, ...]] = ()
 
-    def fit(self, y_prob: Any, y_true: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, y_prob: RowsLike, y_true: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the map.
 
         Parameters
@@ -97,7 +98,7 @@ class Recalibrator(ABC, BaseEstimator):
         check_choice(self.input_kind, "input_kind", INPUTS)
         return self._fit_to(self._sample(y_prob, y_true, sample_weight))
 
-    def predict(self, y_prob: Any) -> FloatArray:
+    def predict(self, y_prob: ArrayLike) -> FloatArray:
         """Return the recalibrated forecasts.
 
         Parameters
@@ -267,7 +268,7 @@ class Recalibrator(ABC, BaseEstimator):
         self.guarantee_ = None if weighted else self._guarantee(0.95)
         return self
 
-    def _sample(self, y_prob: Any, y_true: Any, sample_weight: Any) -> Sample:
+    def _sample(self, y_prob: RowsLike, y_true: ArrayLike | None, sample_weight: ArrayLike | None) -> Sample:
         """Check raw input, or take a tally or checked rows as they are."""
         scores: FloatArray | None = None
         if self.input_kind == "score" and y_true is not None and not isinstance(y_prob, (Totals, Observations)):

@@ -19,7 +19,7 @@ import numpy as np
 from calibrant.core.errors import CalibrantError, InputError
 from calibrant.core.files import replacing
 from calibrant.core.kernels import cell_totals
-from calibrant.core.types import FloatArray, IntArray
+from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray
 from calibrant.rows.checks import Observations, check_number, check_observations
 from calibrant.rows.grids import Grid
 from calibrant.rows.tally import ADDITIVE, Tally, Totals, group_starts
@@ -67,11 +67,11 @@ class Cells(Totals):
     @classmethod
     def from_arrays(
         cls,
-        y_true: Any,
-        y_prob: Any,
+        y_true: ArrayLike,
+        y_prob: ArrayLike,
         *,
-        sample_weight: Any = None,
-        pos_label: Any = None,
+        sample_weight: ArrayLike | None = None,
+        pos_label: ClassLabel | None = None,
         bits: int = DEFAULT_BITS,
     ) -> Cells:
         """Add up rows on the grid of 2^bits cells of [0, 1]; the parameters are those of `Tally.from_arrays`.

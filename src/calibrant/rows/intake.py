@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from calibrant.core.errors import InputError
+from calibrant.core.types import ArrayLike
 from calibrant.rows.checks import Observations, check_labels, check_observations, check_weights
 from calibrant.rows.groups import GroupedRows, GroupedSource, naming_group
 from calibrant.rows.memory import ArrayRows
 from calibrant.rows.refinement import Opened, whole_tally
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally, Totals, given_tally, refuse_more
+
+RowsLike: TypeAlias = ArrayLike | Observations | Totals | RowSource
+"""What stands for rows: outcomes, beside forecasts; or on its own whatever holds both."""
+
+GroupsLike: TypeAlias = GroupedSource | GroupedRows
+"""Rows in groups, each judged by itself."""
 
 SORT_BELOW_ROWS = 100_000
 """Below this many rows sorting takes milliseconds, and needs no compiled code."""

@@ -10,7 +10,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from calibrant.core.errors import InputError
-from calibrant.core.types import FloatArray
+from calibrant.core.types import ClassLabel, FloatArray
 from calibrant.rows.checks import check_labels, check_same_index
 
 
@@ -44,7 +44,7 @@ def two_classes(model: Any, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return classes
 
 
-def event_forecasts(model: Any, X: Any, y: Any, pos_label: Any = None) -> tuple[FloatArray, Any]:
+def event_forecasts(model: Any, X: Any, y: Any, pos_label: ClassLabel | None = None) -> tuple[FloatArray, Any]:
     """Return the forecasts of the class that counts as the event, the second one unless named, and that class."""
     check_same_index(X=X, y=y)
     classes = two_classes(model, y).tolist()

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.core.errors import InputError, UndefinedError
-from calibrant.core.types import FloatArray, IntArray
+from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray
 from calibrant.rows.checks import (
     Observations,
     check_counts,
@@ -223,7 +223,14 @@ class Tally(Totals):
         return means
 
     @classmethod
-    def from_arrays(cls, y_true: Any, y_prob: Any, *, sample_weight: Any = None, pos_label: Any = None) -> Tally:
+    def from_arrays(
+        cls,
+        y_true: ArrayLike,
+        y_prob: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        pos_label: ClassLabel | None = None,
+    ) -> Tally:
         """Build a tally from one outcome and one forecast per row.
 
         Parameters
@@ -535,7 +542,9 @@ class Tally(Totals):
         return f"Tally({rows:,} row{'s' if rows > 1 else ''} on {forecasts}, {tail})"
 
 
-def given_tally(summary: Totals, y_prob: Any, sample_weight: Any, pos_label: Any) -> Tally:
+def given_tally(
+    summary: Totals, y_prob: ArrayLike | None, sample_weight: ArrayLike | None, pos_label: ClassLabel | None
+) -> Tally:
     """Return a tally passed in place of arrays, refusing what it already holds instead of ignoring it."""
     if not isinstance(summary, Tally):
         raise InputError(
@@ -547,7 +556,9 @@ def given_tally(summary: Totals, y_prob: Any, sample_weight: Any, pos_label: Any
     return summary
 
 
-def refuse_more(given: str, y_prob: Any, sample_weight: Any, pos_label: Any) -> None:
+def refuse_more(
+    given: str, y_prob: ArrayLike | None, sample_weight: ArrayLike | None, pos_label: ClassLabel | None
+) -> None:
     """Refuse arrays beside a summary or source that already holds them."""
     for name, value in (("y_prob", y_prob), ("sample_weight", sample_weight), ("pos_label", pos_label)):
         if value is not None:
