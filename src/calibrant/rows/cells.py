@@ -187,6 +187,7 @@ class Cells(Totals):
         name = os.fspath(path)
         arrow, parquet = _arrow()
         table: Any = None
+        names: list[str] = []
         with open(path, "rb") as file:
             try:
                 table = parquet.read_table(file, partitioning=None, page_checksum_verification=True)
