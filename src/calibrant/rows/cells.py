@@ -187,15 +187,17 @@ class Cells(Totals):
         name = os.fspath(path)
         arrow, parquet = _arrow()
         table: Any = None
+        names: list[str] = []
         with open(path, "rb") as file:
             try:
                 table = parquet.read_table(file, partitioning=None, page_checksum_verification=True)
+                names = table.column_names  # which may be no text in a damaged file
                 facts = json.loads((table.schema.metadata or {}).get(_FORMAT_KEY, b"{}"))
             except (arrow.ArrowException, OSError, UnicodeError) as error:
                 raise InputError(f"{name} is not a Parquet file, or a damaged one: {error}") from error
             except (ValueError, RecursionError):
                 facts = None
-        if not isinstance(facts, dict) or facts.pop("format", None) != _FORMAT or table.column_names != list(_COLUMNS):
+        if not isinstance(facts, dict) or facts.pop("format", None) != _FORMAT or names != list(_COLUMNS):
             raise InputError(
                 f"{name} does not hold cells as this version of calibrant writes them ({_FORMAT})",
                 remedy="rows are read by scan(), cells by the version that wrote them",
