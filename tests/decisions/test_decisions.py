@@ -12,6 +12,8 @@ from calibrant import Tally
 from calibrant.core.results import Result
 from calibrant.decisions import SchervishMeasure
 
+UNKNOWN: Any = "rising"
+
 
 def test_ties_at_the_threshold_everywhere():
     y, p = [0, 0, 0, 1], [0.5, 0.5, 0.5, 0.5]
