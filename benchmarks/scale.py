@@ -62,7 +62,7 @@ def certify(handle: calibrant.engines.Scan) -> tuple[float, int]:
     """Return the Cutoff error times the rows, from the certificate, and how many rows were fetched."""
     with handle as rows:
         certificate = calibrant.certify(rows, max_error=MAX_ERROR)
-    return certificate.estimate * certificate.n, rows.rows_fetched
+    return certificate.estimate * certificate.rows, rows.rows_fetched
 
 
 def certify_file(path: Path) -> tuple[float, int]:

@@ -54,7 +54,7 @@ def limit(
         confidence_level=confidence_level,
         alternative=alternative,
         method="adaptive",
-        n=5000,
+        rows=5000,
         n_eff=5000.0,
         target=target,
         finite_sample=finite_sample,

@@ -126,7 +126,7 @@ BY_POSITION = {
     "by_group": ["source", "compute"],
     "compare_recalibrators": ["y_prob", "y_true"],
     "decision_guarantee": ["certificate", "threshold"],
-    "ece_hardness_bound": ["n"],
+    "ece_hardness_bound": ["rows"],
     "effective_support_size": ["y_prob", "gamma"],
     "effective_variance": ["mean_outcome", "gamma"],
     "rows_needed": ["max_error"],

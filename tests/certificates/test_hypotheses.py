@@ -258,7 +258,7 @@ def test_the_large_sample_p_value_is_the_tail_of_the_brownian_range():
     spread = math.sqrt(np.mean(FORECAST * (1 - FORECAST)))
     cutoff = calibrant.cutoff_calibration_error(OUTCOME, FORECAST)
     assert found.pvalue == pytest.approx(brownian_range.sf(math.sqrt(300) * cutoff / spread), rel=1e-9)
-    assert (found.method, found.n, found.n_resamples, found.notes) == ("asymptotic", 300, None, ())
+    assert (found.method, found.rows, found.n_resamples, found.notes) == ("asymptotic", 300, None, ())
 
 
 def test_weights_enter_the_variance_squared_and_their_scale_does_not_matter():
@@ -379,7 +379,7 @@ def test_spiegelhalters_z_is_its_formula(forecast):
     assert found.statistic == pytest.approx((brier - expected) / spread, rel=1e-9)
     assert found.pvalue == pytest.approx(2 * norm.sf(abs(found.statistic)), rel=1e-12)
     assert spiegelhalter_test(Tally.from_arrays(OUTCOME, forecast)) == found
-    assert (found.method, found.n, found.n_resamples) == ("asymptotic", 300, None)
+    assert (found.method, found.rows, found.n_resamples) == ("asymptotic", 300, None)
     assert spiegelhalter_test(np.where(OUTCOME, "a", "b"), forecast, pos_label="a") == found
 
 

@@ -217,14 +217,14 @@ def test_plans_that_cannot_be_made_are_refused(options, message):
 
 
 @given(
-    n=st.integers(1, 10**9),
+    rows=st.integers(1, 10**9),
     error=st.floats(0.0, 0.02),
     delta=st.floats(1e-6, 0.02),
     variance=st.floats(1e-3, 0.25),
 )
-def test_the_hardness_bound_is_the_theorems_formula(n, error, delta, variance):
-    expected = 1 - 2 * math.e * (error + delta + 1 / n) / variance
-    found = ece_hardness_bound(n, max_error=error, confidence_level=1 - delta, effective_variance=variance)
+def test_the_hardness_bound_is_the_theorems_formula(rows, error, delta, variance):
+    expected = 1 - 2 * math.e * (error + delta + 1 / rows) / variance
+    found = ece_hardness_bound(rows, max_error=error, confidence_level=1 - delta, effective_variance=variance)
     assert found == pytest.approx(max(expected, 0.0), abs=1e-9)
     assert 0.0 <= found < 1.0
 
@@ -235,9 +235,9 @@ def test_the_hardness_bound_is_cut_at_0_where_the_theorem_says_nothing():
 
 
 def test_the_hardness_bound_grows_with_rows_confidence_and_noise_and_falls_with_the_error():
-    usual: dict[str, Any] = {"n": 10_000, "max_error": 0.002, "confidence_level": 0.998, "effective_variance": 0.1}
+    usual: dict[str, Any] = {"rows": 10_000, "max_error": 0.002, "confidence_level": 0.998, "effective_variance": 0.1}
     harder: dict[str, list[Any]] = {
-        "n": [1000, 10_000, 10**400],
+        "rows": [1000, 10_000, 10**400],
         "max_error": [0.005, 0.002, 0.0],
         "confidence_level": [0.995, 0.998, 0.9999],
         "effective_variance": [0.05, 0.1, 0.25],
@@ -251,9 +251,9 @@ def test_the_hardness_bound_grows_with_rows_confidence_and_noise_and_falls_with_
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n": 0}, r"^n must be a whole number from 1 to inf, got 0"),
-        ({"n": 1.5}, r"^n must be a whole number from 1 to inf, got 1\.5"),
-        ({"n": "many"}, r"^n must be a whole number, got 'many' of type str"),
+        ({"rows": 0}, r"^rows must be a whole number from 1 to inf, got 0"),
+        ({"rows": 1.5}, r"^rows must be a whole number from 1 to inf, got 1\.5"),
+        ({"rows": "many"}, r"^rows must be a whole number, got 'many' of type str"),
         ({"max_error": 2}, r"^max_error must be a number from 0 to 1, got 2"),
         ({"confidence_level": 99}, r"^confidence_level is 99; write 0\.99"),
         ({"confidence_level": 1}, r"^confidence_level must be from 0\.5 to below 1, got 1"),
@@ -265,7 +265,7 @@ def test_the_hardness_bound_grows_with_rows_confidence_and_noise_and_falls_with_
 def test_the_hardness_bound_refuses_what_no_theorem_is_about(options, message):
     with refused(message):
         ece_hardness_bound(
-            **{"n": 100, "max_error": 0.01, "confidence_level": 0.99, "effective_variance": 0.1, **options}
+            **{"rows": 100, "max_error": 0.01, "confidence_level": 0.99, "effective_variance": 0.1, **options}
         )
 
 

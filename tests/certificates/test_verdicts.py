@@ -110,7 +110,7 @@ def test_every_error_is_at_most_1_and_none_is_certified_to_be_0(method):
 def test_a_certificate_carries_what_was_asked_and_what_was_found():
     found = certify(TRUE, PROB, max_error=0.04, confidence_level=0.9, method="hoeffding")
     assert (found.max_error, found.confidence_level, found.method, found.measure) == (0.04, 0.9, "hoeffding", "cutoff")
-    assert (found.n, found.n_eff, found.target, found.finite_sample) == (1500, 1500.0, "population", True)
+    assert (found.rows, found.n_eff, found.target, found.finite_sample) == (1500, 1500.0, "population", True)
     assert found.estimate == calibrant.cutoff_calibration_error(TRUE, PROB)
     assert found.worst_interval == calibrant.worst_interval(TRUE, PROB)
     assert found.notes == ()
@@ -186,7 +186,7 @@ def test_methods_refuse_measures_they_have_no_proof_for(function, method, measur
 @pytest.mark.parametrize("method", GENERAL)
 def test_methods_that_cover_weights_report_what_the_weights_are_worth(method, measure):
     found = certify(TRUE, LEVELS, max_error=0.3, method=method, measure=measure, sample_weight=WEIGHT)
-    assert found.n == 1500
+    assert found.rows == 1500
     assert found.n_eff == pytest.approx(WEIGHT.sum() ** 2 / np.square(WEIGHT).sum())
     assert any(words.startswith("the weights were fixed beforehand (weights computed") for words in found.assumptions)
     assert f"1,500 rows worth {found.n_eff:,.0f} of equal weight" in str(found)
@@ -201,7 +201,7 @@ def test_methods_that_do_not_cover_weights_say_what_does(method):
     with refused(message):
         confidence_interval(Tally.from_arrays(TRUE, PROB, sample_weight=WEIGHT), method=method)
     for harmless in (np.ones(1500), None):  # weights of 1 are no weights
-        assert certify(TRUE, PROB, max_error=0.1, method=method, sample_weight=harmless).n == 1500
+        assert certify(TRUE, PROB, max_error=0.1, method=method, sample_weight=harmless).rows == 1500
 
 
 @EVERY_METHOD
@@ -348,7 +348,7 @@ def test_counts_are_rows(method, measure):
     y_true = np.repeat([1, 0, 1, 0, 1, 0], [85, 315, 141, 159, 236, 64])
     listed = certify(y_true, np.repeat([0.2, 0.5, 0.8], [400, 300, 300]), max_error=0.1, method=method, measure=measure)
     assert listed == certify(COUNTS, max_error=0.1, method=method, measure=measure)
-    assert listed.n == listed.n_eff == 1000
+    assert listed.rows == listed.n_eff == 1000
 
 
 @pytest.mark.parametrize("power", [1, 6], ids=["even", "crowded"])
@@ -359,9 +359,9 @@ def test_many_rows_give_the_same_without_sorting(monkeypatch, kind, method, powe
     monkeypatch.setattr("calibrant.rows.intake.SORT_BELOW_ROWS", 0)
     added_up = certify(y_true, y_prob, max_error=0.05, method=method, sample_weight=weight)
     assert limits(added_up) == pytest.approx(limits(sorted_rows), abs=1e-12)
-    assert (added_up.verdict, added_up.n, added_up.worst_interval.low) == (
+    assert (added_up.verdict, added_up.rows, added_up.worst_interval.low) == (
         sorted_rows.verdict,
-        sorted_rows.n,
+        sorted_rows.rows,
         sorted_rows.worst_interval.low,
     )
     assert added_up.n_eff == pytest.approx(sorted_rows.n_eff)
@@ -393,8 +393,8 @@ def test_weights_are_not_repetitions(method):
     doubled = certify(TRUE, PROB, sample_weight=np.full(1500, 2.0), **options)
     repeated = certify(np.repeat(TRUE, 2), np.repeat(PROB, 2), **options)
     assert doubled.estimate == pytest.approx(once.estimate, abs=1e-12)
-    assert (doubled.n, doubled.n_eff) == (1500, pytest.approx(1500))
-    assert (repeated.n, repeated.n_eff) == (3000, 3000)
+    assert (doubled.rows, doubled.n_eff) == (1500, pytest.approx(1500))
+    assert (repeated.rows, repeated.n_eff) == (3000, 3000)
     assert repeated.upper < once.upper
     assert limits(doubled) == pytest.approx(limits(once), abs=1e-12)
     counted = certify(Tally.from_arrays(TRUE, PROB, sample_weight=np.full(1500, 2.0)), **options)
@@ -464,7 +464,7 @@ def test_tiny_and_extreme_inputs_have_limits_too(rows, method, measure):
     found = quietly(certify, *rows, max_error=0.05, method=method, measure=measure)
     assert 0.0 <= found.lower <= found.upper <= 1.0
     assert found.estimate <= found.upper + 1e-12
-    assert found.n == len(rows[0])
+    assert found.rows == len(rows[0])
     assert "nan" not in str(found)
     if len(rows[0]) < 40 and method != "normal":  # no proof decides anything from so little
         assert found.verdict == "undecided"
@@ -718,7 +718,11 @@ def test_every_group_has_a_certificate_of_its_own():
         members = name == SITE
         alone = certify(TRUE[members], PROB[members], max_error=0.06, confidence_level=0.975)
         one = grouped[name]
-        assert (one.n, one.estimate, one.upper) == (alone.n, alone.estimate, pytest.approx(alone.upper, rel=1e-12))
+        assert (one.rows, one.estimate, one.upper) == (
+            alone.rows,
+            alone.estimate,
+            pytest.approx(alone.upper, rel=1e-12),
+        )
         assert one.confidence_level == pytest.approx(0.975)  # true for both groups together with 95%
         assert upper == pytest.approx(certify(TRUE[members], PROB[members], max_error=0.06).upper, rel=1e-12)
     with pytest.raises(KeyError, match="east"):
@@ -772,7 +776,7 @@ def test_groups_read_as_a_table():
     for name, line in zip(tidy.groups, lines[3:5], strict=True):
         one = tidy[name]
         words = line.split()
-        assert words[:5] == [name, str(one.n), "rows", "estimate", f"{one.estimate:.4f}"]
+        assert words[:5] == [name, str(one.rows), "rows", "estimate", f"{one.estimate:.4f}"]
         assert words[-1] == one.verdict
         # Limits are rounded outwards: what is written holds too.
         assert one.lower - 1e-4 < float(words[6]) <= one.lower + 1e-9
@@ -907,7 +911,7 @@ def test_a_group_of_one_row_leaves_the_verdict_open():
 def test_groups_make_a_frame():
     grouped = certify(TRUE, PROB, max_error=0.06, by=SITE)
     frame = grouped.frame()
-    assert list(frame.columns) == ["group", "n", "estimate", "lower", "upper", "verdict", "upper_for_joint_verdict"]
+    assert list(frame.columns) == ["group", "rows", "estimate", "lower", "upper", "verdict", "upper_for_joint_verdict"]
     assert frame["group"].tolist() == list(grouped.groups)
     assert frame["upper"].tolist() == [each.upper for each in grouped.certificates]
     assert frame["upper_for_joint_verdict"].tolist() == list(grouped.upper)

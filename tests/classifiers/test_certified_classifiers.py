@@ -59,7 +59,7 @@ def test_a_certified_model_is_kept_and_is_the_one_fitted_on_the_other_rows():
     expected = certify(judge_labels, forecasts, max_error=0.2, confidence_level=certificate_level(600, 0.2))
     assert classifier.certificate_ == expected
     assert isinstance(classifier.certificate_, Certificate)
-    assert classifier.certificate_.n == 600
+    assert classifier.certificate_.rows == 600
 
 
 def test_a_model_that_is_not_certified_gives_way_to_the_constant():
@@ -102,7 +102,7 @@ def test_the_certificate_gets_all_that_the_constant_does_not_need(max_error, wei
 @pytest.mark.parametrize("split", [0.25, 0.5, 0.9])
 def test_split_is_the_share_of_rows_for_judging(split):
     classifier = certified(split=split).fit(FEATURES, LABELS)
-    assert classifier.certificate_.n == round(1200 * split)
+    assert classifier.certificate_.rows == round(1200 * split)
 
 
 def test_the_guarantee_in_words():
@@ -178,7 +178,7 @@ def test_no_number_of_rows_is_enough_for_an_error_of_0():
 def test_an_error_of_1_needs_no_rows_to_speak_of():
     classifier = certified(max_error=1).fit(FEATURES[:4], [0, 1, 0, 1])
     assert not classifier.fell_back_
-    assert classifier.certificate_.n == 2
+    assert classifier.certificate_.rows == 2
 
 
 def test_weights_make_the_smallest_possible_limit_larger():
@@ -464,7 +464,7 @@ def test_a_frozen_model_is_judged_on_all_rows(route):
     assert classifier.certificate_ == certify(
         labels, model.predict_proba(features)[:, 1], max_error=0.2, confidence_level=certificate_level(800, 0.2)
     )
-    assert classifier.certificate_.n == 800
+    assert classifier.certificate_.rows == 800
     assert classifier.constant_ == labels.mean()
     assert classifier.n_features_in_ == 20
     assert "the model was certified on 800 rows (adaptive method)" in classifier.guarantee_
@@ -529,7 +529,7 @@ def test_a_search_around_and_a_search_inside():
     inside = certified(GridSearchCV(LogisticRegression(), {"C": [1e-4, 1.0]}, cv=3, scoring="neg_log_loss"))
     inside.fit(FEATURES, LABELS)
     assert inside.estimator_.best_params_ == {"C": 1.0}
-    assert inside.certificate_.n == 600
+    assert inside.certificate_.rows == 600
 
 
 def test_a_pipeline_around_and_a_pipeline_inside():

@@ -235,7 +235,7 @@ def test_a_fitted_model_is_used_as_it_is_and_the_guarantee_holds(model, cv, rout
 @pytest.mark.parametrize(("model", "cv"), given_models(), ids=lambda value: type(value).__name__)
 def test_a_fitted_model_with_rows_kept_aside_has_a_certificate_and_a_guarantee(model, cv):
     classifier = recalibrated(model, cv=cv, max_error=0.2).fit(FRESH, FRESH_LABELS)
-    assert classifier.certificate_.n == 200
+    assert classifier.certificate_.rows == 200
     assert classifier.recalibrator_.n_rows_ == 600
     certified_part, guaranteed = classifier.guarantee_.split("\nOn its own, from the rows that fitted the recalibrati")
     assert "certified on 200 rows that had no part in fitting the recalibration (adaptive method)" in certified_part
@@ -270,7 +270,7 @@ def test_rows_kept_aside_have_no_part_in_anything_but_the_certificate():
     expected = certify(judge_labels, forecasts, max_error=0.2)
     assert classifier.certificate_.upper == pytest.approx(expected.upper, rel=1e-9)
     assert classifier.certificate_.confidence_level == 0.95
-    assert classifier.certificate_.n == 300
+    assert classifier.certificate_.rows == 300
     assert isinstance(classifier.certificate_, Certificate)
 
 
@@ -303,7 +303,7 @@ def test_the_certificate_in_words():
 @pytest.mark.parametrize("method", ["adaptive", "hoeffding", "normal", "paper"])
 def test_every_method_can_judge_and_split_is_the_share_kept_aside(method):
     certificate = recalibrated(max_error=0.2, method=method, split=0.5).fit(FEATURES, LABELS).certificate_
-    assert (certificate.method, certificate.n) == (method, 600)
+    assert (certificate.method, certificate.rows) == (method, 600)
 
 
 def test_listed_parts_lose_the_rows_kept_aside():
@@ -323,7 +323,7 @@ def test_inside_a_certified_classifier_the_constant_takes_over_when_the_repair_f
     classifier = certified(recalibrated(), max_error=0.12).fit(FEATURES, LABELS)
     assert isinstance(classifier.estimator_.recalibrator_, GuardedRecalibrator)
     assert classifier.estimator_.recalibrator_.n_rows_ == 600
-    assert classifier.certificate_.n == 600
+    assert classifier.certificate_.rows == 600
     assert not classifier.fell_back_
 
 

@@ -69,7 +69,7 @@ def test_numbers_are_those_of_the_library(files):
         answer("certify", file, "--max-error", 0.4, "--by", "ward")["result"],
         calibrant.certify(y, p, max_error=0.4, by=columns["ward"]),
     )
-    same(answer("test", file, "--seed", 3)["result"], calibrant.calibration_test(y, p, rng=3))
+    same(answer("test", file, "--rng", 3)["result"], calibrant.calibration_test(y, p, rng=3))
     distinct, count = np.unique(p, return_counts=True)
     planned = calibrant.rows_needed(0.1, y_prob=distinct, sample_weight=count)
     same(answer("plan", file, "--max-error", 0.1)["result"], planned)
@@ -204,7 +204,7 @@ def test_a_fitted_map_is_written_applied_and_printed_as_sql(method, tmp_path):
     fitted = answer("recalibrate", "fit", inside, "--method", method, "--out", model)
     assert json.loads(model.read_text()) == fitted["model"]
     recalibrator = calibrant.repairs.Recalibrator.from_json(model.read_text())
-    assert fitted["result"]["bound"] == recalibrator.guarantee(0.95).bound
+    assert fitted["result"]["upper"] == recalibrator.guarantee(0.95).upper
     applied = answer("recalibrate", "apply", model, inside, "--column", "risk", "--out", out)
     assert applied["column"] == "risk"
     expected = recalibrator.predict(columns["p"].clip(0.01, 0.99))

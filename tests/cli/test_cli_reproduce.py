@@ -48,11 +48,11 @@ def test_json_is_one_document_on_standard_output(tmp_path):
 
 
 def test_several_experiments_are_one_document_too():
-    found = call("platt", "examples", "platt", "--runs", "4", "--seed", "7", "--json")
+    found = call("platt", "examples", "platt", "--runs", "4", "--rng", "7", "--json")
     document = json.loads(found.stdout)
     assert list(document["reports"]) == ["platt", "examples"]
     assert document["holds"] is True
-    assert document["reports"]["platt"]["settings"] == {"seed": 7, "runs": 4, "stream": "ours"}
+    assert document["reports"]["platt"]["settings"] == {"rng": 7, "runs": 4, "stream": "ours"}
 
 
 def test_all_runs_everything_and_writes_an_index(tmp_path, monkeypatch):
@@ -85,7 +85,7 @@ def test_a_result_that_does_not_hold_is_exit_code_1(monkeypatch):
         ([], "say which experiment: one or more of bands, relations"),
         (["nonsense"], "'nonsense' is none of bands, relations"),
         (["platt", "--runs", "1"], "--runs"),
-        (["platt", "--seed", "-1"], "--seed"),
+        (["platt", "--rng", "-1"], "--rng"),
         (["platt", "--stream", "authors"], "only the simulation has a stream of the authors"),
         (["simulation", "--stream", "theirs"], "--stream"),
     ],

@@ -90,7 +90,7 @@ def test_the_command_line_says_the_same(found, tmp_path):
         assert expected == {name: value for name, value in each.to_dict().items() if name != "schema"}
     assert document["differences"] == [vars(each) for each in found.differences]
     assert call("compare", file, *named).stdout == f"{found}\n"
-    options = ("--weight", "w", "--measure", "smooth", "--method", "normal", "--confidence-level", 0.9, "--seed", 3)
+    options = ("--weight", "w", "--measure", "smooth", "--method", "normal", "--confidence-level", 0.9, "--rng", 3)
     weighted = compare_models(
         Y, MODELS, max_error=0.05, sample_weight=W, measure="smooth", method="normal", confidence_level=0.9, rng=3
     )
@@ -103,7 +103,7 @@ def test_models_of_different_rows_are_compared_by_their_tallies(found):
     with pytest.raises(ModelError, match=r"^model 'good': y_prob was given together with a Tally"):
         compare_models(tallies, P)
     half = compare_models({"all": tallies["good"], "some": Tally.from_arrays(Y[::2], P[::2])})
-    assert [each.interval.n for each in half.models] == [3000, 1500]
+    assert [each.interval.rows for each in half.models] == [3000, 1500]
 
 
 @pytest.mark.usefixtures("as_if_large")

@@ -289,8 +289,8 @@ FRAMES = {
     "Measures": ["measure", "value", "meaning"],
     "smooth Witness": ["forecast", "weight"],
     "Spectrum": ["variation", "error"],
-    "GroupCertificates": ["group", "n", "estimate", "lower", "upper", "verdict", "upper_for_joint_verdict"],
-    "RiskBands without empty ones": [field.name for field in dataclasses.fields(RiskBands)[:-4]],
+    "GroupCertificates": ["group", "rows", "estimate", "lower", "upper", "verdict", "upper_for_joint_verdict"],
+    "RiskBands without empty ones": [field.name for field in dataclasses.fields(RiskBands)[:-3]],
 }
 WITH_FRAME = pytest.mark.parametrize(("result", "columns"), FRAMES.items(), ids=FRAMES, indirect=["result"])
 
@@ -299,7 +299,7 @@ def expected_columns(result):
     if isinstance(result, Measures):
         return [list(column) for column in zip(*result.table(), strict=True)]
     if isinstance(result, GroupCertificates):
-        names = ("n", "estimate", "lower", "upper", "verdict")
+        names = ("rows", "estimate", "lower", "upper", "verdict")
         columns = [[getattr(each, name) for each in result.certificates] for name in names]
         return [list(result.groups), *columns, list(result.upper)]
     arrays = [getattr(result, field.name) for field in dataclasses.fields(result)]

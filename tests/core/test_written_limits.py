@@ -185,7 +185,7 @@ def test_the_guarantee_of_a_recalibrator(tally, one, other, paper):
     guarantee = guarantee_of(calibrant.PlattRecalibrator().fit(tally))
     error, bound = sorted((one, other))
     text = str(
-        dataclasses.replace(guarantee, error=error, bound=bound, margin=bound - error, paper_bound=max(bound, paper))
+        dataclasses.replace(guarantee, error=error, upper=bound, margin=bound - error, paper_upper=max(bound, paper))
     )
     most, more = read("is at most # in the population", text)[0], read("at most # more elsewhere", text)[0]
     assert bound <= most

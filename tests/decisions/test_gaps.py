@@ -274,7 +274,7 @@ def certificate(**changes):
         notes=("mind this",),
         **{
             name: getattr(interval, name)
-            for name in ("measure", "estimate", "lower", "upper", "confidence_level", "method", "n", "n_eff")
+            for name in ("measure", "estimate", "lower", "upper", "confidence_level", "method", "rows", "n_eff")
         },
         target=interval.target,
         finite_sample=interval.finite_sample,

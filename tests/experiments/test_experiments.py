@@ -128,7 +128,7 @@ def test_figure_4_has_the_published_coefficients(reports):
 
 
 def test_the_same_seed_gives_the_same_report_and_another_seed_another():
-    first, again, other = (run("isotonic", Settings(seed=seed, runs=2)) for seed in (3, 3, 4))
+    first, again, other = (run("isotonic", Settings(rng=seed, runs=2)) for seed in (3, 3, 4))
     assert first.to_json() == again.to_json()
     assert first.to_json() != other.to_json()
 
@@ -172,7 +172,7 @@ def test_a_report_becomes_json_and_csv(reports, name):
     report = reports[name]
     summary = json.loads(report.to_json())
     assert summary["holds"] is True
-    assert summary["settings"]["seed"] == 1
+    assert summary["settings"]["rng"] == 1
     lines = list(csv.reader(io.StringIO(report.to_csv())))
     assert lines[0] == list(report.table) == list(summary["data"])
     assert {len(line) for line in lines} == {len(report.table)}
@@ -215,8 +215,8 @@ def test_the_index_shows_every_statement_and_which_do_not_agree(reports, tmp_pat
         assert f"{count} of {count + 1} statements agree" in content
         assert content.count("DOES NOT AGREE") == 1
         assert "examples.csv" in content
-        assert f"calibrant reproduce platt --seed 1 --runs {RUNS} --out ." in content
-        assert "calibrant reproduce examples --seed 1 --out ." in content
+        assert f"calibrant reproduce platt --rng 1 --runs {RUNS} --out ." in content
+        assert "calibrant reproduce examples --rng 1 --out ." in content
     assert "1 is &lt;not&gt;" in page.read_text()
     assert "A \\| B" in text.read_text()
 
@@ -241,7 +241,7 @@ def test_titles_and_items_are_those_of_the_list(reports):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"seed": -1}, "seed is -1; it must be at least 0"),
+        ({"rng": -1}, "rng is -1; it must be at least 0"),
         ({"runs": 1}, "runs is 1; at least 2 are needed"),
         ({"stream": "theirs"}, "stream is 'theirs'; choose one of ours, authors"),
     ],

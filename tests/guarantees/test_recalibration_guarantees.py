@@ -133,11 +133,11 @@ def test_bounds_of_every_recalibrator_hold(law, rows):
             except ValueError:  # one class only, or forecasts that no temperature helps: nothing is claimed
                 continue
             guarantee, truth = recalibrator.guarantee(0.8), law.cutoff(recalibrator)
-            missed[name] += truth > guarantee.bound
+            missed[name] += truth > guarantee.upper
             if guarantee.in_advance is not None:
                 promises_missed[name] += truth > guarantee.in_advance
-                assert guarantee.bound <= guarantee.in_advance + 1e-12
-            assert guarantee.paper_bound >= guarantee.bound
+                assert guarantee.upper <= guarantee.in_advance + 1e-12
+            assert guarantee.paper_upper >= guarantee.upper
     assert max(missed.values()) <= most(0.2, RUNS), missed
     assert max(promises_missed.values()) <= most(0.2, RUNS), promises_missed
 
@@ -215,15 +215,15 @@ def test_platts_failure_persists_at_a_million_rows_and_the_guard_catches_it():
     # The population's curve; its error does not shrink with the rows.
     assert [platt.intercept_, platt.slope_] == pytest.approx([-0.405804, 0.930895], abs=0.01)
     assert FIGURE_4.cutoff(platt) > 0.2
-    assert guarantee_of(platt).bound > FIGURE_4.cutoff(platt)
+    assert guarantee_of(platt).upper > FIGURE_4.cutoff(platt)
     assert guarantee_of(platt).in_advance is None
     for guard in (GuardedRecalibrator(), GuardedRecalibrator([PlattRecalibrator(), ConstantRecalibrator()])):
         guarded = guard.fit(tally)
         assert not guarded.ladder_[0].kept
-        assert FIGURE_4.cutoff(guarded) <= guarantee_of(guarded).bound < 0.005
+        assert FIGURE_4.cutoff(guarded) <= guarantee_of(guarded).upper < 0.005
     modified = GuardedRecalibrator([PlattRecalibrator(), ConstantRecalibrator()], tolerance="paper").fit(tally)
     assert not modified.ladder_[0].kept
-    assert FIGURE_4.cutoff(modified) <= guarantee_of(modified).bound
+    assert FIGURE_4.cutoff(modified) <= guarantee_of(modified).upper
 
 
 def test_the_tolerance_keeps_a_curve_that_fits_in_95_of_100_cases():
@@ -269,7 +269,7 @@ def test_certificates_of_recalibrated_models_hold(name):
         too_high += certificate.lower > truth
         certified += bool(certificate)
         wrongly_certified += bool(certificate) and truth > max_error
-        assert certificate.n == 300
+        assert certificate.rows == 300
     assert max(too_low, too_high, wrongly_certified) <= most(0.2, MODELS), (too_low, too_high, wrongly_certified)
     if name == "reversed and certain":
         assert certified > MODELS / 10

@@ -45,7 +45,7 @@ def test_the_usual_candidates_with_the_forecasts_as_they_are_first(comparison):
     names = ["as is", "platt", "platt on logit", "beta", "temperature", "isotonic", "guarded", "constant"]
     assert list(comparison) == names
     assert len(comparison) == 8
-    assert (comparison.n, comparison.cv, comparison.confidence_level) == (1000, 5, 0.95)
+    assert (comparison.rows, comparison.cv, comparison.confidence_level) == (1000, 5, 0.95)
     assert [*default_candidates()] == names[1:]
 
 
@@ -112,7 +112,7 @@ def test_guarantees_are_those_of_the_recalibrator_fitted_to_all_rows(level):
     comparison = compare(confidence_level=level)
     for name, recalibrator in default_candidates().items():
         expected = recalibrator.fit(FORECAST, OUTCOME).guarantee(level)
-        assert comparison[name].guarantee == pytest.approx(expected.bound, abs=1e-9)
+        assert comparison[name].guarantee == pytest.approx(expected.upper, abs=1e-9)
         assert comparison[name].guarantee_in_advance == expected.in_advance
     assert {name for name in comparison if comparison[name].guarantee_in_advance is not None} == {
         "isotonic",
@@ -165,7 +165,7 @@ def test_counts_of_many_rows_are_quick():
     forecast = np.linspace(0.01, 0.99, 99)
     rows = np.full(99, 1_000_000)
     comparison = compare_recalibrators(Tally.from_counts(forecast, rows, np.rint(rows * forecast**2)), rng=0)
-    assert comparison.n == 99_000_000
+    assert comparison.rows == 99_000_000
     assert comparison.recommended in ("isotonic", "guarded")
 
 
@@ -196,7 +196,7 @@ def test_fractions():
     assert comparison.recommended == "isotonic"
     assert comparison["isotonic"].brier < 1e-4
     expected = IsotonicRecalibrator().fit(FORECAST, chance).guarantee()
-    assert comparison["isotonic"].guarantee == pytest.approx(expected.bound, abs=1e-9)
+    assert comparison["isotonic"].guarantee == pytest.approx(expected.upper, abs=1e-9)
 
 
 # --- The recommendation -----------------------------------------------------------------------------------------------

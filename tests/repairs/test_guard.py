@@ -33,7 +33,7 @@ def test_the_guard_keeps_platt_where_it_fits():
     assert rung.error == platt.fit_error_ == pytest.approx(cutoff_calibration_error(y, forecast), abs=1e-12)
     assert rung.kept
     assert guarantee_of(guarded).ladder == guarded.ladder_
-    assert guarantee_of(guarded).bound == guarantee_of(platt).bound
+    assert guarantee_of(guarded).upper == guarantee_of(platt).upper
 
 
 def test_the_guard_falls_back_where_it_does_not():

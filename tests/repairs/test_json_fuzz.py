@@ -123,5 +123,5 @@ def test_a_changed_text_is_refused_or_gives_a_map(texts, name):
         assert again.predict(SCORES if found.input_kind == "score" else FORECASTS).tolist() == repaired.tolist(), text
         assert found.to_sql("p").startswith('CASE WHEN "p" >= '), text
         if not found.weighted_:
-            assert 0.0 <= found.guarantee().bound <= 1.0, text
+            assert 0.0 <= found.guarantee().upper <= 1.0, text
     assert 0 < accepted < TEXTS_PER_KIND

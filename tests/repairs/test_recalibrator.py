@@ -98,18 +98,18 @@ def test_isotonic_promises_its_bound_in_advance():
     guarantee = IsotonicRecalibrator().fit(P, Y).guarantee_
     rows = P.size
     assert isinstance(guarantee, RecalibrationGuarantee)
-    assert guarantee.n == rows
-    assert guarantee.bound == guarantee.in_advance == 3 * math.sqrt((1 + math.log(2 / (1 - 0.95))) / (2 * rows))
-    assert guarantee.bound <= 4.65 / math.sqrt(rows)
+    assert guarantee.rows == rows
+    assert guarantee.upper == guarantee.in_advance == 3 * math.sqrt((1 + math.log(2 / (1 - 0.95))) / (2 * rows))
+    assert guarantee.upper <= 4.65 / math.sqrt(rows)
     assert guarantee.paper_margin == (30 + 2 * math.sqrt(2 * math.log(2 / (1 - 0.95)))) / math.sqrt(rows)
-    assert guarantee.paper_bound == guarantee.paper_in_advance == 1.0  # 400 rows are few for the paper's constants
+    assert guarantee.paper_upper == guarantee.paper_in_advance == 1.0  # 400 rows are few for the paper's constants
     assert "Before the data: this bound was promised" in str(guarantee)
 
 
 def test_fractions_have_the_same_bound():
     fractions = np.random.default_rng(0).random(P.size)
     of_fractions, of_events = (guarantee_of(IsotonicRecalibrator().fit(P, outcomes)) for outcomes in (fractions, Y))
-    assert of_fractions.bound == of_events.bound
+    assert of_fractions.upper == of_events.upper
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
@@ -117,8 +117,8 @@ def test_other_levels(level):
     fitted = IsotonicRecalibrator().fit(FIGURE_4)
     guarantee = fitted.guarantee(level)
     assert guarantee.confidence_level == level
-    assert guarantee.bound == monotone_margin(4_000, 1 - level)
-    assert guarantee.paper_bound == paper_monotone_margin(4_000, 1 - level)
+    assert guarantee.upper == monotone_margin(4_000, 1 - level)
+    assert guarantee.paper_upper == paper_monotone_margin(4_000, 1 - level)
     assert fitted.guarantee() == fitted.guarantee_
     with pytest.raises(ValueError, match=r"confidence_level is 95; write 0.95 for 95%"):
         fitted.guarantee(95)
@@ -134,16 +134,16 @@ def test_platt_promises_nothing_in_advance_and_bounds_its_error_afterwards():
     assert guarantee.error > 0.2
     assert guarantee.in_advance is None
     assert guarantee.paper_in_advance is None
-    assert guarantee.bound == guarantee.error + monotone_margin(4_000, 1 - 0.95)
-    assert guarantee.paper_bound == guarantee.error + paper_monotone_margin(4_000, 1 - 0.95)
+    assert guarantee.upper == guarantee.error + monotone_margin(4_000, 1 - 0.95)
+    assert guarantee.paper_upper == guarantee.error + paper_monotone_margin(4_000, 1 - 0.95)
     assert "Before the data: nothing was promised" in str(guarantee)
 
 
 def test_a_constant_is_off_by_no_more_than_a_mean():
     fitted = ConstantRecalibrator().fit(P, Y)
     assert fitted.predict([0.1]).tolist() == [Y.mean()]
-    assert guarantee_of(fitted).bound == guarantee_of(fitted).in_advance == constant_margin(P.size, 1 - 0.95)
-    assert guarantee_of(fitted).bound == math.sqrt(math.log(2 / (1 - 0.95)) / (2 * P.size))
+    assert guarantee_of(fitted).upper == guarantee_of(fitted).in_advance == constant_margin(P.size, 1 - 0.95)
+    assert guarantee_of(fitted).upper == math.sqrt(math.log(2 / (1 - 0.95)) / (2 * P.size))
     # Whether a guard keeps it depends on the rows, so that there the uniform margin is due.
     guarded = GuardedRecalibrator([ConstantRecalibrator()]).fit(P, Y)
     assert guarantee_of(guarded).margin == monotone_margin(P.size, 1 - 0.95)
@@ -159,7 +159,7 @@ def test_the_guard_promises_isotonics_bound_plus_the_tolerance(tolerance):
     }[tolerance]
     assert guarantee.in_advance == pytest.approx(monotone_margin(4_000, 0.05) + most, rel=1e-12)
     assert guarantee.in_advance is not None
-    assert guarantee.bound <= guarantee.in_advance
+    assert guarantee.upper <= guarantee.in_advance
 
 
 @every_kind
@@ -179,8 +179,8 @@ def test_guarantees_are_results(kind):
     assert Result.from_json(guarantee.to_json()) == guarantee
     assert type(guarantee).from_dict(guarantee.to_dict()) == guarantee
     assert all(isinstance(rung, LadderRung) for rung in guarantee.ladder)
-    assert guarantee.bound == min(1.0, guarantee.error + guarantee.margin)
-    assert guarantee.bound < guarantee.paper_bound
+    assert guarantee.upper == min(1.0, guarantee.error + guarantee.margin)
+    assert guarantee.upper < guarantee.paper_upper
     assert str(guarantee).startswith("With 95% confidence the Cutoff calibration error of the recalibrated forecaster")
     assert "independent draws" in str(guarantee)
     fitted = clone(kind).fit(P, Y)
@@ -189,7 +189,7 @@ def test_guarantees_are_results(kind):
 
 def test_few_rows_are_told_that_the_bound_says_nothing():
     guarantee = guarantee_of(IsotonicRecalibrator().fit([0.5], [1]))
-    assert guarantee.bound == 1.0
+    assert guarantee.upper == 1.0
     assert "too few rows" in str(guarantee)
     assert "on the 1 row it" in str(guarantee)
 
@@ -251,7 +251,7 @@ def test_scores_of_any_scale(kind, scale, shift):
         np.testing.assert_allclose(fitted.predict(scores), usual.predict(P), rtol=0, atol=1e-9)
     beyond = fitted.predict([scores.min() - 1e9, scores.max() + 1e9])
     assert ((beyond >= 0) & (beyond <= 1)).all()
-    assert guarantee_of(fitted).n == P.size
+    assert guarantee_of(fitted).rows == P.size
     if not isinstance(kind, PlattRecalibrator):
         return
     assert guarantee_of(fitted).direction == ("increasing" if scale > 0 else "decreasing")

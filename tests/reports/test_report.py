@@ -494,7 +494,7 @@ def test_markdown_holds_the_words_and_the_tables(report, model):
     assert str(model.certificate.worst_interval) in text
     assert f"| Cutoff | {model.measures.cutoff:.5f} | 0 |" in text
     for label, certificate in zip(model.groups.groups, model.groups.certificates, strict=True):
-        assert f"| {label} | {certificate.n} | {certificate.verdict} | {certificate.estimate:.4f} |" in text
+        assert f"| {label} | {certificate.rows} | {certificate.verdict} | {certificate.estimate:.4f} |" in text
     assert model.fingerprint in text
     assert not re.search(r"\n{3,}", text)
 
@@ -518,7 +518,7 @@ def test_the_code_in_the_report_makes_it_again(case, tmp_path, monkeypatch):
         "max_error": 0.07,
         "confidence_level": 0.9,
         "threshold": 0.25,
-        "seed": 3,
+        "rng": 3,
         "title": "A 'title' <b>",
     }
     report = CalibrationReport.from_predictions(Y_TRUE, forecasts, **data, **options)
@@ -655,8 +655,8 @@ def test_where_forecasts_repeat_the_repair_says_what_its_halves_hold_over():
 REFUSED: dict[str, dict[str, Any]] = {
     "threshold is 0, where everybody or nobody": {"threshold": 0},
     "threshold must be a number": {"threshold": "half"},
-    "seed must be a whole number, got None": {"seed": None},
-    "seed must be a whole number from 0 to inf, got -1": {"seed": -1},
+    "rng must be a whole number, got None": {"rng": None},
+    "rng must be a whole number from 0 to inf, got -1": {"rng": -1},
     "max_error must be": {"max_error": 2},
     "confidence_level": {"confidence_level": 1.0},
     "method must be|method is": {"method": "magic"},

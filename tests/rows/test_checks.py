@@ -733,7 +733,7 @@ OTHERS_FIRST = {
     "compare_models": "y_true",  # with forecasts by the name of their model
     "compare_recalibrators": "y_prob",
     "decision_guarantee": "certificate",
-    "ece_hardness_bound": "n",
+    "ece_hardness_bound": "rows",
     "effective_support_size": "y_prob",
     "effective_variance": "mean_outcome",
     "in_groups": "y_true",  # which must have groups

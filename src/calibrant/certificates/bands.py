@@ -95,6 +95,5 @@ def risk_bands(
         inherited=np.minimum(upper / np.maximum(least, 1e-300), 1.0),
         cutoff_upper=upper,
         confidence_level=level,
-        n=tally.row_total,
         assumptions=METHODS["adaptive"].assumptions(tally, parts="bands"),
     )

@@ -66,6 +66,6 @@ def bracket(
         method=method,
         confidence_level=None if method is None else level,
         bits=bits,
-        n=table.row_total,
+        rows=table.row_total,
         assumptions=assumptions,
     )

@@ -189,7 +189,7 @@ def calibration_test(
     True
     >>> seasons = ["summer", "winter"] * 100
     >>> by_season = calibration_test([0, 1] * 100, [0.1, 0.8] * 100, by=seasons)
-    >>> by_season.rejected(0.05), by_season["winter"].n
+    >>> by_season.rejected(0.05), by_season["winter"].rows
     (('summer', 'winter'), 100)
     """
     chosen = check_choice(method, "method", ("auto", "exact", "asymptotic"))
@@ -326,7 +326,7 @@ def _spiegelhalter(tally: Tally) -> CalibrationTest:
         statistic=z,
         pvalue=math.erfc(abs(z) / math.sqrt(2.0)),
         method="asymptotic",
-        n=tally.row_total,
+        rows=tally.row_total,
         n_resamples=None,
         assumptions=(*_GIVEN_FORECASTS, _MANY_ROWS),
         notes=notes,
@@ -410,7 +410,7 @@ def _exact(tally: Tally, resamples: int, seed: int, shown: bool | None, notes: t
         statistic=observed / tally.row_total,
         pvalue=pvalue,
         method="exact",
-        n=tally.row_total,
+        rows=tally.row_total,
         n_resamples=None if enumerated else resamples,
         assumptions=_GIVEN_FORECASTS if enumerated else (*_GIVEN_FORECASTS, _SEED),
         notes=notes,
@@ -526,7 +526,7 @@ def _asymptotic(table: Totals, notes: tuple[str, ...]) -> CalibrationTest:
         statistic=observed / table.weight_total,
         pvalue=pvalue,
         method="asymptotic",
-        n=table.row_total,
+        rows=table.row_total,
         n_resamples=None,
         assumptions=(*_GIVEN_FORECASTS, *weighted, _MANY_ROWS),
         notes=notes,

@@ -209,18 +209,18 @@ def _fewest_rows(reached: Callable[[int], float], limit: float, rows: int, *, at
     return rows
 
 
-def ece_hardness_bound(n: int, *, max_error: float, confidence_level: float, effective_variance: float) -> float:
+def ece_hardness_bound(rows: int, *, max_error: float, confidence_level: float, effective_variance: float) -> float:
     """Bound from below how often a procedure that guarantees a small ECE must return forecasts of few values.
 
     If some procedure guarantees ECE <= max_error with ``confidence_level`` for every population, then its forecasts
-    have an effective support (`effective_support_size`) of at most n^2 with probability at least
-    1 - 2 e (max_error + delta + 1/n) / effective_variance, cut at 0 (Theorem 4.1 of [1]_). Near 1 means: whoever
+    have an effective support (`effective_support_size`) of at most rows^2 with probability at least
+    1 - 2 e (max_error + delta + 1/rows) / effective_variance, cut at 0 (Theorem 4.1 of [1]_). Near 1 means: whoever
     guarantees a small ECE has given up continuous forecasts. At 0 the theorem says nothing, which happens quickly: it
     is about small errors and high confidence.
 
     Parameters
     ----------
-    n : int
+    rows : int
         Rows the procedure learns from.
     max_error, confidence_level : float
         What it guarantees.
@@ -234,13 +234,13 @@ def ece_hardness_bound(n: int, *, max_error: float, confidence_level: float, eff
     >>> ece_hardness_bound(10_000, max_error=0.05, confidence_level=0.95, effective_variance=0.25)
     0.0
     """
-    rows = check_number(n, "n", low=1, whole=True)
+    number = check_number(rows, "rows", low=1, whole=True)
     error = check_number(max_error, "max_error", low=0.0, high=1.0)
     delta = 1.0 - check_confidence(confidence_level)
     variance = check_number(effective_variance, "effective_variance", low=0.0, high=0.25)
     if variance == 0.0:
         return 0.0
-    return max(0.0, 1.0 - 2.0 * math.e * (error + delta + 1.0 / rows) / variance)
+    return max(0.0, 1.0 - 2.0 * math.e * (error + delta + 1.0 / number) / variance)
 
 
 def effective_variance(mean_outcome: Any, gamma: float = 0.05, *, sample_weight: ArrayLike | None = None) -> float:

@@ -64,7 +64,7 @@ class GroupCalibrationTests(Result):
 
     def frame(self) -> Any:
         """Return one row per group."""
-        columns = {name: [getattr(each, name) for each in self.tests] for name in ("n", "statistic", "pvalue")}
+        columns = {name: [getattr(each, name) for each in self.tests] for name in ("rows", "statistic", "pvalue")}
         return as_frame({"group": list(self.groups), **columns})
 
     def __str__(self) -> str:
@@ -86,7 +86,7 @@ class GroupCalibrationTests(Result):
         rows = [
             (
                 str(label),
-                f"{each.n:,}",
+                f"{each.rows:,}",
                 f"{each.statistic:.4g}",
                 f"{each.pvalue:.4g}",
                 "rejected" if label in rejected else "not rejected",

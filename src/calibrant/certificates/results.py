@@ -54,7 +54,7 @@ class ConfidenceInterval(Result):
         "two-sided" (both limits hold together), "less" (an upper limit only) or "greater" (a lower limit only).
     method : str
         "paper", "hoeffding", "adaptive", "exact" or "normal".
-    n : int
+    rows : int
         Rows.
     n_eff : float
         Rows of equal weight that would say as much; n for unit weights.
@@ -75,7 +75,7 @@ class ConfidenceInterval(Result):
     confidence_level: float
     alternative: str
     method: str
-    n: int
+    rows: int
     n_eff: float
     target: str
     finite_sample: bool
@@ -98,7 +98,7 @@ class ConfidenceInterval(Result):
         }[self.alternative]
         lines = [
             f"With {level} confidence the {name} of {_whom(self.target)} {limits} (estimate {measured(self.estimate)}, "
-            f"{_rows_said(self.n, self.n_eff)}, {self.method} method).",
+            f"{_rows_said(self.rows, self.n_eff)}, {self.method} method).",
             f"This assumes that {'; '.join(self.assumptions)}.",
         ]
         return "\n".join(lines + [f"Note: {note}" for note in self.notes])
@@ -136,7 +136,7 @@ class Certificate(Result):
         Of the verdict.
     method : str
         "paper", "hoeffding", "adaptive", "exact" or "normal".
-    n : int
+    rows : int
         Rows.
     n_eff : float
         Rows of equal weight that would say as much; n for unit weights.
@@ -163,7 +163,7 @@ class Certificate(Result):
     max_error: float
     confidence_level: float
     method: str
-    n: int
+    rows: int
     n_eff: float
     target: str
     finite_sample: bool
@@ -192,7 +192,7 @@ class Certificate(Result):
     def sentences(self) -> list[str]:
         """Return the verdict in words, then each note."""
         name, level = MEASURES.words(self.measure), level_said(self.confidence_level)
-        basis = f"estimate {measured(self.estimate, 4)}, {_rows_said(self.n, self.n_eff)}, {self.method} method"
+        basis = f"estimate {measured(self.estimate, 4)}, {_rows_said(self.rows, self.n_eff)}, {self.method} method"
         whom = _whom(self.target)
         limit = shown(self.max_error)
         if self.verdict == "certified":
@@ -286,7 +286,7 @@ class GroupCertificates(Result):
 
     def frame(self) -> Any:
         """Return one row per group."""
-        names = ("n", "estimate", "lower", "upper", "verdict")
+        names = ("rows", "estimate", "lower", "upper", "verdict")
         columns = {name: [getattr(each, name) for each in self.certificates] for name in names}
         return as_frame({"group": list(self.groups), **columns, "upper_for_joint_verdict": list(self.upper)})
 
@@ -294,7 +294,7 @@ class GroupCertificates(Result):
         names = [printable(group) for group in self.groups]
         width = max(map(len, names))
         table = [
-            f"  {name:<{width}}  {each.n:>9,} rows  estimate {measured(each.estimate, 4)}  "
+            f"  {name:<{width}}  {each.rows:>9,} rows  estimate {measured(each.estimate, 4)}  "
             f"from {rounded_down(each.lower)} to {rounded_up(each.upper)}  {each.verdict}"
             for name, each in zip(names, self.certificates, strict=True)
         ]
@@ -355,8 +355,6 @@ class RiskBands(Result):
         The upper limit of the Cutoff error behind it.
     confidence_level : float
         Of each of the two sets of limits.
-    n : int
-        Rows in all bands.
     assumptions : tuple of str
         What the limits rest on.
     """
@@ -373,7 +371,6 @@ class RiskBands(Result):
     inherited: FloatArray
     cutoff_upper: float
     confidence_level: float
-    n: int
     assumptions: tuple[str, ...]
 
     _may_be_undefined: ClassVar = ("mean_forecast", "observed_rate", "bias")  # in a band without rows
@@ -396,14 +393,14 @@ class RiskBands(Result):
 
     def frame(self) -> Any:
         """Return one row per band."""
-        skipped = ("cutoff_upper", "confidence_level", "n", "assumptions")
+        skipped = ("cutoff_upper", "confidence_level", "assumptions")
         return as_frame({field.name: getattr(self, field.name) for field in fields(self) if field.name not in skipped})
 
     def __str__(self) -> str:
         level = level_said(self.confidence_level)
         lines = [
             f"Bias of the population per band of forecasts; the limits hold for all {self.rows.size} bands together "
-            f"with {level} confidence ({_rows_said(self.n, self.n)}).",
+            f"with {level} confidence ({counted(int(self.rows.sum()), 'row')}).",
             f"This assumes that {'; '.join(self.assumptions)}.",
             "  forecasts            rows   mean forecast  observed     bias     from       to  inherited",
         ]
@@ -478,7 +475,7 @@ class CalibrationTest(Result):
     method : str
         "exact" (the law of the statistic given these forecasts, enumerated or simulated) or "asymptotic" (its limit for
         many rows).
-    n : int
+    rows : int
         Rows.
     n_resamples : int or None
         Simulated data sets; None when nothing was simulated.
@@ -492,7 +489,7 @@ class CalibrationTest(Result):
     statistic: float
     pvalue: float
     method: str
-    n: int
+    rows: int
     n_resamples: int | None
     assumptions: tuple[str, ...]
     notes: tuple[str, ...] = ()
@@ -517,7 +514,7 @@ class CalibrationTest(Result):
         """
         rejected = self.rejected(level)
         name = "Spiegelhalter's z" if self.test == "spiegelhalter" else "Cutoff calibration error"
-        rows = counted(self.n, "row")
+        rows = counted(self.rows, "row")
         how = {"asymptotic": "large-sample law"}.get(self.method, "all possible outcomes")
         if self.n_resamples is not None:
             how = f"{self.n_resamples:,} resamples"

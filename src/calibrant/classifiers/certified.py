@@ -194,7 +194,7 @@ class CertifiedClassifier(AroundModel):
 
     def _guarantee(self, level: float) -> str:
         certificate = self.certificate_
-        rows = f"{certificate.n:,} rows"
+        rows = f"{certificate.rows:,} rows"
         if not self._is_frozen:  # nobody but the user knows about a frozen one: it is among the assumptions
             rows += " that had no part in fitting it"
         if self.fell_back_:

@@ -355,5 +355,5 @@ class RecalibratedClassifier(AroundModel):
             limit, verdict = f"above {allowed}", f"at most {allowed} was refuted"
         else:
             limit, verdict = f"at most {rounded_up(certificate.upper)}", f"at most {allowed} could not be decided"
-        reason = f"{verdict} on {certificate.n:,} rows that had no part in fitting {fitted} ({self.method} method)"
+        reason = f"{verdict} on {certificate.rows:,} rows that had no part in fitting {fitted} ({self.method} method)"
         return self._in_words(certificate, level, limit, reason)

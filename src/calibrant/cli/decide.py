@@ -54,7 +54,7 @@ def command(
     wrapper: str,
     confidence_level: float,
     method: str,
-    seed: int,
+    rng: int,
 ) -> None:
     """Say what acting on forecasts from a threshold up loses, what recalibration could save, and what is guaranteed.
 
@@ -66,7 +66,7 @@ def command(
     costs = {"cost_false_positive": cost_false_positive, "cost_false_negative": cost_false_negative}
     _check_question(threshold, costs)
     asked: dict[str, Any] = {"threshold": threshold} if threshold else costs
-    asked |= {"wrapper": wrapper, "confidence_level": confidence_level, "method": method, "rng": seed}
+    asked |= {"wrapper": wrapper, "confidence_level": confidence_level, "method": method, "rng": rng}
     with open_rows(source) as rows, explained(rows.source):
         whole = _decided(rows.data, asked)
         groups = None if source.by is None else _decided(rows.grouped, asked)

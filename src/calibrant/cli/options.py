@@ -28,7 +28,7 @@ LIMIT_METHOD = click.option(
     help=f"How limits are found. {'; '.join(f'{name}: {METHODS.words(name)}' for name in METHODS)}.",
 )
 SEED = click.option(
-    "--seed",
+    "--rng",
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
@@ -55,14 +55,14 @@ def takes_limits(function: Function) -> Function:
 
     @functools.wraps(function)
     def run(
-        *given: Any, confidence_level: float, method: str, measure: str, variation: float, seed: int, **rest: Any
+        *given: Any, confidence_level: float, method: str, measure: str, variation: float, rng: int, **rest: Any
     ) -> Any:
         limits = {
             "confidence_level": confidence_level,
             "method": method,
             "measure": measure,
             "variation": variation,
-            "rng": seed,
+            "rng": rng,
         }
         return function(*given, limits=limits, **rest)
 

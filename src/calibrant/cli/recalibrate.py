@@ -142,7 +142,7 @@ def fit(source: Source, show: Show, method: str, out: Path, clip: float | None, 
 @CONFIDENCE_LEVEL
 @SEED
 @takes_rows(by=False)
-def choose(source: Source, show: Show, parts: int, confidence_level: float, seed: int) -> None:
+def choose(source: Source, show: Show, parts: int, confidence_level: float, rng: int) -> None:
     """Compare the ways to repair on held-out rows, and recommend one."""
     import calibrant
 
@@ -150,7 +150,7 @@ def choose(source: Source, show: Show, parts: int, confidence_level: float, seed
         result = calibrant.compare_recalibrators(
             rows.observations,
             cv=parts,
-            rng=seed,
+            rng=rng,
             confidence_level=confidence_level,
         )
     show.answer(str(result), input=rows.facts(), result=result)

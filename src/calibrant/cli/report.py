@@ -73,7 +73,7 @@ def command(
     threshold: float,
     confidence_level: float,
     method: Method,
-    seed: int,
+    rng: int,
 ) -> None:
     """Write a report: verdict, plots, measures, decisions, repair, groups, in one file that works offline.
 
@@ -95,7 +95,7 @@ def command(
             confidence_level=confidence_level,
             method=method,
             threshold=threshold,
-            seed=seed,
+            rng=rng,
             **({} if title is None else {"title": title}),
             **({} if len(models) > 1 else {"name": str(models[0].source.y_prob)}),
         )

@@ -36,7 +36,7 @@ ALL = "all"
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of sentences.")
 @DEBUG_OPTION
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the random numbers.")
+@click.option("--rng", type=click.IntRange(min=0), default=1, show_default=True, help="Of the random numbers.")
 @click.option("--runs", type=click.IntRange(min=2), help="Repetitions, in place of each experiment's own number.")
 @click.option(
     "--stream",
@@ -50,7 +50,7 @@ def command(
     listed: bool,
     out: Path | None,
     as_json: bool,
-    seed: int,
+    rng: int,
     runs: int | None,
     stream: str,
 ) -> None:
@@ -70,7 +70,7 @@ def command(
     for name in chosen:
         start = time.monotonic()
         report = run(
-            name, Settings(seed=seed, runs=runs, stream=stream if name == "simulation" else "ours", track=_bar(name))
+            name, Settings(rng=rng, runs=runs, stream=stream if name == "simulation" else "ours", track=_bar(name))
         )
         if out is not None:
             write(report, out)

@@ -53,7 +53,7 @@ from calibrant.cli.rows import open_rows
 )
 @SEED
 @takes_rows()
-def command(source: Source, show: Show, kind: str, method: str, level: float, resamples: int, seed: int) -> None:
+def command(source: Source, show: Show, kind: str, method: str, level: float, resamples: int, rng: int) -> None:
     """Test whether the forecasts are perfectly calibrated.
 
     The exit code is 1 when that is rejected. A rejection says that the forecasts are off, not by how much, and with
@@ -63,8 +63,8 @@ def command(source: Source, show: Show, kind: str, method: str, level: float, re
     if kind == "spiegelhalter" and source.weight is not None:
         raise BadInput("--weight does not go with --test spiegelhalter, which knows no weights")
     with open_rows(source) as rows, explained(rows.source):
-        groups = None if source.by is None else _tested(rows.grouped, kind, method, resamples, seed)
-        whole = _tested(rows.data, kind, method, resamples, seed)
+        groups = None if source.by is None else _tested(rows.grouped, kind, method, resamples, rng)
+        whole = _tested(rows.data, kind, method, resamples, rng)
         facts = rows.facts()
     parts: list[dict[str, Any]] = []
     if groups is None:
@@ -90,11 +90,11 @@ def command(source: Source, show: Show, kind: str, method: str, level: float, re
     )
 
 
-def _tested(data: dict[str, Any], kind: str, method: Any, resamples: int, seed: int) -> Any:
+def _tested(data: dict[str, Any], kind: str, method: Any, resamples: int, rng: int) -> Any:
     import calibrant
 
     if kind == "spiegelhalter":
         return calibrant.certificates.spiegelhalter_test(
             **{name: values for name, values in data.items() if name != "sample_weight"}
         )
-    return calibrant.calibration_test(**data, method=method, n_resamples=resamples, rng=seed)
+    return calibrant.calibration_test(**data, method=method, n_resamples=resamples, rng=rng)

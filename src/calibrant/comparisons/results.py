@@ -157,7 +157,7 @@ class ModelComparison(Result):
 
     def frame(self) -> Any:
         """Return one row per model."""
-        names = ("n", "estimate", "lower", "upper")
+        names = ("rows", "estimate", "lower", "upper")
         columns: dict[str, list[Any]] = {"model": list(self)}
         columns |= {name: [getattr(each.interval, name) for each in self.models] for name in names}
         columns["brier"] = [each.brier for each in self.models]
@@ -170,7 +170,7 @@ class ModelComparison(Result):
         rows = [
             (
                 each.name,
-                f"{each.interval.n:,}",
+                f"{each.interval.rows:,}",
                 measured(each.interval.estimate, 4),
                 rounded_down(each.interval.lower),
                 rounded_up(each.interval.upper),

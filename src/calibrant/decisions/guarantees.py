@@ -48,7 +48,7 @@ def decision_guarantee(
     >>> from calibrant.certificates import ConfidenceInterval
     >>> limit = ConfidenceInterval(
     ...     measure="cutoff", estimate=0.012, lower=0.0, upper=0.031, confidence_level=0.95, alternative="less",
-    ...     method="adaptive", n=5000, n_eff=5000.0, target="population", finite_sample=True,
+    ...     method="adaptive", rows=5000, n_eff=5000.0, target="population", finite_sample=True,
     ...     assumptions=("rows are independent draws from one population",),
     ... )
     >>> guarantee = decision_guarantee(limit, threshold=0.2)

@@ -269,7 +269,7 @@ class CertificateDisplay(Display):
                 self.bounds_.append(bound)
 
     def _columns(self) -> dict[str, Any]:
-        names = ("n", "estimate", "lower", "upper", "confidence_level")
+        names = ("rows", "estimate", "lower", "upper", "confidence_level")
         return {
             "name": list(self.names),
             **{name: [getattr(each, name) for each in self.certificates] for name in names},

@@ -217,7 +217,7 @@ def write_with_column(
     finally:
         # An interrupted query still runs in other threads, whose call of the function would abort a program that ends.
         # The next query waits for them.
-        connection.execute("SELECT 1")
+        connection.execute("SELECT 1").fetchall()
         connection.remove_function(_FUNCTION)
 
 

@@ -33,7 +33,7 @@ class Settings:
 
     Attributes
     ----------
-    seed : int
+    rng : int
         Of the random numbers: the same seed gives the same report.
     runs : int, optional
         Repetitions, in place of the experiment's own number.
@@ -43,14 +43,14 @@ class Settings:
         Takes a sequence, passes its members on and may show how far they have come.
     """
 
-    seed: int = 1
+    rng: int = 1
     runs: int | None = None
     stream: str = "ours"
     track: Callable[[Iterable[Any]], Iterable[Any]] = field(default=silent, compare=False)
 
     def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise ValueError(f"seed is {self.seed}; it must be at least 0")
+        if self.rng < 0:
+            raise ValueError(f"rng is {self.rng}; it must be at least 0")
         if self.runs is not None and self.runs < 2:
             raise ValueError(f"runs is {self.runs}; at least 2 are needed to speak of how often something happens")
         if self.stream not in STREAMS:
@@ -58,11 +58,11 @@ class Settings:
 
     def generator(self) -> np.random.Generator:
         """Return the source of random numbers for this seed."""
-        return np.random.default_rng(self.seed)
+        return np.random.default_rng(self.rng)
 
     def record(self, runs: int | None, **others: Any) -> dict[str, Any]:
         """Return what it takes to repeat an experiment, with the number of runs it had."""
-        return {"seed": self.seed, "runs": runs, "stream": self.stream, **others}
+        return {"rng": self.rng, "runs": runs, "stream": self.stream, **others}
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,7 @@ def _command(report: Report) -> str:
     settings = report.settings
     stream = " --stream authors" if settings.get("stream") == "authors" else ""
     runs = "" if settings["runs"] is None else f" --runs {settings['runs']}"  # nothing to repeat where nothing is drawn
-    return f"calibrant reproduce {report.name} --seed {settings['seed']}{runs}{stream} --out ."
+    return f"calibrant reproduce {report.name} --rng {settings['rng']}{runs}{stream} --out ."
 
 
 def _markdown_page(reports: Sequence[Report]) -> str:

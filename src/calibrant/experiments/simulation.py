@@ -36,7 +36,7 @@ ROUNDING = 1e-12
 def run(settings: Settings) -> Report:
     """Draw all runs, and compare the gaps with the measures and their bounds."""
     runs = settings.runs or RUNS
-    draws: Any = _authors_draws(settings.seed) if settings.stream == "authors" else _our_draws(settings)
+    draws: Any = _authors_draws(settings.rng) if settings.stream == "authors" else _our_draws(settings)
     rows = np.array([_one_run(*next(draws)) for _ in settings.track(range(runs))])
     table = dict(zip(COLUMNS, rows.T, strict=True))
     correlations = {gap: {name: _spearman(table[name], table[gap]) for name in MEASURES} for gap in GAPS}

@@ -101,7 +101,7 @@ class Bracket(Result):
         Of that limit.
     bits : int
         The cells have width 2^-bits.
-    n : int
+    rows : int
         Rows.
     assumptions : tuple of str
         What the limit rests on.
@@ -113,7 +113,7 @@ class Bracket(Result):
     method: str | None
     confidence_level: float | None
     bits: int
-    n: int
+    rows: int
     assumptions: tuple[str, ...] = ()
 
     _ranges: ClassVar = dict.fromkeys(("low", "high", "confidence_level"), UNIT)
@@ -128,10 +128,10 @@ class Bracket(Result):
         ends = f"between {rounded_down(self.low, 5)} and {rounded_up(self.high, 5)}"
         cells = f"from cells of width 2^-{self.bits}, no row looked at one by one"
         if self.method is None or self.confidence_level is None:
-            return f"The {name} of these {self.n:,} rows lies {ends} ({cells})."
+            return f"The {name} of these {self.rows:,} rows lies {ends} ({cells})."
         return (
-            f"The upper limit of the {name} by the {self.method} method lies {ends} ({self.n:,} rows, {cells}): with "
-            f"{level_said(self.confidence_level)} confidence the error of the population is at most "
+            f"The upper limit of the {name} by the {self.method} method lies {ends} ({self.rows:,} rows, {cells}): "
+            f"with {level_said(self.confidence_level)} confidence the error of the population is at most "
             f"{rounded_up(self.high, 5)}.\nThis assumes that {'; '.join(self.assumptions)}."
         )
 

@@ -134,7 +134,7 @@ def compare_recalibrators(
         recommended=recommended,
         recommendation=recommendation,
         confidence_level=level,
-        n=entries.rows,
+        rows=entries.rows,
         cv=count,
         notes=_notes(trials, entries, count),
     )
@@ -316,7 +316,7 @@ class _Trial:
             auc=auc,
             auc_lost=None if auc is None or auc_as_is is None else auc_as_is - auc,
             distinct_forecasts=int(np.unique(everywhere).size),
-            guarantee=None if guarantee is None else guarantee.bound,
+            guarantee=None if guarantee is None else guarantee.upper,
             guarantee_in_advance=None if guarantee is None else guarantee.in_advance,
         )
 

@@ -302,15 +302,15 @@ class Recalibrator(ABC, BaseEstimator):
             notes.append("no error is above 1, so that this bound says nothing: there are too few rows")
         return RecalibrationGuarantee(
             recalibrator=type(self).__name__,
-            bound=min(1.0, self.fit_error_ + margin),
-            paper_bound=min(1.0, self.fit_error_ + paper),
+            upper=min(1.0, self.fit_error_ + margin),
+            paper_upper=min(1.0, self.fit_error_ + paper),
             in_advance=None if known is None else min(1.0, known + margin),
             paper_in_advance=None if known is None else min(1.0, known + paper),
             error=self.fit_error_,
             margin=margin,
             paper_margin=paper,
             confidence_level=level,
-            n=self.n_rows_,
+            rows=self.n_rows_,
             direction=self._direction,
             promise=promise,
             ladder=self._ladder_found(),

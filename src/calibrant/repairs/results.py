@@ -64,9 +64,9 @@ class RecalibrationGuarantee(Result):
     ----------
     recalibrator : str
         The kind of recalibrator.
-    bound : float
+    upper : float
         The error is at most this: what it is on the fitting rows, plus how far a monotone map can stray from that.
-    paper_bound : float
+    paper_upper : float
         The same with the paper's constants.
     in_advance : float or None
         A bound that was known before any data, from the number of rows alone; None where there is none.
@@ -78,7 +78,7 @@ class RecalibrationGuarantee(Result):
         How far the population's error can be above it, for every monotone map at once.
     confidence_level : float
         Of all these numbers together.
-    n : int
+    rows : int
         Rows the map was fitted to.
     direction : str
         "increasing", "decreasing" or "constant": what the map does to the order of the forecasts.
@@ -93,15 +93,15 @@ class RecalibrationGuarantee(Result):
     """
 
     recalibrator: str
-    bound: float
-    paper_bound: float
+    upper: float
+    paper_upper: float
     in_advance: float | None
     paper_in_advance: float | None
     error: float
     margin: float
     paper_margin: float
     confidence_level: float
-    n: int
+    rows: int
     direction: str
     promise: str
     ladder: tuple[LadderRung, ...] = ()
@@ -109,22 +109,22 @@ class RecalibrationGuarantee(Result):
     notes: tuple[str, ...] = ()
 
     _ranges: ClassVar = {
-        **dict.fromkeys(("bound", "paper_bound", "in_advance", "paper_in_advance", "error", "confidence_level"), UNIT),
+        **dict.fromkeys(("upper", "paper_upper", "in_advance", "paper_in_advance", "error", "confidence_level"), UNIT),
         **dict.fromkeys(("margin", "paper_margin"), (0.0, math.inf)),
     }
     _words: ClassVar = {"direction": ("increasing", "decreasing", "constant")}
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check_order("error", "bound")
+        self._check_order("error", "upper")
 
     def __str__(self) -> str:
-        rows = counted(self.n, "row")
+        rows = counted(self.rows, "row")
         lines = [
             f"With {level_said(self.confidence_level)} confidence the Cutoff calibration error of the recalibrated "
-            f"forecaster is at most {rounded_up(self.bound)} in the population: {measured(self.error, 4)} on the "
+            f"forecaster is at most {rounded_up(self.upper)} in the population: {measured(self.error, 4)} on the "
             f"{rows} it was fitted to, and at most {rounded_up(self.margin)} more elsewhere (with the paper's "
-            f"constants {rounded_up(self.paper_bound)}).",
+            f"constants {rounded_up(self.paper_upper)}).",
             f"Before the data: {self.promise}.",
             f"This assumes that {'; '.join(self.assumptions)}.",
         ]
@@ -213,7 +213,7 @@ class RecalibratorComparison(Result):
         That in words, and why.
     confidence_level : float
         Of the limits of each candidate, and of each guarantee.
-    n : int
+    rows : int
         Rows.
     cv : int
         Parts the rows were cut into.
@@ -225,7 +225,7 @@ class RecalibratorComparison(Result):
     recommended: str
     recommendation: str
     confidence_level: float
-    n: int
+    rows: int
     cv: int
     notes: tuple[str, ...] = ()
 
@@ -260,7 +260,7 @@ class RecalibratorComparison(Result):
         width = max(map(len, names))
         level = level_said(self.confidence_level)
         lines = [
-            f"{len(self)} ways to treat the forecasts of {self.n:,} rows, judged on held-out rows ({self.cv} parts; "
+            f"{len(self)} ways to treat the forecasts of {self.rows:,} rows, judged on held-out rows ({self.cv} parts; "
             f"limits and guarantees with {level} confidence each).",
             f"  {'':<{width}}   Cutoff    from      to  smooth   Brier  log loss  AUC lost  guarantee  in advance",
         ]

@@ -62,7 +62,7 @@ class CalibrationReport:
         confidence_level: float = 0.95,
         method: Method = "adaptive",
         threshold: float = 0.5,
-        seed: int = 0,
+        rng: int = 0,
         title: str = TITLE,
         name: str = ONE_MODEL,
     ) -> CalibrationReport:
@@ -90,7 +90,7 @@ class CalibrationReport:
             As in `certify`.
         threshold : float between 0 and 1, default 0.5
             The decision threshold shown first.
-        seed : int, default 0
+        rng : int, default 0
             Of everything random: the halves of the repair, and what `certify` and the plots draw. Fix it beforehand.
         title : str
             The report's title.
@@ -98,7 +98,7 @@ class CalibrationReport:
             The model's name, when there is one only.
         """
         question = Question.checked(
-            max_error=max_error, confidence_level=confidence_level, method=method, threshold=threshold, seed=seed
+            max_error=max_error, confidence_level=confidence_level, method=method, threshold=threshold, rng=rng
         )
         models = find_models(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, by=by, name=str(name))
         return cls(summarize(models, question, title=str(title)), tuple(model.tally for model in models))

@@ -95,11 +95,11 @@ def palette_css(theme: str) -> str:
 
 
 def draw_model(
-    model: ModelSummary, tally: Tally, styles: Styles, *, seed: int, threshold: float, prefix: str
+    model: ModelSummary, tally: Tally, styles: Styles, *, rng: int, threshold: float, prefix: str
 ) -> Iterator[Drawing]:
     """Draw the plots of one model."""
     level, error = model.certificate.confidence_level, measured(model.certificate.estimate, 4)
-    cumulative = CumulativeDisplay.from_predictions(tally, rng=seed)
+    cumulative = CumulativeDisplay.from_predictions(tally, rng=rng)
     yield _drawn(
         cumulative.plot,
         styles,
@@ -113,7 +113,7 @@ def draw_model(
             f"from its lowest to its highest point is the Cutoff calibration error, {error}."
         ),
     )
-    reliability = ReliabilityDisplay.from_predictions(tally, rng=seed)
+    reliability = ReliabilityDisplay.from_predictions(tally, rng=rng)
     yield _drawn(
         reliability.plot,
         styles,

@@ -38,7 +38,7 @@ def render_html(summary: ReportSummary, tallies: Iterable[Tally | None]) -> str:
         prefix = f"m{number}"
         drawn: Iterable[Drawing] = ()
         if tally is not None:
-            drawn = draw_model(model, tally, styles, seed=summary.seed, threshold=summary.threshold, prefix=prefix)
+            drawn = draw_model(model, tally, styles, rng=summary.rng, threshold=summary.threshold, prefix=prefix)
         views.append({"id": prefix, "drawings": [_shown(drawing) for drawing in drawn], **view_of(model, summary)})
     css = environment.get_template("report.css.j2").render(
         plots={theme: Markup(palette_css(theme)) for theme in ("light", "dark")},

@@ -123,7 +123,7 @@ class RepairTrial(Result):
         The verdicts on the judged rows, each at its own level.
     brier_before, brier_after : float
         Brier score on the judged rows.
-    seed : int
+    rng : int
         Which halves.
     """
 
@@ -135,7 +135,7 @@ class RepairTrial(Result):
     after: Certificate
     brier_before: float
     brier_after: float
-    seed: int
+    rng: int
 
     _ranges: ClassVar = dict.fromkeys(("brier_before", "brier_after"), UNIT)
 
@@ -221,7 +221,7 @@ class ReportSummary(Result):
         How the limits were found, as in `certify`.
     threshold : float
         The decision threshold shown first.
-    seed : int
+    rng : int
         Of everything random.
     models : tuple of ModelSummary
         One per model; each certificate is at level 1 - (1 - confidence_level) / (number of models).
@@ -234,7 +234,7 @@ class ReportSummary(Result):
     confidence_level: float
     method: str
     threshold: float
-    seed: int
+    rng: int
     models: tuple[ModelSummary, ...]
     versions: tuple[str, ...]
 

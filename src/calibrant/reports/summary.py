@@ -91,10 +91,10 @@ class Question:
     confidence_level: float
     method: Method
     threshold: float
-    seed: int
+    rng: int
 
     @classmethod
-    def checked(cls, *, max_error: Any, confidence_level: Any, method: Method, threshold: Any, seed: Any) -> Question:
+    def checked(cls, *, max_error: Any, confidence_level: Any, method: Method, threshold: Any, rng: Any) -> Question:
         """Check what `certify` does not check itself."""
         at = check_number(threshold, "threshold", low=0.0, high=1.0)
         if at in (0.0, 1.0):
@@ -104,7 +104,7 @@ class Question:
                 value=at,
                 remedy="choose one between 0 and 1",
             )
-        return cls(max_error, confidence_level, method, at, int(check_number(seed, "seed", low=0.0, whole=True)))
+        return cls(max_error, confidence_level, method, at, int(check_number(rng, "rng", low=0.0, whole=True)))
 
 
 def find_models(y_true: Any, y_prob: Any, *, sample_weight: Any, pos_label: Any, by: Any, name: str) -> list[Model]:
@@ -142,7 +142,7 @@ def summarize(models: list[Model], question: Question, *, title: str) -> ReportS
         confidence_level=question.confidence_level,
         method=question.method,
         threshold=question.threshold,
-        seed=question.seed,
+        rng=question.rng,
         models=tuple(summarize_model(model, question, level) for model in models),
         versions=_versions(),
     )
@@ -185,7 +185,7 @@ def judge(data: Tally | RowSource, question: Question, level: float) -> Certific
         max_error=question.max_error,
         confidence_level=level,
         method=question.method,
-        rng=question.seed,
+        rng=question.rng,
     )
 
 
@@ -221,7 +221,7 @@ def try_repair(tally: Tally, question: Question, level: float) -> RepairTrial:
         raise UndefinedError(
             f"it takes at least {FEWEST_FOR_REPAIR} rows to learn from half of them, and there are {count}"
         )
-    learned, held_out = tally.halves(question.seed)
+    learned, held_out = tally.halves(question.rng)
     recalibrator = GuardedRecalibrator().fit(learned)
     tallies = held_out, _moved(held_out, recalibrator.predict)
     before, after = (judge(tally, question, level) for tally in tallies)
@@ -235,7 +235,7 @@ def try_repair(tally: Tally, question: Question, level: float) -> RepairTrial:
         after=after,
         brier_before=brier_before,
         brier_after=brier_after,
-        seed=question.seed,
+        rng=question.rng,
     )
 
 
@@ -263,7 +263,7 @@ def _judge_groups(model: Model, question: Question, level: float) -> GroupCertif
         "max_error": question.max_error,
         "confidence_level": level,
         "method": question.method,
-        "rng": question.seed,
+        "rng": question.rng,
     }
     if model.groups is not None:
         found: GroupCertificates = certify(model.groups, **asked)

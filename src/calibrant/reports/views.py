@@ -58,7 +58,7 @@ MEASURES = {
 """What each measure is called in a table, its ideal value, and what it means."""
 
 MISSING = "\N{EN DASH}"
-_OPTIONS = ("max_error", "confidence_level", "method", "threshold", "seed", "title")
+_OPTIONS = ("max_error", "confidence_level", "method", "threshold", "rng", "title")
 _BAR = 200.0
 
 
@@ -204,7 +204,7 @@ def facts(summary: ReportSummary) -> list[tuple[str, str, bool]]:
         if model.fingerprint is not None:
             found.append((f"Fingerprint of {model.name}" if several else "Data fingerprint", model.fingerprint, True))
         found.append((f"Rows of {model.name}" if several else "Rows", f"{model.rows:,}", False))
-    return [*found, ("Seed", str(summary.seed), False), ("Versions", ", ".join(summary.versions), False)]
+    return [*found, ("Seed", str(summary.rng), False), ("Versions", ", ".join(summary.versions), False)]
 
 
 def headline(summary: ReportSummary) -> str:
@@ -434,7 +434,7 @@ def _repair(repair: RepairTrial, scale: float, *, ties: bool) -> dict[str, Any]:
     )
     return {
         "story": (
-            f"Each row was sent to one of two halves by the toss of a coin (seed {repair.seed}). A guarded "
+            f"Each row was sent to one of two halves by the toss of a coin (seed {repair.rng}). A guarded "
             f"recalibrator learned from {counted(repair.fitted_rows, 'row')} and kept the {repair.recalibrator}; the "
             f"other {counted(repair.judged_rows, 'row')}, which it has not seen, judge them before and "
             f"after.{over}"
@@ -463,7 +463,7 @@ def _groups(groups: GroupCertificates, scale: float) -> dict[str, Any]:
         "rows": [
             {
                 "label": str(label),
-                "rows": f"{certificate.n:,}",
+                "rows": f"{certificate.rows:,}",
                 "verdict": certificate.verdict,
                 "bar": _bar(certificate, scale),
             }
