@@ -32,7 +32,7 @@ SPLITS = 16
 """Random splits of the rows whose evidence is averaged."""
 
 _COARSE_CELLS = 4096
-_FEW_FORECASTS = 4096  # up to which all splits together fit into a processor's cache
+_FEW_FORECASTS = 2048  # up to which all splits together fit into a processor's cache
 _SQUARE_FACTOR = 1.25  # near 1, so that fractions lose little; not 1, because sums of r^2 are known roughly only, ...
 _SQUARE_MORE = 6.0  # ... least of all when there are few events: with both, 0/1 outcomes keep the rates that p sets
 _GROWTH_TOLERANCE = 2e-13  # what the limit may lose to growth that is computed from sums over cells
