@@ -12,7 +12,7 @@ import textwrap
 import threading
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -220,21 +220,6 @@ def wrapped(text: str) -> str:
 def _coloured(text: str) -> str:
     """Colour verdicts; click takes the colours out again where no terminal reads along."""
     return _COLOURED.sub(lambda found: click.style(found[0], fg=_COLOURS[found[0]], bold=True), text)
-
-
-def table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return rows of words and numbers in columns, the first one left-aligned and so is the last."""
-    cells = [[printable(cell) for cell in row] for row in (names, *rows)]
-    widths = [max(len(row[k]) for row in cells) for k in range(len(names))]
-    last = len(names) - 1
-    return "\n".join(
-        "  "
-        + "  ".join(
-            cell.ljust(widths[k]) if k == 0 else cell if k == last else cell.rjust(widths[k])
-            for k, cell in enumerate(row)
-        ).rstrip()
-        for row in cells
-    )
 
 
 @contextlib.contextmanager
