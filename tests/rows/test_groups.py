@@ -67,10 +67,19 @@ def test_bad_groups_are_refused(rows, options, message):
 
 
 def test_an_error_says_in_which_group():
-    with pytest.raises(ValueError, match=r"^by group 'south': no"):
-        by_group(in_groups(Y, P, by=WARD), lambda rows: _refuse(rows))
+    with pytest.raises(calibrant.InputError, match=r"^by group 'south': no") as caught:
+        by_group(in_groups(Y, P, by=WARD), lambda rows: _refuse(rows, calibrant.InputError("no")))
+    assert caught.value.group == "south"
 
 
-def _refuse(rows):
+def test_an_error_that_is_not_ours_stays_what_it_is_and_notes_the_group():
+    wrong = KeyError("no")
+    with pytest.raises(KeyError) as caught:
+        by_group(in_groups(Y, P, by=WARD), lambda rows: _refuse(rows, wrong))
+    assert caught.value is wrong
+    assert wrong.__notes__ == ["by group 'south'"]
+
+
+def _refuse(rows, error):
     if rows.row_total == int((WARD == "south").sum()):
-        raise ValueError("no")
+        raise error

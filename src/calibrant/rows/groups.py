@@ -121,6 +121,9 @@ def naming_group(label: Any) -> Iterator[None]:
         yield
     except CalibrantError as error:
         raise error.among(group=label) from error
+    except Exception as error:  # one that is not ours stays what it is
+        error.add_note(f"by group {label!r}")
+        raise
 
 
 class _AskedError(Exception):
