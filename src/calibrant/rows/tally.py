@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,6 +21,7 @@ from calibrant.rows.checks import (
     check_same_index,
     check_totals,
 )
+from calibrant.rows.splits import digest, seeded, tossed
 
 ADDITIVE = (
     "rows",
@@ -427,19 +427,19 @@ class Tally(Totals):
         False
         """
         columns = (self.outcome, *(() if self.counted else (self.weight, self.weight_square, self.residual_square)))
-        return _digest("calibrant tally 1", self.forecast, self.rows, *columns)
+        return digest("calibrant tally 1", self.forecast, self.rows, *columns)
 
     @cached_property
     def _forecast_fingerprint(self) -> str:
         """The same without outcomes and weights."""
-        return _digest("calibrant forecasts 1", self.forecast, self.rows)
+        return digest("calibrant forecasts 1", self.forecast, self.rows)
 
     def generator(self, seed: int, purpose: str) -> np.random.Generator:
         """Return random numbers of a seed, a purpose and a tally, for any order of its rows and unit of its weights."""
         if self.counted:
-            return _seeded(seed, purpose, self.fingerprint)
+            return seeded(seed, purpose, self.fingerprint)
         means = np.round(self.mean_outcome, 12)  # weights in another unit may change the last digits
-        return _seeded(seed, purpose, _digest("calibrant means 1", self.forecast, self.rows, means))
+        return seeded(seed, purpose, digest("calibrant means 1", self.forecast, self.rows, means))
 
     def halves(self, seed: int) -> tuple[Tally, Tally]:
         """Send each row to one of two tallies by the toss of a coin: the first of `splits`."""
@@ -465,7 +465,7 @@ class Tally(Totals):
                 yield self._of_events(rows, events), self._of_events(self.rows - rows, total - events)
         alone = self.rows == 1
         tied = None if alone.all() else self.generator(seed, "halves, ties")
-        single = _seeded(seed, "halves, forecasts", self._forecast_fingerprint)
+        single = seeded(seed, "halves, forecasts", self._forecast_fingerprint)
         while True:
             heads = np.repeat(single.integers(0, 2, size=len(self), dtype=np.int64), self.rows)
             if tied is not None:
@@ -478,11 +478,11 @@ class Tally(Totals):
         events, alone = self.events, self.rows == 1
         others = self.rows - events
         tied = None if alone.all() else self.generator(seed, "halves, ties")
-        single = _seeded(seed, "halves, forecasts", self._forecast_fingerprint)
+        single = seeded(seed, "halves, forecasts", self._forecast_fingerprint)
         while True:
             coins = single.integers(0, 2, size=len(self), dtype=np.int64)
-            hits = _tossed(events, coins, alone, tied)
-            yield hits + _tossed(others, coins, alone, tied), hits
+            hits = tossed(events, coins, alone, tied)
+            yield hits + tossed(others, coins, alone, tied), hits
 
     def _of_events(self, rows: IntArray, events: IntArray) -> Tally:
         """Return the tally of so many of the rows and events at each forecast."""
@@ -564,27 +564,6 @@ def refuse_more(
         if value is not None:
             problem = f"was given together with a {given}, which already holds it"
             raise InputError(problem, argument=name, remedy=f"pass the {given} alone")
-
-
-def _tossed(
-    count: IntArray, coins: IntArray, alone: npt.NDArray[np.bool_], tied: np.random.Generator | None
-) -> IntArray:
-    """Return how many of each count come up heads: by the coin of a single row, or fresh ones where rows are tied."""
-    heads = count * coins
-    if tied is not None:
-        heads[~alone] = tied.binomial(count[~alone], 0.5)
-    return heads
-
-
-def _digest(name: str, *columns: npt.NDArray[Any]) -> str:
-    written = (np.ascontiguousarray(column, dtype="<f8").tobytes() for column in columns)
-    return hashlib.sha256(name.encode() + b"".join(written)).hexdigest()
-
-
-def _seeded(seed: int, purpose: str, fingerprint: str) -> np.random.Generator:
-    """Return a generator whose stream shares nothing with that of another seed, purpose or fingerprint."""
-    digest = hashlib.sha256(f"calibrant {purpose}; seed {seed}; {fingerprint}".encode())
-    return np.random.default_rng(int.from_bytes(digest.digest(), "little"))
 
 
 def prefix_sums(values: npt.NDArray[Any]) -> FloatArray:
