@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 
@@ -26,7 +25,7 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
 
     def listed() -> dict[str, str | None]:
         if not homes:
-            homes.update(_homes(Path(file).with_suffix(".pyi"), package))
+            homes.update(_homes(f"{file.rpartition('.')[0]}.pyi", package))
         return homes
 
     def load(name: str) -> Any:
@@ -46,13 +45,15 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
     return load, names
 
 
-def _homes(stub: Path, package: str) -> dict[str, str | None]:
+def _homes(stub: str, package: str) -> dict[str, str | None]:
     """Return where each name of a stub comes from; None for a package inside this one."""
-    import ast
+    import ast  # which nobody waits for who only imports the package
 
+    with open(stub, encoding="utf-8") as file:
+        statements = ast.parse(file.read()).body
     return {
         alias.asname or alias.name: None if statement.module == package else statement.module
-        for statement in ast.parse(stub.read_text(encoding="utf-8")).body
+        for statement in statements
         if isinstance(statement, ast.ImportFrom)
         for alias in statement.names
     }
