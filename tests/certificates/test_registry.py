@@ -198,6 +198,31 @@ class TestAMeasure:
         assert answer.exit_code == 0, answer.output
         assert json.loads(answer.stdout)["result"]["measure"] == "mean_bias"
         assert "ece|mean_bias]" in command_line("compare", "--help").output
+        planned = command_line("plan", "--max-error", 0.1, "--brier", 0.1, "--measure", "mean_bias")
+        assert planned.exit_code == 0
+        assert "rows certify a size of the mean bias of at most 0.1" in planned.output
+
+    def test_is_planned(self):
+        plan = rows_needed(0.1, brier=0.1, measure=MEAN_BIAS)
+        assert type(plan).from_json(plan.to_json()) == plan
+        assert (plan.measure, plan.paper_rows) == ("mean_bias", None)
+        rng = np.random.default_rng(3)
+        kept = 0
+        for _ in range(200):
+            p = np.full(plan.rows, 0.5 - math.sqrt(0.15))
+            kept += bool(certify(Tally.from_arrays(rng.random(p.size) < p, p), max_error=0.1, measure=MEAN_BIAS))
+        assert kept >= 170
+
+    def test_is_measured_and_has_a_line_in_the_report(self, command_line, file):
+        size = abs((TRUE[FEW] - PROB[FEW]).mean())
+        found = calibrant.measure(TRUE[FEW], PROB[FEW])
+        ((name, value),) = found.others
+        assert (name, value) == ("mean_bias", pytest.approx(size))
+        assert type(found).from_json(found.to_json()) == found
+        assert re.search(rf"mean_bias +{size:.5f} +{MeanBias.meaning}", str(found))
+        line = f"| Size of the mean bias | {size:.4g} | 0 | {MeanBias.meaning} |"
+        assert line in CalibrationReport.from_predictions(TRUE[FEW], PROB[FEW]).markdown()
+        assert line in command_line("report", file, "--format", "md").output
 
     def test_says_what_it_promises_about_decisions(self):
         found = certify(TRUE, PROB, max_error=0.2, measure=MEAN_BIAS)
@@ -211,6 +236,9 @@ class TestAMeasure:
 
 
 def test_what_is_not_on_the_list_is_refused():
+    measured = calibrant.measure(TRUE, PROB)
+    with pytest.raises(ValueError, match="others of this Measures is 'mean_bias', not one of cutoff, smooth"):
+        type(measured).from_dict({**measured.to_dict(), "others": [["mean_bias", 0.1]]})
     found = certify(TRUE, PROB, max_error=0.2).to_dict()
     with pytest.raises(ValueError, match="measure of this Certificate is 'mean_bias', not one of cutoff, smooth"):
         Certificate.from_dict({**found, "measure": "mean_bias"})

@@ -53,6 +53,14 @@ def test_so_do_those_of_wide_margins(law, method):
     assert certified(draw, limit, planned, COUNT, method=method) >= binom.ppf(FALSE_ALARM, COUNT, 0.9)
 
 
+@pytest.mark.parametrize("measure", ["smooth", "bounded_variation"])
+@pytest.mark.parametrize("law", ["uniform", "one rare forecast", "sure of themselves"])
+def test_so_do_those_of_other_errors(law, measure):
+    draw, limit = LAWS[law]
+    planned = rows_needed(limit, y_prob=draw(np.random.default_rng(3), 20_000), measure=measure).rows
+    assert certified(draw, limit, planned, COUNT, measure=measure) >= binom.ppf(FALSE_ALARM, COUNT, 0.9)
+
+
 @pytest.mark.parametrize(("power", "level"), [(0.5, 0.95), (0.95, 0.95), (0.99, 0.95), (0.95, 0.8)])
 @pytest.mark.parametrize(("forecast", "limit"), [(0.001, 0.005), (0.4, 0.08)])
 def test_at_other_powers_and_levels(forecast, limit, power, level):

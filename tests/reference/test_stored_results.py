@@ -75,6 +75,8 @@ def plain(value: Any) -> Any:
 
 # What has another name since; the rows of all bands are the sum of those of each.
 RENAMED = {"n": "rows", "bound": "upper", "paper_bound": "paper_upper"}
+# What was added, as it is on these rows.
+ADDED: dict[str | None, dict[str, Any]] = {"Measures": {"others": []}, "RowsNeeded": {"measure": "cutoff"}}
 KEPT = {"RiskGap", "RiskGapCurve"}  # whose bound is an inequality, not a limit
 
 
@@ -85,7 +87,7 @@ def renamed(stored: dict[str, Any]) -> dict[str, Any]:
     if stored.get("type") == "RiskBands":
         assert stored["n"] == sum(stored["rows"])
         return {key: value for key, value in stored.items() if key != "n"}
-    return {RENAMED.get(key, key): value for key, value in stored.items()}
+    return {RENAMED.get(key, key): value for key, value in stored.items()} | ADDED.get(stored.get("type"), {})
 
 
 def assert_alike(found: Any, stored: Any, where: str) -> None:

@@ -21,6 +21,9 @@ from calibrant.certificates.samples import Law, Samples, draw, law_of, laws_of
 from calibrant.core.binomial import at_least
 from calibrant.core.errors import InputError
 from calibrant.core.types import ArrayLike, FloatArray
+from calibrant.core.voices import Option, Phrase
+from calibrant.measures.judged import JudgedMeasure
+from calibrant.measures.registry import MEASURES, Measure
 from calibrant.rows.checks import (
     check_choice,
     check_confidence,
@@ -37,6 +40,7 @@ _MOST_ROWS = 2**53
 _DRAWS, _LEVELS = 2000, 64  # simulated data sets, and distinct forecasts in each
 _MORE_DRAWS, _FEWER_LEVELS = 8000, 32  # for a power above _USUAL_POWER
 _USUAL_POWER = 0.99
+_FEWER_DRAWS, _MODEST_POWER = 500, 0.95  # for errors whose limits are found one by one
 _AT_ONCE = 250  # data sets whose numbers fit into a processor's cache
 _USUAL_RANGE = 2.3  # of Brownian motion, in nine of ten cases and a little more
 _DOUBT = 0.01  # chance that the power of a plan is below the promise because of the draws
@@ -50,6 +54,8 @@ def rows_needed(
     confidence_level: float = 0.95,
     power: float = 0.9,
     method: Method = "adaptive",
+    measure: Measure = "cutoff",
+    variation: float = 2.0,
     brier: float | None = None,
     y_prob: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
@@ -67,8 +73,11 @@ def rows_needed(
     ----------
     max_error : float in (0, 1]
         The error to be certified, as in `certify`.
-    confidence_level, method
+    confidence_level, method, variation
         As in `certify`.
+    measure : {"cutoff", "smooth", "bounded_variation"}
+        The error to be certified. Limits of the other errors depend on how often forecasts repeat: there is no plan for
+        them.
     power : float above 0, up to 0.999
         How likely the certificate should be, if the forecaster is calibrated.
     brier : float in (0, 0.25]
@@ -108,10 +117,16 @@ def rows_needed(
             remedy=f"plans are made for a power of up to {HIGHEST_POWER:g}",
         )
     check_choice(method, "method", tuple(METHODS))
+    check_choice(measure, "measure", tuple(MEASURES))
+    METHODS[method].check_measure(measure)
     METHODS[method].check_level(level)
+    judged = _planned_measure(measure, variation)
+    cutoff = judged.by_intervals
     if (brier is None) == (y_prob is None):
         raise InputError("pass either brier= (the mean squared residual you expect) or y_prob= (forecasts like yours)")
     draws, levels = (_DRAWS, _LEVELS) if chance <= _USUAL_POWER else (_MORE_DRAWS, _FEWER_LEVELS)
+    if not cutoff and chance <= _MODEST_POWER:
+        draws = _FEWER_DRAWS
     if y_prob is not None:
         forecasts = check_forecasts(y_prob)
         weights = check_weights(sample_weight, forecasts.size)
@@ -133,7 +148,8 @@ def rows_needed(
 
     def reached(method: CertificateMethod, law: Law, rows: int) -> float:
         """Return the limit that is not exceeded as often as the power asks for."""
-        limits = _limits(method, draw(law, rows, draws), delta)
+        samples = draw(law, rows, draws)
+        limits = _limits(method, samples, delta) if cutoff else _limits_of(judged, method, samples, delta)
         return min(float(np.partition(limits, wanted - 1)[wanted - 1]), 1.0)
 
     def fewest(method: CertificateMethod) -> int:
@@ -144,10 +160,10 @@ def rows_needed(
             )
         return rows
 
-    found = {name: fewest(METHODS[name]) for name in {method, "paper"}}
     return RowsNeeded(
-        rows=found[method],
-        paper_rows=found["paper"],
+        rows=fewest(METHODS[method]),
+        paper_rows=fewest(METHODS["paper"]) if cutoff else None,
+        measure=measure,
         max_error=limit,
         confidence_level=level,
         power=chance,
@@ -163,6 +179,20 @@ def _successes(draws: int, power: float) -> int:
     return int(successes[shown.argmax()])
 
 
+def _planned_measure(name: str, variation: float) -> JudgedMeasure:
+    """Return the error to plan for, if that can be done."""
+    measure = MEASURES[name].with_variation(check_number(variation, "variation", low=0.0))
+    if measure.plannable:
+        return measure
+    possible = ", ".join(repr(each) for each, kind in MEASURES.items() if kind.plannable)
+    raise InputError(
+        Phrase(
+            "{measure} has no plan: its limits depend on how often forecasts repeat", measure=Option("measure", name)
+        ),
+        remedy=f"plan for one of {possible}",
+    )
+
+
 def _limits(method: CertificateMethod, samples: Samples, delta: float) -> FloatArray:
     """Return the upper limit of the Cutoff error of each data set."""
     found = []
@@ -171,6 +201,15 @@ def _limits(method: CertificateMethod, samples: Samples, delta: float) -> FloatA
         some = replace(samples, rows=samples.rows[lines], events=samples.events[lines])
         found.append(method.planned(some, delta))
     return np.concatenate(found)
+
+
+def _limits_of(measure: JudgedMeasure, method: CertificateMethod, samples: Samples, delta: float) -> FloatArray:
+    """Return the upper limit of another error of each data set.
+
+    Weights of total variation M gain M/2 times what an interval gains where joined forecasts show too little.
+    """
+    found = [measure.upper(tally, measure.estimate(tally), delta, method) for tally in samples.tallies()]
+    return np.array(found) + (measure.factor - 1.0) * samples.inside / samples.size
 
 
 def _fewest_rows(reached: Callable[[int], float], limit: float, rows: int, *, at_least: bool) -> int:

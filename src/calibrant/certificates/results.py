@@ -428,32 +428,37 @@ class RowsNeeded(Result):
     ----------
     rows : int
         Rows with which a calibrated forecaster is certified with probability ``power``.
-    paper_rows : int
-        The same with the margin of the paper's Proposition 4.1.
+    paper_rows : int or None
+        The same with the margin of the paper's Proposition 4.1; None for errors that it does not cover.
     max_error, confidence_level, power : float
         What is to be certified, how surely, and how likely success should be.
     method : str
         The method planned for.
     brier : float
         Mean squared residual assumed.
+    measure : str
+        The error planned for.
     """
 
     rows: int
-    paper_rows: int
+    paper_rows: int | None
     max_error: float
     confidence_level: float
     power: float
     method: str
     brier: float
+    measure: str = "cutoff"
 
     _ranges: ClassVar = dict.fromkeys(("max_error", "confidence_level", "power", "brier"), UNIT)
+    _words: ClassVar = {"measure": MEASURES}
 
     def __str__(self) -> str:
         level = level_said(self.confidence_level)
+        paper = "" if self.paper_rows is None else f"; the paper's margin needs {self.paper_rows:,}"
         return (
-            f"About {self.rows:,} rows certify a Cutoff calibration error of at most {shown(self.max_error)} with "
-            f"{level} confidence in {level_said(self.power)} of cases, if the forecaster is calibrated with "
-            f"a Brier score of {self.brier:.4g} ({self.method} method; the paper's margin needs {self.paper_rows:,})."
+            f"About {self.rows:,} rows certify a {MEASURES.words(self.measure)} of at most {shown(self.max_error)} "
+            f"with {level} confidence in {level_said(self.power)} of cases, if the forecaster is calibrated with "
+            f"a Brier score of {self.brier:.4g} ({self.method} method{paper})."
         )
 
 

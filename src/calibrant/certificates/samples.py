@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from calibrant.core.types import FloatArray, IntArray
-from calibrant.rows.tally import group_starts
+from calibrant.rows.tally import Tally, group_starts
 
 _SEED = 0
 _STEP = 0.5826  # a walk's maximum is that of Brownian motion less so many standard deviations of a step (Chernoff 1965)
+_APART = 1e-12
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,14 @@ class Samples:
     def residual_square(self) -> FloatArray:
         """Sum of (y - p)^2 at each forecast."""
         return self.events * np.square(1.0 - self.forecast) + (self.rows - self.events) * np.square(self.forecast)
+
+    def tallies(self) -> Iterator[Tally]:
+        """Return the data sets one by one; a forecast listed twice stands for two that are hardly different."""
+        forecast = self.forecast
+        if forecast.size > 1 and not np.diff(forecast).all():
+            forecast = forecast + _APART * np.arange(forecast.size)
+        for rows, events in zip(self.rows, self.events, strict=True):
+            yield Tally.from_counts(forecast, rows, events)
 
     @property
     def largest(self) -> FloatArray:

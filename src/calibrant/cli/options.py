@@ -34,14 +34,14 @@ SEED = click.option(
     show_default=True,
     help="Of the random numbers: fix it beforehand.",
 )
-_MEASURE = click.option(
+MEASURE = click.option(
     "--measure",
     type=click.Choice(list(MEASURES)),
     default="cutoff",
     show_default=True,
     help="The error to judge.",
 )
-_VARIATION = click.option(
+VARIATION = click.option(
     "--variation",
     type=click.FloatRange(min=0.0),
     default=2.0,
@@ -66,5 +66,5 @@ def takes_limits(function: Function) -> Function:
         }
         return function(*given, limits=limits, **rest)
 
-    options = (CONFIDENCE_LEVEL, LIMIT_METHOD, _MEASURE, _VARIATION, SEED)
+    options = (CONFIDENCE_LEVEL, LIMIT_METHOD, MEASURE, VARIATION, SEED)
     return cast(Function, functools.reduce(lambda decorated, option: option(decorated), reversed(options), run))

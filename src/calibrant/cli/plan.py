@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from calibrant.cli.inputs import Source, explained, file_options
-from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD
+from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, MEASURE, VARIATION
 from calibrant.cli.outputs import OUTPUT_OPTIONS, BadInput, Command, Show, working
 from calibrant.cli.rows import open_forecasts
 
@@ -38,6 +38,8 @@ from calibrant.cli.rows import open_forecasts
 )
 @CONFIDENCE_LEVEL
 @LIMIT_METHOD
+@MEASURE
+@VARIATION
 @click.option("--y-prob", metavar="COLUMN", help="Column of forecasts like those to come.")
 @file_options()[0]
 @file_options()[1]
@@ -51,6 +53,8 @@ def command(
     power: float,
     confidence_level: float,
     method: str,
+    measure: str,
+    variation: float,
     y_prob: str | None,
     file_format: str | None,
     memory_limit: str | None,
@@ -66,10 +70,16 @@ def command(
 
     if (file is None) == (brier is None):
         raise BadInput("name either a FILE of forecasts like those to come, or the Brier score you expect with --brier")
-    question: dict[str, Any] = {"confidence_level": confidence_level, "power": power, "method": method}
+    question: dict[str, Any] = {
+        "confidence_level": confidence_level,
+        "power": power,
+        "method": method,
+        "measure": measure,
+        "variation": variation,
+    }
     show = Show(as_json, quiet)
     if file is None:
-        with explained(Source("--brier")):
+        with explained(Source("--brier")), working("simulating data sets", quiet=quiet):
             result = calibrant.rows_needed(max_error, brier=brier, **question)
         show.answer(str(result), input=None, result=result)
     source = Source(file, y_prob=y_prob, format=file_format, memory_limit=memory_limit, quiet=quiet)
@@ -84,5 +94,6 @@ def command(
                 "with; raise --memory-limit, round the forecasts, or plan with their mean p (1 - p) alone: --brier "
                 f"{mean_variance(table, str(chosen.y_prob)):.6g}"
             )
-        result = calibrant.rows_needed(max_error, y_prob=forecasts, sample_weight=rows, **question)
+        with working("simulating data sets", quiet=quiet):
+            result = calibrant.rows_needed(max_error, y_prob=forecasts, sample_weight=rows, **question)
     show.answer(str(result), input={"file": file, "y_prob": chosen.y_prob, "rows": int(rows.sum())}, result=result)

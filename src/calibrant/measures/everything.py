@@ -25,6 +25,7 @@ from calibrant.measures.expected import (
     expected_calibration_error,
     plug_in_error,
 )
+from calibrant.measures.registry import MEASURES
 from calibrant.measures.results import PAPER, PROJECT, CalibrationDistance, Measures, Relation
 from calibrant.measures.weighted import (
     bounded_variation_calibration_error,
@@ -132,6 +133,7 @@ def _measure(tally: Tally, spectrum: bool) -> Measures:
         ),
         notes=tuple(notes),
         spectrum=bounded_variation_spectrum(tally) if spectrum else None,
+        others=tuple((name, kind.estimate(tally)) for name, kind in MEASURES.items() if not kind.field),
     )
 
 

@@ -62,6 +62,10 @@ class JudgedMeasure(ABC):
     ----------
     name : str
         What users write.
+    field : str
+        The field of `Measures` that holds it; empty for those that `Measures.others` lists.
+    meaning : str
+        A few words on what it is, for a table that lists it.
     by_intervals : bool
         Whether it looks at intervals of forecasts alone, so that its estimate and limits need few rows one by one.
     steady : bool
@@ -75,6 +79,8 @@ class JudgedMeasure(ABC):
     """
 
     name: ClassVar[str]
+    field: ClassVar[str] = ""
+    meaning: ClassVar[str] = ""
     by_intervals: ClassVar[bool] = False
     steady: ClassVar[bool] = True
     from_cells: ClassVar[bool] = False
@@ -104,6 +110,11 @@ class JudgedMeasure(ABC):
     def lower_is_cutoffs(self) -> bool:
         """Whether its lower limit is that of the Cutoff error, because the class of its weights is too large."""
         return False
+
+    @property
+    def plannable(self) -> bool:
+        """Whether data sets simulated on a few forecasts tell what its limits will be on many."""
+        return self.steady and not self.lower_is_cutoffs
 
     def with_variation(self, variation: float) -> JudgedMeasure:
         """Return the measure whose weights have at most this total variation, where that is for the user to say."""
@@ -147,7 +158,7 @@ class JudgedMeasure(ABC):
 class Cutoff(JudgedMeasure):
     """The largest error on an interval of forecasts."""
 
-    name = "cutoff"
+    name = field = "cutoff"
     by_intervals = True
     from_cells = True
     savings = Savings(nondecreasing=1.0, monotone=2.0, any=None)
@@ -169,7 +180,7 @@ class Cutoff(JudgedMeasure):
 class Smooth(JudgedMeasure):
     """The largest error over weights that change no faster than the forecasts."""
 
-    name = "smooth"
+    name = field = "smooth"
     from_cells = True
 
     @property
@@ -197,7 +208,7 @@ class BoundedVariation(JudgedMeasure):
 
     variation: float = 2.0
 
-    name = "bounded_variation"
+    name = field = "bounded_variation"
     no_savings = (
         "which bounds decisions by a factor that depends on the variation, and a certificate does not record that"
     )
@@ -229,7 +240,7 @@ class BoundedVariation(JudgedMeasure):
 class Distance(JudgedMeasure):
     """The distance from calibration, between limits of other errors."""
 
-    name = "distance"
+    name = field = "distance"
     steady = False  # its upper limit has a part that shrinks more slowly
 
     def estimate(self, tally: Tally) -> float:
@@ -288,6 +299,7 @@ class Expected(JudgedMeasure):
     """The expected calibration error, over distinct forecasts."""
 
     name = "ece"
+    field = "expected"
     savings = Savings(nondecreasing=1.0, monotone=1.0, any=1.0)
 
     @property

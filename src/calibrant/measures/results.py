@@ -372,6 +372,9 @@ class Measures(Result):
         What to keep in mind when reading the numbers.
     spectrum : Spectrum or None
         Error against total variation, when asked for.
+    others : tuple of (str, float)
+        Name and value of measures listed in `measures.registry` that have no field above; empty where the forecasts are
+        too many to tell apart.
     """
 
     rows: int
@@ -396,6 +399,7 @@ class Measures(Result):
     relations: tuple[Relation, ...]
     notes: tuple[str, ...]
     spectrum: Spectrum | None = None
+    others: tuple[tuple[str, float], ...] = ()
 
     _ranges: ClassVar = dict.fromkeys(
         (
@@ -411,6 +415,13 @@ class Measures(Result):
         ),
         UNIT,
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, value in self.others:
+            if name not in MEASURES:
+                self._refuse("others", name, f"not one of {', '.join(MEASURES)}")
+            self._check_numbers("others", value)
 
     def table(self) -> list[tuple[str, float | None, str]]:
         """Return (name, value, what it means) for every number, in reading order."""
@@ -437,6 +448,7 @@ class Measures(Result):
             ("e50", self.curve.e50, "its median"),
             ("e90", self.curve.e90, "its 90th percentile"),
             ("brier", self.brier, "mean squared error of the forecasts"),
+            *((name, value, MEASURES[name].meaning) for name, value in self.others),
         ]
 
     def frame(self) -> Any:

@@ -11,6 +11,7 @@ from calibrant.certificates.joint_levels import level_of_both
 from calibrant.certificates.methods.registry import METHODS
 from calibrant.certificates.results import Certificate, GroupCertificates
 from calibrant.core.words import counted, hundredfold, level_said, measured, percent, rounded_down, rounded_up, shown
+from calibrant.measures.registry import MEASURES as LISTED
 from calibrant.measures.results import LIMITS, Measures, WorstInterval, written
 from calibrant.reports.results import DecisionTable, ModelSummary, RepairTrial, ReportSummary
 
@@ -371,11 +372,17 @@ def _worst(worst: WorstInterval) -> dict[str, Any]:
 def _measures(measures: Measures) -> list[dict[str, str]]:
     return [
         dict(
-            zip(("label", "ideal", "meaning"), MEASURES[name], strict=True),
+            zip(("label", "ideal", "meaning"), MEASURES[name] if name in MEASURES else _listed(name), strict=True),
             value=MISSING if value is None else _measured(name, value),
         )
         for name, value, _ in measures.table()
     ]
+
+
+def _listed(name: str) -> tuple[str, str, str]:
+    """Return the same of a measure that is listed, as every error, with 0 for its ideal."""
+    said = LISTED.words(name)
+    return said[0].upper() + said[1:], "0", LISTED[name].meaning
 
 
 def _measured(name: str, value: float) -> str:
