@@ -92,8 +92,11 @@ def number_fields(kind):
     return [field.name for field in dataclasses.fields(kind) if "float" in field.type or "FloatArray" in field.type]
 
 
-def with_number(value, number):
+def with_number(result, name, number):
     """The same field with one number replaced: the only one, or the last of several."""
+    value = getattr(result, name)
+    if name == "others":  # numbers with their names
+        return (("cutoff", number),)
     if isinstance(value, np.ndarray):
         return np.append(value[:-1].astype(float), number)
     return (*value[:-1], number) if isinstance(value, tuple) else number
@@ -112,7 +115,7 @@ def test_no_number_of_any_result_may_be_other_than_finite(results, number):
             if name in declared:
                 continue
             with pytest.raises(ValueError, match=rf"^{name}(\[\d+\])? of this {kind.__name__} is (nan|-?inf), "):
-                dataclasses.replace(result, **{name: with_number(getattr(result, name), number)})
+                dataclasses.replace(result, **{name: with_number(result, name, number)})
             looked_at += 1
     assert looked_at > 100
 
