@@ -153,7 +153,7 @@ def test_numbers_outside_their_range_are_refused(results):
             for beyond in (low - 1e-6, high + 1e-6):
                 if math.isfinite(beyond) and getattr(result, name) is not None:
                     with pytest.raises(ValueError, match=rf"^{name}(\[\d+\])? of this {kind.__name__} is "):
-                        dataclasses.replace(result, **{name: with_number(getattr(result, name), beyond)})
+                        dataclasses.replace(result, **{name: with_number(result, name, beyond)})
                     looked_at += 1
     assert looked_at > 100
 
@@ -282,6 +282,6 @@ def test_displays_refuse_what_results_refuse():
                 continue
             if value is not None and np.size(value):
                 with pytest.raises(ValueError, match=rf"^{field.name}(\[\d+\])? of this {name} is nan"):
-                    dataclasses.replace(display, **{field.name: with_number(value, math.nan)})
+                    dataclasses.replace(display, **{field.name: with_number(display, field.name, math.nan)})
                 looked_at += 1
     assert looked_at > 15
