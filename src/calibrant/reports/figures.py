@@ -10,12 +10,14 @@ import io
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 from xml.etree import ElementTree
 
 from calibrant.core.words import level_said, measured
 from calibrant.decisions.gaps import risk_gap_curve
 from calibrant.decisions.guarantees import decision_guarantee
+from calibrant.displays.base import Display
 from calibrant.displays.cumulative import CumulativeDisplay
 from calibrant.displays.palette import PALETTES, Palette
 from calibrant.displays.reliability import ReliabilityDisplay
@@ -27,6 +29,9 @@ from calibrant.rows.tally import Tally
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+AnyDisplay = TypeVar("AnyDisplay", bound=Display)
 
 SIZE = (5.6, 3.7)
 """Inches, at 72 units per inch."""
@@ -99,9 +104,8 @@ def draw_model(
 ) -> Iterator[Drawing]:
     """Draw the plots of one model."""
     level, error = model.certificate.confidence_level, measured(model.certificate.estimate, 4)
-    cumulative = CumulativeDisplay.from_predictions(tally, rng=rng)
-    yield _drawn(
-        cumulative.plot,
+    _, cumulative = _drawn(
+        partial(CumulativeDisplay.from_predictions, tally, rng=rng),
         styles,
         prefix=prefix,
         name="cumulative",
@@ -113,9 +117,9 @@ def draw_model(
             f"from its lowest to its highest point is the Cutoff calibration error, {error}."
         ),
     )
-    reliability = ReliabilityDisplay.from_predictions(tally, rng=rng)
-    yield _drawn(
-        reliability.plot,
+    yield cumulative
+    display, reliability = _drawn(
+        partial(ReliabilityDisplay.from_predictions, tally, rng=rng),
         styles,
         prefix=prefix,
         name="reliability",
@@ -126,8 +130,9 @@ def draw_model(
             "forecasts are too high, above it too low. The bars below show how many forecasts of each size there are."
         ),
     )
-    yield _drawn(
-        lambda **options: reliability.plot(difference=True, **options),
+    yield reliability
+    _, difference = _drawn(
+        partial(display.plot, difference=True),
         styles,
         prefix=prefix,
         name="difference",
@@ -135,9 +140,9 @@ def draw_model(
         heading="Event rate minus forecast",
         reading="The same curve with the diagonal laid flat, so that small differences can be seen.",
     )
-    gap = RiskGapDisplay.from_results(risk_gap_curve(tally), decision_guarantee(model.certificate))
-    yield _drawn(
-        gap.plot,
+    yield difference
+    _, gap = _drawn(
+        RiskGapDisplay.from_results(risk_gap_curve(tally), decision_guarantee(model.certificate)).plot,
         styles,
         prefix=prefix,
         name="gap",
@@ -149,10 +154,11 @@ def draw_model(
         ),
         marked=threshold,
     )
+    yield gap
 
 
 def _drawn(
-    plot: Callable[..., Any],
+    plot: Callable[..., AnyDisplay],
     styles: Styles,
     *,
     prefix: str,
@@ -161,7 +167,8 @@ def _drawn(
     heading: str,
     reading: str,
     marked: float | None = None,
-) -> Drawing:
+) -> tuple[AnyDisplay, Drawing]:
+    """Let a display draw, and return it and what it drew."""
     import matplotlib.style
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -169,17 +176,18 @@ def _drawn(
     settings = {"svg.fonttype": "none", "svg.hashsalt": f"calibrant {prefix} {name}"}
     # Whatever somebody has set for plots of their own has no say in a report, and is back afterwards.
     with matplotlib.style.context(["default", settings]):
-        figure = Figure(figsize=SIZE, layout="constrained")
+        figure = Figure(figsize=SIZE, dpi=72, layout="constrained")
         FigureCanvasSVG(figure)
         axes = figure.add_subplot()
-        plot(ax=axes, legend=False)
+        display = plot(ax=axes, legend=False)
         axes.set_title("", loc="left")
+        _lay_out(figure)
         written = io.StringIO()
         figure.savefig(written, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     root = _rewritten(written.getvalue(), styles, prefix=f"{prefix}-{name}", title=heading, description=reading)
     if marked is not None:
         root.append(_marker(axes, marked))
-    return Drawing(
+    drawing = Drawing(
         name=name,
         tab=tab,
         heading=heading,
@@ -187,6 +195,15 @@ def _drawn(
         svg=ElementTree.tostring(root, encoding="unicode"),
         legend=tuple(_legend(axes)),
     )
+    return display, drawing
+
+
+def _lay_out(figure: Figure) -> None:
+    """Find room for all words, once: writing a figure that still has a layout engine draws everything twice."""
+    engine = figure.get_layout_engine()
+    assert engine is not None
+    engine.execute(figure)
+    figure.set_layout_engine(None)
 
 
 def _marker(axes: Axes, threshold: float) -> ElementTree.Element:
