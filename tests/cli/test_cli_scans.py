@@ -332,43 +332,75 @@ def test_the_bar_follows_the_query_and_work_inside_work_is_one_display(monkeypat
 
 # --- Killed -----------------------------------------------------------------------------------------------------------
 
+# Loads all that the commands need, once, and runs each command line that it is sent in a process of its own.
 STOPPED = """
-import os, sys
-from calibrant.cli import main, outputs
+import json, os, signal, sys
+import numpy as np
+import calibrant, calibrant.cli.recalibrate, calibrant.cli.report, calibrant.engines.columns, duckdb
+from calibrant.cli import main
 from calibrant.engines.duckdb import DuckDBEngine
-import calibrant.engines.columns
 
-stage, signal_number = sys.argv[1], int(sys.argv[2])
+def stop_at(stage, number):
+    def stop():
+        os.kill(os.getpid(), number)
 
-def stop(*_):
-    os.kill(os.getpid(), signal_number)
-
-if stage == "scan":
-    run = DuckDBEngine.run
-    def interrupted(self, statement):
-        stop()
-        return run(self, statement)
-    DuckDBEngine.run = interrupted
-elif stage == "rows":
-    import calibrant
-    predict = calibrant.repairs.Recalibrator.predict
-    seen = []
-    def some(self, values):
-        seen.append(1)
-        if len(seen) == 5:
+    if stage == "scan":
+        run = DuckDBEngine.run
+        def interrupted(self, statement):
             stop()
-        return predict(self, values)
-    calibrant.repairs.Recalibrator.predict = some
-else:
-    import os
-    replace = os.replace
-    def unplaced(source, target):
-        assert os.stat(source).st_size > 0
-        stop()
-        return replace(source, target)
-    os.replace = unplaced
-main(sys.argv[3:])
+            return run(self, statement)
+        DuckDBEngine.run = interrupted
+    elif stage == "rows":
+        predict = calibrant.repairs.Recalibrator.predict
+        seen = []
+        def some(self, values):
+            seen.append(1)
+            if len(seen) == 5:
+                stop()
+            return predict(self, values)
+        calibrant.repairs.Recalibrator.predict = some
+    else:
+        replace = os.replace
+        def unplaced(source, target):
+            assert os.stat(source).st_size > 0
+            stop()
+            return replace(source, target)
+        os.replace = unplaced
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+forecasts = np.linspace(0.0, 1.0, 40_000)
+calibrant.CalibrationReport.from_predictions(forecasts > 0.5, forecasts).markdown()  # loads what all of them use
+while line := sys.stdin.readline():
+    stage, number, words, said, remarks = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        for file, place in ((said, 1), (remarks, 2)):
+            os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT), place)
+        stop_at(stage, number)
+        main(words)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
+
+
+@pytest.fixture(scope="module")
+def end_in_the_middle(tmp_path_factory):
+    """Run a command line that gets a signal at some stage, and return its exit code, output and remarks."""
+    environment = {"PYTHONPATH": SOURCE, "OPENBLAS_NUM_THREADS": "1"}
+    said, remarks = (tmp_path_factory.mktemp("said") / name for name in ("output", "remarks"))
+    with subprocess.Popen(
+        [sys.executable, "-c", STOPPED], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as started:
+        assert started.stdin is not None
+        assert started.stdout is not None
+        asked, answers = started.stdin, started.stdout
+
+        def run(stage, number, words):
+            for file in (said, remarks):
+                file.write_bytes(b"")
+            print(json.dumps([stage, number, words, str(said), str(remarks)]), file=asked, flush=True)
+            return int(answers.readline()), said.read_bytes(), remarks.read_bytes()
+
+        yield run
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
@@ -383,25 +415,20 @@ main(sys.argv[3:])
         ("write", ("recalibrate", "apply", "{model}", "{file}", "--out", "{out}/r.parquet")),
     ],
 )
-def test_an_end_in_the_middle_leaves_what_was_there(stage, arguments, number, files, tmp_path):
+def test_an_end_in_the_middle_leaves_what_was_there(stage, arguments, number, files, tmp_path, end_in_the_middle):
     places = {"file": files / "many.parquet", "out": tmp_path, "model": files / "m.json"}
     words = [part.format(**places) for part in arguments]
     before = Path(words[-1])
     before.write_text("what was there before")
-    ended = subprocess.run(
-        [sys.executable, "-c", STOPPED, stage, str(int(number)), *words, "--memory-limit", "1GB"],
-        env={"PYTHONPATH": SOURCE},
-        capture_output=True,
-        check=False,
-    )
+    exit_code, said, remarks = end_in_the_middle(stage, number, [*words, "--memory-limit", "1GB"])
     assert before.read_text() == "what was there before"
     visible = [path.name for path in tmp_path.iterdir() if not path.name.startswith(".")]
     assert visible == [before.name]
     if number == signal.SIGINT:
-        assert (ended.returncode, ended.stdout, b"Traceback" in ended.stderr) == (130, b"", False), ended.stderr
+        assert (exit_code, said, b"Traceback" in remarks) == (130, b"", False), remarks
         assert list(tmp_path.iterdir()) == [before]
     else:
-        assert ended.returncode == -signal.SIGKILL
+        assert exit_code == -signal.SIGKILL
 
 
 @pytest.mark.usefixtures("usual_signals")
