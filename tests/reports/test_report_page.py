@@ -1,6 +1,7 @@
 """The report page in a browser: Debian's Chromium, without a network."""
 
 import shutil
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -33,38 +34,53 @@ def browser():
         launched.close()
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    """Pages of one model with groups, of two models, and of two models with hostile and with long names."""
-    folder = tmp_path_factory.mktemp("pages")
-    reports: dict[str, dict[str, Any]] = {
-        "one": {"y_prob": Y_PROB, "by": GROUPS, "threshold": 0.3, "title": "Late flights"},
-        "two": {"y_prob": {"first": Y_PROB, "second": Y_PROB**1.5}},
-        "hostile": {"y_prob": {HOSTILE: Y_PROB, "b": Y_PROB**2}, "by": np.where(GROUPS == "north", HOSTILE, "x")},
-    }
-    reports["hostile"]["title"] = HOSTILE
-    reports["long"] = {
+PAGES: dict[str, dict[str, Any]] = {
+    "one": {"y_prob": Y_PROB, "by": GROUPS, "threshold": 0.3, "title": "Late flights"},
+    "two": {"y_prob": {"first": Y_PROB, "second": Y_PROB**1.5}},
+    "hostile": {
+        "y_prob": {HOSTILE: Y_PROB, "b": Y_PROB**2},
+        "by": np.where(GROUPS == "north", HOSTILE, "x"),
+        "title": HOSTILE,
+    },
+    "long": {
         "y_prob": {"x" * 300: Y_PROB, "y" * 300: Y_PROB**2},
         "by": np.where(GROUPS == "north", "g" * 99, "h"),
-    }
-    reports["long"]["title"] = "T" * 500
-    frame = ""
-    for name, options in reports.items():
-        report = calibrant.CalibrationReport.from_predictions(Y_TRUE, max_error=LIMIT, **options)
-        report.write_html(folder / f"{name}.html")
-        if name == "hostile":
-            frame = report._repr_html_()
-    notebook = f"<!DOCTYPE html><title>A notebook</title>{frame}"
-    (folder / "notebook.html").write_text(notebook, encoding="utf-8")
-    return {name: (folder / f"{name}.html").as_uri() for name in (*reports, "notebook")}
+        "title": "T" * 500,
+    },
+}
+"""Of one model with groups, of two models, and of two models with hostile and with long names."""
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory):
+    """Where a page is, which is written when it is first asked for: each takes a while."""
+    folder = tmp_path_factory.mktemp("pages")
+
+    @cache
+    def report_of(name):
+        return calibrant.CalibrationReport.from_predictions(Y_TRUE, max_error=LIMIT, **PAGES[name])
+
+    @cache
+    def written(name):
+        path = folder / f"{name}.html"
+        if name == "notebook":
+            frame = report_of("hostile")._repr_html_()
+            path.write_text(f"<!DOCTYPE html><title>A notebook</title>{frame}", encoding="utf-8")
+        else:
+            report_of(name).write_html(path)
+        return path.as_uri()
+
+    return written
 
 
 @pytest.fixture
-def visit(browser, files):
+def visit(browser, page_file):
     """Open a page with every request but the one for itself refused, and complain of whatever goes wrong in it."""
-    contexts, problems, requests = [], [], []
+    contexts, problems, requests, asked = [], [], [], {"about:srcdoc"}
 
     def opened(name, **options):
+        address = page_file(name)
+        asked.add(address)
         context = browser.new_context(offline=True, **{"viewport": DESKTOP, **options})
         contexts.append(context)
         page = context.new_page()
@@ -72,14 +88,14 @@ def visit(browser, files):
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("dialog", lambda dialog: problems.append(dialog.message))
         page.on("request", lambda request: requests.append(request.url))
-        page.goto(files[name])
+        page.goto(address)
         return page
 
     yield opened
     for context in contexts:
         context.close()
     assert not problems
-    assert set(requests) <= {*files.values(), "about:srcdoc"}
+    assert set(requests) <= asked
 
 
 def test_the_page_loads_without_a_network_and_shows_the_verdict_first(visit):
@@ -133,10 +149,15 @@ def test_tabs_work_by_keyboard(visit):
     tabs = page.get_by_role("tablist", name="Plots").get_by_role("tab")
     assert tabs.all_inner_texts() == ["Cumulative", "Reliability", "Difference"]
 
+    def attributes(name):
+        return tabs.evaluate_all("(tabs, name) => tabs.map(tab => tab.getAttribute(name))", name)
+
+    panels = [page.locator(f"#{panel}") for panel in attributes("aria-controls")]
+
     def state():
-        chosen = [tab.get_attribute("aria-selected") == "true" for tab in tabs.all()]
-        visible = [page.locator(f"#{tab.get_attribute('aria-controls')}").is_visible() for tab in tabs.all()]
-        stops = [tab.get_attribute("tabindex") == "0" for tab in tabs.all()]
+        chosen = [value == "true" for value in attributes("aria-selected")]
+        visible = [panel.is_visible() for panel in panels]
+        stops = [value == "0" for value in attributes("tabindex")]
         assert chosen == visible == stops
         return chosen.index(True)
 
