@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 AnyDisplay = TypeVar("AnyDisplay", bound=Display)
 
+NEEDED = "the report needs jinja2 and matplotlib: pip install 'calibrant[cli]'"
+
 SIZE = (5.6, 3.7)
 """Inches, at 72 units per inch."""
 
@@ -169,10 +171,12 @@ def _drawn(
     marked: float | None = None,
 ) -> tuple[AnyDisplay, Drawing]:
     """Let a display draw, and return it and what it drew."""
-    import matplotlib.style
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
+    try:
+        import matplotlib.style
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(NEEDED) from error
     settings = {"svg.fonttype": "none", "svg.hashsalt": f"calibrant {prefix} {name}"}
     # Whatever somebody has set for plots of their own has no say in a report, and is back afterwards.
     with matplotlib.style.context(["default", settings]):

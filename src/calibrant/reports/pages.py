@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from calibrant.core.words import printable, shown
-from calibrant.reports.figures import Drawing, Styles, draw_model, palette_css, roles
+from calibrant.reports.figures import NEEDED, Drawing, Styles, draw_model, palette_css, roles
 from calibrant.reports.results import ReportSummary
 from calibrant.reports.summary import ONE_MODEL
 from calibrant.reports.views import FINGERPRINT_SAID, compared, facts, headline, method_lines, view_of, ways_to_redo
@@ -98,7 +98,7 @@ def _environment(*, markdown: bool = False) -> Environment:
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:
-        raise ImportError("the report needs jinja2 and matplotlib: pip install 'calibrant[cli]'") from error
+        raise ImportError(NEEDED) from error
     environment = Environment(
         loader=PackageLoader("calibrant.reports"),
         autoescape=not markdown,

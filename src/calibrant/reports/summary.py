@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from platform import python_version
 from typing import Any
@@ -295,6 +296,7 @@ def _moved(tally: Tally, mapped: Map) -> Tally:
     return Tally.from_observations(replace(tally.listed, y_prob=mapped(tally.listed.y_prob)))
 
 
+@cache  # the files that say so are long
 def _versions() -> tuple[str, ...]:
     found = [f"calibrant {calibrant.__version__}", f"Python {python_version()}"]
     for package in _PACKAGES:
