@@ -551,16 +551,21 @@ class TestSplitLower:
 
     @pytest.mark.parametrize("size", [1, 2, 3, 7, 60, 400])
     @pytest.mark.parametrize("ties", [False, True])
-    def test_all_splits_at_once_are_the_splits_one_by_one(self, size, ties):
-        y, p, _ = some_rows(21, size=size, ties=ties)
+    @pytest.mark.parametrize(
+        "kind", [{}, {"fractions": True}, {"weights": True}], ids=["counted", "fractions", "weights"]
+    )
+    def test_splits_taken_together_are_the_splits_one_by_one(self, size, ties, kind, monkeypatch):
+        y, p, w = some_rows(21, size=size, ties=ties, **kind)
         for forecast in (p, np.minimum(p + 0.3, 1.0), np.full(size, 0.5), np.zeros(size)):
-            tally, exponent = Tally.from_arrays(y, forecast), math.log(1 / 0.1)
-            together = np.array(betting._evidence_of_counts(tally, exponent, 5))
+            tally, exponent = Tally.from_arrays(y, forecast, sample_weight=w), math.log(1 / 0.1)
             splits = [
                 betting._split_evidence(*halves, interval_weight, exponent)
                 for halves in itertools.islice(tally.splits(5), betting.SPLITS)
             ]
-            np.testing.assert_allclose(together, np.transpose(splits), rtol=1e-12, atol=1e-14)
+            for at_once in (betting._AT_ONCE, 5 * size, 1):
+                monkeypatch.setattr(betting, "_AT_ONCE", at_once)
+                together = np.array(betting._interval_evidence(tally, exponent, 5))
+                np.testing.assert_allclose(together, np.transpose(splits), rtol=1e-12, atol=1e-14)
 
     @pytest.mark.parametrize("ties", [False, True])
     def test_halves_hold_each_row_once(self, ties):

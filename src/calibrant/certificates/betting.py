@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
+import numpy.typing as npt
 
 from calibrant.certificates.margins import VARIANCE_SHARE
 from calibrant.certificates.samples import Samples, largest_sums
 from calibrant.certificates.stretches import Pairs, bracketed, largest_stretches, square_scores
-from calibrant.core.chernoff import chernoff_interval, chernoff_intervals, root_of_many
+from calibrant.core.chernoff import chernoff_interval, chernoff_intervals, root_of_concave
 from calibrant.core.errors import InputError
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.measures.weighted import worst_stretches
@@ -32,7 +33,7 @@ SPLITS = 16
 """Random splits of the rows whose evidence is averaged."""
 
 _COARSE_CELLS = 4096
-_FEW_FORECASTS = 2048  # up to which all splits together fit into a processor's cache
+_AT_ONCE = 2**14  # forecasts, or rows, of all splits looked at together: what fits into a processor's cache
 _SQUARE_FACTOR = 1.25  # near 1, so that fractions lose little; not 1, because sums of r^2 are known roughly only, ...
 _SQUARE_MORE = 6.0  # ... least of all when there are few events: with both, 0/1 outcomes keep the rates that p sets
 _GROWTH_TOLERANCE = 2e-13  # what the limit may lose to growth that is computed from sums over cells
@@ -255,38 +256,89 @@ def split_lower(tally: Tally, witness: Witnessing, delta: float, seed: int) -> f
     little to the coins. Never below -1; a limit below 0 says nothing.
     """
     exponent = math.log(1.0 / delta)
-    if witness is interval_weight and tally.counted and len(tally) <= _FEW_FORECASTS:
-        growth, rates, rows = _evidence_of_counts(tally, exponent, seed)
+    if witness is interval_weight and (tally.counted or tally.listed is not None):
+        growth, rates, rows = _interval_evidence(tally, exponent, seed)
     else:
         evidence = [_split_evidence(*halves, witness, exponent) for halves in islice(tally.splits(seed), SPLITS)]
         growth, rates, rows = (np.array(column) for column in zip(*evidence, strict=True))
 
-    def too_little(means: list[float]) -> FloatArray:
-        """Return what is missing from evidence of 1/delta against populations whose error is only one of ``means``."""
-        evidence = growth - rows * np.log1p(np.multiply.outer(means, rates))
-        missing: FloatArray = exponent - (np.logaddexp.reduce(evidence, axis=1) - math.log(SPLITS))
-        return missing
+    def too_little(mean: float) -> tuple[float, float]:
+        """Return what is missing from evidence of 1/delta against populations of this error, and how fast it grows."""
+        logarithm = growth - rows * np.log1p(mean * rates)
+        largest = float(logarithm.max())
+        evidence = np.exp(logarithm - largest)
+        total = float(evidence.sum())
+        slope = float(evidence @ (rows * rates / (1.0 + mean * rates))) / total
+        return exponent - (largest + math.log(total / SPLITS)), slope
 
-    return root_of_many(too_little, -1.0, 1.0)
+    return root_of_concave(too_little, -1.0, 1.0)
 
 
-def _evidence_of_counts(tally: Tally, exponent: float, seed: int) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Return `_split_evidence` of all splits at once, for worst intervals and few forecasts of counted rows."""
-    rows, events = (np.array(column) for column in zip(*islice(tally.tosses(seed), SPLITS), strict=True))
+def _interval_evidence(tally: Tally, exponent: float, seed: int) -> tuple[FloatArray, ...]:
+    """Return `_split_evidence` of all splits for worst intervals, as many splits at once as a cache has room for."""
+    size = len(tally) if tally.counted else tally.row_total
+    together = min(max(_AT_ONCE // size, 1), SPLITS)
+    count = -(-SPLITS // together)
+    if tally.counted and len(tally) < tally.row_total:
+        halves = islice(tally.tosses(seed, together), count)
+        evidence = [_evidence_of_counts(tally, rows, events, exponent) for rows, events in halves]
+    else:
+        evidence = [_evidence_of_rows(tally, heads, exponent) for heads in islice(tally.heads(seed, together), count)]
+    return tuple(np.concatenate(column)[:SPLITS] for column in zip(*evidence, strict=True))
+
+
+def _evidence_of_counts(
+    tally: Tally, rows: IntArray, events: IntArray, exponent: float
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Return `_split_evidence` of several splits of counted rows, from the rows and events of the first halves."""
     forecast, found = tally.forecast, rows.sum(axis=1)
     rest_rows, rest_events = tally.rows - rows, tally.events - events
     rest = np.where(found > 0, rest_rows.sum(axis=1), 0)  # no rows found, and there is nothing to test
-    curves = np.zeros((SPLITS, len(tally) + 1))
-    np.cumsum(events - rows * forecast, axis=1, out=curves[:, 1:])
-    begin, end, sign, _ = worst_stretches(curves, found)
-    place = np.arange(len(tally))
-    inside = (place >= begin[:, None]) & (place < end[:, None])
+    inside, sign = _worst_intervals(events - rows * forecast, found)
     square = events * np.square(1.0 - forecast) + (rows - events) * np.square(forecast)
     square_total = np.square(sign) * (square * inside).sum(axis=1)
-    rates = _best_rates(square_total / np.maximum(found, 1) * rest, np.ones(SPLITS), exponent)
+    rates = _best_rates(square_total / np.maximum(found, 1) * rest, np.ones(rest.size), exponent)
     stake = (rates * sign)[:, None] * inside
     growth = rest_events * np.log1p(stake * (1.0 - forecast)) + (rest_rows - rest_events) * np.log1p(-stake * forecast)
     return growth.sum(axis=1), rates, rest
+
+
+def _evidence_of_rows(
+    tally: Tally, heads: npt.NDArray[np.bool_], exponent: float
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Return `_split_evidence` of several splits of single rows, from which of them are in the first halves."""
+    rows = tally.listed
+    residual = tally.residual if rows is None else rows.y_true - rows.y_prob  # without ties a total is a row
+    found, tails = heads.sum(axis=1), ~heads
+    rest = np.where(found > 0, tally.row_total - found, 0)  # no rows found, and there is nothing to test
+    weight_found, weight_max, share = found, np.ones(rest.size), np.ones(rest.size)
+    if rows is not None and rows.sample_weight is not None:
+        residual = rows.sample_weight * residual
+        weight_found = (heads * rows.sample_weight).sum(axis=1)
+        weight_rest = tails * rows.sample_weight
+        weight_max = np.where(rest > 0, weight_rest.max(axis=1), 1.0)
+        share = np.where(rest > 0, weight_rest.sum(axis=1) / (np.maximum(rest, 1) * weight_max), 1.0)
+    residual_found = heads * residual
+    if len(tally) == tally.row_total:
+        inside, sign = _worst_intervals(residual_found, weight_found)
+    else:
+        starts = np.cumsum(tally.rows) - tally.rows
+        inside, sign = _worst_intervals(np.add.reduceat(residual_found, starts, axis=1), weight_found)
+        inside = np.repeat(inside, tally.rows, axis=1)
+    square_total = (np.square(residual_found) * inside).sum(axis=1) * np.square(sign / weight_max)
+    rates = _best_rates(square_total / np.maximum(found, 1) * rest, np.ones(rest.size), exponent)
+    stake = (rates * sign / weight_max)[:, None]
+    growth = np.log1p(stake * (residual * (tails & inside))).sum(axis=1)
+    return growth, rates * share, rest
+
+
+def _worst_intervals(residual: FloatArray, weight_total: FloatArray) -> tuple[npt.NDArray[np.bool_], FloatArray]:
+    """Return which forecasts lie in the worst interval, and its sign, for residual totals in a line for each split."""
+    curves = np.zeros((len(residual), residual.shape[1] + 1))
+    np.cumsum(residual, axis=1, out=curves[:, 1:])
+    begin, end, sign, _ = worst_stretches(curves, weight_total)
+    place = np.arange(residual.shape[1])
+    return (place >= begin[:, None]) & (place < end[:, None]), sign
 
 
 def _split_evidence(found: Tally, rest: Tally, witness: Witnessing, exponent: float) -> tuple[float, float, int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from itertools import pairwise
 
 import numpy as np
 
@@ -60,18 +59,19 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
     return high
 
 
-def root_of_many(function: Callable[[list[float]], FloatArray], low: float, high: float) -> float:
-    """Return the same as `root`, for a function of arrays: it is asked for all the places of four steps at once."""
+def root_of_concave(function: Callable[[float], tuple[float, float]], low: float, high: float) -> float:
+    """Return where an increasing concave function, given with its slope, passes zero between two ends.
+
+    Newton's method from below: tangents lie above the function, so that no step passes the root, but for rounding.
+    """
+    place = low
     while True:
-        places = [low, high]
-        for _ in range(4):
-            between = [(left + right) / 2.0 for left, right in pairwise(places)]
-            places = [place for pair in zip(places, between, strict=False) for place in pair] + [high]
-        negative = function(places) < 0.0
-        begin, end = 0, len(places) - 1
-        while end - begin > 1:
-            middle = (begin + end) // 2
-            if places[middle] in (places[begin], places[end]):
-                return places[end]
-            begin, end = (middle, end) if negative[middle] else (begin, middle)
-        low, high = places[begin], places[end]
+        value, slope = function(place)
+        if value >= 0.0:
+            return place
+        after = place - value / slope if slope > 0.0 else high
+        if after >= high:
+            return high
+        if after <= place:
+            return place
+        place = after

@@ -8,18 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.core.types import IntArray
-
-
-def tossed(
-    count: IntArray, coins: IntArray, alone: npt.NDArray[np.bool_], tied: np.random.Generator | None
-) -> IntArray:
-    """Return how many of each count come up heads: by the coin of a single row, or fresh ones where rows are tied."""
-    heads = count * coins
-    if tied is not None:
-        heads[~alone] = tied.binomial(count[~alone], 0.5)
-    return heads
-
 
 def digest(name: str, *columns: npt.NDArray[Any]) -> str:
     """Return what tells columns of numbers apart, the same on every machine."""

@@ -21,7 +21,7 @@ from calibrant.rows.checks import (
     check_same_index,
     check_totals,
 )
-from calibrant.rows.splits import digest, seeded, tossed
+from calibrant.rows.splits import digest, seeded
 
 ADDITIVE = (
     "rows",
@@ -461,28 +461,39 @@ class Tally(Totals):
             )
         if self.counted:
             total = self.events
-            for rows, events in self.tosses(seed):
+            for (rows,), (events,) in self.tosses(seed, 1):
                 yield self._of_events(rows, events), self._of_events(self.rows - rows, total - events)
-        alone = self.rows == 1
-        tied = None if alone.all() else self.generator(seed, "halves, ties")
-        single = seeded(seed, "halves, forecasts", self._forecast_fingerprint)
-        while True:
-            heads = np.repeat(single.integers(0, 2, size=len(self), dtype=np.int64), self.rows)
-            if tied is not None:
-                shared = np.repeat(~alone, self.rows)
-                heads[shared] = tied.integers(0, 2, size=int(shared.sum()))
-            yield self._of_rows(heads == 1), self._of_rows(heads == 0)
+        for (heads,) in self.heads(seed, 1):
+            yield self._of_rows(heads), self._of_rows(~heads)
 
-    def tosses(self, seed: int) -> Iterator[tuple[IntArray, IntArray]]:
-        """Return the rows and the events at each forecast of the first of two halves, for `splits` of counted rows."""
-        events, alone = self.events, self.rows == 1
-        others = self.rows - events
+    def tosses(self, seed: int, together: int) -> Iterator[tuple[IntArray, IntArray]]:
+        """Return the rows and the events at each forecast of the first of two halves, for `splits` of counted rows.
+
+        So many splits come together, each in a line of its own; how many changes none of them.
+        """
+        alone = self.rows == 1
+        counts = np.stack([self.events, self.rows - self.events])
         tied = None if alone.all() else self.generator(seed, "halves, ties")
         single = seeded(seed, "halves, forecasts", self._forecast_fingerprint)
         while True:
-            coins = single.integers(0, 2, size=len(self), dtype=np.int64)
-            hits = tossed(events, coins, alone, tied)
-            yield hits + tossed(others, coins, alone, tied), hits
+            coins = single.integers(0, 2, size=(together, 1, len(self)), dtype=np.int64)
+            heads = counts * coins
+            if tied is not None:
+                shared = counts[:, ~alone]
+                heads[:, :, ~alone] = tied.binomial(shared, 0.5, size=(together, *shared.shape))
+            yield heads.sum(axis=1), heads[:, 0]
+
+    def heads(self, seed: int, together: int) -> Iterator[npt.NDArray[np.bool_]]:
+        """Return which of the rows one by one go to the first of two halves, for `splits` of single rows."""
+        shared = np.repeat(self.rows > 1, self.rows)
+        tied = self.generator(seed, "halves, ties") if shared.any() else None
+        single = seeded(seed, "halves, forecasts", self._forecast_fingerprint)
+        while True:
+            coins = single.integers(0, 2, size=(together, len(self)), dtype=np.int64)
+            if tied is not None:
+                coins = np.repeat(coins, self.rows, axis=1)
+                coins[:, shared] = tied.integers(0, 2, size=(together, int(shared.sum())))
+            yield coins == 1
 
     def _of_events(self, rows: IntArray, events: IntArray) -> Tally:
         """Return the tally of so many of the rows and events at each forecast."""
