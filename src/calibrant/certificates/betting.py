@@ -124,47 +124,51 @@ def adaptive_upper(source: Tally | RowSource, table: Totals, delta: float) -> fl
     For 0/1 outcomes of unit weight it bets against every interval; otherwise it needs the sums of w r and w^2 r^2 only.
     ``table`` holds the totals of all rows, however coarse.
     """
+    rates = _rates(table, delta)
     error: float | FloatArray = 0.0
-    if table.binary_outcomes and table.unit_weights:
+    if table.counted:
         source = opened(source)
-        rates = bet_rates(table, delta)
         fastest = max(rates)  # whose growth is off the most, for its size
         narrow = split_for_growth(source, fastest, _GROWTH_TOLERANCE * table.row_total * fastest)
         error = np.array([growth_error(narrow, rate).sum() for rate in rates])
     # Stretches that were looked for with sums that are off may be shorter than the largest by twice that.
-    stretches = largest_stretches(source, adaptive_pairs(table, delta)) + 2.0 * error
-    return _adaptive_limit(table, delta, stretches)
+    stretches = largest_stretches(source, _pairs_at(table, rates)) + 2.0 * error
+    return _adaptive_limit(table, rates, delta, stretches)
 
 
-def _adaptive_limit(table: Totals, delta: float, stretches: FloatArray) -> float:
+def _adaptive_limit(table: Totals, rates: tuple[float, ...], delta: float, stretches: FloatArray) -> float:
     """Return the adaptive limit from the largest stretches of its scores."""
     exponent, _ = _shares(delta)
-    if table.binary_outcomes and table.unit_weights:
-        return _largest(stretches, np.array(bet_rates(table, delta)), table.row_total, exponent)
-    return _square_limit(table, _rates(table, delta), stretches, exponent)
+    if table.counted:
+        return _largest(stretches, np.array(rates), table.row_total, exponent)
+    return _square_limit(table, rates, stretches, exponent)
 
 
 def adaptive_bracket(table: Totals, bits: int, delta: float) -> tuple[float, float]:
     """Return two ends between which the adaptive upper limit lies, from cells of width 2^-bits alone."""
-    bets = table.binary_outcomes and table.unit_weights
     if table.unit_weights and 2**bits < _COARSE_CELLS:
         raise InputError(
             f"the rates of method='adaptive' follow from {_COARSE_CELLS:,} cells or more, got 2^{bits}",
             remedy=f"use bits of at least {_COARSE_CELLS.bit_length() - 1}, or method='hoeffding'",
         )
-    ends = bracketed(table, adaptive_pairs(table, delta))
-    if bets:
-        error = np.array([growth_error(table, rate).sum() for rate in bet_rates(table, delta)])
+    rates = _rates(table, delta)
+    ends = bracketed(table, _pairs_at(table, rates))
+    if table.counted:
+        error = np.array([growth_error(table, rate).sum() for rate in rates])
         ends += np.stack([-error, error], axis=1)
-    low, high = (_adaptive_limit(table, delta, ends[:, side]) for side in (0, 1))
+    low, high = (_adaptive_limit(table, rates, delta, ends[:, side]) for side in (0, 1))
     return low, high
 
 
 def adaptive_pairs(table: Totals, delta: float) -> Pairs:
     """Return the scores of rows, in both signs and at each rate, whose largest stretches the adaptive limit needs."""
-    if table.binary_outcomes and table.unit_weights:
-        return _bets(bet_rates(table, delta))
-    return square_scores([_square_coefficient(table, rate) for rate in _rates(table, delta)])
+    return _pairs_at(table, _rates(table, delta))
+
+
+def _pairs_at(table: Totals, rates: tuple[float, ...]) -> Pairs:
+    if table.counted:
+        return _bets(rates)
+    return square_scores([_square_coefficient(table, rate) for rate in rates])
 
 
 def _rates(table: Totals, delta: float) -> tuple[float, ...]:

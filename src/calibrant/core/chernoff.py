@@ -20,11 +20,18 @@ def chernoff_interval(total: float, delta: float) -> tuple[float, float]:
     """
     exponent = math.log(1.0 / delta)
 
-    def excess(mean: float) -> float:
-        return (total * math.log(total / mean) if total > 0.0 else 0.0) - total + mean - exponent
+    def missing(mean: float) -> tuple[float, float]:
+        excess = (total * math.log(total / mean) if total > 0.0 else 0.0) - total + mean - exponent
+        return -excess, total / mean - 1.0
 
-    high = root(excess, total, total + 2.0 * exponent + 2.0 * math.sqrt(exponent * total))
-    low = root(lambda mean: -excess(mean), 0.0, total) if total > 0.0 else 0.0
+    def mirrored(mean: float) -> tuple[float, float]:
+        value, slope = missing(-mean)
+        return value, -slope
+
+    high = -root_of_concave(mirrored, -(total + 2.0 * exponent + 2.0 * math.sqrt(exponent * total)), -total)
+    # Without the last term, + m, the root is in closed form; where m is next to nothing that is all.
+    lowest = total * math.exp(-1.0 - exponent / total) if total > 0.0 else 0.0
+    low = root_of_concave(missing, lowest, total) if lowest > 1e-17 * total else lowest
     return low, high
 
 
@@ -44,19 +51,6 @@ def chernoff_intervals(total: FloatArray, delta: float) -> FloatArray:
             break
     ends[0, total == 0.0] = 0.0
     return ends
-
-
-def root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Return where an increasing function passes zero between two ends, by bisection to the last digit."""
-    for _ in range(200):
-        middle = (low + high) / 2.0
-        if middle in (low, high):
-            break
-        if function(middle) < 0.0:
-            low = middle
-        else:
-            high = middle
-    return high
 
 
 def root_of_concave(function: Callable[[float], tuple[float, float]], low: float, high: float) -> float:
