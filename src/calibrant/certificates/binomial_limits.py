@@ -66,6 +66,7 @@ BET_BELOW = 0.85
 
 _BITS = 3
 _BRANCHES = 1 << _BITS  # blocks of 8 parts: few levels to pass, at the price of a few more pairs to look at
+_FIRST, _LAST = np.divmod(np.arange(_BRANCHES * _BRANCHES), _BRANCHES)  # the parts that two blocks' pairs are made of
 _PAIRS_AT_ONCE = 8  # they split into 512: enough to keep numpy busy, few enough to go where the bounds are best
 
 
@@ -181,7 +182,6 @@ def _largest_limit(curve: FloatArray, events: IntArray, non_events: IntArray, de
     interval is known after a few steps, and what waits is never more than a few hundred pairs a level.
     """
     lows, highs = _extremes(curve, np.minimum), _extremes(curve, np.maximum)
-    part = np.arange(_BRANCHES)
     best = 0.0  # of two signs of an interval one is at least 0
     root, unknown = np.zeros(1, dtype=np.int64), np.array([np.inf])
     rises = bool(curve.argmin() < curve.argmax())
@@ -193,9 +193,9 @@ def _largest_limit(curve: FloatArray, events: IntArray, non_events: IntArray, de
             continue
         level -= 1
         low, high = lows[level], highs[level]
-        first = ((first[kept] << _BITS)[:, None] + np.repeat(part, _BRANCHES)).ravel()
-        last = ((last[kept] << _BITS)[:, None] + np.tile(part, _BRANCHES)).ravel()
-        margin = np.repeat(margin[kept], _BRANCHES * _BRANCHES)
+        first = ((first[kept] << _BITS)[:, None] + _FIRST).ravel()
+        last = ((last[kept] << _BITS)[:, None] + _LAST).ravel()
+        margin = margin[kept].repeat(_FIRST.size)
         # A single endpoint makes an interval with a later one only, a block also with itself.
         kept = (last < low.size) & (first <= last if level else first < last)
         first, last, margin = first[kept], last[kept], margin[kept]
