@@ -27,10 +27,12 @@ def every_interval(y, p, delta):
     begin, end = np.triu_indices(forecasts.size + 1, k=1)
     occurred, absent, expected = (column[end] - column[begin] for column in prefix)
     # Few pairs (events, non-events) are distinct: ask for the limit of each once.
-    code, inverse = np.unique(occurred * (y.size + 1) + absent, return_inverse=True)
-    seen, unseen = np.divmod(code, y.size + 1)
-    above = occurred + literal_margin(seen, unseen, delta)[inverse] - expected
-    below = absent + literal_margin(unseen, seen, delta)[inverse] - (occurred + absent - expected)
+    margin = np.full((y.size + 1, y.size + 1), np.nan)
+    margin[occurred, absent] = margin[absent, occurred] = 0.0
+    seen, unseen = np.nonzero(margin == 0.0)
+    margin[seen, unseen] = literal_margin(seen, unseen, delta)
+    above = occurred + margin[occurred, absent] - expected
+    below = absent + margin[absent, occurred] - (occurred + absent - expected)
     return max(above.max(), below.max()) / y.size
 
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from calibrant.certificates.rejections import GroupCalibrationTests
 from calibrant.certificates.results import CalibrationTest
+from calibrant.core.binomial import exactly
 from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.kernels import GOLDEN, LANES, MIX_FIRST, MIX_SECOND, resampled_ranges
 from calibrant.core.laws import brownian_range
@@ -21,7 +22,7 @@ from calibrant.core.progress import track
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray, Randomness
 from calibrant.core.voices import Argument, Either, Option, Phrase
 from calibrant.rows.checks import check_choice, check_flag, check_number, check_seed
-from calibrant.rows.groups import GroupedRows, GroupedSource, by_group
+from calibrant.rows.groups import GroupedRows, GroupedSource, are_grouped, by_group
 from calibrant.rows.intake import GroupsLike, RowsLike, as_source, as_tally, in_groups
 from calibrant.rows.refinement import TOLERANCE, TooManyForecastsError, split_at_extremes, whole_tally
 from calibrant.rows.sources import RowSource
@@ -205,7 +206,7 @@ def calibration_test(
             remedy=f"use n_resamples={FEWEST_SEEDED} or more, or rng=None for fresh random numbers",
         )
     settings = (chosen, resamples, seed, shown)
-    if by is None and not isinstance(y_true, (GroupedSource, GroupedRows)):
+    if by is None and not are_grouped(y_true):
         source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
         return _cutoff_test(source, *settings)
     rows = in_groups(y_true, y_prob, by=by, sample_weight=sample_weight, pos_label=pos_label)
@@ -274,7 +275,7 @@ def spiegelhalter_test(
     >>> calibration_test(too_low, rng=0).pvalue < 1e-6
     True
     """
-    if by is None and not isinstance(y_true, (GroupedSource, GroupedRows)):
+    if by is None and not are_grouped(y_true):
         return _spiegelhalter(as_tally(y_true, y_prob, pos_label=pos_label))
     rows = in_groups(y_true, y_prob, by=by, pos_label=pos_label)
     return GroupCalibrationTests(rows.groups, by_group(rows, lambda each: _spiegelhalter(as_tally(each))))
@@ -424,12 +425,10 @@ def _is_enumerable(table: Totals) -> bool:
 
 def _enumerated_tail(rows: IntArray, forecast: FloatArray, expected: FloatArray, least: float) -> float:
     """Return the probability that the range of calibrated outcomes' residual curve reaches a value."""
-    from scipy.stats import binom
-
     probability, events, highest, lowest = np.ones(1), np.zeros(1), np.zeros(1), np.zeros(1)
     for count, chance, mean in zip(rows.tolist(), forecast.tolist(), expected.tolist(), strict=True):
         possible = np.arange(count + 1)
-        probability = np.multiply.outer(probability, binom.pmf(possible, count, chance)).ravel()
+        probability = np.multiply.outer(probability, exactly(possible, count, chance)).ravel()
         events = np.add.outer(events, possible)
         highest = np.maximum(highest[:, np.newaxis], events - mean).ravel()
         lowest = np.minimum(lowest[:, np.newaxis], events - mean).ravel()

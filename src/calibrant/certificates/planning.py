@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import count
 from typing import Any
 
@@ -132,7 +132,7 @@ def rows_needed(
         weights = check_weights(sample_weight, forecasts.size)
         check_same_index(y_prob=y_prob, sample_weight=sample_weight)
         variance = float(np.average(forecasts * (1.0 - forecasts), weights=weights))
-        laws = [law_of(forecasts, weights, levels)]
+        laws: tuple[Law, ...] = (law_of(forecasts, weights, levels),)
     elif sample_weight is not None:
         raise InputError(
             "was given without y_prob", argument="sample_weight", remedy="it says how many rows have each forecast"
@@ -143,26 +143,13 @@ def rows_needed(
     if variance == 0.0:
         given = "brier is 0" if y_prob is None else "y_prob holds only 0 and 1"
         raise InputError(f"{given}: calibrated forecasts that are never wrong leave nothing to plan for")
-    delta = 1.0 - level
-    wanted = _successes(draws, chance)
 
-    def reached(method: CertificateMethod, law: Law, rows: int) -> float:
-        """Return the limit that is not exceeded as often as the power asks for."""
-        samples = draw(law, rows, draws)
-        limits = _limits(method, samples, delta) if cutoff else _limits_of(judged, method, samples, delta)
-        return min(float(np.partition(limits, wanted - 1)[wanted - 1]), 1.0)
-
-    def fewest(method: CertificateMethod) -> int:
-        rows = math.ceil((_USUAL_RANGE * math.sqrt(variance) + method.usual_margin(variance, delta)) ** 2 / limit**2)
-        for law in laws:
-            rows = _fewest_rows(
-                partial(reached, method, law), limit, min(rows, _MOST_ROWS), at_least=law is not laws[0]
-            )
-        return rows
+    def fewest(name: str) -> int:
+        return _planned_rows(METHODS[name], judged, laws, variance, limit, 1.0 - level, chance, draws)
 
     return RowsNeeded(
-        rows=fewest(METHODS[method]),
-        paper_rows=fewest(METHODS["paper"]) if cutoff else None,
+        rows=fewest(method),
+        paper_rows=fewest("paper") if cutoff else None,
         measure=measure,
         max_error=limit,
         confidence_level=level,
@@ -170,6 +157,33 @@ def rows_needed(
         method=method,
         brier=variance,
     )
+
+
+@lru_cache(maxsize=64)  # whoever compares methods asks for the rows of the paper's margin again and again
+def _planned_rows(
+    method: CertificateMethod,
+    measure: JudgedMeasure,
+    laws: tuple[Law, ...],
+    variance: float,
+    limit: float,
+    delta: float,
+    power: float,
+    draws: int,
+) -> int:
+    """Return the rows that a method needs for each of the laws, the harder one deciding."""
+    wanted = _successes(draws, power)
+
+    def reached(law: Law, rows: int) -> float:
+        """Return the limit that is not exceeded as often as the power asks for."""
+        samples = draw(law, rows, draws)
+        by_intervals = measure.by_intervals
+        limits = _limits(method, samples, delta) if by_intervals else _limits_of(measure, method, samples, delta)
+        return min(float(np.partition(limits, wanted - 1)[wanted - 1]), 1.0)
+
+    rows = math.ceil((_USUAL_RANGE * math.sqrt(variance) + method.usual_margin(variance, delta)) ** 2 / limit**2)
+    for law in laws:
+        rows = _fewest_rows(partial(reached, law), limit, min(rows, _MOST_ROWS), at_least=law is not laws[0])
+    return rows
 
 
 def _successes(draws: int, power: float) -> int:

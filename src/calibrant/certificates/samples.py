@@ -16,13 +16,22 @@ _STEP = 0.5826  # a walk's maximum is that of Brownian motion less so many stand
 _APART = 1e-12
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Law:
     """Distinct forecasts, how often each occurs, and the usual variance inside those that were joined into one."""
 
     forecast: FloatArray
     share: FloatArray
     joined: float
+
+    def _held(self) -> tuple[bytes, bytes, float]:
+        return self.forecast.tobytes(), self.share.tobytes(), self.joined
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Law) and self._held() == other._held()
+
+    def __hash__(self) -> int:
+        return hash(self._held())
 
 
 @dataclass(frozen=True)
@@ -87,7 +96,7 @@ def law_of(forecasts: FloatArray, weights: FloatArray | None, most: int) -> Law:
     return Law(np.add.reduceat(share * forecast, starts) / joined, joined, float(step**2))
 
 
-def laws_of(variance: float, levels: int) -> list[Law]:
+def laws_of(variance: float, levels: int) -> tuple[Law, ...]:
     """Return the laws to plan for where only the mean of p (1 - p) is known: forecasts near p, or near p and 1 - p.
 
     Distinct, because intervals then may end anywhere; near 1 - p as well, because rare events and rare non-events make
@@ -96,7 +105,7 @@ def laws_of(variance: float, levels: int) -> list[Law]:
     forecast = 0.5 - math.sqrt(0.25 - variance)
     share = np.full(levels, 1.0 / levels)
     halves = np.repeat([forecast, 1.0 - forecast], [levels - levels // 2, levels // 2])
-    return [Law(each, share, variance / levels) for each in (np.full(levels, forecast), halves)]
+    return tuple(Law(each, share, variance / levels) for each in (np.full(levels, forecast), halves))
 
 
 def draw(law: Law, rows: int, draws: int) -> Samples:

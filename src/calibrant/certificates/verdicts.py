@@ -22,7 +22,7 @@ from calibrant.measures.registry import MEASURES, Measure
 from calibrant.measures.results import WorstInterval
 from calibrant.measures.weighted import find_worst_interval
 from calibrant.rows.checks import check_choice, check_confidence, check_number, check_seed
-from calibrant.rows.groups import GroupedRows, GroupedSource, by_group
+from calibrant.rows.groups import are_grouped, by_group
 from calibrant.rows.intake import GroupsLike, RowsLike, as_source, in_groups, with_unit_weights
 from calibrant.rows.refinement import split_at_extremes, whole_tally
 from calibrant.rows.sources import RowSource
@@ -166,7 +166,7 @@ def certify(
     plan = _check_plan(method, measure, variation, confidence_level)
     limit = check_number(max_error, "max_error", low=0.0, high=1.0)
     seed = check_seed(rng)
-    if by is None and not isinstance(y_true, (GroupedSource, GroupedRows)):
+    if by is None and not are_grouped(y_true):
         source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
         found = _judge(plan, source, limit, plan.delta, seed)
         _warn(found.caution)

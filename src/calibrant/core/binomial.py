@@ -50,6 +50,16 @@ def _polished(rate: FloatArray, first: FloatArray, second: FloatArray, delta: fl
     return polished
 
 
+def exactly(events: npt.NDArray[Any], rows: int, rate: float) -> FloatArray:
+    """Return the probability of exactly so many events among rows with one rate."""
+    from scipy.special import betaln, xlog1py, xlogy
+
+    others = rows - events
+    logarithm = xlogy(events, rate) + xlog1py(others, -rate) - betaln(events + 1.0, others + 1.0) - math.log1p(rows)
+    probability: FloatArray = np.exp(logarithm)
+    return probability
+
+
 def at_least(events: npt.NDArray[Any], rows: int, rate: float) -> FloatArray:
     """Return the probability of at least so many events, one or more, among rows with one rate."""
     from scipy.special import betainc

@@ -19,7 +19,7 @@ from calibrant.decisions.guarantees import decision_guarantee
 from calibrant.decisions.results import WRAPPERS, BestThreshold, DecisionGuarantee, DecisionRisk, RiskGap, Wrapper
 from calibrant.decisions.risks import decision_risk, threshold_or_costs
 from calibrant.rows.checks import check_choice, check_confidence, check_seed
-from calibrant.rows.groups import GroupedRows, GroupedSource, by_group
+from calibrant.rows.groups import are_grouped, by_group
 from calibrant.rows.intake import GroupsLike, RowsLike, as_source, as_tally, in_groups
 from calibrant.rows.refinement import TooManyForecastsError
 from calibrant.rows.sources import RowSource
@@ -312,7 +312,7 @@ def decide(
         wrapper=wrapper,
         limits={"method": method, "rng": check_seed(rng)},
     )
-    if by is None and not isinstance(y_true, (GroupedSource, GroupedRows)):
+    if by is None and not are_grouped(y_true):
         return question.answer(level, y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
     rows = in_groups(y_true, y_prob, by=by, sample_weight=sample_weight, pos_label=pos_label)
     each_level = level_of_each(level, len(rows.groups))

@@ -58,6 +58,11 @@ class GroupedRows:
     sources: tuple[Tally | RowSource, ...]
 
 
+def are_grouped(rows: Any) -> bool:
+    """Whether rows are in groups already. Arrays and tallies are not, and take no look at a protocol's members."""
+    return not isinstance(rows, (np.ndarray, Totals)) and isinstance(rows, (GroupedSource, GroupedRows))
+
+
 Computed = TypeVar("Computed")
 
 

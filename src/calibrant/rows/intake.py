@@ -32,7 +32,7 @@ def as_source(
     """Return a tally for few rows, or a source of rows when adding them up by cell beats sorting them."""
     if isinstance(y_true, Totals):
         return given_tally(y_true, y_prob, sample_weight, pos_label)
-    if isinstance(y_true, (RowSource, GroupedSource)):
+    if not isinstance(y_true, np.ndarray) and isinstance(y_true, (RowSource, GroupedSource)):
         return given_source(y_true, y_prob, sample_weight, pos_label)
     if isinstance(y_true, GroupedRows):
         raise _in_groups()
@@ -41,7 +41,8 @@ def as_source(
 
 def as_tally(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None) -> Tally:
     """Return the tally a measure works on: the one given, one built from arrays, or one of a source's rows."""
-    if isinstance(y_true, (Totals, RowSource, GroupedSource, GroupedRows)):
+    # Arrays first: to ask whether something follows a protocol takes longer than to tally a few rows.
+    if not isinstance(y_true, np.ndarray) and isinstance(y_true, (Totals, RowSource, GroupedSource, GroupedRows)):
         return whole_tally(as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
     return Tally.from_observations(as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
 
