@@ -426,16 +426,20 @@ def _is_enumerable(table: Totals) -> bool:
 def _enumerated_tail(rows: IntArray, forecast: FloatArray, expected: FloatArray, least: float) -> float:
     """Return the probability that the range of calibrated outcomes' residual curve reaches a value."""
     probability, events, highest, lowest = np.ones(1), np.zeros(1), np.zeros(1), np.zeros(1)
+    tail = 0.0
     for count, chance, mean in zip(rows.tolist(), forecast.tolist(), expected.tolist(), strict=True):
         possible = np.arange(count + 1)
-        probability = np.multiply.outer(probability, exactly(possible, count, chance)).ravel()
+        probability = np.multiply.outer(probability, exactly(possible, count, chance))
         events = np.add.outer(events, possible)
-        highest = np.maximum(highest[:, np.newaxis], events - mean).ravel()
-        lowest = np.minimum(lowest[:, np.newaxis], events - mean).ravel()
-        events = events.ravel()
-    reached = highest - lowest >= least
+        curve = events - mean
+        highest, lowest = np.maximum(highest[:, np.newaxis], curve), np.minimum(lowest[:, np.newaxis], curve)
+        # A range never shrinks: curves that have reached the value are done with, whatever comes.
+        reached = highest - lowest >= least
+        tail += float(probability[reached].sum())
+        left = ~reached
+        probability, events, highest, lowest = (each[left] for each in (probability, events, highest, lowest))
     # The smaller sum keeps its digits, and nothing short of all is 1.
-    tail, rest = float(probability[reached].sum()), float(probability[~reached].sum())
+    rest = float(probability.sum())
     return tail if tail < rest else 1.0 - rest
 
 

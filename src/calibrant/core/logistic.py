@@ -131,9 +131,18 @@ class _Likelihood:
         self.total = float(points.value.size if points.weight is None else points.weight.sum())
         self.bounded = np.zeros(len(centre) + intercept, dtype=bool)
         self.bounded[: len(centre)] = not_negative
+        # What the coefficients do not change is kept where it is small, and computed anew at each step where it is not.
+        self.held = list(self._parts()) if points.value.size <= CHUNK else None
 
     def _chunks(self, coefficient: FloatArray) -> Iterator[tuple[FloatArray, FloatArray, FloatArray, Any]]:
         """Go through (features, linear part, targets, weights) of some thousand rows at a time."""
+        for columns, offset, target, weight in self._parts() if self.held is None else self.held:
+            linear = coefficient @ columns
+            if offset is not None:
+                linear += offset
+            yield columns, linear, target, weight
+
+    def _parts(self) -> Iterator[tuple[FloatArray, FloatArray | None, FloatArray, Any]]:
         low, high = self.targets
         for begin in range(0, self.points.value.size, CHUNK):
             part = slice(begin, begin + CHUNK)
@@ -141,11 +150,9 @@ class _Likelihood:
             columns = (self.features(value) - self.centre) / self.scale
             if self.intercept:
                 columns = np.concatenate([columns, np.ones((1, columns.shape[1]))])
-            linear = coefficient @ columns
-            if self.offset is not None:
-                linear += self.offset(value)
+            offset = None if self.offset is None else self.offset(value)
             weight = 1.0 if self.points.weight is None else self.points.weight[part].astype(np.float64)
-            yield columns, linear, low * weight + (high - low) * self.points.outcome[part], weight
+            yield columns, offset, low * weight + (high - low) * self.points.outcome[part], weight
 
     def value_at(self, coefficient: FloatArray) -> float:
         """Return the mean of w ln(1 + exp(z)) - t z."""
