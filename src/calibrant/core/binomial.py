@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from calibrant.core.types import FloatArray
 
+_FEW_ROWS = 100  # up to which a sum of logarithms keeps 13 digits; beyond, scipy.stats is worth loading
+
 
 def upper_rate(events: npt.NDArray[Any], others: npt.NDArray[Any], delta: float) -> FloatArray:
     """Return the Clopper-Pearson upper limits: rates above them show at most so many events with probability delta.
@@ -52,6 +54,11 @@ def _polished(rate: FloatArray, first: FloatArray, second: FloatArray, delta: fl
 
 def exactly(events: npt.NDArray[Any], rows: int, rate: float) -> FloatArray:
     """Return the probability of exactly so many events among rows with one rate."""
+    if rows > _FEW_ROWS:
+        from scipy.stats import binom
+
+        precise: FloatArray = binom.pmf(events, rows, rate)
+        return precise
     from scipy.special import betaln, xlog1py, xlogy
 
     others = rows - events
