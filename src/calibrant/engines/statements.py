@@ -232,7 +232,8 @@ def _inside(
         own = (*group, *(places[place] if places else ()))
         for low, high in stretches[place].tolist():
             cells = range(int(low * grid.scale), int(high * grid.scale) + 1)
-            rows.extend((*own, number_literal(cell), number_literal(low), number_literal(high)) for cell in cells)
+            ends = (number_literal(low), number_literal(high))
+            rows.extend((*own, number_literal(cell), *ends) for cell in cells)
     match = f"floor(p * {number_literal(grid.scale)}) = cell AND p >= low_end AND p <= high_end"
     return engine.listed(names, rows), f" JOIN asked ON {match}{' AND g = label' if labels else ''}"
 
