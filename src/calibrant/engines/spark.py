@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,19 @@ class SparkEngine(Engine):
     def literal(self, text: str) -> str:
         """Write a text by its bytes: how Spark reads quotes and backslashes depends on its settings."""
         return f"CAST(X'{text.encode().hex()}' AS STRING)"
+
+    def listed(self, names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+        """Write numbers as one text for each column: Spark reads thousands of them many times faster than SQL."""
+        columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+        labels = list(dict.fromkeys(columns.get("label", ())))
+        place = {label: str(number) for number, label in enumerate(labels, 1)}
+        lists = []
+        for name, values in columns.items():
+            given = [place[value] for value in values] if name == "label" else values
+            lists.append(f"from_json('[{', '.join(given)}]', 'array<double>')")
+            if name == "label":  # they are few, and are listed once
+                lists[-1] = f"transform({lists[-1]}, n -> element_at(array({', '.join(labels)}), CAST(n AS INT)))"
+        return f"WITH asked AS (SELECT inline(arrays_zip({', '.join(lists)})) AS ({', '.join(names)})) "
 
     def close(self) -> None:
         """Forget the name under which Spark knows the rows; the session stays open."""
