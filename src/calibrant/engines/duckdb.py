@@ -12,13 +12,12 @@ import numpy.typing as npt
 from calibrant.engines.databases import connect
 from calibrant.engines.files import VIEW, Table, as_number, explaining, make_scratch, open_table
 from calibrant.engines.formats import TableError, first_line
-from calibrant.engines.statements import Engine
+from calibrant.engines.statements import WHOLE, Engine
 
 if TYPE_CHECKING:
     import duckdb
 
 _ROWS = "calibrant_rows"
-_WHOLE = ("place", "first_cell")  # of what is asked: keys that would lose digits as fractions
 _FEW_ROWS = 2**18  # for which a hash table is made more quickly than an array of all cells
 _FEW_BYTES = 2**22
 _KINDS = {
@@ -186,7 +185,7 @@ class DuckDBEngine(Engine):
 def _column(name: str, values: Sequence[str]) -> str:
     """Write a column of a short table."""
     if name != "label":
-        return f"{_unnested(values, 'BIGINT' if name in _WHOLE else 'DOUBLE')} AS {name}"
+        return f"{_unnested(values, 'BIGINT' if name in WHOLE else 'DOUBLE')} AS {name}"
     numbers = {label: str(number) for number, label in enumerate(dict.fromkeys(values), start=1)}
     chosen = _unnested([numbers[label] for label in values], "BIGINT")
     return f"list_extract([{', '.join(numbers)}], {chosen}) AS label"

@@ -27,6 +27,9 @@ NUMBERS = ("whole", "fraction", "boolean", "written")
 MISSING_WORDS = ("", "na", "n/a", "nan", "null", "none", "missing", "?", ".")
 """What stands in a text where there is no value, whatever its case."""
 
+WHOLE = ("place", "first_cell")
+"""Columns of what is asked that hold keys, which would lose digits as fractions."""
+
 _LARGEST = "1.7976931348623157e308"
 _MORE_CELLS = 2**10
 _EXACT_BITS = 52
