@@ -26,6 +26,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests that need Spark first: neighbours run in one process, and only that one has to start it."""
+    items.sort(key=lambda item: "spark" not in getattr(item, "fixturenames", ()))
+
+
 @pytest.fixture
 def usual_signals() -> Iterator[None]:
     """Signals as on a terminal, for this process and those it starts: under nohup and the like some are ignored."""

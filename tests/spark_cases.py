@@ -15,7 +15,9 @@ needs_java = pytest.mark.skipif(not JAVA, reason="Spark needs a Java runtime, an
 
 
 def spark_frame(spark: Any, columns: Mapping[str, Any]) -> Any:
-    """Give Spark some columns: row by row, because it takes tables of Arrow from version 4 on, and pandas would make
+    """Give Spark some columns: as a table of Arrow, or row by row before version 4, which takes none; pandas would make
     nulls NaN."""
-    values = [pa.array(column).to_pylist() for column in columns.values()]
-    return spark.createDataFrame(list(zip(*values, strict=True)), list(columns))
+    table = pa.table({name: pa.array(column) for name, column in columns.items()})
+    if int(spark.version.partition(".")[0]) >= 4:
+        return spark.createDataFrame(table)
+    return spark.createDataFrame(list(zip(*table.to_pydict().values(), strict=True)), list(columns))

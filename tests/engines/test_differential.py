@@ -55,27 +55,33 @@ def exact_cutoff(rows):
     return float((highest - lowest) / total)
 
 
+def record_texts(rows, kind):
+    """Return the rows as a text format writes them."""
+    if "json" in kind:
+        return [json.dumps(dict(zip(rows, row, strict=True))) for row in zip(*rows.values(), strict=True)]
+    columns = [["" if value is None else str(value) for value in values] for values in rows.values()]
+    return list(map(("\t" if kind == "tsv" else ",").join, zip(*columns, strict=True)))
+
+
+def write_texts(names, records, path, kind):
+    """Write rows that are texts already."""
+    if kind == "json":
+        text = f"[{', '.join(records)}]"
+    else:
+        header = [] if kind == "jsonl" else [("\t" if kind == "tsv" else ",").join(names)]
+        text = "\n".join([*header, *records]) + "\n"
+    if kind.endswith("zst"):
+        with pa.output_stream(path, compression="zstd") as file:
+            file.write(text.encode())
+    else:
+        path.write_bytes(gzip.compress(text.encode()) if kind.endswith("gz") else text.encode())
+    return path
+
+
 def write_file(rows, path, kind, *, whole=False):
     """Write columns as a format; whole numbers as whole numbers where all of a column are."""
-    names = list(rows)
     if kind in TEXTS:
-        separator = "\t" if kind == "tsv" else ","
-        records = [dict(zip(names, row, strict=True)) for row in zip(*rows.values(), strict=True)]
-        if kind == "jsonl":
-            text = "".join(json.dumps(record) + "\n" for record in records)
-        elif kind == "json":
-            text = json.dumps(records)
-        else:
-            lines = (
-                separator.join("" if value is None else str(value) for value in record.values()) for record in records
-            )
-            text = "\n".join([separator.join(names), *lines]) + "\n"
-        if kind.endswith("zst"):
-            with pa.output_stream(path, compression="zstd") as file:
-                file.write(text.encode())
-        else:
-            path.write_bytes(gzip.compress(text.encode()) if kind.endswith("gz") else text.encode())
-        return path
+        return write_texts(list(rows), record_texts(rows, kind), path, kind)
     typed = {
         name: pa.array(values if whole or name == "g" else [None if v is None else float(v) for v in values])
         for name, values in rows.items()
@@ -125,6 +131,24 @@ def rows():
 @pytest.fixture(scope="module")
 def truth(rows):
     return exact_cutoff(rows)
+
+
+@pytest.fixture(scope="module")
+def texts(rows):
+    """The rows as every text format writes them."""
+    return {kind: record_texts(rows, kind) for kind in TEXTS}
+
+
+@pytest.fixture(scope="module")
+def group_truth(rows):
+    """The exact answer of every group."""
+    places: dict[str, list[int]] = {}
+    for place, label in enumerate(rows["g"]):
+        places.setdefault(label, []).append(place)
+    return {
+        label: exact_cutoff({name: [values[place] for place in chosen] for name, values in rows.items()})
+        for label, chosen in places.items()
+    }
 
 
 def close(value):
@@ -177,15 +201,13 @@ def test_several_files_of_which_the_first_has_whole_numbers_and_the_last_another
 
 
 @pytest.mark.parametrize("kind", TEXTS)
-def test_groups_in_text_are_texts_as_they_stand(kind, rows, tmp_path):
-    path = write_file(rows, tmp_path / f"t.{kind}", kind)
+def test_groups_in_text_are_texts_as_they_stand(kind, rows, texts, group_truth, tmp_path):
+    path = write_texts(rows, texts[kind], tmp_path / f"t.{kind}", kind)
     with calibrant.scan(path, **COLUMNS, by="g") as groups:
         assert groups.groups == ("1", "1.0", "100000", "1E5")
         found = calibrant.rows.by_group(groups, calibrant.cutoff_calibration_error)
     for label, value in zip(groups.groups, found, strict=True):
-        chosen = [place for place, each in enumerate(rows["g"]) if each == label]
-        own = {name: [values[place] for place in chosen] for name, values in rows.items()}
-        assert value == close(exact_cutoff(own))
+        assert value == close(group_truth[label])
     with open_rows(Source(str(path), "y", "p", "w", by="g", quiet=True)) as read:
         assert isinstance(read, RowsRead)
         assert sorted(set(read.by.tolist())) == list(groups.groups)
@@ -207,12 +229,16 @@ LATE = {
 
 @pytest.mark.parametrize("kind", [*TEXTS, *TYPED])
 @pytest.mark.parametrize("late", LATE)
-def test_what_comes_late_is_refused(kind, late, rows, tmp_path):
+def test_what_comes_late_is_refused(kind, late, rows, texts, tmp_path):
     name, value = LATE[late]
     if kind == "npz" and value is None:
         value = float("nan")  # which is how numpy says that there is no number
     bad = {**rows, name: [*rows[name][:-1], value]}
-    path = write_file(bad, tmp_path / f"t.{kind}", kind)
+    path = tmp_path / f"t.{kind}"
+    if kind in TEXTS:
+        write_texts(rows, [*texts[kind][:-1], *record_texts(part(bad, -1, None), kind)], path, kind)
+    else:
+        write_file(bad, path, kind)
     for ask in (lambda path: judged(calibrant.scan(path, **COLUMNS)), read_whole):
         with pytest.raises((ValueError, BadInput), match=f"column '{name}'") as error:
             ask(path)

@@ -19,7 +19,6 @@ class WatchedEngine(DuckDBEngine):
 
     def __init__(self, table: Table, *, quiet: bool) -> None:
         super().__init__(table.relation, table.name, file=table, names=list(table.columns))
-        self._connection = table.connection
         self._quiet = quiet
 
     def run(self, statement: str) -> Mapping[str, npt.NDArray[Any]]:

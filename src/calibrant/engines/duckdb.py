@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy.typing as npt
 
-from calibrant.engines.files import VIEW, Table, as_number, connect, explaining, make_scratch, open_table
+from calibrant.engines.databases import connect
+from calibrant.engines.files import VIEW, Table, as_number, explaining, make_scratch, open_table
 from calibrant.engines.formats import TableError, first_line
-from calibrant.engines.statements import Engine
+from calibrant.engines.statements import WHOLE, Engine
 
 if TYPE_CHECKING:
     import duckdb
 
 _ROWS = "calibrant_rows"
-_WHOLE = ("place", "first_cell")  # of what is asked: keys that would lose digits as fractions
+_FEW_ROWS = 2**18  # for which a hash table is made more quickly than an array of all cells
+_FEW_BYTES = 2**22
 _KINDS = {
     "whole": re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?"),
     "fraction": re.compile(r"FLOAT|DOUBLE|DECIMAL.*"),
@@ -41,7 +43,6 @@ class DuckDBEngine(Engine):
         The columns, where DuckDB calls them differently.
     """
 
-    table = _ROWS
     short_type = "USMALLINT"  # by which DuckDB adds up in an array
     long_type = "HUGEINT"
 
@@ -66,7 +67,10 @@ class DuckDBEngine(Engine):
         self._fields = dict(zip(names, fields, strict=True))
         self._relation = relation
         self._file = file
-        self._reads_statistics = file is None  # on a connection of ours it does not
+        self._connection = None if file is None else file.connection  # ours, which does not read statistics
+        self.table = _ROWS if file is None else VIEW
+        if file is not None and file.size < _FEW_BYTES:
+            self.short_type = Engine.short_type
         self._held = ExitStack()
         if file is not None:
             self._held.enter_context(file)
@@ -102,7 +106,9 @@ class DuckDBEngine(Engine):
                     table=name,
                     remedy="leave out columns of such a type, or make them float64 or text",
                 ) from error
-            engine._reads_statistics = False
+            engine._connection, engine.table = connection, VIEW
+            if hasattr(frame, "__len__") and len(frame) < _FEW_ROWS:
+                engine.short_type = Engine.short_type
             engine._held = held.pop_all()
         return engine
 
@@ -126,12 +132,12 @@ class DuckDBEngine(Engine):
         if self.columns[column] == "written":
             return as_number(self.quoted(column))
         number = super().number(column)
-        return f"nextafter({number}, {number})" if self._reads_statistics else number
+        return f"nextafter({number}, {number})" if self._connection is None else number
 
     def text(self, column: str) -> str:
         """Write a column as text, on somebody else's connection behind a case that never happens."""
         text = super().text(column)
-        return f"CASE WHEN strlen({text}) < 0 THEN '' ELSE {text} END" if self._reads_statistics else text
+        return f"CASE WHEN strlen({text}) < 0 THEN '' ELSE {text} END" if self._connection is None else text
 
     def run(self, statement: str) -> Mapping[str, npt.NDArray[Any]]:
         """Run one statement on the relation's connection."""
@@ -169,8 +175,9 @@ class DuckDBEngine(Engine):
         self._held.close()
 
     def _fetched(self, statement: str) -> dict[str, npt.NDArray[Any]]:
-        relation = self._relation if self._file is None else self._file.relation
-        result = relation.query(_ROWS, statement)
+        if self._connection is not None:
+            return self._connection.execute(statement).fetchnumpy()
+        result = self._relation.query(_ROWS, statement)
         assert result is not None  # None is for statements that return no rows
         return result.fetchnumpy()
 
@@ -178,7 +185,7 @@ class DuckDBEngine(Engine):
 def _column(name: str, values: Sequence[str]) -> str:
     """Write a column of a short table."""
     if name != "label":
-        return f"{_unnested(values, 'BIGINT' if name in _WHOLE else 'DOUBLE')} AS {name}"
+        return f"{_unnested(values, 'BIGINT' if name in WHOLE else 'DOUBLE')} AS {name}"
     numbers = {label: str(number) for number, label in enumerate(dict.fromkeys(values), start=1)}
     chosen = _unnested([numbers[label] for label in values], "BIGINT")
     return f"list_extract([{', '.join(numbers)}], {chosen}) AS label"

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO, Self
 
+from calibrant.engines.databases import connect
 from calibrant.engines.formats import (
     FORMATS,
     NO_SCRATCH,
@@ -73,6 +74,7 @@ class Table:
     faults: dict[str, str] = field(default_factory=dict)
     versions: tuple[tuple[int, ...], ...] = ()
     _scratch: tempfile.TemporaryDirectory[str] | None = None
+    _held: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _parts: tuple[Part, ...] = ()
     _chosen: set[str] = field(default_factory=set)
 
@@ -160,9 +162,7 @@ class Table:
 
     def close(self) -> None:
         """Let go of the file and of everything kept aside for it."""
-        self.connection.close()
-        if self._scratch is not None:
-            self._scratch.cleanup()
+        self._held.close()
 
     def __enter__(self) -> Self:
         return self
@@ -232,7 +232,7 @@ def open_table(
         table = Table(name, kind, connection, paths=tuple(paths), versions=versions, _scratch=scratch)
         with explaining(table):
             create_view(table, find_parts(connection, kind, paths, name))
-        held.pop_all()
+        table._held = held.pop_all()
     return table
 
 
@@ -244,33 +244,6 @@ def make_scratch(folder: str | None) -> tempfile.TemporaryDirectory[str] | None:
         if folder is None:
             return None
         raise TableError(f"temp_directory is {folder!r}, where nothing can be written: {error.strerror}") from error
-
-
-def connect(memory_limit: str | None, scratch: tempfile.TemporaryDirectory[str] | None) -> duckdb.DuckDBPyConnection:
-    """Open a database in memory that may put what does not fit into a folder, and that downloads nothing."""
-    try:
-        import duckdb
-    except ImportError as missing:
-        raise ImportError("reading files needs duckdb; install it with: pip install 'calibrant[cli]'") from missing
-    settings: dict[str, str | bool | int | float | list[str]] = {
-        "autoinstall_known_extensions": "false",
-        "autoload_known_extensions": "false",
-        "temp_directory": "" if scratch is None else scratch.name,
-    }
-    if memory_limit is not None:
-        settings["memory_limit"] = memory_limit
-    try:
-        connection = duckdb.connect(config=settings)
-    except duckdb.Error as error:
-        raise TableError(
-            f"memory_limit is {memory_limit!r}: {first_line(error)}", remedy="write it like 500MB or 2GB"
-        ) from error
-    connection.execute("SET perfect_ht_threshold = 17")  # keys of 16 bits, and none, are added up in an array
-    # What a file says about its own rows, such as their smallest and largest value, is not what they are: conditions
-    # are not decided by it, and no rows are passed over.
-    connection.execute("SET disabled_optimizers = 'statistics_propagation,filter_pushdown,join_filter_pushdown'")
-    connection.execute("SET pandas_analyze_sample = 0")  # objects are text: a sample of them does not say what all are
-    return connection
 
 
 def halve_memory(table: Table) -> int:
@@ -319,7 +292,7 @@ def create_view(table: Table, parts: Sequence[Part]) -> None:
         for part, fields in zip(parts, written, strict=True)
     ]
     table._parts = tuple(parts)
-    table.connection.execute(f"CREATE OR REPLACE VIEW {VIEW} AS {' UNION ALL '.join(selects)}")
+    table.connection.execute(f"CREATE OR REPLACE TEMP VIEW {VIEW} AS {' UNION ALL '.join(selects)}")
 
 
 @contextlib.contextmanager

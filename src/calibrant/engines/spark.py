@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from calibrant.engines.formats import TableError, first_line
-from calibrant.engines.statements import Engine
+from calibrant.engines.statements import WHOLE, Engine
 
 _KINDS = {
     "tinyint": "whole",
@@ -74,6 +74,24 @@ class SparkEngine(Engine):
         """Write a text by its bytes: how Spark reads quotes and backslashes depends on its settings."""
         return f"CAST(X'{text.encode().hex()}' AS STRING)"
 
+    def listed(self, names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+        """Write one text for each column: Spark reads thousands of numbers in it many times faster than in SQL."""
+        columns = map(_column, names, zip(*rows, strict=True))
+        return f"WITH asked AS (SELECT inline(arrays_zip({', '.join(columns)})) AS ({', '.join(names)})) "
+
     def close(self) -> None:
         """Forget the name under which Spark knows the rows; the session stays open."""
         self._session.catalog.dropTempView(self.table)
+
+
+def _column(name: str, values: Sequence[str]) -> str:
+    """Write a column of a short table."""
+    if name != "label":
+        return _array(values, "bigint" if name in WHOLE else "double")
+    numbers = {label: str(number) for number, label in enumerate(dict.fromkeys(values), start=1)}
+    chosen = _array([numbers[label] for label in values], "int")
+    return f"transform({chosen}, number -> element_at(array({', '.join(numbers)}), number))"
+
+
+def _array(numbers: Sequence[str], kind: str) -> str:
+    return f"from_json('[{', '.join(numbers)}]', 'array<{kind}>')"

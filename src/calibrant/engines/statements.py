@@ -27,6 +27,9 @@ NUMBERS = ("whole", "fraction", "boolean", "written")
 MISSING_WORDS = ("", "na", "n/a", "nan", "null", "none", "missing", "?", ".")
 """What stands in a text where there is no value, whatever its case."""
 
+WHOLE = ("place", "first_cell")
+"""Columns of what is asked that hold keys, which would lose digits as fractions."""
+
 _LARGEST = "1.7976931348623157e308"
 _MORE_CELLS = 2**10
 _EXACT_BITS = 52
@@ -232,7 +235,8 @@ def _inside(
         own = (*group, *(places[place] if places else ()))
         for low, high in stretches[place].tolist():
             cells = range(int(low * grid.scale), int(high * grid.scale) + 1)
-            rows.extend((*own, number_literal(cell), number_literal(low), number_literal(high)) for cell in cells)
+            ends = (number_literal(low), number_literal(high))
+            rows.extend((*own, number_literal(cell), *ends) for cell in cells)
     match = f"floor(p * {number_literal(grid.scale)}) = cell AND p >= low_end AND p <= high_end"
     return engine.listed(names, rows), f" JOIN asked ON {match}{' AND g = label' if labels else ''}"
 

@@ -1,0 +1,93 @@
+"""Databases in memory for one table each: made anew, or the one that the last table left.
+
+To make one takes DuckDB longer than to read most files, so one is kept when its table is closed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from calibrant.core.sql import text_literal
+from calibrant.engines.formats import TableError, first_line
+
+if TYPE_CHECKING:
+    import duckdb
+
+_left: list[duckdb.DuckDBPyConnection] = []  # one at most, that nobody uses
+
+
+@contextlib.contextmanager
+def connect(
+    memory_limit: str | None, scratch: tempfile.TemporaryDirectory[str] | None
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a database in memory that may put what does not fit into a folder, and that downloads nothing."""
+    database = _left.pop() if _left else _made()
+    connection = database.cursor()  # what it is told of views and arrays ends with it
+    try:
+        connection.execute(f"SET temp_directory = {text_literal('' if scratch is None else scratch.name)}")
+        _limit_memory(connection, memory_limit)
+        yield connection
+    finally:
+        connection.close()
+        if _left or not _is_as_new(database):
+            database.close()
+        else:
+            _left.append(database)
+
+
+def _made() -> duckdb.DuckDBPyConnection:
+    try:
+        import duckdb
+    except ImportError as missing:
+        raise ImportError("reading files needs duckdb; install it with: pip install 'calibrant[cli]'") from missing
+    database = duckdb.connect(
+        config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "temp_directory": ""}
+    )
+    database.execute("SET GLOBAL perfect_ht_threshold = 17")  # keys of 16 bits, and none, are added up in an array
+    # What a file says about its own rows, such as their smallest and largest value, is not what they are: conditions
+    # are not decided by it, and no rows are passed over.
+    database.execute("SET GLOBAL disabled_optimizers = 'statistics_propagation,filter_pushdown,join_filter_pushdown'")
+    database.execute("SET GLOBAL pandas_analyze_sample = 0")  # objects are text: a sample does not say what all are
+    return database
+
+
+def _limit_memory(connection: duckdb.DuckDBPyConnection, limit: str | None) -> None:
+    import duckdb
+
+    if limit is None:
+        return
+    try:
+        connection.execute(f"SET memory_limit = {text_literal(limit)}")
+    except duckdb.Error as error:
+        raise TableError(
+            f"memory_limit is {limit!r}: {first_line(error)}", remedy="write it like 500MB or 2GB"
+        ) from error
+
+
+def _is_as_new(database: duckdb.DuckDBPyConnection) -> bool:
+    """Whether a database can be left to the next table: it has not used its folder, and is not broken."""
+    import duckdb
+
+    try:
+        database.execute("SET temp_directory = ''")
+        database.execute("RESET memory_limit")
+        database.execute("SET enable_external_file_cache = false")  # which lets go of what was kept of the files
+        database.execute("SET enable_external_file_cache = true")
+    except duckdb.Error:
+        return False
+    return True
+
+
+def _close_left() -> None:
+    while _left:
+        _left.pop().close()
+
+
+atexit.register(_close_left)
+if hasattr(os, "register_at_fork"):  # the threads of a database do not come along
+    os.register_at_fork(before=_close_left)
