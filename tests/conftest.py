@@ -1,4 +1,3 @@
-import gc
 import os
 import signal
 import sys
@@ -18,12 +17,6 @@ from calibrant.rows.grids import Grid
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=150)
 settings.register_profile("local", deadline=None, max_examples=150)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
-
-
-def pytest_collection_finish() -> None:
-    """Spare the garbage collector what is loaded by now, which stays to the end."""
-    gc.collect()
-    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
