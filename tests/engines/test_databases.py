@@ -74,6 +74,7 @@ def test_tables_that_are_open_together_have_databases_of_their_own():
 
 def test_one_that_has_used_its_folder_is_closed_before_the_folder_goes():
     scratch = make_scratch(None)
+    assert scratch is not None
     with scratch, connect("60MB", scratch) as connection:
         connection.execute("CREATE TEMP TABLE much AS SELECT random() AS r, random()::VARCHAR AS s FROM range(2000000)")
         assert os.listdir(scratch.name)

@@ -115,13 +115,13 @@ def test_cells_of_any_grid_are_those_of_memory(name):
 def test_an_array_of_all_cells_adds_up_what_a_hash_table_does(kind, tmp_path, monkeypatch):
     forecast = np.concatenate(list(FORECASTS.values()))
     y, w = outcomes(forecast, kind)
-    columns = {"y_true": "y", "y_prob": "p", "sample_weight": None if w is None else "w"}
+    weight = None if w is None else "w"
     pq.write_table(table_of(forecast, kind), tmp_path / "rows.parquet")
     for few, short_type in ((2**30, "BIGINT"), (0, "USMALLINT")):
         monkeypatch.setattr("calibrant.engines.duckdb._FEW_ROWS", few)
         monkeypatch.setattr("calibrant.engines.duckdb._FEW_BYTES", few)
         for source in (table_of(forecast, kind), tmp_path / "rows.parquet"):
-            with scan(source, **columns) as rows:
+            with scan(source, y_true="y", y_prob="p", sample_weight=weight) as rows:
                 assert rows._engine.short_type == short_type
                 for grid in (FIRST_GRID, Grid(16, 0.0, 1.0)):
                     assert_same_cells(rows.histogram(grid), array_rows(y, forecast, w).histogram(grid))
