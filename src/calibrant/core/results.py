@@ -64,9 +64,10 @@ class Checked:
                 continue
             low, high = ranges.get(name, _ANY)
             if not (isinstance(value, (int, float)) and low <= value <= high and -math.inf < value < math.inf):
-                self._check_numbers(name, value, low, high)
+                self._check_numbers(name, value)
 
-    def _check_numbers(self, name: str, value: Any, low: float, high: float) -> None:
+    def _check_numbers(self, name: str, value: Any) -> None:
+        low, high = self._ranges.get(name, _ANY)
         numbers = np.asarray(_numbers_in(value) if isinstance(value, tuple) else value, dtype=np.float64)
         wrong = (numbers < low - SLACK) | (numbers > high + SLACK)
         if name not in self._may_be_infinite:

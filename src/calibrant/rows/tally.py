@@ -82,10 +82,9 @@ class Totals:
     def __post_init__(self) -> None:
         self._lock()
         check_row_counts(self.rows, "rows")
-        columns = {id(self.rows): "rows"}  # those that unit weights make equal are one array
-        for name in ("low", "high", *ADDITIVE):
-            columns.setdefault(id(getattr(self, name)), name)
-        check_totals({name: getattr(self, name) for name in columns.values() if name != "rows"})
+        names = {id(getattr(self, name)): name for name in (*reversed(ADDITIVE), "high", "low")}
+        del names[id(self.rows)]  # columns that unit weights make equal are one array
+        check_totals({name: getattr(self, name) for name in reversed(names.values())})
 
     def _lock(self) -> None:
         """Let nobody write into the arrays: a summary that others share must not change under them."""
