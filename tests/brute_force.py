@@ -141,23 +141,38 @@ def isotonic(y: Column, p: Column, w: Column | None = None) -> Array:
 
 
 GRID = [0.0, 0.1, 0.25, 0.3, 0.5, 0.6, 0.75, 0.9, 1.0]
+AWKWARD = [np.finfo(float).tiny, 2.0**-149, 1e-38, 2.0**-52, 2.0**-24, 1e-5, 1 / 3, 0.99999, 1.0 - 2.0**-53]
+
+
+def _numbers(rng: np.random.Generator, size: int, on_grid: float) -> Array:
+    """Numbers in [0, 1]: a share of the grid; the others are awkward, anywhere, or of any size down to 2^-1021."""
+    anywhere = rng.random(size)
+    any_size = np.ldexp(0.5 + anywhere / 2.0, -rng.integers(0, 1021, size))
+    kind = rng.integers(0, 6, size)
+    awkward = np.take(AWKWARD, rng.integers(0, len(AWKWARD), size))
+    others = np.choose(kind, [awkward, any_size, *[anywhere] * 4])
+    return np.where(rng.random(size) < on_grid, np.take(GRID, rng.integers(0, len(GRID), size)), others)
 
 
 @st.composite
 def rows(
     draw: st.DrawFn, most: int = 30, weighted: bool | None = None, binary: bool | None = None
 ) -> tuple[Array, Array, Array | None]:
-    """Outcomes, forecasts and weights (None for unit ones): ties, fractions and the ends 0 and 1 included."""
-    size = draw(st.integers(1, most))
-    number = st.one_of(st.sampled_from(GRID), st.floats(0.0, 1.0, allow_subnormal=False))
-    forecast = draw(st.lists(number, min_size=size, max_size=size))
+    """Outcomes, forecasts and weights (None for unit ones): ties, fractions and the ends 0 and 1 included.
+
+    Hypothesis draws what the rows are like, and a seed: number by number, drawing takes longer than most tests.
+    """
+    size, distinct = draw(st.sampled_from(range(1, most + 1))), draw(st.sampled_from([most] * 5 + [3, 1]))
+    on_grid = draw(st.sampled_from([1.0, 0.5, 0.5, 0.0]))
+    # Bytes, since Hypothesis at times copies one integer of an example into another: the same rows would come again.
+    rng = np.random.default_rng([*draw(st.binary(min_size=8, max_size=8))])
+    forecasts = _numbers(rng, most, on_grid)[:size]
+    if distinct < most:
+        forecasts = np.resize(forecasts[:distinct], size)
     is_binary = draw(st.booleans()) if binary is None else binary
-    outcome = st.sampled_from([0.0, 1.0]) if is_binary else number
-    outcomes = draw(st.lists(outcome, min_size=size, max_size=size))
+    outcomes = (rng.random(most) < rng.random()).astype(float) if is_binary else _numbers(rng, most, on_grid)
     has_weights = draw(st.booleans()) if weighted is None else weighted
-    weights = None
-    if has_weights:
-        weights = draw(st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.7]), min_size=size, max_size=size))
-        if not any(weights):
-            weights[0] = 1.0
-    return np.array(outcomes), np.array(forecast), None if weights is None else np.array(weights)
+    weights = np.take([0.0, 0.5, 1.0, 2.0, 3.7], rng.integers(0, 5, most))[:size] if has_weights else None
+    if weights is not None and not weights.any():
+        weights[0] = 1.0
+    return outcomes[:size], forecasts, weights

@@ -15,17 +15,24 @@ from scipy.optimize import linprog
 
 import calibrant
 from calibrant.core import results
-from calibrant.experiments import EXPERIMENTS, Settings, Statement, run, write, write_index
+from calibrant.experiments import EXPERIMENTS, Report, Settings, Statement, run, write, write_index
 from calibrant.experiments.populations import Population, middles, nearest_calibrated, partitions, random_populations
 from calibrant.experiments.reports import SCHEMA, at_most_share
 
 RUNS = 8
 
 
+class Reports(dict[str, Report]):
+    """Every experiment at reduced size, once it is asked for: workers that share these tests share the experiments."""
+
+    def __missing__(self, name):
+        self[name] = run(name, Settings(runs=RUNS))
+        return self[name]
+
+
 @pytest.fixture(scope="module")
 def reports():
-    """Every experiment at reduced size."""
-    return {name: run(name, Settings(runs=RUNS)) for name in EXPERIMENTS}
+    return Reports()
 
 
 @pytest.fixture(scope="module")

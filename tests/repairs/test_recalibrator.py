@@ -585,11 +585,16 @@ def test_one_kind_does_not_read_another():
 # --- SQL --------------------------------------------------------------------------------------------------------------
 
 
+@functools.cache
+def database():
+    return duckdb.connect()
+
+
 def from_database(expression, column, values):
     frame = pd.DataFrame({column: values})
-    with duckdb.connect() as database:
-        database.register("rows", frame)
-        return [value for (value,) in database.execute(f"SELECT {expression} FROM rows").fetchall()]
+    with database().cursor() as cursor:
+        cursor.register("rows", frame)
+        return [value for (value,) in cursor.execute(f"SELECT {expression} FROM rows").fetchall()]
 
 
 @every_kind

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.core.types import FloatArray, IntArray
-from calibrant.rows.tally import Tally, group_starts
+from calibrant.rows.runs import group_starts
+from calibrant.rows.tally import Tally
 
 _SEED = 0
 _STEP = 0.5826  # a walk's maximum is that of Brownian motion less so many standard deviations of a step (Chernoff 1965)

@@ -182,7 +182,7 @@ class _Likelihood:
         The function is convex, so this converges from any start; close to the end full steps are taken unchecked,
         because the improvement is then below what sums of many rows can show.
         """
-        found = start
+        found, value = start, None
         for _ in range(_NEWTON_STEPS):
             slope, bend = self.slope_and_bend(found)
             free = ~(self.bounded & (found <= 0.0) & (slope > 0.0))
@@ -192,15 +192,15 @@ class _Likelihood:
             is_flat = bool(np.abs(slope[free]).max(initial=0.0) <= _FLAT)
             there = self._inside(found + step)
             if decrement > _SURE or not np.array_equal(there, found + step):
-                value = self.value_at(found)
-                while not self.value_at(there) <= value + _ENOUGH_DESCENT * float(slope @ (there - found)):
+                value = self.value_at(found) if value is None else value
+                while not (lower := self.value_at(there)) <= value + _ENOUGH_DESCENT * float(slope @ (there - found)):
                     step = step / 2.0
                     there = self._inside(found + step)
                     if np.array_equal(there, found):
                         return found, decrement <= _SURE and is_flat
-                found = there
+                found, value = there, lower
                 continue
-            found = there
+            found, value = there, None
             if decrement <= _SETTLED:
                 return found, is_flat
         return found, False

@@ -21,6 +21,7 @@ SCHEMA = "calibrant/1"
 UNIT = (0.0, 1.0)
 """The range of errors, limits, shares and probabilities."""
 
+_ANY = (-math.inf, math.inf)
 _DAMAGED = "; pass what to_dict() or to_json() returned, unchanged"
 _NO_CONCLUSION = (
     ": nothing can be concluded from it; look for what is missing or infinite in the data it was computed from, or for "
@@ -52,19 +53,21 @@ class Checked:
     _words: ClassVar[Mapping[str, Collection[str]]] = {}
 
     def __post_init__(self) -> None:
+        values, words, ranges = vars(self), self._words, self._ranges
         for name, (annotation, shape) in fields_of(type(self)).items():
-            value = getattr(self, name)
+            value = values[name]
             if not shape.fits(value):
                 self._refuse(name, value, f"not {annotation}", _DAMAGED)
-            if name in self._words and value not in self._words[name]:
-                self._refuse(name, value, f"not one of {', '.join(self._words[name])}", _DAMAGED)
-            if isinstance(value, (int, float, tuple, np.ndarray)) and not isinstance(value, bool):
+            if name in words and value not in words[name]:
+                self._refuse(name, value, f"not one of {', '.join(words[name])}", _DAMAGED)
+            if not isinstance(value, (int, float, tuple, np.ndarray)) or isinstance(value, bool):
+                continue
+            low, high = ranges.get(name, _ANY)
+            if not (isinstance(value, (int, float)) and low <= value <= high and -math.inf < value < math.inf):
                 self._check_numbers(name, value)
 
     def _check_numbers(self, name: str, value: Any) -> None:
-        low, high = self._ranges.get(name, (-math.inf, math.inf))
-        if isinstance(value, (int, float)) and low <= value <= high and abs(value) != math.inf:
-            return
+        low, high = self._ranges.get(name, _ANY)
         numbers = np.asarray(_numbers_in(value) if isinstance(value, tuple) else value, dtype=np.float64)
         wrong = (numbers < low - SLACK) | (numbers > high + SLACK)
         if name not in self._may_be_infinite:

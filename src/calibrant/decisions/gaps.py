@@ -38,7 +38,8 @@ from calibrant.measures.weighted import cutoff_calibration_error
 from calibrant.rows.checks import check_choice, check_thresholds
 from calibrant.rows.intake import RowsLike, as_observations, as_tally
 from calibrant.rows.refinement import TOLERANCE
-from calibrant.rows.tally import Tally, Totals, given_tally, group_starts, prefix_sums
+from calibrant.rows.runs import group_starts
+from calibrant.rows.tally import Tally, Totals, given_tally, prefix_sums
 
 
 def risk_gap(

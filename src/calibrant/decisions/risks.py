@@ -21,7 +21,8 @@ from calibrant.rows.checks import Observations, check_costs, check_thresholds
 from calibrant.rows.grids import COARSE_GRID
 from calibrant.rows.intake import RowsLike, as_observations, as_source, as_tally
 from calibrant.rows.refinement import refine
-from calibrant.rows.tally import Tally, Totals, given_tally, group_starts, prefix_sums
+from calibrant.rows.runs import group_starts
+from calibrant.rows.tally import Tally, Totals, given_tally, prefix_sums
 
 Costs = tuple[float, float] | tuple[None, None]
 

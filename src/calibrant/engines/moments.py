@@ -14,7 +14,8 @@ from calibrant.core.types import IntArray
 from calibrant.engines.statements import first_cell, scanned_grid
 from calibrant.rows.cells import Cells
 from calibrant.rows.grids import Grid
-from calibrant.rows.tally import ADDITIVE, group_starts
+from calibrant.rows.runs import group_starts
+from calibrant.rows.tally import ADDITIVE
 
 _SQUARES = "weight_square_residual_square"
 _ROUNDING = 1e-9  # by which sums of rows may miss what holds for them

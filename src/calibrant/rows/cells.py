@@ -22,7 +22,8 @@ from calibrant.core.kernels import cell_totals
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray
 from calibrant.rows.checks import Observations, check_number, check_observations
 from calibrant.rows.grids import Grid
-from calibrant.rows.tally import ADDITIVE, Tally, Totals, group_starts
+from calibrant.rows.runs import group_starts
+from calibrant.rows.tally import ADDITIVE, Tally, Totals
 
 DEFAULT_BITS = 16
 

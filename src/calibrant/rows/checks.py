@@ -7,7 +7,7 @@ is clipped, dropped or guessed.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -269,24 +269,26 @@ def check_row_counts(counts: FloatArray | IntArray, name: str) -> None:
         raise _bad_value(counts, name, position, remedy, f"and together they reach {total:.6g}")
 
 
-def check_totals(column: npt.NDArray[Any], name: str) -> None:
+def check_totals(columns: Mapping[str, npt.NDArray[Any]]) -> None:
     """Refuse totals of rows that hold what is not a finite number, wherever they come from, or do not add up to one."""
     with np.errstate(all="ignore"):
-        total = float(np.add.reduce(column, dtype=np.float64))
-    if math.isfinite(total):
-        return
-    position = int(np.argmin(np.isfinite(column)))
-    if not np.isfinite(column[position]):
+        totals = {name: float(np.add.reduce(column, dtype=np.float64)) for name, column in columns.items()}
+    for name, total in totals.items():
+        if math.isfinite(total):
+            continue
+        position = int(np.argmin(np.isfinite(columns[name])))
+        value = columns[name][position]
+        if not np.isfinite(value):
+            raise InputError(
+                f"of these totals is {shown(value)}",
+                argument=name,
+                position=position,
+                value=value.item(),
+                remedy="every total must be finite: look for missing or infinite values in the rows that were added up",
+            )
         raise InputError(
-            f"of these totals is {shown(column[position])}",
-            argument=name,
-            position=position,
-            value=column[position].item(),
-            remedy="every total must be finite: look for missing or infinite values in the rows that were added up",
+            f"adds up to {shown(total)}", argument=name, value=total, remedy="divide the weights by the largest of them"
         )
-    raise InputError(
-        f"adds up to {shown(total)}", argument=name, value=total, remedy="divide the weights by the largest of them"
-    )
 
 
 def check_number(value: Any, name: str, *, low: float = -np.inf, high: float = np.inf, whole: bool = False) -> float:

@@ -21,6 +21,7 @@ from calibrant.rows.checks import (
     check_same_index,
     check_totals,
 )
+from calibrant.rows.runs import group_sizes, group_starts, grouped
 from calibrant.rows.splits import digest, seeded
 
 ADDITIVE = (
@@ -79,16 +80,17 @@ class Totals:
     listed: Observations | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        for value in vars(self).values():  # a summary that others share must not change under them
-            for array in vars(value).values() if isinstance(value, Observations) else (value,):
-                if isinstance(array, np.ndarray):
-                    array.setflags(write=False)
+        self._lock()
         check_row_counts(self.rows, "rows")
-        checked = {id(self.rows)}  # columns that unit weights make equal are one array
-        for name in ("low", "high", *ADDITIVE):
-            if id(column := getattr(self, name)) not in checked:
-                check_totals(column, name)
-                checked.add(id(column))
+        names = {id(getattr(self, name)): name for name in (*reversed(ADDITIVE), "high", "low")}
+        del names[id(self.rows)]  # columns that unit weights make equal are one array
+        check_totals({name: getattr(self, name) for name in reversed(names.values())})
+
+    def _lock(self) -> None:
+        """Let nobody write into the arrays: a summary that others share must not change under them."""
+        for array in (*vars(self).values(), *(() if self.listed is None else vars(self.listed).values())):
+            if isinstance(array, np.ndarray):
+                array.setflags(write=False)
 
     def __len__(self) -> int:
         return int(self.low.size)
@@ -279,7 +281,7 @@ class Tally(Totals):
         order = np.argsort(values[kept], kind="stable")
         values, counted, occurred = values[kept][order], counted[kept][order], occurred[kept][order]
         starts = group_starts(values)
-        return cls._from_events(values[starts] + 0.0, _grouped(counted, starts), _grouped(occurred, starts))
+        return cls._from_events(values[starts] + 0.0, grouped(counted, starts), grouped(occurred, starts))
 
     @classmethod
     def from_observations(cls, observations: Observations) -> Tally:
@@ -294,37 +296,39 @@ class Tally(Totals):
         return cls._from_ordered(listed)
 
     @classmethod
-    def _from_ordered(cls, listed: Observations) -> Tally:
+    def _from_ordered(cls, listed: Observations, finite: bool = False) -> Tally:
         """Build a tally from rows that `Observations.in_order` ordered, none of weight zero."""
         forecast, weight = listed.y_prob, listed.sample_weight
         outcome = listed.y_true.astype(np.float64, copy=False)
         residual = outcome - forecast
         starts = group_starts(forecast)
-        rows = np.diff(starts, append=forecast.size)
+        rows = group_sizes(starts, forecast.size)
         if weight is None:
             return cls._build(
                 forecast[starts],
                 rows=rows,
-                residual=_grouped(residual, starts),
-                residual_square=_grouped(np.square(residual), starts),
-                outcome=_grouped(outcome, starts),
+                residual=grouped(residual, starts),
+                residual_square=grouped(np.square(residual), starts),
+                outcome=grouped(outcome, starts),
                 binary_outcomes=listed.binary_outcomes,
                 listed=listed,
+                finite=True,
             )
         weighted = weight * residual
         return cls._build(
             forecast[starts],
             rows=rows,
-            weight=_grouped(weight, starts),
-            weight_square=_grouped(np.square(weight), starts),
-            residual=_grouped(weighted, starts),
-            residual_square=_grouped(weighted * residual, starts),
-            weight_square_residual_square=_grouped(np.square(weighted), starts),
-            outcome=_grouped(weight * outcome, starts),
+            weight=grouped(weight, starts),
+            weight_square=grouped(np.square(weight), starts),
+            residual=grouped(weighted, starts),
+            residual_square=grouped(weighted * residual, starts),
+            weight_square_residual_square=grouped(np.square(weighted), starts),
+            outcome=grouped(weight * outcome, starts),
             weight_max=float(weight.max()),
             unit_weights=bool((weight == 1.0).all()),
             binary_outcomes=listed.binary_outcomes,
             listed=listed,
+            finite=finite,
         )
 
     @classmethod
@@ -341,8 +345,8 @@ class Tally(Totals):
         starts = group_starts(keys)
         if starts.size == keys.size:  # no ties: nothing to add up
             return cls._from_events(keys.view(np.float64), np.ones(keys.size, dtype=np.int64), outcome)
-        rows = np.diff(starts, append=keys.size)
-        return cls._from_events(keys[starts].view(np.float64), rows, _grouped(outcome, starts, dtype=np.int64))
+        rows = group_sizes(starts, keys.size)
+        return cls._from_events(keys[starts].view(np.float64), rows, grouped(outcome, starts, dtype=np.int64))
 
     @classmethod
     def _from_events(cls, forecast: FloatArray, rows: IntArray, events: npt.NDArray[Any]) -> Tally:
@@ -352,15 +356,15 @@ class Tally(Totals):
         residual_square = np.square(1.0 - forecast)
         residual_square *= outcome
         residual_square += (rows - outcome) * np.square(forecast)
-        for column in (forecast, rows, residual, residual_square, outcome):
-            column.setflags(write=False)
-        # Such totals of forecasts and counts that passed the gate are finite: nothing is left to check.
-        tally = cls.__new__(cls)
-        vars(tally).update(dict.fromkeys(("low", "high"), forecast))
-        vars(tally).update(dict.fromkeys(("rows", "weight", "weight_square"), rows), residual=residual, outcome=outcome)
-        vars(tally).update(dict.fromkeys(("residual_square", "weight_square_residual_square"), residual_square))
-        vars(tally).update(weight_max=1.0, unit_weights=True, binary_outcomes=True)
-        return tally
+        return cls._build(
+            forecast,
+            rows=rows,
+            residual=residual,
+            residual_square=residual_square,
+            outcome=outcome,
+            binary_outcomes=True,
+            finite=True,
+        )
 
     @classmethod
     def _build(
@@ -378,25 +382,35 @@ class Tally(Totals):
         weight_max: float = 1.0,
         unit_weights: bool = True,
         listed: Observations | None = None,
+        finite: bool = False,
     ) -> Tally:
-        """Fill in the columns that unit weights make equal to others, sharing the arrays."""
-        return cls(
-            low=forecast,
-            high=forecast,
-            rows=rows,
-            weight=rows if weight is None else weight,
-            weight_square=rows if weight_square is None else weight_square,
-            residual=residual,
-            residual_square=residual_square,
-            weight_square_residual_square=(
+        """Fill in the columns that unit weights make equal to others, sharing the arrays.
+
+        Totals are finite, and need no check, where weights are 1 or those of rows whose tally has been checked.
+        """
+        columns: dict[str, Any] = {
+            "low": forecast,
+            "high": forecast,
+            "rows": rows,
+            "weight": rows if weight is None else weight,
+            "weight_square": rows if weight_square is None else weight_square,
+            "residual": residual,
+            "residual_square": residual_square,
+            "weight_square_residual_square": (
                 residual_square if weight_square_residual_square is None else weight_square_residual_square
             ),
-            outcome=outcome,
-            weight_max=weight_max,
-            unit_weights=unit_weights,
-            binary_outcomes=binary_outcomes,
-            listed=None if unit_weights and binary_outcomes else listed,
-        )
+            "outcome": outcome,
+            "weight_max": weight_max,
+            "unit_weights": unit_weights,
+            "binary_outcomes": binary_outcomes,
+            "listed": None if unit_weights and binary_outcomes else listed,
+        }
+        if not finite:
+            return cls(**columns)
+        tally = cls.__new__(cls)
+        vars(tally).update(columns)
+        tally._lock()
+        return tally
 
     def stretch(self, begin: int, end: int) -> Tally:
         """Return the tally of the rows of entries begin to end (exclusive), sharing the arrays."""
@@ -411,6 +425,7 @@ class Tally(Totals):
             binary_outcomes=self.binary_outcomes,
             weight_max=self.weight_max,
             unit_weights=self.unit_weights,
+            finite=True,
             **weighted,
         )
 
@@ -504,7 +519,7 @@ class Tally(Totals):
         """Return the tally of some of the rows listed, of which there may be none."""
         if self.listed is None or not kept.any():
             return self.stretch(0, 0)
-        return self._from_ordered(self.listed.take(np.flatnonzero(kept)))
+        return self._from_ordered(self.listed.take(np.flatnonzero(kept)), finite=True)
 
     def _each_row(self) -> Observations | None:
         """Return the rows one by one, unless only totals are known or counts are too many to list."""
@@ -528,7 +543,7 @@ class Tally(Totals):
         starts = group_starts(forecast)
         unit_weights = self.unit_weights and other.unit_weights
         merged: dict[str, Any] = {
-            name: _grouped(np.concatenate([getattr(self, name), getattr(other, name)])[order], starts)
+            name: grouped(np.concatenate([getattr(self, name), getattr(other, name)])[order], starts)
             for name in ADDITIVE
             if not (unit_weights and name in _WEIGHT_COLUMNS)
         }
@@ -581,17 +596,4 @@ def prefix_sums(values: npt.NDArray[Any]) -> FloatArray:
     """Return the sums of the first 0, 1, ..., n values."""
     sums = np.zeros(values.size + 1)
     np.cumsum(values, out=sums[1:])
-    return sums
-
-
-def group_starts(ordered: npt.NDArray[Any]) -> IntArray:
-    """Return the positions at which a new value begins in an ordered array."""
-    new = np.empty(ordered.size, dtype=bool)
-    new[0] = True
-    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
-    return np.flatnonzero(new)
-
-
-def _grouped(values: npt.NDArray[Any], starts: IntArray, dtype: Any = None) -> npt.NDArray[Any]:
-    sums: npt.NDArray[Any] = values if starts.size == values.size else np.add.reduceat(values, starts, dtype=dtype)
     return sums

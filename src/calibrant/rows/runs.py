@@ -1,0 +1,32 @@
+"""Runs of equal values in ordered arrays: where they start, how long they are, and sums over them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.core.types import IntArray
+
+
+def group_starts(ordered: npt.NDArray[Any]) -> IntArray:
+    """Return the positions at which a new value begins in an ordered array."""
+    new = np.empty(ordered.size, dtype=bool)
+    new[0] = True
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    return np.flatnonzero(new)
+
+
+def group_sizes(starts: IntArray, size: int) -> IntArray:
+    """Return how many of so many places lie between each start and the next."""
+    sizes = np.empty_like(starts)
+    np.subtract(starts[1:], starts[:-1], out=sizes[:-1])
+    sizes[-1] = size - starts[-1]
+    return sizes
+
+
+def grouped(values: npt.NDArray[Any], starts: IntArray, dtype: Any = None) -> npt.NDArray[Any]:
+    """Return the sum of the values from each start to the next."""
+    sums: npt.NDArray[Any] = values if starts.size == values.size else np.add.reduceat(values, starts, dtype=dtype)
+    return sums
