@@ -23,7 +23,8 @@ HALF_WRITTEN = """
         file.write(b"PAR1 and then nothing more")
         file.flush()
         print("writing", flush=True)
-        time.sleep(60)
+        for _ in range(600):  # in short naps: a signal that comes just before one is heard after it
+            time.sleep(0.1)
     pyarrow.parquet.write_table = write_half
 """
 
@@ -93,7 +94,8 @@ def test_an_interrupted_scan_of_a_file_removes_its_scratch_folder(tmp_path):
     with calibrant.scan(sys.argv[1], y_true="y", y_prob="p", temp_directory=sys.argv[2]) as rows:
         rows.cells()
         print("scanned", flush=True)
-        time.sleep(60)
+        for _ in range(600):
+            time.sleep(0.1)
     """
     code, said = run_until(program, "scanned", [tmp_path / "rows.parquet", scratch], signal.SIGINT)
     assert code != 0
