@@ -66,9 +66,9 @@ class Samples:
 
     @property
     def largest(self) -> FloatArray:
-        """The largest |sum of residuals| over intervals, as far as it may reach."""
-        residual = self.residual
-        largest: FloatArray = np.maximum(largest_sums(residual), largest_sums(-residual)) + self.inside
+        """The largest |sum of residuals| over intervals, as far as it may reach: the range of their running total."""
+        total = np.cumsum(self.residual, axis=1)
+        largest: FloatArray = np.maximum(total.max(axis=1), 0.0) - np.minimum(total.min(axis=1), 0.0) + self.inside
         return largest
 
 
