@@ -336,7 +336,7 @@ def test_the_bar_follows_the_query_and_work_inside_work_is_one_display(monkeypat
 STOPPED = """
 import json, os, signal, sys
 import numpy as np
-import calibrant, calibrant.cli.recalibrate, calibrant.cli.report, calibrant.engines.columns, duckdb
+import calibrant, calibrant.cli.recalibrate, calibrant.cli.report, calibrant.engines.columns
 from calibrant.cli import main
 from calibrant.engines.duckdb import DuckDBEngine
 

@@ -92,7 +92,7 @@ def test_bad_rows_are_counted_and_shown(spark):
             rows.cells()
     with pytest.raises(ValueError, match="has no column 'q'; its columns are 'y', 'p'"):
         scan(frame(spark, {"y": y, "p": forecast}), y_true="y", y_prob="q")
-    broken = spark.sql("SELECT 1 AS y, CAST(concat('x', id) AS DOUBLE) AS p FROM range(3)")  # fails when it runs
+    broken = spark.sql("SELECT 1 AS y, CAST(raise_error(concat('x', id)) AS DOUBLE) AS p FROM range(3)")
     with scan(broken, y_true="y", y_prob="p") as rows, pytest.raises(ValueError, match="the DataFrame cannot be read"):
         rows.cells()
 

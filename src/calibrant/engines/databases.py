@@ -28,13 +28,14 @@ def connect(
     """Open a database in memory that may put what does not fit into a folder, and that downloads nothing."""
     database = _left.pop() if _left else _made()
     connection = database.cursor()  # what it is told of views and arrays ends with it
+    usual = _memory_of(connection)
     try:
         connection.execute(f"SET temp_directory = {text_literal('' if scratch is None else scratch.name)}")
         _limit_memory(connection, memory_limit)
         yield connection
     finally:
         connection.close()
-        if _left or not _is_as_new(database):
+        if _left or not _is_as_new(database, usual):
             database.close()
         else:
             _left.append(database)
@@ -69,13 +70,22 @@ def _limit_memory(connection: duckdb.DuckDBPyConnection, limit: str | None) -> N
         ) from error
 
 
-def _is_as_new(database: duckdb.DuckDBPyConnection) -> bool:
-    """Whether a database can be left to the next table: it has not used its folder, and is not broken."""
+def _memory_of(connection: duckdb.DuckDBPyConnection) -> str:
+    (limit,) = connection.execute("SELECT current_setting('memory_limit')").fetchall()[0]
+    return str(limit)
+
+
+def _is_as_new(database: duckdb.DuckDBPyConnection, usual: str) -> bool:
+    """Whether a database can be left to the next table: it has its usual memory, no folder, and is not broken.
+
+    One whose memory was limited cannot: DuckDB 1.5 forgets the limit and stays short of memory all the same.
+    """
     import duckdb
 
     try:
+        if _memory_of(database) != usual:
+            return False
         database.execute("SET temp_directory = ''")
-        database.execute("RESET memory_limit")
         database.execute("SET enable_external_file_cache = false")  # which lets go of what was kept of the files
         database.execute("SET enable_external_file_cache = true")
     except duckdb.Error:

@@ -46,15 +46,13 @@ class SparkEngine(Engine):
 
     def run(self, statement: str) -> Mapping[str, npt.NDArray[Any]]:
         """Run one statement on the cluster and bring its result here, as Arrow where Spark is new enough."""
-        from pyspark.errors import PySparkException
-
         try:
             result = self._session.sql(statement)
             if hasattr(result, "toArrow"):
                 table = result.toArrow()
                 return {name: table[name].to_numpy() for name in table.column_names}
             frame = result.toPandas()
-        except PySparkException as error:
+        except _faults() as error:
             raise TableError(f"cannot be read: {first_line(error)}", table=self.name) from error
         return {name: np.asarray(frame[name]) for name in frame.columns}
 
@@ -82,6 +80,17 @@ class SparkEngine(Engine):
     def close(self) -> None:
         """Forget the name under which Spark knows the rows; the session stays open."""
         self._session.catalog.dropTempView(self.table)
+
+
+def _faults() -> tuple[type[Exception], ...]:
+    """Return what Spark raises for statements and rows; Spark 3 leaves some of it as Java raised it."""
+    from pyspark.errors import PySparkException
+
+    try:
+        from py4j.protocol import Py4JJavaError
+    except ImportError:  # a client of a cluster elsewhere has no Java
+        return (PySparkException,)
+    return PySparkException, Py4JJavaError
 
 
 def _column(name: str, values: Sequence[str]) -> str:
