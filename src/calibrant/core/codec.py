@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -248,11 +249,15 @@ def shape_of(hint: Any) -> Shape:
 # --- Records ----------------------------------------------------------------------------------------------------------
 
 
+_NUMBERS = re.compile("float|int|Array|Any|Label")
+
+
 class Field(NamedTuple):
-    """A field of a class: its annotation as it is written, and the shape that follows from what it means."""
+    """A field of a class: its annotation as it is written, the shape it means, and whether that may hold numbers."""
 
     annotation: str
     shape: Shape
+    numbers: bool
 
 
 _known: dict[type[Any], dict[str, Field]] = {}
@@ -270,7 +275,10 @@ def _read_fields(kind: type[Any]) -> dict[str, Field]:
     for base in reversed(kind.__mro__):  # a name in an annotation is one of the module that the class stands in
         own = {field.name: field.type for field in fields(kind) if field.name in inspect.get_annotations(base)}
         hints |= get_type_hints(SimpleNamespace(__annotations__=own), vars(sys.modules[base.__module__]))
-    return {field.name: Field(str(field.type), shape_of(hints[field.name])) for field in fields(kind)}
+    return {
+        field.name: Field(str(field.type), shape_of(hints[field.name]), bool(_NUMBERS.search(str(field.type))))
+        for field in fields(kind)
+    }
 
 
 def plain_record(value: Any) -> dict[str, Any]:

@@ -54,13 +54,13 @@ class Checked:
 
     def __post_init__(self) -> None:
         values, words, ranges = vars(self), self._words, self._ranges
-        for name, (annotation, shape) in fields_of(type(self)).items():
+        for name, (annotation, shape, numbers) in fields_of(type(self)).items():
             value = values[name]
             if not shape.fits(value):
                 self._refuse(name, value, f"not {annotation}", _DAMAGED)
             if name in words and value not in words[name]:
                 self._refuse(name, value, f"not one of {', '.join(words[name])}", _DAMAGED)
-            if not isinstance(value, (int, float, tuple, np.ndarray)) or isinstance(value, bool):
+            if not numbers or not isinstance(value, (int, float, tuple, np.ndarray)) or isinstance(value, bool):
                 continue
             low, high = ranges.get(name, _ANY)
             if not (isinstance(value, (int, float)) and low <= value <= high and -math.inf < value < math.inf):
