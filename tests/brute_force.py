@@ -154,14 +154,43 @@ def _numbers(rng: np.random.Generator, size: int, on_grid: float) -> Array:
     return np.where(rng.random(size) < on_grid, np.take(GRID, rng.integers(0, len(GRID), size)), others)
 
 
+Rows = tuple[Array, Array, Array | None]
+WEIGHTS = [0.0, 0.5, 1.0, 2.0, 3.7]
+FEW = 6
+
+
 @st.composite
-def rows(
-    draw: st.DrawFn, most: int = 30, weighted: bool | None = None, binary: bool | None = None
-) -> tuple[Array, Array, Array | None]:
+def rows(draw: st.DrawFn, most: int = 30, weighted: bool | None = None, binary: bool | None = None) -> Rows:
     """Outcomes, forecasts and weights (None for unit ones): ties, fractions and the ends 0 and 1 included.
 
-    Hypothesis draws what the rows are like, and a seed: number by number, drawing takes longer than most tests.
+    Every other time a few rows, which Hypothesis draws number by number and so knows how to make odd, and small; else
+    up to ``most``, of which it draws only what they are like and a seed: many numbers take longer to draw than to test.
     """
+    is_binary = draw(st.booleans()) if binary is None else binary
+    has_weights = draw(st.booleans()) if weighted is None else weighted
+    if draw(st.booleans()):
+        found = draw(_few_rows(min(most, FEW), has_weights, is_binary))
+    else:
+        found = draw(_seeded_rows(most, has_weights, is_binary))
+    weights = found[2]
+    if weights is not None and not weights.any():
+        weights[0] = 1.0
+    return found
+
+
+@st.composite
+def _few_rows(draw: st.DrawFn, most: int, has_weights: bool, is_binary: bool) -> Rows:
+    size = draw(st.integers(1, most))
+    number = st.one_of(st.sampled_from(GRID), st.floats(0.0, 1.0, allow_subnormal=False))
+    forecasts = draw(st.lists(number, min_size=size, max_size=size))
+    outcome = st.sampled_from([0.0, 1.0]) if is_binary else number
+    outcomes = draw(st.lists(outcome, min_size=size, max_size=size))
+    weights = draw(st.lists(st.sampled_from(WEIGHTS), min_size=size, max_size=size)) if has_weights else None
+    return np.array(outcomes), np.array(forecasts), None if weights is None else np.array(weights)
+
+
+@st.composite
+def _seeded_rows(draw: st.DrawFn, most: int, has_weights: bool, is_binary: bool) -> Rows:
     size, distinct = draw(st.sampled_from(range(1, most + 1))), draw(st.sampled_from([most] * 5 + [3, 1]))
     on_grid = draw(st.sampled_from([1.0, 0.5, 0.5, 0.0]))
     # Bytes, since Hypothesis at times copies one integer of an example into another: the same rows would come again.
@@ -169,10 +198,6 @@ def rows(
     forecasts = _numbers(rng, most, on_grid)[:size]
     if distinct < most:
         forecasts = np.resize(forecasts[:distinct], size)
-    is_binary = draw(st.booleans()) if binary is None else binary
     outcomes = (rng.random(most) < rng.random()).astype(float) if is_binary else _numbers(rng, most, on_grid)
-    has_weights = draw(st.booleans()) if weighted is None else weighted
-    weights = np.take([0.0, 0.5, 1.0, 2.0, 3.7], rng.integers(0, 5, most))[:size] if has_weights else None
-    if weights is not None and not weights.any():
-        weights[0] = 1.0
+    weights = np.take(WEIGHTS, rng.integers(0, len(WEIGHTS), most))[:size] if has_weights else None
     return outcomes[:size], forecasts, weights
