@@ -158,11 +158,11 @@ def binomial_margin(events: IntArray, non_events: IntArray, delta: float) -> Flo
     """
     margin = non_events.astype(np.float64)
     # The limit on the rarer outcome keeps more digits.
-    few = np.flatnonzero((non_events > 1) & (events <= non_events))
+    few = ((non_events > 1) & (events <= non_events)).nonzero()[0]
     if few.size:
         seen, unseen = events[few], margin[few]
         margin[few] = (seen + unseen) * upper_rate(seen, unseen, delta) - seen
-    many = np.flatnonzero((non_events > 1) & (events > non_events))
+    many = ((non_events > 1) & (events > non_events)).nonzero()[0]
     if many.size:
         seen, unseen = events[many], margin[many]
         margin[many] = unseen - (seen + unseen) * lower_rate(unseen, seen, delta)
