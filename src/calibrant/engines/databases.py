@@ -18,7 +18,7 @@ from calibrant.engines.formats import TableError, first_line
 if TYPE_CHECKING:
     import duckdb
 
-_left: list[duckdb.DuckDBPyConnection] = []  # one at most, that nobody uses
+_left: list[duckdb.DuckDBPyConnection] = []  # that nobody uses: one, unless several tables were closed at one moment
 
 
 @contextlib.contextmanager
@@ -26,7 +26,7 @@ def connect(
     memory_limit: str | None, scratch: tempfile.TemporaryDirectory[str] | None
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a database in memory that may put what does not fit into a folder, and that downloads nothing."""
-    database = _left.pop() if _left else _made()
+    database = _taken() or _made()
     connection = database.cursor()  # what it is told of views and arrays ends with it
     usual = _memory_of(connection)
     try:
@@ -39,6 +39,13 @@ def connect(
             database.close()
         else:
             _left.append(database)
+
+
+def _taken() -> duckdb.DuckDBPyConnection | None:
+    try:
+        return _left.pop()
+    except IndexError:  # not asked before: another thread may take it in between
+        return None
 
 
 def _made() -> duckdb.DuckDBPyConnection:
