@@ -44,6 +44,10 @@ def obvious_range(seed, forecast):
     return len(ordered) * brute_force.cutoff(outcomes, ordered)
 
 
+def in_numpy(monkeypatch):
+    monkeypatch.setattr(hypotheses, "PLAIN_DRAWS", math.inf)
+
+
 def compiled(monkeypatch):
     monkeypatch.setattr(hypotheses, "PLAIN_DRAWS", 0)
 
@@ -101,7 +105,9 @@ def test_rounding_does_not_break_ties():
     assert calibration_test(y, p, method="exact", rng=0).pvalue == 1.0
 
 
-def test_draws_are_those_of_the_published_generator():
+@pytest.mark.parametrize("path", [in_numpy, compiled])
+def test_draws_are_those_of_the_published_generator(path, monkeypatch):
+    path(monkeypatch)
     known = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431, 16408922859458223821]
     assert list(splitmix64(1234567, 5)) == known
     seed = np.array([0, 1234567, 2**64 - 1, 2**63], dtype=np.uint64)
@@ -113,6 +119,7 @@ def test_draws_are_those_of_the_published_generator():
 @pytest.mark.parametrize("forecast", [FORECAST, TIED, np.full(300, 0.3)], ids=["distinct", "tied", "constant"])
 def test_neither_compiling_nor_parts_nor_threads_change_a_digit(forecast, monkeypatch):
     seed = np.random.default_rng(2).integers(0, 2**64, size=157, dtype=np.uint64)
+    in_numpy(monkeypatch)
     plain = resampled(forecast, seed)
     monkeypatch.setattr(hypotheses, "_PLAIN_PART", 5_000)
     assert resampled(forecast, seed).tolist() == plain.tolist()
@@ -135,6 +142,7 @@ def test_the_loop_means_the_same_as_plain_python():
 
 
 def test_a_seed_gives_the_same_p_value_on_both_paths(monkeypatch):
+    in_numpy(monkeypatch)
     plain = calibration_test(OUTCOME, TIED, method="exact", n_resamples=999, rng=5)
     compiled(monkeypatch)
     assert calibration_test(OUTCOME, TIED, method="exact", n_resamples=999, rng=5) == plain
@@ -214,7 +222,7 @@ def test_wrong_forecasts_are_rejected():
     assert calibration_test(y, p, method="asymptotic").pvalue < 1e-4
 
 
-@pytest.mark.parametrize("limit", [10**12, 0], ids=["numpy", "compiled"])
+@pytest.mark.parametrize("limit", [math.inf, 0], ids=["numpy", "compiled"])
 def test_memory_stays_bounded(limit, monkeypatch):
     monkeypatch.setattr(hypotheses, "PLAIN_DRAWS", limit)
     p = np.linspace(0.0, 1.0, 2_000)
@@ -238,10 +246,24 @@ print(json.dumps("numba" in sys.modules))
     assert json.loads(finished.stdout) is False
 
 
+def test_many_small_tests_load_the_compiler_when_they_have_drawn_as_much_as_a_large_one(monkeypatch):
+    loaded = []
+    monkeypatch.setattr(hypotheses, "_drawn", 0.0)
+    monkeypatch.setattr(hypotheses, "PLAIN_DRAWS", 2.5 * OUTCOME.size * 999)
+    loop = kernels.resampled_ranges.compiled()
+    monkeypatch.setattr(kernels.resampled_ranges, "compiled", lambda: loaded.append(True) or loop)
+    found = []
+    for _ in range(3):
+        found.append(calibration_test(OUTCOME, FORECAST, rng=0, n_resamples=999))
+        loaded.append(False)
+    assert loaded == [False, False, True, False]
+    assert found[0] == found[1] == found[2]
+
+
 def test_progress_is_shown_on_request(monkeypatch, capsys):
     monkeypatch.setattr(progress_module, "QUIET_SECONDS", 0.0)
     monkeypatch.setattr(progress_module, "_REDRAW_SECONDS", 0.0)
-    for limit in (10**12, 0):
+    for limit in (math.inf, 0):
         monkeypatch.setattr(hypotheses, "PLAIN_DRAWS", limit)
         calibration_test(OUTCOME, FORECAST, rng=0, n_resamples=999)
         calibration_test(OUTCOME, FORECAST, rng=0, n_resamples=999, progress=False)

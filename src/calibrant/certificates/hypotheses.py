@@ -34,7 +34,8 @@ AFFORDABLE_DRAWS = 2e9
 """Rows times resamples up to which "auto" draws them all: about a second of compiled work."""
 
 PLAIN_DRAWS = 50_000_000
-"""Rows times resamples up to which numpy draws them: under a second, about what loading a compiler takes."""
+"""Rows times resamples of all tests so far up to which numpy draws them: under a second, about what loading a compiler
+takes. Whoever tests many small data sets gets there too."""
 
 ENUMERABLE = 1_000_000
 """Possible counts of events up to which the exact test goes through all of them: tenths of a second, some 100 MB."""
@@ -52,6 +53,7 @@ COARSE_SHARE = 0.01
 _PLAIN_PART = 1 << 14  # draws at a time: what stays in the processor's cache
 _COMPILED_PART = 1 << 23  # milliseconds: threads end together, and an interrupted test stops soon
 _THREADS = 2
+_drawn = 0.0  # rows times resamples so far
 
 _GIVEN_FORECASTS = (
     "outcomes are independent given the forecasts",
@@ -447,19 +449,27 @@ def _ranges(
     seed: SeedArray, rows: IntArray, chance: IntArray, expected: FloatArray, shown: bool | None
 ) -> Iterator[FloatArray]:
     """Return the ranges of the resamples part by part; neither the parts nor who draws them changes a digit."""
+    global _drawn
     row_total = int(rows.sum())
-    if row_total * seed.size <= PLAIN_DRAWS:
-        parts = _split(seed, max(1, _PLAIN_PART // row_total))
+    _drawn += row_total * seed.size
+    plain = _drawn <= PLAIN_DRAWS
+    size = _PLAIN_PART // row_total if plain else LANES * max(1, _COMPILED_PART // (LANES * row_total))
+    parts = _split(seed, max(1, size))
+    if plain:
         draw = _plain_draw(rows, chance, expected)
+    else:
+        loop = resampled_ranges.compiled()
+
+        def draw(part: SeedArray) -> FloatArray:
+            return loop(part, rows, chance, expected)
+
+    if plain or len(parts) == 1:
         yield from track(map(draw, parts), total=len(parts), label="resampling", shown=shown)
         return
     from concurrent.futures import ThreadPoolExecutor
 
-    parts = _split(seed, LANES * max(1, _COMPILED_PART // (LANES * row_total)))
-    loop = resampled_ranges.compiled()
     with ThreadPoolExecutor(_THREADS) as threads:
-        drawn = threads.map(lambda part: loop(part, rows, chance, expected), parts)
-        yield from track(drawn, total=len(parts), label="resampling", shown=shown)
+        yield from track(threads.map(draw, parts), total=len(parts), label="resampling", shown=shown)
 
 
 def _split(seed: SeedArray, size: int) -> list[SeedArray]:

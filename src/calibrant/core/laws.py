@@ -136,7 +136,8 @@ def _by_parts(x: Any, *, lower: Any, upper: Any, ends: tuple[float, float]) -> A
     with np.errstate(under="ignore"):
         for function, low, high in ((lower, _NOTHING_BELOW, _SEAM), (upper, _SEAM, _NOTHING_ABOVE)):
             inside = (values >= low) & ((values < high) if high == _SEAM else (values <= high))
-            result[inside] = function(values[inside])
+            if inside.any():
+                result[inside] = function(values[inside])
     return float(result) if result.ndim == 0 else result
 
 
@@ -148,8 +149,9 @@ def _quantile(q: Any, *, from_below: bool) -> Any:
     result[values == (1.0 if from_below else 0.0)] = np.inf
     seam = float(_lower(np.array(_SEAM))) if from_below else float(_upper(np.array(_SEAM)))
     near, far = (values > 0.0) & (values <= seam), (values > seam) & (values < 1.0)
-    result[near] = _inverse(values[near], lower=from_below)
-    result[far] = _inverse(1.0 - values[far], lower=not from_below)
+    for part, tail, lower in ((near, values, from_below), (far, 1.0 - values, not from_below)):
+        if part.any():
+            result[part] = _inverse(tail[part], lower=lower)
     return float(result) if result.ndim == 0 else result
 
 

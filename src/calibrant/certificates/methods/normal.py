@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -137,7 +138,12 @@ def normal_margin(table: Totals, delta: float) -> float:
 
 def normal_lower_margin(table: Totals, delta: float) -> float:
     """Return the large-sample margin below the Cutoff error: a quantile of the range of Brownian motion."""
-    return float(brownian_range.isf(delta)) * _standard_error(table)
+    return _range_quantile(delta) * _standard_error(table)
+
+
+@lru_cache(maxsize=64)
+def _range_quantile(delta: float) -> float:
+    return float(brownian_range.isf(delta))
 
 
 def _standard_error(table: Totals) -> float:
