@@ -19,6 +19,7 @@ _SURE = 1e-10  # squared step, in the likelihood's own metric, below which Newto
 _SETTLED = 1e-18  # ... and below which the step just taken was the last: the next would be its square
 _FLAT = 1e-6  # largest gradient at a maximum: where all rates are 0 or 1 to the last digit, no step is left either
 _ENOUGH_DESCENT = 1e-4
+_NEARLY_SINGULAR = 1e-6  # what is left of a diagonal entry by the elimination of those before it
 
 Features = Callable[[FloatArray], FloatArray]
 """Turns n values into k rows of n numbers that a curve is linear in."""
@@ -131,6 +132,7 @@ class _Likelihood:
         self.total = float(points.value.size if points.weight is None else points.weight.sum())
         self.bounded = np.zeros(len(centre) + intercept, dtype=bool)
         self.bounded[: len(centre)] = not_negative
+        self.is_bounded = not_negative
         # What the coefficients do not change is kept where it is small, and computed anew at each step where it is not.
         self.held = list(self._parts()) if points.value.size <= CHUNK else None
 
@@ -185,13 +187,10 @@ class _Likelihood:
         found, value = start, None
         for _ in range(_NEWTON_STEPS):
             slope, bend = self.slope_and_bend(found)
-            free = ~(self.bounded & (found <= 0.0) & (slope > 0.0))
-            step = np.zeros_like(found)
-            step[free] = -np.linalg.lstsq(bend[np.ix_(free, free)], slope[free], rcond=None)[0]
+            step, is_flat = self._newton_step(found, slope, bend)
             decrement = float(-slope @ step)
-            is_flat = bool(np.abs(slope[free]).max(initial=0.0) <= _FLAT)
             there = self._inside(found + step)
-            if decrement > _SURE or not np.array_equal(there, found + step):
+            if decrement > _SURE or (self.is_bounded and not np.array_equal(there, found + step)):
                 value = self.value_at(found) if value is None else value
                 while not (lower := self.value_at(there)) <= value + _ENOUGH_DESCENT * float(slope @ (there - found)):
                     step = step / 2.0
@@ -205,8 +204,39 @@ class _Likelihood:
                 return found, is_flat
         return found, False
 
+    def _newton_step(self, found: FloatArray, slope: FloatArray, bend: FloatArray) -> tuple[FloatArray, bool]:
+        """Return the step of the coefficients that are free to move, and whether the likelihood is flat there."""
+        step = np.zeros_like(found)
+        free = ~(self.bounded & (found <= 0.0) & (slope > 0.0)) if self.is_bounded else np.ones(found.size, dtype=bool)
+        if free.all():
+            step -= _solved(bend, slope)
+        else:
+            step[free] = -_solved(bend[np.ix_(free, free)], slope[free])
+        return step, bool(np.abs(slope[free]).max(initial=0.0) <= _FLAT)
+
     def _inside(self, coefficient: FloatArray) -> FloatArray:
-        return np.where(self.bounded, np.maximum(coefficient, 0.0), coefficient)
+        return np.where(self.bounded, np.maximum(coefficient, 0.0), coefficient) if self.is_bounded else coefficient
+
+
+def _solved(matrix: FloatArray, right: FloatArray) -> FloatArray:
+    """Solve a positive definite system of a few equations; by least squares where it is nearly singular.
+
+    Elimination number by number takes a tenth of the time that numpy needs to be called.
+    """
+    rows = [[*row, value] for row, value in zip(matrix.tolist(), right.tolist(), strict=True)]
+    size = len(rows)
+    for k, pivot in enumerate(rows):
+        if not pivot[k] > _NEARLY_SINGULAR * matrix.item(k, k):
+            return np.asarray(np.linalg.lstsq(matrix, right, rcond=None)[0], dtype=np.float64)
+        for row in rows[k + 1 :]:
+            share = row[k] / pivot[k]
+            for j in range(k + 1, size + 1):
+                row[j] -= share * pivot[j]
+    found = np.empty(size)
+    for k in range(size - 1, -1, -1):
+        rest = sum(rows[k][j] * found.item(j) for j in range(k + 1, size))
+        found[k] = (rows[k][size] - rest) / rows[k][k]
+    return found
 
 
 def pool(points: Points, *, size: int) -> Points:
