@@ -251,7 +251,12 @@ def test_many_small_tests_load_the_compiler_when_they_have_drawn_as_much_as_a_la
     monkeypatch.setattr(hypotheses, "_drawn", 0.0)
     monkeypatch.setattr(hypotheses, "PLAIN_DRAWS", 2.5 * OUTCOME.size * 999)
     loop = kernels.resampled_ranges.compiled()
-    monkeypatch.setattr(kernels.resampled_ranges, "compiled", lambda: loaded.append(True) or loop)
+
+    def compiled_now():
+        loaded.append(True)
+        return loop
+
+    monkeypatch.setattr(kernels.resampled_ranges, "compiled", compiled_now)
     found = []
     for _ in range(3):
         found.append(calibration_test(OUTCOME, FORECAST, rng=0, n_resamples=999))
