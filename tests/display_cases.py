@@ -32,5 +32,6 @@ def million() -> Tally:
 def drawn_colours(figure: Figure) -> set[str]:
     """Return every colour that a picture of a figure holds."""
     picture = io.StringIO()
+    figure.set_layout_engine("none")  # which would draw everything twice, in the same colours
     figure.savefig(picture, format="svg")
     return set(re.findall(r"#[0-9a-f]{6}\b", picture.getvalue()))
