@@ -44,7 +44,7 @@ def _best_rate(variance_total: float, skewness: float, exponent: float) -> float
 
     The larger the surprises beside the variance (skewness up to 1), the smaller the rate.
     """
-    return float(_best_rates(np.array(variance_total), np.array(skewness), exponent))
+    return min(HIGHEST_RATE, 1.0 / (math.sqrt(variance_total / (2.0 * exponent)) + 2.0 / 3.0 * skewness))
 
 
 def _best_rates(variance_total: FloatArray, skewness: FloatArray, exponent: float) -> FloatArray:
@@ -125,6 +125,9 @@ def adaptive_upper(source: Tally | RowSource, table: Totals, delta: float) -> fl
     ``table`` holds the totals of all rows, however coarse.
     """
     rates = _rates(table, delta)
+    if isinstance(source, Tally):  # of which no entry is too coarse
+        largest = largest_sums(_scores_at(source, rates)).reshape(-1, 2).max(axis=1)
+        return _adaptive_limit(table, rates, delta, largest)
     error: float | FloatArray = 0.0
     if table.counted:
         source = opened(source)
@@ -163,6 +166,18 @@ def adaptive_bracket(table: Totals, bits: int, delta: float) -> tuple[float, flo
 def adaptive_pairs(table: Totals, delta: float) -> Pairs:
     """Return the scores of rows, in both signs and at each rate, whose largest stretches the adaptive limit needs."""
     return _pairs_at(table, _rates(table, delta))
+
+
+def _scores_at(tally: Tally, rates: tuple[float, ...]) -> FloatArray:
+    """Return the scores of `_pairs_at` in lines: at each rate one for each sign of the residual."""
+    if not tally.counted:
+        residual, square = tally.residual, tally.weight_square_residual_square
+        coefficients = [_square_coefficient(tally, rate) for rate in rates]
+        return np.array([sign * residual + each * square for each in coefficients for sign in (1.0, -1.0)])
+    step = np.array([sign * rate for rate in rates for sign in (1.0, -1.0)])[:, None]
+    scores: FloatArray = (tally.outcome - tally.rows) * np.log1p(step * tally.forecast)
+    scores -= tally.outcome * np.log1p(step * (tally.forecast - 1.0))
+    return scores
 
 
 def _pairs_at(table: Totals, rates: tuple[float, ...]) -> Pairs:
@@ -266,16 +281,22 @@ def split_lower(tally: Tally, witness: Witnessing, delta: float, seed: int) -> f
         evidence = [_split_evidence(*halves, witness, exponent) for halves in islice(tally.splits(seed), SPLITS)]
         growth, rates, rows = (np.array(column) for column in zip(*evidence, strict=True))
 
+    stakes = rows * rates
+
     def too_little(mean: float) -> tuple[float, float]:
         """Return what is missing from evidence of 1/delta against populations of this error, and how fast it grows."""
-        logarithm = growth - rows * np.log1p(mean * rates)
+        shrunk = mean * rates
+        logarithm = growth - rows * np.log1p(shrunk)
         largest = float(logarithm.max())
         evidence = np.exp(logarithm - largest)
-        total = float(evidence.sum())
-        slope = float(evidence @ (rows * rates / (1.0 + mean * rates))) / total
+        total = float(np.add.reduce(evidence))
+        slope = float(evidence @ (stakes / (1.0 + shrunk))) / total
         return exponent - (largest + math.log(total / SPLITS)), slope
 
-    return root_of_concave(too_little, -1.0, 1.0)
+    # The mean of the evidence is at least its geometric mean, and ln(1 + x) is at most x: no limit is below this one.
+    staked = float(stakes.sum())
+    lowest = (float(growth.sum()) - SPLITS * exponent) / staked if staked > 0.0 else -1.0
+    return root_of_concave(too_little, min(max(lowest, -1.0), 1.0), 1.0)
 
 
 def _interval_evidence(tally: Tally, exponent: float, seed: int) -> tuple[FloatArray, ...]:

@@ -153,20 +153,23 @@ def worst_stretches(
     A curve is a line of ``prefix``: residual totals of the first 0, 1, ..., m entries. Where it leaves 0 by next to
     nothing the interval is all of it, and the sign 0.
     """
-    slack = curve_slack(1.0) * np.reshape(weight_total, (-1, 1))
-    top, bottom = prefix.max(axis=1, keepdims=True), prefix.min(axis=1, keepdims=True)
-    high_side, low_side = prefix >= top - slack, prefix <= bottom + slack
+    slack = curve_slack(1.0) * np.reshape(weight_total, -1)
+    top, bottom = prefix.max(axis=1), prefix.min(axis=1)
+    high_side, low_side = prefix >= (top - slack)[:, None], prefix <= (bottom + slack)[:, None]
     # The interval ends at the first place where both sides have been seen, and starts at the last place before it that
     # was on the other side.
-    end = np.maximum(high_side.argmax(axis=1), low_side.argmax(axis=1))[:, None]
-    rises = np.take_along_axis(high_side, end, axis=1)
+    end = np.maximum(high_side.argmax(axis=1), low_side.argmax(axis=1))
+    rises = high_side[np.arange(end.size), end]
     last = prefix.shape[1] - 1
-    other = np.where(rises, low_side, high_side) & (np.arange(last + 1) < end)
+    other = np.where(rises[:, None], low_side, high_side)
+    other &= np.arange(last + 1) < end[:, None]
     begin = last - other[:, ::-1].argmax(axis=1)
-    error = (top - bottom).ravel()
-    none = error <= 2.0 * slack.ravel()
-    sign = np.where(rises.ravel(), 1.0, -1.0)
-    return np.where(none, 0, begin), np.where(none, last, end.ravel()), np.where(none, 0.0, sign), error
+    error = top - bottom
+    sign = np.where(rises, 1.0, -1.0)
+    none = error <= 2.0 * slack
+    if none.any():
+        begin[none], end[none], sign[none] = 0, last, 0.0
+    return begin, end, sign, error
 
 
 def calibration_in_the_large(

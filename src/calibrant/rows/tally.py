@@ -95,7 +95,7 @@ class Totals:
     def __len__(self) -> int:
         return int(self.low.size)
 
-    @property
+    @cached_property
     def row_total(self) -> int:
         """Number of rows."""
         return int(self.rows.sum())
@@ -105,17 +105,17 @@ class Totals:
         """Whether counts of events say all there is to know: 0/1 outcomes of unit weight."""
         return self.unit_weights and self.binary_outcomes
 
-    @property
+    @cached_property
     def weight_total(self) -> float:
         """Sum of the weights; the number of rows for unit weights."""
         return float(self.weight.sum())
 
-    @property
+    @cached_property
     def residual_total(self) -> float:
         """Sum of w (y - p) over all rows."""
         return float(self.residual.sum())
 
-    @property
+    @cached_property
     def outcome_total(self) -> float:
         """Sum of w y over all rows; the number of events for 0/1 outcomes and unit weights."""
         return float(self.outcome.sum())
@@ -486,16 +486,16 @@ class Tally(Totals):
 
         So many splits come together, each in a line of its own; how many changes none of them.
         """
-        alone = self.rows == 1
-        counts = np.stack([self.events, self.rows - self.events])
-        tied = None if alone.all() else self.generator(seed, "halves, ties")
-        single = seeded(seed, "halves, forecasts", self._forecast_fingerprint)
+        events, shared = self.events, self.rows > 1
+        counts = np.stack([events, self.rows - events])
+        tied = self.generator(seed, "halves, ties") if shared.any() else None
+        single = None if shared.all() else seeded(seed, "halves, forecasts", self._forecast_fingerprint)
         while True:
-            coins = single.integers(0, 2, size=(together, 1, len(self)), dtype=np.int64)
-            heads = counts * coins
+            heads = np.empty((together, *counts.shape), dtype=np.int64)
+            if single is not None:
+                np.multiply(counts, single.integers(0, 2, size=(together, 1, len(self)), dtype=np.int64), out=heads)
             if tied is not None:
-                shared = counts[:, ~alone]
-                heads[:, :, ~alone] = tied.binomial(shared, 0.5, size=(together, *shared.shape))
+                heads[:, :, shared] = tied.binomial(counts[:, shared], 0.5, size=(together, 2, int(shared.sum())))
             yield heads.sum(axis=1), heads[:, 0]
 
     def heads(self, seed: int, together: int) -> Iterator[npt.NDArray[np.bool_]]:
@@ -595,5 +595,5 @@ def refuse_more(
 def prefix_sums(values: npt.NDArray[Any]) -> FloatArray:
     """Return the sums of the first 0, 1, ..., n values."""
     sums = np.zeros(values.size + 1)
-    np.cumsum(values, out=sums[1:])
+    values.cumsum(out=sums[1:])
     return sums
