@@ -1,4 +1,3 @@
-import gc
 import os
 import signal
 import sys
@@ -23,13 +22,6 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the tests that need Spark first: neighbours run in one process, and only that one has to start it."""
     items.sort(key=lambda item: "spark" not in getattr(item, "fixturenames", ()))
-
-
-def pytest_collection_finish() -> None:
-    """Let the garbage collector pass over the libraries that are loaded by now, and look less often at the rest."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(10_000, 20, 20)
 
 
 @pytest.fixture
