@@ -10,7 +10,7 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from calibrant.core.sql import text_literal
 from calibrant.engines.formats import TableError, first_line
@@ -18,7 +18,15 @@ from calibrant.engines.formats import TableError, first_line
 if TYPE_CHECKING:
     import duckdb
 
-_left: list[duckdb.DuckDBPyConnection] = []  # that nobody uses: one, unless several tables were closed at one moment
+_MEMORY = "SELECT current_setting('memory_limit')"
+
+
+class _Database(NamedTuple):
+    connection: duckdb.DuckDBPyConnection
+    memory: str  # its usual limit
+
+
+_left: list[_Database] = []  # that nobody uses: one, unless several tables were closed at one moment
 
 
 @contextlib.contextmanager
@@ -27,41 +35,41 @@ def connect(
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a database in memory that may put what does not fit into a folder, and that downloads nothing."""
     database = _taken() or _made()
-    connection = database.cursor()  # what it is told of views and arrays ends with it
-    usual = _memory_of(connection)
+    connection = database.connection.cursor()  # what it is told of views and arrays ends with it
     try:
         connection.execute(f"SET temp_directory = {text_literal('' if scratch is None else scratch.name)}")
         _limit_memory(connection, memory_limit)
         yield connection
     finally:
         connection.close()
-        if _left or not _is_as_new(database, usual):
-            database.close()
+        if _left or not _is_as_new(database):
+            database.connection.close()
         else:
             _left.append(database)
 
 
-def _taken() -> duckdb.DuckDBPyConnection | None:
+def _taken() -> _Database | None:
     try:
         return _left.pop()
     except IndexError:  # not asked before: another thread may take it in between
         return None
 
 
-def _made() -> duckdb.DuckDBPyConnection:
+def _made() -> _Database:
     try:
         import duckdb
     except ImportError as missing:
         raise ImportError("reading files needs duckdb; install it with: pip install 'calibrant[cli]'") from missing
-    database = duckdb.connect(
+    connection = duckdb.connect(
         config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "temp_directory": ""}
     )
-    database.execute("SET GLOBAL perfect_ht_threshold = 17")  # keys of 16 bits, and none, are added up in an array
+    connection.execute("SET GLOBAL perfect_ht_threshold = 17")  # keys of 16 bits, and none, are added up in an array
     # What a file says about its own rows, such as their smallest and largest value, is not what they are: conditions
     # are not decided by it, and no rows are passed over.
-    database.execute("SET GLOBAL disabled_optimizers = 'statistics_propagation,filter_pushdown,join_filter_pushdown'")
-    database.execute("SET GLOBAL pandas_analyze_sample = 0")  # objects are text: a sample does not say what all are
-    return database
+    connection.execute("SET GLOBAL disabled_optimizers = 'statistics_propagation,filter_pushdown,join_filter_pushdown'")
+    connection.execute("SET GLOBAL enable_external_file_cache = false")  # the system keeps what was read of files, too
+    connection.execute("SET GLOBAL pandas_analyze_sample = 0")  # objects are text: a sample does not say what all are
+    return _Database(connection, _answer(connection, _MEMORY))
 
 
 def _limit_memory(connection: duckdb.DuckDBPyConnection, limit: str | None) -> None:
@@ -77,12 +85,7 @@ def _limit_memory(connection: duckdb.DuckDBPyConnection, limit: str | None) -> N
         ) from error
 
 
-def _memory_of(connection: duckdb.DuckDBPyConnection) -> str:
-    (limit,) = connection.execute("SELECT current_setting('memory_limit')").fetchall()[0]
-    return str(limit)
-
-
-def _is_as_new(database: duckdb.DuckDBPyConnection, usual: str) -> bool:
+def _is_as_new(database: _Database) -> bool:
     """Whether a database can be left to the next table: it has its usual memory, no folder, and is not broken.
 
     One whose memory was limited cannot: DuckDB 1.5 forgets the limit and stays short of memory all the same.
@@ -90,19 +93,20 @@ def _is_as_new(database: duckdb.DuckDBPyConnection, usual: str) -> bool:
     import duckdb
 
     try:
-        if _memory_of(database) != usual:
-            return False
-        database.execute("SET temp_directory = ''")
-        database.execute("SET enable_external_file_cache = false")  # which lets go of what was kept of the files
-        database.execute("SET enable_external_file_cache = true")
+        database.connection.execute("SET temp_directory = ''")
+        return _answer(database.connection, _MEMORY) == database.memory
     except duckdb.Error:
         return False
-    return True
+
+
+def _answer(connection: duckdb.DuckDBPyConnection, query: str) -> str:
+    (answer,) = connection.execute(query).fetchall()[0]
+    return str(answer)
 
 
 def _close_left() -> None:
     while _left:
-        _left.pop().close()
+        _left.pop().connection.close()
 
 
 atexit.register(_close_left)
