@@ -157,18 +157,23 @@ def _numbers(rng: np.random.Generator, size: int, on_grid: float) -> Array:
 Rows = tuple[Array, Array, Array | None]
 WEIGHTS = [0.0, 0.5, 1.0, 2.0, 3.7]
 FEW = 6
+NUMBER = st.one_of(st.sampled_from(GRID), st.floats(0.0, 1.0, allow_subnormal=False))
+EITHER, IS_FEW = st.booleans(), st.sampled_from([False] * 4 + [True])  # which Hypothesis varies more
+DISTINCT, ON_GRID = st.sampled_from([None] * 5 + [3, 1]), st.sampled_from([1.0, 0.5, 0.5, 0.0])
+SEED = st.binary(min_size=8, max_size=8)
+EVENT, WEIGHT = st.sampled_from([0.0, 1.0]), st.sampled_from(WEIGHTS)
 
 
 @st.composite
 def rows(draw: st.DrawFn, most: int = 30, weighted: bool | None = None, binary: bool | None = None) -> Rows:
     """Outcomes, forecasts and weights (None for unit ones): ties, fractions and the ends 0 and 1 included.
 
-    Every other time a few rows, which Hypothesis draws number by number and so knows how to make odd, and small; else
-    up to ``most``, of which it draws only what they are like and a seed: many numbers take longer to draw than to test.
+    About half of the time a few rows, which Hypothesis draws number by number and so knows how to make odd, and small;
+    else up to ``most``, of which it draws only what they are like and a seed: many numbers take long to draw.
     """
-    is_binary = draw(st.booleans()) if binary is None else binary
-    has_weights = draw(st.booleans()) if weighted is None else weighted
-    if draw(st.booleans()):
+    is_binary = draw(EITHER) if binary is None else binary
+    has_weights = draw(EITHER) if weighted is None else weighted
+    if draw(IS_FEW):
         found = draw(_few_rows(min(most, FEW), has_weights, is_binary))
     else:
         found = draw(_seeded_rows(most, has_weights, is_binary))
@@ -180,21 +185,29 @@ def rows(draw: st.DrawFn, most: int = 30, weighted: bool | None = None, binary: 
 
 @st.composite
 def _few_rows(draw: st.DrawFn, most: int, has_weights: bool, is_binary: bool) -> Rows:
-    size = draw(st.integers(1, most))
-    number = st.one_of(st.sampled_from(GRID), st.floats(0.0, 1.0, allow_subnormal=False))
-    forecasts = draw(st.lists(number, min_size=size, max_size=size))
-    outcome = st.sampled_from([0.0, 1.0]) if is_binary else number
-    outcomes = draw(st.lists(outcome, min_size=size, max_size=size))
-    weights = draw(st.lists(st.sampled_from(WEIGHTS), min_size=size, max_size=size)) if has_weights else None
+    size = draw(_sizes(most))
+    forecasts = draw(_lists(NUMBER, size))
+    outcomes = draw(_lists(EVENT if is_binary else NUMBER, size))
+    weights = draw(_lists(WEIGHT, size)) if has_weights else None
     return np.array(outcomes), np.array(forecasts), None if weights is None else np.array(weights)
+
+
+# To make a strategy takes longer than to draw from it.
+@functools.cache
+def _sizes(most: int) -> st.SearchStrategy[int]:
+    return st.sampled_from(range(1, most + 1))
+
+
+@functools.cache
+def _lists(element: st.SearchStrategy[float], size: int) -> st.SearchStrategy[list[float]]:
+    return st.lists(element, min_size=size, max_size=size)
 
 
 @st.composite
 def _seeded_rows(draw: st.DrawFn, most: int, has_weights: bool, is_binary: bool) -> Rows:
-    size, distinct = draw(st.sampled_from(range(1, most + 1))), draw(st.sampled_from([most] * 5 + [3, 1]))
-    on_grid = draw(st.sampled_from([1.0, 0.5, 0.5, 0.0]))
+    size, distinct, on_grid = draw(_sizes(most)), draw(DISTINCT) or most, draw(ON_GRID)
     # Bytes, since Hypothesis at times copies one integer of an example into another: the same rows would come again.
-    rng = np.random.default_rng([*draw(st.binary(min_size=8, max_size=8))])
+    rng = np.random.default_rng([*draw(SEED)])
     forecasts = _numbers(rng, most, on_grid)[:size]
     if distinct < most:
         forecasts = np.resize(forecasts[:distinct], size)

@@ -2,21 +2,25 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
-import sklearn
 from hypothesis import settings
-from row_sources import first_grid
 
-from calibrant.engines import Scan
-from calibrant.rows.grids import Grid
+# Libraries are loaded where they are used: the process that hands out the tests runs none of them.
 
 # The same examples every time in CI, so that a failure there can be repeated; fresh ones on a developer's machine.
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=150)
 settings.register_profile("local", deadline=None, max_examples=150)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for examples in docstrings of the library only, which have a subclass of Module: it takes seconds."""
+    found = yield
+    return [each for each in found if type(each) is pytest.Module]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -37,6 +41,8 @@ def usual_signals() -> Iterator[None]:
 @pytest.fixture
 def routing() -> Iterator[None]:
     """Metadata routing of scikit-learn, which is off unless asked for."""
+    import sklearn
+
     with sklearn.config_context(enable_metadata_routing=True):
         yield
 
@@ -44,6 +50,11 @@ def routing() -> Iterator[None]:
 @pytest.fixture
 def as_if_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat a few thousand rows as too many to sort; the finest cells that the betting rates need."""
+    from row_sources import first_grid
+
+    from calibrant.engines import Scan
+    from calibrant.rows.grids import Grid
+
     monkeypatch.setattr("calibrant.rows.intake.SORT_BELOW_ROWS", 0)
     monkeypatch.setattr("calibrant.certificates.methods.adaptive.SPLIT_BELOW_ROWS", 0)
     monkeypatch.setattr(Scan, "first_grid", Grid(12, 0.0, 1.0))
