@@ -73,8 +73,8 @@ def spark() -> Iterator[Any]:
 
         options = {
             "spark.driver.bindAddress": "127.0.0.1",
-            # A session of a minute never earns back what these cost: a second compiler, parallel collectors, and checks of
-            # classes that everybody uses.
+            # A session of a minute never earns back what these cost: a second compiler, parallel collectors, and checks
+            # of classes that everybody uses.
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
             "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
             "spark.driver.host": "127.0.0.1",

@@ -85,8 +85,10 @@ class Checked:
 
     def _check_order(self, low: str, high: str) -> None:
         """Refuse two ends in the wrong order."""
-        if np.any(np.greater(getattr(self, low), np.add(getattr(self, high), SLACK))):
-            self._refuse(low, getattr(self, low), f"above {high}, which is {getattr(self, high)!r}")
+        least, most = getattr(self, low), getattr(self, high)
+        is_one = isinstance(least, float) and isinstance(most, float)
+        if least > most + SLACK if is_one else np.any(np.greater(least, np.add(most, SLACK))):
+            self._refuse(low, least, f"above {high}, which is {most!r}")
 
     def _refuse(self, where: str, value: Any, why: str, remedy: str = _NO_CONCLUSION) -> NoReturn:
         raise InputError(f"of this {type(self).__name__} is {value!r}, {why}{remedy}", argument=where, value=value)
