@@ -98,6 +98,15 @@ class TestAdaptiveUpper:
         expected = bernstein_limit(y, p, np.ones(p.size) if w is None else w, rates, delta)
         assert betting.adaptive_upper(tally, tally, delta) == pytest.approx(expected, abs=1e-12)
 
+    @pytest.mark.parametrize("kind", [{}, {"fractions": True}, {"weights": True}])
+    def test_many_forecasts_are_scored_one_rate_after_the_other_to_the_same_effect(self, kind, monkeypatch):
+        y, p, w = some_rows(8, **kind)
+        tally = Tally.from_arrays(y, p, sample_weight=w)
+        together = betting.adaptive_upper(tally, tally, 0.05)
+        monkeypatch.setattr(betting, "_AT_ONCE", 0)
+        monkeypatch.setattr(betting, "_scores_at", None)
+        assert betting.adaptive_upper(tally, tally, 0.05) == pytest.approx(together, abs=1e-12)
+
     @given(data=rows(), delta=st.sampled_from(DELTAS))
     def test_is_above_the_estimate_and_finite(self, data, delta):
         y, p, w = data

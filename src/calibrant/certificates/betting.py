@@ -33,7 +33,7 @@ SPLITS = 16
 """Random splits of the rows whose evidence is averaged."""
 
 _COARSE_CELLS = 4096
-_AT_ONCE = 2**14  # forecasts, or rows, of all splits looked at together: what fits into a processor's cache
+_AT_ONCE = 2**14  # forecasts, or rows, of all splits or rates looked at together: what fits into a processor's cache
 _SQUARE_FACTOR = 1.25  # near 1, so that fractions lose little; not 1, because sums of r^2 are known roughly only, ...
 _SQUARE_MORE = 6.0  # ... least of all when there are few events: with both, 0/1 outcomes keep the rates that p sets
 _GROWTH_TOLERANCE = 2e-13  # what the limit may lose to growth that is computed from sums over cells
@@ -125,7 +125,7 @@ def adaptive_upper(source: Tally | RowSource, table: Totals, delta: float) -> fl
     ``table`` holds the totals of all rows, however coarse.
     """
     rates = _rates(table, delta)
-    if isinstance(source, Tally):  # of which no entry is too coarse
+    if isinstance(source, Tally) and len(source) <= _AT_ONCE // 4:  # of which none is too coarse
         largest = largest_sums(_scores_at(source, rates)).reshape(-1, 2).max(axis=1)
         return _adaptive_limit(table, rates, delta, largest)
     error: float | FloatArray = 0.0
