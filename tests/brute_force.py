@@ -158,7 +158,7 @@ Rows = tuple[Array, Array, Array | None]
 WEIGHTS = [0.0, 0.5, 1.0, 2.0, 3.7]
 FEW = 6
 NUMBER = st.one_of(st.sampled_from(GRID), st.floats(0.0, 1.0, allow_subnormal=False))
-EITHER, IS_FEW = st.booleans(), st.sampled_from([False] * 4 + [True])  # which Hypothesis varies more
+EITHER = st.booleans()
 DISTINCT, ON_GRID = st.sampled_from([None] * 5 + [3, 1]), st.sampled_from([1.0, 0.5, 0.5, 0.0])
 SEED = st.binary(min_size=8, max_size=8)
 EVENT, WEIGHT = st.sampled_from([0.0, 1.0]), st.sampled_from(WEIGHTS)
@@ -168,12 +168,12 @@ EVENT, WEIGHT = st.sampled_from([0.0, 1.0]), st.sampled_from(WEIGHTS)
 def rows(draw: st.DrawFn, most: int = 30, weighted: bool | None = None, binary: bool | None = None) -> Rows:
     """Outcomes, forecasts and weights (None for unit ones): ties, fractions and the ends 0 and 1 included.
 
-    About half of the time a few rows, which Hypothesis draws number by number and so knows how to make odd, and small;
+    More often than not a few rows, which Hypothesis draws number by number and so knows how to make odd, and small;
     else up to ``most``, of which it draws only what they are like and a seed: many numbers take long to draw.
     """
     is_binary = draw(EITHER) if binary is None else binary
     has_weights = draw(EITHER) if weighted is None else weighted
-    if draw(IS_FEW):
+    if draw(EITHER):
         found = draw(_few_rows(min(most, FEW), has_weights, is_binary))
     else:
         found = draw(_seeded_rows(most, has_weights, is_binary))
@@ -185,7 +185,7 @@ def rows(draw: st.DrawFn, most: int = 30, weighted: bool | None = None, binary: 
 
 @st.composite
 def _few_rows(draw: st.DrawFn, most: int, has_weights: bool, is_binary: bool) -> Rows:
-    size = draw(_sizes(most))
+    size = draw(_whole_numbers(most))
     forecasts = draw(_lists(NUMBER, size))
     outcomes = draw(_lists(EVENT if is_binary else NUMBER, size))
     weights = draw(_lists(WEIGHT, size)) if has_weights else None
@@ -193,9 +193,8 @@ def _few_rows(draw: st.DrawFn, most: int, has_weights: bool, is_binary: bool) ->
 
 
 # To make a strategy takes longer than to draw from it.
-@functools.cache
-def _sizes(most: int) -> st.SearchStrategy[int]:
-    return st.sampled_from(range(1, most + 1))
+_whole_numbers = functools.cache(functools.partial(st.integers, 1))
+_sizes = functools.cache(lambda most: st.sampled_from(range(1, most + 1)))
 
 
 @functools.cache
