@@ -14,6 +14,8 @@ from calibrant.core.types import FloatArray
 CHUNK = 1 << 15
 """Rows that stay in the processor's cache from one operation to the next."""
 
+_HELD_ROWS = 4 * CHUNK  # of which the features, some MB, are kept from one step to the next
+
 _NEWTON_STEPS = 500
 _SURE = 1e-10  # squared step, in the likelihood's own metric, below which Newton steps need no check ...
 _SETTLED = 1e-18  # ... and below which the step just taken was the last: the next would be its square
@@ -134,7 +136,7 @@ class _Likelihood:
         self.bounded[: len(centre)] = not_negative
         self.is_bounded = not_negative
         # What the coefficients do not change is kept where it is small, and computed anew at each step where it is not.
-        self.held = list(self._parts()) if points.value.size <= CHUNK else None
+        self.held = list(self._parts()) if points.value.size <= _HELD_ROWS else None
 
     def _chunks(self, coefficient: FloatArray) -> Iterator[tuple[FloatArray, FloatArray, FloatArray, Any]]:
         """Go through (features, linear part, targets, weights) of some thousand rows at a time."""
