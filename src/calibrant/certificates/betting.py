@@ -44,7 +44,7 @@ def _best_rate(variance_total: float, skewness: float, exponent: float) -> float
 
     The larger the surprises beside the variance (skewness up to 1), the smaller the rate.
     """
-    return min(HIGHEST_RATE, 1.0 / (math.sqrt(variance_total / (2.0 * exponent)) + 2.0 / 3.0 * skewness))
+    return float(_best_rates(np.array(variance_total), np.array(skewness), exponent))
 
 
 def _best_rates(variance_total: FloatArray, skewness: FloatArray, exponent: float) -> FloatArray:

@@ -19,27 +19,20 @@ def chernoff_interval(total: float, delta: float) -> tuple[float, float]:
     every such sum.
     """
     exponent = math.log(1.0 / delta)
-    # Without the last term, + m, the low root is in closed form; where m is next to nothing that is all.
-    lowest = total * math.exp(-1.0 - exponent / total) if total > 0.0 else 0.0
-    low = _poisson_root(total, exponent, lowest) if lowest > 1e-17 * total else lowest
-    return low, _poisson_root(total, exponent, total + 2.0 * exponent + 2.0 * math.sqrt(exponent * total))
 
-
-def _poisson_root(total: float, exponent: float, outside: float) -> float:
-    """Return the mean with z ln(z/m) - z + m = exponent next to one outside, by Newton's method.
-
-    The function is convex in the mean, so that no step from outside passes the root, but for rounding.
-    """
-    mean, towards = outside, 1.0 if outside < total else -1.0
-    while mean != total:
+    def missing(mean: float) -> tuple[float, float]:
         excess = (total * math.log(total / mean) if total > 0.0 else 0.0) - total + mean - exponent
-        after = mean - excess / (1.0 - total / mean)
-        if excess <= 0.0 or (after - mean) * towards <= 0.0:
-            return mean
-        if (after - total) * towards >= 0.0:
-            return total
-        mean = after
-    return mean
+        return -excess, total / mean - 1.0
+
+    def mirrored(mean: float) -> tuple[float, float]:
+        value, slope = missing(-mean)
+        return value, -slope
+
+    high = -root_of_concave(mirrored, -(total + 2.0 * exponent + 2.0 * math.sqrt(exponent * total)), -total)
+    # Without the last term, + m, the root is in closed form; where m is next to nothing that is all.
+    lowest = total * math.exp(-1.0 - exponent / total) if total > 0.0 else 0.0
+    low = root_of_concave(missing, lowest, total) if lowest > 1e-17 * total else lowest
+    return low, high
 
 
 def chernoff_intervals(total: FloatArray, delta: float) -> FloatArray:
