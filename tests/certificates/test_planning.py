@@ -19,6 +19,7 @@ from calibrant.certificates import RowsNeeded, ece_hardness_bound, effective_var
 from calibrant.certificates.methods.registry import METHODS, Method
 from calibrant.certificates.samples import draw, law_of
 from calibrant.core.chernoff import chernoff_interval, chernoff_intervals
+from calibrant.measures.registry import MEASURES
 
 EVERY_METHOD = pytest.mark.parametrize("method", METHODS)
 
@@ -46,23 +47,27 @@ SHAPES = {
 }
 
 
+@pytest.mark.parametrize("relative_to", ["rows", "events"])
 @pytest.mark.parametrize("rows", [40, 3000])
 @pytest.mark.parametrize("shape", SHAPES)
 @EVERY_METHOD
-def test_what_is_simulated_are_the_limits_that_users_get(method, shape, rows):
+def test_what_is_simulated_are_the_limits_that_users_get(method, shape, rows, relative_to):
     law = law_of(SHAPES[shape], None, 64)
     samples = replace(draw(law, rows, 25), inside=0.0)  # the distinct forecasts are those of the law
+    most = 1.0 if relative_to == "rows" else math.inf
     for delta in (0.05, 0.2):
-        found = np.minimum(planning._limits(METHODS[method], samples, delta), 1.0)
+        plan = planning._Plan(METHODS[method], MEASURES["cutoff"], relative_to, delta)
+        found = np.minimum(planning._limits(plan, samples), most)
         expected = []
         for counts, events in zip(samples.rows, samples.events, strict=True):
             some = counts > 0
             tally = Tally.from_counts(law.forecast[some], counts[some], events[some])
-            expected.append(
-                confidence_interval(tally, confidence_level=1 - delta, method=method, alternative="less").upper
-            )
+            asked = {"confidence_level": 1 - delta, "method": method, "relative_to": relative_to}
+            expected.append(confidence_interval(tally, alternative="less", **asked).upper)
         if method == "exact" and law.forecast.size > 4:  # a stand-in for binomial margins
-            ratio = found / np.array(expected)
+            there = np.isfinite(found)
+            assert np.array_equal(there, np.isfinite(expected))
+            ratio = found[there] / np.array(expected)[there]
             assert ratio.min() > 0.97
             assert ratio.mean() < (1.15 if rows == 40 else 1.08)
         else:

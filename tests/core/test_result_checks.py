@@ -14,7 +14,7 @@ from public_names import EVERYWHERE, public
 import calibrant
 from calibrant import CertificateDisplay, Tally
 from calibrant.certificates import Certificate, ConfidenceInterval, GroupCertificates, RiskBands
-from calibrant.certificates.results import verdict_of, within_unit
+from calibrant.certificates.results import in_order, verdict_of
 from calibrant.core.codec import derived
 from calibrant.core.results import Checked, Result
 
@@ -192,13 +192,14 @@ def test_limits_that_are_not_finite_say_nothing(limits):
     lower, upper = limits
     assert verdict_of(lower, upper, 0.1) == "undecided"
     with pytest.raises(ValueError, match=r"^the limits of the error came out as .* totals of the rows$"):
-        within_unit(*limits)
+        in_order(*limits)
 
 
 def test_limits_are_cut_to_what_an_error_can_be():
-    assert within_unit(-0.5, 1.5) == (0.0, 1.0)
-    assert within_unit(0.25, 0.5) == (0.25, 0.5)
-    assert within_unit(0.5, 0.25) == (0.25, 0.25)  # each holds by itself: the weaker lower limit holds too
+    assert in_order(-0.5, 1.0) == (0.0, 1.0)
+    assert in_order(0.25, 0.5) == (0.25, 0.5)
+    assert in_order(0.25, math.inf) == (0.25, math.inf)  # as a share of events there may not have been any
+    assert in_order(0.5, 0.25) == (0.25, 0.25)  # each holds by itself: the weaker lower limit holds too
 
 
 @given(

@@ -575,5 +575,6 @@ def test_percentages_have_as_many_digits_as_they_deserve(share, text):
         mean_forecast=0.25,
         mean_outcome=0.5,
         unit_weights=True,
+        chance=0.125,
     )
     assert f"({text} of" in str(interval)

@@ -15,9 +15,11 @@ from calibrant.certificates.planning import (
 from calibrant.certificates.planning import (
     rows_needed as rows_needed,
 )
-from calibrant.certificates.rejections import GroupCalibrationTests as GroupCalibrationTests
-from calibrant.certificates.results import (
+from calibrant.certificates.rejections import (
     CalibrationTest as CalibrationTest,
+)
+from calibrant.certificates.rejections import (
+    GroupCalibrationTests as GroupCalibrationTests,
 )
 from calibrant.certificates.results import (
     Certificate as Certificate,

@@ -23,6 +23,7 @@ from calibrant.core.errors import InputError
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.measures.weighted import worst_stretches
 from calibrant.measures.witnesses import Witnessing, interval_weight
+from calibrant.rows.grids import COARSE_CELLS, coarse_spread
 from calibrant.rows.refinement import Pair, growth_error, growth_scores, largest_stretch, opened, split_for_growth
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally, Totals
@@ -32,11 +33,10 @@ HIGHEST_RATE = 0.9
 SPLITS = 16
 """Random splits of the rows whose evidence is averaged."""
 
-_COARSE_CELLS = 4096
 _AT_ONCE = 2**14  # forecasts, or rows, of all splits or rates looked at together: what fits into a processor's cache
 _SQUARE_FACTOR = 1.25  # near 1, so that fractions lose little; not 1, because sums of r^2 are known roughly only, ...
 _SQUARE_MORE = 6.0  # ... least of all when there are few events: with both, 0/1 outcomes keep the rates that p sets
-_GROWTH_TOLERANCE = 2e-13  # what the limit may lose to growth that is computed from sums over cells
+GROWTH_TOLERANCE = 2e-13  # what the limit may lose to growth that is computed from sums over cells
 
 
 def _best_rate(variance_total: float, skewness: float, exponent: float) -> float:
@@ -59,6 +59,11 @@ def _shares(delta: float) -> tuple[float, float]:
     return math.log(1.0 / (delta * (1.0 - VARIANCE_SHARE))), delta * VARIANCE_SHARE / 4.0
 
 
+def bet_exponent(delta: float) -> float:
+    """Return what a bet must gain to exclude a mean, where part of delta is spent on learning its rate."""
+    return _shares(delta)[0]
+
+
 def bet_rates(table: Totals, delta: float) -> tuple[float, ...]:
     """Return two betting rates between which the one to use lies, for rows of unit weight.
 
@@ -70,13 +75,6 @@ def bet_rates(table: Totals, delta: float) -> tuple[float, ...]:
     """
     spread_total = float(coarse_spread(table.low) @ table.rows)
     return _rates_for(spread_total, float(table.residual_square.sum()), table.row_total, delta)
-
-
-def coarse_spread(forecast: FloatArray) -> FloatArray:
-    """Return p (1 - p) for coarse forecasts, because cells know no finer ones; any function of them will do."""
-    coarse = (np.minimum(np.floor(forecast * _COARSE_CELLS), _COARSE_CELLS - 1) + 0.5) / _COARSE_CELLS
-    spread: FloatArray = coarse * (1.0 - coarse)
-    return spread
 
 
 def known_rates(spread_total: FloatArray, rows: int, delta: float) -> FloatArray:
@@ -124,7 +122,7 @@ def adaptive_upper(source: Tally | RowSource, table: Totals, delta: float) -> fl
     For 0/1 outcomes of unit weight it bets against every interval; otherwise it needs the sums of w r and w^2 r^2 only.
     ``table`` holds the totals of all rows, however coarse.
     """
-    rates = _rates(table, delta)
+    rates = interval_rates(table, delta)
     if isinstance(source, Tally) and len(source) <= _AT_ONCE // 4:  # of which none is too coarse
         largest = largest_sums(_scores_at(source, rates)).reshape(-1, 2).max(axis=1)
         return _adaptive_limit(table, rates, delta, largest)
@@ -132,7 +130,7 @@ def adaptive_upper(source: Tally | RowSource, table: Totals, delta: float) -> fl
     if table.counted:
         source = opened(source)
         fastest = max(rates)  # whose growth is off the most, for its size
-        narrow = split_for_growth(source, fastest, _GROWTH_TOLERANCE * table.row_total * fastest)
+        narrow = split_for_growth(source, fastest, GROWTH_TOLERANCE * table.row_total * fastest)
         error = np.array([growth_error(narrow, rate).sum() for rate in rates])
     # Stretches that were looked for with sums that are off may be shorter than the largest by twice that.
     stretches = largest_stretches(source, _pairs_at(table, rates)) + 2.0 * error
@@ -149,12 +147,12 @@ def _adaptive_limit(table: Totals, rates: tuple[float, ...], delta: float, stret
 
 def adaptive_bracket(table: Totals, bits: int, delta: float) -> tuple[float, float]:
     """Return two ends between which the adaptive upper limit lies, from cells of width 2^-bits alone."""
-    if table.unit_weights and 2**bits < _COARSE_CELLS:
+    if table.unit_weights and 2**bits < COARSE_CELLS:
         raise InputError(
-            f"the rates of method='adaptive' follow from {_COARSE_CELLS:,} cells or more, got 2^{bits}",
-            remedy=f"use bits of at least {_COARSE_CELLS.bit_length() - 1}, or method='hoeffding'",
+            f"the rates of method='adaptive' follow from {COARSE_CELLS:,} cells or more, got 2^{bits}",
+            remedy=f"use bits of at least {COARSE_CELLS.bit_length() - 1}, or method='hoeffding'",
         )
-    rates = _rates(table, delta)
+    rates = interval_rates(table, delta)
     ends = bracketed(table, _pairs_at(table, rates))
     if table.counted:
         error = np.array([growth_error(table, rate).sum() for rate in rates])
@@ -165,14 +163,14 @@ def adaptive_bracket(table: Totals, bits: int, delta: float) -> tuple[float, flo
 
 def adaptive_pairs(table: Totals, delta: float) -> Pairs:
     """Return the scores of rows, in both signs and at each rate, whose largest stretches the adaptive limit needs."""
-    return _pairs_at(table, _rates(table, delta))
+    return _pairs_at(table, interval_rates(table, delta))
 
 
 def _scores_at(tally: Tally, rates: tuple[float, ...]) -> FloatArray:
     """Return the scores of `_pairs_at` in lines: at each rate one for each sign of the residual."""
     if not tally.counted:
         residual, square = tally.residual, tally.weight_square_residual_square
-        coefficients = [_square_coefficient(tally, rate) for rate in rates]
+        coefficients = [square_coefficient(tally, rate) for rate in rates]
         return np.array([sign * residual + each * square for each in coefficients for sign in (1.0, -1.0)])
     step = np.array([sign * rate for rate in rates for sign in (1.0, -1.0)])[:, None]
     scores: FloatArray = (tally.outcome - tally.rows) * np.log1p(step * tally.forecast)
@@ -183,10 +181,10 @@ def _scores_at(tally: Tally, rates: tuple[float, ...]) -> FloatArray:
 def _pairs_at(table: Totals, rates: tuple[float, ...]) -> Pairs:
     if table.counted:
         return _bets(rates)
-    return square_scores([_square_coefficient(table, rate) for rate in rates])
+    return square_scores([square_coefficient(table, rate) for rate in rates])
 
 
-def _rates(table: Totals, delta: float) -> tuple[float, ...]:
+def interval_rates(table: Totals, delta: float) -> tuple[float, ...]:
     """Return the rates, times the largest weight, of bets on intervals.
 
     Which ones depends on the weights alone, and they are fixed numbers: outcomes have no say in it.
@@ -245,7 +243,7 @@ def adaptive_upper_of(estimate: float, table: Totals, delta: float) -> float:
 def _square_limit_of(estimate: float, table: Totals, rates: tuple[float, ...], delta: float) -> float:
     exponent, _ = _shares(delta)
     square_total = float(table.weight_square_residual_square.sum())
-    sums = [estimate * table.weight_total + _square_coefficient(table, rate) * square_total for rate in rates]
+    sums = [estimate * table.weight_total + square_coefficient(table, rate) * square_total for rate in rates]
     return _square_limit(table, rates, np.array(sums), exponent)
 
 
@@ -257,7 +255,7 @@ def square_rates(table: Totals, delta: float) -> tuple[float, ...]:
     return _best_rate(high, 1.0, exponent), _best_rate(low, 1.0, exponent)
 
 
-def _square_coefficient(table: Totals, rate: float) -> float:
+def square_coefficient(table: Totals, rate: float) -> float:
     """Return c with -ln(1 - x w r) <= x (w r + c w^2 r^2) for x = rate / largest weight and every |r| <= 1."""
     return (-math.log1p(-rate) - rate) / (rate * table.weight_max)
 
@@ -403,19 +401,22 @@ def mean_limits(tally: Tally, delta: float) -> tuple[float, float]:
         limits = [_largest(growth[:, side], np.array(rates), tally.row_total, exponent) for side in (0, 1)]
     else:
         bias = tally.residual_total / tally.weight_total
-        rates = _rates(tally, delta)
+        rates = interval_rates(tally, delta)
         limits = [_square_limit_of(sign * bias, tally, rates, delta) for sign in (1.0, -1.0)]
     return max(-limits[1], -1.0), min(limits[0], 1.0)
 
 
-def bet_stretches(samples: Samples, rates: FloatArray) -> FloatArray:
-    """Return the largest growth -sum ln(1 - rate s r) over intervals and signs s, one rate for each data set."""
-    rate = rates[:, None]
+def bet_stretches(samples: Samples, rates: FloatArray, event_rates: FloatArray | None = None) -> FloatArray:
+    """Return the largest growth -sum ln(1 - rate s r) over intervals and signs s, one rate for each data set.
+
+    Events may be scored at rates of their own.
+    """
+    rate, event_rate = rates[:, None], (rates if event_rates is None else event_rates)[:, None]
     others = samples.rows - samples.events
     growth = np.maximum(
         *(
             largest_sums(
-                -samples.events * np.log1p(-rate * sign * (1.0 - samples.forecast))
+                -samples.events * np.log1p(-event_rate * sign * (1.0 - samples.forecast))
                 - others * np.log1p(rate * sign * samples.forecast)
             )
             for sign in (1.0, -1.0)
@@ -427,18 +428,23 @@ def bet_stretches(samples: Samples, rates: FloatArray) -> FloatArray:
 
 def planned_adaptive(samples: Samples, delta: float) -> FloatArray:
     """Return the adaptive limit of the Cutoff error of each data set."""
-    each = delta * VARIANCE_SHARE / 4.0
-    spread = chernoff_intervals(4.0 * samples.rows @ coarse_spread(samples.forecast), each) / 4.0
-    square = chernoff_intervals(samples.residual_square.sum(axis=1), each)
-    exponent = -math.log(delta * (1.0 - VARIANCE_SHARE))
+    exponent = bet_exponent(delta)
     limits: FloatArray = np.max(
         [
             -np.expm1(-(bet_stretches(samples, rates) + exponent) / samples.size) / rates
-            for rates in rates_between(spread, square, samples.size, delta)
+            for rates in planned_rates(samples, delta)
         ],
         axis=0,
     )
     return limits
+
+
+def planned_rates(samples: Samples, delta: float) -> FloatArray:
+    """Return the `bet_rates` of each data set, the slowest ones first."""
+    _, each = _shares(delta)
+    spread = chernoff_intervals(4.0 * samples.rows @ coarse_spread(samples.forecast), each) / 4.0
+    square = chernoff_intervals(samples.residual_square.sum(axis=1), each)
+    return rates_between(spread, square, samples.size, delta)
 
 
 def planned_given(samples: Samples, delta: float) -> FloatArray:

@@ -12,8 +12,7 @@ from typing import Literal, overload
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.certificates.rejections import GroupCalibrationTests
-from calibrant.certificates.results import CalibrationTest
+from calibrant.certificates.rejections import CalibrationTest, GroupCalibrationTests
 from calibrant.core.binomial import exactly
 from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.kernels import GOLDEN, LANES, MIX_FIRST, MIX_SECOND, resampled_ranges

@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import count
 from typing import Any
 
 import numpy as np
 
+from calibrant.certificates.event_shares import RATE_SHARE, of_events
 from calibrant.certificates.methods.base import CertificateMethod
 from calibrant.certificates.methods.registry import METHODS, Method
-from calibrant.certificates.results import RowsNeeded
+from calibrant.certificates.results import YARDSTICKS, RowsNeeded, Yardstick
 from calibrant.certificates.samples import Law, Samples, draw, law_of, laws_of
 from calibrant.core.binomial import at_least
+from calibrant.core.chernoff import mean_interval
 from calibrant.core.errors import InputError
 from calibrant.core.types import ArrayLike, FloatArray
-from calibrant.core.voices import Option, Phrase
+from calibrant.core.voices import Either, Option, Phrase
 from calibrant.measures.judged import JudgedMeasure
 from calibrant.measures.registry import MEASURES, Measure
 from calibrant.rows.checks import (
@@ -45,6 +47,7 @@ _AT_ONCE = 250  # data sets whose numbers fit into a processor's cache
 _USUAL_RANGE = 2.3  # of Brownian motion, in nine of ten cases and a little more
 _DOUBT = 0.01  # chance that the power of a plan is below the promise because of the draws
 _PATIENCE = 5  # trials that aim before the search halves what is left
+_MOST_ERROR = 4.0  # as a share of events; of rows it is 1
 _CLOSE = 200  # a plan is found to one part in so many
 
 
@@ -56,6 +59,7 @@ def rows_needed(
     method: Method = "adaptive",
     measure: Measure = "cutoff",
     variation: float = 2.0,
+    relative_to: Yardstick = "rows",
     brier: float | None = None,
     y_prob: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
@@ -73,8 +77,8 @@ def rows_needed(
     ----------
     max_error : float in (0, 1]
         The error to be certified, as in `certify`.
-    confidence_level, method, variation
-        As in `certify`.
+    confidence_level, method, variation, relative_to
+        As in `certify`; a plan for a share of the events needs ``y_prob``, which says how many there will be.
     measure : {"cutoff", "smooth", "bounded_variation"}
         The error to be certified. Limits of the other errors depend on how often forecasts repeat: there is no plan for
         them.
@@ -118,6 +122,7 @@ def rows_needed(
         )
     check_choice(method, "method", tuple(METHODS))
     check_choice(measure, "measure", tuple(MEASURES))
+    check_choice(relative_to, "relative_to", YARDSTICKS)
     METHODS[method].check_measure(measure)
     METHODS[method].check_level(level)
     judged = _planned_measure(measure, variation)
@@ -133,6 +138,14 @@ def rows_needed(
         check_same_index(y_prob=y_prob, sample_weight=sample_weight)
         variance = float(np.average(forecasts * (1.0 - forecasts), weights=weights))
         laws: tuple[Law, ...] = (law_of(forecasts, weights, levels),)
+    elif relative_to == "events":
+        raise InputError(
+            Phrase(
+                "{relative} needs to know how many events there will be, which a Brier score does not say",
+                relative=Option("relative_to", "events"),
+            ),
+            remedy=Phrase("{how} forecasts like those to come", how=Either("pass y_prob=, that is", "name a FILE of")),
+        )
     elif sample_weight is not None:
         raise InputError(
             "was given without y_prob", argument="sample_weight", remedy="it says how many rows have each forecast"
@@ -145,7 +158,8 @@ def rows_needed(
         raise InputError(f"{given}: calibrated forecasts that are never wrong leave nothing to plan for")
 
     def fewest(name: str) -> int:
-        return _planned_rows(METHODS[name], judged, laws, variance, limit, 1.0 - level, chance, draws)
+        plan = _Plan(METHODS[name], judged, relative_to, 1.0 - level)
+        return _planned_rows(plan, laws, variance, limit, chance, draws)
 
     return RowsNeeded(
         rows=fewest(method),
@@ -156,33 +170,58 @@ def rows_needed(
         power=chance,
         method=method,
         brier=variance,
+        relative_to=relative_to,
     )
 
 
+@dataclass(frozen=True)
+class _Plan:
+    """What is planned for: whose limits, of which error, as a share of what."""
+
+    method: CertificateMethod
+    measure: JudgedMeasure
+    relative_to: str
+    delta: float
+
+    def limits(self, samples: Samples) -> FloatArray:
+        """Return the upper limit of each data set."""
+        if self.relative_to == "events":
+            found = self.method.planned_share(samples, self.delta) if self.measure.by_intervals else None
+            if found is None:
+                spent = RATE_SHARE * self.delta
+                errors = replace(self, relative_to="rows", delta=self.delta - spent).limits(samples)
+                rates = [mean_interval(float(events), samples.size, spent)[0] for events in samples.events.sum(axis=1)]
+                found = np.array([of_events(*each) for each in zip(np.minimum(errors, 1.0), rates, strict=True)])
+            return found
+        if self.measure.by_intervals:
+            return self.method.planned(samples, self.delta)
+        return self._of_measure(samples)
+
+    def _of_measure(self, samples: Samples) -> FloatArray:
+        """Return the limits of an error that is found tally by tally.
+
+        Weights of total variation M gain M/2 times what an interval gains where joined forecasts show too little.
+        """
+        measure = self.measure
+        found = [measure.upper(tally, measure.estimate(tally), self.delta, self.method) for tally in samples.tallies()]
+        return np.array(found) + (measure.factor - 1.0) * samples.inside / samples.size
+
+
 @lru_cache(maxsize=64)  # whoever compares methods asks for the rows of the paper's margin again and again
-def _planned_rows(
-    method: CertificateMethod,
-    measure: JudgedMeasure,
-    laws: tuple[Law, ...],
-    variance: float,
-    limit: float,
-    delta: float,
-    power: float,
-    draws: int,
-) -> int:
-    """Return the rows that a method needs for each of the laws, the harder one deciding."""
+def _planned_rows(plan: _Plan, laws: tuple[Law, ...], variance: float, limit: float, power: float, draws: int) -> int:
+    """Return the rows that a plan needs for each of the laws, the harder one deciding."""
     wanted = _successes(draws, power)
 
     def reached(law: Law, rows: int) -> float:
         """Return the limit that is not exceeded as often as the power asks for."""
-        samples = draw(law, rows, draws)
-        by_intervals = measure.by_intervals
-        limits = _limits(method, samples, delta) if by_intervals else _limits_of(measure, method, samples, delta)
-        return min(float(np.partition(limits, wanted - 1)[wanted - 1]), 1.0)
+        limits = _limits(plan, draw(law, rows, draws))
+        return min(float(np.partition(limits, wanted - 1)[wanted - 1]), _MOST_ERROR)
 
-    rows = math.ceil((_USUAL_RANGE * math.sqrt(variance) + method.usual_margin(variance, delta)) ** 2 / limit**2)
+    aim = limit if plan.relative_to == "rows" else limit * float(laws[0].share @ laws[0].forecast)
+    margin = _USUAL_RANGE * math.sqrt(variance) + plan.method.usual_margin(variance, plan.delta)
+    rows = min(math.ceil(margin**2 / aim**2), _MOST_ROWS)
     for law in laws:
-        rows = _fewest_rows(partial(reached, law), limit, min(rows, _MOST_ROWS), at_least=law is not laws[0])
+        rows = _fewest_rows(partial(reached, law), limit, rows, at_least=law is not laws[0])
     return rows
 
 
@@ -207,23 +246,13 @@ def _planned_measure(name: str, variation: float) -> JudgedMeasure:
     )
 
 
-def _limits(method: CertificateMethod, samples: Samples, delta: float) -> FloatArray:
-    """Return the upper limit of the Cutoff error of each data set."""
+def _limits(plan: _Plan, samples: Samples) -> FloatArray:
+    """Return the upper limit of each data set, as many of them at once as fit into a processor's cache."""
     found = []
     for first in range(0, len(samples.rows), _AT_ONCE):
         lines = slice(first, first + _AT_ONCE)
-        some = replace(samples, rows=samples.rows[lines], events=samples.events[lines])
-        found.append(method.planned(some, delta))
+        found.append(plan.limits(replace(samples, rows=samples.rows[lines], events=samples.events[lines])))
     return np.concatenate(found)
-
-
-def _limits_of(measure: JudgedMeasure, method: CertificateMethod, samples: Samples, delta: float) -> FloatArray:
-    """Return the upper limit of another error of each data set.
-
-    Weights of total variation M gain M/2 times what an interval gains where joined forecasts show too little.
-    """
-    found = [measure.upper(tally, measure.estimate(tally), delta, method) for tally in samples.tallies()]
-    return np.array(found) + (measure.factor - 1.0) * samples.inside / samples.size
 
 
 def _fewest_rows(reached: Callable[[int], float], limit: float, rows: int, *, at_least: bool) -> int:

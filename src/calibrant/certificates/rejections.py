@@ -1,15 +1,93 @@
-"""Results of testing several groups at once."""
+"""Results of testing: p-values, of all rows and of several groups at once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from calibrant.certificates.results import USUAL_LEVEL, CalibrationTest
-from calibrant.core.results import Result, as_frame
+from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.types import Label
-from calibrant.core.words import in_columns, printable
+from calibrant.core.voices import Either
+from calibrant.core.words import counted, in_columns, printable
+
+USUAL_LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class CalibrationTest(Result):
+    """What a test of perfect calibration found.
+
+    Attributes
+    ----------
+    test : str
+        "cutoff" (looks at every interval of forecasts) or "spiegelhalter" (looks in one direction).
+    statistic : float
+        The Cutoff calibration error of these rows, or Spiegelhalter's z.
+    pvalue : float
+        How probable a statistic at least as extreme is when the forecasts are perfectly calibrated.
+    method : str
+        "exact" (the law of the statistic given these forecasts, enumerated or simulated) or "asymptotic" (its limit for
+        many rows).
+    rows : int
+        Rows.
+    n_resamples : int or None
+        Simulated data sets; None when nothing was simulated.
+    assumptions : tuple of str
+        What the p-value rests on.
+    notes : tuple of str
+        What to keep in mind for these data.
+    """
+
+    test: str
+    statistic: float
+    pvalue: float
+    method: str
+    rows: int
+    n_resamples: int | None
+    assumptions: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    _ranges: ClassVar = {"pvalue": UNIT}
+    _words: ClassVar = {"test": ("cutoff", "spiegelhalter")}
+
+    def __str__(self) -> str:
+        return self.said(USUAL_LEVEL)
+
+    def rejected(self, level: float = USUAL_LEVEL) -> bool:
+        """Return whether perfect calibration is rejected at a level: when the p-value is at most that."""
+        return self.pvalue <= level
+
+    def said(self, level: float) -> str:
+        """Say what was found at a level: perfect calibration is rejected when the p-value is at most that.
+
+        Parameters
+        ----------
+        level : float
+            How often calibrated forecasts may be rejected.
+        """
+        rejected = self.rejected(level)
+        name = "Spiegelhalter's z" if self.test == "spiegelhalter" else "Cutoff calibration error"
+        rows = counted(self.rows, "row")
+        how = {"asymptotic": "large-sample law"}.get(self.method, "all possible outcomes")
+        if self.n_resamples is not None:
+            how = f"{self.n_resamples:,} resamples"
+        finding = (
+            f"Perfect calibration of these forecasts is {'' if rejected else 'not '}rejected at the "
+            f"{100.0 * level:g}% level (p-value {self.pvalue:.4g}, {name} {self.statistic:.4g}, {rows}, {how})."
+        )
+        if rejected:
+            meaning = (
+                "This says that the forecasts are off, not by how much: with many rows a harmless error is rejected "
+                "too, and a large p-value would not have been a certificate of calibration."
+            )
+        else:
+            meaning = (
+                "A large p-value is no certificate of calibration: too few rows hide any error, and only an upper "
+                f"limit for the error, as {Either('certify()', 'calibrant certify')} gives, says how large it may be."
+            )
+        basis = f"This assumes that {'; '.join(self.assumptions)}."
+        return "\n".join([f"{finding} {meaning}", basis, *(f"Note: {note}" for note in self.notes)])
 
 
 @dataclass(frozen=True)

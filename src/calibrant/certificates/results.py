@@ -1,34 +1,50 @@
-"""Results of certifying and testing: verdicts, limits, plans, p-values."""
+"""Results of certifying: verdicts, limits, plans."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from calibrant.certificates.joint_levels import level_of_both
 from calibrant.core.errors import InputError
-from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.results import SLACK, UNIT, Result, as_frame
 from calibrant.core.types import FloatArray, IntArray, Label
-from calibrant.core.voices import Either
-from calibrant.core.words import counted, level_said, measured, percent, printable, rounded_down, rounded_up, shown
+from calibrant.core.voices import Phrase
+from calibrant.core.words import (
+    counted,
+    hundredfold,
+    level_said,
+    measured,
+    percent,
+    printable,
+    rounded_down,
+    rounded_up,
+    shown,
+)
 from calibrant.measures.registry import MEASURES
 from calibrant.measures.results import WorstInterval
 
 VERDICTS = ("certified", "refuted", "undecided")
+Yardstick = Literal["rows", "events"]
+YARDSTICKS: tuple[str, ...] = get_args(Yardstick)
+"""What errors and limits may be shares of."""
 
 
-def within_unit(lower: float, upper: float) -> tuple[float, float]:
-    """Return limits of an error cut to [0, 1]; where two that were found apart cross, both are the upper one."""
-    if not (math.isfinite(lower) and math.isfinite(upper)):  # which min and max would hide
+def in_order(lower: float, upper: float) -> tuple[float, float]:
+    """Return limits of an error, which is never negative; where two that were found apart cross, both are the upper.
+
+    An upper limit may be infinite, which excludes nothing; a lower one may not, nor may either be no number at all.
+    """
+    if not math.isfinite(lower) or math.isnan(upper):  # which min and max would hide
         raise InputError(
             f"the limits of the error came out as {lower!r} and {upper!r}",
             remedy="look for what is missing or infinite in the totals of the rows",
         )
-    return min(max(lower, 0.0), upper, 1.0), min(upper, 1.0)
+    return min(max(lower, 0.0), upper), upper
 
 
 def verdict_of(lower: float, upper: float, max_error: float) -> str:
@@ -64,6 +80,8 @@ class ConfidenceInterval(Result):
         Whether the guarantee holds at every number of rows, or only for many.
     assumptions : tuple of str
         What the guarantee rests on.
+    relative_to : str
+        What estimate and limits are shares of: "rows" or "events".
     notes : tuple of str
         What to keep in mind for these data.
     """
@@ -80,28 +98,61 @@ class ConfidenceInterval(Result):
     target: str
     finite_sample: bool
     assumptions: tuple[str, ...]
+    relative_to: str = "rows"
     notes: tuple[str, ...] = ()
 
-    _ranges: ClassVar = dict.fromkeys(("estimate", "lower", "upper", "confidence_level"), UNIT)
-    _words: ClassVar = {"measure": MEASURES, "alternative": ("two-sided", "less", "greater")}
+    _may_be_infinite: ClassVar = ("estimate", "upper")  # as shares of events, where there may be none
+    _ranges: ClassVar = {
+        "confidence_level": UNIT,
+        **dict.fromkeys(("estimate", "lower", "upper"), (0.0, math.inf)),
+    }
+    _words: ClassVar = {
+        "measure": MEASURES,
+        "alternative": ("two-sided", "less", "greater"),
+        "relative_to": YARDSTICKS,
+    }
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        _check_shares(self, "estimate", "lower", "upper")
         self._check_order("lower", "upper")
 
     def __str__(self) -> str:
         name, level = MEASURES.words(self.measure), level_said(self.confidence_level)
         limits = {
-            "two-sided": f"lies between {rounded_down(self.lower, 5)} and {rounded_up(self.upper, 5)}",
-            "less": f"is at most {rounded_up(self.upper, 5)}",
+            "two-sided": f"lies between {rounded_down(self.lower, 5)} and {_upper_said(self.upper, 5)}",
+            "less": f"is at most {_upper_said(self.upper, 5)}",
             "greater": f"is at least {rounded_down(self.lower, 5)}",
         }[self.alternative]
+        limits += "" if self.relative_to == "rows" else " times the event rate"
+        estimate = _estimate_said(self.estimate, 5)
         lines = [
-            f"With {level} confidence the {name} of {_whom(self.target)} {limits} (estimate {measured(self.estimate)}, "
+            f"With {level} confidence the {name} of {_whom(self.target)} {limits} (estimate {estimate}, "
             f"{_rows_said(self.rows, self.n_eff)}, {self.method} method).",
             f"This assumes that {'; '.join(self.assumptions)}.",
         ]
         return "\n".join(lines + [f"Note: {note}" for note in self.notes])
+
+
+def _check_shares(result: ConfidenceInterval | Certificate | GroupCertificates, *names: str) -> None:
+    """Refuse shares of all rows above 1; shares of events may be any number."""
+    for name in names if result.relative_to == "rows" else ():
+        values = getattr(result, name)
+        for value in values if isinstance(values, tuple) else (values,):
+            if value > 1.0 + SLACK:
+                result._refuse(name, value, "not a finite number from 0 to 1")
+
+
+def _estimate_said(estimate: float, digits: int = 4) -> str:
+    return "infinite, since no row has an event" if math.isinf(estimate) else measured(estimate, digits)
+
+
+def _upper_said(limit: float, digits: int = 4) -> str:
+    return "any number" if math.isinf(limit) else rounded_up(limit, digits)
+
+
+def _limit_said(limit: float, relative_to: str) -> str:
+    return shown(limit) if relative_to == "rows" else f"{shown(limit)} of the event rate"
 
 
 def _whom(target: str) -> str:
@@ -151,6 +202,12 @@ class Certificate(Result):
         would, because the estimate equals the limit or the method cannot get there).
     assumptions : tuple of str
         What the guarantee rests on.
+    event_rate : float
+        Share of these rows, by weight, that are events.
+    relative_to : str
+        What ``estimate``, ``lower``, ``upper`` and ``max_error`` are shares of: "rows" or "events".
+    cautions : tuple of str
+        Why the verdict would mislead whoever reads nothing else, and what to ask instead; empty when it would not.
     notes : tuple of str
         What to keep in mind for these data.
     """
@@ -170,13 +227,21 @@ class Certificate(Result):
     worst_interval: WorstInterval
     rows_needed: int | None
     assumptions: tuple[str, ...]
+    event_rate: float
+    relative_to: str = "rows"
+    cautions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
-    _ranges: ClassVar = dict.fromkeys(("estimate", "lower", "upper", "max_error", "confidence_level"), UNIT)
-    _words: ClassVar = {"verdict": VERDICTS, "measure": MEASURES}
+    _may_be_infinite: ClassVar = ("estimate", "upper")  # as shares of events, where there is none
+    _ranges: ClassVar = {
+        **dict.fromkeys(("max_error", "confidence_level", "event_rate"), UNIT),
+        **dict.fromkeys(("estimate", "lower", "upper"), (0.0, math.inf)),
+    }
+    _words: ClassVar = {"verdict": VERDICTS, "measure": MEASURES, "relative_to": YARDSTICKS}
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        _check_shares(self, "estimate", "lower", "upper")
         self._check_order("lower", "upper")
         said = verdict_of(self.lower, self.upper, self.max_error)
         if self.verdict != said:
@@ -190,35 +255,53 @@ class Certificate(Result):
         return "\n".join(self.sentences())
 
     def sentences(self) -> list[str]:
-        """Return the verdict in words, then each note."""
-        name, level = MEASURES.words(self.measure), level_said(self.confidence_level)
-        basis = f"estimate {measured(self.estimate, 4)}, {_rows_said(self.rows, self.n_eff)}, {self.method} method"
-        whom = _whom(self.target)
-        limit = shown(self.max_error)
-        if self.verdict == "certified":
-            finding = f"with {level} confidence the {name} of {whom} is at most {limit}"
-            finding += self._number_said(f"at most {rounded_up(self.upper)}")
-        elif self.verdict == "refuted":
-            finding = f"with {level} confidence the {name} of {whom} is above {limit}"
-            finding += self._number_said(f"at least {rounded_down(self.lower)}")
-        else:
-            finding = (
-                f"the {name} of {whom} may be as low as {rounded_down(self.lower)} or as high as "
-                f"{rounded_up(self.upper)} (each limit with {level} confidence), on either side of the limit of {limit}"
+        """Return the verdict in words: what was found, the numbers, where, cautions, what it assumes, and notes."""
+        return [
+            self.finding(),
+            self.numbers(),
+            self.worst_interval.where(),
+            *(f"Caution: {caution}" for caution in self.cautions),
+            f"This assumes that {'; '.join(self.assumptions)}.",
+            *(f"Note: {note}" for note in self.notes),
+        ]
+
+    def finding(self) -> str:
+        """Say the verdict, and what it means in cases."""
+        name, whom, limit = (
+            MEASURES.words(self.measure),
+            _whom(self.target),
+            _limit_said(self.max_error, self.relative_to),
+        )
+        level = level_said(self.confidence_level)
+        if self.verdict == "undecided":
+            return f"Undecided: these rows do not show whether the {name} of {whom} is above or below {limit}."
+        side = "at most" if self.verdict == "certified" else "above"
+        meaning = ""
+        if self.measure == "cutoff":
+            cases = f"{hundredfold(self.max_error)} per 100 {self.relative_to}"
+            meaning = f" On no interval of forecasts do events and forecasts differ by more than {cases}."
+            if self.verdict == "refuted":
+                meaning = f" On some interval of forecasts events and forecasts differ by more than {cases}."
+        return f"{self.verdict.capitalize()}: with {level} confidence the {name} of {whom} is {side} {limit}.{meaning}"
+
+    def numbers(self) -> str:
+        """Say estimate and limits, as surely as a number holds that is shown after a look at the verdict."""
+        both = level_of_both(self.confidence_level)
+        limits = ""
+        if self.verdict == "undecided":
+            limits = (
+                f", from {rounded_down(self.lower)} to {_upper_said(self.upper)} (each limit with "
+                f"{level_said(self.confidence_level)} confidence)"
             )
+        elif both:
+            number = f"at most {_upper_said(self.upper)}" if self else f"at least {rounded_down(self.lower)}"
+            limits = f", and with {level_said(both)} confidence {number}"
+        unit = "" if self.relative_to == "rows" else f", as shares of the event rate, {percent(self.event_rate)} here"
+        basis = f"{_rows_said(self.rows, self.n_eff)}, {self.method} method"
         needed = ""
         if self.rows_needed is not None:
-            needed = f", and about {self.rows_needed:,} fresh rows would decide it if the error is as estimated"
-        verdict = (
-            f"{self.verdict.capitalize()}: {finding} ({basis}){needed}. "
-            f"This assumes that {'; '.join(self.assumptions)}."
-        )
-        return [verdict, *(f"Note: {note}" for note in self.notes)]
-
-    def _number_said(self, number: str) -> str:
-        """Say the limit behind a verdict, as surely as a number holds that is shown after a look at the verdict."""
-        both = level_of_both(self.confidence_level)
-        return f", and with {level_said(both)} confidence {number}" if both else ""
+            needed = f" About {self.rows_needed:,} fresh rows would decide it if the error is as estimated."
+        return f"Estimate {_estimate_said(self.estimate)}{limits}{unit} ({basis}).{needed}"
 
 
 @dataclass(frozen=True)
@@ -240,6 +323,8 @@ class GroupCertificates(Result):
         Per group, the upper limit at ``confidence_level`` on its own, which the joint verdict compares.
     certificates : tuple of Certificate
         Per group, at level 1 - (1 - confidence_level) / (number of groups): true together with ``confidence_level``.
+    relative_to : str
+        What errors and limits are shares of: the "rows" of the group, or its "events".
     """
 
     verdict: str
@@ -248,12 +333,15 @@ class GroupCertificates(Result):
     groups: tuple[Label, ...]
     upper: tuple[float, ...]
     certificates: tuple[Certificate, ...]
+    relative_to: str = "rows"
 
-    _ranges: ClassVar = dict.fromkeys(("max_error", "confidence_level", "upper"), UNIT)
-    _words: ClassVar = {"verdict": VERDICTS}
+    _may_be_infinite: ClassVar = ("upper",)  # as shares of events, where there may be none
+    _ranges: ClassVar = {**dict.fromkeys(("max_error", "confidence_level"), UNIT), "upper": (0.0, math.inf)}
+    _words: ClassVar = {"verdict": VERDICTS, "relative_to": YARDSTICKS}
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        _check_shares(self, "upper")
         if not len(self.groups) == len(self.upper) == len(self.certificates) > 0:
             self._refuse("groups", self.groups, "not as many as upper limits and certificates, or none")
         said = self.verdict_of(self.upper, self.certificates, self.max_error)
@@ -266,6 +354,15 @@ class GroupCertificates(Result):
         if all(limit <= max_error for limit in upper):
             return "certified"
         return "refuted" if any(each.verdict == "refuted" for each in certificates) else "undecided"
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Why verdicts would mislead whoever reads nothing else, group by group; empty when they would not."""
+        return tuple(
+            Phrase("In {group}: {caution}", group=printable(group), caution=caution)
+            for group, each in zip(self.groups, self.certificates, strict=True)
+            for caution in each.cautions
+        )
 
     def __bool__(self) -> bool:
         """Return whether every group is certified to be at most ``max_error``."""
@@ -295,7 +392,7 @@ class GroupCertificates(Result):
         width = max(map(len, names))
         table = [
             f"  {name:<{width}}  {each.rows:>9,} rows  estimate {measured(each.estimate, 4)}  "
-            f"from {rounded_down(each.lower)} to {rounded_up(each.upper)}  {each.verdict}"
+            f"from {rounded_down(each.lower)} to {_upper_said(each.upper)}  {each.verdict}"
             for name, each in zip(names, self.certificates, strict=True)
         ]
         return "\n".join([*self.findings(), *table, *self.remarks()])
@@ -304,15 +401,16 @@ class GroupCertificates(Result):
         """Return the joint verdict in words, what it assumes, and what the verdicts on groups are worth."""
         level = level_said(self.confidence_level)
         measure = MEASURES.words(self.certificates[0].measure)
+        limit = _limit_said(self.max_error, self.relative_to)
         names = [printable(group) for group in self.groups]
         worst = names[int(np.argmax(self.upper))]
         if self.verdict == "certified":
-            finding = f"with {level} confidence the {measure} of every group is at most {shown(self.max_error)}"
+            finding = f"with {level} confidence the {measure} of every group is at most {limit}"
         elif self.verdict == "refuted":
             bad = [name for name, each in zip(names, self.certificates, strict=True) if each.verdict == "refuted"]
-            finding = f"with {level} confidence the {measure} is above {shown(self.max_error)} in {', '.join(bad)}"
+            finding = f"with {level} confidence the {measure} is above {limit} in {', '.join(bad)}"
         else:
-            finding = f"some groups' {measure} may be above {shown(self.max_error)} (least settled: {worst})"
+            finding = f"some groups' {measure} may be above {limit} (least settled: {worst})"
         assumed = dict.fromkeys(words for each in self.certificates for words in each.assumptions)
         return [
             f"{self.verdict.capitalize()}: {finding} ({counted(len(self.groups), 'group')}, "
@@ -323,8 +421,8 @@ class GroupCertificates(Result):
         ]
 
     def remarks(self) -> list[str]:
-        """Return the notes of all groups in words."""
-        return [
+        """Return the cautions and notes of all groups in words."""
+        return [f"Caution: {caution}" for caution in self.cautions] + [
             f"Note on {printable(group)}: {note}"
             for group, each in zip(self.groups, self.certificates, strict=True)
             for note in each.notes
@@ -438,6 +536,8 @@ class RowsNeeded(Result):
         Mean squared residual assumed.
     measure : str
         The error planned for.
+    relative_to : str
+        What ``max_error`` is a share of: "rows" or "events".
     """
 
     rows: int
@@ -448,94 +548,17 @@ class RowsNeeded(Result):
     method: str
     brier: float
     measure: str = "cutoff"
+    relative_to: str = "rows"
 
     _ranges: ClassVar = dict.fromkeys(("max_error", "confidence_level", "power", "brier"), UNIT)
-    _words: ClassVar = {"measure": MEASURES}
+    _words: ClassVar = {"measure": MEASURES, "relative_to": YARDSTICKS}
 
     def __str__(self) -> str:
         level = level_said(self.confidence_level)
+        limit = _limit_said(self.max_error, self.relative_to)
         paper = "" if self.paper_rows is None else f"; the paper's margin needs {self.paper_rows:,}"
         return (
-            f"About {self.rows:,} rows certify a {MEASURES.words(self.measure)} of at most {shown(self.max_error)} "
+            f"About {self.rows:,} rows certify a {MEASURES.words(self.measure)} of at most {limit} "
             f"with {level} confidence in {level_said(self.power)} of cases, if the forecaster is calibrated with "
             f"a Brier score of {self.brier:.4g} ({self.method} method{paper})."
         )
-
-
-USUAL_LEVEL = 0.05
-
-
-@dataclass(frozen=True)
-class CalibrationTest(Result):
-    """What a test of perfect calibration found.
-
-    Attributes
-    ----------
-    test : str
-        "cutoff" (looks at every interval of forecasts) or "spiegelhalter" (looks in one direction).
-    statistic : float
-        The Cutoff calibration error of these rows, or Spiegelhalter's z.
-    pvalue : float
-        How probable a statistic at least as extreme is when the forecasts are perfectly calibrated.
-    method : str
-        "exact" (the law of the statistic given these forecasts, enumerated or simulated) or "asymptotic" (its limit for
-        many rows).
-    rows : int
-        Rows.
-    n_resamples : int or None
-        Simulated data sets; None when nothing was simulated.
-    assumptions : tuple of str
-        What the p-value rests on.
-    notes : tuple of str
-        What to keep in mind for these data.
-    """
-
-    test: str
-    statistic: float
-    pvalue: float
-    method: str
-    rows: int
-    n_resamples: int | None
-    assumptions: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-
-    _ranges: ClassVar = {"pvalue": UNIT}
-    _words: ClassVar = {"test": ("cutoff", "spiegelhalter")}
-
-    def __str__(self) -> str:
-        return self.said(USUAL_LEVEL)
-
-    def rejected(self, level: float = USUAL_LEVEL) -> bool:
-        """Return whether perfect calibration is rejected at a level: when the p-value is at most that."""
-        return self.pvalue <= level
-
-    def said(self, level: float) -> str:
-        """Say what was found at a level: perfect calibration is rejected when the p-value is at most that.
-
-        Parameters
-        ----------
-        level : float
-            How often calibrated forecasts may be rejected.
-        """
-        rejected = self.rejected(level)
-        name = "Spiegelhalter's z" if self.test == "spiegelhalter" else "Cutoff calibration error"
-        rows = counted(self.rows, "row")
-        how = {"asymptotic": "large-sample law"}.get(self.method, "all possible outcomes")
-        if self.n_resamples is not None:
-            how = f"{self.n_resamples:,} resamples"
-        finding = (
-            f"Perfect calibration of these forecasts is {'' if rejected else 'not '}rejected at the "
-            f"{100.0 * level:g}% level (p-value {self.pvalue:.4g}, {name} {self.statistic:.4g}, {rows}, {how})."
-        )
-        if rejected:
-            meaning = (
-                "This says that the forecasts are off, not by how much: with many rows a harmless error is rejected "
-                "too, and a large p-value would not have been a certificate of calibration."
-            )
-        else:
-            meaning = (
-                "A large p-value is no certificate of calibration: too few rows hide any error, and only an upper "
-                f"limit for the error, as {Either('certify()', 'calibrant certify')} gives, says how large it may be."
-            )
-        basis = f"This assumes that {'; '.join(self.assumptions)}."
-        return "\n".join([f"{finding} {meaning}", basis, *(f"Note: {note}" for note in self.notes)])

@@ -10,11 +10,21 @@ import warnings
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, get_args, overload
 
+from calibrant.certificates.cautions import cautions_on
+from calibrant.certificates.event_shares import RATE_SHARE, event_rate_limits, event_rate_of, of_events
 from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.methods.base import CertificateMethod
 from calibrant.certificates.methods.normal import normal_margin
 from calibrant.certificates.methods.registry import METHODS, Method
-from calibrant.certificates.results import Certificate, ConfidenceInterval, GroupCertificates, verdict_of, within_unit
+from calibrant.certificates.results import (
+    YARDSTICKS,
+    Certificate,
+    ConfidenceInterval,
+    GroupCertificates,
+    Yardstick,
+    in_order,
+    verdict_of,
+)
 from calibrant.core.errors import CalibrationWarning
 from calibrant.core.types import ArrayLike, ClassLabel, Randomness
 from calibrant.measures.judged import JudgedMeasure
@@ -45,6 +55,7 @@ def certify(
     method: Method = "adaptive",
     measure: Measure = "cutoff",
     variation: float = 2.0,
+    relative_to: Yardstick = "rows",
     rng: Randomness = 0,
 ) -> GroupCertificates: ...
 
@@ -59,6 +70,7 @@ def certify(
     method: Method = "adaptive",
     measure: Measure = "cutoff",
     variation: float = 2.0,
+    relative_to: Yardstick = "rows",
     by: None = None,
     sample_weight: ArrayLike | None = None,
     pos_label: ClassLabel | None = None,
@@ -76,6 +88,7 @@ def certify(
     method: Method = "adaptive",
     measure: Measure = "cutoff",
     variation: float = 2.0,
+    relative_to: Yardstick = "rows",
     by: ArrayLike,
     sample_weight: ArrayLike | None = None,
     pos_label: ClassLabel | None = None,
@@ -92,6 +105,7 @@ def certify(
     method: Method = "adaptive",
     measure: Measure = "cutoff",
     variation: float = 2.0,
+    relative_to: Yardstick = "rows",
     by: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     pos_label: ClassLabel | None = None,
@@ -113,7 +127,8 @@ def certify(
         Forecast probabilities.
     max_error : float in [0, 1]
         The largest error you can live with. For Cutoff, 0.02 means: on no interval of forecasts do events and
-        forecasts differ by more than 2 per 100 rows of the whole population.
+        forecasts differ by more than 2 per 100 rows of the whole population. Where events are rare that is a lot: ask
+        for a share of the events then (docs/choose-max-error.md).
     confidence_level : float from 0.5 to below 1
         One minus the probability of a wrong verdict.
     method : {"adaptive", "exact", "normal", "hoeffding", "paper"}
@@ -130,6 +145,10 @@ def certify(
         repeat: on nearly continuous ones its bound is true and useless, and a warning says so (Theorem 4.1 of [1]_).
     variation : float, default 2
         Largest total variation of the weights, for ``measure="bounded_variation"``.
+    relative_to : {"rows", "events"}
+        What ``max_error``, the estimate and the limits are shares of. With "events" 0.25 means: on no interval of
+        forecasts do events and forecasts differ by more than a quarter of all events; the error is at most 0.25 times
+        the population's event rate, which is not assumed to be known.
     by : array-like of shape (n,), optional
         A group per row: one certificate per group, and one verdict for "every group is at most ``max_error``". Choose
         the groups before looking at the rows: for groups found by looking nothing holds.
@@ -147,7 +166,8 @@ def certify(
     Returns
     -------
     Certificate, or GroupCertificates with ``by``
-        ``bool(certificate)`` is True when certified; ``str(certificate)`` is two sentences for a report.
+        ``bool(certificate)`` is True when certified; ``str(certificate)`` is a few sentences for a report. Look at
+        ``certificate.cautions`` too: they are not empty when the limit is so wide that the verdict says little.
 
     References
     ----------
@@ -163,7 +183,7 @@ def certify(
     >>> certificate.verdict, round(certificate.estimate, 4), round(certificate.upper, 4)
     ('certified', 0.0104, 0.0277)
     """
-    plan = _check_plan(method, measure, variation, confidence_level)
+    plan = _check_plan(method, measure, variation, confidence_level, relative_to)
     limit = check_number(max_error, "max_error", low=0.0, high=1.0)
     seed = check_seed(rng)
     if by is None and not are_grouped(y_true):
@@ -185,6 +205,7 @@ def certify(
         groups=rows.groups,
         upper=uppers,
         certificates=certificates,
+        relative_to=plan.relative_to,
     )
 
 
@@ -197,6 +218,7 @@ def confidence_interval(
     method: Method = "adaptive",
     measure: Measure = "cutoff",
     variation: float = 2.0,
+    relative_to: Yardstick = "rows",
     sample_weight: ArrayLike | None = None,
     pos_label: ClassLabel | None = None,
     rng: Randomness = 0,
@@ -205,7 +227,7 @@ def confidence_interval(
 
     Parameters
     ----------
-    y_true, y_prob, confidence_level, method, measure, variation, sample_weight, pos_label, rng
+    y_true, y_prob, confidence_level, method, measure, variation, relative_to, sample_weight, pos_label, rng
         As in `certify`.
     alternative : {"two-sided", "less", "greater"}
         Two limits that hold together with ``confidence_level``; an upper limit only ("the error is less than"); a lower
@@ -220,7 +242,7 @@ def confidence_interval(
     This assumes that given their forecasts the outcomes are independent; forecaster, limit, method and level were
     fixed without looking at these outcomes.
     """
-    plan = _check_plan(method, measure, variation, confidence_level)
+    plan = _check_plan(method, measure, variation, confidence_level, relative_to)
     check_choice(alternative, "alternative", ALTERNATIVES)
     each = delta_of_each(plan.delta, 2) if alternative == "two-sided" else plan.delta
     source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
@@ -246,6 +268,7 @@ def confidence_interval(
         target=plan.method.target,
         finite_sample=plan.method.finite_sample,
         assumptions=plan.method.assumptions(found.table),
+        relative_to=plan.relative_to,
         notes=found.notes,
     )
 
@@ -257,16 +280,21 @@ class _Plan:
     method: CertificateMethod
     measure: JudgedMeasure
     confidence_level: float
+    relative_to: str
     parts: str | None = None
 
     @property
     def delta(self) -> float:
         return 1.0 - self.confidence_level
 
+    def share(self, error: float, event_rate: float) -> float:
+        """Return an error as the share that was asked for."""
+        return error if self.relative_to == "rows" else of_events(error, event_rate)
+
 
 @dataclass(frozen=True)
 class _Found:
-    """Estimate and limits, not yet cut to [0, 1], with the totals they came from."""
+    """Estimate and limits, not yet put in order, with the totals they came from."""
 
     estimate: float
     lower: float
@@ -278,7 +306,11 @@ class _Found:
 
     @property
     def limits(self) -> tuple[float, float]:
-        return within_unit(self.lower, self.upper)
+        return in_order(self.lower, self.upper)
+
+    @property
+    def event_rate(self) -> float:
+        return event_rate_of(self.table)
 
 
 class _Judged(NamedTuple):
@@ -289,14 +321,16 @@ class _Judged(NamedTuple):
     upper_alone: float
 
 
-def _check_plan(method: str, measure: str, variation: float, confidence_level: float) -> _Plan:
+def _check_plan(method: str, measure: str, variation: float, confidence_level: float, relative_to: str) -> _Plan:
     check_choice(method, "method", tuple(METHODS))
     check_choice(measure, "measure", tuple(MEASURES))
     chosen = METHODS[method]
     chosen.check_measure(measure)
     level = check_confidence(confidence_level)
     chosen.check_level(level)
-    return _Plan(chosen, MEASURES[measure].with_variation(check_number(variation, "variation", low=0.0)), level)
+    check_choice(relative_to, "relative_to", YARDSTICKS)
+    judged = MEASURES[measure].with_variation(check_number(variation, "variation", low=0.0))
+    return _Plan(chosen, judged, level, relative_to)
 
 
 def _warn(caution: str | None) -> None:
@@ -340,6 +374,9 @@ def _judge(plan: _Plan, source: Tally | RowSource, limit: float, delta: float, s
         worst_interval=found.worst,
         rows_needed=_rows_to_decide(plan, found, limit) if verdict == "undecided" else None,
         assumptions=plan.method.assumptions(found.table, parts=plan.parts),
+        event_rate=found.event_rate,
+        relative_to=plan.relative_to,
+        cautions=cautions_on(limit, found.event_rate, plan.relative_to),
         notes=found.notes,
     )
     return _Judged(certificate, found.caution, upper)
@@ -355,7 +392,9 @@ def _rows_to_decide(plan: _Plan, found: _Found, limit: float) -> int | None:
     if plan.measure.lower_is_cutoffs and found.estimate >= limit:  # the Cutoff error is perhaps far below
         return None
     margin = found.upper - found.estimate if found.estimate < limit else found.estimate - found.lower
-    margin += normal_margin(found.table, 0.1)
+    margin += plan.share(normal_margin(found.table, 0.1), found.event_rate)
+    if not math.isfinite(margin):
+        return None
     distance = abs(limit - found.estimate)
     if distance <= margin * 1e-5:
         return None
@@ -377,20 +416,41 @@ def _evaluate(
     table = _split(plan, source, *([] if upper_delta is None else [upper_delta]))
     method.check_covers(table)
     worst = find_worst_interval(table)
-    lower, upper = 0.0, 1.0
+    lower, upper = 0.0, math.inf if plan.relative_to == "events" else 1.0
     caution: str | None = None
     notes: tuple[str, ...] = ()
     if measure.by_intervals:
         estimate = worst.error
-        if upper_delta is not None:
-            upper = method.upper(source, table, estimate, upper_delta)
     else:
         source = tally = whole_tally(source)
         estimate = measure.estimate(tally)
         caution = measure.caution(tally)
         notes = (*([] if caution is None else [caution]), *measure.notes(tally))
-        if upper_delta is not None:
-            upper = measure.upper(tally, estimate, upper_delta, method)
+    if upper_delta is not None:
+        limit = _upper_of_rows if plan.relative_to == "rows" else _upper_of_events
+        upper = limit(plan, source, table, estimate, upper_delta)
     if lower_delta is not None:
-        lower = method.lower(measure, source, table, estimate, worst, lower_delta, seed)
+        spent = 0.0 if plan.relative_to == "rows" else RATE_SHARE * lower_delta
+        lower = method.lower(measure, source, table, estimate, worst, lower_delta - spent, seed)
+        if spent > 0.0:
+            lower = of_events(max(lower, 0.0), event_rate_limits(table, spent)[1])
+    estimate = plan.share(estimate, event_rate_of(table))
     return _Found(estimate, lower, upper, table, worst, caution, (*notes, *method.notes(table, worst)))
+
+
+def _upper_of_rows(plan: _Plan, source: Tally | RowSource, table: Totals, estimate: float, delta: float) -> float:
+    if plan.measure.by_intervals:
+        found = plan.method.upper(source, table, estimate, delta)
+    else:
+        found = plan.measure.upper(whole_tally(source), estimate, delta, plan.method)
+    return min(found, 1.0)
+
+
+def _upper_of_events(plan: _Plan, source: Tally | RowSource, table: Totals, estimate: float, delta: float) -> float:
+    """Return a limit as a share of the event rate: the method's own if it has one, else a quotient of two limits."""
+    found = plan.method.upper_share(source, table, delta) if plan.measure.by_intervals else None
+    if found is None:
+        spent = RATE_SHARE * delta
+        most = _upper_of_rows(plan, source, table, estimate, delta - spent)
+        found = of_events(most, event_rate_limits(table, spent)[0])
+    return found

@@ -21,6 +21,7 @@ from calibrant.cli.rows import open_rows
     calibrant certify preds.csv --y-true label --y-prob score --max-error 0.05 --json
     calibrant certify preds.parquet --max-error 0.1 --by hospital
     calibrant certify preds.csv --max-error 0.02 --method exact --confidence-level 0.99
+    calibrant certify fraud.csv --max-error 0.25 --relative-to events
     """,
 )
 @click.option(

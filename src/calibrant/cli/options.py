@@ -49,22 +49,39 @@ VARIATION = click.option(
     help="Largest total variation of the weights, for --measure bounded_variation.",
 )
 
+RELATIVE_TO = click.option(
+    "--relative-to",
+    type=click.Choice(["rows", "events"]),
+    default="rows",
+    show_default=True,
+    help="What the error and its limits are shares of. With rare events 0.05 of all rows is a lot; 0.25 of the events "
+    "is not.",
+)
+
 
 def takes_limits(function: Function) -> Function:
     """Add the options that say which error is judged and how; the function gets them as ``limits``, to be passed on."""
 
     @functools.wraps(function)
     def run(
-        *given: Any, confidence_level: float, method: str, measure: str, variation: float, rng: int, **rest: Any
+        *given: Any,
+        confidence_level: float,
+        method: str,
+        measure: str,
+        variation: float,
+        relative_to: str,
+        rng: int,
+        **rest: Any,
     ) -> Any:
         limits = {
             "confidence_level": confidence_level,
             "method": method,
             "measure": measure,
             "variation": variation,
+            "relative_to": relative_to,
             "rng": rng,
         }
         return function(*given, limits=limits, **rest)
 
-    options = (CONFIDENCE_LEVEL, LIMIT_METHOD, MEASURE, VARIATION, SEED)
+    options = (CONFIDENCE_LEVEL, LIMIT_METHOD, MEASURE, VARIATION, RELATIVE_TO, SEED)
     return cast(Function, functools.reduce(lambda decorated, option: option(decorated), reversed(options), run))

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from calibrant.cli.inputs import Source, explained, file_options
-from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, MEASURE, VARIATION
+from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, MEASURE, RELATIVE_TO, VARIATION
 from calibrant.cli.outputs import OUTPUT_OPTIONS, BadInput, Command, Show, working
 from calibrant.cli.rows import open_forecasts
 
@@ -19,6 +19,7 @@ from calibrant.cli.rows import open_forecasts
     examples="""
     calibrant plan --max-error 0.05 --brier 0.15
     calibrant plan preds.csv --max-error 0.02 --power 0.8
+    calibrant plan preds.csv --max-error 0.25 --relative-to events
     """,
 )
 @click.argument("file", required=False)
@@ -40,6 +41,7 @@ from calibrant.cli.rows import open_forecasts
 @LIMIT_METHOD
 @MEASURE
 @VARIATION
+@RELATIVE_TO
 @click.option("--y-prob", metavar="COLUMN", help="Column of forecasts like those to come.")
 @file_options()[0]
 @file_options()[1]
@@ -55,6 +57,7 @@ def command(
     method: str,
     measure: str,
     variation: float,
+    relative_to: str,
     y_prob: str | None,
     file_format: str | None,
     memory_limit: str | None,
@@ -76,6 +79,7 @@ def command(
         "method": method,
         "measure": measure,
         "variation": variation,
+        "relative_to": relative_to,
     }
     show = Show(as_json, quiet)
     if file is None:

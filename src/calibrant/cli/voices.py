@@ -44,7 +44,7 @@ class Shell(Voice):
         place = "" if position is None or self.row_said is None else f", {self.row_said(position)},"
         return f"column {column!r}{place}"
 
-    def option(self, name: str, value: str | None) -> str:
+    def option(self, name: str, value: str | float | None) -> str:
         """Write an option as one types it."""
         typed = f"--{_OPTIONS.get(name, name).replace('_', '-')}"
         return typed if value is None else f"{typed} {value}"

@@ -35,6 +35,38 @@ def chernoff_interval(total: float, delta: float) -> tuple[float, float]:
     return low, high
 
 
+def mean_interval(total: float, count: int, delta: float) -> tuple[float, float]:
+    """Return limits for the mean of independent terms in [0, 1], from their sum, each wrong with probability delta.
+
+    A mean m under which a sum of z n is so unlikely has n kl(z, m) > ln(1/delta), with kl(z, m) = z ln(z/m) +
+    (1 - z) ln((1 - z)/(1 - m)): Hoeffding (1963), Theorem 1, whose terms need not be alike.
+
+    Examples
+    --------
+    >>> low, high = mean_interval(19.0, 1000, 0.05)
+    >>> round(low, 5), round(high, 5)
+    (0.01026, 0.03152)
+    """
+    share = min(max(total / count, 0.0), 1.0)
+    return _lower_mean(share, count, delta), 1.0 - _lower_mean(1.0 - share, count, delta)
+
+
+def _lower_mean(share: float, count: int, delta: float) -> float:
+    if share == 0.0:
+        return 0.0
+    exponent = math.log(1.0 / delta)
+
+    def missing(mean: float) -> tuple[float, float]:
+        excess = share * math.log(share / mean)
+        if share < 1.0:
+            excess += (1.0 - share) * math.log((1.0 - share) / (1.0 - mean))
+        return exponent - count * excess, count * (share - mean) / (mean * (1.0 - mean))
+
+    # Poisson tails are heavier, so that their limit is below this one.
+    lowest, _ = chernoff_interval(share * count, delta)
+    return root_of_concave(missing, lowest / count, share) if lowest > 0.0 else 0.0
+
+
 def chernoff_intervals(total: FloatArray, delta: float) -> FloatArray:
     """Return the limits of `chernoff_interval` for many sums at once, low ones first, by Newton's method.
 

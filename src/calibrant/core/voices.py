@@ -24,7 +24,7 @@ class Voice:
         named = name if column is None else f"{name} (column {column!r})"
         return named if position is None else f"{named}[{position}]"
 
-    def option(self, name: str, value: str | None) -> str:
+    def option(self, name: str, value: str | float | None) -> str:
         """Say which option to pass, and what with."""
         return f"{name}=" if value is None else f"{name}={value!r}"
 
@@ -69,10 +69,10 @@ class Argument(Fact):
 
 @dataclass(frozen=True)
 class Option(Fact):
-    """An option that is to be passed, and the word to pass if it is known."""
+    """An option that is to be passed, and the word or number to pass if it is known."""
 
     name: str
-    value: str | None = None
+    value: str | float | None = None
 
     def said(self, voice: Voice) -> str:
         """Word it."""

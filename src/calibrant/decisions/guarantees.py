@@ -68,6 +68,11 @@ def decision_guarantee(
             "certificate has a lower limit only (alternative is 'greater'), and a guarantee needs an upper one: ask "
             "for alternative 'less' or 'two-sided'"
         )
+    if certificate.relative_to != "rows":
+        raise InputError(
+            "certificate has limits that are shares of the events, and losses are counted per row",
+            remedy="certify with relative_to='rows'",
+        )
     at: float | None = None
     costs: Costs = (None, None)
     if not (threshold is None and cost_false_positive is None and cost_false_negative is None):

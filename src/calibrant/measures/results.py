@@ -46,6 +46,9 @@ class WorstInterval(Result):
         Weighted means inside.
     unit_weights : bool
         Whether every row has weight 1.
+    chance : float
+        The error that the worst interval of perfectly calibrated forecasts like these stays below in 95% of cases, by
+        the large-sample law.
     """
 
     low: float
@@ -58,6 +61,7 @@ class WorstInterval(Result):
     mean_forecast: float
     mean_outcome: float
     unit_weights: bool
+    chance: float
 
     _ranges: ClassVar = dict.fromkeys(("low", "high", "error", "share", "mean_forecast", "mean_outcome"), UNIT)
     _words: ClassVar = {"direction": ("too high", "too low", "none")}
@@ -67,22 +71,60 @@ class WorstInterval(Result):
         """Mean outcome minus mean forecast inside the interval."""
         return self.mean_outcome - self.mean_forecast
 
+    @property
+    def within_chance(self) -> bool:
+        """Whether perfectly calibrated forecasts would show as much: the error is at most ``chance``."""
+        return self.error <= self.chance
+
+    def where(self) -> str:
+        """Say in one sentence where the forecasts are worst, and by how much."""
+        if self.direction == "none":
+            return "No interval of forecasts is off."
+        where = self._which()
+        share, points = f"{percent(self.share)} {of_all(self.unit_weights)}", self._points()
+        if self.within_chance:
+            return (
+                f"No interval is off by more than chance shows. The largest deviation is on forecasts {where} "
+                f"({share}): {points} points {self.direction}."
+            )
+        return (
+            f"Forecasts {where} ({share}) are {points} points {self.direction} on average: {self._per_hundred()} per "
+            "100 rows."
+        )
+
     def __str__(self) -> str:
         if self.direction == "none":
             return "No interval of forecasts is off: on every one the mean forecast equals the mean outcome."
-        if self.low == self.high:
-            which = f"Forecasts of exactly {self.low:.4g}"
-        else:
-            low, high = told_apart(self.low, self.high)
-            which = f"Forecasts between {low} and {high}"
         rows = "this 1 row" if self.rows == 1 else f"these {self.rows:,} rows"
-        whole = of_all(self.unit_weights)
-        return (
-            f"{which} are {self.direction} by {measured(100.0 * abs(self.bias), 2)} percentage points on average: on "
-            f"{rows} ({percent(self.share)} {whole}) the mean forecast is {percent(self.mean_forecast)} and the event "
-            f"rate is {percent(self.mean_outcome)}. Spread over all rows that is {measured(self.error)}, and no other "
-            "interval reaches more."
+        facts = (
+            f"on {rows} ({percent(self.share)} {of_all(self.unit_weights)}) the mean forecast is "
+            f"{percent(self.mean_forecast)} and the event rate is {percent(self.mean_outcome)}"
         )
+        spread = (
+            f"Spread over all rows that is {self._per_hundred()} per 100 rows (Cutoff error {measured(self.error)})"
+        )
+        if self.within_chance:
+            return (
+                f"No interval of forecasts is off by more than chance shows. The largest deviation is on forecasts "
+                f"{self._which()}: {facts}. {spread}, and calibrated forecasts like these stay below "
+                f"{measured(self.chance)} in 95% of cases."
+            )
+        return (
+            f"Forecasts {self._which()} are {self.direction} by {self._points()} percentage points on average: "
+            f"{facts}. {spread}, and no other interval reaches more."
+        )
+
+    def _which(self) -> str:
+        if self.low == self.high:
+            return f"of exactly {self.low:.4g}"
+        low, high = told_apart(self.low, self.high)
+        return f"between {low} and {high}"
+
+    def _points(self) -> str:
+        return measured(100.0 * abs(self.bias), 1)
+
+    def _per_hundred(self) -> str:
+        return measured(100.0 * self.error, 2)
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,13 @@ from calibrant.measures.results import Spectrum, Witness, WorstInterval
 from calibrant.rows.checks import (
     check_number,
 )
+from calibrant.rows.grids import coarse_spread
 from calibrant.rows.intake import RowsLike, as_source, as_tally
 from calibrant.rows.refinement import TOLERANCE, curve_slack, some_table, split_at_extremes
 from calibrant.rows.tally import Tally, Totals
+
+_USUAL_RANGE = 2.4977
+"""What the range of Brownian motion stays below in 95% of cases."""
 
 
 def cutoff_calibration_error(
@@ -115,9 +119,10 @@ def worst_interval(
     Examples
     --------
     >>> print(worst_interval([0, 0, 1, 1], [0.1, 0.6, 0.6, 0.7]))
-    Forecasts between 0.1 and 0.6 are too high by 10.00 percentage points on average: on these 3 rows (75.0% of all
-    rows) the mean forecast is 43.3% and the event rate is 33.3%. Spread over all rows that is 0.07500, and no other
-    interval reaches more.
+    No interval of forecasts is off by more than chance shows. The largest deviation is on forecasts between 0.1 and
+    0.6: on these 3 rows (75.0% of all rows) the mean forecast is 43.3% and the event rate is 33.3%. Spread over all
+    rows that is 7.50 per 100 rows (Cutoff error 0.07500), and calibrated forecasts like these stay below 0.54... in
+    95% of cases.
     """
     return find_worst_interval(
         split_at_extremes(as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
@@ -142,6 +147,7 @@ def find_worst_interval(table: Totals) -> WorstInterval:
         mean_forecast=table.forecast_total(begin, end) / weight,
         mean_outcome=float(table.outcome[begin:end].sum()) / weight,
         unit_weights=table.unit_weights,
+        chance=_USUAL_RANGE * math.sqrt(float(coarse_spread(table.low) @ table.weight_square)) / weight_total,
     )
 
 

@@ -68,6 +68,16 @@ FIRST_GRID = Grid(FIRST_BITS, 0.0, 1.0)
 COARSE_GRID = Grid(12, 0.0, 1.0)  # enough where few borders matter, and quicker
 
 
+COARSE_CELLS = 2**COARSE_GRID.bits
+
+
+def coarse_spread(forecast: FloatArray) -> FloatArray:
+    """Return p (1 - p) for coarse forecasts, which every source tells apart: in the middle of cells of width 2^-12."""
+    coarse = (np.minimum(np.floor(forecast * COARSE_CELLS), COARSE_CELLS - 1) + 0.5) / COARSE_CELLS
+    spread: FloatArray = coarse * (1.0 - coarse)
+    return spread
+
+
 def _finest(high: float) -> int:
     """Return the most bits with which cells up to a forecast can be numbered."""
     return min(_MOST_BITS, _MOST_INDEX_BITS - _exponent(high))

@@ -266,22 +266,26 @@ def linear_scores(table: Totals, sign: float, coefficient: float) -> Scores:
     return Scores(sign * table.residual + square, positive + square, negative)
 
 
-def growth_scores(table: Totals, rate: float, sign: float) -> Scores:
-    """Score a row of unit weight, with an outcome of 0 or 1, by -ln(1 - rate sign r)."""
+def growth_scores(table: Totals, rate: float, sign: float, event_rate: float | None = None) -> Scores:
+    """Score a row of unit weight, with an outcome of 0 or 1, by -ln(1 - rate sign r).
+
+    Events may be scored at a rate of their own, the smaller one.
+    """
+    step = rate if event_rate is None else event_rate
     if not isinstance(table, Tally):
-        return _growth_from_moments(table, rate, sign)
-    event = -table.outcome * np.log1p(-rate * sign * (1.0 - table.forecast))
+        return _growth_from_moments(table, rate, sign, step)
+    event = -table.outcome * np.log1p(-step * sign * (1.0 - table.forecast))
     other = -(table.rows - table.outcome) * np.log1p(rate * sign * table.forecast)
     up, down = (event, other) if sign > 0.0 else (other, event)
     return Scores(up + down, up, -down)
 
 
-def _growth_from_moments(table: Totals, rate: float, sign: float) -> Scores:
+def _growth_from_moments(table: Totals, rate: float, sign: float, event_rate: float) -> Scores:
     """Score entries of 0/1 outcomes from their sums of r and r^2, to within `growth_error`.
 
     -ln(1 - x) is x + x^2 / 2 plus a rest of third order, which is taken to be linear in the forecast inside an entry.
     Around its middle c the forecasts of its events, c + d, have a sum of d that follows from the two sums, but for the
-    sum of all d^2.
+    sum of all d^2. What events lose by a smaller rate is taken to be linear too.
     """
     events = table.outcome
     others = table.rows - events
@@ -298,39 +302,51 @@ def _growth_from_moments(table: Totals, rate: float, sign: float) -> Scores:
     ):
         rest = -np.log1p(-bet) - bet - np.square(bet) / 2.0
         total += count * rest - step * np.square(bet) / (1.0 - bet) * moved
+    if event_rate != rate:
+        ratio = (1.0 - step * (1.0 - middle)) / (1.0 - event_rate * sign * (1.0 - middle))
+        slope = (step - event_rate * sign) / (
+            (1.0 - step * (1.0 - middle)) * (1.0 - event_rate * sign * (1.0 - middle))
+        )
+        total += events * np.log(ratio) + slope * event_shift
     gain, loss = (events, others) if sign > 0.0 else (others, events)
+    gain_rate, loss_rate = (event_rate, rate) if sign > 0.0 else (rate, event_rate)
     largest_gain, largest_loss = (1.0 - table.low, table.high) if sign > 0.0 else (table.high, 1.0 - table.low)
-    return Scores(total, -gain * np.log1p(-rate * largest_gain), loss * np.log1p(rate * largest_loss))
+    return Scores(total, -gain * np.log1p(-gain_rate * largest_gain), loss * np.log1p(loss_rate * largest_loss))
 
 
-def growth_error(table: Totals, rate: float) -> FloatArray:
+def growth_error(table: Totals, rate: float, event_rate: float | None = None) -> FloatArray:
     """Return the most by which growth from sums of r and r^2 can be off, for each entry.
 
     Inside an entry of half width q the rest of third order has a second derivative of at most rate^2 (1/(1 - rate)^2 -
     1), and the sum of d^2 is known to within q^2 / 2 a row, on which half the shift of the events depends.
     """
-    error: FloatArray = _growth_error_factor(rate) * np.square((table.high - table.low) / 2.0) * table.rows
+    factor = _growth_error_factor(rate, rate if event_rate is None else event_rate)
+    error: FloatArray = factor * np.square((table.high - table.low) / 2.0) * table.rows
     return error
 
 
-def _growth_error_factor(rate: float) -> float:
+def _growth_error_factor(rate: float, event_rate: float) -> float:
+    steep, steep_event = rate / (1.0 - rate), event_rate / (1.0 - event_rate)
     curvature = 1.0 / (1.0 - rate) ** 2 - 1.0
-    return rate**2 * (curvature / 2.0 + rate / (4.0 * (1.0 - rate)))
+    # Of the difference that a smaller rate of events makes: its first derivative, and half of its second.
+    fewer = (steep - steep_event) / 4.0 + (steep**2 - steep_event**2) / 2.0
+    return rate**2 * (curvature / 2.0 + rate / (4.0 * (1.0 - rate))) + fewer
 
 
-def split_for_growth(source: Tally | RowSource, rate: float, most: float) -> Totals:
+def split_for_growth(source: Tally | RowSource, rate: float, most: float, event_rate: float | None = None) -> Totals:
     """Return ordered entries so narrow that all their `growth_error` together is at most that large."""
     rows = opened(source)
     if isinstance(rows, Tally):
         return rows
     table = rows.start()
-    error = growth_error(table, rate)
+    error = growth_error(table, rate, event_rate)
     order = np.argsort(error)
     together = np.cumsum(error[order])
     if together[-1] <= most:
         return table
     # Half of the error is for the entries that stay as they are, the other half for cells of width 2^-bits.
-    bits = math.ceil(math.log2(_growth_error_factor(rate) * table.row_total / (2.0 * most)) / 2.0)
+    factor = _growth_error_factor(rate, rate if event_rate is None else event_rate)
+    bits = math.ceil(math.log2(factor * table.row_total / (2.0 * most)) / 2.0)
     return rows.cut(table, np.sort(order[together > most / 2.0]), bits)
 
 

@@ -14,6 +14,7 @@ from calibrant.certificates.betting import (
     planned_adaptive,
     split_lower,
 )
+from calibrant.certificates.event_shares import planned_shares, upper_share
 from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.margins import hoeffding_margin, uniform_lower_margin
 from calibrant.certificates.methods.base import CertificateMethod
@@ -40,6 +41,10 @@ class Adaptive(CertificateMethod):
         """Return the largest error that bets against every interval leave possible."""
         del estimate
         return adaptive_upper(source, table, delta)
+
+    def upper_share(self, source: Tally | RowSource, table: Totals, delta: float) -> float | None:
+        """Return the largest share that bets on errors and events at once leave possible."""
+        return upper_share(source, table, delta)
 
     def upper_of(self, table: Totals, error: float, delta: float) -> float:
         """Return the largest error that a bet against one weight function leaves possible."""
@@ -83,6 +88,10 @@ class Adaptive(CertificateMethod):
     def planned(self, samples: Samples, delta: float) -> FloatArray:
         """Return the limit of each data set."""
         return planned_adaptive(samples, delta)
+
+    def planned_share(self, samples: Samples, delta: float) -> FloatArray | None:
+        """Return the largest share of each data set."""
+        return planned_shares(samples, delta)
 
     def usual_margin(self, variance: float, delta: float) -> float:
         """Return Hoeffding's margin, for residuals of this variance."""

@@ -121,6 +121,11 @@ class CertificateMethod(ABC):
     def upper(self, source: Tally | RowSource, table: Totals, estimate: float, delta: float) -> float:
         """Return an upper limit of the Cutoff error; ``table`` holds the totals of all rows, however coarse."""
 
+    def upper_share(self, source: Tally | RowSource, table: Totals, delta: float) -> float | None:
+        """Return an upper limit of the Cutoff error as a share of the event rate; None where two limits are divided."""
+        del source, table, delta
+        return None
+
     @abstractmethod
     def lower_margin(self, table: Totals, delta: float, factor: float) -> float:
         """Return how far an error of the rows can be above the population's, for weights of total variation M.
@@ -170,6 +175,11 @@ class CertificateMethod(ABC):
     @abstractmethod
     def planned(self, samples: Samples, delta: float) -> FloatArray:
         """Return the upper limit of the Cutoff error of each simulated data set, or a close stand-in."""
+
+    def planned_share(self, samples: Samples, delta: float) -> FloatArray | None:
+        """Return `upper_share` of each simulated data set; None where two limits are divided."""
+        del samples, delta
+        return None
 
     @abstractmethod
     def usual_margin(self, variance: float, delta: float) -> float:
