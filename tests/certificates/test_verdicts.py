@@ -624,39 +624,47 @@ def test_the_limit_must_be_said():
 
 
 def test_a_certified_error_reads_well():
-    assert str(certify(COUNTS, max_error=0.05, method="exact")) == (
-        "Certified: with 95% confidence the Cutoff calibration error of these forecasts is at most 0.05, and with 90% "
-        "confidence at most 0.0344 (estimate 0.0130, 1,000 rows, exact method). This assumes that given their "
-        "forecasts the outcomes are independent; forecaster, limit, method and level were fixed without looking at "
-        "these outcomes."
-    )
+    assert certify(COUNTS, max_error=0.05, method="exact").sentences() == [
+        "Certified: with 95% confidence the Cutoff calibration error of these forecasts is at most 0.05. On no interval "
+        "of forecasts do events and forecasts differ by more than 5 per 100 rows.",
+        "Estimate 0.0130, and with 90% confidence at most 0.0344 (1,000 rows, exact method).",
+        "No interval is off by more than chance shows. The largest deviation is on forecasts between 0.5 and 0.8 (60.0% "
+        "of all rows): 2.2 points too high.",
+        "This assumes that given their forecasts the outcomes are independent; forecaster, limit, method and level were "
+        "fixed without looking at these outcomes.",
+    ]
 
 
 def test_a_refuted_error_reads_well():
     # (8000 x 0.38 + 4000 x 0.0075) / 20000, minus 3 sqrt(ln(200 e) / 40000)
-    assert str(certify(SURE_OF_ITSELF, max_error=0.05, confidence_level=0.99, method="hoeffding")) == (
-        "Refuted: with 99% confidence the Cutoff calibration error of the population is above 0.05, and with 98% "
-        "confidence at least 0.1158 (estimate 0.1535, 20,000 rows, hoeffding method). This assumes that the rows are "
-        "independent draws from the population; forecaster, limit, method and level were fixed without looking at "
-        "these rows."
-    )
+    assert certify(SURE_OF_ITSELF, max_error=0.05, confidence_level=0.99, method="hoeffding").sentences() == [
+        "Refuted: with 99% confidence the Cutoff calibration error of the population is above 0.05. On some interval "
+        "of forecasts events and forecasts differ by more than 5 per 100 rows.",
+        "Estimate 0.1535, and with 98% confidence at least 0.1158 (20,000 rows, hoeffding method).",
+        "Forecasts between 0.01 and 0.5 (60.0% of all rows) are 25.6 points too low on average: 15.35 per 100 rows.",
+        "This assumes that the rows are independent draws from the population; forecaster, limit, method and level were "
+        "fixed without looking at these rows.",
+    ]
 
 
 def test_a_verdict_at_50_percent_shows_no_number_that_would_hold_with_0_percent():
     certified = certify(COUNTS, max_error=0.05, confidence_level=0.5)
-    assert str(certified).startswith(
-        "Certified: with 50% confidence the Cutoff calibration error of the population is at most 0.05 (estimate"
+    assert certified.finding().startswith(
+        "Certified: with 50% confidence the Cutoff calibration error of the population is at most 0.05."
     )
+    assert certified.numbers() == "Estimate 0.0130 (1,000 rows, adaptive method)."
 
 
 def test_an_undecided_error_reads_well():
     # 0.013 + sqrt(2 ln 20 / 1000); with 1.28 standard errors on top of that margin, divided by 0.05 - 0.013, squared
-    assert str(certify(COUNTS, max_error=0.05, method="hoeffding")) == (
-        "Undecided: the Cutoff calibration error of the population may be as low as 0.0000 or as high as 0.0905 (each "
-        "limit with 95% confidence), on either side of the limit of 0.05 (estimate 0.0130, 1,000 rows, hoeffding "
-        "method), and about 6,618 fresh rows would decide it if the error is as estimated. This assumes that the rows "
-        "are independent draws from the population; forecaster, limit, method and level were fixed without looking at "
-        "these rows."
+    finding, numbers, *_ = certify(COUNTS, max_error=0.05, method="hoeffding").sentences()
+    assert finding == (
+        "Undecided: these rows do not show whether the Cutoff calibration error of the population is above or below "
+        "0.05."
+    )
+    assert numbers == (
+        "Estimate 0.0130, from 0.0000 to 0.0905, each limit with 95% confidence (1,000 rows, hoeffding method). About "
+        "6,618 fresh rows would decide it if the error is as estimated."
     )
 
 
@@ -678,15 +686,21 @@ def test_a_confidence_interval_reads_well(alternative, said):
 
 @EVERY_ALLOWED
 @pytest.mark.parametrize("max_error", [0.0, 0.05, 1.0])
-def test_every_certificate_is_two_sentences_and_its_notes(method, measure, max_error):
+def test_every_certificate_is_a_few_sentences_with_its_cautions_and_notes(method, measure, max_error):
     found = quietly(certify, TRUE[:70], PROB[:70], max_error=max_error, method=method, measure=measure)
-    text, *notes = str(found).splitlines()
-    assert notes == [f"Note: {note}" for note in found.notes]
-    assert text.count(". ") == 1
-    assert text.startswith(f"{found.verdict.capitalize()}: ")
-    assert text.endswith(".")
-    assert ". This assumes that " in text
-    assert f"<pre>{found.verdict.capitalize()}: " in found._repr_html_()
+    finding, numbers, where, *rest = str(found).splitlines()
+    cautions = [f"Caution: {caution}" for caution in found.cautions]
+    assert rest[: len(cautions)] == cautions
+    assert rest[len(cautions)].startswith("This assumes that ")
+    assert rest[len(cautions) + 1 :] == [f"Note: {note}" for note in found.notes]
+    assert len(cautions) == (max_error == 1.0)
+    assert finding.startswith(f"{found.verdict.capitalize()}: ")
+    assert numbers.startswith("Estimate ")
+    assert where == found.worst_interval.where()
+    for sentence in (finding, numbers, where, *cautions):
+        assert sentence.endswith(".")
+        assert max(len(part.split()) for part in sentence.split(". ")) <= 30
+    assert f"{found.verdict.capitalize()}: " in found._repr_html_()
 
 
 @pytest.mark.parametrize(
@@ -703,7 +717,7 @@ def test_no_confidence_reads_like_certainty(level, text):
 
 
 def test_one_row_is_not_called_rows():
-    assert "(estimate 0.7000, 1 row, adaptive method)" in str(certify([1], [0.3], max_error=0.1))
+    assert "(1 row, adaptive method)" in str(certify([1], [0.3], max_error=0.1))
     assert "(1 row)" in str(risk_bands([1], [0.3], cutoffs=[0.5]))
     assert "(1 group, adaptive method)" in str(certify(TRUE, PROB, max_error=0.1, by=["all"] * 1500))
 

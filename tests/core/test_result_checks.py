@@ -123,6 +123,10 @@ def test_no_number_of_any_result_may_be_other_than_finite(results, number):
 def test_what_may_be_infinite_or_undefined_is_declared_field_by_field(results):
     infinite = {kind.__name__: kind._may_be_infinite for kind in results if kind._may_be_infinite}
     assert infinite == {
+        # as shares of the events, where there may be none
+        "Certificate": ("estimate", "upper"),
+        "ConfidenceInterval": ("estimate", "upper"),
+        "GroupCertificates": ("upper",),
         "ScoreDecomposition": ("score", "miscalibration", "skill", "mass"),
         "RecalibratorScores": ("log_loss",),
     }
@@ -182,6 +186,18 @@ def test_damage_inside_a_nested_result_is_refused(results):
     content["upper"][1] = None
     with pytest.raises(ValueError, match=r"^upper of this GroupCertificates is .*, not tuple"):
         GroupCertificates.from_dict(content)
+
+
+def test_shares_of_rows_are_at_most_1_and_those_of_events_may_be_more(results):
+    for kind in (Certificate, ConfidenceInterval, GroupCertificates):
+        for number in (1.5, math.inf):
+            more = with_number(results[kind], "upper", number)
+            with pytest.raises(ValueError, match=rf"^upper of this {kind.__name__} is (1.5|inf), not a finite number"):
+                dataclasses.replace(results[kind], upper=more)
+            change = {"upper": more, "relative_to": "events"}
+            if kind is not ConfidenceInterval:
+                change["verdict"] = "undecided"
+            assert dataclasses.replace(results[kind], **change).upper == more
 
 
 # --- Verdicts ---------------------------------------------------------------------------------------------------------

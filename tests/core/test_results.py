@@ -15,12 +15,14 @@ from brute_force import rows
 from hypothesis import given, settings
 from public_names import EVERYWHERE, public
 from result_cases import EDGE_CASES, RESULTS, Y_PROB, Y_TRUE, result_of, tally
+from scipy.stats import binom
 from sklearn.metrics import brier_score_loss
 
 import calibrant
 from calibrant import Tally
 from calibrant.certificates import GroupCertificates, RiskBands
 from calibrant.core.codec import derived
+from calibrant.core.laws import brownian_range
 from calibrant.core.results import Result
 from calibrant.measures import (
     CalibrationDistance,
@@ -92,19 +94,41 @@ def test_the_same_data_give_equal_results():
 
 
 def test_the_worst_interval_says_where_forecasts_are_too_high():
-    text = str(calibrant.worst_interval([0, 0, 1, 1], [0.1, 0.6, 0.6, 0.7]))
-    assert text.startswith("Forecasts between 0.1 and 0.6 are too high by 10.00 percentage points on average")
-    assert "3 rows (75.0% of all rows)" in text
+    interval = calibrant.worst_interval([0, 0, 1, 1] * 200, [0.1, 0.6, 0.6, 0.7] * 200)
+    text = str(interval)
+    assert text.startswith("Forecasts between 0.1 and 0.6 are too high by 10.0 percentage points on average")
+    assert "600 rows (75.0% of all rows)" in text
     assert "the mean forecast is 43.3% and the event rate is 33.3%" in text
-    assert "0.07500" in text
+    assert "7.50 per 100 rows (Cutoff error 0.07500)" in text
+    assert interval.where() == (
+        "Forecasts between 0.1 and 0.6 (75.0% of all rows) are 10.0 points too high on average: 7.50 per 100 rows."
+    )
 
 
 def test_the_worst_interval_says_where_forecasts_are_too_low():
-    text = str(calibrant.worst_interval([0, 1, 1, 1], [0.25, 0.25, 0.5, 0.75]))
-    assert text.startswith("Forecasts between 0.25 and 0.75 are too low by 31.25 percentage points on average")
-    assert "4 rows (100.0% of all rows)" in text
+    text = str(calibrant.worst_interval([0, 1, 1, 1] * 100, [0.25, 0.25, 0.5, 0.75] * 100))
+    assert text.startswith("Forecasts between 0.25 and 0.75 are too low by 31.2 percentage points on average")
+    assert "400 rows (100.0% of all rows)" in text
     assert "the mean forecast is 43.8% and the event rate is 75.0%" in text
     assert "0.31250" in text
+
+
+def test_what_chance_shows_is_called_so():
+    interval = calibrant.worst_interval([0, 0, 1, 1], [0.1, 0.6, 0.6, 0.7])
+    assert interval.within_chance
+    assert interval.where() == (
+        "No interval is off by more than chance shows. The largest deviation is on forecasts between 0.1 and 0.6 (75.0% "
+        "of all rows): 10.0 points too high."
+    )
+    assert str(interval).startswith("No interval of forecasts is off by more than chance shows. ")
+    # n calibrated rows exceed the chance in one case of twenty, by the large-sample law
+    p = np.random.default_rng(0).random(2000)
+    far = [not calibrant.worst_interval(y, p).within_chance for y in np.random.default_rng(1).random((400, 2000)) < p]
+    assert binom.sf(sum(far) - 1, 400, 0.05) > 1e-4
+    assert binom.cdf(sum(far), 400, 0.05) > 1e-4
+    weighted = calibrant.worst_interval(p < 0.5, p, sample_weight=np.full(2000, 3.0))
+    assert weighted.chance == pytest.approx(calibrant.worst_interval(p < 0.5, p).chance, rel=1e-12)
+    assert weighted.chance == pytest.approx(brownian_range.isf(0.05) * np.sqrt((p * (1 - p)).sum()) / 2000, rel=1e-4)
 
 
 def test_the_worst_interval_says_when_nothing_is_off():
@@ -114,9 +138,9 @@ def test_the_worst_interval_says_when_nothing_is_off():
 
 
 def test_the_worst_interval_of_one_forecast_is_not_called_an_interval():
-    interval = calibrant.worst_interval([0, 0, 1, 0, 1], [0.5, 0.5, 0.5, 0.0, 1.0])
+    interval = calibrant.worst_interval([0, 0, 1, 0, 1] * 100, [0.5, 0.5, 0.5, 0.0, 1.0] * 100)
     assert interval.low == interval.high == 0.5
-    assert str(interval).startswith("Forecasts of exactly 0.5 are too high by 16.67 percentage points on average")
+    assert str(interval).startswith("Forecasts of exactly 0.5 are too high by 16.7 percentage points on average")
     assert "between" not in str(interval)
 
 
@@ -136,7 +160,7 @@ def test_the_worst_interval_of_one_row_reads_well():
 def test_ends_that_differ_are_written_differently(ends):
     interval = calibrant.worst_interval([0, 0] if ends[0] > 0.1 else [1, 1], list(ends))
     assert (interval.low, interval.high) == ends
-    low, high = str(interval).removeprefix("Forecasts between ").split(" are ")[0].split(" and ")
+    low, high = str(interval).partition(" between ")[2].replace(" are ", ":").split(":")[0].split(" and ")
     assert float(low) < float(high)
     assert float(high) < 1.0
 

@@ -281,6 +281,7 @@ def certificate(**changes):
         target=interval.target,
         finite_sample=interval.finite_sample,
         assumptions=ASSUMPTIONS,
+        event_rate=0.5,
     )
 
 

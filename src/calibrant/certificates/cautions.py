@@ -54,7 +54,7 @@ def cautions_on(max_error: float, event_rate: float, relative_to: str) -> tuple[
         )
     return (
         Phrase(
-            "{why}: {rarer_class} are only {rate}. For a limit that means something {remedy}.",
+            "{why}: {rarer_class} are {rate} of them. For a limit that means something {remedy}.",
             code="wide_limit",
             why=why,
             rarer_class=rarer_class,

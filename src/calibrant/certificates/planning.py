@@ -191,11 +191,10 @@ class _Plan:
                 spent = RATE_SHARE * self.delta
                 errors = replace(self, relative_to="rows", delta=self.delta - spent).limits(samples)
                 rates = [mean_interval(float(events), samples.size, spent)[0] for events in samples.events.sum(axis=1)]
-                found = np.array([of_events(*each) for each in zip(np.minimum(errors, 1.0), rates, strict=True)])
+                found = np.array([of_events(*each) for each in zip(errors.tolist(), rates, strict=True)])
             return found
-        if self.measure.by_intervals:
-            return self.method.planned(samples, self.delta)
-        return self._of_measure(samples)
+        found = self.method.planned(samples, self.delta) if self.measure.by_intervals else self._of_measure(samples)
+        return np.minimum(found, 1.0)
 
     def _of_measure(self, samples: Samples) -> FloatArray:
         """Return the limits of an error that is found tally by tally.

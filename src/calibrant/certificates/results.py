@@ -277,7 +277,7 @@ class Certificate(Result):
             return f"Undecided: these rows do not show whether the {name} of {whom} is above or below {limit}."
         side = "at most" if self.verdict == "certified" else "above"
         meaning = ""
-        if self.measure == "cutoff":
+        if MEASURES[self.measure].by_intervals:
             cases = f"{hundredfold(self.max_error)} per 100 {self.relative_to}"
             meaning = f" On no interval of forecasts do events and forecasts differ by more than {cases}."
             if self.verdict == "refuted":
@@ -290,8 +290,8 @@ class Certificate(Result):
         limits = ""
         if self.verdict == "undecided":
             limits = (
-                f", from {rounded_down(self.lower)} to {_upper_said(self.upper)} (each limit with "
-                f"{level_said(self.confidence_level)} confidence)"
+                f", from {rounded_down(self.lower)} to {_upper_said(self.upper)}, each limit with "
+                f"{level_said(self.confidence_level)} confidence"
             )
         elif both:
             number = f"at most {_upper_said(self.upper)}" if self else f"at least {rounded_down(self.lower)}"

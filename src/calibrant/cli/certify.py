@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from calibrant.cli.inputs import Source, explained, takes_rows
-from calibrant.cli.options import takes_limits
+from calibrant.cli.options import RELATIVE_TO, takes_limits
 from calibrant.cli.outputs import DONE, NOT_SHOWN, Command, Show
 from calibrant.cli.rows import open_rows
 
@@ -27,9 +27,10 @@ from calibrant.cli.rows import open_rows
 @click.option(
     "--max-error", type=click.FloatRange(0.0, 1.0), required=True, help="The largest error you can live with."
 )
+@RELATIVE_TO
 @takes_limits
 @takes_rows()
-def command(source: Source, show: Show, max_error: float, limits: dict[str, Any]) -> None:
+def command(source: Source, show: Show, max_error: float, relative_to: Any, limits: dict[str, Any]) -> None:
     """Decide, with a guarantee, whether the calibration error is at most --max-error.
 
     The exit code is 0 when that is certified, 1 when it is refuted or the rows cannot decide, so that a build can
@@ -40,6 +41,6 @@ def command(source: Source, show: Show, max_error: float, limits: dict[str, Any]
     import calibrant
 
     with open_rows(source) as rows, explained(rows.source):
-        result = calibrant.certify(**rows.grouped, max_error=max_error, **limits)
+        result = calibrant.certify(**rows.grouped, max_error=max_error, relative_to=relative_to, **limits)
         facts = rows.facts()
     show.answer(str(result), exit_code=DONE if result else NOT_SHOWN, input=facts, result=result)

@@ -64,24 +64,16 @@ def takes_limits(function: Function) -> Function:
 
     @functools.wraps(function)
     def run(
-        *given: Any,
-        confidence_level: float,
-        method: str,
-        measure: str,
-        variation: float,
-        relative_to: str,
-        rng: int,
-        **rest: Any,
+        *given: Any, confidence_level: float, method: str, measure: str, variation: float, rng: int, **rest: Any
     ) -> Any:
         limits = {
             "confidence_level": confidence_level,
             "method": method,
             "measure": measure,
             "variation": variation,
-            "relative_to": relative_to,
             "rng": rng,
         }
         return function(*given, limits=limits, **rest)
 
-    options = (CONFIDENCE_LEVEL, LIMIT_METHOD, MEASURE, VARIATION, RELATIVE_TO, SEED)
+    options = (CONFIDENCE_LEVEL, LIMIT_METHOD, MEASURE, VARIATION, SEED)
     return cast(Function, functools.reduce(lambda decorated, option: option(decorated), reversed(options), run))

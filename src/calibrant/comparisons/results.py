@@ -141,6 +141,12 @@ class ModelComparison(Result):
         """The models that are certified."""
         return tuple(each.name for each in self.models if each.certificate)
 
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Why the verdicts would mislead whoever reads nothing else; empty when they would not."""
+        found = [each.certificate.cautions for each in self.models if each.certificate is not None]
+        return tuple(dict.fromkeys(caution for cautions in found for caution in cautions))
+
     def __getitem__(self, name: str) -> ComparedModel:
         """Return one of the models."""
         for each in self.models:
@@ -190,6 +196,7 @@ class ModelComparison(Result):
                 "Differences of the errors, with limits that follow from those above:",
                 in_columns(("difference", "estimate", "from", "to", ""), [each.cells() for each in self.differences]),
                 *([] if self.max_error is None else ["", self._choice_said(self.max_error, level)]),
+                *(f"Caution: {caution}" for caution in self.cautions),
                 f"This assumes that {'; '.join(assumed)}.",
             ]
         )
