@@ -2,9 +2,11 @@
 
 import itertools
 import math
+from typing import Any
 
 import brute_force
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +15,7 @@ from scipy.stats import binom
 
 import calibrant
 from calibrant import Tally, certify, confidence_interval
-from calibrant.certificates.betting import bet_exponent, interval_rates, square_coefficient
+from calibrant.certificates.betting import bet_exponent, interval_rates
 from calibrant.certificates.cautions import cautions_on
 from calibrant.certificates.event_shares import RATE_SHARE, event_rate_limits, of_events, upper_share
 from calibrant.certificates.methods.registry import METHODS
@@ -103,13 +105,11 @@ def test_growth_at_two_rates_follows_from_cells_to_within_its_error(sign, rate, 
         exact = np.bincount(place, rows, minlength=2**bits)[np.unique(place)]
         found = growth_scores(cells, rate, sign, event_rate)
         assert (np.abs(found.total - exact) <= growth_error(cells, rate, event_rate) + 1e-9).all()
-        assert (found.up >= 0.0).all() and (found.down >= 0.0).all()
+        assert min(found.up.min(), found.down.min()) >= 0.0
 
 
 @pytest.mark.parametrize("shape", [(0.5, 20.0), (1.0, 1.0), (0.05, 5.0)])
 def test_scans_and_arrays_of_many_rows_have_the_limit_of_their_tally(shape, tmp_path):
-    import pandas as pd
-
     rng = np.random.default_rng(3)
     p = rng.beta(*shape, 150_000)
     y = (rng.random(p.size) < np.minimum(1.1 * p, 1.0)).astype(int)
@@ -117,10 +117,9 @@ def test_scans_and_arrays_of_many_rows_have_the_limit_of_their_tally(shape, tmp_
     expected = certify(tally, max_error=0.25, relative_to="events")
     file = tmp_path / "rows.parquet"
     pd.DataFrame({"y": y, "p": p}).to_parquet(file)
-    for found in (
-        certify(y, p, max_error=0.25, relative_to="events"),
-        certify(calibrant.scan(str(file), y_true="y", y_prob="p"), max_error=0.25, relative_to="events"),
-    ):
+    with calibrant.scan(str(file), y_true="y", y_prob="p") as scanned:
+        both = [certify(*rows, max_error=0.25, relative_to="events") for rows in ((y, p), (scanned,))]
+    for found in both:
         for name in ("estimate", "upper", "lower", "event_rate"):
             assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-9), name
         assert (found.verdict, found.cautions) == (expected.verdict, expected.cautions)
@@ -152,7 +151,6 @@ def test_other_measures_divide_two_limits(measure):
     rows = confidence_interval(y, p, confidence_level=1.0 - 0.8 * 0.05, **asked)
     assert found.upper == pytest.approx(rows.upper / low, rel=1e-9)
     assert found.lower == 0.0
-    assert str(found).startswith(f"With 95% confidence the {'distance' if measure == 'distance' else ''}"[:27])
     assert "times the event rate" in str(found)
 
 
@@ -168,7 +166,7 @@ def test_limits_of_a_mean_are_where_the_divergence_reaches_the_exponent(count, s
         return first + ((1.0 - z) * math.log((1.0 - z) / (1.0 - m)) if z < 1.0 else 0.0)
 
     for end in (low, high):
-        if 0.0 < end < 1.0:
+        if 1e-5 < end < 1.0 - 1e-5:
             assert count * divergence(end) == pytest.approx(-math.log(delta), rel=1e-6)
 
 
@@ -282,8 +280,9 @@ def test_what_a_caution_proposes_carries_none(rate, max_error, relative_to):
 
 def test_what_is_not_a_yardstick_is_refused():
     y, p = fraud(100)
+    unknown: Any = "rate"
     with pytest.raises(ValueError, match=r"^relative_to must be one of 'rows', 'events', got 'rate'"):
-        certify(y, p, max_error=0.1, relative_to="rate")
+        certify(y, p, max_error=0.1, relative_to=unknown)
     with pytest.raises(ValueError, match=r"^relative_to='events' needs to know how many events .* pass y_prob="):
         calibrant.rows_needed(0.25, brier=0.1, relative_to="events")
     certificate = certify(y, p, max_error=0.25, relative_to="events")
@@ -296,4 +295,3 @@ def test_plans_say_what_they_are_shares_of(method):
     plan = calibrant.rows_needed(0.5, y_prob=np.full(10, 0.02), relative_to="events", method=method)
     assert plan.relative_to == "events"
     assert "of at most 0.5 of the event rate" in str(plan)
-    assert square_coefficient(Tally.from_arrays([0, 1], [0.5, 0.5]), 0.5) > 0.0

@@ -625,13 +625,13 @@ def test_the_limit_must_be_said():
 
 def test_a_certified_error_reads_well():
     assert certify(COUNTS, max_error=0.05, method="exact").sentences() == [
-        "Certified: with 95% confidence the Cutoff calibration error of these forecasts is at most 0.05. On no interval "
-        "of forecasts do events and forecasts differ by more than 5 per 100 rows.",
+        "Certified: with 95% confidence the Cutoff calibration error of these forecasts is at most 0.05. On no "
+        "interval of forecasts do events and forecasts differ by more than 5 per 100 rows.",
         "Estimate 0.0130, and with 90% confidence at most 0.0344 (1,000 rows, exact method).",
-        "No interval is off by more than chance shows. The largest deviation is on forecasts between 0.5 and 0.8 (60.0% "
-        "of all rows): 2.2 points too high.",
-        "This assumes that given their forecasts the outcomes are independent; forecaster, limit, method and level were "
-        "fixed without looking at these outcomes.",
+        "No interval is off by more than chance shows. The largest deviation is on forecasts between 0.5 and 0.8 "
+        "(60.0% of all rows): 2.2 points too high.",
+        "This assumes that given their forecasts the outcomes are independent; forecaster, limit, method and level "
+        "were fixed without looking at these outcomes.",
     ]
 
 
@@ -641,9 +641,9 @@ def test_a_refuted_error_reads_well():
         "Refuted: with 99% confidence the Cutoff calibration error of the population is above 0.05. On some interval "
         "of forecasts events and forecasts differ by more than 5 per 100 rows.",
         "Estimate 0.1535, and with 98% confidence at least 0.1158 (20,000 rows, hoeffding method).",
-        "Forecasts between 0.01 and 0.5 (60.0% of all rows) are 25.6 points too low on average: 15.35 per 100 rows.",
-        "This assumes that the rows are independent draws from the population; forecaster, limit, method and level were "
-        "fixed without looking at these rows.",
+        "Forecasts between 0.02 and 0.5 (60.0% of all rows) are 25.6 points too low on average: 15.35 per 100 rows.",
+        "This assumes that the rows are independent draws from the population; forecaster, limit, method and level "
+        "were fixed without looking at these rows.",
     ]
 
 

@@ -117,8 +117,8 @@ def test_what_chance_shows_is_called_so():
     interval = calibrant.worst_interval([0, 0, 1, 1], [0.1, 0.6, 0.6, 0.7])
     assert interval.within_chance
     assert interval.where() == (
-        "No interval is off by more than chance shows. The largest deviation is on forecasts between 0.1 and 0.6 (75.0% "
-        "of all rows): 10.0 points too high."
+        "No interval is off by more than chance shows. The largest deviation is on forecasts between 0.1 and 0.6 "
+        "(75.0% of all rows): 10.0 points too high."
     )
     assert str(interval).startswith("No interval of forecasts is off by more than chance shows. ")
     # n calibrated rows exceed the chance in one case of twenty, by the large-sample law

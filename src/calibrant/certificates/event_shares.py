@@ -170,16 +170,14 @@ def _planned_at(samples: Samples, rates: FloatArray, exponent: float) -> FloatAr
         return found
 
     before, below = np.zeros(events.size), gain(np.zeros(events.size))
-    place = np.full(events.size, _START)
-    place[events == 0] = math.inf
-    found = np.isinf(place)
+    place, found = np.full(events.size, _START), events == 0
     for _ in range(_MOST_STEPS):
-        value = gain(np.where(found, 0.0, place))
+        value = gain(place)
         found = found | (value >= 0.0)
         if found.all():
             break
-        slope = np.divide(value - below, place - before, out=np.ones_like(value), where=~found)
+        slope = np.divide(value - below, place - before, out=np.ones(events.size), where=~found)
         step = np.where(found, 0.0, -value / slope)
         before, below, place = place, value, place + step
         found |= step <= _PLANNED_PRECISION * place
-    return place
+    return np.where(events == 0, math.inf, place)

@@ -45,7 +45,7 @@ def mean_interval(total: float, count: int, delta: float) -> tuple[float, float]
     --------
     >>> low, high = mean_interval(19.0, 1000, 0.05)
     >>> round(low, 5), round(high, 5)
-    (0.01026, 0.03152)
+    (0.01027, 0.03155)
     """
     share = min(max(total / count, 0.0), 1.0)
     return _lower_mean(share, count, delta), 1.0 - _lower_mean(1.0 - share, count, delta)
