@@ -111,7 +111,7 @@ def test_growth_at_two_rates_follows_from_cells_to_within_its_error(sign, rate, 
 @pytest.mark.parametrize("shape", [(0.5, 20.0), (1.0, 1.0), (0.05, 5.0)])
 def test_scans_and_arrays_of_many_rows_have_the_limit_of_their_tally(shape, tmp_path):
     rng = np.random.default_rng(3)
-    p = rng.beta(*shape, 150_000)
+    p = rng.beta(shape[0], shape[1], 150_000)
     y = (rng.random(p.size) < np.minimum(1.1 * p, 1.0)).astype(int)
     tally = Tally.from_arrays(y, p)
     expected = certify(tally, max_error=0.25, relative_to="events")

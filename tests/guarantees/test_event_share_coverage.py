@@ -1,7 +1,7 @@
 """Limits of the error as a share of the events hold as often as they say, and are as sharp as they can be.
 
-The share is the Cutoff error divided by the event rate, both known exactly here. Misses are counted over seeded runs, as
-in test_certificate_coverage.py; for one forecast all counts of events are gone through, and nothing is left to chance.
+The share is the Cutoff error divided by the event rate, both known exactly here. Misses are counted over seeded runs,
+as in test_certificate_coverage.py; for one forecast all counts of events are gone through, which leaves no chance.
 """
 
 import math
