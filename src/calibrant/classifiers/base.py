@@ -207,6 +207,7 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
             surely += ", approximately and for many rows only,"
         return [
             f"{surely} the Cutoff calibration error of this classifier is {limit} in the population: {reason}.",
+            *(f"Caution: {caution}" for caution in certificate.cautions),
             f"This assumes that {'; '.join(certificate.assumptions)}.",
             LOOK_AGAIN,
             *(f"Note: {note}" for note in certificate.notes),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from calibrant.certificates.joint_levels import level_of_each
 from calibrant.certificates.methods.registry import Method
-from calibrant.certificates.results import Certificate, ConfidenceInterval, GroupCertificates
+from calibrant.certificates.results import Certificate, ConfidenceInterval, GroupCertificates, Yardstick
 from calibrant.certificates.verdicts import certify, confidence_interval
 from calibrant.core.errors import InputError
 from calibrant.core.types import ArrayLike, ClassLabel, Randomness
@@ -29,6 +29,7 @@ Certified = Certificate | ConfidenceInterval
 MARKERS = {"certified": "o", "undecided": "D", "refuted": "X", "interval": "s"}
 """What each verdict is drawn with, so that nothing is told by colour alone."""
 
+_BEYOND = 1.1  # where a limit that excludes nothing ends, beside the largest number
 _NAME_WIDTH = 26  # letters; longer names take several lines
 
 _WORDS = {
@@ -112,6 +113,7 @@ class CertificateDisplay(Display):
         confidence_level: float = 0.95,
         method: Method = "adaptive",
         measure: Measure = "cutoff",
+        relative_to: Yardstick = "rows",
         by: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         pos_label: ClassLabel | None = None,
@@ -129,7 +131,7 @@ class CertificateDisplay(Display):
         y_prob : array-like of shape (n,), or dict of name to array-like
             Forecast probabilities, of one model or of several by name. For K models each limit is computed at
             1 - (1 - confidence_level) / K, so that all hold together whichever model is chosen afterwards.
-        max_error, confidence_level, method, measure, by, sample_weight, pos_label, rng
+        max_error, confidence_level, method, measure, relative_to, by, sample_weight, pos_label, rng
             As in `certify`.
         theme, legend, ax
             As in every display.
@@ -137,6 +139,7 @@ class CertificateDisplay(Display):
         options: dict[str, Any] = {
             "method": method,
             "measure": measure,
+            "relative_to": relative_to,
             "sample_weight": sample_weight,
             "pos_label": pos_label,
             "rng": rng,
@@ -185,6 +188,7 @@ class CertificateDisplay(Display):
 
         first = self.certificates[0]
         whom = "of the population" if first.target == "population" else "of these forecasts"
+        whom += "" if first.relative_to == "rows" else ", as a share of the event rate"
         title = "Certificate" if isinstance(first, Certificate) else "Confidence interval"
         title += "" if len(self.names) == 1 else "s"
         count = len(self.names)
@@ -215,17 +219,22 @@ class CertificateDisplay(Display):
 
     def _draw_intervals(self, ax: Axes, colours: Mapping[str, str]) -> None:
         self.intervals_ = []
+        reach = _BEYOND * max(value for each in self.certificates for value in _ends(each) if math.isfinite(value))
         for place, each in enumerate(self.certificates):
             verdict = _verdict(each)
+            endless = math.isinf(each.upper)
             (interval,) = ax.plot(
-                [each.lower, each.upper],
+                [each.lower, reach if endless else each.upper],
                 [place, place],
                 color=colours[verdict],
                 linewidth=2.0,
                 marker="|",
                 markersize=10,
+                markevery=[0] if endless else None,
             )
             self.intervals_.append(interval)
+            if endless:
+                ax.plot([reach], [place], marker=">", color=colours[verdict], markersize=7)
             ax.annotate(
                 "" if verdict == "interval" else verdict,
                 (1.0, place),
@@ -241,7 +250,11 @@ class CertificateDisplay(Display):
         verdicts = [_verdict(each) for each in self.certificates]
         self.estimates_ = [
             ax.plot(
-                [each.estimate for each, verdict in zip(self.certificates, verdicts, strict=True) if verdict == name],
+                [
+                    each.estimate if math.isfinite(each.estimate) else math.nan  # none to draw
+                    for each, verdict in zip(self.certificates, verdicts, strict=True)
+                    if verdict == name
+                ],
                 [place for place, verdict in enumerate(verdicts) if verdict == name],
                 MARKERS[name],
                 color=colours[name],
@@ -276,6 +289,10 @@ class CertificateDisplay(Display):
             "max_error": [getattr(each, "max_error", None) for each in self.certificates],
             "verdict": [getattr(each, "verdict", None) for each in self.certificates],
         }
+
+
+def _ends(each: Certified) -> tuple[float, ...]:
+    return each.lower, each.estimate, each.upper, getattr(each, "max_error", 0.0)
 
 
 def _verdict(each: Certified) -> str:
@@ -332,4 +349,9 @@ def _check_named(certificates: Any) -> Mapping[Any, Certified]:
                 f"certificates speak of different {what}s, {found[0]!r} and {found[1]!r}, which have no common axis",
                 remedy="draw them apart",
             )
+    if len({each.relative_to for each in certificates.values()}) > 1:
+        raise InputError(
+            "certificates are shares of the rows and shares of the events, which have no common axis",
+            remedy="draw them apart",
+        )
     return certificates
