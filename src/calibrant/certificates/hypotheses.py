@@ -22,6 +22,7 @@ from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray, Ra
 from calibrant.core.voices import Argument, Either, Option, Phrase
 from calibrant.rows.checks import check_choice, check_flag, check_number, check_seed
 from calibrant.rows.groups import GroupedRows, GroupedSource, are_grouped, by_group
+from calibrant.rows.hints import row_hints
 from calibrant.rows.intake import GroupsLike, RowsLike, as_source, as_tally, in_groups
 from calibrant.rows.refinement import TOLERANCE, TooManyForecastsError, split_at_extremes, whole_tally
 from calibrant.rows.sources import RowSource
@@ -296,6 +297,7 @@ def _cutoff_test(
     elif chosen == "exact":
         remedy = Phrase("use {asymptotic}", asymptotic=_ASYMPTOTIC)
         _require_counts(table, Phrase("{exact}", exact=_EXACT), remedy)
+    notes = (*notes, *row_hints(table, every_forecast=True))
     if chosen == "exact":
         return _exact(whole_tally(table if isinstance(table, Tally) else source), resamples, seed, shown, notes)
     return _asymptotic(table, notes)

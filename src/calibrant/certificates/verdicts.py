@@ -33,6 +33,7 @@ from calibrant.measures.results import WorstInterval
 from calibrant.measures.weighted import find_worst_interval
 from calibrant.rows.checks import check_choice, check_confidence, check_number, check_seed
 from calibrant.rows.groups import are_grouped, by_group
+from calibrant.rows.hints import row_hints
 from calibrant.rows.intake import GroupsLike, RowsLike, as_source, in_groups, with_unit_weights
 from calibrant.rows.refinement import split_at_extremes, whole_tally
 from calibrant.rows.sources import RowSource
@@ -435,7 +436,8 @@ def _evaluate(
         if spent > 0.0:
             lower = of_events(max(lower, 0.0), event_rate_limits(table, spent)[1])
     estimate = plan.share(estimate, event_rate_of(table))
-    return _Found(estimate, lower, upper, table, worst, caution, (*notes, *method.notes(table, worst)))
+    notes = (*notes, *method.notes(table, worst), *row_hints(table))
+    return _Found(estimate, lower, upper, table, worst, caution, notes)
 
 
 def _upper_of_rows(plan: _Plan, source: Tally | RowSource, table: Totals, estimate: float, delta: float) -> float:

@@ -34,6 +34,7 @@ from calibrant.measures.weighted import (
     ks_calibration_error,
     smooth_calibration_error,
 )
+from calibrant.rows.hints import fitted_hints, row_hints
 from calibrant.rows.intake import RowsLike, as_source, as_tally
 from calibrant.rows.refinement import TooManyForecastsError, some_table, split_at_extremes, whole_tally
 from calibrant.rows.sources import RowSource
@@ -83,7 +84,7 @@ def measure(
         return _measure_cells(source, spectrum)
 
 
-def _measure(tally: Tally, spectrum: bool) -> Measures:
+def _measure(tally: Tally, spectrum: bool, hints: tuple[str, ...] | None = None) -> Measures:
     notes: list[str] = []
     continuous = continuity_note(tally)
     if continuous:
@@ -101,6 +102,8 @@ def _measure(tally: Tally, spectrum: bool) -> Measures:
     expected = plug_in_error(tally)
     bias = tally.residual_total / tally.weight_total
     distance = bound_distance(tally, smooth=smooth, cutoff=worst.error, expected=expected, curve=curve)
+    if hints is None:
+        hints = (*row_hints(tally, every_forecast=True), *fitted_hints(tally))
     return Measures(
         rows=tally.row_total,
         distinct_forecasts=len(tally),
@@ -131,7 +134,7 @@ def _measure(tally: Tally, spectrum: bool) -> Measures:
             bias=abs(bias),
             distance=distance,
         ),
-        notes=tuple(notes),
+        notes=(*notes, *hints),
         spectrum=bounded_variation_spectrum(tally) if spectrum else None,
         others=tuple((name, kind.estimate(tally)) for name, kind in MEASURES.items() if not kind.field),
     )
@@ -145,7 +148,7 @@ def _measure_cells(source: Tally | RowSource, spectrum: bool) -> Measures:
     """
     table = some_table(source)
     moved = table.at_means()
-    found = _measure(moved, spectrum)
+    found = _measure(moved, spectrum, row_hints(table))
     worst = find_worst_interval(split_at_extremes(source))
     smooth = bracket_smooth(table)
     way = float((table.high - table.low) @ table.weight) / table.weight_total
