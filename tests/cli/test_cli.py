@@ -241,6 +241,22 @@ def test_forecasts_of_0_and_1_are_taken_inside_where_a_curve_needs_it(tmp_path):
     assert "--clip does not go with --method isotonic" in call(*fit, "isotonic", "--clip", "0.01").stderr
 
 
+@pytest.mark.parametrize("method", ["isotonic", "guarded"])
+def test_steps_at_0_and_1_are_kept_inside_on_request(method, tmp_path):
+    y, p = [0, 0, 1, 1] * 50, [0.1, 0.3, 0.2, 0.9] * 50
+    file = write({"y": y, "p": p}, tmp_path / "t.csv", "csv")
+    fit = ("recalibrate", "fit", file, "--out", tmp_path / "m.json", "--method")
+    fitted = answer(*fit, method, "--ends", "inside")
+    assert fitted["model"]["params"]["ends"] == "inside"
+    model = calibrant.repairs.Recalibrator.from_json((tmp_path / "m.json").read_text())
+    kind = calibrant.IsotonicRecalibrator if method == "isotonic" else calibrant.GuardedRecalibrator
+    assert model.predict(p).tolist() == kind(ends="inside").fit(p, y).predict(p).tolist()
+    assert model.predict(p).max() < 1.0
+    found = call(*fit, "platt", "--ends", "inside")
+    assert found.exit_code == 2
+    assert "--ends inside does not go with --method platt, which has no steps at 0 and 1" in found.stderr
+
+
 def test_no_guarantee_is_claimed_for_weighted_rows(files, tmp_path):
     arguments = ("recalibrate", "fit", files / "t.csv", "--weight", "w", "--out", tmp_path / "m.json")
     assert "No guarantee covers weighted rows" in call(*arguments).stdout

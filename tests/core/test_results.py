@@ -499,7 +499,8 @@ def test_forecasts_that_repeat_earn_no_note():
 def test_where_no_slope_exists_a_note_says_why(y_true, y_prob, reason):
     result = calibrant.measure(y_true, y_prob)
     assert result.slope is None
-    (note,) = result.notes
+    note, *hints = result.notes
+    assert ["perhaps another column" in hint for hint in hints] == [True] * (len(set(y_true)) == 1)
     assert note.startswith("no calibration slope: ")
     assert reason in note
     with pytest.raises(ValueError, match=reason):

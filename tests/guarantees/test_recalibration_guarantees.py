@@ -113,12 +113,14 @@ LAWS = [
 KINDS = {
     "isotonic": IsotonicRecalibrator(),
     "isotonic, linear": IsotonicRecalibrator(interpolation="linear"),
+    "isotonic, inside": IsotonicRecalibrator(ends="inside"),
     "Platt": PlattRecalibrator(),
     "Platt on the logit": PlattRecalibrator(on="logit", clip=1e-6),
     "beta": BetaRecalibrator(clip=1e-6),
     "temperature": TemperatureRecalibrator(clip=1e-6),
     "constant": ConstantRecalibrator(),
     "guarded": GuardedRecalibrator(),
+    "guarded, inside and strict": GuardedRecalibrator([IsotonicRecalibrator(ends="inside")], tolerance=0.0),
     "modified Platt": GuardedRecalibrator([PlattRecalibrator(), ConstantRecalibrator()], tolerance="paper"),
 }
 

@@ -42,9 +42,10 @@ def comparison():
 
 
 def test_the_usual_candidates_with_the_forecasts_as_they_are_first(comparison):
-    names = ["as is", "platt", "platt on logit", "beta", "temperature", "isotonic", "guarded", "constant"]
+    curves, steps = ["platt", "platt on logit", "beta", "temperature"], ["isotonic", "isotonic inside", "guarded"]
+    names = ["as is", *curves, *steps, "constant"]
     assert list(comparison) == names
-    assert len(comparison) == 8
+    assert len(comparison) == 9
     assert (comparison.rows, comparison.cv, comparison.confidence_level) == (1000, 5, 0.95)
     assert [*default_candidates()] == names[1:]
 
@@ -116,6 +117,7 @@ def test_guarantees_are_those_of_the_recalibrator_fitted_to_all_rows(level):
         assert comparison[name].guarantee_in_advance == expected.in_advance
     assert {name for name in comparison if comparison[name].guarantee_in_advance is not None} == {
         "isotonic",
+        "isotonic inside",
         "guarded",
         "constant",
     }
@@ -166,7 +168,7 @@ def test_counts_of_many_rows_are_quick():
     rows = np.full(99, 1_000_000)
     comparison = compare_recalibrators(Tally.from_counts(forecast, rows, np.rint(rows * forecast**2)), rng=0)
     assert comparison.rows == 99_000_000
-    assert comparison.recommended in ("isotonic", "guarded")
+    assert comparison.recommended in ("isotonic", "isotonic inside", "guarded")
 
 
 # --- Weights and fractions --------------------------------------------------------------------------------------------
@@ -215,15 +217,62 @@ def test_a_step_is_left_to_isotonic_regression_and_its_promise_is_named():
     rng = np.random.default_rng(4)
     forecast = rng.random(3000)
     comparison = compare(forecast, rng.random(3000) < np.where(forecast > 0.5, 0.8, 0.2))
-    assert comparison.recommended == "isotonic"
-    scores, as_is = comparison["isotonic"], comparison["as is"]
-    assert comparison.recommendation.startswith(
-        f"Use isotonic: its held-out Brier score, {scores.brier:.4f} against {as_is.brier:.4f} as is, is the lowest; "
-        f"its held-out Cutoff error is {scores.cutoff:.4f} against {as_is.cutoff:.4f}. Fitted to all rows its Cutoff "
-        f"error is at most {scores.guarantee:.4f} with 95% confidence; before the data "
-        f"{scores.guarantee_in_advance:.4f} was promised."
+    assert comparison["isotonic"].log_loss == math.inf  # an event where it forecasts 0, or the other way round
+    assert comparison.recommended == "isotonic inside"
+    scores, as_is = comparison["isotonic inside"], comparison["as is"]
+    assert scores.log_loss < as_is.log_loss
+    assert comparison.recommendation == (
+        f"Use isotonic inside: its held-out Brier score, {scores.brier:.4f} against {as_is.brier:.4f} as is, is the "
+        f"lowest; its held-out Cutoff error is {scores.cutoff:.4f} against {as_is.cutoff:.4f}. Fitted to all rows its "
+        f"Cutoff error is at most {rounded_up(scores.guarantee)} with 95% confidence; before the data "
+        f"{rounded_up(scores.guarantee_in_advance)} was promised. This is "
+        "IsotonicRecalibrator(ends='inside'), which forecasts neither 0 nor 1."
     )
-    assert ("Its log loss is infinite" in comparison.recommendation) == math.isinf(scores.log_loss)
+
+
+def jump(seed, rows=3000):
+    """Events that jump from rare to common, so that isotonic regression has the lowest Brier score by far."""
+    rng = np.random.default_rng(seed)
+    forecast = 0.01 + 0.98 * rng.random(rows)
+    return forecast, rng.random(rows) < np.where(forecast > 0.5, 0.97, 0.03)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_recommended_has_a_finite_log_loss_whenever_some_candidate_has(seed):
+    forecast, outcome = jump(seed)
+    steps = {"isotonic": IsotonicRecalibrator(), "guarded": GuardedRecalibrator()}
+    for finite in ({"platt": PlattRecalibrator()}, {"constant": ConstantRecalibrator()}):
+        comparison = compare(forecast, outcome, candidates={**steps, **finite})
+        assert comparison["isotonic"].log_loss == comparison["guarded"].log_loss == math.inf
+        assert comparison["isotonic"].brier < comparison["as is"].brier - 0.01
+        assert comparison[comparison.recommended].log_loss < math.inf
+        said = "no recalibrator with a" if comparison.recommended == "as is" else "of those with a"
+        assert f"{said} finite log loss" in comparison.recommendation
+    # Where nothing but the forecasts as they are has one, they stay, and it is said why.
+    comparison = compare(forecast, outcome, candidates=steps)
+    assert comparison.recommended == "as is"
+    assert "no recalibrator with a finite log loss lowers their Brier score" in comparison.recommendation
+
+
+def test_forecasts_of_0_for_what_happens_are_not_left_as_they_are():
+    rng = np.random.default_rng(8)
+    forecast = rng.random(2000)
+    outcome = rng.random(2000) < forecast
+    forecast[:2], outcome[:2] = 0.0, True
+    comparison = compare(forecast, outcome)
+    assert comparison["as is"].log_loss == math.inf
+    assert comparison[comparison.recommended].log_loss < math.inf
+    assert "of those with a finite log loss" in comparison.recommendation
+
+
+def test_where_every_log_loss_is_infinite_the_words_say_so():
+    forecast, outcome = jump(4)
+    forecast[:2], outcome[:2] = 0.0, True
+    comparison = compare(forecast, outcome, candidates={"isotonic": IsotonicRecalibrator()})
+    assert comparison.recommended == "isotonic"
+    assert comparison.recommendation.endswith(
+        "Its log loss is infinite, since it gives a probability of 0 to something that happened."
+    )
 
 
 def test_among_equals_a_promise_made_in_advance_decides():
@@ -255,7 +304,7 @@ def test_a_candidate_that_cannot_be_fitted_is_listed_with_the_reason():
     assert failed == ["platt on logit", "beta", "temperature"]
     assert comparison["beta"].brier is None
     assert str(comparison["beta"]).startswith("beta: could not be fitted, y_prob holds forecasts of exactly 0")
-    assert "beta            could not be fitted\n" in str(comparison)
+    assert "beta             could not be fitted\n" in str(comparison)
     assert any(note.startswith("beta could not be fitted: y_prob holds forecasts") for note in comparison.notes)
     assert comparison.recommended not in failed
     # Where the only 0 is in one part, the candidate fails on the way.
@@ -268,7 +317,7 @@ def test_outcomes_of_one_class():
     assert comparison["constant"].brier == 0.0
     assert comparison["constant"].auc is None
     assert comparison["beta"].problem is not None
-    assert comparison.recommended in ("isotonic", "constant")
+    assert comparison.recommended in ("isotonic", "isotonic inside", "constant")
 
 
 def test_the_notes_say_what_the_limits_are_worth(comparison):
@@ -288,13 +337,13 @@ def test_as_a_table(comparison):
     assert frame["name"].tolist() == list(comparison)
     assert frame["brier"].tolist() == [comparison[name].brier for name in comparison]
     text = str(comparison)
-    assert text.startswith("8 ways to treat the forecasts of 1,000 rows, judged on held-out rows (5 parts;")
+    assert text.startswith("9 ways to treat the forecasts of 1,000 rows, judged on held-out rows (5 parts;")
     lines = text.splitlines()
-    assert len({len(line) for line in lines[1:10]}) == 1
+    assert len({len(line) for line in lines[1:11]}) == 1
     assert lines[2].split()[:3] == ["as", "is", f"{comparison['as is'].cutoff:.4f}"]
     assert comparison.recommendation in text
     assert repr(comparison) == text
-    assert comparison._repr_html_().startswith("<pre>8 ways")
+    assert comparison._repr_html_().startswith("<pre>9 ways")
     assert str(comparison["platt"]).endswith(f"guarantee {rounded_up(comparison['platt'].guarantee)}, in advance none")
     with pytest.raises(KeyError, match="oracle"):
         comparison["oracle"]

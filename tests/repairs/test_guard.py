@@ -116,3 +116,26 @@ def test_the_ladder_given_is_left_as_it_was():
     GuardedRecalibrator(rungs, tolerance=0.0).fit(P, Y)
     assert not hasattr(rungs[0], "slope_")
     assert not hasattr(rungs[1], "constant_")
+
+
+def test_a_guard_whose_steps_stay_inside_tolerates_half_a_row():
+    guarded = GuardedRecalibrator(ends="inside").fit(FIGURE_4)
+    inside = IsotonicRecalibrator(ends="inside").fit(FIGURE_4)
+    assert guarded.predict(EVERYWHERE).tolist() == inside.predict(EVERYWHERE).tolist()
+    assert guarded.predict(EVERYWHERE).max() == 1.0 - 0.5 / 1001
+    assert 0.0 < guarded.fit_error_ == inside.fit_error_ < 0.5 / 4000
+    assert guarantee_of(guarded).upper == guarantee_of(inside).upper
+    # However strict the tolerance is, the last rung is kept, and what was promised says what it may add.
+    strict = GuardedRecalibrator([IsotonicRecalibrator(ends="inside")], tolerance=0.0).fit(FIGURE_4)
+    assert strict.ladder_[-1].kept
+    assert strict.ladder_[-1].tolerance == 0.5 / 4000
+    promise = guarantee_of(strict)
+    assert promise.in_advance == pytest.approx(promise.margin + 0.5 / 4000, abs=1e-15)
+    assert promise.upper < promise.margin + 0.5 / 4000
+
+
+def test_a_ladder_of_ones_own_says_itself_where_its_steps_end():
+    with pytest.raises(
+        ValueError, match=r"ends is 'inside' beside a ladder of your own; set it on the rung, as in Iso"
+    ):
+        GuardedRecalibrator([IsotonicRecalibrator()], ends="inside").fit(P, Y)

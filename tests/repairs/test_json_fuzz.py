@@ -14,6 +14,7 @@ import calibrant
 KINDS = {
     "isotonic": calibrant.IsotonicRecalibrator(),
     "isotonic linear": calibrant.IsotonicRecalibrator(interpolation="linear"),
+    "isotonic inside": calibrant.IsotonicRecalibrator(ends="inside"),
     "isotonic scores": calibrant.IsotonicRecalibrator(input_kind="score"),
     "platt": calibrant.PlattRecalibrator(),
     "platt logit": calibrant.PlattRecalibrator(on="logit", clip=1e-6),
@@ -35,6 +36,8 @@ OTHERS: list[Any] = [
     "score",
     "step",
     "linear",
+    "exact",
+    "inside",
     [],
     {},
     [[]],

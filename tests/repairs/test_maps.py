@@ -54,6 +54,57 @@ def test_isotonic_has_no_cutoff_error_on_its_own_rows(rows, digits, interpolatio
     assert cutoff_calibration_error(y, weighted.predict(p), sample_weight=weight) < 1e-12
 
 
+@pytest.mark.parametrize("interpolation", ["step", "linear"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("seed", range(8))
+def test_ends_inside_move_only_the_ends_and_add_what_the_guarantee_adds(seed, weighted, interpolation):
+    rng = np.random.default_rng([1, seed])
+    rows = [1, 2, 3, 30, 200, 200, 3_000, 3_000][seed]
+    p = rng.random(rows) if seed % 2 else np.round(rng.random(rows), 2)
+    y = rng.random(rows) < (p > 0.5) * 0.9 + 0.05 if seed < 6 else rng.random(rows) < p**4
+    weight = rng.random(rows) * 10.0 ** rng.integers(-20, 3) if weighted else None
+    exact = IsotonicRecalibrator(interpolation=interpolation).fit(p, y, sample_weight=weight)
+    inside = IsotonicRecalibrator(interpolation=interpolation, ends="inside").fit(p, y, sample_weight=weight)
+    kept = (exact.block_value_ > 0.0) & (exact.block_value_ < 1.0)
+    assert (inside.block_value_[kept] == exact.block_value_[kept]).all()
+    assert seed == 2 or not kept.all()
+    assert (np.diff(inside.block_value_) > 0.0).all()
+    found = inside.predict(EVERYWHERE)
+    assert 0.0 < found.min() <= found.max() < 1.0
+    assert (np.diff(found) >= 0.0).all()
+    error = cutoff_calibration_error(y, inside.predict(p), sample_weight=weight)
+    assert inside.fit_error_ == pytest.approx(error, abs=1e-12)
+    if not weighted:
+        assert (inside.fit_error_ > 0.0) == (seed != 2)
+        assert inside.fit_error_ < 0.5 / rows
+        known, plain = inside.guarantee(0.9), exact.guarantee(0.9)
+        assert known.upper == min(1.0, plain.margin + inside.fit_error_)
+        assert known.in_advance == min(1.0, plain.margin + 0.5 / rows)
+        assert "keeping it off 0 and 1 adds at most half a row" in known.promise
+
+
+def test_ends_inside_are_as_far_inside_as_their_rows_and_neighbours_say():
+    inside = IsotonicRecalibrator(ends="inside")
+    tally = Tally.from_counts([0.1, 0.4, 0.6, 0.9], rows=[9, 10, 10, 4], events=[0, 4, 6, 4])
+    assert inside.fit(tally).block_value_.tolist() == [0.05, 0.4, 0.6, 0.9]
+    assert inside.fit_error_ == pytest.approx(9 * 0.05 / 33, abs=1e-15)
+    crowded = Tally.from_counts([0.1, 0.4, 0.9], rows=[1, 100, 1], events=[0, 3, 1])
+    assert inside.fit(crowded).block_value_ == pytest.approx([0.01, 0.03, 0.75], abs=1e-15)
+    for events, value in ((0, 0.05), (9, 0.95)):
+        assert inside.fit(Tally.from_counts([0.3], [9], [events])).block_value_.tolist() == pytest.approx([value])
+    mixed = Tally.from_counts([0.1, 0.9], rows=[10, 10], events=[3, 7])
+    assert inside.fit(mixed).block_value_.tolist() == [0.3, 0.7]
+    assert inside.fit_error_ == 0.0
+
+
+def test_ends_inside_from_a_file_are_inside():
+    text = IsotonicRecalibrator(ends="inside").fit([0.1, 0.9], [0, 1]).to_json()
+    with pytest.raises(ValueError, match="block_value_ reaches 0 or 1, and ends='inside' does not"):
+        IsotonicRecalibrator.from_json(text.replace("0.25", "0.0"))
+    with pytest.raises(ValueError, match="ends must be one of 'exact', 'inside', got 'outside'"):
+        IsotonicRecalibrator().set_params(ends="outside").fit([0.1, 0.9], [0, 1])
+
+
 def test_between_and_beyond_the_forecasts_it_was_fitted_to():
     p, y = [0.2, 0.3, 0.5, 0.6, 0.8], [0, 0, 1, 0, 1]
     step = IsotonicRecalibrator().fit(p, y)

@@ -37,6 +37,8 @@ from calibrant.repairs import ConstantRecalibrator, LadderRung, RecalibrationGua
 KINDS = {
     "isotonic": IsotonicRecalibrator(),
     "isotonic, linear": IsotonicRecalibrator(interpolation="linear"),
+    "isotonic, inside": IsotonicRecalibrator(ends="inside"),
+    "isotonic, linear and inside": IsotonicRecalibrator(interpolation="linear", ends="inside"),
     "Platt": PlattRecalibrator(),
     "Platt, not smoothed": PlattRecalibrator(smoothing=False),
     "Platt on the logit": PlattRecalibrator(on="logit"),
@@ -47,12 +49,14 @@ KINDS = {
     "temperature, clipped": TemperatureRecalibrator(clip=1e-3),
     "constant": ConstantRecalibrator(),
     "guarded": GuardedRecalibrator(),
+    "guarded, inside": GuardedRecalibrator(ends="inside"),
     "modified Platt": GuardedRecalibrator([PlattRecalibrator(), ConstantRecalibrator()], tolerance="paper"),
     "guarded, strict": GuardedRecalibrator([BetaRecalibrator(), ConstantRecalibrator()], tolerance=0.0),
 }
 SCORED = {
     "isotonic": IsotonicRecalibrator(input_kind="score"),
     "isotonic, linear": IsotonicRecalibrator(interpolation="linear", input_kind="score"),
+    "isotonic, inside": IsotonicRecalibrator(ends="inside", input_kind="score"),
     "Platt": PlattRecalibrator(input_kind="score"),
     "guarded": GuardedRecalibrator(input_kind="score"),
     "modified Platt": GuardedRecalibrator(

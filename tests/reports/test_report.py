@@ -131,7 +131,7 @@ def test_a_threshold_off_the_grid_joins_it():
 
 def test_the_repair_is_judged_on_rows_that_it_has_not_seen(model):
     learned, held_out = Tally.from_arrays(Y_TRUE, Y_PROB).halves(0)
-    recalibrator = calibrant.GuardedRecalibrator().fit(learned)
+    recalibrator = calibrant.GuardedRecalibrator(ends="inside").fit(learned)
     moved = Tally.from_counts(recalibrator.predict(held_out.forecast), held_out.rows, held_out.events)
     repair = model.repair
     assert (repair.fitted_rows, repair.judged_rows) == (learned.row_total, held_out.row_total)

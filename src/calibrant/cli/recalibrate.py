@@ -21,6 +21,7 @@ from calibrant.core.words import printable
 
 if TYPE_CHECKING:
     from calibrant.engines.files import Table
+    from calibrant.repairs.maps import Ends
     from calibrant.repairs.recalibrator import Recalibrator
 
 METHODS = {
@@ -97,9 +98,19 @@ def command() -> None:
     type=click.FloatRange(0.0, 0.5, min_open=True, max_open=True),
     help="For platt-logit, beta and temperature: take forecasts of 0 and 1 for this much inside.",
 )
+@click.option(
+    "--ends",
+    type=click.Choice(["exact", "inside"]),
+    default="exact",
+    show_default=True,
+    help="For isotonic and guarded: whether steps without events, or without anything else, forecast exactly 0 and 1, "
+    "or are kept inside, so that no outcome has an infinite log loss.",
+)
 @CONFIDENCE_LEVEL
 @takes_rows(by=False)
-def fit(source: Source, show: Show, method: str, out: Path, clip: float | None, confidence_level: float) -> None:
+def fit(
+    source: Source, show: Show, method: str, out: Path, clip: float | None, ends: Ends, confidence_level: float
+) -> None:
     """Fit a map from forecasts to better ones, and write it to a JSON file.
 
     The guarantee printed is about the repaired forecasts of cases to come, if nothing changes; it assumes independent
@@ -107,7 +118,7 @@ def fit(source: Source, show: Show, method: str, out: Path, clip: float | None, 
     """
     from calibrant.rows.intake import as_tally
 
-    recalibrator = _recalibrator(method, clip)
+    recalibrator = _recalibrator(method, clip, ends)
     with open_rows(source) as rows, explained(rows.source):
         facts = rows.facts()
         if isinstance(rows, RowsRead):
@@ -213,7 +224,7 @@ def sql(model: Path, column: str) -> None:
     click.echo(_read_model(model).to_sql(column))
 
 
-def _recalibrator(method: str, clip: float | None) -> Recalibrator:
+def _recalibrator(method: str, clip: float | None, ends: Ends) -> Recalibrator:
     import calibrant
 
     clipped: dict[str, Callable[..., Recalibrator]] = {
@@ -221,16 +232,22 @@ def _recalibrator(method: str, clip: float | None) -> Recalibrator:
         "beta": calibrant.BetaRecalibrator,
         "temperature": calibrant.TemperatureRecalibrator,
     }
+    stepped: dict[str, Callable[..., Recalibrator]] = {
+        "isotonic": calibrant.IsotonicRecalibrator,
+        "guarded": calibrant.GuardedRecalibrator,
+    }
+    if ends != "exact" and method not in stepped:
+        raise BadInput(f"--ends {ends} does not go with --method {method}, which has no steps at 0 and 1")
     if method in clipped:
         return clipped[method](clip=clip)
     if clip is not None:
         raise BadInput(f"--clip does not go with --method {method}, which takes forecasts of 0 and 1 as they are")
+    if method in stepped:
+        return stepped[method](ends=ends)
     ladder = [calibrant.PlattRecalibrator(), calibrant.repairs.ConstantRecalibrator()]
     others: dict[str, Callable[[], Recalibrator]] = {
-        "isotonic": calibrant.IsotonicRecalibrator,
         "platt": calibrant.PlattRecalibrator,
         "modified-platt": partial(calibrant.GuardedRecalibrator, ladder, tolerance="paper"),
-        "guarded": calibrant.GuardedRecalibrator,
         "constant": calibrant.repairs.ConstantRecalibrator,
     }
     return others[method]()

@@ -72,7 +72,8 @@ def compare_recalibrators(
     The recommendation looks at the Brier score, which counts calibration and discrimination both: the Cutoff error
     alone would favour the constant. Candidates within one standard error of the lowest score (of the difference, row
     by row) count as equally good. Among them the forecasts as they are come first, then candidates whose guarantee was
-    there before the data, then the lowest score.
+    there before the data, then the lowest score. Where some candidate has a finite held-out log loss, only those that
+    have are considered: a probability of 0 for something that happens is a fault that the Brier score hardly sees.
 
     Parameters
     ----------
@@ -82,8 +83,8 @@ def compare_recalibrators(
     y_true : array-like of shape (n,)
         Outcomes: 0/1, booleans, fractions in [0, 1], or two labels with ``pos_label``.
     candidates : dict of name to recalibrator, optional
-        By default Platt scaling of the forecast and of its logit, beta, temperature, isotonic, guarded and the
-        constant. "as is", which changes nothing, is always added.
+        By default Platt scaling of the forecast and of its logit, beta, temperature, isotonic, isotonic with
+        ``ends="inside"``, guarded and the constant. "as is", which changes nothing, is always added.
     cv : int, default 5
         Number of parts.
     rng : int, Generator or None
@@ -111,8 +112,8 @@ def compare_recalibrators(
     >>> y_true = rng.random(3000) < np.where(y_prob > 0.5, 0.8, 0.2)  # a jump, which no smooth curve follows
     >>> comparison = compare_recalibrators(y_prob, y_true, rng=0)
     >>> comparison.recommended
-    'isotonic'
-    >>> round(comparison["as is"].cutoff, 2), round(comparison["isotonic"].cutoff, 2)
+    'isotonic inside'
+    >>> round(comparison["as is"].cutoff, 2), round(comparison["isotonic inside"].cutoff, 2)
     (0.05, 0.01)
     """
     level = check_confidence(confidence_level)
@@ -148,6 +149,7 @@ def default_candidates() -> dict[str, Recalibrator]:
         "beta": BetaRecalibrator(),
         "temperature": TemperatureRecalibrator(),
         "isotonic": IsotonicRecalibrator(),
+        "isotonic inside": IsotonicRecalibrator(ends="inside"),
         "guarded": GuardedRecalibrator(),
         "constant": ConstantRecalibrator(),
     }
@@ -351,15 +353,18 @@ def _log_loss(tally: Tally) -> float:
 
 def _recommend(trials: list[_Trial], entries: _Entries, parts: list[IntArray], level: float) -> tuple[str, str]:
     """Return the name of the candidate to use, and why in words."""
-    best = min(trials, key=_brier)
-    close = [trial for trial in trials if not trial.has_failed and _is_as_good(trial, best, entries, parts)]
+    fitted = [trial for trial in trials if not trial.has_failed]
+    considered = [trial for trial in fitted if trial.scores.log_loss != math.inf] or fitted
+    lowest, best = min(fitted, key=_brier), min(considered, key=_brier)
+    close = [trial for trial in considered if _is_as_good(trial, best, entries, parts)]
     as_is = trials[0].scores
     if close[0] is trials[0]:
         rival = "" if best is trials[0] else f" (lowest: {best.scores.name}, {rounded(best.scores.brier)})"
         return AS_IS, Phrase(
-            "Leave the forecasts as they are: no recalibrator lowers their Brier score, {brier}, by more than one "
-            "standard error{rival}. Their Cutoff error is {cutoff}, at most {upper}; {certify} says whether that is "
-            "good enough.",
+            "Leave the forecasts as they are: no recalibrator{finite} lowers their Brier score, {brier}, by more than "
+            "one standard error{rival}. Their Cutoff error is {cutoff}, at most {upper}; {certify} says whether that "
+            "is good enough.",
+            finite="" if _is_as_good(trials[0], lowest, entries, parts) else " with a finite log loss",
             brier=rounded(as_is.brier),
             rival=rival,
             cutoff=rounded(as_is.cutoff),
@@ -367,8 +372,11 @@ def _recommend(trials: list[_Trial], entries: _Entries, parts: list[IntArray], l
             certify=Either("certify()", "calibrant certify"),
         )
     promised = [trial for trial in close if trial.scores.guarantee_in_advance is not None]
-    chosen = min(promised or close, key=_brier).scores
+    winner = min(promised or close, key=_brier)
+    chosen = winner.scores
     rank = "the lowest" if chosen is best.scores else f"as low as the lowest, that of {best.scores.name}, up to noise"
+    if lowest not in considered:
+        rank += " of those with a finite log loss"
     words: list[str] = [
         f"Use {chosen.name}: its held-out Brier score, {rounded(chosen.brier)} against {rounded(as_is.brier)} as is, "
         f"is {rank}; its held-out Cutoff error is {rounded(chosen.cutoff)} against {rounded(as_is.cutoff)}."
@@ -393,6 +401,9 @@ def _recommend(trials: list[_Trial], entries: _Entries, parts: list[IntArray], l
         )
     if chosen.log_loss == math.inf:
         words.append("Its log loss is infinite, since it gives a probability of 0 to something that happened.")
+    if isinstance(winner.recalibrator, IsotonicRecalibrator) and winner.recalibrator.ends == "inside":
+        python, command = "IsotonicRecalibrator(ends='inside')", "--method isotonic --ends inside"
+        words.append(Phrase("This is {how}, which forecasts neither 0 nor 1.", how=Either(python, command)))
     if chosen.distinct_forecasts == 1:
         words.append("It is a constant: these forecasts tell rows apart no better than one number does.")
     return chosen.name, joined(" ", words)

@@ -118,15 +118,30 @@ def score_numbers(forecast: FloatArray, size: int) -> IntArray:
 # --- Isotonic regression ----------------------------------------------------------------------------------------------
 
 
-def isotonic_steps(sample: Sample) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the smallest and the largest value of each step of the isotonic regression, and its mean outcome."""
+def isotonic_steps(sample: Sample) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return the smallest and largest value of each step of the isotonic regression, its mean outcome and weight."""
     table = refine(sample.source, _may_hold_corner, _ISOTONIC_GRID)
     starts, value = _blocks(table)
     ends = np.append(starts[1:], len(table)) - 1
     low, high = table.low[starts], table.high[ends]
     if sample.scores is not None:
         low, high = (sample.scores[score_numbers(each, sample.scores.size)] for each in (low, high))
-    return low, high, value
+    return low, high, value, np.add.reduceat(table.weight, starts, dtype=np.float64)
+
+
+def moved_inside(value: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return the values of isotonic steps with those of 0 and 1 moved inside, in increasing order still.
+
+    A step of m rows without events gets (0 + 1/2)/(m + 1), or a third of the next step's value where that is less; one
+    without non-events likewise from above. So the forecasts of all its rows together grow by less than half an event.
+    """
+    moved = value.copy()
+    reach = 0.5 / (weight[[0, -1]] + 1.0)
+    if value[0] <= TOLERANCE:
+        moved[0] = min(reach[0], value[1] / 3.0) if value.size > 1 else reach[0]
+    if value[-1] >= 1.0 - TOLERANCE:
+        moved[-1] = 1.0 - (min(reach[1], (1.0 - value[-2]) / 3.0) if value.size > 1 else reach[1])
+    return moved
 
 
 def _blocks(table: Totals) -> tuple[IntArray, FloatArray]:

@@ -20,7 +20,7 @@ from calibrant.core.voices import Phrase
 from calibrant.core.words import measured, rounded_up
 from calibrant.measures.results import told_apart
 from calibrant.repairs.fits import Sample
-from calibrant.repairs.maps import ConstantRecalibrator, IsotonicRecalibrator, PlattRecalibrator
+from calibrant.repairs.maps import ENDS, ConstantRecalibrator, Ends, IsotonicRecalibrator, PlattRecalibrator, most_moved
 from calibrant.repairs.recalibrator import INPUTS, KINDS, InputKind, Recalibrator, check_fields, kinds
 from calibrant.repairs.results import ROUNDING, LadderRung
 from calibrant.rows.checks import check_choice, check_number
@@ -47,7 +47,11 @@ class GuardedRecalibrator(Recalibrator):
         The largest Cutoff error with which a rung is kept. "null-95" is what calibrated forecasts stay below in 95% of
         cases (for many rows), x sqrt(mean of h (1 - h) / n) with x the 95% quantile of the range of Brownian motion: it
         notices a curve that does not fit. "paper" is (20 + sqrt(2 ln 20)) / sqrt(n), some twenty times as much: it
-        notices only gross misfits, and those only with many rows (below 500 rows it is above 1).
+        notices only gross misfits, and those only with many rows (below 500 rows it is above 1). Half a row, 1/(2n), is
+        tolerated of isotonic regression with ``ends="inside"`` in any case.
+    ends : {"exact", "inside"}
+        Whether isotonic regression of the default ladder may forecast 0 and 1, as in `IsotonicRecalibrator`; rungs of a
+        ladder of your own say so themselves.
     input_kind : {"probability", "score"}
         Whether ``y_prob`` holds probabilities, or scores of any scale. A ladder of your own must say the same.
     pos_label : label, optional
@@ -85,22 +89,32 @@ class GuardedRecalibrator(Recalibrator):
         ladder: Sequence[Recalibrator] | None = None,
         *,
         tolerance: str | float = "null-95",
+        ends: Ends = "exact",
         input_kind: InputKind = "probability",
         pos_label: ClassLabel | None = None,
     ) -> None:
         self.ladder = ladder
         self.tolerance = tolerance
+        self.ends = ends
         self.input_kind = input_kind
         self.pos_label = pos_label
 
     def _check_params(self) -> None:
         check_choice(self.input_kind, "input_kind", INPUTS)
+        check_choice(self.ends, "ends", ENDS)
         if isinstance(self.tolerance, str):
             check_choice(self.tolerance, "tolerance", TOLERANCES)
         else:
             check_number(self.tolerance, "tolerance", low=0.0, high=1.0)
         if self.ladder is None:
             return
+        if self.ends != "exact":
+            raise InputError(
+                f"is {self.ends!r} beside a ladder of your own",
+                argument="ends",
+                value=self.ends,
+                remedy=f"set it on the rung, as in IsotonicRecalibrator(ends={self.ends!r})",
+            )
         if not isinstance(self.ladder, (list, tuple)) or not self.ladder:
             raise InputError(
                 f"must be a list of recalibrators, got {self.ladder!r}", argument="ladder", value=self.ladder
@@ -140,7 +154,7 @@ class GuardedRecalibrator(Recalibrator):
             return self.ladder
         return [
             PlattRecalibrator(input_kind=self.input_kind),
-            IsotonicRecalibrator(input_kind=self.input_kind),
+            IsotonicRecalibrator(ends=self.ends, input_kind=self.input_kind),
             ConstantRecalibrator(),
         ]
 
@@ -167,18 +181,19 @@ class GuardedRecalibrator(Recalibrator):
             found.append(LadderRung(name, error, tolerance, kept, reason))
             if kept:
                 break
-        # The last rung has no error on its own rows, so that the loop always ends by keeping one.
+        # The last rung has no error on its own rows, or one that is tolerated, so that the loop ends by keeping one.
         self.recalibrator_ = fitted
         self.ladder_ = tuple(found)
         return fitted.fit_error_
 
     def _tolerated(self, rung: Recalibrator, sample: Sample) -> float:
+        least = _most_moved(rung, sample.weight_total)
         if self.tolerance == "paper":
-            return paper_margin(sample.weight_total, 1.0 - _NULL_LEVEL)
+            return max(least, paper_margin(sample.weight_total, 1.0 - _NULL_LEVEL))
         if self.tolerance == "null-95":
             forecast = rung._mapped(sample.value)
-            return _null_quantile(sample.mean(forecast * (1.0 - forecast)), sample.weight_total)
-        return float(self.tolerance)
+            return max(least, _null_quantile(sample.mean(forecast * (1.0 - forecast)), sample.weight_total))
+        return max(least, float(self.tolerance))
 
     def _promise(self) -> tuple[float | None, str]:
         if self.tolerance == "paper":
@@ -187,6 +202,7 @@ class GuardedRecalibrator(Recalibrator):
             most = _null_quantile(0.25, self.n_rows_)
         else:
             most = float(self.tolerance)
+        most = max(most, *(_most_moved(rung, self.n_rows_) for rung in self._rungs()))
         return most, (
             "the guard promised, from the number of rows alone, isotonic regression's bound plus the tolerance, which "
             f"is at most {rounded_up(most)}"
@@ -226,6 +242,11 @@ class GuardedRecalibrator(Recalibrator):
             raise InputError(
                 f"ladder_ does not end by keeping {kept}, which recalibrator_ is", remedy="the text is damaged"
             )
+
+
+def _most_moved(rung: Recalibrator, weight_total: float) -> float:
+    """Return the error on its own rows that a rung may have by design."""
+    return most_moved(rung.ends, weight_total) if isinstance(rung, IsotonicRecalibrator) else 0.0
 
 
 def _null_quantile(variance: float, rows: float) -> float:

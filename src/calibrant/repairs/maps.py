@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from calibrant.repairs.fits import (
     clipped,
     fit_curve,
     isotonic_steps,
+    moved_inside,
     refuse_ends,
     refuse_no_maximum,
     smoothed_targets,
@@ -26,6 +27,14 @@ from calibrant.repairs.fits import (
 from calibrant.repairs.recalibrator import INPUTS, LARGEST, InputKind, Recalibrator
 from calibrant.repairs.results import ROUNDING
 from calibrant.rows.checks import check_choice, check_flag, check_number
+
+Ends = Literal["exact", "inside"]
+ENDS: tuple[str, ...] = get_args(Ends)
+
+
+def most_moved(ends: str, weight_total: float) -> float:
+    """Return what moving the ends of isotonic regression inside adds to the error on its rows at most: half a row."""
+    return 0.5 / weight_total if ends == "inside" else 0.0
 
 
 class IsotonicRecalibrator(Recalibrator):
@@ -42,6 +51,10 @@ class IsotonicRecalibrator(Recalibrator):
         What to do between the forecasts it was fitted to. "step" takes the value of the nearest one at or below;
         "linear" connects the last forecast of a step with the first of the next. Forecasts below the smallest or above
         the largest get the end values in both cases.
+    ends : {"exact", "inside"}
+        What becomes of steps at 0 and 1, where all outcomes were alike. "exact" leaves them: the log loss is infinite
+        once a new outcome differs. "inside" makes them 1/(2m + 2) and 1 - 1/(2m + 2) for a step of m rows (nearer to
+        the end where the next step is), which adds less than 1/(2n) to the error on the fitting rows and to the bounds.
     input_kind : {"probability", "score"}
         Whether ``y_prob`` holds probabilities, or scores of any scale.
     pos_label : label, optional
@@ -52,12 +65,12 @@ class IsotonicRecalibrator(Recalibrator):
     block_low_, block_high_ : array
         The smallest and the largest forecast of each step.
     block_value_ : array
-        The mean outcome there: what the forecasts become. Increasing.
+        The mean outcome there, at the ends perhaps moved inside: what the forecasts become. Increasing.
     guarantee_ : RecalibrationGuarantee or None
         What holds with 95% confidence; `guarantee` gives other levels. None after a fit with weights, which no
         guarantee covers.
     fit_error_ : float
-        Cutoff error of the recalibrated forecasts on the fitting rows: 0.
+        Cutoff error of the recalibrated forecasts on the fitting rows: 0, or below 1/(2n) with ``ends="inside"``.
     n_rows_, weighted_
         What the guarantee needs to know about the rows.
 
@@ -71,6 +84,9 @@ class IsotonicRecalibrator(Recalibrator):
     >>> recalibrator = IsotonicRecalibrator().fit([0.1, 0.2, 0.3, 0.7, 0.8], [0, 1, 0, 1, 1])
     >>> recalibrator.predict([0.0, 0.25, 0.5, 0.7])
     array([0. , 0.5, 0.5, 1. ])
+    >>> inside = IsotonicRecalibrator(ends="inside").fit([0.1, 0.2, 0.3, 0.7, 0.8], [0, 1, 0, 1, 1])
+    >>> inside.predict([0.0, 0.25, 0.5, 0.7]).round(4)
+    array([0.25  , 0.5   , 0.5   , 0.8333])
     """
 
     _fitted: ClassVar = ("block_low_", "block_high_", "block_value_")
@@ -79,20 +95,27 @@ class IsotonicRecalibrator(Recalibrator):
         self,
         *,
         interpolation: Literal["step", "linear"] = "step",
+        ends: Ends = "exact",
         input_kind: InputKind = "probability",
         pos_label: ClassLabel | None = None,
     ) -> None:
         self.interpolation = interpolation
+        self.ends = ends
         self.input_kind = input_kind
         self.pos_label = pos_label
 
     def _check_params(self) -> None:
         check_choice(self.interpolation, "interpolation", ("step", "linear"))
+        check_choice(self.ends, "ends", ENDS)
         check_choice(self.input_kind, "input_kind", INPUTS)
 
     def _fit_map(self, sample: Sample) -> float:
-        self.block_low_, self.block_high_, self.block_value_ = isotonic_steps(sample)
-        return 0.0
+        self.block_low_, self.block_high_, value, weight = isotonic_steps(sample)
+        self.block_value_ = value if self.ends == "exact" else moved_inside(value, weight)
+        # Only the first step and the last are off, in opposite directions, so that no interval is worse than both. A
+        # single step is one of them.
+        moved = np.abs(self.block_value_ - value) * weight
+        return float(moved.max()) / sample.weight_total
 
     def _map(self, value: FloatArray) -> FloatArray:
         block = np.searchsorted(self.block_low_[1:], value, side="right")
@@ -125,9 +148,11 @@ class IsotonicRecalibrator(Recalibrator):
         return "increasing" if self.block_value_.size > 1 else "constant"
 
     def _promise(self) -> tuple[float | None, str]:
-        return 0.0, (
+        known = most_moved(self.ends, self.n_rows_)
+        added = ", and keeping it off 0 and 1 adds at most half a row" if known else ""
+        return known, (
             "this bound was promised, from the number of rows alone, because isotonic regression has no Cutoff error "
-            "on the rows it is fitted to"
+            f"on the rows it is fitted to{added}"
         )
 
     def _restored(self, name: str, value: Any) -> Any:
@@ -146,6 +171,8 @@ class IsotonicRecalibrator(Recalibrator):
                 "the steps of this IsotonicRecalibrator are not in increasing order", remedy="the text is damaged"
             )
         _check_inside("block_value_", value)
+        if self.ends == "inside" and not (value[0] > 0.0 and value[-1] < 1.0):
+            raise InputError("block_value_ reaches 0 or 1, and ends='inside' does not", remedy="the text is damaged")
         if self.input_kind == "probability":
             _check_inside("block_low_", low)
             _check_inside("block_high_", high)

@@ -223,7 +223,7 @@ def try_repair(tally: Tally, question: Question, level: float) -> RepairTrial:
             f"it takes at least {FEWEST_FOR_REPAIR} rows to learn from half of them, and there are {count}"
         )
     learned, held_out = tally.halves(question.rng)
-    recalibrator = GuardedRecalibrator().fit(learned)
+    recalibrator = GuardedRecalibrator(ends="inside").fit(learned)
     tallies = held_out, _moved(held_out, recalibrator.predict)
     before, after = (judge(tally, question, level) for tally in tallies)
     brier_before, brier_after = (float(tally.residual_square.sum()) / tally.weight_total for tally in tallies)

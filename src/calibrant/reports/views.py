@@ -140,7 +140,8 @@ def method_lines(summary: ReportSummary) -> list[str]:
 def ways_to_redo(summary: ReportSummary) -> list[dict[str, str]]:
     """Return code that makes the report again, from data that the reader has."""
     repair = (
-        "recalibrator = calibrant.GuardedRecalibrator().fit(y_prob, y_true)  # on rows the model was not fitted to\n"
+        "# on rows the model was not fitted to\n"
+        'recalibrator = calibrant.GuardedRecalibrator(ends="inside").fit(y_prob, y_true)\n'
         "print(recalibrator.guarantee_)\n"
         "better = recalibrator.predict(new_forecasts)\n"
         'recalibrator.to_json(), recalibrator.to_sql("y_prob")  # to carry it elsewhere\n'
