@@ -136,6 +136,23 @@ def test_the_error_names_arguments_position_labels_and_remedy():
         assert calibrant.cutoff_calibration_error(pd.Series(TRUE), remedied) > 0.0
 
 
+def test_rows_filtered_by_different_conditions_are_refused_with_another_remedy():
+    y_true, y_prob = pd.Series(TRUE), pd.Series(PROB)
+    chosen, others = y_prob >= y_prob.median(), y_prob < y_prob.median()
+    assert chosen.sum() == others.sum() == N // 2
+    said = (
+        "rows are paired by position, not by label; choose the same rows of both, or drop the labels with .to_numpy()"
+    )
+    for true, prob in (
+        (y_true[chosen], y_prob[others]),
+        (y_true[chosen].reset_index(drop=True), y_prob[chosen]),
+        (y_true.iloc[[0, 0, 1]], y_prob.iloc[[0, 1, 1]]),
+    ):
+        with pytest.raises(ValueError, match=re.escape(said)):
+            calibrant.measure(true, prob)
+    assert calibrant.measure(y_true[chosen], y_prob[chosen]).rows == N // 2
+
+
 INDEXES = {
     "words": [f"row {k}" for k in range(N)],
     "dates": pd.date_range("2025-01-01", periods=N, tz="UTC"),

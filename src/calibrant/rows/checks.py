@@ -146,14 +146,16 @@ def check_same_index(**arguments: Any) -> None:
         elif index is not first and not first.equals(index) and len(first) == len(index):
             pairs = enumerate(zip(first, index, strict=True))
             position, labels = next(((k, pair) for k, pair in pairs if not _same(*pair)), (0, (first[0], index[0])))
+            reordered = set(first) == set(index) and len(set(first)) == len(first)
+            how = "choose the same rows of both"
+            how = f"bring both into one order, as in {name}.reindex({known}.index)" if reordered else how
             raise InputError(
                 f"is labelled {labels[0]!r} and {name}[{position}] is labelled {labels[1]!r}, and rows are paired by "
                 "position, not by label",
                 argument=known,
                 position=position,
                 value=labels[0],
-                remedy=f"bring both into one order, as in {name}.reindex({known}.index), or drop the labels with "
-                ".to_numpy() if the positions match",
+                remedy=f"{how}, or drop the labels with .to_numpy() if the positions match",
             )
 
 
