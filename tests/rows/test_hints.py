@@ -170,7 +170,7 @@ def test_what_the_hints_say():
     said = {code: [str(note) for note in row_hints(Tally.from_arrays(*make(y, p)))] for code, make in MISTAKES.items()}
     assert said == {
         "other_class": [
-            "events are rarer where forecasts are higher (AUC 0.22): perhaps these are probabilities of the other "
+            "events are rarer where forecasts are higher (AUC 0.20): perhaps these are probabilities of the other "
             "class. Pass those of the event, for two classes predict_proba(X)[:, 1]."
         ],
         "one_class": [
@@ -182,8 +182,9 @@ def test_what_the_hints_say():
             "predict_proba gives them."
         ],
         "repeated_rows": [
-            "of 2,000 forecasts that several rows share 0 have both outcomes, where independent rows would have some "
-            "836: perhaps cases are listed several times. List each once: limits and tests take rows to be independent."
+            "0.0% of the forecasts that several rows share have both outcomes, where independent rows would have them "
+            "at 41.8%: perhaps cases are listed several times. List each once: limits and tests take rows to be "
+            "independent."
         ],
     }
 

@@ -13,17 +13,18 @@ import numpy as np
 from calibrant.core.logistic import logit
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.voices import Either, Phrase
-from calibrant.core.words import counted
+from calibrant.core.words import counted, percent
 from calibrant.rows.grids import COARSE_GRID
 from calibrant.rows.intake import SORT_BELOW_ROWS
+from calibrant.rows.runs import group_starts
 from calibrant.rows.tally import Tally, Totals, prefix_sums
 from calibrant.rows.weights import effective_rows
 
 FALLING = -5.0
 """Standard errors by which events have to be rarer at higher forecasts."""
 
-EXPECTED = 7.0
-"""Cases of a class that have to be forecast where there is none: calibrated rows have none once in a thousand times."""
+EXPECTED = 10.0
+"""Cases of a class that have to be forecast where there is none: calibrated rows have none once in 20,000 times."""
 
 TOO_NEAR = 1.0 / 300.0
 """Standard errors within which slope and intercept are nearer to 1 and 0 than rows that are new to a model get: once in
@@ -48,6 +49,9 @@ MIXED_SHARE = 1.0 / 3.0
 """... and the share of those below which rows are repeated, rather than event rates uneven."""
 
 _ROUNDING = 1e-9
+_MOST_SHARED = 20_000  # shared forecasts that are looked at, evenly spread where there are more
+_FEW_ENTRIES = 50_000  # up to so many it is quicker to find the cell of each than the border of each cell
+_FIRST_LOOK = 100
 
 
 def row_hints(table: Totals, *, every_forecast: bool = False) -> tuple[Phrase, ...]:
@@ -144,14 +148,15 @@ def _other_class(table: Totals) -> Phrase | None:
 
 def _on_coarse_grid(table: Totals) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return weight, squared weight and outcome per cell of one grid, in whose cells all finer entries lie."""
-    borders = np.arange(COARSE_GRID.size) / COARSE_GRID.scale
-    starts = np.unique(np.searchsorted(table.low, borders))
-    starts = starts[starts < len(table)]
-    weight, squares, outcome = (
-        np.add.reduceat(column, starts, dtype=np.float64)
-        for column in (table.weight, table.weight_square, table.outcome)
-    )
-    return weight, squares, outcome
+    if len(table) <= _FEW_ENTRIES:
+        starts = group_starts(COARSE_GRID.index(table.low))
+    else:
+        borders = np.searchsorted(table.low, np.arange(COARSE_GRID.size) / COARSE_GRID.scale)
+        starts = np.unique(borders[borders < len(table)])
+    weight, outcome = (np.add.reduceat(column, starts).astype(np.float64) for column in (table.weight, table.outcome))
+    if table.unit_weights:
+        return weight, weight, outcome
+    return weight, np.add.reduceat(table.weight_square, starts).astype(np.float64), outcome
 
 
 def _repeated_rows(tally: Tally) -> Phrase | None:
@@ -166,6 +171,7 @@ def _repeated_rows(tally: Tally) -> Phrase | None:
     shared = np.flatnonzero(tally.rows > 1)
     if shared.size < MIXED_EXPECTED:
         return None
+    shared = shared[:: -(-shared.size // _MOST_SHARED)]
     agreeing = _chance_to_agree(tally, shared)
     expected = float((1.0 - agreeing).sum())
     if expected < MIXED_EXPECTED:
@@ -176,12 +182,11 @@ def _repeated_rows(tally: Tally) -> Phrase | None:
     if mixed > MIXED_SHARE * expected or expected - mixed < AGREEING * error:
         return None
     return Phrase(
-        "of {shared:,} forecasts that several rows share {mixed:,} have both outcomes, where independent rows would "
-        "have some {expected:,.0f}: perhaps cases are listed several times. List each once: limits and tests take rows "
-        "to be independent.",
-        shared=shared.size,
-        mixed=mixed,
-        expected=expected,
+        "{mixed} of the forecasts that several rows share have both outcomes, where independent rows would have them "
+        "at {expected}: perhaps cases are listed several times. List each once: limits and tests take rows to be "
+        "independent.",
+        mixed=percent(mixed / shared.size),
+        expected=percent(expected / shared.size),
         code="repeated_rows",
     )
 
@@ -203,6 +208,8 @@ def _slope_is_exact(tally: Tally) -> bool:
     """
     if len(tally) < FEWEST_FORECASTS:
         return False
+    if abs(tally.residual_total) > TOO_NEAR * math.sqrt(float(tally.weight_square.sum()) / 4.0):
+        return False
     forecast = tally.forecast
     variance = tally.weight_square * (forecast * (1.0 - forecast))
     information = float(variance.sum())
@@ -220,8 +227,11 @@ def _rates_are_exact(tally: Tally) -> bool:
 
     The most likely number of events of m rows has a chance of about 1 / sqrt(2 pi m p (1 - p)).
     """
-    if not tally.unit_weights or bool((np.abs(tally.residual) > _ROUNDING * tally.rows).any()):
+    if not tally.unit_weights:
         return False
+    for look in (slice(_FIRST_LOOK), slice(None)):
+        if bool((np.abs(tally.residual[look]) > _ROUNDING * tally.rows[look]).any()):
+            return False
     forecast = tally.forecast
     variance = tally.rows * (forecast * (1.0 - forecast))
     chance = np.minimum(1.0, 1.0 / np.sqrt(2.0 * math.pi * np.maximum(variance, _ROUNDING)))
