@@ -241,6 +241,19 @@ def test_forecasts_of_0_and_1_are_taken_inside_where_a_curve_needs_it(tmp_path):
     assert "--clip does not go with --method isotonic" in call(*fit, "isotonic", "--clip", "0.01").stderr
 
 
+def test_hints_are_among_the_notes_and_in_words_for_those_who_type_commands(tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.random(1_000)
+    y = (rng.random(1_000) < p).astype(int)
+    file = write({"y": y, "p": 1 - p, "class": (p > 0.5).astype(float)}, tmp_path / "t.csv", "csv")
+    for command in (("measure",), ("certify", "--max-error", "0.5"), ("test",)):
+        found = call(command[0], file, "--y-true", "y", "--y-prob", "p", *command[1:])
+        assert "events are rarer where forecasts are higher (AUC 0.1" in " ".join(found.stdout.split()), found.output
+        found = call(command[0], file, "--y-true", "y", "--y-prob", "class", *command[1:])
+        assert "Pass probabilities, not the classes that a model predicts." in " ".join(found.stdout.split())
+        assert "predict_proba" not in found.stdout
+
+
 @pytest.mark.parametrize("method", ["isotonic", "guarded"])
 def test_steps_at_0_and_1_are_kept_inside_on_request(method, tmp_path):
     y, p = [0, 0, 1, 1] * 50, [0.1, 0.3, 0.2, 0.9] * 50

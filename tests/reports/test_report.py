@@ -412,6 +412,12 @@ def test_a_line_break_in_a_group_ends_no_sentence():
 # --- What is said is what is meant ------------------------------------------------------------------------------------
 
 
+def test_a_hint_stands_in_the_words_of_the_report_once():
+    report = CalibrationReport.from_predictions(Y_TRUE, 1 - Y_PROB, max_error=0.05)
+    for text in (report.html().partition("<script")[0], report.markdown()):
+        assert text.count("events are rarer where forecasts are higher") == 1
+
+
 def test_each_limit_is_said_to_hold_by_itself(page, report):
     said = "Each of the two limits holds with 95% confidence by itself, both at once with 90%."
     assert page.count(said) == 2  # below the verdict, and in the method

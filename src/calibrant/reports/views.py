@@ -81,7 +81,7 @@ def view_of(model: ModelSummary, summary: ReportSummary) -> dict[str, Any]:
         "brier": measured(model.measures.brier, 4),
         "worst": _worst(certificate.worst_interval),
         "measures": _measures(model.measures),
-        "measure_notes": model.measures.notes,
+        "measure_notes": [note for note in model.measures.notes if note not in certificate.notes],
         "score": None if model.score is None else f"{model.score.finding()}.",
         "decisions": None
         if model.decisions is None
@@ -140,8 +140,8 @@ def method_lines(summary: ReportSummary) -> list[str]:
 def ways_to_redo(summary: ReportSummary) -> list[dict[str, str]]:
     """Return code that makes the report again, from data that the reader has."""
     repair = (
-        "# on rows the model was not fitted to\n"
-        'recalibrator = calibrant.GuardedRecalibrator(ends="inside").fit(y_prob, y_true)\n'
+        'recalibrator = calibrant.GuardedRecalibrator(ends="inside")\n'
+        "recalibrator.fit(y_prob, y_true)  # on rows the model was not fitted to\n"
         "print(recalibrator.guarantee_)\n"
         "better = recalibrator.predict(new_forecasts)\n"
         'recalibrator.to_json(), recalibrator.to_sql("y_prob")  # to carry it elsewhere\n'
