@@ -86,7 +86,7 @@ class IsotonicRecalibrator(Recalibrator):
     array([0. , 0.5, 0.5, 1. ])
     >>> inside = IsotonicRecalibrator(ends="inside").fit([0.1, 0.2, 0.3, 0.7, 0.8], [0, 1, 0, 1, 1])
     >>> inside.predict([0.0, 0.25, 0.5, 0.7]).round(4)
-    array([0.25  , 0.5   , 0.5   , 0.8333])
+    array([0.1667, 0.5   , 0.5   , 0.8333])
     """
 
     _fitted: ClassVar = ("block_low_", "block_high_", "block_value_")
