@@ -388,7 +388,7 @@ class TestNormalUpper:
         assert normal_upper(tally, tally, 0.05) == 0.0
 
 
-MANY = 120_000  # above SORT_BELOW_ROWS: the compiled two-pass way
+MANY = 120_000  # above FEW_ROWS: the compiled two-pass way
 
 
 @pytest.fixture(

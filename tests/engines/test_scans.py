@@ -266,7 +266,7 @@ class TestGrowth:
         exact = calibrant.certify(tally, max_error=0.1).upper
         assert calibrant.certify(engine, max_error=0.1).upper == pytest.approx(exact, abs=1e-12)
         assert engine.scans.count("histogram") == 2
-        monkeypatch.setattr("calibrant.certificates.betting._GROWTH_TOLERANCE", 1.0)
+        monkeypatch.setattr("calibrant.certificates.betting.GROWTH_TOLERANCE", 1.0)
         engine = ToyEngine(y, FORECASTS["uniform"])
         assert calibrant.certify(engine, max_error=0.1).upper == pytest.approx(exact, abs=1e-7)
         assert engine.scans.count("histogram") == 1
@@ -275,7 +275,7 @@ class TestGrowth:
     @pytest.mark.parametrize("name", ["uniform", "skewed", "tiny", "one narrow cell"])
     @pytest.mark.parametrize("level", [0.6, 0.99])
     def test_from_sums_never_gives_a_limit_that_is_too_low(self, monkeypatch, name, level):
-        monkeypatch.setattr("calibrant.certificates.betting._GROWTH_TOLERANCE", 1.0)
+        monkeypatch.setattr("calibrant.certificates.betting.GROWTH_TOLERANCE", 1.0)
         y, _ = outcomes(FORECASTS[name][:FEW], "plain")
         exact, found = (
             calibrant.certify(rows, max_error=0.1, confidence_level=level).upper

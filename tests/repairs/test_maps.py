@@ -119,7 +119,7 @@ def test_between_and_beyond_the_forecasts_it_was_fitted_to():
 
 def as_rows(monkeypatch, bits=18):
     """Take the way of many rows, which adds up cells instead of sorting, for few rows too."""
-    monkeypatch.setattr(fits, "SORT_BELOW_ROWS", 0)
+    monkeypatch.setattr(fits, "FEW_ROWS", 0)
     monkeypatch.setattr(fits, "_ISOTONIC_GRID", Grid(bits, 0.0, 1.0))
 
 

@@ -15,10 +15,9 @@ from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.voices import Either, Option, Phrase
 from calibrant.rows.checks import Observations
 from calibrant.rows.grids import Grid
-from calibrant.rows.intake import SORT_BELOW_ROWS
 from calibrant.rows.memory import ArrayRows
 from calibrant.rows.refinement import TOLERANCE, refine, split_at_extremes
-from calibrant.rows.sources import RowSource
+from calibrant.rows.sources import FEW_ROWS, RowSource
 from calibrant.rows.tally import Tally, Totals, prefix_sums
 
 _ISOTONIC_GRID = Grid(18, 0.0, 1.0)  # some tens of rows a cell where there are ten million: few cells must be opened
@@ -69,7 +68,7 @@ class Sample:
     @classmethod
     def of_rows(cls, rows: Observations) -> Sample:
         """Return the sample of checked rows: a tally for few, the rows as they are when sorting them takes long."""
-        if rows.y_prob.size < SORT_BELOW_ROWS:
+        if rows.y_prob.size < FEW_ROWS:
             return cls.of_tally(Tally.from_observations(rows))
         if rows.sample_weight is not None and not rows.sample_weight.all():
             rows = rows.take(np.flatnonzero(rows.sample_weight))

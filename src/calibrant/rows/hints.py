@@ -15,8 +15,8 @@ from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.voices import Either, Phrase
 from calibrant.core.words import counted, percent
 from calibrant.rows.grids import COARSE_GRID
-from calibrant.rows.intake import SORT_BELOW_ROWS
 from calibrant.rows.runs import group_starts
+from calibrant.rows.sources import FEW_ROWS
 from calibrant.rows.tally import Tally, Totals, prefix_sums
 from calibrant.rows.weights import effective_rows
 
@@ -61,7 +61,7 @@ def row_hints(table: Totals, *, every_forecast: bool = False) -> tuple[Phrase, .
     not looked at forecast by forecast, since other sources of them could not be: all are to answer alike.
     """
     found = [_hard_predictions(table), _one_class(table), _other_class(table)]
-    if isinstance(table, Tally) and (every_forecast or table.row_total < SORT_BELOW_ROWS):
+    if isinstance(table, Tally) and (every_forecast or table.row_total < FEW_ROWS):
         found.append(_repeated_rows(table))
     return tuple(hint for hint in found if hint is not None)
 

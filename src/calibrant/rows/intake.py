@@ -13,7 +13,7 @@ from calibrant.rows.checks import Observations, check_labels, check_observations
 from calibrant.rows.groups import GroupedRows, GroupedSource, naming_group
 from calibrant.rows.memory import ArrayRows
 from calibrant.rows.refinement import Opened, whole_tally
-from calibrant.rows.sources import RowSource
+from calibrant.rows.sources import FEW_ROWS, RowSource
 from calibrant.rows.tally import Tally, Totals, given_tally, refuse_more
 
 RowsLike: TypeAlias = ArrayLike | Observations | Totals | RowSource
@@ -22,8 +22,8 @@ RowsLike: TypeAlias = ArrayLike | Observations | Totals | RowSource
 GroupsLike: TypeAlias = GroupedSource | GroupedRows
 """Rows in groups, each judged by itself."""
 
-SORT_BELOW_ROWS = 100_000
-"""Below this many rows sorting takes milliseconds, and needs no compiled code."""
+SORT_BELOW_ROWS = FEW_ROWS
+"""Below this many rows arrays are sorted at once."""
 
 
 def as_source(

@@ -17,6 +17,9 @@ from calibrant.rows.tally import Totals
 FETCH_LIMIT = 500_000
 """Rows that a bounded source hands over at a time, some 100 MB in work; where there are more, cells are cut finer."""
 
+FEW_ROWS = 100_000
+"""Below this many rows sorting takes milliseconds, and needs no compiled code."""
+
 TALLY_LIMIT = 10_000_000
 """Rows that a bounded source hands over where every distinct forecast is needed: some 1.5 GB in the end."""
 

@@ -22,12 +22,11 @@ from calibrant.certificates.samples import Samples
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.measures.judged import JudgedMeasure
 from calibrant.measures.results import WorstInterval
-from calibrant.rows.intake import SORT_BELOW_ROWS
 from calibrant.rows.refinement import stretch_ends, whole_tally
-from calibrant.rows.sources import RowSource
+from calibrant.rows.sources import FEW_ROWS, RowSource
 from calibrant.rows.tally import Tally, Totals
 
-SPLIT_BELOW_ROWS = SORT_BELOW_ROWS
+SPLIT_BELOW_ROWS = FEW_ROWS
 """From this many rows on the lower limit without splitting is within 0.025 of the estimate, and needs no sorting."""
 
 
