@@ -189,6 +189,45 @@ def dress(ax: Axes, palette: Palette) -> None:
         spine.set_color(palette.muted)
 
 
+def write_beside(
+    ax: Axes,
+    words: str,
+    place: tuple[float, float],
+    colour: str,
+    *,
+    offset: tuple[float, float] = (0.0, 0.0),
+    align: tuple[str, str] = ("left", "bottom"),
+    of_axes: str = "data",
+) -> None:
+    """Write words beside what they name, so many points away from a place.
+
+    Parameters
+    ----------
+    ax, words, colour
+        Where to write what, in which colour.
+    place : tuple of float
+        The place that is named.
+    offset : tuple of float
+        How far the words are from it, in points.
+    align : tuple of str
+        On which side of the words that point is, as matplotlib's ``ha`` and ``va`` say it.
+    of_axes : {"data", "axes fraction", "x data", "y data"}
+        Whether the place is in units of the data, in shares of the axes, or one of each.
+    """
+    blended = {"x data": ax.get_xaxis_transform(), "y data": ax.get_yaxis_transform()}
+    ax.annotate(
+        words,
+        place,
+        xycoords=blended.get(of_axes, of_axes),
+        xytext=offset,
+        textcoords="offset points",
+        ha=align[0],
+        va=align[1],
+        fontsize=SMALL,
+        color=colour,
+    )
+
+
 def inches_below(ax: Axes) -> Transform:
     """Return coordinates of which the first is a share of the width of axes, the second inches above their lower edge.
 

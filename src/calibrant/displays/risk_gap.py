@@ -12,8 +12,8 @@ from calibrant.core.words import level_said, measured, rounded_up
 from calibrant.decisions.gaps import risk_gap_curve
 from calibrant.decisions.guarantees import decision_guarantee
 from calibrant.decisions.results import WRAPPERS, DecisionGuarantee, RiskGapCurve, Wrapper
-from calibrant.displays.base import THRESHOLD_SAID, Display, with_jumps
-from calibrant.displays.palette import SMALL, Palette, Theme
+from calibrant.displays.base import THRESHOLD_SAID, Display, with_jumps, write_beside
+from calibrant.displays.palette import Palette, Theme
 from calibrant.displays.thinning import thinned
 from calibrant.rows.intake import RowsLike, as_tally
 
@@ -168,15 +168,13 @@ class RiskGapDisplay(Display):
     def _name_largest(self, ax: Axes, palette: Palette) -> None:
         """Write the largest saving beside its point, towards the middle of the axes."""
         is_left = self.largest_gap_at < 0.5
-        ax.annotate(
+        write_beside(
+            ax,
             f"{measured(self.largest_gap)}, at threshold {self.largest_gap_at:.3g}",
             (self.largest_gap_at, self.largest_gap),
-            xytext=(7 if is_left else -7, 4),
-            textcoords="offset points",
-            ha="left" if is_left else "right",
-            va="bottom",
-            fontsize=SMALL,
-            color=palette.highlight,
+            palette.highlight,
+            offset=(7.0 if is_left else -7.0, 4.0),
+            align=("left" if is_left else "right", "bottom"),
         )
 
     def _name_bound(self, ax: Axes, palette: Palette) -> None:
@@ -186,31 +184,13 @@ class RiskGapDisplay(Display):
         """
         is_near = self.bound <= _NEAR * self.largest_gap or self.largest_gap == 0.0
         ax.set_ylim(0.0, max(1.15 * self.bound if is_near else 0.0, _ROOM * self.largest_gap) or 1.0)
-        promise = f"certified: at most {rounded_up(self.bound)}"
+        promise, align = f"certified: at most {rounded_up(self.bound)}", ("right", "bottom")
         if is_near:
-            ax.annotate(
-                promise,
-                (1.0, self.bound),
-                xycoords=ax.get_yaxis_transform(),
-                xytext=(-2, 3),
-                textcoords="offset points",
-                ha="right",
-                va="bottom",
-                fontsize=SMALL,
-                color=palette.bound,
-            )
+            place, offset = (1.0, self.bound), (-2.0, 3.0)
+            write_beside(ax, promise, place, palette.bound, offset=offset, align=align, of_axes="y data")
             return
-        ax.annotate(
-            f"{promise}, above this picture",
-            (0.97, 1.0),
-            xycoords="axes fraction",
-            xytext=(0.94, 0.9),
-            textcoords="axes fraction",
-            ha="right",
-            va="bottom",
-            fontsize=SMALL,
-            color=palette.bound,
-        )
+        words = f"{promise}, above this picture"
+        write_beside(ax, words, (0.94, 0.9), palette.bound, align=align, of_axes="axes fraction")
         ax.annotate(
             "",
             (0.97, 1.0),
