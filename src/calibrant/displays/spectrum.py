@@ -169,16 +169,18 @@ class SpectrumDisplay(Display):
         """Write at the ends and at the line what they are, on the side where a curve that rises leaves room."""
         bias, end = float(self.error[0]), float(self.error[-1])
         low, high = ax.get_ylim()
+        foot = _FOOT * high if ax.get_yscale() == "linear" else low
         if bias >= low:
-            is_low = ax.get_yscale() == "linear" and bias < _FOOT * high
             write_beside(
                 ax,
                 str(self.points_[0].get_label()),
                 (0.0, bias),
                 palette.highlight,
-                offset=(10.0, -2.0) if is_low else (6.0, -6.0),
-                align=("left", "bottom" if is_low else "top"),
+                offset=(10.0, -2.0) if bias < foot else (6.0, -6.0),
+                align=("left", "bottom" if bias < foot else "top"),
             )
+        if end == 0.0:
+            return
         write_beside(
             ax,
             str(self.points_[-1].get_label()),
@@ -192,8 +194,8 @@ class SpectrumDisplay(Display):
             f"Cutoff calibration error {rounded_down(self.cutoff, 5)}",
             (1.0, self.cutoff),
             palette.bound,
-            offset=(-2.0, -4.0),
-            align=("right", "top"),
+            offset=(-2.0, 3.0 if self.cutoff < foot else -4.0),
+            align=("right", "bottom" if self.cutoff < foot else "top"),
             of_axes="y data",
         )
 
