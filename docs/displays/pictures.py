@@ -64,10 +64,10 @@ PICTURES: dict[str, Callable[[str], Any]] = {
 
 
 def draw(name: str, theme: str) -> bytes:
-    """Return a picture as a PNG file of few colours, which keeps it small."""
+    """Return a picture as a PNG file of 256 colours: fewer would blend the colours of thin lines into each other."""
     drawn, small = io.BytesIO(), io.BytesIO()
     PICTURES[name](theme).figure_.savefig(drawn, format="png", dpi=110)
-    Image.open(drawn).convert("RGB").quantize(64).save(small, format="png", optimize=True)
+    Image.open(drawn).convert("RGB").quantize(256).save(small, format="png", optimize=True)
     return small.getvalue()
 
 

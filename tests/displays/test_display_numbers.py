@@ -3,7 +3,7 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
-from display_cases import drawn_colours, million, rows
+from display_cases import check_words, drawn_colours, million, rows
 from matplotlib.patches import Rectangle
 from scipy.stats import binomtest
 from sklearn.isotonic import IsotonicRegression
@@ -24,7 +24,7 @@ def label_of(drawn):
 def legend_of(display):
     """The texts of the legend."""
     assert display.legend_ is not None
-    return [text.get_text() for text in display.legend_.get_texts()]
+    return [text.get_text().replace("\n", " ") for text in display.legend_.get_texts()]
 
 
 def places_of(line):
@@ -223,6 +223,37 @@ def test_the_confidence_band_is_the_best_of_exact_limits_on_all_runs():
     assert "event rate not falling" in label_of(display.band_)
 
 
+@pytest.mark.parametrize(
+    ("rate", "sides", "title"),
+    [
+        (lambda p: 0.25 + 0.5 * p, [True, False], "Off: "),
+        (lambda p: np.minimum(p + 0.2, 1.0), [True], "too low"),
+        (lambda p: 0.5 * p, [False], "too high"),
+        (lambda p: p, [], "No forecasts are shown to be off"),
+    ],
+    ids=["both sides", "too low", "too high", "calibrated"],
+)
+@pytest.mark.parametrize("difference", [False, True])
+def test_forecasts_that_the_confidence_band_shows_to_be_off_are_marked(rate, sides, title, difference):
+    rng = np.random.default_rng(0)
+    p = rng.integers(0, 21, 4000) / 20
+    y = rng.random(4000) < rate(p)
+    display = ReliabilityDisplay.from_predictions(y, p, band="confidence", difference=difference)
+    off = display.stretches_off
+    assert list(dict.fromkeys(stretch.too_low for stretch in off)) == sides
+    for forecast, lower, upper in zip(display.band_forecast, display.band_lower, display.band_upper, strict=True):
+        inside = [stretch for stretch in off if stretch.low <= forecast <= stretch.high]
+        if lower <= forecast <= upper:
+            assert all(forecast in (stretch.low, stretch.high) for stretch in inside)  # a stair ends there
+        else:
+            assert [stretch.too_low for stretch in inside][:1] == [lower > forecast]
+    assert title.lower() in display.ax_.get_title(loc="left").lower()
+    assert (display.off_ is None) == (not off)
+    assert any("these forecasts are off" in text for text in legend_of(display)) == bool(off)
+    check_words(display.figure_)
+    assert ReliabilityDisplay.from_predictions(y, p).stretches_off == []
+
+
 def test_bins_are_those_of_risk_bands():
     y, p = rows(400)
     display = ReliabilityDisplay.from_predictions(y, p, n_bins=5)
@@ -301,6 +332,24 @@ def test_the_risk_gap_is_the_librarys(wrapper):
     assert "independent rows" in said
 
 
+def test_the_risk_gap_fills_its_axes_and_says_where_the_bound_is():
+    y, p = rows(300)
+    far = RiskGapDisplay.from_predictions(y, p)
+    assert far.bound > 2 * far.largest_gap
+    top = far.ax_.get_ylim()[1]
+    assert far.largest_gap < top < 1.5 * far.largest_gap
+    assert f"up to {far.largest_gap:.5f} per row" in far.ax_.get_title(loc="left")
+    said = [text.get_text() for text in far.ax_.texts]
+    assert f"{far.largest_gap:.5f}, at threshold {far.largest_gap_at:.3g}" in said
+    assert any(text.startswith("certified: at most") and text.endswith("above this picture") for text in said)
+    near = RiskGapDisplay.from_predictions([1] * 4000, np.full(4000, 0.1))
+    assert near.largest_gap < near.bound < near.ax_.get_ylim()[1] < 1.5 * near.bound
+    assert not any("above this picture" in text.get_text() for text in near.ax_.texts)
+    none = RiskGapDisplay.from_predictions([0, 0, 1, 1], [0.0, 0.0, 1.0, 1.0])
+    assert none.ax_.get_title(loc="left") == "Recalibration could save nothing on these rows"
+    assert none.bound < none.ax_.get_ylim()[1]
+
+
 def test_the_decision_curve_is_the_librarys():
     y, p = rows(300)
     display = DecisionCurveDisplay.from_predictions(y, p)
@@ -351,6 +400,10 @@ def test_the_spectrum_is_the_librarys(ties):
     assert display.ax_.get_xscale() == "symlog"
     said = label_of(display.points_[-1])
     assert ("mostly noise" in said) == (ties is None)
+    beside = [text.get_text() for text in display.ax_.texts]
+    assert said in beside
+    assert f"mean bias {display.error[0]:.5f}" in beside
+    assert any(text.startswith("Cutoff calibration error 0.") for text in beside)
 
 
 def test_errors_far_below_the_ece_are_not_flattened():
@@ -360,6 +413,7 @@ def test_errors_far_below_the_ece_are_not_flattened():
     assert display.ax_.get_yscale() == "log"
     low, high = display.ax_.get_ylim()
     assert low < display.cutoff < display.error[-1] < high
+    check_words(display.figure_)
     assert drawn_colours(display.figure_) <= set(asdict(PALETTES["light"]).values())
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 import pytest
-from display_cases import drawn_colours, million, rows
+from display_cases import check_words, drawn_colours, million, rows
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
@@ -134,6 +134,16 @@ def test_the_legend_stays_inside_the_figure(display_type):
     width, height = display.figure_.get_size_inches() * display.figure_.dpi
     assert 0 <= box.x0 < box.x1 <= width
     assert 0 <= box.y0 < box.y1 <= height
+
+
+@every_display
+@pytest.mark.parametrize(
+    ("y", "p"),
+    [rows(), rows(ties=8), ([0, 1, 1, 0, 1], [0.5] * 5), ([0, 0, 1, 1], [0.0, 0.0, 1.0, 1.0])],
+    ids=["some", "ties", "one forecast", "perfect"],
+)
+def test_words_have_three_sizes_and_room(display_type, y, p):
+    check_words(display_type.from_predictions(y, p).figure_)
 
 
 @every_display

@@ -11,6 +11,7 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
+from display_cases import check_words
 from scipy.optimize import linprog
 
 import calibrant
@@ -193,8 +194,10 @@ def test_a_figure_is_labelled_and_every_panel_can_be_read(reports, name):
     panels = [axes for axes in figure.axes if axes.get_label() != "<colorbar>"]
     assert all(axes.get_xlabel() for axes in panels)
     assert panels[0].get_ylabel()
-    assert figure.legends or any(axes.get_legend() for axes in panels)
+    assert figure.legends or all(axes.texts for axes in panels)  # a legend, or words beside the lines
+    assert 0 < len(figure.texts[0].get_text()) < 90
     assert figure.get_size_inches()[0] <= 7.2  # the width of a page
+    check_words(figure)
 
 
 def test_figures_do_not_load_pyplot():

@@ -15,7 +15,7 @@ import numpy as np
 from calibrant.core.errors import InputError
 from calibrant.core.results import Checked, as_frame
 from calibrant.core.types import ClassLabel, FloatArray
-from calibrant.displays.palette import Palette, Theme, palette_of
+from calibrant.displays.palette import MARGIN, SMALL, TITLE, WORDS, Palette, Theme, palette_of
 from calibrant.rows.checks import check_flag, check_number, check_same_index
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from matplotlib.legend import Legend
     from matplotlib.transforms import Affine2DBase, Transform
 
-LABEL_WIDTH = 84
+LABEL_WIDTH = 74
 """Letters per line of a legend below a plot of the usual width."""
 
-THRESHOLD_SAID = "decision threshold tau: act when the forecast is at least tau"
+THRESHOLD_SAID = "decision threshold: act when the forecast is at least this"
 
 _SHARED = {
     """y_true, y_prob, sample_weight, pos_label
@@ -134,9 +134,9 @@ class Display(Checked, ABC):
             ax = figure.add_subplot()
         self.ax_, self.figure_, self.legend_ = ax, cast("Figure", ax.figure), None
         dress(ax, palette)
-        ax.set_xlabel(xlabel, color=palette.ink, fontsize=10)
-        ax.set_ylabel(ylabel, color=palette.ink, fontsize=10)
-        ax.set_title(title, color=palette.ink, fontsize=11, loc="left")
+        ax.set_xlabel(xlabel, color=palette.ink, fontsize=WORDS)
+        ax.set_ylabel(ylabel, color=palette.ink, fontsize=WORDS)
+        ax.set_title(title, color=palette.ink, fontsize=TITLE, loc="left")
         return ax, palette
 
     def _explain(
@@ -154,7 +154,7 @@ class Display(Checked, ABC):
             borderaxespad=0.0,
             borderpad=0.0,
             frameon=False,
-            fontsize=8.5,
+            fontsize=SMALL,
             labelcolor=palette.ink,
         )
 
@@ -168,13 +168,14 @@ class Display(Checked, ABC):
         return drawn.getvalue(), {"width": float(width), "height": float(height)}
 
 
-def new_figure(height: float) -> Figure:
-    """Return an empty figure, so many inches high, that no window and no global state belongs to."""
+def new_figure(height: float, width: float = 6.4) -> Figure:
+    """Return an empty figure, so many inches high and wide, that no window and no global state belongs to."""
     try:
         from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError as error:
         raise ImportError("plots need matplotlib: pip install 'calibrant[cli]'") from error
-    return Figure(figsize=(6.4, height), layout="constrained")
+    return Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=MARGIN, h_pad=MARGIN))
 
 
 def dress(ax: Axes, palette: Palette) -> None:
@@ -182,10 +183,49 @@ def dress(ax: Axes, palette: Palette) -> None:
     ax.set_facecolor(palette.paper)
     ax.set_axisbelow(True)
     ax.grid(True, color=palette.grid, linewidth=0.8)
-    ax.tick_params(which="both", colors=palette.muted, labelsize=9)
+    ax.tick_params(which="both", colors=palette.muted, labelsize=SMALL)
     for side, spine in ax.spines.items():
         spine.set_visible(side in ("left", "bottom"))
         spine.set_color(palette.muted)
+
+
+def write_beside(
+    ax: Axes,
+    words: str,
+    place: tuple[float, float],
+    colour: str,
+    *,
+    offset: tuple[float, float] = (0.0, 0.0),
+    align: tuple[str, str] = ("left", "bottom"),
+    of_axes: str = "data",
+) -> None:
+    """Write words beside what they name, so many points away from a place.
+
+    Parameters
+    ----------
+    ax, words, colour
+        Where to write what, in which colour.
+    place : tuple of float
+        The place that is named.
+    offset : tuple of float
+        How far the words are from it, in points.
+    align : tuple of str
+        On which side of the words that point is, as matplotlib's ``ha`` and ``va`` say it.
+    of_axes : {"data", "axes fraction", "x data", "y data"}
+        Whether the place is in units of the data, in shares of the axes, or one of each.
+    """
+    blended = {"x data": ax.get_xaxis_transform(), "y data": ax.get_yaxis_transform()}
+    ax.annotate(
+        words,
+        place,
+        xycoords=blended.get(of_axes, of_axes),
+        xytext=offset,
+        textcoords="offset points",
+        ha=align[0],
+        va=align[1],
+        fontsize=SMALL,
+        color=colour,
+    )
 
 
 def inches_below(ax: Axes) -> Transform:

@@ -16,7 +16,7 @@ from calibrant.core.errors import InputError
 from calibrant.core.types import ArrayLike, ClassLabel, Randomness
 from calibrant.core.words import level_said
 from calibrant.displays.base import LABEL_WIDTH, Display
-from calibrant.displays.palette import Palette, Theme
+from calibrant.displays.palette import SMALL, Palette, Theme
 from calibrant.measures.registry import MEASURES, Measure
 from calibrant.rows.checks import check_confidence, check_same_index
 from calibrant.rows.intake import RowsLike
@@ -243,7 +243,7 @@ class CertificateDisplay(Display):
                 textcoords="offset points",
                 verticalalignment="center",
                 color=colours[verdict],
-                fontsize=9,
+                fontsize=SMALL,
             )
 
     def _draw_estimates(self, ax: Axes, palette: Palette, colours: Mapping[str, str]) -> None:

@@ -182,7 +182,7 @@ class CumulativeDisplay(Display):
             if against == "forecast"
             else f"share {of_all(self.worst.unit_weights)}, lowest forecasts first",
             ylabel=f"running sum of (outcome \N{MINUS SIGN} forecast) / {whole}",
-            title="Cumulative residuals",
+            title="Where the error collects",
         )
         self.band_ = None
         if self.band_height is not None:

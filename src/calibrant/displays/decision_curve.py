@@ -117,8 +117,8 @@ class DecisionCurveDisplay(Display):
             ax,
             theme,
             xlabel=THRESHOLD_SAID,
-            ylabel="net benefit, in true positives per row",
-            title="Decision curve",
+            ylabel="net benefit (events found per row)",
+            title="What acting on the forecasts brings, at each threshold",
         )
         self.treat_none_ = ax.axhline(
             0.0, color=palette.muted, linewidth=1.3, linestyle=(0, (1, 1.5)), label="treat none: act on no row"
@@ -136,7 +136,7 @@ class DecisionCurveDisplay(Display):
             self.net_benefit,
             color=palette.curve,
             linewidth=1.8,
-            label="act when the forecast is at least tau",
+            label="act when the forecast is at least the threshold",
         )
         self.harm_ = ax.fill_between(
             self.threshold,

@@ -1,4 +1,7 @@
-"""Every colour of every display, by the role it plays: a light and a dark theme, told apart by every kind of eye."""
+"""How every picture looks: colours by the role they play, in a light and a dark theme, and three sizes of type.
+
+Displays, the report and the figures of the experiments all take them from here.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,18 @@ from typing import Literal
 from calibrant.rows.checks import check_choice
 
 Theme = Literal["light", "dark"]
+
+TITLE = 11.0
+"""Points: what a picture shows, in a sentence above it."""
+
+WORDS = 10.0
+"""Points: what the axes are."""
+
+SMALL = 9.0
+"""Points: ticks, legends, and words beside lines."""
+
+MARGIN = 0.15
+"""Inches of paper around a picture."""
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,17 @@ from calibrant.core.errors import InputError
 from calibrant.core.isotonic import isotonic_fit
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray, Randomness
 from calibrant.core.words import level_said
-from calibrant.displays.base import Display, check_resamples, dress, forecast_limits, inches_below, show_forecasts
-from calibrant.displays.palette import Palette, Theme, palette_of
-from calibrant.displays.reliability_bands import Band, confidence_band, consistency_band
+from calibrant.displays.base import (
+    Display,
+    check_resamples,
+    dress,
+    forecast_limits,
+    inches_below,
+    show_forecasts,
+    write_beside,
+)
+from calibrant.displays.palette import WORDS, Palette, Theme, palette_of
+from calibrant.displays.reliability_bands import Band, Stretch, confidence_band, consistency_band, stretches_off
 from calibrant.displays.thinning import thinned
 from calibrant.rows.checks import check_choice, check_confidence, check_flag, check_number, check_seed
 from calibrant.rows.intake import RowsLike, as_tally
@@ -24,10 +32,13 @@ from calibrant.rows.tally import Tally, prefix_sums
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import FillBetweenPolyCollection
     from matplotlib.container import ErrorbarContainer
 
 SPIKES = 50
 """Up to this many distinct forecasts each gets a bar of its own; more are counted in as many bins."""
+
+_ROOM = 0.08  # above and below differences, as a part of the axes
 
 
 @dataclass(eq=False, repr=False)
@@ -72,7 +83,7 @@ class ReliabilityDisplay(Display):
         forecast has a bar of its own.
     bins : RiskBands or None
         Event rates in bins of equal width, with limits that hold for all bins together.
-    ax_, figure_, line_, band_, bars_, bins_, histogram_ax_, legend_
+    ax_, figure_, line_, band_, off_, bars_, bins_, histogram_ax_, legend_
         What was drawn, after `plot`.
 
     References
@@ -207,7 +218,7 @@ class ReliabilityDisplay(Display):
             theme,
             xlabel="" if below else "forecast",
             ylabel="event rate \N{MINUS SIGN} forecast" if turned else "event rate",
-            title="Reliability, event rate minus forecast" if turned else "Reliability",
+            title=self._title(turned),
             height=6.0 if below else 5.2,
         )
 
@@ -223,6 +234,7 @@ class ReliabilityDisplay(Display):
             linewidth=1.6,
             marker="." if self.forecast.size <= SPIKES else None,
             label="event rate by isotonic regression (CORP); dashed: perfect calibration",
+            zorder=2.2,
         )
         self.band_ = None
         if self.band is not None:
@@ -235,14 +247,58 @@ class ReliabilityDisplay(Display):
                 zorder=0.2,
                 label=self._band_said(),
             )
+        self.off_ = self._draw_off(ax, palette, shown)
         self.bins_ = None if self.bins is None else self._draw_bins(ax, palette, self.bins, shown)
         show_forecasts(ax, self.bar_low[0], self.bar_high[-1])
         if not turned:
             ax.set_ylim(*self._rate_limits())
+        else:
+            _name_sides(ax, palette)
         self.histogram_ax_ = self._draw_histogram(ax, theme) if below else None
-        handles = [each for each in (self.line_, self.band_, self.bins_) if each is not None]
+        handles = [each for each in (self.line_, self.band_, self.off_, self.bins_) if each is not None]
         self._explain(palette, legend, handles, below=1.35 if below else 0.5)
         return self
+
+    @property
+    def stretches_off(self) -> list[Stretch]:
+        """Forecasts that a confidence band shows to be too low or too high; none with another band."""
+        if self.band != "confidence":
+            return []
+        return stretches_off(self.band_forecast, self.band_lower, self.band_upper)
+
+    def _title(self, turned: bool) -> str:
+        """Say what the picture shows: with a confidence band, which forecasts are off."""
+        if self.band != "confidence":
+            return "Event rate minus forecast" if turned else "How often it happens, at each forecast"
+        off = self.stretches_off
+        if len(off) <= 1:
+            return str(off[0]) if off else "No forecasts are shown to be off"
+        sides = {"Too low" if stretch.too_low else "Too high" for stretch in off}
+        side = sides.pop() if len(sides) == 1 else "Off"
+        return f"{side}: {len(off)} ranges of forecasts from {off[0].low:.3g} to {off[-1].high:.3g}"
+
+    def _draw_off(
+        self, ax: Axes, palette: Palette, shown: Callable[[FloatArray, FloatArray], FloatArray]
+    ) -> FillBetweenPolyCollection | None:
+        """Mark the forecasts that the band shows to be off."""
+        off = self.stretches_off
+        if not off:
+            return None
+        inside = np.zeros(self.band_forecast.size, dtype=bool)
+        for stretch in off:
+            inside |= (self.band_forecast >= stretch.low) & (self.band_forecast <= stretch.high)
+        return ax.fill_between(
+            self.band_forecast,
+            shown(self.band_forecast, self.band_lower),
+            shown(self.band_forecast, self.band_upper),
+            where=inside.tolist(),
+            color=palette.highlight_fill,
+            edgecolor=palette.highlight,
+            linewidth=0.8,
+            zorder=0.3,
+            label=f"here the whole band lies on one side of perfect calibration: these forecasts are off, with "
+            f"{level_said(self.confidence_level)} confidence",
+        )
 
     def _draw_bins(
         self, ax: Axes, palette: Palette, bins: RiskBands, shown: Callable[[FloatArray, FloatArray], FloatArray]
@@ -293,8 +349,8 @@ class ReliabilityDisplay(Display):
         lower.set_ylim(bottom=0.0)
         lower.yaxis.set_major_locator(MaxNLocator(nbins=3, integer=True))
         lower.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-        lower.set_xlabel("forecast", color=palette.ink, fontsize=10)
-        lower.set_ylabel("rows", color=palette.ink, fontsize=10)
+        lower.set_xlabel("forecast", color=palette.ink, fontsize=WORDS)
+        lower.set_ylabel("rows", color=palette.ink, fontsize=WORDS)
         return lower
 
     def _columns(self) -> dict[str, Any]:
@@ -325,6 +381,17 @@ class ReliabilityDisplay(Display):
             f"confidence band: with {level} confidence the true event rate lies in it, at all forecasts together "
             "(independent rows, forecaster fixed beforehand, event rate not falling in the forecast)"
         )
+
+
+def _name_sides(ax: Axes, palette: Palette) -> None:
+    """Say what the sides of zero mean, in room made for that above and below everything drawn."""
+    low, high = ax.get_ylim()
+    ax.set_ylim(low - _ROOM * (high - low), high + _ROOM * (high - low))
+    for place, words, align in (
+        ((0.985, 0.98), "above 0: forecasts too low", ("right", "top")),
+        ((0.015, 0.02), "below 0: forecasts too high", ("left", "bottom")),
+    ):
+        write_beside(ax, words, place, palette.muted, align=align, of_axes="axes fraction")
 
 
 def _corners(tally: Tally) -> tuple[FloatArray, FloatArray]:

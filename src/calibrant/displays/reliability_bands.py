@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +32,18 @@ class Band(NamedTuple):
     lower: FloatArray
     upper: FloatArray
     groups: int
+
+
+class Stretch(NamedTuple):
+    """Forecasts from one to another that are all too low, or all too high."""
+
+    low: float
+    high: float
+    too_low: bool
+
+    def __str__(self) -> str:
+        where = f"of {self.low:.3g}" if self.low == self.high else f"from {self.low:.3g} to {self.high:.3g}"
+        return f"Forecasts {where} are too {'low' if self.too_low else 'high'}"
 
 
 @dataclass(frozen=True)
@@ -72,6 +85,17 @@ def _joined(tally: Tally, shares: int, widths: int) -> _Groups:
         variance=np.add.reduceat(outcome_variance(tally), starts),
         counted=tally.binary_outcomes and tally.unit_weights,
     )
+
+
+def stretches_off(forecast: FloatArray, lower: FloatArray, upper: FloatArray) -> list[Stretch]:
+    """Return the longest stretches of forecasts that a band for the event rate leaves out, from low to high."""
+    side = np.where(lower > forecast, 1, np.where(upper < forecast, -1, 0))
+    starts = np.flatnonzero(np.diff(side, prepend=0, append=0))
+    return [
+        Stretch(float(forecast[begin]), float(forecast[end - 1]), bool(side[begin] > 0))
+        for begin, end in pairwise(starts.tolist())
+        if side[begin] != 0
+    ]
 
 
 def consistency_band(tally: Tally, level: float, resamples: int, generator: np.random.Generator) -> Band:

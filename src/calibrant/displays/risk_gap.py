@@ -12,13 +12,16 @@ from calibrant.core.words import level_said, measured, rounded_up
 from calibrant.decisions.gaps import risk_gap_curve
 from calibrant.decisions.guarantees import decision_guarantee
 from calibrant.decisions.results import WRAPPERS, DecisionGuarantee, RiskGapCurve, Wrapper
-from calibrant.displays.base import THRESHOLD_SAID, Display, with_jumps
-from calibrant.displays.palette import Theme
+from calibrant.displays.base import THRESHOLD_SAID, Display, with_jumps, write_beside
+from calibrant.displays.palette import Palette, Theme
 from calibrant.displays.thinning import thinned
 from calibrant.rows.intake import RowsLike, as_tally
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_NEAR = 1.8  # a bound up to so many times the largest gap is drawn as a line
+_ROOM = 1.4  # height of the axes, in largest gaps, when the bound is further up
 
 
 @dataclass(eq=False, repr=False)
@@ -46,8 +49,8 @@ class RiskGapDisplay(Display):
         The recalibrations allowed: "nondecreasing" or "monotone".
     guarantee : DecisionGuarantee
         What is certified.
-    ax_, figure_, line_, bound_, cutoff_, largest_, legend_
-        What was drawn, after `plot`.
+    ax_, figure_, line_, bound_, largest_, legend_
+        What was drawn, after `plot`; a bound far above the curve is out of sight, and an arrow points to it.
 
     Examples
     --------
@@ -125,27 +128,26 @@ class RiskGapDisplay(Display):
         theme, legend, ax
             As in every display.
         """
+        saved = measured(self.largest_gap)
         ax, palette = self._begin(
             ax,
             theme,
             xlabel=THRESHOLD_SAID,
-            ylabel="mean loss per row that recalibration could save",
-            title="Risk gap",
+            ylabel="loss per row that recalibration could save",
+            title=f"Recalibration could save up to {saved} per row"
+            if self.largest_gap > 0.0
+            else "Recalibration could save nothing on these rows",
         )
-        kind, times = WRAPPERS[self.wrapper], "twice " if self.wrapper == "monotone" else ""
         self.bound_ = ax.axhline(
             self.bound, color=palette.bound, linewidth=1.8, linestyle=(0, (6, 2)), label=self._bound_said()
         )
-        self.cutoff_ = ax.axhline(
-            self.cutoff,
-            color=palette.muted,
-            linewidth=1.0,
-            linestyle=(0, (1, 2)),
-            label=f"{times}the Cutoff calibration error of these rows, {rounded_up(self.cutoff, 5)}: no gap on them is "
-            "larger",
-        )
         (self.line_,) = ax.plot(
-            self.threshold, self.gap, color=palette.curve, linewidth=1.6, label=f"saving of {kind}, on these rows"
+            self.threshold,
+            self.gap,
+            color=palette.curve,
+            linewidth=1.6,
+            label=f"saved by the best {WRAPPERS[self.wrapper]} on these rows (at threshold tau an action without an "
+            "event loses tau, a missed event 1 \N{MINUS SIGN} tau)",
         )
         (self.largest_,) = ax.plot(
             [self.largest_gap_at],
@@ -154,12 +156,49 @@ class RiskGapDisplay(Display):
             marker="o",
             markersize=6,
             linestyle="none",
-            label=f"largest gap {measured(self.largest_gap)}, at threshold {self.largest_gap_at:.4g}",
+            clip_on=False,
         )
         ax.set_xlim(0.0, 1.0)
-        ax.set_ylim(bottom=0.0)
-        self._explain(palette, legend, [self.line_, self.largest_, self.cutoff_, self.bound_])
+        if self.largest_gap > 0.0:
+            self._name_largest(ax, palette)
+        self._name_bound(ax, palette)
+        self._explain(palette, legend, [self.line_, self.bound_])
         return self
+
+    def _name_largest(self, ax: Axes, palette: Palette) -> None:
+        """Write the largest saving beside its point, towards the middle of the axes."""
+        is_left = self.largest_gap_at < 0.5
+        write_beside(
+            ax,
+            f"{measured(self.largest_gap)}, at threshold {self.largest_gap_at:.3g}",
+            (self.largest_gap_at, self.largest_gap),
+            palette.highlight,
+            offset=(7.0 if is_left else -7.0, 4.0),
+            align=("left" if is_left else "right", "bottom"),
+        )
+
+    def _name_bound(self, ax: Axes, palette: Palette) -> None:
+        """Let the curve fill the axes; name the bound at its line or, when it is far above, at an arrow that points up.
+
+        The room above the curve, where the bound is named, is free of it.
+        """
+        is_near = self.bound <= _NEAR * self.largest_gap or self.largest_gap == 0.0
+        ax.set_ylim(0.0, max(1.15 * self.bound if is_near else 0.0, _ROOM * self.largest_gap) or 1.0)
+        promise, align = f"certified: at most {rounded_up(self.bound)}", ("right", "bottom")
+        if is_near:
+            place, offset = (1.0, self.bound), (-2.0, 3.0)
+            write_beside(ax, promise, place, palette.bound, offset=offset, align=align, of_axes="y data")
+            return
+        words = f"{promise}, above this picture"
+        write_beside(ax, words, (0.94, 0.9), palette.bound, align=align, of_axes="axes fraction")
+        ax.annotate(
+            "",
+            (0.97, 1.0),
+            xycoords="axes fraction",
+            xytext=(0.97, 0.88),
+            textcoords="axes fraction",
+            arrowprops={"arrowstyle": "-|>", "color": palette.bound, "linewidth": 1.8, "shrinkA": 0, "shrinkB": 0},
+        )
 
     def _columns(self) -> dict[str, Any]:
         return {"threshold": self.threshold, "gap": self.gap}

@@ -10,8 +10,8 @@ import numpy as np
 
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray
 from calibrant.core.words import measured, rounded_down
-from calibrant.displays.base import Display
-from calibrant.displays.palette import Theme
+from calibrant.displays.base import Display, write_beside
+from calibrant.displays.palette import Palette, Theme
 from calibrant.displays.thinning import thinned
 from calibrant.measures.expected import continuity_note
 from calibrant.measures.weighted import bounded_variation_spectrum, find_worst_interval
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _KNOTS = 1000  # kept of those that the curve has
 _TALL = 10.0  # from so many times the Cutoff error up the ECE would flatten all else on a linear axis
+_ROOM = 1.3  # height of the axes, in errors without limit: above the curve its end is named
+_FOOT = 0.12  # a bias below such a part of the axes has no room for words below it
 _GRID = 500  # points between them: on a logarithmic axis a straight line bends
 
 
@@ -108,42 +110,46 @@ class SpectrumDisplay(Display):
         theme, legend, ax
             As in every display.
         """
+        finer, same = "The finer the look, the larger the error", "The error is the same, however fine the look"
         ax, palette = self._begin(
             ax,
             theme,
-            xlabel="total variation M that the weights may have (logarithmic from 2 on)",
-            ylabel="weighted calibration error",
-            title="Spectrum of calibration errors",
+            xlabel="how finely somebody looks: variation M of the weights",
+            ylabel="calibration error that is seen",
+            title=finer if self.error[-1] > self.error[0] * (1.0 + 1e-9) else same,
         )
         self.cutoff_ = ax.axhline(
             self.cutoff,
             color=palette.bound,
             linewidth=1.3,
             linestyle=(0, (6, 2)),
-            label=f"Cutoff calibration error {rounded_down(self.cutoff, 5)}: from M = 2 on the curve is at least this",
+            label="Cutoff calibration error: from M = 2 on the curve is at least this",
         )
         (self.line_,) = ax.plot(
             self.variation,
             self.error,
             color=palette.curve,
             linewidth=1.8,
-            label="largest error over weights that vary by at most M",
+            label="largest mean of weight times (outcome \N{MINUS SIGN} forecast) over weights from "
+            "\N{MINUS SIGN}1 to 1 that rise and fall by at most M in total",
         )
-        noise = " (mostly noise: these forecasts hardly repeat)" if self.noisy else ""
+        noise = "\nmostly noise: these forecasts hardly repeat" if self.noisy else ""
         marked = (
-            (0.0, self.error[0], "o", f"M = 0: size of the mean bias, {measured(float(self.error[0]))}"),
-            (2.0, self.at_two, "D", f"M = 2: bounded-variation error, {measured(self.at_two)}"),
-            (
-                self.variation[-1],
-                self.error[-1],
-                "s",
-                f"no limit: ECE plug-in, {measured(float(self.error[-1]))}{noise}",
-            ),
+            (0.0, self.error[0], "o", f"mean bias {measured(float(self.error[0]))}"),
+            (2.0, self.at_two, "D", f"M = 2: bounded-variation error {measured(self.at_two)}"),
+            (self.variation[-1], self.error[-1], "s", f"ECE {measured(float(self.error[-1]))}, no limit{noise}"),
         )
         self.points_ = [
             ax.plot([place], [height], marker, color=palette.highlight, markersize=6, clip_on=False, label=label)[0]
             for place, height, marker, label in marked
         ]
+        self._scale(ax)
+        self._name(ax, palette)
+        self._explain(palette, legend, [self.line_, self.points_[1], self.cutoff_])
+        return self
+
+    def _scale(self, ax: Axes) -> None:
+        """Choose the axes so that neither a long tail nor an ECE far above flattens the rest."""
         last = float(self.variation[-1])
         ax.set_xscale("symlog", linthresh=2.0, linscale=0.5)
         powers = range(1, math.floor(math.log10(last)) + 1)
@@ -153,13 +159,45 @@ class SpectrumDisplay(Display):
         ax.set_xlim(0.0, last)
         if self.error[-1] > _TALL * self.cutoff > 0.0:
             ax.set_yscale("log")
-            ax.set_ylabel("weighted calibration error (logarithmic)", color=palette.ink, fontsize=10)
-            ax.set_ylim(max(0.7 * float(self.error[0]), self.cutoff / 50.0), 1.5 * float(self.error[-1]))
-            self.points_[0].set_clip_on(True)  # a bias too small for the axis stays in the legend
+            ax.set_ylabel(f"{ax.get_ylabel()} (logarithmic)")
+            ax.set_ylim(max(0.5 * float(self.error[0]), self.cutoff / 50.0), 3.0 * float(self.error[-1]))
+            self.points_[0].set_clip_on(True)  # a bias too small for the axis is not shown
         else:
-            ax.set_ylim(0.0, 1.08 * float(max(self.error[-1], self.cutoff)) or 1.0)
-        self._explain(palette, legend, [self.line_, *self.points_, self.cutoff_])
-        return self
+            ax.set_ylim(0.0, _ROOM * float(max(self.error[-1], self.cutoff)) or 1.0)
+
+    def _name(self, ax: Axes, palette: Palette) -> None:
+        """Write at the ends and at the line what they are, on the side where a curve that rises leaves room."""
+        bias, end = float(self.error[0]), float(self.error[-1])
+        low, high = ax.get_ylim()
+        foot = _FOOT * high if ax.get_yscale() == "linear" else low
+        if bias >= low:
+            write_beside(
+                ax,
+                str(self.points_[0].get_label()),
+                (0.0, bias),
+                palette.highlight,
+                offset=(10.0, -2.0) if bias < foot else (6.0, -6.0),
+                align=("left", "bottom" if bias < foot else "top"),
+            )
+        if end == 0.0:
+            return
+        write_beside(
+            ax,
+            str(self.points_[-1].get_label()),
+            (float(self.variation[-1]), end),
+            palette.highlight,
+            offset=(-2.0, 7.0),
+            align=("right", "bottom"),
+        )
+        write_beside(
+            ax,
+            f"Cutoff calibration error {rounded_down(self.cutoff, 5)}",
+            (1.0, self.cutoff),
+            palette.bound,
+            offset=(-2.0, 3.0 if self.cutoff < foot else -4.0),
+            align=("right", "bottom" if self.cutoff < foot else "top"),
+            of_axes="y data",
+        )
 
     def _columns(self) -> dict[str, Any]:
         return {"variation": self.variation, "error": self.error}

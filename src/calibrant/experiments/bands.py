@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import calibrant
-from calibrant.experiments.figures import BLACK, BLUE, ORANGE, tidy
+from calibrant.experiments.figures import COLOURS, WIDTH, headline, tidy, write_beside
 from calibrant.experiments.populations import Population, middles
 from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement, at_most_share
 
@@ -76,7 +76,7 @@ def run(settings: Settings) -> Report:
         ),
         table=table,
         findings={"cutoff": cutoff, "bias_of_bands": truth},
-        size=(4.6, 3.2),
+        size=(WIDTH, 3.8),
         draw=_draw,
     )
 
@@ -105,13 +105,23 @@ def _misses(population: Population, generator: np.random.Generator, truth: Any) 
 
 
 def _draw(report: Report, figure: Figure) -> None:
+    headline(figure, "No band is off by more than Cutoff divided by its share of all rows")
     axes = figure.subplots()
     share, bias = report.column("share"), report.column("bias")
-    axes.plot(share, bias, color=BLUE, marker=".", linestyle="", markersize=1.5, label="every band", rasterized=True)
+    axes.plot(share, bias, color=COLOURS.curve, marker=".", linestyle="", markersize=1.5, rasterized=True)
     grid = np.geomspace(share.min(), 1.0, 200)
-    axes.plot(grid, np.minimum(report.findings["cutoff"] / grid, 1.0), color=BLACK, label="Cutoff / P(band)")
+    axes.plot(grid, np.minimum(report.findings["cutoff"] / grid, 1.0), color=COLOURS.ink)
     worst = int(np.argmax(share * bias))
-    axes.plot(share[worst], bias[worst], color=ORANGE, marker="X", linestyle="", markersize=8, label="worst interval")
-    axes.set_ylim(0.0, 0.5)
-    axes.legend(fontsize=8, frameon=False)
-    tidy(axes, xlabel="share of the band", ylabel="bias inside the band")
+    axes.plot(share[worst], bias[worst], color=COLOURS.highlight, marker="X", linestyle="", markersize=8)
+    axes.set_ylim(0.0, 0.3)
+    write_beside(axes, "the limit: Cutoff / share of rows", (0.08, 0.2), COLOURS.ink, offset=(8.0, 0.0))
+    write_beside(axes, "each dot: one band of forecasts", (0.22, 0.09), COLOURS.curve, offset=(8.0, 0.0))
+    write_beside(
+        axes,
+        "the worst interval reaches it",
+        (share[worst], bias[worst]),
+        COLOURS.highlight,
+        offset=(0.0, 10.0),
+        align=("center", "bottom"),
+    )
+    tidy(axes, xlabel="share of all rows that lie in the band", ylabel="mean bias inside the band")

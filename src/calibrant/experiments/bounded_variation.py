@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import calibrant
-from calibrant.experiments.figures import BLACK, BLUE, GREEN, GREY, ORANGE, tidy
+from calibrant.experiments.figures import COLOURS, WIDTH, headline, tidy, write_beside
 from calibrant.experiments.populations import Population, middles, random_populations
 from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement, as_table
 
@@ -43,7 +43,7 @@ def run(settings: Settings) -> Report:
         statements=_statements(table),
         table=table,
         findings={},
-        size=(4.6, 3.3),
+        size=(WIDTH, 4.2),
         draw=_draw,
     )
 
@@ -92,16 +92,30 @@ def _statements(table: dict[str, Any]) -> tuple[Statement, ...]:
 
 
 def _draw(report: Report, figure: Figure) -> None:
+    headline(figure, "Weights that vary by M see at most M/2 + 1 times Cutoff: half the paper's bound")
     axes = figure.subplots()
+    grid = np.array([2.0, 12.0])
+    axes.fill_between(grid, [1.0, 1.0], grid / 2.0 + 1.0, color=COLOURS.band, linewidth=0.0, zorder=0.2)
     variation = report.column("variation", kind="random")
     ratio = report.column("error", kind="random") / report.column("cutoff", kind="random")
-    spread = 0.25 * (np.arange(variation.size) // len(VARIATIONS) % 21 - 10) / 10.0  # so that points stand apart
-    axes.plot(variation + spread, ratio, color=BLUE, marker=".", linestyle="", markersize=2, label="random forecasters")
+    spread = 0.15 * (np.arange(variation.size) // len(VARIATIONS) % 21 - 10) / 10.0  # so that points stand apart
+    axes.plot(variation + spread, ratio, color=COLOURS.curve, marker=".", linestyle="", markersize=2)
+    axes.plot(grid, grid + 2.0, color=COLOURS.ink)
+    axes.plot(grid, grid / 2.0 + 1.0, color=COLOURS.other, linestyle="--")
+    axes.plot(grid, [1.0, 1.0], color=COLOURS.muted, linestyle=":")
     worst = report.column("error", kind="alternating") / report.column("cutoff", kind="alternating")
-    axes.plot(VARIATIONS, worst, color=ORANGE, marker="X", linestyle="", markersize=7, label="wrong in turn")
-    grid = np.array([2.0, 12.0])
-    axes.plot(grid, grid + 2.0, color=BLACK, label="M + 2 (paper)")
-    axes.plot(grid, grid / 2.0 + 1.0, color=GREEN, linestyle="--", label="M/2 + 1 (ours)")
-    axes.plot(grid, [1.0, 1.0], color=GREY, linestyle=":", label="1")
-    axes.legend(fontsize=7, frameon=False, loc="upper left")
-    tidy(axes, xlabel="total variation M", ylabel="error / Cutoff")
+    axes.plot(VARIATIONS, worst, color=COLOURS.highlight, marker="X", linestyle="", markersize=7)
+    for words, height, colour in (
+        ("M + 2,\nthe paper's bound", 14.0, COLOURS.ink),
+        ("M/2 + 1,\nour bound", 7.0, COLOURS.other),
+        ("1: Cutoff itself", 1.0, COLOURS.muted),
+    ):
+        write_beside(axes, words, (12.0, height), colour, offset=(12.0, 0.0), align=("left", "center"))
+    write_beside(
+        axes, "worst forecasters reach it", (8.0, 5.0), COLOURS.highlight, offset=(8.0, -6.0), align=("left", "top")
+    )
+    write_beside(axes, "random forecasters", (10.0, 2.0), COLOURS.curve, align=("center", "bottom"))
+    axes.set_xlim(1.5, 15.0)
+    axes.set_ylim(0.0, 15.0)
+    axes.set_xticks(VARIATIONS)
+    tidy(axes, xlabel="total variation M that the weights may have", ylabel="error seen, as a multiple of Cutoff")

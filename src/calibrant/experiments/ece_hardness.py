@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import calibrant
-from calibrant.experiments.figures import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, SERIES, against_rows, tidy
+from calibrant.experiments.figures import (
+    COLOURS,
+    SERIES,
+    WIDTH,
+    against_rows,
+    headline,
+    shared_legend,
+    tidy,
+    write_beside,
+)
 from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement, as_table
 
 if TYPE_CHECKING:
@@ -56,7 +65,7 @@ def run(settings: Settings) -> Report:
         statements=(),
         table=table,
         findings={"ece_of_hidden": truth, "collision_chance": {str(size): _collision(size) for size in SIZES}},
-        size=(7.2, 3.1),
+        size=(WIDTH, 4.4),
         draw=_draw,
     )
     return Report(**{**vars(report), "statements": _statements(report, truth)})
@@ -205,41 +214,64 @@ def _statements(report: Report, truth: float) -> tuple[Statement, ...]:
 
 
 def _draw(report: Report, figure: Figure) -> None:
+    headline(figure, "No estimator sees the ECE of forecasts that hardly repeat")
     left, middle, right = figure.subplots(1, 3)
-    for estimator, colour, marker in (("binned ECE", BLUE, "o"), ("plug-in ECE", ORANGE, "s"), ("Cutoff", GREEN, "^")):
-        for world, style, filled in (("hidden", "-", colour), ("calibrated", "", "none")):
-            value = report.column("value", part="seen", series=world, estimator=estimator)
-            left.plot(
-                SIZES,
-                value,
-                color=colour,
-                marker=marker,
-                linestyle=style,
-                markersize=4 if world == "hidden" else 8,
-                markerfacecolor=filled,
-                linewidth=1,
-                label=estimator if world == "hidden" else None,
-            )
-    left.axhline(TRUE_ECE, color=BLACK, linestyle=":", linewidth=1, label="ECE, hidden world")
-    left.plot([], [], color=GREY, marker="o", markersize=8, markerfacecolor="none", linestyle="", label="ECE 0 instead")
-    left.legend(fontsize=6.5, frameon=False, loc="lower left")
-    against_rows(left, ylabel="mean estimate", title="Two worlds, ECE 1/3 and 0")
+    _draw_worlds(report, left)
     sizes = np.array(SUPPORT_SIZES)
-    for name, colour, marker in (("Platt", BLUE, "o"), ("isotonic", ORANGE, "s"), ("binning", PINK, "D")):
+    for name, colour, marker, offset, side in (
+        ("Platt", COLOURS.curve, "o", (0.0, -6.0), "top"),
+        ("isotonic", COLOURS.highlight, "s", (0.0, -8.0), "top"),
+        ("binning", COLOURS.bound, "D", (0.0, 8.0), "bottom"),
+    ):
         value = report.column("value", part="support", series=name)
-        middle.plot(sizes, value, color=colour, marker=marker, markersize=4, linewidth=1, label=name)
-    middle.plot(sizes, sizes**2, color=BLACK, linestyle="--", linewidth=1, label="n squared")
-    middle.legend(fontsize=7, frameon=False, loc="lower left", bbox_to_anchor=(0.0, 0.16))
-    against_rows(middle, ylabel="values that carry 95%", title="Effective support")
+        middle.plot(sizes, value, color=colour, marker=marker, markersize=4, linewidth=1)
+        write_beside(middle, name, (sizes[0], value[0]), colour, offset=offset, align=("left", side))
+    middle.plot(sizes, sizes**2, color=COLOURS.ink, linestyle="--", linewidth=1)
+    write_beside(
+        middle, "rows squared", (sizes[1], sizes[1] ** 2), COLOURS.ink, offset=(4.0, -5.0), align=("left", "top")
+    )
+    against_rows(middle, ylabel="values that carry 95%", title="Values that forecasts take")
+    middle.set_ylim(1.0, None)
     middle.set_xticks(sizes, [str(size) for size in sizes])
     middle.minorticks_off()
-    for (colour, _), variance in zip(SERIES, VARIANCES, strict=False):
-        series = f"variance {variance:g}"
-        error, bound = (report.column(name, part="bound", series=series) for name in ("x", "value"))
-        right.plot(error, bound, color=colour, label=series, linestyle=("-", "--", "-.")[VARIANCES.index(variance)])
+    for (colour, _), variance, style in zip(SERIES, VARIANCES, ("-", "--", "-."), strict=False):
+        error, bound = (report.column(name, part="bound", series=f"variance {variance:g}") for name in ("x", "value"))
+        right.plot(
+            error, bound, color=colour, label=f"right panel: variance {variance:g} of the forecasts", linestyle=style
+        )
     right.set_xscale("log")
     right.set_ylim(-0.03, 1.03)
-    right.legend(fontsize=7, frameon=False, loc="lower left")
-    tidy(
-        right, xlabel="guaranteed ECE c = delta", ylabel="chance of few values, at least", title="The bound, n = 10,000"
-    )
+    tidy(right, xlabel="ECE to be guaranteed", ylabel="chance of few values", title="Proved, 10,000 rows")
+    shared_legend(figure, np.array([left, right]), columns=2)
+
+
+def _draw_worlds(report: Report, axes: Any) -> None:
+    """Draw what estimators see in two worlds that differ in their ECE alone."""
+    for estimator, colour, marker in (
+        ("plug-in ECE", COLOURS.highlight, "s"),
+        ("binned ECE", COLOURS.curve, "o"),
+        ("Cutoff", COLOURS.other, "^"),
+    ):
+        seen = {
+            world: report.column("value", part="seen", series=world, estimator=estimator)
+            for world in ("hidden", "calibrated")
+        }
+        axes.plot(SIZES, seen["hidden"], color=colour, marker=marker, markersize=4, linewidth=1)
+        axes.plot(
+            SIZES, seen["calibrated"], color=colour, marker=marker, markersize=8, markerfacecolor="none", linestyle=""
+        )
+        is_high = estimator == "plug-in ECE"
+        at = 0 if is_high else 2 if estimator == "binned ECE" else 3
+        write_beside(
+            axes,
+            estimator,
+            (SIZES[at], seen["hidden"][at]),
+            colour,
+            offset=(0.0, -9.0) if is_high else (6.0, 3.0) if at == 2 else (-7.0, -5.0),
+            align=("left", "top") if is_high else ("left", "bottom") if at == 2 else ("right", "top"),
+        )
+    axes.axhline(TRUE_ECE, color=COLOURS.ink, linestyle=":", linewidth=1)
+    muted = {"color": COLOURS.muted, "marker": "o", "linestyle": ""}
+    axes.plot([], [], markersize=4, label="left panel: a world of ECE 1/3 (dotted)", **muted)
+    axes.plot([], [], markersize=8, markerfacecolor="none", label="left panel: a world of ECE 0", **muted)
+    against_rows(axes, ylabel="mean estimate", title="Two worlds look alike")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 import calibrant
-from calibrant.experiments.figures import BLACK, GREY, SERIES, against_rows, tidy
+from calibrant.experiments.figures import COLOURS, WIDTH, against_rows, headline, tidy, write_beside
 from calibrant.experiments.populations import Population, middles
 from calibrant.experiments.reports import (
     PAPER,
@@ -93,7 +93,7 @@ def run(settings: Settings) -> Report:
         statements=_statements(table, slopes, runs),
         table=table,
         findings={"slopes": slopes},
-        size=(7.2, 3.4),
+        size=(WIDTH, 3.9),
         draw=_draw,
     )
 
@@ -162,24 +162,54 @@ def _statements(table: dict[str, Any], slopes: dict[str, float], runs: int) -> t
 
 
 def _draw(report: Report, figure: Figure) -> None:
+    headline(figure, "100 times the rows measure the error 10 times better, well within what is proved")
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+    _draw_errors(report, left)
+    _draw_coverage(report, right)
+
+
+def _draw_errors(report: Report, axes: Any) -> None:
+    """Draw how far the error of rows is from the truth, below what is proved about that."""
     sizes = np.array(SIZES)
-    for (colour, marker), population in zip(SERIES, _populations(), strict=False):
-        error = report.column("error_95", forecaster=population.name)
-        left.plot(sizes, error, color=colour, marker=marker, markersize=4, linewidth=1, label=population.name)
-    left.plot(sizes, paper_margin(sizes), color=BLACK, linestyle="-", label="bound of the paper")
-    left.plot(sizes, lower_margin(sizes), color=GREY, linestyle="--", label="ours, rows show more")
-    left.plot(sizes, upper_margin(sizes), color=GREY, linestyle=":", label="ours, rows show less")
-    against_rows(left, ylabel="|error of rows - error of population|, 95%", title="Error of the plug-in")
-    figure.legend(loc="outside lower center", ncols=4, fontsize=7, frameon=False)
-    names = [population.name for population in _populations()]
-    place = np.arange(len(names))
-    for (colour, marker), method in zip(SERIES, METHODS, strict=False):
-        covered = report.column(f"coverage_{method}", rows=1_000)
-        offset = 0.15 * (METHODS.index(method) - 1.5)
-        right.plot(100 * covered, place + offset, color=colour, marker=marker, linestyle="", markersize=5, label=method)
-    right.axvline(100 * (1.0 - DELTA), color=BLACK, linewidth=0.8, linestyle=":")
-    right.set_yticks(place, names)
-    right.invert_yaxis()
-    right.legend(fontsize=7, frameon=False, loc="lower left")
-    tidy(right, xlabel="% of upper limits that are right", ylabel="", title="Coverage at n = 1,000")
+    measured = np.array([report.column("error_95", forecaster=population.name) for population in _populations()])
+    axes.fill_between(sizes, measured.min(axis=0), measured.max(axis=0), color=COLOURS.band, linewidth=0.0)
+    for error in measured:
+        axes.plot(sizes, error, color=COLOURS.curve, marker="o", markersize=2.5, linewidth=1)
+    for margin, colour, style, words in (
+        (paper_margin, COLOURS.ink, "-", "proved in\nthe paper"),
+        (lower_margin, COLOURS.bound, "--", "ours, if rows\noverstate it"),
+        (upper_margin, COLOURS.other, "-.", "ours, if rows\nunderstate it"),
+    ):
+        axes.plot(sizes, margin(sizes), color=colour, linestyle=style)
+        write_beside(axes, words, (sizes[-1], margin(sizes[-1])), colour, offset=(6.0, 0.0), align=("left", "center"))
+    end = (sizes[-1], np.sqrt(measured[:, -1].min() * measured[:, -1].max()))
+    write_beside(axes, "measured, five\nforecasters", end, COLOURS.curve, offset=(6.0, 0.0), align=("left", "center"))
+    against_rows(axes, ylabel="distance from the true error", title="How far off 95% of samples stay")
+    axes.set_xlim(sizes[0] / 1.5, 50.0 * sizes[-1])
+    axes.set_xticks([10.0**power for power in range(2, 6)])
+    axes.minorticks_off()
+
+
+def _draw_coverage(report: Report, axes: Any) -> None:
+    """Draw for each method how often its upper limits hold, forecaster by forecaster."""
+    promised = 100.0 * (1.0 - DELTA)
+    axes.axvline(promised, color=COLOURS.ink, linewidth=1, linestyle=":")
+    words = f"promised: {promised:g}%"
+    write_beside(axes, words, (promised, -0.6), COLOURS.ink, offset=(4.0, 0.0), align=("left", "top"))
+    lowest = promised
+    for place, method in enumerate(METHODS):
+        covered = 100.0 * report.column(f"coverage_{method}", rows=1_000)
+        axes.plot(covered, np.full(covered.size, place), color=COLOURS.curve, marker="o", linestyle="", markersize=5)
+        lowest = min(lowest, covered.min())
+        write_beside(
+            axes,
+            f"at least {covered.min():.3g}%",
+            (covered.min(), place),
+            COLOURS.curve,
+            offset=(-2.0, 7.0),
+            align=("right" if covered.min() > 97.5 else "left", "bottom"),
+        )
+    axes.set_yticks(range(len(METHODS)), METHODS)
+    axes.set_ylim(len(METHODS) - 0.5, -0.7)
+    axes.set_xlim(lowest - 0.5, 100.4)
+    tidy(axes, xlabel="% of limits, 1,000 rows", ylabel="method", title="How often upper limits hold")

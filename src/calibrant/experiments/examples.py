@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import calibrant
-from calibrant.experiments.figures import BLACK, BLUE, GREEN, ORANGE, PINK, tidy
+from calibrant.experiments.figures import COLOURS, WIDTH, headline, shared_legend, tidy, write_beside
 from calibrant.experiments.populations import middles
 from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement, as_table
 
@@ -44,7 +44,7 @@ def run(settings: Settings) -> Report:
         statements=_statements(table, slopes),
         table=table,
         findings={"slopes": slopes},
-        size=(7.2, 2.9),
+        size=(WIDTH, 3.7),
         draw=_draw,
     )
 
@@ -199,37 +199,73 @@ def _statements(table: dict[str, Any], slopes: dict[str, float]) -> tuple[Statem
 
 
 def _draw(report: Report, figure: Figure) -> None:
+    headline(figure, "Three forecasters show how far dCE, Cutoff and ECE can be apart")
     left, middle, right = figure.subplots(1, 3)
-    perturbation = np.array(PERTURBATIONS)
-    for quantity, colour, marker, words in (
-        ("ece", BLUE, "o", "ECE"),
-        ("risk", ORANGE, "s", "loss of acting"),
-        ("cutoff", GREEN, "^", "Cutoff"),
-        ("distance_high", PINK, "D", "dCE at most"),
-    ):
-        computed = report.column("computed", example="perturbed constant", quantity=quantity)
-        left.plot(perturbation, computed, color=colour, marker=marker, markersize=4, linewidth=1, label=words)
-    left.set_xscale("log")
-    left.set_yscale("log")
-    left.legend(fontsize=7, frameon=False)
-    tidy(left, xlabel="epsilon", ylabel="value", title="Example 3.1")
+    _draw_perturbed(report, left)
     separation = np.array(SEPARATIONS)
     ratio = report.column("computed", example="two forecasts", quantity="ece_over_distance")
-    middle.plot(1.0 / separation, 1.0 + 1.0 / separation, color=BLACK, linewidth=1, label="1 + 1/b")
-    middle.plot(1.0 / separation, ratio, color=BLUE, marker="o", linestyle="", markersize=5, label="computed")
-    middle.legend(fontsize=7, frameon=False)
-    tidy(middle, xlabel="1/b, b apart", ylabel="ECE / dCE", title="A.4: two forecasts")
-    steps = np.array(STEPS)
-    for quantity, colour, marker, words in (
-        ("distance_high", PINK, "D", "dCE at most"),
-        ("distance_low", ORANGE, "v", "dCE at least"),
-        ("cutoff", GREEN, "^", "Cutoff"),
+    middle.plot(1.0 / separation, 1.0 + 1.0 / separation, color=COLOURS.ink, linewidth=1, label="exact value")
+    middle.plot(1.0 / separation, ratio, color=COLOURS.ink, marker="o", linestyle="", markersize=4, label="computed")
+    write_beside(
+        middle,
+        "ECE / dCE =\n1 + 1/distance",
+        (0.97, 0.05),
+        COLOURS.ink,
+        align=("right", "bottom"),
+        of_axes="axes fraction",
+    )
+    middle.set_xlim(0.0, 55.0)
+    middle.set_ylim(0.0, 55.0)
+    tidy(middle, xlabel="1 / distance of two forecasts", ylabel="ECE / dCE", title="ECE many times dCE")
+    _draw_stairs(report, right)
+    shared_legend(figure, np.array([middle]), columns=2)
+
+
+def _draw_perturbed(report: Report, axes: Any) -> None:
+    """Draw Example 3.1: what stays large while dCE goes to zero."""
+    for quantity, colour, marker in (
+        ("ece", COLOURS.curve, "o"),
+        ("risk", COLOURS.curve, "s"),
+        ("cutoff", COLOURS.other, "^"),
+        ("distance_high", COLOURS.highlight, "D"),
     ):
-        computed = report.column("computed", example="stairs", quantity=quantity)
-        right.plot(steps, computed, color=colour, marker=marker, linestyle="", markersize=5, label=words)
-        exact = report.column("exact", example="stairs", quantity=quantity)
-        right.plot(steps, exact, color=BLACK, linewidth=0.8, zorder=0)
-    right.set_xscale("log", base=2)
-    right.set_yscale("log")
-    right.legend(fontsize=7, frameon=False)
-    tidy(right, xlabel="steps N (lines: exact)", ylabel="value", title="A.4: stairs, slopes -1 and -2")
+        _draw_exact_and_computed(report, axes, "perturbed constant", quantity, colour=colour, marker=marker)
+    smallest = PERTURBATIONS[-1]
+    write_beside(axes, "ECE, and the loss\nof acting", (smallest, 0.375), COLOURS.curve, offset=(0.0, 6.0))
+    write_beside(axes, "Cutoff", (smallest, 0.1875), COLOURS.other, offset=(0.0, -6.0), align=("left", "top"))
+    words, corner = "distance from\ncalibration (dCE)", (0.98, 0.03)
+    write_beside(axes, words, corner, COLOURS.highlight, align=("right", "bottom"), of_axes="axes fraction")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_ylim(1e-4, 3.0)
+    tidy(axes, xlabel="size of a perturbation", ylabel="error, or loss per row", title="dCE goes to 0, losses stay")
+
+
+def _draw_stairs(report: Report, axes: Any) -> None:
+    """Draw the stairs of appendix A.4: Cutoff falls like the square of dCE."""
+    for quantity, colour, marker in (
+        ("distance_high", COLOURS.highlight, "D"),
+        ("distance_low", COLOURS.highlight, "v"),
+        ("cutoff", COLOURS.other, "^"),
+    ):
+        _draw_exact_and_computed(report, axes, "stairs", quantity, colour=colour, marker=marker)
+    steps = STEPS[3]
+    write_beside(axes, "limits of dCE", (steps, 1.0 / (8.0 * steps)), COLOURS.highlight, offset=(-4.0, 9.0))
+    place, align = (steps, 1.0 / (8.0 * steps**2)), ("right", "top")
+    write_beside(axes, "Cutoff", place, COLOURS.other, offset=(-8.0, -4.0), align=align)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xticks(STEPS[::2], [str(step) for step in STEPS[::2]])
+    axes.minorticks_off()
+    tidy(axes, xlabel="steps of a staircase", ylabel="error", title="Cutoff far below dCE")
+
+
+def _draw_exact_and_computed(
+    report: Report, axes: Any, example: str, quantity: str, *, colour: str, marker: str
+) -> None:
+    """Draw the exact values as a line, and the computed ones as points on it."""
+    parameter, exact, computed = (
+        report.column(name, example=example, quantity=quantity) for name in ("parameter", "exact", "computed")
+    )
+    axes.plot(parameter, exact, color=colour, linewidth=1)
+    axes.plot(parameter, computed, color=colour, marker=marker, linestyle="", markersize=4)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import calibrant
-from calibrant.experiments.figures import BLACK, GREY, SERIES, against_rows
+from calibrant.experiments.figures import COLOURS, SERIES, WIDTH, against_rows, headline, shared_legend, write_beside
 from calibrant.experiments.populations import Population, middles
 from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement, as_table, rarely_exceeded
 
@@ -88,7 +88,7 @@ def run(settings: Settings) -> Report:
         ),
         table=table,
         findings={"constant_95": constant},
-        size=(5.2, 3.6),
+        size=(WIDTH, 4.4),
         draw=_draw,
     )
 
@@ -99,13 +99,19 @@ def _within(item: str, source: str, above: Any, bound: str, runs: int) -> Statem
 
 
 def _draw(report: Report, figure: Figure) -> None:
+    headline(figure, "After isotonic regression the error falls like 1/√rows, whatever the truth")
     axes = figure.subplots()
     sizes = np.array(SIZES)
     for (colour, marker), population in zip(SERIES, populations(), strict=False):
         error = report.column("cutoff_95", forecaster=population.name)
         axes.plot(sizes, error, color=colour, marker=marker, markersize=4, linewidth=1, label=population.name)
     first = populations()[0].name
-    axes.plot(sizes, report.column("paper_bound", forecaster=first), color=BLACK, label="bound of the paper")
-    axes.plot(sizes, report.column("bound", forecaster=first), color=GREY, linestyle="--", label="our bound")
-    against_rows(axes, ylabel="Cutoff error after isotonic regression, 95%")
-    axes.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    for column, colour, style, words in (
+        ("paper_bound", COLOURS.ink, "-", "proved in the paper"),
+        ("bound", COLOURS.muted, "--", "our bound"),
+    ):
+        bound = report.column(column, forecaster=first)
+        axes.plot(sizes, bound, color=colour, linestyle=style)
+        write_beside(axes, words, (sizes[4], bound[4]), colour, offset=(4.0, 4.0))
+    against_rows(axes, ylabel="Cutoff error that is left (95% of fits)")
+    shared_legend(figure, np.array([axes]), columns=5)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import calibrant
-from calibrant.experiments.figures import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, against_rows, shared_legend
+from calibrant.experiments.figures import COLOURS, WIDTH, against_rows, headline, shared_legend
 from calibrant.experiments.platt import FIGURE_4
 from calibrant.experiments.populations import Population, middles
 from calibrant.experiments.reports import (
@@ -83,7 +83,7 @@ def run(settings: Settings) -> Report:
         statements=_statements(table, floor, runs),
         table=table,
         findings={"floor": floor},
-        size=(7.2, 3.5),
+        size=(WIDTH, 4.2),
         draw=_draw,
     )
 
@@ -156,23 +156,24 @@ def _statements(table: dict[str, Any], floor: float, runs: int) -> tuple[Stateme
 
 
 def _draw(report: Report, figure: Figure) -> None:
+    headline(figure, "A guard makes Platt scaling safe: a curve that does not fit is replaced")
     panels = figure.subplots(1, 2, sharey=True)
     styles = {
-        "platt": (PINK, "D", "Platt scaling"),
-        "modified": (BLUE, "o", "modified Platt scaling (paper)"),
-        "guarded": (ORANGE, "s", "our ladder and tolerance"),
+        "platt": (COLOURS.bound, "D", "Platt scaling"),
+        "modified": (COLOURS.curve, "o", "modified Platt scaling (paper)"),
+        "guarded": (COLOURS.highlight, "s", "our ladder and tolerance"),
     }
-    titles = {"figure 4": "The population of Figure 4", "a curve": "A logistic truth"}
+    titles = {"figure 4": "The curve does not fit (Figure 4)", "a curve": "The curve fits"}
     for axes, (case, title) in zip(panels, titles.items(), strict=True):
         # Smaller and smaller, so that series on top of each other can all be seen.
         for wide, (name, (colour, marker, words)) in zip((8, 5, 3), styles.items(), strict=True):
             size, error = (report.column(column, case=case, recalibrator=name) for column in ("rows", "cutoff_95"))
             axes.plot(size, error, color=colour, marker=marker, markersize=wide, linewidth=1, label=words)
         size, paper = (report.column(column, case=case, recalibrator="modified") for column in ("rows", "paper_bound"))
-        axes.plot(size, paper, color=BLACK, label="bound of the paper")
+        axes.plot(size, paper, color=COLOURS.ink, label="proved in the paper")
         ours = report.column("bound", case=case, recalibrator="guarded")
-        axes.plot(size, ours, color=GREY, linestyle="--", label="bound of our ladder")
+        axes.plot(size, ours, color=COLOURS.muted, linestyle="--", label="bound of our ladder")
         if case == "figure 4":
-            axes.axhline(report.findings["floor"], color=GREEN, linestyle=":", label="floor of Platt scaling")
-        against_rows(axes, ylabel="Cutoff error, 95%" if case == "figure 4" else "", title=title)
+            axes.axhline(report.findings["floor"], color=COLOURS.other, linestyle=":", label="floor of Platt scaling")
+        against_rows(axes, ylabel="Cutoff error (95% of fits)" if case == "figure 4" else "", title=title)
     shared_legend(figure, panels, columns=3)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import calibrant
-from calibrant.experiments.figures import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, tidy
+from calibrant.experiments.figures import COLOURS, WIDTH, headline, tidy, write_beside
 from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement, as_table
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def run(settings: Settings) -> Report:
         statements=_statements(table, smooth, gap),
         table=table,
         findings={"smooth": smooth, "gap_without_noise": gap},
-        size=(7.2, 2.9),
+        size=(WIDTH, 3.6),
         draw=_draw,
     )
 
@@ -125,29 +125,38 @@ def _statements(table: dict[str, Any], smooth: float, gap: float) -> tuple[State
 
 
 def _draw(report: Report, figure: Figure) -> None:
+    headline(figure, "Noise makes such forecasts safe to act on, and destroys what they knew")
     left, right = figure.subplots(1, 2)
     width = report.column("width")
-    left.plot(width, report.column("bound"), color=BLACK, label="bound: smooth CE / width + width / 2")
-    left.plot(width, report.column("ece"), color=BLUE, marker="o", markersize=3, linewidth=1, label="ECE")
-    left.plot(width, report.column("gap"), color=ORANGE, marker="s", markersize=3, linewidth=1, label="risk gap")
+    for name, colour, marker in (
+        ("bound", COLOURS.ink, ""),
+        ("ece", COLOURS.curve, "o"),
+        ("gap", COLOURS.highlight, "s"),
+    ):
+        left.plot(width, report.column(name), color=colour, marker=marker, markersize=3, linewidth=1.2)
     left.set_xscale("log")
-    left.set_ylim(-0.02, 0.95)
-    left.legend(fontsize=7, frameon=False)
-    tidy(left, xlabel="width of the noise", ylabel="value", title="Example 3.1, epsilon = 0.001")
-    right.plot(width, report.column("changed"), color=GREY, linestyle="--", label="decisions that change")
-    right.plot(
-        width, report.column("risk"), color=ORANGE, marker="s", markersize=3, linewidth=1, label="loss of acting"
-    )
-    right.plot(
-        width,
-        report.column("best_risk"),
-        color=GREEN,
-        marker="^",
-        markersize=3,
-        linewidth=1,
-        label="best attainable loss",
-    )
-    right.plot(width, report.column("price"), color=PINK, linestyle="-.", label="harm to calibrated forecasts")
+    left.set_ylim(-0.1, 0.95)
+    bound, ece = report.column("bound"), report.column("ece")
+    above, below = ("right", "bottom"), ("right", "top")
+    shown = int(np.searchsorted(-bound, -0.6))
+    write_beside(left, "proved bound of the ECE", (width[shown], bound[shown]), COLOURS.ink, offset=(8.0, 2.0))
+    write_beside(left, "ECE", (width[-1], ece[-1]), COLOURS.curve, offset=(0.0, 10.0), align=above)
+    write_beside(left, "risk gap", (width[-1], 0.0), COLOURS.highlight, offset=(0.0, -5.0), align=below)
+    tidy(left, xlabel="width of the noise", ylabel="error, or loss per row", title="Errors and savings fall ...")
+    for name, colour, marker, style in (
+        ("changed", COLOURS.muted, "", "--"),
+        ("risk", COLOURS.highlight, "s", "-"),
+        ("best_risk", COLOURS.other, "^", "-"),
+        ("price", COLOURS.bound, "", "-."),
+    ):
+        right.plot(
+            width, report.column(name), color=colour, marker=marker, linestyle=style, markersize=3, linewidth=1.2
+        )
     right.set_xscale("log")
-    right.legend(fontsize=7, frameon=False, loc="center right", bbox_to_anchor=(1.0, 0.62))
-    tidy(right, xlabel="width of the noise", ylabel="share, or mean loss", title="The price")
+    right.set_ylim(-0.02, 0.6)
+    end = width[-1]
+    write_beside(right, "decisions that change", (end, 0.5), COLOURS.muted, offset=(0.0, 4.0), align=above)
+    write_beside(right, "loss of acting", (width[0], 0.375), COLOURS.highlight, offset=(0.0, 5.0))
+    write_beside(right, "best attainable loss", (end, 0.18), COLOURS.other, offset=(0.0, -5.0), align=below)
+    write_beside(right, "harm to calibrated forecasts", (end, 0.012), COLOURS.bound, offset=(0.0, 5.0), align=above)
+    tidy(right, xlabel="width of the noise", ylabel="share of rows, or loss per row", title="... at this price")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import calibrant
-from calibrant.experiments.figures import BLACK, BLUE, GREEN, ORANGE, against_rows, tidy
+from calibrant.experiments.figures import COLOURS, WIDTH, against_rows, headline, tidy, write_beside
 from calibrant.experiments.populations import Population, nearest_calibrated
 from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement, as_table
 
@@ -85,7 +85,7 @@ def run(settings: Settings) -> Report:
             "distance_high": certain.high,
             "limit": limit,
         },
-        size=(7.2, 3.0),
+        size=(WIDTH, 3.7),
         draw=_draw,
     )
 
@@ -104,26 +104,30 @@ def _learned_errors(settings: Settings, runs: int) -> dict[str, Any]:
 
 
 def _draw(report: Report, figure: Figure) -> None:
+    headline(figure, "More rows do not mend Platt scaling here; they do mend isotonic regression")
     left, right = figure.subplots(1, 2)
     grid = np.linspace(0.0, 1.0, 200)
     curve = 1.0 / (1.0 + np.exp(-(report.findings["slope"] * grid + report.findings["intercept"])))
-    left.plot(grid, curve, color=BLUE, label="Platt scaling, whole population")
-    left.plot(FIGURE_4.forecast, report.findings["fitted"], color=BLUE, marker="o", linestyle="", markersize=4)
-    left.plot(grid, np.full_like(grid, 0.5), color=GREEN, linestyle="--", label="nearest calibrated predictor")
-    left.plot(FIGURE_4.forecast, FIGURE_4.chance, color=BLACK, marker="X", linestyle="", label="chance of an event")
-    left.set_ylim(-0.06, 1.4)
+    left.plot(grid, curve, color=COLOURS.curve)
+    left.plot(FIGURE_4.forecast, report.findings["fitted"], color=COLOURS.curve, marker="o", linestyle="", markersize=4)
+    left.plot(grid, np.full_like(grid, 0.5), color=COLOURS.other, linestyle="--")
+    left.plot(FIGURE_4.forecast, FIGURE_4.chance, color=COLOURS.ink, marker="X", linestyle="")
+    left.set_ylim(-0.08, 1.15)
     left.set_yticks([0.0, 0.25, 0.5, 0.75, 1.0])
-    left.legend(fontsize=7, frameon=False, loc="upper center")
-    tidy(left, xlabel="forecast", ylabel="recalibrated", title="Figure 4")
-    for name, colour, marker, words in (
-        ("platt", BLUE, "o", "Platt scaling"),
-        ("isotonic", ORANGE, "s", "isotonic regression"),
-    ):
+    write_beside(left, "chance of an event", (0.0, 1.0), COLOURS.ink, offset=(9.0, 0.0), align=("left", "center"))
+    write_beside(left, "Platt scaling", (1.0, curve[-1]), COLOURS.curve, offset=(0.0, 6.0), align=("right", "bottom"))
+    write_beside(
+        left, "nearest calibrated\npredictor", (1.0, 0.5), COLOURS.other, offset=(0.0, -6.0), align=("right", "top")
+    )
+    tidy(left, xlabel="forecast", ylabel="recalibrated forecast", title="Figure 4, with infinitely many rows")
+    for name, colour, marker in (("platt", COLOURS.curve, "o"), ("isotonic", COLOURS.highlight, "s")):
         size = report.column("rows", recalibrator=name)
         low, high = (report.column(f"cutoff_{level}", recalibrator=name) for level in (5, 95))
         median = report.column("cutoff_median", recalibrator=name)
         right.fill_between(size, low, high, color=colour, alpha=0.2, linewidth=0)
-        right.plot(size, median, color=colour, marker=marker, markersize=4, linewidth=1, label=words)
-    right.axhline(report.findings["limit"], color=BLACK, linestyle=":", linewidth=1, label="limit for Platt scaling")
-    right.legend(fontsize=7, frameon=False, loc="lower left")
-    against_rows(right, ylabel="Cutoff error (median, 5% to 95%)", title="More rows do not help")
+        right.plot(size, median, color=colour, marker=marker, markersize=4, linewidth=1)
+    platt = (report.column("rows")[-1], report.findings["limit"])
+    write_beside(right, "Platt scaling", platt, COLOURS.curve, offset=(0.0, -8.0), align=("right", "top"))
+    write_beside(right, "isotonic regression", (0.03, 0.04), COLOURS.highlight, of_axes="axes fraction")
+    right.axhline(report.findings["limit"], color=COLOURS.ink, linestyle=":", linewidth=1)
+    against_rows(right, ylabel="Cutoff error (median, 5% to 95%)", title="Error left after learning from rows")

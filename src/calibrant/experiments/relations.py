@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import calibrant
-from calibrant.experiments.figures import BLACK, BLUE, GREEN, GREY, ORANGE, tidy
+from calibrant.experiments.figures import COLOURS, WIDTH, headline, tidy, write_beside
 from calibrant.experiments.populations import Population, nearest_calibrated, random_populations
 from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement, as_table
 
@@ -41,7 +41,7 @@ def run(settings: Settings) -> Report:
         statements=_statements(table),
         table=table,
         findings={"below_paper": float((_ratio(table) < _paper_factor(table["gap"]) - ROUNDING).mean())},
-        size=(7.2, 3.3),
+        size=(WIDTH, 3.9),
         draw=_draw,
     )
 
@@ -104,24 +104,48 @@ def _statements(table: dict[str, Any]) -> tuple[Statement, ...]:
 
 
 def _draw(report: Report, figure: Figure) -> None:
+    headline(figure, "dCE, Cutoff and ECE bound each other; one printed bound had to be corrected")
     left, right = figure.subplots(1, 2)
     cutoff, distance = report.column("cutoff"), report.column("distance")
-    left.plot(cutoff, distance, color=BLUE, marker=".", linestyle="", markersize=3, label="random forecasters")
+    left.plot(cutoff, distance, color=COLOURS.curve, marker=".", linestyle="", markersize=3)
     grid = np.geomspace(max(cutoff.min(), 1e-5), 1.0, 100)
-    left.plot(grid, 3.0 * np.sqrt(grid), color=BLACK, label="dCE = 3 sqrt(Cutoff)")
-    left.plot(grid, 2.0 * np.sqrt(grid) + grid, color=GREY, linestyle="--", label="dCE = 2 sqrt(Cutoff) + Cutoff")
+    left.plot(grid, 3.0 * np.sqrt(grid), color=COLOURS.ink)
+    left.plot(grid, 2.0 * np.sqrt(grid) + grid, color=COLOURS.muted, linestyle="--")
     left.set_xscale("log")
     left.set_yscale("log")
-    left.legend(fontsize=7, frameon=False, loc="lower right")
-    tidy(left, xlabel="Cutoff", ylabel="dCE", title="Proposition 2.1")
+    middle = 0.01
+    write_beside(
+        left,
+        "dCE = 3 √Cutoff",
+        (middle, 3.0 * np.sqrt(middle)),
+        COLOURS.ink,
+        offset=(-4.0, 4.0),
+        align=("right", "bottom"),
+    )
+    write_beside(left, "2 √Cutoff\n+ Cutoff", (1.1e-4, 0.017), COLOURS.muted, align=("left", "top"))
+    write_beside(
+        left, "random forecasters", (0.98, 0.04), COLOURS.curve, align=("right", "bottom"), of_axes="axes fraction"
+    )
+    tidy(left, xlabel="Cutoff", ylabel="dCE", title="Proposition 2.1: dCE stays below")
     gap = report.column("gap")
     ratio = distance / report.column("ece")
-    right.plot(gap[1:], ratio[1:], color=BLUE, marker=".", linestyle="", markersize=3, label="random forecasters")
-    right.plot(gap[:1], ratio[:1], color=ORANGE, marker="X", linestyle="", markersize=8, label="counterexample")
+    right.plot(gap[1:], ratio[1:], color=COLOURS.curve, marker=".", linestyle="", markersize=3)
+    right.plot(gap[:1], ratio[:1], color=COLOURS.highlight, marker="X", linestyle="", markersize=8)
     grid = np.linspace(0.005, 1.0, 200)
-    right.plot(grid, _paper_factor(grid), color=BLACK, label="as printed: b/(b + 1)")
-    right.plot(grid, _our_factor(grid), color=GREEN, linestyle="--", label="corrected: b/(b + 2)")
+    right.plot(grid, _paper_factor(grid), color=COLOURS.ink)
+    right.plot(grid, _our_factor(grid), color=COLOURS.other, linestyle="--")
     right.set_xscale("log")
     right.set_yscale("log")
-    right.legend(fontsize=7, frameon=False, loc="lower right")
-    tidy(right, xlabel="smallest gap b between forecasts", ylabel="dCE / ECE", title="Proposition A.1")
+    write_beside(
+        right, "b/(b + 1),\nas printed", (0.03, 0.03), COLOURS.ink, offset=(-4.0, 4.0), align=("right", "bottom")
+    )
+    write_beside(right, "b/(b + 2), corrected", (0.02, 0.01), COLOURS.other, offset=(6.0, -10.0), align=("left", "top"))
+    write_beside(
+        right, "counterexample", (gap[0], ratio[0]), COLOURS.highlight, offset=(9.0, -6.0), align=("left", "top")
+    )
+    tidy(
+        right,
+        xlabel="smallest gap b between forecasts",
+        ylabel="dCE / ECE",
+        title="Proposition A.1: dCE / ECE stays above",
+    )

@@ -7,9 +7,12 @@ import io
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+
+from calibrant.experiments.figures import draw_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -166,11 +169,8 @@ class Report:
 
     def figure(self) -> Figure:
         """Return a new matplotlib figure of this report."""
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=self.size, layout="constrained")
-        self.draw(self, figure)
-        return figure
+        width, height = self.size
+        return draw_figure(partial(self.draw, self), width=width, height=height)
 
     def __str__(self) -> str:
         lines = [f"{self.name}: {self.title} ({self.item})"]

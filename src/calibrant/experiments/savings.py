@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from calibrant.experiments.figures import GREY, tidy
+from calibrant.experiments.figures import COLOURS, tidy
 from calibrant.experiments.reports import PAPER, PROJECT, Statement
 
 Wrapper = Literal["any", "monotone", "nondecreasing"]
@@ -43,6 +43,8 @@ def within_bounds(table: dict[str, Any], item: str, *, noun: str, rounding: floa
 def label_panel(axes: Any, wrapper: Wrapper, reach: float, *, noun: str, ylabel: str) -> None:
     """Label the panel of one kind of maps, and add Cutoff where the bound is twice that."""
     if wrapper == "monotone":
-        axes.plot([0.0, reach], [0.0, reach], color=GREY, linestyle=":", linewidth=1, label="Cutoff, for comparison")
+        axes.plot(
+            [0.0, reach], [0.0, reach], color=COLOURS.muted, linestyle=":", linewidth=1, label="Cutoff, for comparison"
+        )
     titles = {"any": f"any {noun}", "monotone": f"monotone {noun}s", "nondecreasing": f"non-decreasing {noun}s"}
     tidy(axes, xlabel=BOUNDS[wrapper][2], ylabel=ylabel if wrapper == "any" else "", title=titles[wrapper])

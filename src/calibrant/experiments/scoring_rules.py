@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import calibrant
-from calibrant.experiments.figures import BLACK, SERIES, shared_legend
+from calibrant.experiments.figures import COLOURS, SERIES, WIDTH, headline, shared_legend
 from calibrant.experiments.populations import Population, random_populations
 from calibrant.experiments.reports import PROJECT, Report, Settings, Statement, as_table
 from calibrant.experiments.savings import BOUNDS, label_panel, within_bounds
@@ -48,7 +48,7 @@ def run(settings: Settings) -> Report:
         statements=_statements(table, logs),
         table=table,
         findings={"log_loss_saving_over_cutoff": dict(zip(map(str, RARE), logs, strict=True))},
-        size=(7.2, 2.9),
+        size=(WIDTH, 3.6),
         draw=_draw,
     )
 
@@ -96,13 +96,14 @@ def _statements(table: dict[str, Any], logs: list[float]) -> tuple[Statement, ..
 
 
 def _draw(report: Report, figure: Figure) -> None:
+    headline(figure, "Recalibration never saves more in a proper score than is proved")
     panels = figure.subplots(1, 3)
     for axes, (wrapper, (measure, factor, _)) in zip(panels, BOUNDS.items(), strict=True):
         for (colour, marker), name in zip(SERIES, _scores(), strict=False):
             error, saved = (report.column(column, score=name) for column in (measure, wrapper))
             axes.plot(error, saved, color=colour, marker=marker, linestyle="", markersize=2, label=name)
         reach = report.column(measure).max()
-        axes.plot([0.0, reach], [0.0, factor * reach], color=BLACK, linewidth=1.2, label="proved bound")
+        axes.plot([0.0, reach], [0.0, factor * reach], color=COLOURS.ink, linewidth=1.2, label="proved bound")
         axes.set_ylim(-0.02, 1.05 * max(report.column(wrapper).max(), reach))
-        label_panel(axes, wrapper, reach, noun="map", ylabel="saving in the score")
+        label_panel(axes, wrapper, reach, noun="map", ylabel="saving per row")
     shared_legend(figure, panels, columns=3)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import calibrant
-from calibrant.experiments.figures import BLACK, BLUE, GREEN, shared_legend
+from calibrant.experiments.figures import COLOURS, WIDTH, headline, shared_legend
 from calibrant.experiments.reports import PAPER, Report, Settings, Statement, as_table
 from calibrant.experiments.savings import BOUNDS, label_panel, within_bounds
 
@@ -37,7 +37,7 @@ def run(settings: Settings) -> Report:
         statements=_statements(table),
         table=table,
         findings={},
-        size=(7.2, 2.7),
+        size=(WIDTH, 3.5),
         draw=_draw,
     )
 
@@ -77,13 +77,13 @@ def _statements(table: dict[str, Any]) -> tuple[Statement, ...]:
 
 
 def _draw(report: Report, figure: Figure) -> None:
+    headline(figure, "Guessing sides of a value: no recalibration saves more than is proved")
     panels = figure.subplots(1, 3)
-    for axes, (wrapper, (measure, factor, words)) in zip(panels, BOUNDS.items(), strict=True):
+    for axes, (wrapper, (measure, factor, _)) in zip(panels, BOUNDS.items(), strict=True):
         error, gap = report.column(measure), report.column(wrapper)
-        axes.plot(error, gap, color=BLUE, marker=".", linestyle="", markersize=3, label="random rows")
+        axes.plot(error, gap, color=COLOURS.curve, marker=".", linestyle="", markersize=3, label="random rows")
         reach = error.max()
-        colour = GREEN if wrapper == "nondecreasing" else BLACK
-        axes.plot([0.0, reach], [0.0, factor * reach], color=colour, label=f"proved: at most {factor:g} {words}")
+        axes.plot([0.0, reach], [0.0, factor * reach], color=COLOURS.ink, linewidth=1.2, label="proved bound")
         axes.set_ylim(-0.02 * gap.max(), 1.1 * max(gap.max(), reach))
-        label_panel(axes, wrapper, reach, noun="rule", ylabel="sign-testing gap")
+        label_panel(axes, wrapper, reach, noun="rule", ylabel="saving per row")
     shared_legend(figure, panels, columns=3)

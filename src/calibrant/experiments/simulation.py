@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import calibrant
-from calibrant.experiments.figures import ALPHA_MAP, BLUE, GREEN, ORANGE, shared_legend, tidy
+from calibrant.experiments.figures import ALPHA_MAP, COLOURS, SMALL, WIDTH, WORDS, headline, shared_legend, tidy
 from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def run(settings: Settings) -> Report:
         statements=_statements(table, correlations, best),
         table=table,
         findings={"correlations": correlations, "largest_gap_of_best_quarter": best},
-        size=(7.2, 5.2),
+        size=(WIDTH, 5.6),
         draw=_draw,
     )
 
@@ -166,6 +166,7 @@ def _statements(
 
 
 def _draw(report: Report, figure: Figure) -> None:
+    headline(figure, "Small Cutoff or ECE goes with good decisions; small dCE tells nothing")
     panels = figure.subplots(2, 3, sharex=True, sharey=True)
     reach = 1.05 * max(report.table[name].max() for name in MEASURES)
     points: Any = None
@@ -179,7 +180,7 @@ def _draw(report: Report, figure: Figure) -> None:
                 vmin=0.0,
                 vmax=1.0,
                 s=16,
-                edgecolor="black",
+                edgecolor=COLOURS.ink,
                 linewidth=0.3,
             )
             for factor, colour, style, label in _proved(gap, measure):
@@ -187,21 +188,24 @@ def _draw(report: Report, figure: Figure) -> None:
             correlation = report.findings["correlations"][gap][measure]
             tidy(
                 axes,
-                xlabel={"smooth": f"{words} (dCE in the paper)"}.get(measure, words),
+                xlabel={"smooth": f"{words} (for dCE)"}.get(measure, words),
                 ylabel=gap_words if axes is axes_row[0] else "",
-                title=f"Spearman correlation {correlation:.2f}",
+                title=f"rank correlation {correlation:.2f}",
             )
             axes.set_xlim(-0.01, reach)
             axes.set_ylim(-0.01, reach)
     shared_legend(figure, panels, columns=3)
-    figure.colorbar(points, ax=panels, label="alpha: 0 fits, 1 is a parabola", shrink=0.7, aspect=30)
+    bar = figure.colorbar(points, ax=panels, shrink=0.7, aspect=30)
+    bar.set_label("share of a parabola in the truth (0: the model fits)", fontsize=WORDS, color=COLOURS.ink)
+    bar.ax.tick_params(labelsize=SMALL, colors=COLOURS.muted)
+    bar.outline.set_visible(False)
 
 
 def _proved(gap: str, measure: str) -> tuple[tuple[float, str, str, str], ...]:
     """Return slope, colour, line style and label of the bounds that are proved for a panel."""
-    by_ece = ((1.0, GREEN, "-", "proved: at most ECE"),)
+    by_ece = ((1.0, COLOURS.other, "-", "proved: at most ECE"),)
     by_cutoff = (
-        (2.0, BLUE, "-.", "proved: at most 2 Cutoff"),
-        (1.0, ORANGE, "--", "proved, non-decreasing wrappers: at most Cutoff"),
+        (2.0, COLOURS.curve, "-.", "proved: at most 2 Cutoff"),
+        (1.0, COLOURS.highlight, "--", "at most Cutoff, if non-decreasing"),
     )
     return {"ece": by_ece, "cutoff": by_cutoff if gap == "monotone_risk_gap" else ()}.get(measure, ())

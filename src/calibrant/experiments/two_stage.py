@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 import calibrant
-from calibrant.experiments.figures import BLACK, BLUE, GREEN, ORANGE, shared_legend, tidy
+from calibrant.experiments.figures import COLOURS, WIDTH, headline, shared_legend, tidy
 from calibrant.experiments.populations import Population, middles
 from calibrant.experiments.reports import PAPER, PROJECT, Report, Settings, Statement, as_table, at_most_share
 
@@ -60,7 +60,7 @@ def run(settings: Settings) -> Report:
         statements=_statements(table, needed, runs),
         table=table,
         findings={"rows_to_keep": needed, "smallest_limit": {str(size): _smallest_limit(size) for size in SIZES}},
-        size=(7.2, 3.2),
+        size=(WIDTH, 3.9),
         draw=_draw,
     )
 
@@ -136,8 +136,13 @@ def _statements(table: dict[str, Any], needed: dict[Method, int | None], runs: i
 
 
 def _draw(report: Report, figure: Figure) -> None:
+    headline(figure, "A model that fits is kept once there are rows enough, a wrong one never")
     panels = figure.subplots(1, 2, sharey=True)
-    styles: dict[Method, tuple[str, str]] = {"paper": (BLACK, "o"), "hoeffding": (ORANGE, "s"), "adaptive": (BLUE, "^")}
+    styles: dict[Method, tuple[str, str]] = {
+        "paper": (COLOURS.ink, "o"),
+        "hoeffding": (COLOURS.highlight, "s"),
+        "adaptive": (COLOURS.curve, "^"),
+    }
     titles = {"fits": "The model fits", "does not fit": "The model does not fit"}
     for axes, (case, title) in zip(panels, titles.items(), strict=True):
         for method, (colour, marker) in styles.items():
@@ -147,9 +152,9 @@ def _draw(report: Report, figure: Figure) -> None:
                 size, kept, color=colour, marker=marker, markersize=4, linewidth=1, label=f"kept: {METHODS[method]}"
             )
             within = report.column("within_limit", case=case, method=method)
-            axes.plot(size, within, color=GREEN, marker=marker, markersize=3, linewidth=0.8, linestyle="--")
-        axes.plot([], [], color=GREEN, linestyle="--", label=f"Cutoff of the result at most {LIMIT}")
-        axes.axhline(1.0 - 2.0 * DELTA, color=BLACK, linestyle=":", linewidth=0.8, label="promised")
+            axes.plot(size, within, color=COLOURS.other, marker=marker, markersize=3, linewidth=0.8, linestyle="--")
+        axes.plot([], [], color=COLOURS.other, linestyle="--", label=f"Cutoff of the result at most {LIMIT}")
+        axes.axhline(1.0 - 2.0 * DELTA, color=COLOURS.ink, linestyle=":", linewidth=0.8, label="promised for that")
         axes.set_xscale("log")
-        tidy(axes, xlabel="rows n", ylabel="share of runs" if case == "fits" else "", title=title)
+        tidy(axes, xlabel="rows", ylabel="share of runs" if case == "fits" else "", title=title)
     shared_legend(figure, panels, columns=3)

@@ -19,7 +19,7 @@ from calibrant.decisions.gaps import risk_gap_curve
 from calibrant.decisions.guarantees import decision_guarantee
 from calibrant.displays.base import Display
 from calibrant.displays.cumulative import CumulativeDisplay
-from calibrant.displays.palette import PALETTES, Palette
+from calibrant.displays.palette import PALETTES, SMALL, Palette
 from calibrant.displays.reliability import ReliabilityDisplay
 from calibrant.displays.risk_gap import RiskGapDisplay
 from calibrant.reports.results import ModelSummary
@@ -80,8 +80,8 @@ class Styles:
         rules = dict(rule.split(": ", 1) for rule in style.split("; ") if rule)
         fonts = [rules.pop(name) for name in ("font", "font-size", "font-family") if name in rules]
         if fonts:  # the page has a font of its own, and sizes that suit its width
-            is_tick = re.search(r"\b9px", " ".join(fonts)) is not None
-            rules["font-size"] = "var(--plot-ticks)" if is_tick else "var(--plot-words)"
+            is_small = re.search(rf"\b{SMALL:g}px", " ".join(fonts)) is not None
+            rules["font-size"] = "var(--plot-ticks)" if is_small else "var(--plot-words)"
         text = ";".join(f"{name}:{self._variables.get(value.lower(), value)}" for name, value in sorted(rules.items()))
         return self._names.setdefault(text, f"p{len(self._names)}")
 
