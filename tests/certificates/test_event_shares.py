@@ -68,20 +68,53 @@ def test_the_limit_is_that_of_every_interval_tried(seed):
     assert upper_share(tally, tally, delta) == pytest.approx(brute, rel=1e-9)
 
 
-@given(brute_force.rows(most=12))
+@given(brute_force.rows(most=12, weighted=False))
 def test_whatever_the_rows_no_interval_gains_less_than_it_must(rows):
-    y, p, weight = rows
-    tally = Tally.from_arrays(y, p, sample_weight=weight)
+    y, p, _ = rows
+    tally = Tally.from_arrays(y, p)
     limit = upper_share(tally, tally, 0.1)
     if not math.isfinite(limit):
         return
-    weight = np.ones(p.size) if weight is None else weight
-    share = weight / weight.max()
     for rate in interval_rates(tally, 0.1):
         for low, high in itertools.combinations_with_replacement(np.unique(p), 2):
             for sign in (1.0, -1.0):
-                bet = share * (sign * (y - p) * ((p >= low) & (p <= high)) - limit * y)
+                bet = sign * (y - p) * ((p >= low) & (p <= high)) - limit * y
                 assert np.log1p(-rate * bet).sum() >= bet_exponent(0.1) - 1e-9
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.3, 0.7, 0.89])
+def test_fractions_are_bet_on_by_a_bound_from_below(rate):
+    rng = np.random.default_rng(round(100 * rate))
+    y, p, inside = rng.random(4000) ** 3, rng.random(4000), rng.random(4000) < 0.5
+    psi = -math.log1p(-rate) - rate
+    for share in (0.01, 0.3, 1.0, 4.0):
+        for sign in (1.0, -1.0):
+            r = sign * (y - p)
+            exact = np.log1p(-rate * (r * inside - share * y))
+            bound = y * (math.log1p(rate * share) - rate**2 * share / 2)
+            bound -= inside * (rate * r + (psi + rate**2 * share / 2) * r**2)
+            assert (bound <= exact + 1e-12).all()
+
+
+def test_fractions_that_are_forecast_well_have_a_narrow_limit():
+    rng = np.random.default_rng(8)
+    p = rng.beta(0.5, 20.0, 10_000)
+    y = np.clip(p * rng.uniform(0.85, 1.15, p.size), 0.0, 1.0)
+    for level in (0.95, 0.999):
+        assert confidence_interval(y, p, alternative="less", relative_to="events", confidence_level=level).upper < 0.1
+
+
+def test_unequal_weights_divide_two_limits():
+    y, p = fraud(6000, times=1.5)
+    weight = np.random.default_rng(1).uniform(0.5, 1.0, p.size)
+    low, _ = event_rate_limits(Tally.from_arrays(y, p, sample_weight=weight), RATE_SHARE * 0.05)
+    asked = {"alternative": "less", "sample_weight": weight}
+    found = confidence_interval(y, p, relative_to="events", **asked)
+    rows = confidence_interval(y, p, confidence_level=1.0 - 0.8 * 0.05, **asked)
+    assert found.upper == pytest.approx(rows.upper / low, rel=1e-9)
+    equal = confidence_interval(y, p, alternative="less", relative_to="events", sample_weight=np.full(p.size, 3.0))
+    tally = Tally.from_arrays(y, p)
+    assert equal.upper == pytest.approx(upper_share(tally, tally, 0.05), rel=1e-9)
 
 
 def test_the_limit_grows_with_the_level_and_shrinks_with_the_rows():
@@ -170,6 +203,21 @@ def test_limits_of_a_mean_are_where_the_divergence_reaches_the_exponent(count, s
             assert count * divergence(end) == pytest.approx(-math.log(delta), rel=1e-6)
 
 
+@pytest.mark.parametrize("delta", [0.5, 0.01, 1e-300])
+def test_limits_of_a_mean_of_next_to_nothing_are_no_surprise(delta):
+    for count in (1, 3, 100, 10**6, 10**15):
+        totals = [0.0, 5e-324, 1e-300, 1e-6, 0.0062, 0.0063, 0.0064, 0.0065, 0.5, 1.0]
+        limits = [mean_interval(total, count, delta) for total in totals]
+        lows, highs = np.array(limits).T
+        assert (np.diff(lows) >= 0.0).all()
+        assert (np.diff(highs) >= 0.0).all()
+        assert (lows[2:] < np.array(totals[2:]) / count).all()
+        assert (highs > np.array(totals) / count).all() or count == 1
+        assert highs[0] == pytest.approx(-math.expm1(math.log(delta) / count), rel=1e-12)
+    high = mean_interval(3.0, 10**15, 0.01)[1]
+    assert high * 10**15 == pytest.approx(mean_interval(3.0, 10**9, 0.01)[1] * 10**9, rel=1e-6)
+
+
 @pytest.mark.parametrize(("count", "rate"), [(20, 0.3), (200, 0.02), (1000, 0.9)])
 def test_limits_of_a_mean_hold(count, rate):
     totals = np.arange(count + 1)
@@ -185,14 +233,34 @@ def test_no_events_leave_no_upper_limit_and_may_refute():
     found = certify(np.zeros(3000), p, max_error=0.25, relative_to="events")
     assert (found.estimate, found.upper, found.verdict) == (math.inf, math.inf, "refuted")
     assert found.lower > 10.0
-    assert "infinite, since no row has an event" in str(found)
+    assert "infinite, since the rows have no events" in str(found)
     assert calibrant.certificates.Certificate.from_json(found.to_json()) == found
     few = certify(np.zeros(5), p[:5], max_error=0.25, relative_to="events")
     assert (few.verdict, few.upper, few.rows_needed) == ("undecided", math.inf, None)
     assert "any number" in str(few)
+    interval = confidence_interval(np.zeros(3000), p, relative_to="events")
+    assert "is at least " in str(interval)
+    assert "times the event rate, with no upper limit" in str(interval)
+    assert "has no upper limit" in str(
+        confidence_interval(np.zeros(9), p[:9], relative_to="events", alternative="less")
+    )
     nothing = certify(np.zeros(50), np.zeros(50), max_error=0.25, relative_to="events")
     assert (nothing.estimate, nothing.lower, nothing.verdict) == (0.0, 0.0, "undecided")
     assert (of_events(0.0, 0.0), of_events(0.1, 0.0), of_events(0.1, 0.5)) == (0.0, math.inf, 0.2)
+
+
+def test_large_shares_are_written_without_digits_that_say_nothing():
+    rng = np.random.default_rng(0)
+    p = np.clip(0.5 + 0.3 * rng.normal(size=3000), 0.01, 0.99)
+    y = np.arange(3000) < 2
+    found = certify(y, p, max_error=0.25, relative_to="events")
+    assert found.upper == math.inf  # above a million
+    assert found.lower > 100.0
+    assert f"at least {math.floor(found.lower):,}, times" in str(found)
+    assert f"Estimate {found.estimate:,.0f}, and" in str(found)
+    groups = certify(y, p, max_error=0.25, relative_to="events", by=np.arange(3000) % 2 < 1)
+    assert "to any number" in str(groups)
+    assert "e+" not in str(groups)
 
 
 # --- Verdicts ---------------------------------------------------------------------------------------------------------
@@ -206,12 +274,12 @@ def test_a_model_of_fraud_with_scores_three_times_too_high():
     rows = certify(y, p, max_error=0.05)
     assert rows.verdict == "certified"
     (caution,) = rows.cautions
-    assert caution.startswith("Forecasting 0 for everybody would pass this limit, 5.0% of all rows: events are ")
-    assert "use relative_to='events', max_error=0.25, which is 0.00" in caution
+    assert caution.startswith("Forecasting 0 for everybody would pass this limit of 5.0%, for events are ")
+    assert "use relative_to='events', max_error=0.25, here 0.00" in caution
     assert f"Caution: {caution}" in str(rows)
     assert rows.to_dict()["cautions"] == [caution]
     with speaking(SHELL):
-        assert "use --relative-to events --max-error 0.25, which is" in str(rows)
+        assert "use --relative-to events --max-error 0.25, here" in str(rows)
 
 
 def test_forecasting_0_for_everybody_carries_the_caution():
@@ -230,8 +298,8 @@ def test_groups_are_judged_by_their_own_events():
     assert found["a"].upper == pytest.approx(alone.upper, rel=1e-12)
     assert found.relative_to == found["a"].relative_to == "events"
     assert len(found.cautions) == 2
-    assert str(found.cautions[0]).startswith("In a: This limit, ")
-    assert "is at most 0.9 of the event rate" in str(found)
+    assert str(found.cautions[0]).startswith("In a: This limit of ")
+    assert "is at most 0.9 times the event rate" in str(found)
     assert f"Caution: {found.cautions[1]}" in str(found)
 
 
@@ -241,12 +309,12 @@ def test_groups_are_judged_by_their_own_events():
         (0.05, 0.3, "rows", None),
         (0.15, 0.3, "rows", None),  # half of the events, and no more
         (0.16, 0.3, "rows", "leaves room for more than half of the events to be missed"),
-        (0.3, 0.3, "rows", "Forecasting 0 for everybody would pass this limit, 30.0% of all rows: events are 30.0%"),
+        (0.3, 0.3, "rows", "Forecasting 0 for everybody would pass this limit of 30.0%, for events are 30.0%"),
         (
             0.05,
             0.96,
             "rows",
-            "Forecasting 1 for everybody would pass this limit, 5.0% of all rows: non-events are 4.0%",
+            "Forecasting 1 for everybody would pass this limit of 5.0%, for non-events are 4.0%",
         ),
         (0.03, 0.96, "rows", "more than half of the non-events to be missed"),
         (0.25, 0.001, "events", None),
@@ -294,4 +362,4 @@ def test_what_is_not_a_yardstick_is_refused():
 def test_plans_say_what_they_are_shares_of(method):
     plan = calibrant.rows_needed(0.5, y_prob=np.full(10, 0.02), relative_to="events", method=method)
     assert plan.relative_to == "events"
-    assert "of at most 0.5 of the event rate" in str(plan)
+    assert "of at most 0.5 times the event rate" in str(plan)

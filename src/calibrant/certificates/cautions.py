@@ -25,21 +25,21 @@ def cautions_on(max_error: float, event_rate: float, relative_to: str) -> tuple[
     if rarer == 0.0:
         missing = "an event" if events_are_rarer else "a non-event"
         return (
-            f"None of these rows is {missing}, so that forecasting {constant} for everybody "
-            f"passes any limit. Collect rows with {rarer_class} before you rely on a verdict.",
+            f"None of these rows is {missing}: on them forecasting {constant} for everybody has no error. "
+            f"Collect rows with {rarer_class}.",
         )
     if limit <= _WIDE * rarer:
         return ()
     rate, wide = percent(rarer), percent(limit)
     if limit >= rarer:
-        why = f"Forecasting {constant} for everybody would pass this limit, {wide} of all rows"
+        why = f"Forecasting {constant} for everybody would pass this limit of {wide}"
     else:
-        why = f"This limit, {wide} of all rows, leaves room for more than half of the {rarer_class} to be missed"
+        why = f"This limit of {wide} leaves room for more than half of the {rarer_class} to be missed"
     in_rows = float(f"{SENSIBLE * rarer:.2g}")
     remedy = Phrase("use {limit}", limit=Option("max_error", in_rows))
     if events_are_rarer:
         remedy = Phrase(
-            "use {relative}{comma} {limit}, which is {rows:g} of all rows",
+            "use {relative}{comma} {limit}, here {rows:g} of all rows",
             relative=Option("relative_to", "events"),
             comma=Either(","),
             limit=Option("max_error", SENSIBLE),
@@ -54,7 +54,7 @@ def cautions_on(max_error: float, event_rate: float, relative_to: str) -> tuple[
         )
     return (
         Phrase(
-            "{why}: {rarer_class} are {rate} of them. For a limit that means something {remedy}.",
+            "{why}, for {rarer_class} are {rate}. For a limit that means something {remedy}.",
             code="wide_limit",
             why=why,
             rarer_class=rarer_class,

@@ -40,6 +40,9 @@ from calibrant.rows.tally import Tally, Totals
 RATE_SHARE = 0.2
 """Share of delta spent on the event rate, where two limits are divided."""
 
+MOST_SHARE = 1e6
+"""A limit above this says nothing that infinity does not say."""
+
 _START = 1e-6  # a share that nobody asks about, from which the search begins
 _PRECISION = 1e-13
 _PLANNED_PRECISION = 1e-6
@@ -62,14 +65,14 @@ def event_rate_of(table: Totals) -> float:
 
 
 def of_events(error: float, event_rate: float) -> float:
-    """Return the least t with error <= t x event rate: infinite where there are no events, and an error."""
-    if event_rate > 0.0:
-        return error / event_rate
-    return math.inf if error > 0.0 else 0.0
+    """Return the least t with error <= t x event rate: infinite where there is an error and (nearly) no event."""
+    if error <= 0.0:
+        return 0.0
+    return error / event_rate if error < MOST_SHARE * event_rate else math.inf
 
 
 def upper_share(source: Tally | RowSource, table: Totals, delta: float) -> float:
-    """Return the upper limit of the Cutoff error as a share of the event rate, by betting.
+    """Return the upper limit of the Cutoff error as a share of the event rate, by betting, for rows of unit weight.
 
     No rate between two has a larger limit than both of them: what a bet gains is a concave function of its rate.
     """
@@ -104,11 +107,10 @@ def _limit_at(source: Tally | RowSource, table: Totals, rate: float, exponent: f
 
 def _gain(table: Totals, rate: float, share: float, stretch: float) -> float:
     """Return what the bet gains at least, from the largest stretch of its scores."""
-    events = table.outcome_total / table.weight_max
+    events = table.outcome_total
     if table.counted:
         return events * math.log1p(rate * share) - stretch
-    square = square_coefficient(table, rate) * rate * table.weight_max
-    return events * share * (rate - square * (1.0 + share)) - stretch * rate / table.weight_max
+    return events * (math.log1p(rate * share) - rate**2 * share / 2.0) - rate * stretch
 
 
 def _scores(table: Totals, rate: float) -> Callable[[float], Pairs]:
@@ -116,7 +118,7 @@ def _scores(table: Totals, rate: float) -> Callable[[float], Pairs]:
 
     def at(share: float) -> Pairs:
         if not table.counted:
-            return square_scores([square_coefficient(table, rate) * (1.0 + share)])
+            return square_scores([square_coefficient(table, rate) + rate * share / 2.0])
 
         def pairs(fine: Totals) -> Iterator[Pair]:
             slower = _event_rate(rate, share)
@@ -133,7 +135,7 @@ def _event_rate(rate: float, share: float) -> float:
 
 
 def _root(function: Callable[[float], float]) -> float:
-    """Return where a concave function that is negative at 0 reaches 0, or infinity where it never does.
+    """Return where a concave function that is negative at 0 reaches 0; infinity where that is nowhere, or far away.
 
     Lines through two points below it stay above the function beyond them, so that no step passes the root.
     """
@@ -144,7 +146,7 @@ def _root(function: Callable[[float], float]) -> float:
         if value >= 0.0:
             return place
         slope = (value - below) / (place - before)
-        if slope <= 0.0:
+        if slope <= 0.0 or place > MOST_SHARE:
             return math.inf
         after = place - value / slope
         if after <= place * (1.0 + _PRECISION):

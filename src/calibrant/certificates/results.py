@@ -33,6 +33,8 @@ Yardstick = Literal["rows", "events"]
 YARDSTICKS: tuple[str, ...] = get_args(Yardstick)
 """What errors and limits may be shares of."""
 
+_LARGE = 100.0  # a share from which on digits after the point say nothing
+
 
 def in_order(lower: float, upper: float) -> tuple[float, float]:
     """Return limits of an error, which is never negative; where two that were found apart cross, both are the upper.
@@ -63,7 +65,7 @@ class ConfidenceInterval(Result):
     estimate : float
         Its value on these rows.
     lower, upper : float
-        The limits; 0 or 1 on a side that was not asked for.
+        The limits; 0 or 1 (infinity for shares of events) on a side that was not asked for.
     confidence_level : float
         How often limits computed this way contain the truth.
     alternative : str
@@ -120,11 +122,16 @@ class ConfidenceInterval(Result):
     def __str__(self) -> str:
         name, level = MEASURES.words(self.measure), level_said(self.confidence_level)
         limits = {
-            "two-sided": f"lies between {rounded_down(self.lower, 5)} and {_upper_said(self.upper, 5)}",
+            "two-sided": f"lies between {_lower_said(self.lower, 5)} and {_upper_said(self.upper, 5)}",
             "less": f"is at most {_upper_said(self.upper, 5)}",
-            "greater": f"is at least {rounded_down(self.lower, 5)}",
+            "greater": f"is at least {_lower_said(self.lower, 5)}",
         }[self.alternative]
-        limits += "" if self.relative_to == "rows" else " times the event rate"
+        if math.isinf(self.upper) and self.alternative != "greater":
+            limits = "has no upper limit"
+            if self.alternative == "two-sided":
+                limits = f"is at least {_lower_said(self.lower, 5)} times the event rate, with no upper limit"
+        elif self.relative_to == "events":
+            limits += " times the event rate"
         estimate = _estimate_said(self.estimate, 5)
         lines = [
             f"With {level} confidence the {name} of {_whom(self.target)} {limits} (estimate {estimate}, "
@@ -144,15 +151,27 @@ def _check_shares(result: ConfidenceInterval | Certificate | GroupCertificates, 
 
 
 def _estimate_said(estimate: float, digits: int = 4) -> str:
-    return "infinite, since no row has an event" if math.isinf(estimate) else measured(estimate, digits)
+    if math.isinf(estimate):
+        return "infinite, since the rows have no events"
+    return measured(estimate, digits) if estimate < _LARGE else f"{estimate:,.0f}"
+
+
+def _short(estimate: float) -> str:
+    return "none" if math.isinf(estimate) else _estimate_said(estimate)
+
+
+def _lower_said(limit: float, digits: int = 4) -> str:
+    return rounded_down(limit, digits) if limit < _LARGE else f"{math.floor(limit):,}"
 
 
 def _upper_said(limit: float, digits: int = 4) -> str:
-    return "any number" if math.isinf(limit) else rounded_up(limit, digits)
+    if math.isinf(limit):
+        return "any number"
+    return rounded_up(limit, digits) if limit < _LARGE else f"{math.ceil(limit):,}"
 
 
 def _limit_said(limit: float, relative_to: str) -> str:
-    return shown(limit) if relative_to == "rows" else f"{shown(limit)} of the event rate"
+    return shown(limit) if relative_to == "rows" else f"{shown(limit)} times the event rate"
 
 
 def _whom(target: str) -> str:
@@ -259,7 +278,7 @@ class Certificate(Result):
         return [
             self.finding(),
             self.numbers(),
-            self.worst_interval.where(),
+            self.where(),
             *(f"Caution: {caution}" for caution in self.cautions),
             f"This assumes that {'; '.join(self.assumptions)}.",
             *(f"Note: {note}" for note in self.notes),
@@ -284,19 +303,24 @@ class Certificate(Result):
                 meaning = f" On some interval of forecasts events and forecasts differ by more than {cases}."
         return f"{self.verdict.capitalize()}: with {level} confidence the {name} of {whom} is {side} {limit}.{meaning}"
 
+    def where(self) -> str:
+        """Say where these rows are worst calibrated, in points, and what that adds up to."""
+        rate = self.event_rate if self.relative_to == "events" else None
+        return self.worst_interval.where(event_rate=rate, off=self.verdict == "refuted")
+
     def numbers(self) -> str:
         """Say estimate and limits, as surely as a number holds that is shown after a look at the verdict."""
         both = level_of_both(self.confidence_level)
         limits = ""
         if self.verdict == "undecided":
             limits = (
-                f", from {rounded_down(self.lower)} to {_upper_said(self.upper)}, each limit with "
+                f", from {_lower_said(self.lower)} to {_upper_said(self.upper)}, each limit with "
                 f"{level_said(self.confidence_level)} confidence"
             )
         elif both:
-            number = f"at most {_upper_said(self.upper)}" if self else f"at least {rounded_down(self.lower)}"
+            number = f"at most {_upper_said(self.upper)}" if self else f"at least {_lower_said(self.lower)}"
             limits = f", and with {level_said(both)} confidence {number}"
-        unit = "" if self.relative_to == "rows" else f", as shares of the event rate, {percent(self.event_rate)} here"
+        unit = "" if self.relative_to == "rows" else f", times the event rate of {percent(self.event_rate)} here"
         basis = f"{_rows_said(self.rows, self.n_eff)}, {self.method} method"
         needed = ""
         if self.rows_needed is not None:
@@ -391,8 +415,8 @@ class GroupCertificates(Result):
         names = [printable(group) for group in self.groups]
         width = max(map(len, names))
         table = [
-            f"  {name:<{width}}  {each.rows:>9,} rows  estimate {measured(each.estimate, 4)}  "
-            f"from {rounded_down(each.lower)} to {_upper_said(each.upper)}  {each.verdict}"
+            f"  {name:<{width}}  {each.rows:>9,} rows  estimate {_short(each.estimate)}  "
+            f"from {_lower_said(each.lower)} to {_upper_said(each.upper)}  {each.verdict}"
             for name, each in zip(names, self.certificates, strict=True)
         ]
         return "\n".join([*self.findings(), *table, *self.remarks()])
@@ -412,12 +436,13 @@ class GroupCertificates(Result):
         else:
             finding = f"some groups' {measure} may be above {limit} (least settled: {worst})"
         assumed = dict.fromkeys(words for each in self.certificates for words in each.assumptions)
+        unit = "" if self.relative_to == "rows" else "numbers that are times its event rate, and "
         return [
             f"{self.verdict.capitalize()}: {finding} ({counted(len(self.groups), 'group')}, "
             f"{self.certificates[0].method} method).",
             f"This assumes that {'; '.join(assumed)}.",
-            f"Per group, verdicts that hold together with {level} confidence (and so do all upper limits, and all "
-            "lower ones):",
+            f"Per group, {unit}verdicts that hold together with {level} confidence (and so do all upper limits, and "
+            "all lower ones):",
         ]
 
     def remarks(self) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, get_args, overload
 
 from calibrant.certificates.cautions import cautions_on
-from calibrant.certificates.event_shares import RATE_SHARE, event_rate_limits, event_rate_of, of_events
+from calibrant.certificates.event_shares import MOST_SHARE, RATE_SHARE, event_rate_limits, event_rate_of, of_events
 from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.methods.base import CertificateMethod
 from calibrant.certificates.methods.normal import normal_margin
@@ -434,7 +434,7 @@ def _evaluate(
         spent = 0.0 if plan.relative_to == "rows" else RATE_SHARE * lower_delta
         lower = method.lower(measure, source, table, estimate, worst, lower_delta - spent, seed)
         if spent > 0.0:
-            lower = of_events(max(lower, 0.0), event_rate_limits(table, spent)[1])
+            lower = min(of_events(lower, event_rate_limits(table, spent)[1]), MOST_SHARE)
     estimate = plan.share(estimate, event_rate_of(table))
     notes = (*notes, *method.notes(table, worst), *row_hints(table))
     return _Found(estimate, lower, upper, table, worst, caution, notes)

@@ -10,6 +10,8 @@ import numpy as np
 
 from calibrant.core.types import FloatArray
 
+_NEXT_TO_NOTHING = 1e-250  # a sum of which no limit has digits
+
 
 @lru_cache(maxsize=64)  # one limit asks for the same interval several times
 def chernoff_interval(total: float, delta: float) -> tuple[float, float]:
@@ -48,23 +50,45 @@ def mean_interval(total: float, count: int, delta: float) -> tuple[float, float]
     (0.01027, 0.03155)
     """
     share = min(max(total / count, 0.0), 1.0)
-    return _lower_mean(share, count, delta), 1.0 - _lower_mean(1.0 - share, count, delta)
+    return _lower_mean(share, count, delta), _upper_mean(share, count, delta)
 
 
 def _lower_mean(share: float, count: int, delta: float) -> float:
-    if share == 0.0:
+    if share * count < _NEXT_TO_NOTHING:
         return 0.0
+    # Poisson tails are heavier, so that their limit is below this one; where it is next to nothing that is all.
+    lowest, _ = chernoff_interval(share * count, delta)
+    if lowest <= 1e-17 * share * count:
+        return lowest / count
+    return root_of_concave(_missing(share, count, delta), lowest / count, share)
+
+
+def _upper_mean(share: float, count: int, delta: float) -> float:
+    highest = chernoff_interval(share * count, delta)[1] / count if share * count > _NEXT_TO_NOTHING else 1.0
+    if share == 0.0:
+        return -math.expm1(math.log(delta) / count)
+    if highest >= 0.5:
+        return 1.0 - _lower_mean(1.0 - share, count, delta)
+    missing = _missing(share, count, delta)
+
+    def mirrored(mean: float) -> tuple[float, float]:
+        value, slope = missing(-mean)
+        return value, -slope
+
+    return -root_of_concave(mirrored, -highest, -share)  # a small one has its digits this way
+
+
+def _missing(share: float, count: int, delta: float) -> Callable[[float], tuple[float, float]]:
+    """Return what is missing from a divergence of ln(1/delta), a concave function of the mean, and its slope."""
     exponent = math.log(1.0 / delta)
 
     def missing(mean: float) -> tuple[float, float]:
-        excess = share * math.log(share / mean)
+        divergence = share * math.log(share / mean)
         if share < 1.0:
-            excess += (1.0 - share) * math.log((1.0 - share) / (1.0 - mean))
-        return exponent - count * excess, count * (share - mean) / (mean * (1.0 - mean))
+            divergence += (1.0 - share) * math.log1p((mean - share) / (1.0 - mean))
+        return exponent - count * divergence, count * (share - mean) / (mean * (1.0 - mean))
 
-    # Poisson tails are heavier, so that their limit is below this one.
-    lowest, _ = chernoff_interval(share * count, delta)
-    return root_of_concave(missing, lowest / count, share) if lowest > 0.0 else 0.0
+    return missing
 
 
 def chernoff_intervals(total: FloatArray, delta: float) -> FloatArray:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
+_LONG = Context(prec=400)  # more digits than any number has
 _ROUNDING = 1e-12  # what is smaller is the dust of sums
 
 
@@ -58,7 +59,7 @@ def rounded_down(limit: float | None, digits: int = 4, *, sign: str = "", missin
 
 
 def _with_decimals(limit: float, digits: int, rounding: str, sign: str) -> str:
-    written = _as_named(limit).quantize(Decimal(1).scaleb(-digits), rounding)
+    written = _as_named(limit).quantize(Decimal(1).scaleb(-digits), rounding, _LONG)
     return f"{float(written) + 0.0:{sign}.{digits}f}"
 
 

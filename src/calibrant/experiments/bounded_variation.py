@@ -112,7 +112,12 @@ def _draw(report: Report, figure: Figure) -> None:
     ):
         write_beside(axes, words, (12.0, height), colour, offset=(12.0, 0.0), align=("left", "center"))
     write_beside(
-        axes, "worst forecasters reach it at even M", (8.0, 5.0), COLOURS.highlight, offset=(8.0, -6.0), align=("left", "top")
+        axes,
+        "worst forecasters reach it at even M",
+        (8.0, 5.0),
+        COLOURS.highlight,
+        offset=(8.0, -6.0),
+        align=("left", "top"),
     )
     write_beside(axes, "random forecasters", (10.0, 2.0), COLOURS.curve, align=("center", "bottom"))
     axes.set_xlim(1.5, 15.0)

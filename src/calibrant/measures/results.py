@@ -76,21 +76,29 @@ class WorstInterval(Result):
         """Whether perfectly calibrated forecasts would show as much: the error is at most ``chance``."""
         return self.error <= self.chance
 
-    def where(self) -> str:
-        """Say in one sentence where the forecasts are worst, and by how much."""
+    def where(self, *, event_rate: float | None = None, off: bool = False) -> str:
+        """Say in a sentence or two where the forecasts are worst, and by how much.
+
+        Parameters
+        ----------
+        event_rate : float, optional
+            Say the error per 100 events, of which there are so many in a row, instead of per 100 rows.
+        off : bool
+            Whether it is known that forecasts are off, so that nothing is put down to chance.
+        """
         if self.direction == "none":
             return "No interval of forecasts is off."
         where = self._which()
         share, points = f"{percent(self.share)} {of_all(self.unit_weights)}", self._points()
-        if self.within_chance:
+        amount = f"{self._per_hundred()} per 100 rows"
+        if event_rate:
+            amount = f"{measured(100.0 * self.error / event_rate, 1)} per 100 events"
+        if self.within_chance and not off:
             return (
                 f"No interval is off by more than chance shows. The largest deviation is on forecasts {where} "
                 f"({share}): {points} points {self.direction}."
             )
-        return (
-            f"Forecasts {where} ({share}) are {points} points {self.direction} on average: {self._per_hundred()} per "
-            "100 rows."
-        )
+        return f"Forecasts {where} ({share}) are {points} points {self.direction} on average: {amount}."
 
     def __str__(self) -> str:
         if self.direction == "none":

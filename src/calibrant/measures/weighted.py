@@ -147,8 +147,20 @@ def find_worst_interval(table: Totals) -> WorstInterval:
         mean_forecast=table.forecast_total(begin, end) / weight,
         mean_outcome=float(table.outcome[begin:end].sum()) / weight,
         unit_weights=table.unit_weights,
-        chance=_USUAL_RANGE * math.sqrt(float(coarse_spread(table.low) @ table.weight_square)) / weight_total,
+        chance=_USUAL_RANGE * math.sqrt(_spread(table)) / weight_total,
     )
+
+
+def _spread(table: Totals) -> float:
+    """Return about the variance of the sum of residuals of calibrated forecasts like these.
+
+    p (1 - p) for forecasts that every source tells apart; r^2, which is less where outcomes are fractions; and for rows
+    of unit weight p and 1 - p, which are less where forecasts are so near an end that they are not told apart.
+    """
+    bounds = [float(coarse_spread(table.low) @ table.weight_square), float(table.weight_square_residual_square.sum())]
+    if table.unit_weights:
+        bounds += [table.forecast_total(), table.weight_total - table.forecast_total()]
+    return max(min(bounds), 0.0)
 
 
 def worst_stretches(

@@ -42,8 +42,11 @@ class Adaptive(CertificateMethod):
         return adaptive_upper(source, table, delta)
 
     def upper_share(self, source: Tally | RowSource, table: Totals, delta: float) -> float | None:
-        """Return the largest share that bets on errors and events at once leave possible."""
-        return upper_share(source, table, delta)
+        """Return the largest share that bets on errors and events at once leave possible.
+
+        For unequal weights, which are fixed beforehand, a quotient of two limits is narrower.
+        """
+        return upper_share(source, table, delta) if table.unit_weights else None
 
     def upper_of(self, table: Totals, error: float, delta: float) -> float:
         """Return the largest error that a bet against one weight function leaves possible."""
