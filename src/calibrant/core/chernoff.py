@@ -64,9 +64,9 @@ def _lower_mean(share: float, count: int, delta: float) -> float:
 
 
 def _upper_mean(share: float, count: int, delta: float) -> float:
-    highest = chernoff_interval(share * count, delta)[1] / count if share * count > _NEXT_TO_NOTHING else 1.0
-    if share == 0.0:
+    if share * count < _NEXT_TO_NOTHING:
         return -math.expm1(math.log(delta) / count)
+    highest = chernoff_interval(share * count, delta)[1] / count
     if highest >= 0.5:
         return 1.0 - _lower_mean(1.0 - share, count, delta)
     missing = _missing(share, count, delta)
