@@ -190,8 +190,8 @@ def thresholds_around(threshold: float) -> FloatArray:
     array([0.027, 0.308])
     """
     odds = threshold / (1.0 - threshold)
-    ends = [factor * odds / (1.0 + factor * odds) for factor in (0.25, 4.0)]
-    return np.unique(np.append(np.linspace(*ends, CURVE_POINTS), threshold))
+    low, high = (factor * odds / (1.0 + factor * odds) for factor in (0.25, 4.0))
+    return np.unique(np.append(np.linspace(low, high, CURVE_POINTS), threshold))
 
 
 def _drawn(

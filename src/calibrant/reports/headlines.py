@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from calibrant.certificates.results import Certificate, GroupCertificates
+from calibrant.core.types import Label
 from calibrant.core.words import (
     counted,
     hundredfold,
@@ -20,7 +21,7 @@ from calibrant.core.words import (
     rounded_up,
 )
 from calibrant.measures.results import WorstInterval
-from calibrant.reports.results import ModelSummary
+from calibrant.reports.results import ModelSummary, ReportSummary
 
 GUIDE = "docs/choose-max-error.md"
 """Where the documentation says how to choose a limit."""
@@ -81,9 +82,24 @@ def headline_of(model: ModelSummary) -> Headline:
         finding=_finding(model),
         promise=_promise(model),
         cautions=cautions,
-        worst=worst_said(model.measures.worst_interval),
+        worst=_worst(model),
         next_step=_next_step(model, state),
     )
+
+
+def lines_of(summary: ReportSummary) -> list[str]:
+    """Return a report in a few lines: of each model the verdict, how sure it is, where the error is, what to do."""
+    lines = [summary.title]
+    for model in summary.models:
+        said = headline_of(model)
+        lines += [
+            f"Model {model.name}:",
+            f"{said.label}: {said.finding}. {said.promise}",
+            *(f"Caution: {caution}" for caution in said.cautions),
+            said.worst,
+            f"Next: {said.next_step}",
+        ]
+    return lines
 
 
 def cautions_of(model: ModelSummary) -> tuple[str, ...]:
@@ -103,24 +119,39 @@ def per_hundred(model: ModelSummary) -> str:
     return "per 100 of all cases"
 
 
-def worst_said(worst: WorstInterval) -> str:
+def worst_said(worst: WorstInterval, group: str = "") -> str:
     """Say where the rows are worst calibrated: which forecasts, how many rows, by how many percentage points."""
     if worst.direction == "none":
         return "Worst range: none, every range of forecasts is right on these rows."
-    share = f"{percent(worst.share).replace('.0%', '%')} {'of rows' if worst.unit_weights else 'of the weight'}"
+    place, of = (f"Worst range in {group}", "its") if group else ("Worst range", "")
+    share = " ".join(filter(None, (percent(worst.share), "of", of, "rows" if worst.unit_weights else "weight")))
     points = measured(100.0 * abs(worst.bias), 1)
-    return f"Worst range: {range_said(worst)} ({share}) are {points} percentage points {worst.direction}."
+    return f"{place}: {range_said(worst)} ({share}) are {points} percentage points {worst.direction}."
 
 
 def range_said(worst: WorstInterval) -> str:
     """Name the forecasts of an interval with three digits, or as many more as keep its ends apart."""
     if worst.low == worst.high:
         return f"forecasts of {worst.low:.3g}"
-    for digits in range(3, 17):
-        low, high = f"{worst.low:.{digits}g}", f"{worst.high:.{digits}g}"
-        if low != high:
-            break
-    return f"forecasts from {low} to {high}"
+    low, high = worst.low, worst.high
+    digits = next((each for each in range(3, 17) if f"{low:.{each}g}" != f"{high:.{each}g}"), 17)
+    return f"forecasts from {low:.{digits}g} to {high:.{digits}g}"
+
+
+def _worst(model: ModelSummary) -> str:
+    """Say where the error is: on all rows or, where a group alone is refuted, in the worst of these."""
+    if not _lies_in_groups(model):
+        return worst_said(model.measures.worst_interval)
+    assert model.groups is not None
+    each = zip(model.groups.groups, model.groups.certificates, strict=True)
+    label, certificate = max(each, key=lambda pair: pair[1].lower)
+    return worst_said(certificate.worst_interval, printable(label))
+
+
+def _lies_in_groups(model: ModelSummary) -> bool:
+    """Return whether it is groups that are refuted, and not all rows."""
+    whole, groups = model.certificate, model.groups
+    return whole is not None and groups is not None and groups.verdict == "refuted" != whole.verdict
 
 
 def _finding(model: ModelSummary) -> str:
@@ -137,9 +168,10 @@ def _finding(model: ModelSummary) -> str:
     if model.certificate.verdict == "refuted":
         return f"In some range of forecasts, events and forecasts differ by more than {asked}"
     if groups is not None and groups.verdict == "refuted":
-        return f"In {_how_many(groups)}, some range of forecasts is off by more than {asked}"
+        its = asked.replace("all", "its")
+        return f"In {_how_many(groups)}, some range of forecasts is off by more than {its}"
     if groups is not None and model.certificate:
-        return f"Overall the forecasts are within {asked}, but these rows cannot tell for {_how_many(groups)}"
+        return f"Overall no range of forecasts is off by more than {asked}, but in {_how_many(groups)} one may be"
     return f"These rows cannot tell whether some range of forecasts is off by more than {asked}"
 
 
@@ -152,7 +184,7 @@ def _promise(model: ModelSummary) -> str:
     # A verdict names the limit asked about: numbers that are chosen after a look at the verdict are less sure than it.
     # Where nothing was decided the upper limit is as sure (docs/theory.md).
     if certificate is None:
-        return f"Both limits hold with {sure}, {whom}."
+        return f"We can say so with {sure}, {whom}."
     if model.verdict == "undecided":
         if certificate:
             return f"{_groups_named(model)}What is said holds with {sure}, {whom}."
@@ -184,7 +216,7 @@ def _groups_named(model: ModelSummary) -> str:
     return f"{kind}: {', '.join(names[:_NAMED])}{more}. "
 
 
-def _concerned(groups: GroupCertificates) -> list[object]:
+def _concerned(groups: GroupCertificates) -> list[Label]:
     """Return the groups that are refuted or, where none is, those that are not certified."""
     each = list(zip(groups.groups, groups.upper, groups.certificates, strict=True))
     refuted = [label for label, _, certificate in each if certificate.verdict == "refuted"]
@@ -213,6 +245,8 @@ def _next_step(model: ModelSummary, state: str) -> str:
         return f"Choose a limit that means something, and run this again ({GUIDE})."
     if state == "certified":
         return "For this limit nothing needs repair. Judge them again on new rows, or when something changes."
+    if _lies_in_groups(model):
+        return "Recalibrate these groups on rows of their own, and judge them again on new rows."
     if repair is not None and repair.after is not None and repair.after.verdict == "certified":
         return (
             "Recalibrate. Learned on half of these rows and judged on the rest, recalibrated forecasts are certified "
@@ -220,7 +254,10 @@ def _next_step(model: ModelSummary, state: str) -> str:
         )
     if state == "undecided":
         if certificate.rows_needed is not None:
-            return f"Judge more rows: about {certificate.rows_needed:,} fresh ones would decide, if the error is as it seems."
+            needed = f"about {certificate.rows_needed:,} fresh ones would decide"
+            return f"Judge more rows: {needed}, if the error is as it seems."
+        if certificate:
+            return "Judge more rows of these groups, which may settle it."
         return "Judge more rows, which may settle it; below is where the error is on these."
     if repair is None:
         return "Find where the error is below, and recalibrate on rows of their own."
@@ -231,4 +268,3 @@ def _next_step(model: ModelSummary, state: str) -> str:
             f"{before} to {after} {per_hundred(model)}."
         )
     return "Look for what is wrong with the model or the data: recalibration did not lower the error on held-out rows."
-

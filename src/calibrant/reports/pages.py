@@ -80,7 +80,7 @@ def render_markdown(summary: ReportSummary) -> str:
         .render(
             summary=summary,
             models=[view_of(model, summary) for model in summary.models],
-            assumed=ASSUMED,
+            limit=None if summary.max_error is None else shown(summary.max_error),
             comparison=compared(summary),
             method=method_lines(summary),
             ways=ways_to_redo(summary),

@@ -209,7 +209,8 @@ def judge(data: Tally | RowSource, question: Question, level: float) -> Certific
     """Return the verdict, if a limit was asked about."""
     if question.max_error is None:
         return None
-    return certify(data, max_error=question.max_error, **question.asked(level))
+    certificate: Certificate = certify(data, max_error=question.max_error, **question.asked(level))
+    return certificate
 
 
 def tabulate(tally: Tally, judged: Certificate | ConfidenceInterval, threshold: float) -> DecisionTable:

@@ -9,21 +9,21 @@ from typing import Any
 from calibrant.certificates.joint_levels import level_of_both
 from calibrant.certificates.methods.registry import METHODS
 from calibrant.certificates.results import Certificate, ConfidenceInterval, GroupCertificates
-from calibrant.core.words import counted, level_said, measured, percent, rounded_down, rounded_up, shown
+from calibrant.core.words import counted, hundredfold, level_said, measured, percent, rounded_down, rounded_up, shown
 from calibrant.measures.registry import MEASURES as LISTED
 from calibrant.measures.results import LIMITS, Measures, written
-from calibrant.reports.headlines import headline_of, holds_for
+from calibrant.reports.headlines import headline_of, holds_for, per_hundred
 from calibrant.reports.redo import data_used
 from calibrant.reports.results import DecisionTable, GroupLimits, ModelSummary, RepairTrial, ReportSummary
 
 MEASURES = {
     "cutoff": (
-        "Cutoff",
+        "Cutoff error",
         "0",
-        "Choose rows by any interval of forecasts: events and forecasts among them differ by at most this share of all "
+        "Choose rows by any range of forecasts: events and forecasts among them differ by at most this share of all "
         "rows.",
     ),
-    "ks": ("Kolmogorov-Smirnov", "0", "The same for intervals that start at 0."),
+    "ks": ("Kolmogorov-Smirnov", "0", "The Cutoff error for ranges that start at 0."),
     "smooth": ("Smooth", "0", "Largest error under smooth weights; hardly changes when forecasts move by a hair."),
     "bounded_variation": ("Bounded variation", "0", "Largest error under weights of total variation 2."),
     "expected": (
@@ -72,7 +72,8 @@ def view_of(model: ModelSummary, summary: ReportSummary) -> dict[str, Any]:
         "verdict": model.verdict,
         "headline": headline_of(model),
         "limits": _limits_said(judged),
-        "full": str(judged).split("\n"),
+        "full": str(replace(judged, notes=())).split("\n"),
+        "notes": judged.notes,
         "bar": _bar(judged, scale, summary.max_error),
         "brier": measured(model.measures.brier, 4),
         "worst": str(model.measures.worst_interval),
@@ -89,17 +90,18 @@ def view_of(model: ModelSummary, summary: ReportSummary) -> dict[str, Any]:
     }
 
 
-def compared(summary: ReportSummary) -> str:
-    """Say what the verdicts on several models are, together."""
+def compared(summary: ReportSummary) -> tuple[str, str]:
+    """Say what is known of several models, and how sure all of it is together."""
     count, level = len(summary.models), level_said(summary.confidence_level)
     together = f"hold together with {level} confidence, so a model may be chosen after reading them."
     if summary.max_error is None:
-        return f"The limits of all {count} models {together}"
+        return f"{count} models, side by side", f"The limits {together}"
     certified = [model.name for model in summary.models if model.verdict == "certified"]
     finding = f"{len(certified)} of {count} models are certified" if certified else "No model is certified"
     if len(certified) == 1:
         finding = f"1 of {count} models is certified"
-    return f"{finding} to be within {shown(summary.max_error)}. The verdicts {together}"
+    asked = f"{hundredfold(summary.max_error)} {per_hundred(summary.models[0])}"
+    return f"{finding} for a limit of {asked}", f"The verdicts {together}"
 
 
 def method_lines(summary: ReportSummary) -> list[str]:
@@ -122,8 +124,6 @@ def method_lines(summary: ReportSummary) -> list[str]:
         )
     if weighted:
         lines.append("Rows count by their weights: every mean, share and number of events is a weighted one.")
-    assumed = dict.fromkeys(words for model in models for words in model.judged.assumptions)
-    lines.append(f"This assumes that {'; '.join(assumed)}.")
     if len(models) > 1:
         lines.append(
             f"With {len(models)} models to choose from, each is judged at {level} confidence, so that all of it is "
@@ -175,7 +175,9 @@ def _limits_lead(judged: Certificate | ConfidenceInterval, max_error: float | No
 def _limits_said(judged: Certificate | ConfidenceInterval) -> dict[str, str]:
     """Write the limits of the error, and how sure they are."""
     level = level_said(judged.confidence_level)
-    sure = f"both with {level} confidence" if isinstance(judged, ConfidenceInterval) else f"each with {level} confidence"
+    sure = (
+        f"both with {level} confidence" if isinstance(judged, ConfidenceInterval) else f"each with {level} confidence"
+    )
     lower, upper = rounded_down(judged.lower), rounded_up(judged.upper)
     return {
         "lower": lower,
@@ -262,8 +264,9 @@ def _decisions(table: DecisionTable, threshold: float, target: str) -> dict[str,
         ],
         "best": str(table.best),
         "footnote": (
-            f"The guarantee: with {level} confidence no non-decreasing recalibration lowers the expected loss by more, "
-            f"at any threshold, {holds_for(target)}. It assumes that {'; '.join(table.assumptions)}."
+            f"What it saves at most: with {level} confidence no recalibration that keeps the order of the forecasts "
+            f"lowers the expected loss by more, at any threshold, {holds_for(target)}. It assumes that "
+            f"{'; '.join(table.assumptions)}."
         ),
     }
 
@@ -285,9 +288,9 @@ def _repair(repair: RepairTrial, scale: float, *, ties: bool) -> dict[str, Any]:
     return {
         "story": (
             f"Each row was sent to one of two halves by the toss of a coin (seed {repair.rng}). A guarded "
-            f"recalibrator learned from {counted(repair.fitted_rows, 'row')} and kept the {repair.recalibrator}; the "
-            f"other {counted(repair.judged_rows, 'row')}, which it has not seen, judge them before and "
-            f"after.{over}"
+            f"recalibrator, which tries the simplest curve first, learned from {counted(repair.fitted_rows, 'row')} "
+            f"and kept the {repair.recalibrator}; the other {counted(repair.judged_rows, 'row')}, which it has not "
+            f"seen, judge the forecasts before and after.{over}"
         ),
         "rows": [
             {
@@ -320,8 +323,8 @@ def _groups(groups: GroupCertificates, scale: float) -> dict[str, Any]:
             "what it takes to certify all groups at once:"
         )
     return {
-        "lines": [finding, assumed, together],
-        "remarks": said.remarks(),
+        "lines": [finding, together],
+        "remarks": [assumed, *said.remarks()],
         "rows": [
             {
                 "label": str(label),
