@@ -27,7 +27,7 @@ from sklearn.naive_bayes import GaussianNB
 import calibrant
 from calibrant import CalibrationReport, Tally
 from calibrant.cli import main
-from calibrant.core.words import rounded_up
+from calibrant.core.words import rounded_down, rounded_up
 from calibrant.displays.palette import PALETTES
 from calibrant.reports import ReportSummary, pages
 from calibrant.rows.checks import check_observations
@@ -153,7 +153,7 @@ def test_several_models_are_judged_at_levels_that_hold_together():
     assert len(verdicts) > 1
     assert not report.certified
     text = report.markdown()
-    assert "1 of 3 models is certified to be within 0.08" in text
+    assert "1 of 3 models is certified for a limit of 8 per 100 of all cases" in text
     assert "hold together with 95% confidence" in text
 
 
@@ -171,7 +171,7 @@ def test_counts_are_never_listed_row_by_row():
     model = CalibrationReport.from_predictions(tally).summary.models[0]
     assert model.rows == 1_100_000_000_000
     assert model.repair is not None
-    assert model.repair.after.estimate < 1e-3 < model.repair.before.estimate
+    assert model.repair.cutoff_after < 1e-3 < model.repair.cutoff_before
 
 
 # --- Order, bytes and fingerprints ------------------------------------------------------------------------------------
@@ -311,7 +311,7 @@ def test_every_colour_of_a_plot_is_a_variable(page):
     assert len(classes) > 10
     assert not [rule for rule in classes if re.search(r"#[0-9a-fA-F]{3}|rgb|DejaVu", rule)]
     drawn = re.findall(r'<svg viewBox="[^"]*" class="plot".*?</svg>', page, flags=re.DOTALL)
-    assert len(drawn) == 4
+    assert len(drawn) == 5
     assert not [svg for svg in drawn if re.search(r'(fill|stroke|style|font)="', svg)]
     for theme in ("light", "dark"):
         for role, colour in dataclasses.asdict(PALETTES[theme]).items():
@@ -320,14 +320,15 @@ def test_every_colour_of_a_plot_is_a_variable(page):
 
 def test_one_model_takes_less_than_a_megabyte_and_shows_no_row():
     y_true, y_prob = rows(20_000, seed=3)
-    report = CalibrationReport.from_predictions(y_true, y_prob)
+    report = CalibrationReport.from_predictions(y_true, y_prob, max_error=0.05)
     text = report.html()
     assert len(text.encode()) < 1_000_000
     model = report.summary.models[0]
     assert model.decisions is not None
     assert model.repair is not None
-    worst, best = model.certificate.worst_interval, model.decisions.best
-    judged = model.repair.before, model.repair.after
+    worst, best = model.measures.worst_interval, model.decisions.best
+    judged = [each for each in (model.repair.before, model.repair.after) if each is not None]
+    assert len(judged) == 2
     written = set(re.findall(r"\d\.\d{6,}(?:e-\d+)?", text))
     found = {value for value in y_prob.tolist() if repr(value) in written}
     ends = [end for each in (worst, *(c.worst_interval for c in judged)) for end in (each.low, each.high)]
@@ -342,7 +343,8 @@ def test_printed_limits_are_limits(page, model):
     printed = re.findall(r'data-value="guarantee">([\d.]+)<', page)
     assert printed == [rounded_up(value) for value in table.guarantee]
     assert all(float(said) >= value for said, value in zip(printed, table.guarantee, strict=True))
-    assert f"<dd>{rounded_up(model.certificate.upper)}</dd>" in page
+    lower, upper = rounded_down(model.certificate.lower), rounded_up(model.certificate.upper)
+    assert f"at least {lower} and at most {upper}, each with 95% confidence" in page
 
 
 @pytest.mark.parametrize("name", EDGE_CASES)
@@ -420,7 +422,7 @@ def test_a_hint_stands_in_the_words_of_the_report_once():
 
 def test_each_limit_is_said_to_hold_by_itself(page, report):
     said = "Each of the two limits holds with 95% confidence by itself, both at once with 90%."
-    assert page.count(said) == 2  # below the verdict, and in the method
+    assert page.count(said) == 1  # in the method
     assert said in report.markdown()
 
 
@@ -433,12 +435,18 @@ def test_a_verdict_in_plain_words_names_only_numbers_as_sure_as_itself():
     names = ["certified", "undecided", "refuted"]
     reports = dict(zip(names, (certified, undecided, refuted), strict=True))
     assert [each.summary.models[0].certificate.verdict for each in reports.values()] == names
-    differs = "the number of events differs from the number forecast by"
     most = rounded_up(100 * undecided.summary.models[0].certificate.upper, 1)
-    for name, said in (("certified", "at most 25"), ("refuted", "more than 7"), ("undecided", f"at most {most}")):
-        text = " ".join(reports[name].markdown().split())
-        assert f"{differs} {said} per 100 cases of the whole. We can say so with 95% confidence" in text
-        assert text.count(differs) == 1
+    for name, said in (
+        ("certified", "differ by at most 25 per 100 of all cases"),
+        ("refuted", "differ by more than 7 per 100 of all cases"),
+        ("undecided", f"is at most {most} per 100 of all cases, with 95% confidence"),
+    ):
+        first = reports[name].markdown().partition("### Where the error is")[0]
+        assert said in first
+        assert ("We can say so with 95% confidence" in first) == (name != "undecided")
+        certificate = reports[name].summary.models[0].certificate
+        unsure = {rounded_up(100 * certificate.upper, digits) for digits in (1, 2)} if name != "undecided" else set()
+        assert not [number for number in unsure if f" {number} per 100" in first]
 
 
 def test_what_differs_between_models_is_not_said_of_all():
@@ -447,7 +455,7 @@ def test_what_differs_between_models_is_not_said_of_all():
     assert f"800 rows for each model, event rate {100 * Y_TRUE.mean():.1f}%" in head
     assert "mean forecast" not in head
     parts = {"a": Tally.from_arrays(Y_TRUE[:99], Y_PROB[:99]), "b": Tally.from_arrays(Y_TRUE, Y_PROB)}
-    assert "99 rows to 800 rows</p>" in CalibrationReport.from_predictions(parts).html()
+    assert "<span>99 rows to 800 rows</span>" in CalibrationReport.from_predictions(parts).html()
 
 
 def test_the_exact_method_speaks_of_these_forecasts_only():
@@ -480,9 +488,9 @@ def test_weights_are_said_to_count():
 
 
 def test_too_few_rows_call_for_more_and_not_for_a_repair():
-    few = CalibrationReport.from_predictions(Y_TRUE[:30], Y_PROB[:30]).markdown()
-    assert "More rows may settle it" in few
-    assert "nor that it is above" in few
+    few = CalibrationReport.from_predictions(Y_TRUE[:30], Y_PROB[:30], max_error=0.05).markdown()
+    assert "**Next:** Judge more rows" in few
+    assert "These rows cannot tell whether some range of forecasts is off by more than 5 per 100 of all cases" in few
 
 
 # --- Other forms ------------------------------------------------------------------------------------------------------
@@ -498,7 +506,7 @@ def test_markdown_holds_the_words_and_the_tables(report, model):
     assert text.startswith("# Rain\n")
     assert str(model.certificate) in text
     assert str(model.certificate.worst_interval) in text
-    assert f"| Cutoff | {model.measures.cutoff:.5f} | 0 |" in text
+    assert f"| Cutoff error | {model.measures.cutoff:.5f} | 0 |" in text
     for label, certificate in zip(model.groups.groups, model.groups.certificates, strict=True):
         assert f"| {label} | {certificate.rows} | {certificate.verdict} | {certificate.estimate:.4f} |" in text
     assert model.fingerprint in text
@@ -526,6 +534,8 @@ def test_the_code_in_the_report_makes_it_again(case, tmp_path, monkeypatch):
         "threshold": 0.25,
         "rng": 3,
         "title": "A 'title' <b>",
+        "source": "predictions.parquet",
+        "date": "2026-03-31",
     }
     report = CalibrationReport.from_predictions(Y_TRUE, forecasts, **data, **options)
     code = code_in(report.html(), "import calibrant")
@@ -543,7 +553,7 @@ def test_the_code_in_the_report_makes_it_again(case, tmp_path, monkeypatch):
     program, *arguments = shlex.split(code_in(report.html(), "calibrant report").replace("\\\n", " "))
     assert program == "calibrant"
     finished = CliRunner().invoke(main, arguments)
-    assert finished.exit_code == 1, finished.output  # not certified
+    assert finished.exit_code == 3, finished.output  # undecided
     assert written.read_text(encoding="utf-8") == report.html()
 
 

@@ -149,7 +149,7 @@ class DecisionCurveDisplay(Display):
             zorder=0.2,
             label="here acting on every row, or on none, would have been better on these rows",
         )
-        top = float(max(self.mean_outcome, self.net_benefit.max()))
+        top = float(max(self.mean_outcome, self.net_benefit.max())) or 1.0
         # Acting on every row loses without limit as the threshold nears 1: what is far below zero tells nothing.
         ax.set_ylim(max(min(-0.1 * top, 1.1 * float(self.net_benefit.min())), -top), 1.08 * top)
         ax.set_xlim(self.threshold[0], self.threshold[-1])
