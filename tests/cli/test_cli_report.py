@@ -117,7 +117,7 @@ def test_a_page_is_never_printed_on_a_terminal(files, monkeypatch):
         screen.flush()
         return code, screen.buffer.getvalue().decode()
 
-    with pytest.raises(BadInput, match="write it to a file with --out report.html, or read it with --format md"):
+    with pytest.raises(BadInput, match=r"write it to a file with --out report\.html, or read it with --format md"):
         run()
     code, printed = run("--format", "md")
     assert (code, printed[:2]) == (0, "# ")

@@ -12,8 +12,9 @@ from typing import Any
 import click
 
 from calibrant.certificates.methods.registry import Method
+from calibrant.certificates.results import Yardstick
 from calibrant.cli.inputs import Source, explained, takes_rows
-from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, SEED
+from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, RELATIVE_TO, SEED
 from calibrant.cli.outputs import DONE, BadInput, Command, Show, check_out, exit_code_of, working
 from calibrant.cli.rows import Rows, RowsRead, open_models
 from calibrant.core.files import replacing
@@ -64,6 +65,7 @@ FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".jso
     show_default=True,
     help="The decision threshold shown first.",
 )
+@RELATIVE_TO
 @CONFIDENCE_LEVEL
 @LIMIT_METHOD
 @SEED
@@ -78,6 +80,7 @@ def command(
     date: str | None,
     max_error: float | None,
     threshold: float,
+    relative_to: Yardstick,
     confidence_level: float,
     method: Method,
     rng: int,
@@ -104,6 +107,7 @@ def command(
         report = calibrant.CalibrationReport.from_predictions(
             **_given(models),
             max_error=max_error,
+            relative_to=relative_to,
             confidence_level=confidence_level,
             method=method,
             threshold=threshold,

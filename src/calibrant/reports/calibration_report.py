@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.certificates.methods.registry import Method
+from calibrant.certificates.results import Yardstick
 from calibrant.core.errors import InputError
 from calibrant.core.files import replacing
 from calibrant.reports.results import ReportSummary
@@ -60,6 +61,7 @@ class CalibrationReport:
         pos_label: Any = None,
         by: Any = None,
         max_error: float | None = None,
+        relative_to: Yardstick = "rows",
         confidence_level: float = 0.95,
         method: Method = "adaptive",
         threshold: float = 0.5,
@@ -88,6 +90,8 @@ class CalibrationReport:
         max_error : float in [0, 1], optional
             The largest Cutoff calibration error you can live with (docs/choose-max-error.md). Without it the report
             shows limits, and no verdict.
+        relative_to : {"rows", "events"}
+            What ``max_error``, errors and limits are shares of, as in `certify`.
         confidence_level : float, default 0.95
             Of the verdict; of all verdicts together when there are several models.
         method : {"adaptive", "exact", "normal", "hoeffding", "paper"}
@@ -106,7 +110,12 @@ class CalibrationReport:
             The day of the report, which names it. It is never looked up: the same call gives the same bytes tomorrow.
         """
         question = Question.checked(
-            max_error=max_error, confidence_level=confidence_level, method=method, threshold=threshold, rng=rng
+            max_error=max_error,
+            relative_to=relative_to,
+            confidence_level=confidence_level,
+            method=method,
+            threshold=threshold,
+            rng=rng,
         )
         models = find_models(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, by=by, name=str(name))
         named = {"source": None if source is None else str(source), "date": None if date is None else str(date)}

@@ -19,7 +19,6 @@ import numpy as np
 from calibrant.core.types import FloatArray
 from calibrant.core.words import level_said, measured
 from calibrant.decisions.gaps import risk_gap_curve
-from calibrant.decisions.guarantees import decision_guarantee
 from calibrant.displays.base import Display
 from calibrant.displays.cumulative import CumulativeDisplay
 from calibrant.displays.decision_curve import DecisionCurveDisplay
@@ -165,8 +164,10 @@ def draw_model(
         marked=threshold,
     )
     yield benefit
+    if model.decisions is None:
+        return
     _, gap = _drawn(
-        RiskGapDisplay.from_results(risk_gap_curve(tally), decision_guarantee(judged)).plot,
+        RiskGapDisplay.from_results(risk_gap_curve(tally), model.decisions.promise).plot,
         styles,
         prefix=prefix,
         name="gap",

@@ -5,8 +5,8 @@ Each is a sentence or two of at most 30 words, in units that people hold: cases 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from decimal import Decimal
 
 from calibrant.certificates.results import Certificate, GroupCertificates
 from calibrant.core.types import Label
@@ -15,12 +15,10 @@ from calibrant.core.words import (
     hundredfold,
     level_said,
     measured,
-    percent,
     printable,
     rounded_down,
     rounded_up,
 )
-from calibrant.measures.results import WorstInterval
 from calibrant.reports.results import ModelSummary, ReportSummary
 
 GUIDE = "docs/choose-max-error.md"
@@ -96,15 +94,25 @@ def lines_of(summary: ReportSummary) -> list[str]:
             f"Model {model.name}:",
             f"{said.label}: {said.finding}. {said.promise}",
             *(f"Caution: {caution}" for caution in said.cautions),
-            said.worst,
+            f"Where: {said.worst}",
             f"Next: {said.next_step}",
         ]
     return lines
 
 
 def cautions_of(model: ModelSummary) -> tuple[str, ...]:
-    """Return why the limit asked about says little, of all rows and of the groups, each sentence once."""
-    return ()
+    """Return why the limit asked about says little: of all rows or, where it is groups, of the first of these."""
+    whole = () if model.certificate is None else model.certificate.cautions
+    groups = () if model.groups is None else model.groups.cautions
+    if whole or not groups:
+        return tuple(map(str, whole))
+    more = len(groups) - 1
+    return (str(groups[0]), *([f"So it is in {counted(more, 'more group')}."] if more else []))
+
+
+def state_of(certificate: Certificate) -> str:
+    """Return what the colour of a certificate says: its verdict, unless the limit says little."""
+    return "cautioned" if certificate and certificate.cautions else certificate.verdict
 
 
 def holds_for(target: str) -> str:
@@ -114,38 +122,31 @@ def holds_for(target: str) -> str:
     return "for these very forecasts, as if issued once more"
 
 
-def per_hundred(model: ModelSummary) -> str:
-    """Say what an error is so many per hundred of."""
-    return "per 100 of all cases"
+def per_hundred(relative_to: str, whose: str = "") -> str:
+    """Say what an error is so many per hundred of.
+
+    Examples
+    --------
+    >>> per_hundred("rows"), per_hundred("events", "its")
+    ('per 100 of all cases', 'per 100 of its events')
+    """
+    return f"per 100 of {whose or 'all'} {'cases' if relative_to == 'rows' else 'events'}"
 
 
-def worst_said(worst: WorstInterval, group: str = "") -> str:
-    """Say where the rows are worst calibrated: which forecasts, how many rows, by how many percentage points."""
-    if worst.direction == "none":
-        return "Worst range: none, every range of forecasts is right on these rows."
-    place, of = (f"Worst range in {group}", "its") if group else ("Worst range", "")
-    share = " ".join(filter(None, (percent(worst.share), "of", of, "rows" if worst.unit_weights else "weight")))
-    points = measured(100.0 * abs(worst.bias), 1)
-    return f"{place}: {range_said(worst)} ({share}) are {points} percentage points {worst.direction}."
-
-
-def range_said(worst: WorstInterval) -> str:
-    """Name the forecasts of an interval with three digits, or as many more as keep its ends apart."""
-    if worst.low == worst.high:
-        return f"forecasts of {worst.low:.3g}"
-    low, high = worst.low, worst.high
-    digits = next((each for each in range(3, 17) if f"{low:.{each}g}" != f"{high:.{each}g}"), 17)
-    return f"forecasts from {low:.{digits}g} to {high:.{digits}g}"
+def at_most(limit: float, digits: int = 4) -> str:
+    """Write an upper limit rounded up; one that is infinite excludes nothing."""
+    return "any number" if math.isinf(limit) else rounded_up(limit, digits)
 
 
 def _worst(model: ModelSummary) -> str:
     """Say where the error is: on all rows or, where a group alone is refuted, in the worst of these."""
     if not _lies_in_groups(model):
-        return worst_said(model.measures.worst_interval)
+        return model.measures.worst_interval.where()
     assert model.groups is not None
     each = zip(model.groups.groups, model.groups.certificates, strict=True)
     label, certificate = max(each, key=lambda pair: pair[1].lower)
-    return worst_said(certificate.worst_interval, printable(label))
+    said = certificate.worst_interval.where()
+    return f"In {printable(label)}, {said[0].lower()}{said[1:]}"
 
 
 def _lies_in_groups(model: ModelSummary) -> bool:
@@ -155,10 +156,12 @@ def _lies_in_groups(model: ModelSummary) -> bool:
 
 
 def _finding(model: ModelSummary) -> str:
-    unit = per_hundred(model)
+    unit = per_hundred(model.judged.relative_to)
     if model.certificate is None:
         lower, upper = _hundred_limits(model)
         between = f"by {lower} to {upper}" if float(lower) else f"by at most {upper}"
+        if math.isinf(model.judged.upper):
+            between = f"by at least {lower}"
         return f"In the worst range of forecasts, events and forecasts differ {between} {unit}"
     asked = f"{hundredfold(model.certificate.max_error)} {unit}"
     groups = model.groups
@@ -168,8 +171,10 @@ def _finding(model: ModelSummary) -> str:
     if model.certificate.verdict == "refuted":
         return f"In some range of forecasts, events and forecasts differ by more than {asked}"
     if groups is not None and groups.verdict == "refuted":
-        its = asked.replace("all", "its")
-        return f"In {_how_many(groups)}, some range of forecasts is off by more than {its}"
+        its = per_hundred(groups.relative_to, "its")
+        return (
+            f"In {_how_many(groups)}, some range of forecasts is off by more than {hundredfold(groups.max_error)} {its}"
+        )
     if groups is not None and model.certificate:
         return f"Overall no range of forecasts is off by more than {asked}, but in {_how_many(groups)} one may be"
     return f"These rows cannot tell whether some range of forecasts is off by more than {asked}"
@@ -184,22 +189,28 @@ def _promise(model: ModelSummary) -> str:
     # A verdict names the limit asked about: numbers that are chosen after a look at the verdict are less sure than it.
     # Where nothing was decided the upper limit is as sure (docs/theory.md).
     if certificate is None:
-        return f"We can say so with {sure}, {whom}."
+        said = f"We can say so with {sure}, {whom}. {_still_possible(judged.upper, judged.relative_to)}"
+        return said.rstrip()
     if model.verdict == "undecided":
         if certificate:
             return f"{_groups_named(model)}What is said holds with {sure}, {whom}."
         _, upper = _hundred_limits(model)
-        return f"{_groups_named(model)}The difference is at most {upper} {per_hundred(model)}, with {sure}, {whom}."
+        if math.isinf(certificate.upper):
+            return f"{_groups_named(model)}With {sure} they set no upper limit to the difference."
+        most = f"at most {upper} {per_hundred(certificate.relative_to)}"
+        return f"{_groups_named(model)}The difference is {most}, with {sure}, {whom}."
     said = f"{_groups_named(model)}We can say so with {sure}, {whom}."
-    return f"{said} {_still_possible(certificate)}".rstrip() if model.verdict == "certified" else said
+    if model.verdict != "certified" or cautions_of(model):
+        return said
+    return f"{said} {_still_possible(certificate.max_error, certificate.relative_to)}".rstrip()
 
 
-def _still_possible(certificate: Certificate) -> str:
-    """Say what a certificate leaves possible, because an error of so many cases is not one of so many points."""
-    for share, said in ((Decimal("0.1"), "a tenth"), (Decimal("0.5"), "half")):
-        points = 100 * Decimal(repr(float(certificate.max_error))) / share
-        if 0 < points < 100:
-            return f"A range with {said} of all cases may still be off by {points.normalize():f} percentage points."
+def _still_possible(limit: float, relative_to: str) -> str:
+    """Say what a limit leaves possible, because an error of so many cases is not one of so many points."""
+    for share, said in ((0.1, "a tenth"), (0.5, "half")) if relative_to == "rows" else ():
+        points = rounded_up(round(100.0 * limit / share, 9), 1).removesuffix(".0")
+        if 0.0 < float(points) < 100.0:
+            return f"A range with {said} of all cases may still be off by {points} percentage points."
     return ""
 
 
@@ -209,7 +220,7 @@ def _groups_named(model: ModelSummary) -> str:
     if groups is None or model.verdict == "certified":
         return ""
     names = [printable(label) for label in _concerned(groups)]
-    if not names:
+    if not names or (len(names) == 1 and _lies_in_groups(model)):  # which is named where the error is
         return ""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     kind = "Refuted in" if groups.verdict == "refuted" else "Not settled in"
@@ -231,7 +242,7 @@ def _hundred_limits(model: ModelSummary) -> tuple[str, str]:
     """Write the limits per hundred, rounded outwards."""
     judged = model.judged
     digits = 1 if judged.upper >= 0.01 else 2
-    return rounded_down(100.0 * judged.lower, digits), rounded_up(100.0 * judged.upper, digits)
+    return rounded_down(100.0 * judged.lower, digits), at_most(100.0 * judged.upper, digits)
 
 
 def _next_step(model: ModelSummary, state: str) -> str:
@@ -242,7 +253,7 @@ def _next_step(model: ModelSummary, state: str) -> str:
             f"these numbers ({GUIDE})."
         )
     if state == "cautioned":
-        return f"Choose a limit that means something, and run this again ({GUIDE})."
+        return f"Ask again, for the limit that the caution names ({GUIDE})."
     if state == "certified":
         return "For this limit nothing needs repair. Judge them again on new rows, or when something changes."
     if _lies_in_groups(model):
@@ -259,12 +270,12 @@ def _next_step(model: ModelSummary, state: str) -> str:
         if certificate:
             return "Judge more rows of these groups, which may settle it."
         return "Judge more rows, which may settle it; below is where the error is on these."
-    if repair is None:
+    if repair is None or repair.before is None or repair.after is None:
         return "Find where the error is below, and recalibrate on rows of their own."
-    before, after = (measured(100.0 * each, 1) for each in (repair.cutoff_before, repair.cutoff_after))
-    if repair.cutoff_after < repair.cutoff_before:
+    before, after = repair.before.estimate, repair.after.estimate
+    if after < before < math.inf:
+        took = f"{measured(100.0 * before, 1)} to {measured(100.0 * after, 1)} {per_hundred(certificate.relative_to)}"
         return (
-            f"Recalibrate, and judge on new rows: learned on half of these, it took the error on the rest from "
-            f"{before} to {after} {per_hundred(model)}."
+            f"Recalibrate, and judge on new rows: learned on half of these, it took the error on the rest from {took}."
         )
     return "Look for what is wrong with the model or the data: recalibration did not lower the error on held-out rows."

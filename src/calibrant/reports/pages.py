@@ -58,6 +58,7 @@ def render_html(summary: ReportSummary, tallies: Iterable[Tally | None]) -> str:
         limit=None if summary.max_error is None else shown(summary.max_error),
         about=about(summary),
         assumed=ASSUMED,
+        whole=f"all {summary.relative_to}",
         comparison=compared(summary),
         method=method_lines(summary),
         ways=ways_to_redo(summary),

@@ -12,7 +12,7 @@ FINGERPRINT_SAID = (
     "there are groups, of their names and those of their rows too. It does not depend on the order of the rows."
 )
 
-_OPTIONS = ("max_error", "confidence_level", "method", "threshold", "rng", "title", "source", "date")
+_OPTIONS = ("max_error", "relative_to", "confidence_level", "method", "threshold", "rng", "title", "source", "date")
 _FILE = "predictions.parquet"
 _ON_THEIR_OWN = ("title", "source", "date")
 

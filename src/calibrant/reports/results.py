@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from calibrant.certificates.results import Certificate, ConfidenceInterval, GroupCertificates
+from calibrant.certificates.results import YARDSTICKS, Certificate, ConfidenceInterval, GroupCertificates
 from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.types import FloatArray, Label
 from calibrant.core.words import in_columns, level_said, measured, printable, rounded_down, rounded_up
 from calibrant.decisions.decompositions import ScoreDecomposition
-from calibrant.decisions.results import BestThreshold
+from calibrant.decisions.results import BestThreshold, DecisionGuarantee
 from calibrant.measures.results import Measures
 from calibrant.repairs.results import LadderRung
 
@@ -71,6 +72,8 @@ class DecisionTable(Result):
         As in `NetBenefit`.
     confidence_level : float
         Of the guarantees, all thresholds together.
+    promise : DecisionGuarantee
+        The guarantee for all thresholds at once.
     best : BestThreshold
         At the threshold asked about: where these rows would have been cut best.
     assumptions : tuple of str
@@ -87,6 +90,7 @@ class DecisionTable(Result):
     guarantee: FloatArray
     net_benefit: FloatArray
     confidence_level: float
+    promise: DecisionGuarantee
     best: BestThreshold
     assumptions: tuple[str, ...]
 
@@ -206,13 +210,14 @@ class GroupLimits(Result):
                     f"{each.rows:,}",
                     measured(each.estimate, 4),
                     rounded_down(each.lower),
-                    rounded_up(each.upper),
+                    "any number" if math.isinf(each.upper) else rounded_up(each.upper),
                 )
                 for group, each in zip(self.groups, self.limits, strict=True)
             ],
         )
+        unit = "" if self.limits[0].relative_to == "rows" else " as a share of its event rate"
         return (
-            f"Cutoff calibration error of each group, with limits that hold for all groups together with "
+            f"Cutoff calibration error of each group{unit}, with limits that hold for all groups together with "
             f"{level_said(self.confidence_level)} confidence, if the groups were chosen without looking at these "
             f"rows:\n{table}"
         )
@@ -315,6 +320,8 @@ class ReportSummary(Result):
         The day it was made, as in 2026-03-31, if it was told.
     max_error : float or None
         The limit asked about, if there was one.
+    relative_to : str
+        What errors and limits are shares of: "rows" or "events".
     confidence_level : float
         Of the verdicts on all models together.
     method : str
@@ -336,6 +343,7 @@ class ReportSummary(Result):
     source: str | None
     date: str | None
     max_error: float | None
+    relative_to: str
     confidence_level: float
     method: str
     threshold: float
@@ -345,6 +353,7 @@ class ReportSummary(Result):
     versions: tuple[str, ...]
 
     _ranges: ClassVar = dict.fromkeys(("max_error", "confidence_level", "threshold"), UNIT)
+    _words: ClassVar = {"relative_to": YARDSTICKS}
 
     def __post_init__(self) -> None:
         super().__post_init__()

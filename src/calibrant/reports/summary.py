@@ -21,7 +21,7 @@ import numpy.typing as npt
 import calibrant
 from calibrant.certificates.joint_levels import level_of_each
 from calibrant.certificates.methods.registry import Method
-from calibrant.certificates.results import Certificate, ConfidenceInterval, GroupCertificates
+from calibrant.certificates.results import Certificate, ConfidenceInterval, GroupCertificates, Yardstick
 from calibrant.certificates.verdicts import certify, confidence_interval
 from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.types import FloatArray
@@ -98,13 +98,14 @@ class Question:
     """What is asked of every model: fixed before any row is looked at."""
 
     max_error: float | None
+    relative_to: Yardstick
     confidence_level: float
     method: Method
     threshold: float
     rng: int
 
     @classmethod
-    def checked(cls, *, max_error: Any, confidence_level: Any, method: Method, threshold: Any, rng: Any) -> Question:
+    def checked(cls, *, threshold: Any, rng: Any, **asked: Any) -> Question:
         """Check what `certify` does not check itself."""
         at = check_number(threshold, "threshold", low=0.0, high=1.0)
         if at in (0.0, 1.0):
@@ -114,11 +115,16 @@ class Question:
                 value=at,
                 remedy="choose one between 0 and 1",
             )
-        return cls(max_error, confidence_level, method, at, int(check_number(rng, "rng", low=0.0, whole=True)))
+        return cls(threshold=at, rng=int(check_number(rng, "rng", low=0.0, whole=True)), **asked)
 
     def asked(self, level: float) -> dict[str, Any]:
         """Return what limits are asked for with, at a level."""
-        return {"confidence_level": level, "method": self.method, "rng": self.rng}
+        return {
+            "confidence_level": level,
+            "method": self.method,
+            "relative_to": self.relative_to,
+            "rng": self.rng,
+        }
 
 
 def find_models(y_true: Any, y_prob: Any, *, sample_weight: Any, pos_label: Any, by: Any, name: str) -> list[Model]:
@@ -158,6 +164,7 @@ def summarize(
         source=source,
         date=date,
         max_error=question.max_error,
+        relative_to=question.relative_to,
         confidence_level=question.confidence_level,
         method=question.method,
         threshold=question.threshold,
@@ -202,7 +209,10 @@ def summarize_model(model: Model, question: Question, level: float) -> ModelSumm
     )
     if tally is None:
         return summary
-    return replace(summary, decisions=tabulate(tally, summary.judged, question.threshold))
+    limit: Certificate | ConfidenceInterval = summary.judged
+    if question.relative_to != "rows":  # losses are counted per row
+        limit = confidence_interval(tally, alternative="less", **{**question.asked(level), "relative_to": "rows"})
+    return replace(summary, decisions=tabulate(tally, limit, question.threshold))
 
 
 def judge(data: Tally | RowSource, question: Question, level: float) -> Certificate | None:
@@ -213,12 +223,12 @@ def judge(data: Tally | RowSource, question: Question, level: float) -> Certific
     return certificate
 
 
-def tabulate(tally: Tally, judged: Certificate | ConfidenceInterval, threshold: float) -> DecisionTable:
+def tabulate(tally: Tally, limit: Certificate | ConfidenceInterval, threshold: float) -> DecisionTable:
     """Compute losses, savings and promises on a grid of thresholds that includes the one asked about."""
     grid: FloatArray = np.unique(np.append(np.arange(1, GRID) / GRID, threshold))
     risk = decision_risk(tally, threshold=grid)
     curve = risk_gap_curve(tally)
-    promises = [decision_guarantee(judged, at) for at in grid.tolist()]
+    promises = [decision_guarantee(limit, at) for at in grid.tolist()]
     event_rate = risk.mean_outcome
     return DecisionTable(
         threshold=grid,
@@ -230,7 +240,8 @@ def tabulate(tally: Tally, judged: Certificate | ConfidenceInterval, threshold: 
         gap=np.asarray(curve.at(grid)),
         guarantee=np.array([promise.nondecreasing for promise in promises]),
         net_benefit=np.asarray(net_benefit(tally, threshold=grid).net_benefit),
-        confidence_level=judged.confidence_level,
+        confidence_level=limit.confidence_level,
+        promise=decision_guarantee(limit),
         best=best_threshold(tally, threshold=threshold),
         assumptions=promises[0].assumptions,
     )

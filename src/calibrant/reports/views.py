@@ -12,7 +12,7 @@ from calibrant.certificates.results import Certificate, ConfidenceInterval, Grou
 from calibrant.core.words import counted, hundredfold, level_said, measured, percent, rounded_down, rounded_up, shown
 from calibrant.measures.registry import MEASURES as LISTED
 from calibrant.measures.results import LIMITS, Measures, written
-from calibrant.reports.headlines import headline_of, holds_for, per_hundred
+from calibrant.reports.headlines import at_most, headline_of, holds_for, per_hundred, state_of
 from calibrant.reports.redo import data_used
 from calibrant.reports.results import DecisionTable, GroupLimits, ModelSummary, RepairTrial, ReportSummary
 
@@ -72,7 +72,7 @@ def view_of(model: ModelSummary, summary: ReportSummary) -> dict[str, Any]:
         "verdict": model.verdict,
         "headline": headline_of(model),
         "limits": _limits_said(judged),
-        "full": str(replace(judged, notes=())).split("\n"),
+        "full": _in_full(judged),
         "notes": judged.notes,
         "bar": _bar(judged, scale, summary.max_error),
         "brier": measured(model.measures.brier, 4),
@@ -100,7 +100,7 @@ def compared(summary: ReportSummary) -> tuple[str, str]:
     finding = f"{len(certified)} of {count} models are certified" if certified else "No model is certified"
     if len(certified) == 1:
         finding = f"1 of {count} models is certified"
-    asked = f"{hundredfold(summary.max_error)} {per_hundred(summary.models[0])}"
+    asked = f"{hundredfold(summary.max_error)} {per_hundred(summary.relative_to)}"
     return f"{finding} for a limit of {asked}", f"The verdicts {together}"
 
 
@@ -111,7 +111,7 @@ def method_lines(summary: ReportSummary) -> list[str]:
     level = level_said(judged.confidence_level)
     lines = [
         "The error judged is the Cutoff calibration error. Choose rows by any range of forecasts: the number of events "
-        "among them differs from the number forecast by at most this share of all rows.",
+        f"among them differs from the number forecast by at most this share of all {summary.relative_to}.",
         _limits_lead(judged, summary.max_error) + " " + METHODS[summary.method].sentence,
     ]
     weighted, grouped, _ = data_used(summary)
@@ -159,6 +159,13 @@ def _about(model: ModelSummary) -> str:
     )
 
 
+def _in_full(judged: Certificate | ConfidenceInterval) -> list[str]:
+    """Return the verdict or the limits as `certify` words them, without what is said elsewhere."""
+    if isinstance(judged, ConfidenceInterval):
+        return str(replace(judged, notes=())).split("\n")
+    return [f"{judged.finding()} {judged.numbers()}", f"This assumes that {'; '.join(judged.assumptions)}."]
+
+
 def _limits_lead(judged: Certificate | ConfidenceInterval, max_error: float | None) -> str:
     """Say what limits are compared with, and how sure they are."""
     level = level_said(judged.confidence_level)
@@ -178,11 +185,12 @@ def _limits_said(judged: Certificate | ConfidenceInterval) -> dict[str, str]:
     sure = (
         f"both with {level} confidence" if isinstance(judged, ConfidenceInterval) else f"each with {level} confidence"
     )
-    lower, upper = rounded_down(judged.lower), rounded_up(judged.upper)
+    unit = "" if judged.relative_to == "rows" else " of all events"
+    lower, upper = rounded_down(judged.lower), at_most(judged.upper)
     return {
         "lower": lower,
         "upper": upper,
-        "said": f"Limits {holds_for(judged.target)}: at least {lower} and at most {upper}, {sure}.",
+        "said": f"Limits {holds_for(judged.target)}: at least {lower} and at most {upper}{unit}, {sure}.",
     }
 
 
@@ -196,17 +204,19 @@ def _judged_parts(model: ModelSummary) -> list[Certificate | ConfidenceInterval]
 
 def _scale(parts: list[Certificate | ConfidenceInterval], max_error: float | None) -> float:
     """Return what one unit of error is on a bar, the same on every bar of a report."""
-    return _BAR / (1.05 * max(max_error or 0.0, *(max(each.upper, each.estimate) for each in parts)) or 1.0)
+    ends = [end for each in parts for end in (each.upper, each.estimate) if math.isfinite(end)]
+    return _BAR / (1.05 * max(max_error or 0.0, *ends, 0.0) or 1.0)
 
 
 def _bar(judged: Certificate | ConfidenceInterval, scale: float, max_error: float | None) -> dict[str, Any]:
-    lower, upper = rounded_down(judged.lower), rounded_up(judged.upper)
+    lower, upper = rounded_down(judged.lower), at_most(judged.upper)
+    start, end, middle = (min(scale * each, _BAR) for each in (judged.lower, judged.upper, judged.estimate))
     return {
-        "lower": f"{scale * judged.lower:.2f}",
-        "width": f"{max(scale * (judged.upper - judged.lower), 0.5):.2f}",
-        "estimate": f"{scale * judged.estimate:.2f}",
+        "lower": f"{start:.2f}",
+        "width": f"{max(end - start, 0.5):.2f}",
+        "estimate": f"{middle:.2f}",
         "limit": None if max_error is None else f"{scale * max_error:.2f}",
-        "estimate_said": measured(judged.estimate, 4),
+        "estimate_said": measured(judged.estimate, 4) if math.isfinite(judged.estimate) else MISSING,
         "lower_said": lower,
         "upper_said": upper,
         "said": f"from {lower} to {upper}" + ("" if max_error is None else f", limit {shown(max_error)}"),
@@ -296,6 +306,7 @@ def _repair(repair: RepairTrial, scale: float, *, ties: bool) -> dict[str, Any]:
             {
                 "label": label,
                 "verdict": None if certificate is None else certificate.verdict,
+                "state": None if certificate is None else state_of(certificate),
                 "bar": None if certificate is None else _bar(certificate, scale, certificate.max_error),
                 "error": measured(error, 4),
                 "brier": measured(brier, 4),
@@ -330,6 +341,7 @@ def _groups(groups: GroupCertificates, scale: float) -> dict[str, Any]:
                 "label": str(label),
                 "rows": f"{certificate.rows:,}",
                 "verdict": certificate.verdict,
+                "state": state_of(certificate),
                 "bar": _bar(certificate, scale, groups.max_error),
             }
             for label, certificate in parts
