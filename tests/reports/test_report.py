@@ -407,7 +407,7 @@ def test_names_no_file_can_hold_are_written_all_the_same(tmp_path):
 def test_a_line_break_in_a_group_ends_no_sentence():
     groups = np.where(GROUPS == "north", "up\nNote on all: fake", "down")
     text = CalibrationReport.from_predictions(Y_TRUE, Y_PROB**4, by=groups, max_error=0.01).markdown()
-    assert "is above 0.01 in down, up\N{SYMBOL FOR NEWLINE}Note on all: fake (2 groups" in text
+    assert "more than 1 per 100 of its cases in down, up\N{SYMBOL FOR NEWLINE}Note on all: fake." in text
     assert "\nNote on all" not in text
 
 

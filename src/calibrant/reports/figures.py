@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from calibrant.core.types import FloatArray
-from calibrant.core.words import level_said, measured
+from calibrant.core.words import level_said, measured, rounded_up
 from calibrant.decisions.gaps import risk_gap_curve
 from calibrant.displays.base import Display
 from calibrant.displays.cumulative import CumulativeDisplay
@@ -44,9 +44,16 @@ SIZE = (5.6, 3.7)
 FIRST_SIZE = (5.6, 4.3)
 """Of the plot beside the verdict."""
 
+CHANCE_LEVEL = 0.95
+"""Of the band that says what chance alone shows."""
+
 CURVE_POINTS = 200
 """Thresholds of a decision curve."""
 
+_RATE_AND_CHANCE = {
+    "curve": "event rate, by forecast",
+    "band": f"where the curve of calibrated forecasts lies in {level_said(CHANCE_LEVEL)} of cases, at each forecast",
+}
 _SVG = "{http://www.w3.org/2000/svg}"
 _LINK = "{http://www.w3.org/1999/xlink}href"
 
@@ -116,7 +123,7 @@ def draw_model(
     """Draw the plots of one model."""
     judged, error = model.judged, measured(model.measures.worst_interval.error, 4)
     display, reliability = _drawn(
-        partial(ReliabilityDisplay.from_predictions, tally, rng=rng),
+        partial(ReliabilityDisplay.from_predictions, tally, rng=rng, confidence_level=CHANCE_LEVEL),
         styles,
         prefix=prefix,
         name="reliability",
@@ -124,6 +131,7 @@ def draw_model(
         heading="Forecast against event rate",
         reading="On the dashed diagonal the forecasts are right; below it they are too high, above it too low.",
         size=FIRST_SIZE,
+        named=_RATE_AND_CHANCE,
     )
     yield reliability
     _, cumulative = _drawn(
@@ -148,6 +156,7 @@ def draw_model(
         tab="Difference",
         heading="Event rate minus forecast",
         reading="The reliability diagram with its diagonal laid flat, so that small differences can be seen.",
+        named=_RATE_AND_CHANCE,
     )
     yield difference
     _, benefit = _drawn(
@@ -178,6 +187,10 @@ def draw_model(
             f"{holds_for(judged.target)}, with {level_said(judged.confidence_level)} confidence."
         ),
         marked=threshold,
+        named={
+            "curve": "saved on these rows by the best recalibration that keeps the order of the forecasts",
+            "bound": f"bound: at most {rounded_up(model.decisions.promise.nondecreasing)}, at any threshold",
+        },
     )
     yield gap
 
@@ -206,8 +219,9 @@ def _drawn(
     reading: str,
     marked: float | None = None,
     size: tuple[float, float] = SIZE,
+    named: Mapping[str, str] | None = None,
 ) -> tuple[AnyDisplay, Drawing]:
-    """Let a display draw, and return it and what it drew."""
+    """Let a display draw, and return it and what it drew; ``named`` words what colours stand for."""
     try:
         import matplotlib.style
         from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -236,7 +250,7 @@ def _drawn(
         heading=heading,
         reading=reading,
         svg=ElementTree.tostring(root, encoding="unicode"),
-        legend=tuple(_legend(axes)),
+        legend=tuple(_legend(axes, named)),
     )
     return display, drawing
 
@@ -302,14 +316,15 @@ def _rewritten(
     return root
 
 
-def _legend(axes: Axes) -> Iterator[Entry]:
+def _legend(axes: Axes, named: Mapping[str, str] | None) -> Iterator[Entry]:
     """Return what the artists on the axes stand for, in the order they were drawn."""
     from matplotlib.colors import to_hex
 
     role_of = {getattr(PALETTES["light"], role): role for role in roles()}
     for artist, text in zip(*axes.get_legend_handles_labels(), strict=True):
         kind, colour = _look(artist)
-        yield Entry(kind, role_of[to_hex(colour)], text)
+        role = role_of[to_hex(colour)]
+        yield Entry(kind, role, (named or {}).get(role, text))
 
 
 def _look(artist: Artist) -> tuple[str, Any]:

@@ -234,6 +234,18 @@ def _concerned(groups: GroupCertificates) -> list[Label]:
     return refuted or [label for label, upper, _ in each if upper > groups.max_error]
 
 
+def groups_said(groups: GroupCertificates) -> str:
+    """Say the verdict on all groups at once, and which ones keep it from being better."""
+    level = level_said(groups.confidence_level)
+    limit = f"{hundredfold(groups.max_error)} {per_hundred(groups.relative_to, 'its')}"
+    names = ", ".join(printable(label) for label in _concerned(groups))
+    return {
+        "certified": f"Certified: with {level} confidence no range of any group is off by more than {limit}.",
+        "refuted": f"Refuted: with {level} confidence some range of forecasts is off by more than {limit} in {names}.",
+        "undecided": f"Undecided: some range of forecasts may be off by more than {limit} in {names}.",
+    }[groups.verdict]
+
+
 def _how_many(groups: GroupCertificates) -> str:
     return f"{len(_concerned(groups))} of {counted(len(groups), 'group')}"
 

@@ -12,7 +12,7 @@ from calibrant.certificates.results import Certificate, ConfidenceInterval, Grou
 from calibrant.core.words import counted, hundredfold, level_said, measured, percent, rounded_down, rounded_up, shown
 from calibrant.measures.registry import MEASURES as LISTED
 from calibrant.measures.results import LIMITS, Measures, written
-from calibrant.reports.headlines import at_most, headline_of, holds_for, per_hundred, state_of
+from calibrant.reports.headlines import at_most, groups_said, headline_of, holds_for, per_hundred, state_of
 from calibrant.reports.redo import data_used
 from calibrant.reports.results import DecisionTable, GroupLimits, ModelSummary, RepairTrial, ReportSummary
 
@@ -72,14 +72,14 @@ def view_of(model: ModelSummary, summary: ReportSummary) -> dict[str, Any]:
         "verdict": model.verdict,
         "headline": headline_of(model),
         "limits": _limits_said(judged),
-        "full": _in_full(judged),
+        "full": _in_full(model),
         "notes": judged.notes,
         "bar": _bar(judged, scale, summary.max_error),
         "brier": measured(model.measures.brier, 4),
         "worst": str(model.measures.worst_interval),
         "measures": [each for each in measures if each["name"] in SHOWN_FIRST],
         "more_measures": [each for each in measures if each["name"] not in SHOWN_FIRST],
-        "measure_notes": model.measures.notes,
+        "measure_notes": [note for note in model.measures.notes if note not in judged.notes],
         "score": None if model.score is None else f"{model.score.finding()}.",
         "decisions": None if model.decisions is None else _decisions(model.decisions, summary.threshold, judged.target),
         "repair": None
@@ -159,11 +159,16 @@ def _about(model: ModelSummary) -> str:
     )
 
 
-def _in_full(judged: Certificate | ConfidenceInterval) -> list[str]:
-    """Return the verdict or the limits as `certify` words them, without what is said elsewhere."""
-    if isinstance(judged, ConfidenceInterval):
-        return str(replace(judged, notes=())).split("\n")
-    return [f"{judged.finding()} {judged.numbers()}", f"This assumes that {'; '.join(judged.assumptions)}."]
+def _in_full(model: ModelSummary) -> list[str]:
+    """Return the verdict on all rows, or their limits, as `certify` words them, without what is said elsewhere."""
+    certificate, limits = model.certificate, model.limits
+    if certificate is None:
+        return str(replace(limits, notes=())).split("\n") if limits is not None else []
+    whole = "" if model.groups is None else "All rows. "
+    return [
+        f"{whole}{certificate.finding()} {certificate.numbers()}",
+        f"This assumes that {'; '.join(certificate.assumptions)}.",
+    ]
 
 
 def _limits_lead(judged: Certificate | ConfidenceInterval, max_error: float | None) -> str:
@@ -323,7 +328,7 @@ def _repair(repair: RepairTrial, scale: float, *, ties: bool) -> dict[str, Any]:
 def _groups(groups: GroupCertificates, scale: float) -> dict[str, Any]:
     # A name may hold line breaks, which must not be taken for those between sentences.
     said = replace(groups, groups=tuple(str(label).replace("\n", "\N{SYMBOL FOR NEWLINE}") for label in groups.groups))
-    finding, assumed, together = said.findings()
+    _, assumed, together = said.findings()
     parts = list(zip(groups.groups, groups.certificates, strict=True))
     if groups:
         # To certify all groups at once takes upper limits that hold one by one: those are shown, and so are verdicts.
@@ -334,7 +339,7 @@ def _groups(groups: GroupCertificates, scale: float) -> dict[str, Any]:
             "what it takes to certify all groups at once:"
         )
     return {
-        "lines": [finding, together],
+        "lines": [groups_said(said), together],
         "remarks": [assumed, *said.remarks()],
         "rows": [
             {
