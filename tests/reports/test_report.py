@@ -29,7 +29,7 @@ from calibrant import CalibrationReport, Tally
 from calibrant.cli import main
 from calibrant.core.words import rounded_down, rounded_up
 from calibrant.displays.palette import PALETTES
-from calibrant.reports import ReportSummary, pages
+from calibrant.reports import GroupLimits, ReportSummary, pages
 from calibrant.rows.checks import check_observations
 from calibrant.rows.memory import ArrayRows
 
@@ -172,6 +172,136 @@ def test_counts_are_never_listed_row_by_row():
     assert model.rows == 1_100_000_000_000
     assert model.repair is not None
     assert model.repair.cutoff_after < 1e-3 < model.repair.cutoff_before
+
+
+# --- Limits, groups and cautions --------------------------------------------------------------------------------------
+
+
+def test_without_a_limit_there_are_limits_and_no_verdict():
+    report = CalibrationReport.from_predictions(Y_TRUE, Y_PROB, by=GROUPS)
+    (model,) = report.summary.models
+    assert (report.verdict, report.certified, model.verdict) == (None, False, None)
+    assert (model.certificate, model.groups) == (None, None)
+    assert model.judged == model.limits == calibrant.confidence_interval(Y_TRUE, Y_PROB)
+    assert model.group_limits is not None
+    for label, limits in zip(model.group_limits.groups, model.group_limits.limits, strict=True):
+        inside = label == GROUPS
+        assert limits == calibrant.confidence_interval(Y_TRUE[inside], Y_PROB[inside], confidence_level=0.975)
+    assert model.group_limits.frame().shape == (2, 5)
+    assert model.repair is not None
+    assert (model.repair.before, model.repair.after) == (None, None)
+    for text in (
+        report.markdown(),
+        re.sub(r"<(script|style).*?</\1>", "", report.html(), flags=re.DOTALL),
+        str(report),
+    ):
+        assert not re.search("certified:|refuted|undecided", text, re.IGNORECASE)
+    assert "docs/choose-max-error.md" in report.markdown()
+    assert ReportSummary.from_json(report.json()) == report.summary
+
+
+def test_the_verdict_is_one_on_all_rows_and_every_group():
+    together = calibrant.certify(Y_TRUE, Y_PROB**1.5, max_error=1.0, by=GROUPS)
+    alone = max(together.upper)
+    each = [certificate.upper for certificate in together.certificates]
+    limit = (alone + max(each)) / 2.0
+    report = CalibrationReport.from_predictions(Y_TRUE, Y_PROB**1.5, by=GROUPS, max_error=limit)
+    (model,) = report.summary.models
+    assert alone < limit < max(each)
+    assert "undecided" in {certificate.verdict for certificate in model.groups.certificates}
+    assert report.verdict == model.verdict == model.groups.verdict == "certified"
+    text = report.markdown()
+    assert "## Certified. In any range of forecasts, overall and in every group" in text
+    rows = re.findall(r"(?m)^\| (?:north|south) \| .*$", text)
+    assert len(rows) == 2
+    for row in rows:  # what the table says is what the headline says
+        assert "| certified |" in row
+        assert float(row.split("|")[-2]) <= float(rounded_up(limit))
+    assert "undecided" not in text.partition("### Before and after")[0].lower()
+
+
+@pytest.mark.parametrize(("bad", "verdict"), [("north", "refuted"), (None, "undecided")])
+def test_a_group_can_spoil_the_verdict(bad, verdict):
+    y_true, y_prob = rows(4000, seed=7)
+    groups = np.where(np.arange(4000) % 20 == 0, "north", "south")
+    forecasts = np.where(groups == bad, 1.0 - y_prob, y_prob**1.5)
+    report = CalibrationReport.from_predictions(y_true, forecasts, by=groups, max_error=0.06)
+    (model,) = report.summary.models
+    assert model.certificate.verdict != "refuted"
+    assert model.groups.verdict == report.verdict == verdict
+    first = report.markdown().partition("### Where")[0]
+    assert f"## {verdict.capitalize()}. " in first
+    assert "1 of 2 groups" in first
+    assert "north" in first
+    assert "south" not in first
+    assert f'class="card verdict {verdict}"' in report.html()
+
+
+def test_shares_of_events_are_passed_on():
+    asked: dict[str, Any] = {"max_error": 0.25, "relative_to": "events"}
+    report = CalibrationReport.from_predictions(Y_TRUE, Y_PROB, by=GROUPS, **asked)
+    (model,) = report.summary.models
+    assert model.certificate == calibrant.certify(Y_TRUE, Y_PROB, **asked)
+    assert model.groups == calibrant.certify(Y_TRUE, Y_PROB, by=GROUPS, **asked)
+    limit = calibrant.confidence_interval(Y_TRUE, Y_PROB, alternative="less")  # losses are counted per row
+    assert model.decisions.promise == calibrant.decision_guarantee(limit)
+    assert "25 per 100 of all events" in report.markdown()
+    assert "as a share of all events" in report.html()
+    free = CalibrationReport.from_predictions(Y_TRUE, Y_PROB, relative_to="events").summary.models[0]
+    assert free.limits == calibrant.confidence_interval(Y_TRUE, Y_PROB, relative_to="events")
+
+
+def test_rows_without_an_event_set_no_limit_to_shares_of_events():
+    report = CalibrationReport.from_predictions(
+        np.zeros(200), Y_PROB[:200] / 50.0, max_error=0.25, relative_to="events"
+    )
+    shown = re.sub(r"<(script|style).*?</\1>", "", report.html(), flags=re.DOTALL)
+    assert "they set no upper limit to the difference" in shown
+    assert not re.search(r"\b(nan|inf)\b", shown)
+    assert ReportSummary.from_json(report.json()) == report.summary
+
+
+def test_a_limit_that_says_little_is_never_green():
+    y_prob = np.random.default_rng(8).beta(0.5, 20.0, 4000)
+    y_true = np.random.default_rng(9).random(4000) < y_prob
+    groups = np.arange(4000) % 3
+    for by in (None, groups):
+        report = CalibrationReport.from_predictions(y_true, 3.0 * y_prob.clip(0.0, 0.3), by=by, max_error=0.1)
+        (model,) = report.summary.models
+        (caution,) = model.certificate.cautions
+        assert report.certified
+        assert 'class="card verdict cautioned"' in report.html()
+        assert 'class="state certified"' not in report.html()
+        assert str(caution) in html.unescape(report.html())
+        assert f"**Caution:** {str(caution).replace('_', chr(92) + '_')}" in report.markdown()
+        assert str(caution) in json.loads(report.json())["models"][0]["certificate"]["cautions"]
+        assert "## Certified, but the limit says little. " in report.markdown()
+
+
+def test_a_caution_on_a_group_is_a_caution():
+    y_true, y_prob = rows(6000, seed=3)
+    groups = np.where(np.arange(6000) % 2 == 0, "common", "rare")
+    y_prob = np.where(groups == "rare", 0.02 * y_prob, y_prob)
+    y_true = np.random.default_rng(4).random(6000) < y_prob
+    report = CalibrationReport.from_predictions(y_true, y_prob, by=groups, max_error=0.1)
+    assert report.certified
+    assert not report.summary.models[0].certificate.cautions
+    assert "**Caution:** In rare: Forecasting 0 for everybody" in report.markdown()
+    page = report.html()
+    assert 'class="card verdict cautioned"' in page
+    assert page.count('class="state certified"') < page.count('class="state cautioned"') + 3
+
+
+def test_a_summary_whose_parts_disagree_is_refused(report, model):
+    for changed in ({"verdict": "certified"}, {"verdict": None}):
+        with pytest.raises(ValueError, match=r"verdict of this ModelSummary is .*, while its parts say 'undecided'"):
+            dataclasses.replace(model, **changed)
+    with pytest.raises(ValueError, match="there is one of certificate and limits, never both"):
+        dataclasses.replace(model, certificate=None)
+    with pytest.raises(ValueError, match="while its models say 'undecided'"):
+        dataclasses.replace(report.summary, verdict="refuted")
+    with pytest.raises(ValueError, match="not as many as limits, or none"):
+        GroupLimits(confidence_level=0.95, groups=("a",), limits=())
 
 
 # --- Order, bytes and fingerprints ------------------------------------------------------------------------------------
