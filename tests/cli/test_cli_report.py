@@ -111,11 +111,12 @@ def test_a_page_is_never_printed_on_a_terminal(files, monkeypatch):
             return True
 
     def run(*options):
-        screen = Terminal(io.BytesIO(), encoding="utf-8")
+        printed = io.BytesIO()
+        screen = Terminal(printed, encoding="utf-8")
         monkeypatch.setattr(sys, "stdout", screen)
         code = main(["report", str(files / "t.csv"), *options], standalone_mode=False)
         screen.flush()
-        return code, screen.buffer.getvalue().decode()
+        return code, printed.getvalue().decode()
 
     with pytest.raises(BadInput, match=r"write it to a file with --out report\.html, or read it with --format md"):
         run()

@@ -42,6 +42,11 @@ def rows(size=800, seed=0):
     return (rng.random(size) < y_prob**1.5).astype(int), y_prob
 
 
+def model_of(report) -> Any:
+    """Return what is said of the only model, or of the first."""
+    return report.summary.models[0]
+
+
 Y_TRUE, Y_PROB = rows()
 GROUPS = np.where(np.arange(800) % 3 == 0, "north", "south")
 WEIGHTS = np.random.default_rng(1).exponential(size=800)
@@ -143,7 +148,7 @@ def test_the_repair_is_judged_on_rows_that_it_has_not_seen(model):
 
 def test_several_models_are_judged_at_levels_that_hold_together():
     report = CalibrationReport.from_predictions(Y_TRUE, {"a": Y_PROB, "b": Y_PROB**1.5, "c": Y_PROB**3}, max_error=0.08)
-    models = report.summary.models
+    models: tuple[Any, ...] = report.summary.models
     assert [each.name for each in models] == ["a", "b", "c"]
     for each, forecast in zip(models, (Y_PROB, Y_PROB**1.5, Y_PROB**3), strict=True):
         level = 1.0 - (1.0 - 0.95) / 3
@@ -179,7 +184,7 @@ def test_counts_are_never_listed_row_by_row():
 
 def test_without_a_limit_there_are_limits_and_no_verdict():
     report = CalibrationReport.from_predictions(Y_TRUE, Y_PROB, by=GROUPS)
-    (model,) = report.summary.models
+    model = model_of(report)
     assert (report.verdict, report.certified, model.verdict) == (None, False, None)
     assert (model.certificate, model.groups) == (None, None)
     assert model.judged == model.limits == calibrant.confidence_interval(Y_TRUE, Y_PROB)
@@ -206,7 +211,7 @@ def test_the_verdict_is_one_on_all_rows_and_every_group():
     each = [certificate.upper for certificate in together.certificates]
     limit = (alone + max(each)) / 2.0
     report = CalibrationReport.from_predictions(Y_TRUE, Y_PROB**1.5, by=GROUPS, max_error=limit)
-    (model,) = report.summary.models
+    model = model_of(report)
     assert alone < limit < max(each)
     assert "undecided" in {certificate.verdict for certificate in model.groups.certificates}
     assert report.verdict == model.verdict == model.groups.verdict == "certified"
@@ -226,7 +231,7 @@ def test_a_group_can_spoil_the_verdict(bad, verdict):
     groups = np.where(np.arange(4000) % 20 == 0, "north", "south")
     forecasts = np.where(groups == bad, 1.0 - y_prob, y_prob**1.5)
     report = CalibrationReport.from_predictions(y_true, forecasts, by=groups, max_error=0.06)
-    (model,) = report.summary.models
+    model = model_of(report)
     assert model.certificate.verdict != "refuted"
     assert model.groups.verdict == report.verdict == verdict
     first = report.markdown().partition("### Where")[0]
@@ -240,7 +245,7 @@ def test_a_group_can_spoil_the_verdict(bad, verdict):
 def test_shares_of_events_are_passed_on():
     asked: dict[str, Any] = {"max_error": 0.25, "relative_to": "events"}
     report = CalibrationReport.from_predictions(Y_TRUE, Y_PROB, by=GROUPS, **asked)
-    (model,) = report.summary.models
+    model = model_of(report)
     assert model.certificate == calibrant.certify(Y_TRUE, Y_PROB, **asked)
     assert model.groups == calibrant.certify(Y_TRUE, Y_PROB, by=GROUPS, **asked)
     limit = calibrant.confidence_interval(Y_TRUE, Y_PROB, alternative="less")  # losses are counted per row
@@ -267,7 +272,7 @@ def test_a_limit_that_says_little_is_never_green():
     groups = np.arange(4000) % 3
     for by in (None, groups):
         report = CalibrationReport.from_predictions(y_true, 3.0 * y_prob.clip(0.0, 0.3), by=by, max_error=0.1)
-        (model,) = report.summary.models
+        model = model_of(report)
         (caution,) = model.certificate.cautions
         assert report.certified
         assert 'class="card verdict cautioned"' in report.html()
@@ -285,7 +290,7 @@ def test_a_caution_on_a_group_is_a_caution():
     y_true = np.random.default_rng(4).random(6000) < y_prob
     report = CalibrationReport.from_predictions(y_true, y_prob, by=groups, max_error=0.1)
     assert report.certified
-    assert not report.summary.models[0].certificate.cautions
+    assert not model_of(report).certificate.cautions
     assert "**Caution:** In rare: Forecasting 0 for everybody" in report.markdown()
     page = report.html()
     assert 'class="card verdict cautioned"' in page
@@ -483,7 +488,7 @@ def test_odd_data_still_make_a_report(name):
     text = report.html()
     shown = re.sub(r"<(script|style).*?</\1>", "", text, flags=re.DOTALL)
     assert not re.search(r"\b(nan|inf|None(?! of these rows)|True|False)\b", shown)
-    assert report.summary.models[0].certificate.verdict in text
+    assert model_of(report).certificate.verdict in text
     assert ReportSummary.from_json(report.json()) == report.summary
     assert report.markdown().startswith("# Can these forecasts be trusted?\n")
 
@@ -564,8 +569,8 @@ def test_a_verdict_in_plain_words_names_only_numbers_as_sure_as_itself():
     )
     names = ["certified", "undecided", "refuted"]
     reports = dict(zip(names, (certified, undecided, refuted), strict=True))
-    assert [each.summary.models[0].certificate.verdict for each in reports.values()] == names
-    most = rounded_up(100 * undecided.summary.models[0].certificate.upper, 1)
+    assert [model_of(each).certificate.verdict for each in reports.values()] == names
+    most = rounded_up(100 * model_of(undecided).certificate.upper, 1)
     for name, said in (
         ("certified", "differ by at most 25 per 100 of all cases"),
         ("refuted", "differ by more than 7 per 100 of all cases"),
@@ -574,7 +579,7 @@ def test_a_verdict_in_plain_words_names_only_numbers_as_sure_as_itself():
         first = reports[name].markdown().partition("### Where the error is")[0]
         assert said in first
         assert ("We can say so with 95% confidence" in first) == (name != "undecided")
-        certificate = reports[name].summary.models[0].certificate
+        certificate = model_of(reports[name]).certificate
         unsure = {rounded_up(100 * certificate.upper, digits) for digits in (1, 2)} if name != "undecided" else set()
         assert not [number for number in unsure if f" {number} per 100" in first]
 
@@ -883,7 +888,7 @@ def test_parts_added_up_are_reported_like_the_whole():
 def test_more_rows_than_can_be_held_still_get_a_verdict(many):
     source = Scanned(*many, tally_limit=1000)
     report = CalibrationReport.from_predictions(source, max_error=0.05)
-    model = report.summary.models[0]
+    model = model_of(report)
     expected = calibrant.certify(source, max_error=0.05)
     assert model.certificate.verdict == expected.verdict
     assert model.certificate.upper == pytest.approx(expected.upper, abs=1e-12)
