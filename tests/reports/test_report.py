@@ -297,6 +297,18 @@ def test_a_caution_on_a_group_is_a_caution():
     assert page.count('class="state certified"') < page.count('class="state cautioned"') + 3
 
 
+def test_a_note_comes_before_advice():
+    report = CalibrationReport.from_predictions(Y_TRUE, 1.0 - Y_PROB, max_error=0.05)
+    first = report.markdown().partition("### Where")[0]
+    (note,) = model_of(report).certificate.notes
+    assert "perhaps these are probabilities of the other class" in note
+    assert first.index("**Note:** events are rarer where forecasts are higher") < first.index(
+        "**Next:** See to the note"
+    )
+    page = html.unescape(report.html())
+    assert page.count(f">Note: {note}<") == 1
+
+
 def test_a_summary_whose_parts_disagree_is_refused(report, model):
     for changed in ({"verdict": "certified"}, {"verdict": None}):
         with pytest.raises(ValueError, match=r"verdict of this ModelSummary is .*, while its parts say 'undecided'"):

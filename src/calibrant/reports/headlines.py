@@ -53,6 +53,8 @@ class Headline:
         How sure it is, of whom it speaks, and what it does not say.
     cautions : tuple of str
         Why the limit says little.
+    notes : tuple of str
+        What may be wrong with the rows or the method: to be looked at before anything is done.
     worst : str
         Where these rows are worst calibrated, and by how much.
     next_step : str
@@ -64,6 +66,7 @@ class Headline:
     finding: str
     promise: str
     cautions: tuple[str, ...]
+    notes: tuple[str, ...]
     worst: str
     next_step: str
 
@@ -80,6 +83,7 @@ def headline_of(model: ModelSummary) -> Headline:
         finding=_finding(model),
         promise=_promise(model),
         cautions=cautions,
+        notes=tuple(map(str, model.judged.notes)),
         worst=_worst(model),
         next_step=_next_step(model, state),
     )
@@ -95,6 +99,7 @@ def lines_of(summary: ReportSummary) -> list[str]:
             f"{said.label}: {said.finding}. {said.promise}",
             *(f"Caution: {caution}" for caution in said.cautions),
             f"Where: {said.worst}",
+            *(f"Note: {note}" for note in said.notes),
             f"Next: {said.next_step}",
         ]
     return lines
@@ -259,6 +264,8 @@ def _hundred_limits(model: ModelSummary) -> tuple[str, str]:
 
 def _next_step(model: ModelSummary, state: str) -> str:
     repair, certificate = model.repair, model.certificate
+    if model.judged.notes and state not in ("certified", "cautioned"):
+        return "See to the note first: what it says may be all that is wrong."
     if certificate is None:
         return (
             "For a verdict, choose max_error, the largest error you can live with, by what errors cost and not by "

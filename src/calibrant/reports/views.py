@@ -73,7 +73,6 @@ def view_of(model: ModelSummary, summary: ReportSummary) -> dict[str, Any]:
         "headline": headline_of(model),
         "limits": _limits_said(judged),
         "full": _in_full(model),
-        "notes": judged.notes,
         "bar": _bar(judged, scale, summary.max_error),
         "brier": measured(model.measures.brier, 4),
         "worst": str(model.measures.worst_interval),
