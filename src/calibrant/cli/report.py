@@ -7,12 +7,11 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from calibrant.certificates.methods.registry import Method
-from calibrant.certificates.results import Yardstick
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, RELATIVE_TO, SEED
 from calibrant.cli.outputs import DONE, BadInput, Command, Show, check_out, exit_code_of, working
@@ -20,6 +19,9 @@ from calibrant.cli.rows import Rows, RowsRead, open_models
 from calibrant.core.files import replacing
 from calibrant.core.voices import PYTHON, speaking
 from calibrant.core.words import printable
+
+if TYPE_CHECKING:
+    from calibrant.certificates.results import Yardstick
 
 FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".json",)}
 
