@@ -240,6 +240,7 @@ def test_a_group_can_spoil_the_verdict(bad, verdict):
     assert "north" in first
     assert "south" not in first
     assert f'class="card verdict {verdict}"' in report.html()
+    assert f"\nAll rows and every group together: {verdict}.\n" in str(report)
 
 
 def test_shares_of_events_are_passed_on():

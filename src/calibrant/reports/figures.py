@@ -183,7 +183,7 @@ def draw_model(
         tab="Risk gap",
         heading="What recalibration could save",
         reading=(
-            "Per row and on average, at every threshold from which somebody might act. The dashed bound holds "
+            "Per row and on average, at every threshold from which somebody might act. The bound holds "
             f"{holds_for(judged.target)}, with {level_said(judged.confidence_level)} confidence."
         ),
         marked=threshold,

@@ -303,7 +303,9 @@ class ModelSummary(Result):
 
     def __str__(self) -> str:
         parts = (self.judged, self.repair, self.groups, self.group_limits, *self.omissions)
-        return "\n".join([f"Model {printable(self.name)}:", *(str(part) for part in parts if part is not None)])
+        together = [] if self.groups is None else [f"All rows and every group together: {self.verdict}."]
+        lines = [f"Model {printable(self.name)}:", *together, *(str(part) for part in parts if part is not None)]
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True)
