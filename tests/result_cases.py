@@ -41,6 +41,11 @@ def _report() -> Any:
 
 
 @functools.cache
+def _free() -> Any:
+    return calibrant.CalibrationReport.from_predictions(Y_TRUE, Y_PROB, by=["b", "a"] * 20, date="2026-03-31").summary
+
+
+@functools.cache
 def _few() -> Any:
     return calibrant.CalibrationReport.from_predictions(Y_TRUE[:8], Y_PROB[:8], max_error=0.3).summary
 
@@ -103,6 +108,8 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "ModelDifference": lambda: _model_comparison().differences[0],
     "ReportSummary": _report,
     "ReportSummary with an omission": _few,
+    "ReportSummary without a limit": _free,
+    "GroupLimits": lambda: _free().models[0].group_limits,
     "ModelSummary": lambda: _report().models[0],
     "DecisionTable": lambda: _report().models[0].decisions,
     "RepairTrial": lambda: _report().models[0].repair,

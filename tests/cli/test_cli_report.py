@@ -1,13 +1,18 @@
 """``calibrant report``: what is written where, and what the exit code says."""
 
+import datetime
+import io
 import json
 import re
+import sys
 
 import pytest
 from cli_cases import answer, call, documented, fits, write_files
 from table_cases import predictions
 
 import calibrant
+from calibrant.cli import main
+from calibrant.cli.outputs import BadInput
 
 
 @pytest.fixture(scope="module")
@@ -19,9 +24,16 @@ def files(tmp_path_factory):
 def test_every_format_and_standard_input_give_the_same_report(kind, files):
     stdin = (files / "t.csv").read_bytes() if kind == "-" else None
     file = "-" if kind == "-" else files / f"t.{kind}"
-    found = call("report", file, "--format", "md", stdin=stdin)
+    options = ("--format", "md", "--date", "2026-03-31")
+    found = call("report", file, *options, stdin=stdin)
     assert found.exit_code == 0
-    assert found.stdout == call("report", files / "t.csv", "--format", "md").stdout
+    named = "" if kind == "-" else f"t.{kind}, "
+    assert f"\n\n{named}2026-03-31\n\n" in found.stdout
+    said = found.stdout.replace(f"t.{kind}", "t.csv")
+    expected = call("report", files / "t.csv", *options).stdout
+    if kind == "-":  # which has no name to say
+        expected = expected.replace("t.csv, ", "").replace("    source='t.csv',\n", "")
+    assert said == expected
 
 
 def test_the_page_is_the_librarys_and_is_written_whole(files, tmp_path):
@@ -61,6 +73,7 @@ def test_the_document_is_as_documented(files, tmp_path):
         (("--y-prob", "bad", "--max-error", "0.05"), 1),
         (("--y-prob", "good", "--max-error", "0.05"), 0),
         (("--y-prob", "good", "--y-prob", "bad", "--max-error", "0.05"), 1),
+        (("--y-prob", "good", "--max-error", "0.001"), 3),
     ],
 )
 def test_the_exit_code_is_a_verdict_only_when_a_limit_is_given(options, exit_code, files, tmp_path):
@@ -75,7 +88,56 @@ def test_a_group_that_is_not_certified_counts(files, tmp_path):
     limit = calibrant.certify(columns["y"], columns["p"], max_error=1.0).upper + 0.001
     arguments = ("report", files / "t.csv", "--max-error", limit, "--out", tmp_path / "r.md", "-q")
     assert call(*arguments).exit_code == 0
-    assert call(*arguments, "--by", "ward").exit_code == 1
+    assert call(*arguments, "--by", "ward").exit_code == 3
+    page = (tmp_path / "r.md").read_text()
+    assert "## Undecided. Overall no range of forecasts is off by more than" in page
+    assert "**Next:** Judge more rows of these groups" in page
+
+
+def test_without_a_limit_there_is_no_verdict(files, tmp_path):
+    for options in ((), ("--by", "ward"), ("--y-prob", "p", "--y-prob", "worse")):
+        out = tmp_path / "r.md"
+        found = call("report", files / "t.csv", *options, "--out", out)
+        assert found.exit_code == 0
+        for text in (found.stdout, out.read_text()):
+            assert "Measured, no limit chosen" in text
+            assert "docs/choose-max-error.md" in text
+            assert not re.search("certified|refuted|undecided", text, re.IGNORECASE)
+
+
+def test_a_page_is_never_printed_on_a_terminal(files, monkeypatch):
+    class Terminal(io.TextIOWrapper):
+        def isatty(self):
+            return True
+
+    def run(*options):
+        printed = io.BytesIO()
+        screen = Terminal(printed, encoding="utf-8")
+        monkeypatch.setattr(sys, "stdout", screen)
+        code = main(["report", str(files / "t.csv"), *options], standalone_mode=False)
+        screen.flush()
+        return code, printed.getvalue().decode()
+
+    with pytest.raises(BadInput, match=r"write it to a file with --out report\.html, or read it with --format md"):
+        run()
+    code, printed = run("--format", "md")
+    assert (code, printed[:2]) == (0, "# ")
+    code, printed = run("--json")
+    assert code == 0
+    assert json.loads(printed)["format"] == "html"
+
+
+def test_the_day_is_told_or_looked_up(files, monkeypatch):
+    def day(*options):
+        return answer("report", files / "t.csv", *options)["result"]["date"]
+
+    assert day("--date", "2026-03-31") == "2026-03-31"
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    assert day() == "1970-01-02"
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "soon")
+    assert "SOURCE_DATE_EPOCH is 'soon'" in call("report", files / "t.csv").stderr
+    monkeypatch.delenv("SOURCE_DATE_EPOCH")
+    assert abs(datetime.date.fromisoformat(day()) - datetime.datetime.now(tz=datetime.UTC).date()).days <= 1
 
 
 @pytest.mark.parametrize(

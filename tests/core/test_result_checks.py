@@ -30,6 +30,7 @@ def every_result():
         tally, candidates={"platt": calibrant.PlattRecalibrator()}, cv=2, rng=0
     )
     report = calibrant.CalibrationReport.from_predictions(y_true, y_prob, by=["b", "a"] * 20, max_error=0.3).summary
+    free = calibrant.CalibrationReport.from_predictions(y_true, y_prob, by=["b", "a"] * 20).summary
     few = calibrant.CalibrationReport.from_predictions(y_true[:8], y_prob[:8], max_error=0.3).summary
     guard = calibrant.GuardedRecalibrator().fit(tally)
     measures = calibrant.measure(tally, spectrum=True)
@@ -77,6 +78,7 @@ def every_result():
         report.models[0],
         report.models[0].decisions,
         report.models[0].repair,
+        free.models[0].group_limits,
         few.models[0].omissions[0],
     ]
     return {type(result): result for result in found}

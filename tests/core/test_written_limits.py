@@ -226,19 +226,21 @@ def test_the_words_of_a_report(summary, one, other, max_error):
     model = summary.models[0]
     verdict = verdict_of(lower, upper, max_error)
     certificate = dataclasses.replace(model.certificate, lower=lower, upper=upper, verdict=verdict, max_error=max_error)
-    model = dataclasses.replace(model, certificate=certificate)
-    view = view_of(model, dataclasses.replace(summary, models=(model,)))
-    tiles = dict(view["tiles"])
-    assert float(tiles["At least, with 95% confidence"]) <= lower
-    assert upper <= float(tiles["At most, with 95% confidence"])
+    model = dataclasses.replace(model, certificate=certificate, verdict=verdict)
+    view = view_of(model, dataclasses.replace(summary, models=(model,), verdict=verdict, max_error=max_error))
+    least, most = read("at least # and at most #", view["limits"]["said"])
+    assert least <= lower
+    assert upper <= most
     assert float(view["bar"]["lower_said"]) <= lower
     assert upper <= float(view["bar"]["upper_said"])
     if verdict == "refuted":
-        assert read("by more than # per 100", view["plain"])[0] == pytest.approx(100.0 * max_error, rel=1e-15)
+        assert read("by more than # per 100", view["headline"].finding)[0] == pytest.approx(
+            100.0 * max_error, rel=1e-15
+        )
     elif verdict == "certified":
-        assert read("by at most # per 100", view["plain"])[0] == pytest.approx(100.0 * max_error, rel=1e-15)
+        assert read("by at most # per 100", view["headline"].finding)[0] == pytest.approx(100.0 * max_error, rel=1e-15)
     else:
-        assert 100.0 * upper <= read("by at most # per 100", view["plain"])[0]
+        assert 100.0 * upper <= read("is at most # per 100", view["headline"].promise)[0]
 
 
 @given(UNIT, UNIT, UNIT)

@@ -162,7 +162,7 @@ def test_results_survive_a_file_and_read_the_same(result):
     assert back.to_dict() == result.to_dict()
     assert str(back) == str(result)
     assert "array(" not in repr(result)
-    assert result._repr_html_().startswith("<pre>")
+    assert result._repr_html_().startswith("<pre ")
     with pytest.raises(AttributeError):
         result.threshold = 0.5
 

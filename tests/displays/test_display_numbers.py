@@ -341,7 +341,7 @@ def test_the_risk_gap_fills_its_axes_and_says_where_the_bound_is():
     assert f"up to {far.largest_gap:.5f} per row" in far.ax_.get_title(loc="left")
     said = [text.get_text() for text in far.ax_.texts]
     assert f"{far.largest_gap:.5f}, at threshold {far.largest_gap_at:.3g}" in said
-    assert any(text.startswith("certified: at most") and text.endswith("above this picture") for text in said)
+    assert any(text.startswith("bound: at most") and text.endswith("above this picture") for text in said)
     near = RiskGapDisplay.from_predictions([1] * 4000, np.full(4000, 0.1))
     assert near.largest_gap < near.bound < near.ax_.get_ylim()[1] < 1.5 * near.bound
     assert not any("above this picture" in text.get_text() for text in near.ax_.texts)

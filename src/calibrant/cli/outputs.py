@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
     from rich.progress import Progress, TaskID
 
-DONE, NOT_SHOWN, BAD_INPUT = 0, 1, 2
+DONE, NOT_SHOWN, BAD_INPUT, UNDECIDED = 0, 1, 2, 3
 INTERRUPTED, PIPE_CLOSED = 130, 141  # what shells use for processes ended by these signals
 
+_EXIT_CODES = {"certified": DONE, "refuted": NOT_SHOWN, "undecided": UNDECIDED}
 _DEBUG = "calibrant.debug"
 _WIDEST = 100
 _LOOK_SECONDS = 0.1
@@ -49,6 +50,11 @@ _COLOURS = {
     "undecided": "yellow",
 }
 _COLOURED = re.compile(rf"(?m)^({'|'.join(_COLOURS)})(?=:)|(?<=  )({'|'.join(_COLOURS)})$")
+
+
+def exit_code_of(verdict: str) -> int:
+    """Return the exit code of a verdict: "certified", "refuted" or "undecided"."""
+    return _EXIT_CODES[verdict]
 
 
 class WithExamples(click.Command):

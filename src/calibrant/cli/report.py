@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import datetime
+import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from calibrant.certificates.methods.registry import Method
 from calibrant.cli.inputs import Source, explained, takes_rows
-from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, SEED
-from calibrant.cli.outputs import DONE, NOT_SHOWN, BadInput, Command, Show, check_out, working
+from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, RELATIVE_TO, SEED
+from calibrant.cli.outputs import DONE, BadInput, Command, Show, check_out, exit_code_of, working
 from calibrant.cli.rows import Rows, RowsRead, open_models
 from calibrant.core.files import replacing
 from calibrant.core.voices import PYTHON, speaking
 from calibrant.core.words import printable
 
-USUAL_MAX_ERROR = 0.05
+if TYPE_CHECKING:
+    from calibrant.certificates.results import Yardstick
+
 FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".json",)}
 
 
@@ -26,7 +31,7 @@ FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".jso
     short_help="A page about the forecasts, to be forwarded.",
     cls=Command,
     examples="""
-    calibrant report preds.parquet --y-true y --y-prob p --out report.html
+    calibrant report preds.parquet --y-true y --y-prob p --max-error 0.05 --out report.html
     calibrant report preds.csv --by hospital --title "Sepsis model, March" --out report.html
     calibrant report preds.csv --y-prob old --y-prob new --max-error 0.05 --out report.html
     calibrant report preds.csv --format md
@@ -36,7 +41,7 @@ FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".jso
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
     callback=check_out,
-    help="Where to write it; else it is printed.",
+    help="Where to write it; else it is printed, Markdown and JSON anywhere, a page to files and pipes only.",
 )
 @click.option(
     "--format",
@@ -46,10 +51,14 @@ FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".jso
 )
 @click.option("--title", help="Title of the report.")
 @click.option(
+    "--date",
+    help="The day to put on it; by default today's, or that of SOURCE_DATE_EPOCH where the environment has it.",
+)
+@click.option(
     "--max-error",
     type=click.FloatRange(0.0, 1.0),
-    help="The largest error you can live with; exit with 1 unless it is certified, for every model and group. Without "
-    f"it the page speaks of {USUAL_MAX_ERROR:g}, and the exit code is 0.",
+    help="The largest error you can live with. The exit code is then the verdict, on every model and group at once: 0 "
+    "certified, 1 refuted, 3 undecided. Without it there are limits, and no verdict.",
 )
 @click.option(
     "--threshold",
@@ -58,6 +67,7 @@ FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".jso
     show_default=True,
     help="The decision threshold shown first.",
 )
+@RELATIVE_TO
 @CONFIDENCE_LEVEL
 @LIMIT_METHOD
 @SEED
@@ -69,8 +79,10 @@ def command(
     out: Path | None,
     to: str | None,
     title: str | None,
+    date: str | None,
     max_error: float | None,
     threshold: float,
+    relative_to: Yardstick,
     confidence_level: float,
     method: Method,
     rng: int,
@@ -81,8 +93,13 @@ def command(
     are several models, whose verdicts hold together.
     """
     import calibrant
+    from calibrant.reports.headlines import lines_of
 
     wanted = _format(out, to)
+    if wanted == "html" and out is None and not show.as_json and sys.stdout.isatty():
+        raise BadInput(
+            "a page is for a browser; write it to a file with --out report.html, or read it with --format md"
+        )
     with (
         open_models(source, y_prob) as models,
         explained(models[0].source),
@@ -91,11 +108,14 @@ def command(
         facts = [rows.facts() for rows in models]
         report = calibrant.CalibrationReport.from_predictions(
             **_given(models),
-            max_error=USUAL_MAX_ERROR if max_error is None else max_error,
+            max_error=max_error,
+            relative_to=relative_to,
             confidence_level=confidence_level,
             method=method,
             threshold=threshold,
             rng=rng,
+            source=_file_said(source),
+            date=_today() if date is None else date,
             **({} if title is None else {"title": title}),
             **({} if len(models) > 1 else {"name": str(models[0].source.y_prob)}),
         )
@@ -104,11 +124,10 @@ def command(
     if out is not None:
         with replacing(out) as unfinished:
             unfinished.write_text(text, encoding="utf-8", newline="\n")
-    # As in certify, a verdict on groups is one on all of them.
-    certified = report.certified and all(each.groups is None or each.groups for each in report.summary.models)
+    said = [f"Wrote {printable(out)}.", *map(printable, lines_of(report.summary))]
     show.answer(
-        text if out is None else f"Wrote {printable(out)}.\n{report}",
-        exit_code=DONE if max_error is None or certified else NOT_SHOWN,
+        text if out is None else "\n".join(said),
+        exit_code=DONE if report.verdict is None else exit_code_of(report.verdict),
         verbatim=out is None,
         input=facts,
         out=None if out is None else str(out),
@@ -126,6 +145,22 @@ def _given(models: Sequence[Rows]) -> dict[str, Any]:
     if isinstance(first, RowsRead):
         groups = first.by
     return {"y_true": data if len(models) > 1 else first.data["y_true"], "by": groups}
+
+
+def _file_said(source: Source) -> str | None:
+    """Return the name of the file without its folders, which are nobody's business where the page is forwarded."""
+    return None if source.file == "-" else Path(source.file).name
+
+
+def _today() -> str:
+    """Return the day to put on a report; builds that have to be repeatable set SOURCE_DATE_EPOCH."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    if epoch is None:
+        return datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+    try:
+        return datetime.datetime.fromtimestamp(int(epoch), tz=datetime.UTC).date().isoformat()
+    except (ValueError, OverflowError, OSError):
+        raise BadInput(f"SOURCE_DATE_EPOCH is {epoch!r}, not a number of seconds since 1970") from None
 
 
 def _format(out: Path | None, to: str | None) -> str:

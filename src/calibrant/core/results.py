@@ -133,7 +133,8 @@ class Result(Checked):
         return cls.from_dict(json.loads(text))
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
+        # Sentences are long: they wrap where the notebook ends, and tables keep their columns as far as there is room.
+        return f'<pre style="white-space: pre-wrap; overflow-wrap: anywhere">{html.escape(str(self))}</pre>'
 
     def __eq__(self, other: object) -> bool:
         """Compare by content, arrays included (results without arrays have a quicker way of their own)."""

@@ -231,7 +231,7 @@ class CumulativeDisplay(Display):
         height = "" if self.band_height is None else significant_up(self.band_height, 3)
         found = f"{self.n_resamples:,} simulations" if self.band_from == "simulation" else "large-sample law"
         return (
-            f"null band: the whole curve of calibrated forecasts stays in a strip this high, {height}, "
+            f"what chance alone shows: the whole curve of calibrated forecasts stays in a strip this high, {height}, "
             f"in {level_said(self.confidence_level)} of cases ({found})"
         )
 

@@ -121,7 +121,7 @@ class DecisionCurveDisplay(Display):
             title="What acting on the forecasts brings, at each threshold",
         )
         self.treat_none_ = ax.axhline(
-            0.0, color=palette.muted, linewidth=1.3, linestyle=(0, (1, 1.5)), label="treat none: act on no row"
+            0.0, color=palette.muted, linewidth=1.3, linestyle=(0, (1, 1.5)), label="act on no row"
         )
         (self.treat_all_,) = ax.plot(
             self.threshold,
@@ -129,7 +129,7 @@ class DecisionCurveDisplay(Display):
             color=palette.other,
             linewidth=1.5,
             linestyle=(0, (5, 2)),
-            label="treat all: act on every row",
+            label="act on every row",
         )
         (self.line_,) = ax.plot(
             self.threshold,
@@ -147,9 +147,9 @@ class DecisionCurveDisplay(Display):
             color=palette.highlight_fill,
             linewidth=0.0,
             zorder=0.2,
-            label="here treating all or none would have been better on these rows",
+            label="here acting on every row, or on none, would have been better on these rows",
         )
-        top = float(max(self.mean_outcome, self.net_benefit.max()))
+        top = float(max(self.mean_outcome, self.net_benefit.max())) or 1.0
         # Acting on every row loses without limit as the threshold nears 1: what is far below zero tells nothing.
         ax.set_ylim(max(min(-0.1 * top, 1.1 * float(self.net_benefit.min())), -top), 1.08 * top)
         ax.set_xlim(self.threshold[0], self.threshold[-1])

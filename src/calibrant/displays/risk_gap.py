@@ -184,7 +184,7 @@ class RiskGapDisplay(Display):
         """
         is_near = self.bound <= _NEAR * self.largest_gap or self.largest_gap == 0.0
         ax.set_ylim(0.0, max(1.15 * self.bound if is_near else 0.0, _ROOM * self.largest_gap) or 1.0)
-        promise, align = f"certified: at most {rounded_up(self.bound)}", ("right", "bottom")
+        promise, align = f"bound: at most {rounded_up(self.bound)}", ("right", "bottom")
         if is_near:
             place, offset = (1.0, self.bound), (-2.0, 3.0)
             write_beside(ax, promise, place, palette.bound, offset=offset, align=align, of_axes="y data")

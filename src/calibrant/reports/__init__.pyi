@@ -3,6 +3,9 @@ from calibrant.reports.results import (
     DecisionTable as DecisionTable,
 )
 from calibrant.reports.results import (
+    GroupLimits as GroupLimits,
+)
+from calibrant.reports.results import (
     ModelSummary as ModelSummary,
 )
 from calibrant.reports.results import (

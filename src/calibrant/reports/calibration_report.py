@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.certificates.methods.registry import Method
+from calibrant.certificates.results import Yardstick
 from calibrant.core.errors import InputError
 from calibrant.core.files import replacing
 from calibrant.reports.results import ReportSummary
@@ -58,13 +60,16 @@ class CalibrationReport:
         sample_weight: Any = None,
         pos_label: Any = None,
         by: Any = None,
-        max_error: float = 0.05,
+        max_error: float | None = None,
+        relative_to: Yardstick = "rows",
         confidence_level: float = 0.95,
         method: Method = "adaptive",
         threshold: float = 0.5,
         rng: int = 0,
         title: str = TITLE,
         name: str = ONE_MODEL,
+        source: str | None = None,
+        date: datetime.date | str | None = None,
     ) -> CalibrationReport:
         """Judge forecasts on rows that the model has not seen.
 
@@ -82,8 +87,11 @@ class CalibrationReport:
         by : array-like of shape (n,), optional
             A group per row, for a verdict per group. For a source, the same rows in groups, as ``scan(..., by=...)``
             gives them; a dict of them for several models.
-        max_error : float in [0, 1], default 0.05
-            The largest Cutoff calibration error you can live with.
+        max_error : float in [0, 1], optional
+            The largest Cutoff calibration error you can live with (docs/choose-max-error.md). Without it the report
+            shows limits, and no verdict.
+        relative_to : {"rows", "events"}
+            What ``max_error``, errors and limits are shares of, as in `certify`.
         confidence_level : float, default 0.95
             Of the verdict; of all verdicts together when there are several models.
         method : {"adaptive", "exact", "normal", "hoeffding", "paper"}
@@ -96,12 +104,22 @@ class CalibrationReport:
             The report's title.
         name : str
             The model's name, when there is one only.
+        source : str, optional
+            Where the rows came from, such as the name of a file; the report names it.
+        date : date or str, optional
+            The day of the report, which names it. It is never looked up: the same call gives the same bytes tomorrow.
         """
         question = Question.checked(
-            max_error=max_error, confidence_level=confidence_level, method=method, threshold=threshold, rng=rng
+            max_error=max_error,
+            relative_to=relative_to,
+            confidence_level=confidence_level,
+            method=method,
+            threshold=threshold,
+            rng=rng,
         )
         models = find_models(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, by=by, name=str(name))
-        return cls(summarize(models, question, title=str(title)), tuple(model.tally for model in models))
+        named = {"source": None if source is None else str(source), "date": None if date is None else str(date)}
+        return cls(summarize(models, question, title=str(title), **named), tuple(model.tally for model in models))
 
     @classmethod
     def from_estimator(
@@ -142,8 +160,13 @@ class CalibrationReport:
 
     @property
     def certified(self) -> bool:
-        """Whether every model is certified to be within ``max_error``."""
-        return all(model.certificate for model in self.summary.models)
+        """Whether every model is certified to be within ``max_error``, as a whole and in every group."""
+        return self.verdict == "certified"
+
+    @property
+    def verdict(self) -> str | None:
+        """The verdict on everything at once: "certified", "refuted" or "undecided"; None without ``max_error``."""
+        return self.summary.verdict
 
     def html(self) -> str:
         """Return the page: one self-contained file."""

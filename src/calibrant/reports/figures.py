@@ -8,22 +8,25 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from xml.etree import ElementTree
 
-from calibrant.core.words import level_said, measured
+import numpy as np
+
+from calibrant.core.types import FloatArray
+from calibrant.core.words import level_said, measured, rounded_up
 from calibrant.decisions.gaps import risk_gap_curve
-from calibrant.decisions.guarantees import decision_guarantee
 from calibrant.displays.base import Display
 from calibrant.displays.cumulative import CumulativeDisplay
+from calibrant.displays.decision_curve import DecisionCurveDisplay
 from calibrant.displays.palette import PALETTES, SMALL, Palette
 from calibrant.displays.reliability import ReliabilityDisplay
 from calibrant.displays.risk_gap import RiskGapDisplay
+from calibrant.reports.headlines import holds_for
 from calibrant.reports.results import ModelSummary
-from calibrant.reports.views import holds_for
 from calibrant.rows.tally import Tally
 
 if TYPE_CHECKING:
@@ -38,6 +41,19 @@ NEEDED = "the report needs jinja2 and matplotlib: pip install 'calibrant[cli]'"
 SIZE = (5.6, 3.7)
 """Inches, at 72 units per inch."""
 
+FIRST_SIZE = (5.6, 4.3)
+"""Of the plot beside the verdict."""
+
+CHANCE_LEVEL = 0.95
+"""Of the band that says what chance alone shows."""
+
+CURVE_POINTS = 200
+"""Thresholds of a decision curve."""
+
+_RATE_AND_CHANCE = {
+    "curve": "event rate, by forecast",
+    "band": f"where the curve of calibrated forecasts lies in {level_said(CHANCE_LEVEL)} of cases, at each forecast",
+}
 _SVG = "{http://www.w3.org/2000/svg}"
 _LINK = "{http://www.w3.org/1999/xlink}href"
 
@@ -105,7 +121,19 @@ def draw_model(
     model: ModelSummary, tally: Tally, styles: Styles, *, rng: int, threshold: float, prefix: str
 ) -> Iterator[Drawing]:
     """Draw the plots of one model."""
-    level, error = model.certificate.confidence_level, measured(model.certificate.estimate, 4)
+    judged, error = model.judged, measured(model.measures.worst_interval.error, 4)
+    display, reliability = _drawn(
+        partial(ReliabilityDisplay.from_predictions, tally, rng=rng, confidence_level=CHANCE_LEVEL),
+        styles,
+        prefix=prefix,
+        name="reliability",
+        tab="Reliability",
+        heading="Forecast against event rate",
+        reading="On the dashed diagonal the forecasts are right; below it they are too high, above it too low.",
+        size=FIRST_SIZE,
+        named=_RATE_AND_CHANCE,
+    )
+    yield reliability
     _, cumulative = _drawn(
         partial(CumulativeDisplay.from_predictions, tally, rng=rng),
         styles,
@@ -120,19 +148,6 @@ def draw_model(
         ),
     )
     yield cumulative
-    display, reliability = _drawn(
-        partial(ReliabilityDisplay.from_predictions, tally, rng=rng),
-        styles,
-        prefix=prefix,
-        name="reliability",
-        tab="Reliability",
-        heading="Forecast against event rate",
-        reading=(
-            "When the forecast was 30%, did it happen 30% of the time? On the dashed diagonal, yes. Below it the "
-            "forecasts are too high, above it too low. The bars below show how many forecasts of each size there are."
-        ),
-    )
-    yield reliability
     _, difference = _drawn(
         partial(display.plot, difference=True),
         styles,
@@ -140,23 +155,57 @@ def draw_model(
         name="difference",
         tab="Difference",
         heading="Event rate minus forecast",
-        reading="The same curve with the diagonal laid flat, so that small differences can be seen.",
+        reading="The reliability diagram with its diagonal laid flat, so that small differences can be seen.",
+        named=_RATE_AND_CHANCE,
     )
     yield difference
+    _, benefit = _drawn(
+        partial(DecisionCurveDisplay.from_predictions, tally, threshold=thresholds_around(threshold)),
+        styles,
+        prefix=prefix,
+        name="benefit",
+        tab="Decision curve",
+        heading="Is acting on the forecasts worth it?",
+        reading=(
+            "Net benefit counts the events acted on, per row, and takes off the false alarms at the rate that the "
+            "threshold sets. Where the curve is above both others the forecasts help."
+        ),
+        marked=threshold,
+    )
+    yield benefit
+    if model.decisions is None:
+        return
     _, gap = _drawn(
-        RiskGapDisplay.from_results(risk_gap_curve(tally), decision_guarantee(model.certificate)).plot,
+        RiskGapDisplay.from_results(risk_gap_curve(tally), model.decisions.promise).plot,
         styles,
         prefix=prefix,
         name="gap",
         tab="Risk gap",
         heading="What recalibration could save",
         reading=(
-            "Per row and on average, at every threshold from which somebody might act. The upper dashed line holds "
-            f"{holds_for(model.certificate.target)}, with {level_said(level)} confidence."
+            "Per row and on average, at every threshold from which somebody might act. The bound holds "
+            f"{holds_for(judged.target)}, with {level_said(judged.confidence_level)} confidence."
         ),
         marked=threshold,
+        named={
+            "curve": "saved on these rows by the best recalibration that keeps the order of the forecasts",
+            "bound": f"bound: at most {rounded_up(model.decisions.promise.nondecreasing)}, at any threshold",
+        },
     )
     yield gap
+
+
+def thresholds_around(threshold: float) -> FloatArray:
+    """Return thresholds to draw a decision curve at: from a quarter to four times the odds of one.
+
+    Examples
+    --------
+    >>> thresholds_around(0.1)[[0, -1]].round(3)
+    array([0.027, 0.308])
+    """
+    odds = threshold / (1.0 - threshold)
+    low, high = (factor * odds / (1.0 + factor * odds) for factor in (0.25, 4.0))
+    return np.unique(np.append(np.linspace(low, high, CURVE_POINTS), threshold))
 
 
 def _drawn(
@@ -169,8 +218,10 @@ def _drawn(
     heading: str,
     reading: str,
     marked: float | None = None,
+    size: tuple[float, float] = SIZE,
+    named: Mapping[str, str] | None = None,
 ) -> tuple[AnyDisplay, Drawing]:
-    """Let a display draw, and return it and what it drew."""
+    """Let a display draw, and return it and what it drew; ``named`` words what colours stand for."""
     try:
         import matplotlib.style
         from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -180,7 +231,7 @@ def _drawn(
     settings = {"svg.fonttype": "none", "svg.hashsalt": f"calibrant {prefix} {name}"}
     # Whatever somebody has set for plots of their own has no say in a report, and is back afterwards.
     with matplotlib.style.context(["default", settings]):
-        figure = Figure(figsize=SIZE, dpi=72, layout="constrained")
+        figure = Figure(figsize=size, dpi=72, layout="constrained")
         FigureCanvasSVG(figure)
         axes = figure.add_subplot()
         display = plot(ax=axes, legend=False)
@@ -188,7 +239,9 @@ def _drawn(
         _lay_out(figure)
         written = io.StringIO()
         figure.savefig(written, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    root = _rewritten(written.getvalue(), styles, prefix=f"{prefix}-{name}", title=heading, description=reading)
+    root = _rewritten(
+        written.getvalue(), styles, prefix=f"{prefix}-{name}", title=heading, description=reading, size=size
+    )
     if marked is not None:
         root.append(_marker(axes, marked))
     drawing = Drawing(
@@ -197,7 +250,7 @@ def _drawn(
         heading=heading,
         reading=reading,
         svg=ElementTree.tostring(root, encoding="unicode"),
-        legend=tuple(_legend(axes)),
+        legend=tuple(_legend(axes, named)),
     )
     return display, drawing
 
@@ -211,16 +264,19 @@ def _lay_out(figure: Figure) -> None:
 
 
 def _marker(axes: Axes, threshold: float) -> ElementTree.Element:
-    """Return a line at a threshold, with what it takes to move it to another: where 0 and 1 lie."""
-    place = axes.get_position()  # its horizontal axis runs from 0 to 1
+    """Return a line at a threshold, with what it takes to move it to another: where which thresholds lie."""
+    place, (low, high) = axes.get_position(), axes.get_xlim()
     width, height = (72.0 * side for side in SIZE)
-    at = f"{width * (place.x0 + threshold * place.width):.2f}"
+    at = f"{width * (place.x0 + (threshold - low) / (high - low) * place.width):.2f}"
     ends = {"x1": at, "x2": at, "y1": f"{height * (1.0 - place.y1):.2f}", "y2": f"{height * (1.0 - place.y0):.2f}"}
     scale = {"data-from": f"{width * place.x0:.2f}", "data-to": f"{width * place.x1:.2f}"}
+    scale |= {"data-low": repr(float(low)), "data-high": repr(float(high))}
     return ElementTree.Element("line", {"class": "marker", **ends, **scale})
 
 
-def _rewritten(text: str, styles: Styles, *, prefix: str, title: str, description: str) -> ElementTree.Element:
+def _rewritten(
+    text: str, styles: Styles, *, prefix: str, title: str, description: str, size: tuple[float, float]
+) -> ElementTree.Element:
     """Return an SVG that can stand inside a page beside others."""
     root = ElementTree.fromstring(text)
     linked = {value[1:] for element in root.iter() for value in [element.get(_LINK, "")] if value}
@@ -246,7 +302,7 @@ def _rewritten(text: str, styles: Styles, *, prefix: str, title: str, descriptio
                 element.set(name, f"url(#{names[value[5:-1]]})")
             elif name != "id":
                 element.set(name, value)
-    width, height = (72.0 * side for side in SIZE)
+    width, height = (72.0 * side for side in size)
     root.attrib = {
         "viewBox": f"0 0 {width:g} {height:g}",
         "class": "plot",
@@ -260,14 +316,15 @@ def _rewritten(text: str, styles: Styles, *, prefix: str, title: str, descriptio
     return root
 
 
-def _legend(axes: Axes) -> Iterator[Entry]:
+def _legend(axes: Axes, named: Mapping[str, str] | None) -> Iterator[Entry]:
     """Return what the artists on the axes stand for, in the order they were drawn."""
     from matplotlib.colors import to_hex
 
     role_of = {getattr(PALETTES["light"], role): role for role in roles()}
     for artist, text in zip(*axes.get_legend_handles_labels(), strict=True):
         kind, colour = _look(artist)
-        yield Entry(kind, role_of[to_hex(colour)], text)
+        role = role_of[to_hex(colour)]
+        yield Entry(kind, role, (named or {}).get(role, text))
 
 
 def _look(artist: Artist) -> tuple[str, Any]:

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant.core.words import printable, shown
 from calibrant.reports.figures import NEEDED, Drawing, Styles, draw_model, palette_css, roles
+from calibrant.reports.headlines import ASSUMED
+from calibrant.reports.redo import FINGERPRINT_SAID, facts, ways_to_redo
 from calibrant.reports.results import ReportSummary
 from calibrant.reports.summary import ONE_MODEL
-from calibrant.reports.views import FINGERPRINT_SAID, compared, facts, headline, method_lines, view_of, ways_to_redo
+from calibrant.reports.views import about, compared, method_lines, view_of
 from calibrant.rows.tally import Tally
 
 if TYPE_CHECKING:
@@ -53,8 +55,10 @@ def render_html(summary: ReportSummary, tallies: Iterable[Tally | None]) -> str:
     page: str = environment.get_template("report.html.j2").render(
         summary=summary,
         models=views,
-        limit=f"{shown(summary.max_error)}",
-        headline=headline(summary),
+        limit=None if summary.max_error is None else shown(summary.max_error),
+        about=about(summary),
+        assumed=ASSUMED,
+        whole=f"all {summary.relative_to}",
         comparison=compared(summary),
         method=method_lines(summary),
         ways=ways_to_redo(summary),
@@ -77,7 +81,7 @@ def render_markdown(summary: ReportSummary) -> str:
         .render(
             summary=summary,
             models=[view_of(model, summary) for model in summary.models],
-            limit=f"{shown(summary.max_error)}",
+            limit=None if summary.max_error is None else shown(summary.max_error),
             comparison=compared(summary),
             method=method_lines(summary),
             ways=ways_to_redo(summary),

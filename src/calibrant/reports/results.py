@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from calibrant.certificates.results import Certificate, GroupCertificates
+from calibrant.certificates.results import YARDSTICKS, Certificate, ConfidenceInterval, GroupCertificates
 from calibrant.core.results import UNIT, Result, as_frame
-from calibrant.core.types import FloatArray
-from calibrant.core.words import level_said, measured, printable, rounded_up
+from calibrant.core.types import FloatArray, Label
+from calibrant.core.words import in_columns, level_said, measured, printable, rounded_down, rounded_up
 from calibrant.decisions.decompositions import ScoreDecomposition
-from calibrant.decisions.results import BestThreshold
+from calibrant.decisions.results import BestThreshold, DecisionGuarantee
 from calibrant.measures.results import Measures
 from calibrant.repairs.results import LadderRung
+
+
+def joint_verdict(verdicts: Iterable[str | None]) -> str | None:
+    """Return the verdict on several parts at once: refuted when one is, certified when all are, None when none is.
+
+    Examples
+    --------
+    >>> joint_verdict(["certified", "undecided"]), joint_verdict(["undecided", "refuted"])
+    ('undecided', 'refuted')
+    """
+    found = {verdict for verdict in verdicts if verdict is not None}
+    return next((verdict for verdict in ("refuted", "undecided", "certified") if verdict in found), None)
 
 
 @dataclass(frozen=True)
@@ -58,6 +72,8 @@ class DecisionTable(Result):
         As in `NetBenefit`.
     confidence_level : float
         Of the guarantees, all thresholds together.
+    promise : DecisionGuarantee
+        The guarantee for all thresholds at once.
     best : BestThreshold
         At the threshold asked about: where these rows would have been cut best.
     assumptions : tuple of str
@@ -74,6 +90,7 @@ class DecisionTable(Result):
     guarantee: FloatArray
     net_benefit: FloatArray
     confidence_level: float
+    promise: DecisionGuarantee
     best: BestThreshold
     assumptions: tuple[str, ...]
 
@@ -119,8 +136,10 @@ class RepairTrial(Result):
         What was tried before, and why it was not kept.
     fitted_rows, judged_rows : int
         Rows it learned from, and rows it was judged on.
-    before, after : Certificate
-        The verdicts on the judged rows, each at its own level.
+    cutoff_before, cutoff_after : float
+        Cutoff calibration error on the judged rows.
+    before, after : Certificate or None
+        The verdicts on the judged rows, each at its own level; None where no limit was asked about.
     brier_before, brier_after : float
         Brier score on the judged rows.
     rng : int
@@ -131,20 +150,76 @@ class RepairTrial(Result):
     ladder: tuple[LadderRung, ...]
     fitted_rows: int
     judged_rows: int
-    before: Certificate
-    after: Certificate
+    cutoff_before: float
+    cutoff_after: float
+    before: Certificate | None
+    after: Certificate | None
     brier_before: float
     brier_after: float
     rng: int
 
-    _ranges: ClassVar = dict.fromkeys(("brier_before", "brier_after"), UNIT)
+    _ranges: ClassVar = dict.fromkeys(("cutoff_before", "cutoff_after", "brier_before", "brier_after"), UNIT)
 
     def __str__(self) -> str:
+        before, after = ("" if each is None else f" ({each.verdict})" for each in (self.before, self.after))
         return (
             f"{self.recalibrator}, fitted to {self.fitted_rows:,} rows, takes the Cutoff calibration error on "
-            f"{self.judged_rows:,} others from {measured(self.before.estimate, 4)} ({self.before.verdict}) to "
-            f"{measured(self.after.estimate, 4)} ({self.after.verdict}), and the Brier score from "
+            f"{self.judged_rows:,} others from {measured(self.cutoff_before, 4)}{before} to "
+            f"{measured(self.cutoff_after, 4)}{after}, and the Brier score from "
             f"{self.brier_before:.4f} to {self.brier_after:.4f}."
+        )
+
+
+@dataclass(frozen=True)
+class GroupLimits(Result):
+    """Limits for the error of every group, where no limit was asked about.
+
+    Attributes
+    ----------
+    confidence_level : float
+        Of all limits together.
+    groups : tuple
+        The groups' labels, sorted.
+    limits : tuple of ConfidenceInterval
+        Per group, at level 1 - (1 - confidence_level) / (number of groups): true together with ``confidence_level``.
+    """
+
+    confidence_level: float
+    groups: tuple[Label, ...]
+    limits: tuple[ConfidenceInterval, ...]
+
+    _ranges: ClassVar = {"confidence_level": UNIT}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not len(self.groups) == len(self.limits) > 0:
+            self._refuse("groups", self.groups, "not as many as limits, or none")
+
+    def frame(self) -> Any:
+        """Return one row per group."""
+        names = ("rows", "estimate", "lower", "upper")
+        columns = {name: [getattr(each, name) for each in self.limits] for name in names}
+        return as_frame({"group": list(self.groups), **columns})
+
+    def __str__(self) -> str:
+        table = in_columns(
+            ("group", "rows", "error", "at least", "at most"),
+            [
+                (
+                    str(group),
+                    f"{each.rows:,}",
+                    measured(each.estimate, 4),
+                    rounded_down(each.lower),
+                    "any number" if math.isinf(each.upper) else rounded_up(each.upper),
+                )
+                for group, each in zip(self.groups, self.limits, strict=True)
+            ],
+        )
+        unit = "" if self.limits[0].relative_to == "rows" else " as a share of its event rate"
+        return (
+            f"Cutoff calibration error of each group{unit}, with limits that hold for all groups together with "
+            f"{level_said(self.confidence_level)} confidence, if the groups were chosen without looking at these "
+            f"rows:\n{table}"
         )
 
 
@@ -167,8 +242,13 @@ class ModelSummary(Result):
     fingerprint : str or None
         SHA-256 of the distinct forecasts and their totals, if they can be told apart; the order of the rows makes no
         difference.
-    certificate : Certificate
-        The verdict.
+    verdict : str or None
+        On all rows and every group at once: "refuted" when one of them is, "certified" when all of them are, else
+        "undecided"; None where no limit was asked about.
+    certificate : Certificate or None
+        The verdict on all rows.
+    limits : ConfidenceInterval or None
+        In its place, where no limit was asked about.
     measures : Measures
         Every calibration measure; ``notes`` says which are not exact where the distinct forecasts are too many.
     score : ScoreDecomposition or None
@@ -179,6 +259,8 @@ class ModelSummary(Result):
         Before and after recalibration, on held-out rows.
     groups : GroupCertificates or None
         A verdict per group.
+    group_limits : GroupLimits or None
+        In its place, where no limit was asked about.
     omissions : tuple of Omission
         Sections left out, and why.
     """
@@ -190,19 +272,40 @@ class ModelSummary(Result):
     mean_forecast: float
     mean_outcome: float
     fingerprint: str | None
-    certificate: Certificate
+    verdict: str | None
+    certificate: Certificate | None
+    limits: ConfidenceInterval | None
     measures: Measures
     score: ScoreDecomposition | None
     decisions: DecisionTable | None
     repair: RepairTrial | None
     groups: GroupCertificates | None
+    group_limits: GroupLimits | None
     omissions: tuple[Omission, ...] = ()
 
     _ranges: ClassVar = dict.fromkeys(("mean_forecast", "mean_outcome"), UNIT)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.certificate is None) == (self.limits is None):
+            self._refuse("limits", self.limits, "while there is one of certificate and limits, never both")
+        said = joint_verdict(None if each is None else each.verdict for each in (self.certificate, self.groups))
+        if self.verdict != said:
+            self._refuse("verdict", self.verdict, f"while its parts say {said!r}")
+
+    @property
+    def judged(self) -> Certificate | ConfidenceInterval:
+        """The certificate or, where no limit was asked about, the limits."""
+        if self.certificate is not None:
+            return self.certificate
+        assert self.limits is not None  # as checked above
+        return self.limits
+
     def __str__(self) -> str:
-        parts = (self.certificate, self.repair, self.groups, *self.omissions)
-        return "\n".join([f"Model {printable(self.name)}:", *(str(part) for part in parts if part is not None)])
+        parts = (self.judged, self.repair, self.groups, self.group_limits, *self.omissions)
+        together = [] if self.groups is None else [f"All rows and every group together: {self.verdict}."]
+        lines = [f"Model {printable(self.name)}:", *together, *(str(part) for part in parts if part is not None)]
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True)
@@ -213,8 +316,14 @@ class ReportSummary(Result):
     ----------
     title : str
         The report's title.
-    max_error : float
-        The limit asked about.
+    source : str or None
+        Where the rows came from, such as the name of a file.
+    date : str or None
+        The day it was made, as in 2026-03-31, if it was told.
+    max_error : float or None
+        The limit asked about, if there was one.
+    relative_to : str
+        What errors and limits are shares of: "rows" or "events".
     confidence_level : float
         Of the verdicts on all models together.
     method : str
@@ -223,6 +332,9 @@ class ReportSummary(Result):
         The decision threshold shown first.
     rng : int
         Of everything random.
+    verdict : str or None
+        On all models at once: "refuted" when one of them is, "certified" when all of them are, else "undecided"; None
+        where no limit was asked about.
     models : tuple of ModelSummary
         One per model; each certificate is at level 1 - (1 - confidence_level) / (number of models).
     versions : tuple of str
@@ -230,19 +342,30 @@ class ReportSummary(Result):
     """
 
     title: str
-    max_error: float
+    source: str | None
+    date: str | None
+    max_error: float | None
+    relative_to: str
     confidence_level: float
     method: str
     threshold: float
     rng: int
+    verdict: str | None
     models: tuple[ModelSummary, ...]
     versions: tuple[str, ...]
 
     _ranges: ClassVar = dict.fromkeys(("max_error", "confidence_level", "threshold"), UNIT)
+    _words: ClassVar = {"relative_to": YARDSTICKS}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        said = joint_verdict(model.verdict for model in self.models)
+        if self.verdict != said:
+            self._refuse("verdict", self.verdict, f"while its models say {said!r}")
 
     def __str__(self) -> str:
         lines = [printable(self.title), *(str(model) for model in self.models)]
         if len(self.models) > 1:
-            level = level_said(self.confidence_level)
-            lines.append(f"The verdicts on all {len(self.models)} models hold together with {level} confidence.")
+            level, said = level_said(self.confidence_level), "verdicts on" if self.verdict else "limits of"
+            lines.append(f"The {said} all {len(self.models)} models hold together with {level} confidence.")
         return "\n".join(lines)

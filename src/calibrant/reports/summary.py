@@ -21,8 +21,8 @@ import numpy.typing as npt
 import calibrant
 from calibrant.certificates.joint_levels import level_of_each
 from calibrant.certificates.methods.registry import Method
-from calibrant.certificates.results import Certificate, GroupCertificates
-from calibrant.certificates.verdicts import certify
+from calibrant.certificates.results import Certificate, ConfidenceInterval, GroupCertificates, Yardstick
+from calibrant.certificates.verdicts import certify, confidence_interval
 from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.types import FloatArray
 from calibrant.decisions.decompositions import score_decomposition
@@ -30,10 +30,19 @@ from calibrant.decisions.gaps import best_threshold, risk_gap_curve
 from calibrant.decisions.guarantees import decision_guarantee
 from calibrant.decisions.risks import decision_risk, net_benefit
 from calibrant.measures.everything import measure
-from calibrant.reports.results import DecisionTable, ModelSummary, Omission, RepairTrial, ReportSummary
+from calibrant.measures.weighted import find_worst_interval
+from calibrant.reports.results import (
+    DecisionTable,
+    GroupLimits,
+    ModelSummary,
+    Omission,
+    RepairTrial,
+    ReportSummary,
+    joint_verdict,
+)
 from calibrant.rows.checks import Observations, check_labels, check_number, check_same_index
-from calibrant.rows.groups import GroupedSource, by_group
-from calibrant.rows.intake import as_observations, as_source, as_tally
+from calibrant.rows.groups import GroupedRows, GroupedSource, by_group
+from calibrant.rows.intake import as_observations, as_source, as_tally, in_groups
 from calibrant.rows.named import SUMMARIES, check_named, check_summaries
 from calibrant.rows.refinement import TooManyForecastsError, some_table, whole_tally
 from calibrant.rows.sources import RowSource
@@ -88,14 +97,15 @@ class Model:
 class Question:
     """What is asked of every model: fixed before any row is looked at."""
 
-    max_error: float
+    max_error: float | None
+    relative_to: Yardstick
     confidence_level: float
     method: Method
     threshold: float
     rng: int
 
     @classmethod
-    def checked(cls, *, max_error: Any, confidence_level: Any, method: Method, threshold: Any, rng: Any) -> Question:
+    def checked(cls, *, threshold: Any, rng: Any, **asked: Any) -> Question:
         """Check what `certify` does not check itself."""
         at = check_number(threshold, "threshold", low=0.0, high=1.0)
         if at in (0.0, 1.0):
@@ -105,7 +115,16 @@ class Question:
                 value=at,
                 remedy="choose one between 0 and 1",
             )
-        return cls(max_error, confidence_level, method, at, int(check_number(rng, "rng", low=0.0, whole=True)))
+        return cls(threshold=at, rng=int(check_number(rng, "rng", low=0.0, whole=True)), **asked)
+
+    def asked(self, level: float) -> dict[str, Any]:
+        """Return what limits are asked for with, at a level."""
+        return {
+            "confidence_level": level,
+            "method": self.method,
+            "relative_to": self.relative_to,
+            "rng": self.rng,
+        }
 
 
 def find_models(y_true: Any, y_prob: Any, *, sample_weight: Any, pos_label: Any, by: Any, name: str) -> list[Model]:
@@ -134,17 +153,24 @@ def find_models(y_true: Any, y_prob: Any, *, sample_weight: Any, pos_label: Any,
     return [_model_of_rows(each, as_observations(y_true, held, **given), by) for each, held in forecasts.items()]
 
 
-def summarize(models: list[Model], question: Question, *, title: str) -> ReportSummary:
+def summarize(
+    models: list[Model], question: Question, *, title: str, source: str | None, date: str | None
+) -> ReportSummary:
     """Answer the question for every model, at levels that let one be chosen afterwards."""
     level = question.confidence_level if len(models) == 1 else level_of_each(question.confidence_level, len(models))
+    summaries = tuple(summarize_model(model, question, level) for model in models)
     return ReportSummary(
         title=title,
+        source=source,
+        date=date,
         max_error=question.max_error,
+        relative_to=question.relative_to,
         confidence_level=question.confidence_level,
         method=question.method,
         threshold=question.threshold,
         rng=question.rng,
-        models=tuple(summarize_model(model, question, level) for model in models),
+        verdict=joint_verdict(each.verdict for each in summaries),
+        models=summaries,
         versions=_versions(),
     )
 
@@ -153,7 +179,8 @@ def summarize_model(model: Model, question: Question, level: float) -> ModelSumm
     """Compute every section for one model, leaving out those that its data cannot support."""
     table, tally = some_table(model.data), model.tally
     certificate = judge(model.data, question, level)
-    groups = _judge_groups(model, question, level)
+    limits = confidence_interval(model.data, **question.asked(level)) if certificate is None else None
+    groups, group_limits = _judge_groups(model, question, level)
     omissions = [Omission(section, model.refusal) for section in NEED_EVERY_FORECAST if tally is None]
     repair: RepairTrial | None = None
     if tally is not None:
@@ -161,7 +188,7 @@ def summarize_model(model: Model, question: Question, level: float) -> ModelSumm
             repair = try_repair(tally, question, level)
         except UndefinedError as refusal:
             omissions.append(Omission("repair", refusal.phrase))
-    return ModelSummary(
+    summary = ModelSummary(
         name=model.name,
         rows=table.row_total,
         distinct_forecasts=None if tally is None else len(tally),
@@ -169,33 +196,39 @@ def summarize_model(model: Model, question: Question, level: float) -> ModelSumm
         mean_forecast=table.forecast_total() / table.weight_total,
         mean_outcome=table.outcome_total / table.weight_total,
         fingerprint=None if tally is None else _fingerprint(model, tally),
+        verdict=joint_verdict(None if each is None else each.verdict for each in (certificate, groups)),
         certificate=certificate,
+        limits=limits,
         measures=measure(model.data if tally is None else tally),
         score=None if tally is None else score_decomposition(tally),
-        decisions=None if tally is None else tabulate(tally, certificate, question.threshold),
+        decisions=None,
         repair=repair,
         groups=groups,
+        group_limits=group_limits,
         omissions=tuple(omissions),
     )
+    if tally is None:
+        return summary
+    limit: Certificate | ConfidenceInterval = summary.judged
+    if question.relative_to != "rows":  # losses are counted per row
+        limit = confidence_interval(tally, alternative="less", **{**question.asked(level), "relative_to": "rows"})
+    return replace(summary, decisions=tabulate(tally, limit, question.threshold))
 
 
-def judge(data: Tally | RowSource, question: Question, level: float) -> Certificate:
-    """Return the verdict."""
-    return certify(
-        data,
-        max_error=question.max_error,
-        confidence_level=level,
-        method=question.method,
-        rng=question.rng,
-    )
+def judge(data: Tally | RowSource, question: Question, level: float) -> Certificate | None:
+    """Return the verdict, if a limit was asked about."""
+    if question.max_error is None:
+        return None
+    certificate: Certificate = certify(data, max_error=question.max_error, **question.asked(level))
+    return certificate
 
 
-def tabulate(tally: Tally, certificate: Certificate, threshold: float) -> DecisionTable:
+def tabulate(tally: Tally, limit: Certificate | ConfidenceInterval, threshold: float) -> DecisionTable:
     """Compute losses, savings and promises on a grid of thresholds that includes the one asked about."""
     grid: FloatArray = np.unique(np.append(np.arange(1, GRID) / GRID, threshold))
     risk = decision_risk(tally, threshold=grid)
     curve = risk_gap_curve(tally)
-    promises = [decision_guarantee(certificate, at) for at in grid.tolist()]
+    promises = [decision_guarantee(limit, at) for at in grid.tolist()]
     event_rate = risk.mean_outcome
     return DecisionTable(
         threshold=grid,
@@ -207,7 +240,8 @@ def tabulate(tally: Tally, certificate: Certificate, threshold: float) -> Decisi
         gap=np.asarray(curve.at(grid)),
         guarantee=np.array([promise.nondecreasing for promise in promises]),
         net_benefit=np.asarray(net_benefit(tally, threshold=grid).net_benefit),
-        confidence_level=certificate.confidence_level,
+        confidence_level=limit.confidence_level,
+        promise=decision_guarantee(limit),
         best=best_threshold(tally, threshold=threshold),
         assumptions=promises[0].assumptions,
     )
@@ -224,16 +258,17 @@ def try_repair(tally: Tally, question: Question, level: float) -> RepairTrial:
         )
     learned, held_out = tally.halves(question.rng)
     recalibrator = GuardedRecalibrator(ends="inside").fit(learned)
-    tallies = held_out, _moved(held_out, recalibrator.predict)
-    before, after = (judge(tally, question, level) for tally in tallies)
-    brier_before, brier_after = (float(tally.residual_square.sum()) / tally.weight_total for tally in tallies)
+    repaired = _moved(held_out, recalibrator.predict)
+    brier_before, brier_after = (float(each.residual_square.sum()) / each.weight_total for each in (held_out, repaired))
     return RepairTrial(
         recalibrator=type(recalibrator.recalibrator_).__name__,
         ladder=recalibrator.ladder_,
         fitted_rows=learned.row_total,
         judged_rows=held_out.row_total,
-        before=before,
-        after=after,
+        cutoff_before=find_worst_interval(held_out).error,
+        cutoff_after=find_worst_interval(repaired).error,
+        before=judge(held_out, question, level),
+        after=judge(repaired, question, level),
         brier_before=brier_before,
         brier_after=brier_after,
         rng=question.rng,
@@ -259,19 +294,20 @@ def _fingerprint(model: Model, tally: Tally) -> str:
     return digest.hexdigest()
 
 
-def _judge_groups(model: Model, question: Question, level: float) -> GroupCertificates | None:
-    asked: dict[str, Any] = {
-        "max_error": question.max_error,
-        "confidence_level": level,
-        "method": question.method,
-        "rng": question.rng,
-    }
-    if model.groups is not None:
-        found: GroupCertificates = certify(model.groups, **asked)
-        return found
-    if model.rows is None or model.labels is None:
-        return None
-    return certify(model.rows, by=model.labels, **asked)
+def _judge_groups(
+    model: Model, question: Question, level: float
+) -> tuple[GroupCertificates | None, GroupLimits | None]:
+    """Return a verdict per group or, where no limit was asked about, limits per group; neither without groups."""
+    rows: GroupedSource | GroupedRows | None = model.groups
+    if rows is None and model.rows is not None and model.labels is not None:
+        rows = in_groups(model.rows, by=model.labels)
+    if rows is None:
+        return None, None
+    if question.max_error is not None:
+        return certify(rows, max_error=question.max_error, **question.asked(level)), None
+    asked = question.asked(level_of_each(level, len(rows.groups)))
+    limits = by_group(rows, lambda each: confidence_interval(each, **asked))
+    return None, GroupLimits(confidence_level=level, groups=rows.groups, limits=tuple(limits))
 
 
 def _model_of_rows(name: str, rows: Observations, by: Any) -> Model:

@@ -59,7 +59,7 @@
   for (const section of all("[data-decisions]")) {
     const rows = all("tbody tr", section), slider = section.querySelector("input[type=range]");
     const shown = section.querySelector("output"), said = section.querySelector("[data-said]");
-    const marker = section.querySelector(".marker");
+    const markers = all(".marker", section);
     const update = () => {
       const row = rows[Number(slider.value)], threshold = row.dataset.threshold;
       for (const cell of row.cells) {
@@ -68,18 +68,26 @@
       shown.textContent = threshold;
       slider.setAttribute("aria-valuetext", "threshold " + threshold);
       said.textContent = row.dataset.said;
-      if (marker) {
-        const from = Number(marker.dataset.from), to = Number(marker.dataset.to);
-        const x = String(from + (to - from) * Number(threshold));
+      for (const marker of markers) {
+        const { from, to, low, high } = marker.dataset;
+        const share = (Number(threshold) - Number(low)) / (Number(high) - Number(low));
+        const x = String(Number(from) + (Number(to) - Number(from)) * share);
         marker.setAttribute("x1", x);
         marker.setAttribute("x2", x);
+        marker.classList.toggle("outside", share < 0 || share > 1);
       }
     };
     slider.addEventListener("input", update);
     for (const live of all("[data-live]", section)) live.hidden = false;
-    section.querySelector("details").open = false;
     update();
   }
+
+  // Folded while somebody reads along, open on paper.
+  const folds = all("details[data-fold]");
+  const fold = () => { for (const each of folds) each.open = false; };
+  window.addEventListener("beforeprint", () => { for (const each of folds) each.open = true; });
+  window.addEventListener("afterprint", fold);
+  fold();
 
   const tell = (button, text) => {
     const before = button.textContent;

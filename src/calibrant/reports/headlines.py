@@ -1,0 +1,300 @@
+"""The first words of a report: the verdict, how sure it is, where the error is, and what to do next.
+
+Each is a sentence or two of at most 30 words, in units that people hold: cases in a hundred, percentage points.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from calibrant.certificates.results import Certificate, GroupCertificates
+from calibrant.core.types import Label
+from calibrant.core.words import (
+    counted,
+    hundredfold,
+    level_said,
+    measured,
+    printable,
+    rounded_down,
+    rounded_up,
+)
+from calibrant.reports.results import ModelSummary, ReportSummary
+
+GUIDE = "docs/choose-max-error.md"
+"""Where the documentation says how to choose a limit."""
+
+ASSUMED = "It assumes independent rows, and a model fixed without looking at them."
+
+_LABELS = {
+    "certified": "Certified",
+    "cautioned": "Certified, but the limit says little",
+    "refuted": "Refuted",
+    "undecided": "Undecided",
+    "neutral": "Measured, no limit chosen",
+}
+_NAMED = 3  # groups that a sentence names
+
+
+@dataclass(frozen=True)
+class Headline:
+    """What is said of a model before anything else.
+
+    Attributes
+    ----------
+    state : str
+        What its colour says: a verdict, "cautioned" where a certificate for so wide a limit says little, or "neutral"
+        without a limit.
+    label : str
+        The same in a word or two.
+    finding : str
+        The answer, in one sentence without a full stop.
+    promise : str
+        How sure it is, of whom it speaks, and what it does not say.
+    cautions : tuple of str
+        Why the limit says little.
+    notes : tuple of str
+        What may be wrong with the rows or the method: to be looked at before anything is done.
+    worst : str
+        Where these rows are worst calibrated, and by how much.
+    next_step : str
+        What to do.
+    """
+
+    state: str
+    label: str
+    finding: str
+    promise: str
+    cautions: tuple[str, ...]
+    notes: tuple[str, ...]
+    worst: str
+    next_step: str
+
+
+def headline_of(model: ModelSummary) -> Headline:
+    """Say what matters most about a model."""
+    cautions = cautions_of(model)
+    state = model.verdict or "neutral"
+    if state == "certified" and cautions:
+        state = "cautioned"
+    return Headline(
+        state=state,
+        label=_LABELS[state],
+        finding=_finding(model),
+        promise=_promise(model),
+        cautions=cautions,
+        notes=tuple(map(str, model.judged.notes)),
+        worst=_worst(model),
+        next_step=_next_step(model, state),
+    )
+
+
+def lines_of(summary: ReportSummary) -> list[str]:
+    """Return a report in a few lines: of each model the verdict, how sure it is, where the error is, what to do."""
+    lines = [summary.title]
+    for model in summary.models:
+        said = headline_of(model)
+        lines += [
+            f"Model {model.name}:",
+            f"{said.label}: {said.finding}. {said.promise}",
+            *(f"Caution: {caution}" for caution in said.cautions),
+            f"Where: {said.worst}",
+            *(f"Note: {note}" for note in said.notes),
+            f"Next: {said.next_step}",
+        ]
+    return lines
+
+
+def cautions_of(model: ModelSummary) -> tuple[str, ...]:
+    """Return why the limit asked about says little: of all rows or, where it is groups, of the first of these."""
+    whole = () if model.certificate is None else model.certificate.cautions
+    groups = () if model.groups is None else model.groups.cautions
+    if whole or not groups:
+        return tuple(map(str, whole))
+    more = len(groups) - 1
+    return (str(groups[0]), *([f"So it is in {counted(more, 'more group')}."] if more else []))
+
+
+def state_of(certificate: Certificate) -> str:
+    """Return what the colour of a certificate says: its verdict, unless the limit says little."""
+    return "cautioned" if certificate and certificate.cautions else certificate.verdict
+
+
+def holds_for(target: str) -> str:
+    """Say whom a promise speaks of."""
+    if target == "population":
+        return "for cases to come, if nothing changes"
+    return "for these very forecasts, as if issued once more"
+
+
+def per_hundred(relative_to: str, whose: str = "") -> str:
+    """Say what an error is so many per hundred of.
+
+    Examples
+    --------
+    >>> per_hundred("rows"), per_hundred("events", "its")
+    ('per 100 of all cases', 'per 100 of its events')
+    """
+    return f"per 100 of {whose or 'all'} {'cases' if relative_to == 'rows' else 'events'}"
+
+
+def at_most(limit: float, digits: int = 4) -> str:
+    """Write an upper limit rounded up; one that is infinite excludes nothing."""
+    return "any number" if math.isinf(limit) else rounded_up(limit, digits)
+
+
+def _worst(model: ModelSummary) -> str:
+    """Say where the error is: on all rows or, where a group alone is refuted, in the worst of these."""
+    if not _lies_in_groups(model):
+        return model.measures.worst_interval.where()
+    assert model.groups is not None
+    each = zip(model.groups.groups, model.groups.certificates, strict=True)
+    label, certificate = max(each, key=lambda pair: pair[1].lower)
+    said = certificate.worst_interval.where()
+    return f"In {printable(label)}, {said[0].lower()}{said[1:]}"
+
+
+def _lies_in_groups(model: ModelSummary) -> bool:
+    """Return whether it is groups that are refuted, and not all rows."""
+    whole, groups = model.certificate, model.groups
+    return whole is not None and groups is not None and groups.verdict == "refuted" != whole.verdict
+
+
+def _finding(model: ModelSummary) -> str:
+    unit = per_hundred(model.judged.relative_to)
+    if model.certificate is None:
+        lower, upper = _hundred_limits(model)
+        between = f"by {lower} to {upper}" if float(lower) else f"by at most {upper}"
+        if math.isinf(model.judged.upper):
+            between = f"by at least {lower}"
+        return f"In the worst range of forecasts, events and forecasts differ {between} {unit}"
+    asked = f"{hundredfold(model.certificate.max_error)} {unit}"
+    groups = model.groups
+    if model.verdict == "certified":
+        where = "" if groups is None else ", overall and in every group"
+        return f"In any range of forecasts{where}, events and forecasts differ by at most {asked}"
+    if model.certificate.verdict == "refuted":
+        return f"In some range of forecasts, events and forecasts differ by more than {asked}"
+    if groups is not None and groups.verdict == "refuted":
+        its = per_hundred(groups.relative_to, "its")
+        return (
+            f"In {_how_many(groups)}, some range of forecasts is off by more than {hundredfold(groups.max_error)} {its}"
+        )
+    if groups is not None and model.certificate:
+        return f"Overall no range of forecasts is off by more than {asked}, but in {_how_many(groups)} one may be"
+    return f"These rows cannot tell whether some range of forecasts is off by more than {asked}"
+
+
+def _promise(model: ModelSummary) -> str:
+    judged = model.judged
+    sure = f"{level_said(judged.confidence_level)} confidence"
+    sure += "" if judged.finite_sample else ", as far as a rule for many rows applies"
+    whom = holds_for(judged.target)
+    certificate = model.certificate
+    # A verdict names the limit asked about: numbers that are chosen after a look at the verdict are less sure than it.
+    # Where nothing was decided the upper limit is as sure (docs/theory.md).
+    if certificate is None:
+        said = f"We can say so with {sure}, {whom}. {_still_possible(judged.upper, judged.relative_to)}"
+        return said.rstrip()
+    if model.verdict == "undecided":
+        if certificate:
+            return f"{_groups_named(model)}What is said holds with {sure}, {whom}."
+        _, upper = _hundred_limits(model)
+        if math.isinf(certificate.upper):
+            return f"{_groups_named(model)}With {sure} they set no upper limit to the difference."
+        most = f"at most {upper} {per_hundred(certificate.relative_to)}"
+        return f"{_groups_named(model)}The difference is {most}, with {sure}, {whom}."
+    said = f"{_groups_named(model)}We can say so with {sure}, {whom}."
+    if model.verdict != "certified" or cautions_of(model):
+        return said
+    return f"{said} {_still_possible(certificate.max_error, certificate.relative_to)}".rstrip()
+
+
+def _still_possible(limit: float, relative_to: str) -> str:
+    """Say what a limit leaves possible, because an error of so many cases is not one of so many points."""
+    for share, said in ((0.1, "a tenth"), (0.5, "half")) if relative_to == "rows" else ():
+        points = rounded_up(round(100.0 * limit / share, 9), 1).removesuffix(".0")
+        if 0.0 < float(points) < 100.0:
+            return f"A range with {said} of all cases may still be off by {points} percentage points."
+    return ""
+
+
+def _groups_named(model: ModelSummary) -> str:
+    """Name the groups that keep a verdict from being better, a few of them."""
+    groups = model.groups
+    if groups is None or model.verdict == "certified":
+        return ""
+    names = [printable(label) for label in _concerned(groups)]
+    if not names or (len(names) == 1 and _lies_in_groups(model)):  # which is named where the error is
+        return ""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    kind = "Refuted in" if groups.verdict == "refuted" else "Not settled in"
+    return f"{kind}: {', '.join(names[:_NAMED])}{more}. "
+
+
+def _concerned(groups: GroupCertificates) -> list[Label]:
+    """Return the groups that are refuted or, where none is, those that are not certified."""
+    each = list(zip(groups.groups, groups.upper, groups.certificates, strict=True))
+    refuted = [label for label, _, certificate in each if certificate.verdict == "refuted"]
+    return refuted or [label for label, upper, _ in each if upper > groups.max_error]
+
+
+def groups_said(groups: GroupCertificates) -> str:
+    """Say the verdict on all groups at once, and which ones keep it from being better."""
+    level = level_said(groups.confidence_level)
+    limit = f"{hundredfold(groups.max_error)} {per_hundred(groups.relative_to, 'its')}"
+    names = ", ".join(printable(label) for label in _concerned(groups))
+    return {
+        "certified": f"Certified: with {level} confidence no range of any group is off by more than {limit}.",
+        "refuted": f"Refuted: with {level} confidence some range of forecasts is off by more than {limit} in {names}.",
+        "undecided": f"Undecided: some range of forecasts may be off by more than {limit} in {names}.",
+    }[groups.verdict]
+
+
+def _how_many(groups: GroupCertificates) -> str:
+    return f"{len(_concerned(groups))} of {counted(len(groups), 'group')}"
+
+
+def _hundred_limits(model: ModelSummary) -> tuple[str, str]:
+    """Write the limits per hundred, rounded outwards."""
+    judged = model.judged
+    digits = 1 if judged.upper >= 0.01 else 2
+    return rounded_down(100.0 * judged.lower, digits), at_most(100.0 * judged.upper, digits)
+
+
+def _next_step(model: ModelSummary, state: str) -> str:
+    repair, certificate = model.repair, model.certificate
+    if model.judged.notes and state not in ("certified", "cautioned"):
+        return "See to the note first: what it says may be all that is wrong."
+    if certificate is None:
+        return (
+            "For a verdict, choose max_error, the largest error you can live with, by what errors cost and not by "
+            f"these numbers ({GUIDE})."
+        )
+    if state == "cautioned":
+        return f"Ask again, for the limit that the caution names ({GUIDE})."
+    if state == "certified":
+        return "For this limit nothing needs repair. Judge them again on new rows, or when something changes."
+    if _lies_in_groups(model):
+        return "Recalibrate these groups on rows of their own, and judge them again on new rows."
+    if repair is not None and repair.after is not None and repair.after.verdict == "certified":
+        return (
+            "Recalibrate. Learned on half of these rows and judged on the rest, recalibrated forecasts are certified "
+            "for this limit."
+        )
+    if state == "undecided":
+        if certificate.rows_needed is not None:
+            needed = f"about {certificate.rows_needed:,} fresh ones would decide"
+            return f"Judge more rows: {needed}, if the error is as it seems."
+        if certificate:
+            return "Judge more rows of these groups, which may settle it."
+        return "Judge more rows, which may settle it; below is where the error is on these."
+    if repair is None or repair.before is None or repair.after is None:
+        return "Find where the error is below, and recalibrate on rows of their own."
+    before, after = repair.before.estimate, repair.after.estimate
+    if after < before < math.inf:
+        took = f"{measured(100.0 * before, 1)} to {measured(100.0 * after, 1)} {per_hundred(certificate.relative_to)}"
+        return (
+            f"Recalibrate, and judge on new rows: learned on half of these, it took the error on the rest from {took}."
+        )
+    return "Look for what is wrong with the model or the data: recalibration did not lower the error on held-out rows."

@@ -1,0 +1,97 @@
+"""What it takes to make a report again: code, options, and what it was made from."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from calibrant.reports.results import ReportSummary
+
+FINGERPRINT_SAID = (
+    "The fingerprint is the SHA-256 of the distinct forecasts, in order, with their rows and outcomes added up; where "
+    "there are groups, of their names and those of their rows too. It does not depend on the order of the rows."
+)
+
+_OPTIONS = ("max_error", "relative_to", "confidence_level", "method", "threshold", "rng", "title", "source", "date")
+_FILE = "predictions.parquet"
+_ON_THEIR_OWN = ("title", "source", "date")
+
+
+def ways_to_redo(summary: ReportSummary) -> list[dict[str, str]]:
+    """Return code that makes the report again, from data that the reader has."""
+    repair = (
+        'recalibrator = calibrant.GuardedRecalibrator(ends="inside")\n'
+        "recalibrator.fit(y_prob, y_true)  # on rows the model was not fitted to\n"
+        "print(recalibrator.guarantee_)\n"
+        "better = recalibrator.predict(new_forecasts)\n"
+        'recalibrator.to_json(), recalibrator.to_sql("y_prob")  # to carry it elsewhere\n'
+    )
+    return [
+        {"tab": "Python", "heading": "In Python", "code": _in_python(summary)},
+        {"tab": "Command line", "heading": "On the command line", "code": _on_the_command_line(summary)},
+        {"tab": "Repair", "heading": "Repair the forecasts", "code": repair},
+    ]
+
+
+def _given(summary: ReportSummary) -> dict[str, Any]:
+    """Return the options that were given."""
+    options = {option: getattr(summary, option) for option in _OPTIONS}
+    return {option: value for option, value in options.items() if value is not None}
+
+
+def _in_python(summary: ReportSummary) -> str:
+    weighted, grouped, names = data_used(summary)
+    forecasts, name = "y_prob", repr(names[0])
+    if len(names) > 1:
+        forecasts = "{" + ", ".join(f"{name!r}: y_prob_{k}" for k, name in enumerate(names, start=1)) + "}"
+        name = ""
+    options = {
+        "sample_weight": "sample_weight" if weighted else "",
+        "by": "groups" if grouped else "",
+        **{option: repr(value) for option, value in _given(summary).items()},
+        "name": name,
+    }
+    listed = "".join(f"    {option}={value},\n" for option, value in options.items() if value)
+    return (
+        "import calibrant\n\n"
+        f"report = calibrant.CalibrationReport.from_predictions(\n    y_true,\n    {forecasts},\n{listed})\n"
+        'report.write_html("report.html")\n'
+        "[model.fingerprint for model in report.summary.models]  # as below, if the data are the same\n"
+    )
+
+
+def _on_the_command_line(summary: ReportSummary) -> str:
+    weighted, grouped, names = data_used(summary)
+    forecasts = [shlex.quote(name) for name in names] if len(names) > 1 else ["y_prob"]
+    given = {option: shlex.quote(str(value)) for option, value in _given(summary).items()}
+    lines = [
+        f"calibrant report {given.get('source', _FILE)} --y-true y_true "
+        + " ".join(f"--y-prob {each}" for each in forecasts),
+        *(["--weight sample_weight"] if weighted else []),
+        *(["--by groups"] if grouped else []),
+        " ".join(
+            f"--{option.replace('_', '-')} {value}" for option, value in given.items() if option not in _ON_THEIR_OWN
+        ),
+        " ".join(f"--{option} {given[option]}" for option in ("title", "date") if option in given)
+        + " --out report.html",
+    ]
+    return " \\\n    ".join(lines) + "\n"
+
+
+def data_used(summary: ReportSummary) -> tuple[bool, bool, list[str]]:
+    """Return whether there are weights, whether there are groups, and the names of the models."""
+    models = summary.models
+    weighted = not all(model.measures.worst_interval.unit_weights for model in models)
+    grouped = any(model.groups is not None or model.group_limits is not None for model in models)
+    return weighted, grouped, [model.name for model in models]
+
+
+def facts(summary: ReportSummary) -> list[tuple[str, str, bool]]:
+    """Return what the report was made from: label, value, and whether it is code."""
+    several = len(summary.models) > 1
+    found: list[tuple[str, str, bool]] = []
+    for model in summary.models:
+        if model.fingerprint is not None:
+            found.append((f"Fingerprint of {model.name}" if several else "Data fingerprint", model.fingerprint, True))
+        found.append((f"Rows of {model.name}" if several else "Rows", f"{model.rows:,}", False))
+    return [*found, ("Seed", str(summary.rng), False), ("Versions", ", ".join(summary.versions), False)]
