@@ -19,7 +19,7 @@ from calibrant.core.words import (
     rounded_down,
     rounded_up,
 )
-from calibrant.reports.results import ModelSummary, ReportSummary
+from calibrant.reports.results import ModelSummary, RepairTrial, ReportSummary
 
 GUIDE = "docs/choose-max-error.md"
 """Where the documentation says how to choose a limit."""
@@ -273,7 +273,10 @@ def _next_step(model: ModelSummary, state: str) -> str:
         )
     if state == "cautioned":
         return f"Ask again, for the limit that the caution names ({GUIDE})."
+    took = _repair_said(repair, certificate.relative_to)
     if state == "certified":
+        if took and not certificate.worst_interval.within_chance:
+            return f"For this limit nothing needs repair. If the points above matter to you, recalibrate: {took}."
         return "For this limit nothing needs repair. Judge them again on new rows, or when something changes."
     if _lies_in_groups(model):
         return "Recalibrate these groups on rows of their own, and judge them again on new rows."
@@ -291,10 +294,17 @@ def _next_step(model: ModelSummary, state: str) -> str:
         return "Judge more rows, which may settle it; below is where the error is on these."
     if repair is None or repair.before is None or repair.after is None:
         return "Find where the error is below, and recalibrate on rows of their own."
-    before, after = repair.before.estimate, repair.after.estimate
-    if after < before < math.inf:
-        took = f"{measured(100.0 * before, 1)} to {measured(100.0 * after, 1)} {per_hundred(certificate.relative_to)}"
-        return (
-            f"Recalibrate, and judge on new rows: learned on half of these, it took the error on the rest from {took}."
-        )
+    if took:
+        return f"Recalibrate, and judge on new rows: {took}."
     return "Look for what is wrong with the model or the data: recalibration did not lower the error on held-out rows."
+
+
+def _repair_said(repair: RepairTrial | None, relative_to: str) -> str:
+    """Say what a repair did to the error on rows that it was not learned on, if it lowered it."""
+    if repair is None or repair.before is None or repair.after is None:
+        return ""
+    before, after = repair.before.estimate, repair.after.estimate
+    if not after < before < math.inf:
+        return ""
+    took = f"{measured(100.0 * before, 1)} to {measured(100.0 * after, 1)} {per_hundred(relative_to)}"
+    return f"learned on half of these rows, it took the error on the rest from {took}"
