@@ -75,7 +75,11 @@ def write_files(folder: Path) -> Path:
     for kind in FORMATS:
         write(predictions(), folder / f"t.{kind}", kind)
     large = predictions(4000, seed=1)
-    write({"y": large["y"], "good": large["p"], "bad": np.sqrt(large["p"])}, folder / "large.csv", "csv")
+    write(
+        {"y": large["y"], "good": large["p"], "bad": np.sqrt(large["p"]), "bad2": large["p"] ** 2},
+        folder / "large.csv",
+        "csv",
+    )
     labels = {"label": np.where(large["y"] == 1, "yes", "no"), "p": large["p"]}
     write({name: values[:200] for name, values in labels.items()}, folder / "labels.csv", "csv")
     assert call("recalibrate", "fit", folder / "t.csv", "--y-prob", "worse", "--out", folder / "m.json").exit_code == 0

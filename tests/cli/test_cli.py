@@ -124,7 +124,7 @@ def test_the_documentation_names_every_command_and_no_other():
     [
         (("certify", "--y-prob", "good", "--max-error", "0.05"), 0, "Certified: "),
         (("certify", "--y-prob", "bad", "--max-error", "0.05"), 1, "Refuted: "),
-        (("certify", "--y-prob", "good", "--max-error", "0.015"), 1, "Undecided: "),
+        (("certify", "--y-prob", "good", "--max-error", "0.015"), 3, "Undecided: "),
         (("test", "--y-prob", "good", "--resamples", "999"), 0, "Not rejected: "),
         (("test", "--y-prob", "bad", "--resamples", "999"), 1, "Rejected: "),
         (("test", "--y-prob", "bad", "--test", "spiegelhalter", "--level", "0.01"), 1, "at the 1% level"),
@@ -132,7 +132,8 @@ def test_the_documentation_names_every_command_and_no_other():
         (("measure", "--y-prob", "bad", "--max-error", "0.05"), 1, "Too large: "),
         (("measure", "--y-prob", "good", "--max-error", "0.05"), 0, "Small enough: "),
         (("compare", "--y-prob", "bad", "--y-prob", "good", "--max-error", "0.05"), 0, "Certified: good, "),
-        (("compare", "--y-prob", "bad", "--y-prob", "good", "--max-error", "0.01"), 1, "None of the 2 models"),
+        (("compare", "--y-prob", "bad", "--y-prob", "good", "--max-error", "0.01"), 3, "None of the 2 models"),
+        (("compare", "--y-prob", "bad", "--y-prob", "bad2", "--max-error", "0.05"), 1, "None of the 2 models"),
         (("compare", "--y-prob", "bad", "--y-prob", "good"), 0, "good is better calibrated"),
     ],
 )

@@ -62,8 +62,8 @@ def main() -> None:
     Every command reads a file with one row per forecast: what was forecast (a probability) and what happened (0 or 1,
     true or false, or two labels). CSV, TSV, Parquet, Arrow/Feather, NPZ and JSON lines are read; "-" is standard input.
 
-    The exit code makes it a gate: 0 when done, certified or not rejected; 1 when refuted, undecided or rejected (the
-    message says which); 2 for bad input or usage.
+    The exit code makes it a gate: 0 when done or certified, 1 when refuted or rejected, 3 when these rows cannot tell,
+    2 for bad input or usage.
 
     "calibrant COMMAND --help" explains a command. docs/cli.md describes what --json prints, and how to switch on
     completion in your shell.

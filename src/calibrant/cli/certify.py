@@ -8,7 +8,7 @@ import click
 
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import RELATIVE_TO, takes_limits
-from calibrant.cli.outputs import DONE, NOT_SHOWN, Command, Show
+from calibrant.cli.outputs import DONE, NOT_SHOWN, UNDECIDED, Command, Show, exit_code_of
 from calibrant.cli.rows import open_rows
 
 
@@ -23,6 +23,11 @@ from calibrant.cli.rows import open_rows
     calibrant certify preds.csv --max-error 0.02 --method exact --confidence-level 0.99
     calibrant certify fraud.csv --max-error 0.25 --relative-to events
     """,
+    exit_codes={
+        DONE: "certified: the error is at most --max-error",
+        NOT_SHOWN: "refuted: it is above",
+        UNDECIDED: "undecided: these rows cannot tell",
+    },
 )
 @click.option(
     "--max-error", type=click.FloatRange(0.0, 1.0), required=True, help="The largest error you can live with."
@@ -33,8 +38,7 @@ from calibrant.cli.rows import open_rows
 def command(source: Source, show: Show, max_error: float, relative_to: Any, limits: dict[str, Any]) -> None:
     """Decide, with a guarantee, whether the calibration error is at most --max-error.
 
-    The exit code is 0 when that is certified, 1 when it is refuted or the rows cannot decide, so that a build can
-    depend on it. A verdict is wrong with probability at most 1 - confidence level, for independent rows that the
+    The exit code is the verdict, so that a build can depend on it. A verdict is wrong with probability at most 1 - confidence level, for independent rows that the
     model was not fitted to, and with limit, method and level chosen before looking at them. With --by there is a
     certificate for each group, all of them true together, and the exit code is about all groups.
     """
@@ -43,4 +47,4 @@ def command(source: Source, show: Show, max_error: float, relative_to: Any, limi
     with open_rows(source) as rows, explained(rows.source):
         result = calibrant.certify(**rows.grouped, max_error=max_error, relative_to=relative_to, **limits)
         facts = rows.facts()
-    show.answer(str(result), exit_code=DONE if result else NOT_SHOWN, input=facts, result=result)
+    show.answer(str(result), exit_code=exit_code_of(result.verdict), input=facts, result=result)

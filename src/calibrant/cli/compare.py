@@ -9,7 +9,7 @@ import click
 
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import takes_limits
-from calibrant.cli.outputs import DONE, NOT_SHOWN, BadInput, Command, Show
+from calibrant.cli.outputs import DONE, NOT_SHOWN, UNDECIDED, BadInput, Command, Show
 from calibrant.cli.rows import Rows, open_models
 
 if TYPE_CHECKING:
@@ -24,11 +24,16 @@ if TYPE_CHECKING:
     calibrant compare preds.csv --y-true y --y-prob old --y-prob new --max-error 0.05
     calibrant compare january.parquet february.parquet --y-true y --y-prob p
     """,
+    exit_codes={
+        DONE: "done; with --max-error: some model is certified",
+        NOT_SHOWN: "with --max-error: every model is refuted",
+        UNDECIDED: "with --max-error: none is certified, and these rows cannot tell of some",
+    },
 )
 @click.option(
     "--max-error",
     type=click.FloatRange(0.0, 1.0),
-    help="Certify each model against this, so that one may be chosen; exit with 1 when none is certified.",
+    help="Certify each model against this, so that one may be chosen.",
 )
 @takes_limits
 @takes_rows(by=False, files=True, models=True)
@@ -50,7 +55,7 @@ def command(
         facts = [rows.facts() for rows in models]
     show.answer(
         str(result),
-        exit_code=DONE if max_error is None or result.chosen is not None else NOT_SHOWN,
+        exit_code=_exit_code(result),
         confidence_level=result.confidence_level,
         max_error=result.max_error,
         chosen=result.chosen,
@@ -59,6 +64,14 @@ def command(
         ],
         differences=[vars(each) for each in result.differences],
     )
+
+
+def _exit_code(result: ModelComparison) -> int:
+    """Return the verdict on "some model's error is at most so much", where a limit was named."""
+    verdicts = {each.certificate.verdict for each in result.models if each.certificate is not None}
+    if not verdicts or result.chosen is not None:
+        return DONE
+    return UNDECIDED if "undecided" in verdicts else NOT_SHOWN
 
 
 def _names(models: list[Rows]) -> list[str]:

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     calibrant measure preds.csv --y-true species --pos-label virginica --y-prob p
     cat preds.csv | calibrant measure - --json
     """,
+    exit_codes={NOT_SHOWN: "with --max-error: the measured error of all rows, or of a group, is above it"},
 )
 @click.option(
     "--max-error",
     type=click.FloatRange(0.0, 1.0),
-    help="Exit with 1 when the measured Cutoff error, of all rows or of a group, is above this.",
+    help="Compare the measured Cutoff error, of all rows and of each group, with this.",
 )
 @takes_rows()
 def command(source: Source, show: Show, max_error: float | None) -> None:

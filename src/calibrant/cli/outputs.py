@@ -12,7 +12,7 @@ import textwrap
 import threading
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -58,15 +58,38 @@ def exit_code_of(verdict: str) -> int:
 
 
 class WithExamples(click.Command):
-    """A command whose help ends in lines to copy, printed as they are written."""
+    """A command whose help ends in its exit codes and in lines to copy, printed as they are written.
 
-    def __init__(self, *args: Any, examples: str = "", **settings: Any) -> None:
+    An option that is given twice, and does not say that it may be, is an error: which of two limits decided would
+    depend on their order.
+    """
+
+    def __init__(
+        self, *args: Any, examples: str = "", exit_codes: Mapping[int, str] | None = None, **settings: Any
+    ) -> None:
         super().__init__(*args, **settings)
         self.examples = textwrap.dedent(examples).strip()
+        self.exit_codes = {DONE: "done", **(exit_codes or {}), BAD_INPUT: "bad input or usage"}
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read what was typed."""
+        if not ctx.resilient_parsing:
+            self._refuse_repeated(ctx, args)
+        return super().parse_args(ctx, args)
+
+    def _refuse_repeated(self, ctx: click.Context, args: list[str]) -> None:
+        given = self.make_parser(ctx).parse_args(list(args))[2]
+        for option in dict.fromkeys(given):
+            once = isinstance(option, click.Option) and not (option.multiple or option.is_eager)
+            if once and given.count(option) > 1:
+                name = max(option.opts, key=len)
+                raise click.UsageError(f"{name} was given {given.count(option)} times; give it once", ctx=ctx)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples after the options."""
+        """Write exit codes and examples after the options."""
         super().format_epilog(ctx, formatter)
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(code), self.exit_codes[code]) for code in sorted(self.exit_codes)])
         if self.examples:
             with formatter.section("Examples"):
                 formatter.write("".join(f"  {line}\n" if line else "\n" for line in self.examples.split("\n")))

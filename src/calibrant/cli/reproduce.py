@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from calibrant.cli.outputs import DEBUG_OPTION, NOT_SHOWN, Command
+from calibrant.cli.outputs import DEBUG_OPTION, DONE, NOT_SHOWN, Command
 
 ALL = "all"
 
@@ -25,6 +25,7 @@ ALL = "all"
     calibrant reproduce platt isotonic
     calibrant reproduce all --out reproduced
     """,
+    exit_codes={DONE: "everything agrees", NOT_SHOWN: "something does not agree"},
 )
 @click.argument("names", nargs=-1, metavar="NAME...")
 @click.option("--list", "listed", is_flag=True, help="List the experiments and what they check, and stop.")
@@ -56,8 +57,7 @@ def command(
 ) -> None:
     """Check the paper: its experiment, figures, examples and theorems, each by NAME, or all of them with "all".
 
-    For each item: what is stated, what was measured, and whether they agree. The exit code is 0 when everything
-    agrees, 1 when something does not, 2 for bad input.
+    For each item: what is stated, what was measured, and whether they agree.
     """
     from calibrant.experiments import EXPERIMENTS, Settings, run, write, write_index
     from calibrant.experiments.runner import together

@@ -21,6 +21,7 @@ from calibrant.cli.rows import open_rows
     calibrant test preds.csv --y-true label --y-prob score --level 0.01
     calibrant test preds.csv --test spiegelhalter --json
     """,
+    exit_codes={DONE: "not rejected", NOT_SHOWN: "rejected: the forecasts are not perfectly calibrated"},
 )
 @click.option(
     "--test",
@@ -56,7 +57,7 @@ from calibrant.cli.rows import open_rows
 def command(source: Source, show: Show, kind: str, method: str, level: float, resamples: int, rng: int) -> None:
     """Test whether the forecasts are perfectly calibrated.
 
-    The exit code is 1 when that is rejected. A rejection says that the forecasts are off, not by how much, and with
+    A rejection says that the forecasts are off, not by how much, and with
     many rows a harmless error is rejected too; no rejection is no proof of calibration. To say that the error is
     small, use "calibrant certify". With --by, each group is tested at the level divided by the number of groups.
     """
