@@ -130,7 +130,7 @@ def bad_calls(files):
         (["measure", table, "--y-true", "ward", "--pos-label", "west"], r"write a column that says whether the event"),
         (["measure", table, "--y-true", "p", "--y-prob", "p"], r"column 'p' is named for outcomes and for forecasts"),
         (["measure", table, "--memory-limit", "some"], r"memory_limit is 'some'"),
-        (["measure"], r"Missing argument 'FILE'"),
+        (["measure"], r"Missing argument 'FILE...'"),
         (["measure", table, "--format", "excel"], r"'excel' is not one of 'csv'"),
         (["certify", table], r"Missing option '--max-error'"),
         (["certify", table, "--max-error", "5"], r"5.0 is not in the range"),
@@ -236,4 +236,4 @@ def test_standard_input_that_is_a_terminal_is_not_waited_for(monkeypatch):
     from calibrant.cli.inputs import Source, open_source
 
     with pytest.raises(outputs.BadInput, match="nothing is piped into it; name a file"):
-        open_source(Source("-"))
+        open_source(Source(("-",)))

@@ -90,7 +90,7 @@ def test_a_file_that_is_scanned_has_the_answers_of_one_that_is_read(name, file, 
     places = {"file": files / file, "labels": files / "labels.csv", "out": tmp_path, "model": files / "m.json"}
     arguments = [part.format(**places) for part in {**RUNS, **MORE_RUNS}[name]]
     (read, read_document), (scanned, scanned_document) = run_both(monkeypatch, arguments)
-    assert read.exit_code in (0, 1), read.output
+    assert read.exit_code in (0, 1, 3), read.output
     assert (scanned.exit_code, scanned.stderr) == (read.exit_code, read.stderr)
     assert scanned.stdout == read.stdout
     agree(json.loads(scanned_document.stdout), json.loads(read_document.stdout))
@@ -111,13 +111,13 @@ def test_the_size_on_disk_decides_and_so_does_a_memory_limit(files, monkeypatch)
     with open_table(files / "t.csv") as table:
         size = (files / "t.csv").stat().st_size
         assert table.size == size
-        source = Source("t.csv")
+        source = Source(("t.csv",))
         monkeypatch.setattr(rows, "LARGE_BYTES", size)
         assert not rows.is_large(source, table)
         monkeypatch.setattr(rows, "LARGE_BYTES", size - 1)
         assert rows.is_large(source, table)
         monkeypatch.setattr(rows, "LARGE_BYTES", 10 * size)
-        assert rows.is_large(Source("t.csv", memory_limit="1GB"), table)
+        assert rows.is_large(Source(("t.csv",), memory_limit="1GB"), table)
 
 
 @pytest.mark.usefixtures("_large")

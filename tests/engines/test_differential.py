@@ -119,7 +119,7 @@ def judged(handle):
 
 
 def read_whole(source):
-    with open_rows(Source(str(source), "y", "p", "w", quiet=True)) as rows:
+    with open_rows(Source((str(source),), "y", "p", "w", quiet=True)) as rows:
         return calibrant.cutoff_calibration_error(**rows.data)
 
 
@@ -208,7 +208,7 @@ def test_groups_in_text_are_texts_as_they_stand(kind, rows, texts, group_truth, 
         found = calibrant.rows.by_group(groups, calibrant.cutoff_calibration_error)
     for label, value in zip(groups.groups, found, strict=True):
         assert value == close(group_truth[label])
-    with open_rows(Source(str(path), "y", "p", "w", by="g", quiet=True)) as read:
+    with open_rows(Source((str(path),), "y", "p", "w", by="g", quiet=True)) as read:
         assert isinstance(read, RowsRead)
         assert sorted(set(read.by.tolist())) == list(groups.groups)
 

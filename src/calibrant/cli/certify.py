@@ -38,9 +38,10 @@ from calibrant.cli.rows import open_rows
 def command(source: Source, show: Show, max_error: float, relative_to: Any, limits: dict[str, Any]) -> None:
     """Decide, with a guarantee, whether the calibration error is at most --max-error.
 
-    The exit code is the verdict, so that a build can depend on it. A verdict is wrong with probability at most 1 - confidence level, for independent rows that the
-    model was not fitted to, and with limit, method and level chosen before looking at them. With --by there is a
-    certificate for each group, all of them true together, and the exit code is about all groups.
+    The exit code is the verdict, so that a build can depend on it. A verdict is wrong with probability at most 1 -
+    confidence level, for independent rows that the model was not fitted to, and with limit, method and level chosen
+    before looking at them. With --by there is a certificate for each group, all of them true together, and the exit
+    code is about all groups.
     """
     import calibrant
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     help="Certify each model against this, so that one may be chosen.",
 )
 @takes_limits
-@takes_rows(by=False, files=True, models=True)
+@takes_rows(by=False, each_file=True, models=True)
 def command(
     sources: list[Source], show: Show, y_prob: tuple[str, ...], max_error: float | None, limits: dict[str, Any]
 ) -> None:
@@ -76,7 +76,7 @@ def _exit_code(result: ModelComparison) -> int:
 
 def _names(models: list[Rows]) -> list[str]:
     """Name each model by what sets it apart: its column, its file, or both."""
-    files = {rows.source.file for rows in models}
+    files = {rows.source.files for rows in models}
     columns = {rows.source.y_prob for rows in models}
     names = []
     for rows in models:

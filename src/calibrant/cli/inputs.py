@@ -32,15 +32,18 @@ _STANDARD_INPUT = "-"
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+FILES = click.argument("files", nargs=-1, required=True, metavar="FILE...")
+"""What holds the rows: one file or several."""
+
 
 @dataclass(frozen=True)
 class Source:
-    """What the user said about a file: its name, how to read it, and which columns to take.
+    """What the user said about a data set: its files, how to read them, and which columns to take.
 
     Attributes
     ----------
-    file : str
-        Path, pattern, or "-" for standard input.
+    files : tuple of str
+        Paths and patterns, whose rows are taken together; or "-" alone, for standard input.
     y_true, y_prob, weight, by : str or None
         Columns; None for one that is to be guessed (the first two) or is not there.
     pos_label : str or None
@@ -51,7 +54,7 @@ class Source:
         Whether to keep guesses to oneself.
     """
 
-    file: str
+    files: tuple[str, ...]
     y_true: str | None = None
     y_prob: str | None = None
     weight: str | None = None
@@ -63,25 +66,28 @@ class Source:
 
     @property
     def name(self) -> str:
-        """What to call the file in messages."""
-        return "standard input" if self.file == _STANDARD_INPUT else self.file
+        """What to call the files in messages."""
+        from calibrant.engines.formats import named_together
+
+        return "standard input" if self.files == (_STANDARD_INPUT,) else named_together(self.files)
 
 
 def takes_rows(
     *,
     outcomes: bool = True,
     by: bool = True,
-    files: bool = False,
+    each_file: bool = False,
     models: bool = False,
     format_option: str = "--format",
 ) -> Callable[[Function], Function]:
     """Add to a command its file, the options that name columns, and those that say how to read and to show.
 
-    The function is called with the `Source` and a `Show`, then with options of its own. Where several files may be
-    named it gets a list of sources; where several models may be, the columns of forecasts stand in ``y_prob``.
+    The function is called with the `Source` and a `Show`, then with options of its own. Several files are one data set,
+    unless ``each_file`` says that each is one of its own: then the function gets a list of sources. Where several
+    models may be named, the columns of forecasts stand in ``y_prob``.
     """
     forecasts = "Column of forecasts, in [0, 1]." + (" Several may be named, each a model." if models else "")
-    options = [click.argument("file", nargs=-1 if files else 1, required=True)]
+    options = [FILES]
     if outcomes:
         said = "Column of outcomes: 0/1, true/false, or two labels."
         options.append(click.option("--y-true", metavar="COLUMN", help=said))
@@ -98,7 +104,7 @@ def takes_rows(
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
         def run(
-            file: Any,
+            files: tuple[str, ...],
             y_prob: Any,
             file_format: str | None,
             memory_limit: str | None,
@@ -113,9 +119,9 @@ def takes_rows(
                 rest["y_prob"] = y_prob
             else:
                 common["y_prob"] = y_prob
-            if files:
-                return function([Source(each, **common) for each in file], show, **rest)
-            return function(Source(file, **common), show, **rest)
+            if each_file:
+                return function([Source((each,), **common) for each in files], show, **rest)
+            return function(Source(files, **common), show, **rest)
 
         return cast(Function, functools.reduce(lambda decorated, option: option(decorated), reversed(options), run))
 
@@ -136,13 +142,23 @@ def file_options(format_option: str = "--format") -> tuple[Callable[[Function], 
 
 
 def open_source(source: Source) -> Table:
-    """Open the file of a source."""
+    """Open the files of a source as one table."""
     from calibrant.engines.files import open_table
 
-    if source.file == _STANDARD_INPUT and sys.stdin.isatty():
-        raise BadInput('"-" reads standard input, and nothing is piped into it; name a file, or pipe one in')
-    with working(f"opening {source.file}", quiet=source.quiet):
-        return open_table(source.file, file_format=source.format, memory_limit=source.memory_limit)
+    named: Any = source.files
+    if _STANDARD_INPUT in source.files:
+        if len(source.files) > 1:
+            raise BadInput('"-" reads standard input, which cannot be read together with files; name it alone')
+        if sys.stdin.isatty():
+            raise BadInput('"-" reads standard input, and nothing is piped into it; name a file, or pipe one in')
+        named = _STANDARD_INPUT
+    with working(f"opening {source.name}", quiet=source.quiet):
+        table = open_table(named, file_format=source.format, memory_limit=source.memory_limit)
+    twice = next((path for path in table.paths if table.paths.count(path) > 1), None)
+    if twice is not None:
+        table.close()
+        raise BadInput(f"{twice} was named twice, and its rows would count twice; name each file once")
+    return table
 
 
 def choose_columns(source: Source, table: Table, *, outcomes: bool) -> Source:

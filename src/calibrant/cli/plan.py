@@ -22,7 +22,7 @@ from calibrant.cli.rows import open_forecasts
     calibrant plan preds.csv --max-error 0.25 --relative-to events
     """,
 )
-@click.argument("file", required=False)
+@click.argument("files", nargs=-1, metavar="[FILE...]")
 @click.option(
     "--max-error",
     type=click.FloatRange(0.0, 1.0, min_open=True),
@@ -49,7 +49,7 @@ from calibrant.cli.rows import open_forecasts
 @OUTPUT_OPTIONS[1]
 @OUTPUT_OPTIONS[2]
 def command(
-    file: str | None,
+    files: tuple[str, ...],
     max_error: float,
     brier: float | None,
     power: float,
@@ -66,12 +66,12 @@ def command(
 ) -> None:
     """Plan how many rows it takes to certify forecasts that are calibrated.
 
-    How spread out the forecasts are decides it: name a FILE with forecasts like those to come (no outcomes needed),
+    How spread out the forecasts are decides it: name FILEs with forecasts like those to come (no outcomes needed),
     or the Brier score you expect with --brier.
     """
     import calibrant
 
-    if (file is None) == (brier is None):
+    if bool(files) == (brier is not None):
         raise BadInput("name either a FILE of forecasts like those to come, or the Brier score you expect with --brier")
     question: dict[str, Any] = {
         "confidence_level": confidence_level,
@@ -82,11 +82,11 @@ def command(
         "relative_to": relative_to,
     }
     show = Show(as_json, quiet)
-    if file is None:
-        with explained(Source("--brier")), working("simulating data sets", quiet=quiet):
+    if not files:
+        with explained(Source(("--brier",))), working("simulating data sets", quiet=quiet):
             result = calibrant.rows_needed(max_error, brier=brier, **question)
         show.answer(str(result), input=None, result=result)
-    source = Source(file, y_prob=y_prob, format=file_format, memory_limit=memory_limit, quiet=quiet)
+    source = Source(files, y_prob=y_prob, format=file_format, memory_limit=memory_limit, quiet=quiet)
     from calibrant.engines.columns import count_forecasts, mean_variance
 
     with open_forecasts(source) as (chosen, table, most), explained(chosen, table):
@@ -100,4 +100,5 @@ def command(
             )
         with working("simulating data sets", quiet=quiet):
             result = calibrant.rows_needed(max_error, y_prob=forecasts, sample_weight=rows, **question)
-    show.answer(str(result), input={"file": file, "y_prob": chosen.y_prob, "rows": int(rows.sum())}, result=result)
+    facts = {"files": list(files), "y_prob": chosen.y_prob, "rows": int(rows.sum())}
+    show.answer(str(result), input=facts, result=result)

@@ -187,7 +187,7 @@ def choose(source: Source, show: Show, parts: int, confidence_level: float, rng:
 @click.option("--column", default="recalibrated", show_default=True, help="Name of the new column.")
 @takes_rows(outcomes=False, by=False)
 def apply(source: Source, show: Show, model: Path, out: Path, column: str) -> None:
-    """Apply the map in MODEL to the forecasts in FILE, and write all its columns and the new one.
+    """Apply the map in MODEL to the forecasts in FILE..., and write all its columns and the new one.
 
     The file appears whole or not at all.
     """
@@ -201,7 +201,7 @@ def apply(source: Source, show: Show, model: Path, out: Path, column: str) -> No
         rows = _apply(recalibrator, table, str(chosen.y_prob), column, out, options, quiet=source.quiet)
     show.answer(
         f"Wrote {printable(out)}: {rows:,} rows, the repaired forecasts of {chosen.y_prob!r} in {column!r}.",
-        input={"file": source.file, "y_prob": chosen.y_prob, "rows": rows},
+        input={"files": list(source.files), "y_prob": chosen.y_prob, "rows": rows},
         model=str(model),
         out=str(out),
         column=column,

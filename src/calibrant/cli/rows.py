@@ -153,7 +153,7 @@ class RowsScanned:
 
 def _facts(source: Source, file_format: str, rows: int) -> dict[str, Any]:
     return {
-        "file": source.file,
+        "files": list(source.files),
         "format": file_format,
         "y_true": source.y_true,
         "y_prob": source.y_prob,

@@ -12,8 +12,10 @@ import contextlib
 import os
 import re
 import tempfile
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO, Self
@@ -158,7 +160,13 @@ class Table:
     def row_said(self, position: int) -> str:
         """Say which row a position in a column is, as somebody would count who looks at the file."""
         header = ", without the header" if self.format in ("csv", "tsv") else ""
-        return f"data row {position + 1:,} (counted from 1{header})"
+        file = ""
+        if len(self.paths) > 1:
+            ends = list(accumulate(_count_rows(path, self.format) for path in self.paths))
+            place = bisect_right(ends, position)
+            position -= ends[place - 1] if place else 0
+            file = f" of {self.paths[place]}"
+        return f"data row {position + 1:,}{file} (counted from 1{header})"
 
     def close(self) -> None:
         """Let go of the file and of everything kept aside for it."""
@@ -234,6 +242,15 @@ def open_table(
             create_view(table, find_parts(connection, kind, paths, name))
         table._held = held.pop_all()
     return table
+
+
+def _count_rows(path: Path, file_format: str) -> int:
+    """Return how many rows one file has."""
+    with open_table(path, file_format=file_format) as table:
+        table.choose([name for name in table.columns if name not in table.faults][:1])  # of arrays, these are the rows
+        with explaining(table):
+            (rows,) = table.connection.execute(f"SELECT count(*) FROM {VIEW}").fetchall()[0]
+    return int(rows)
 
 
 def make_scratch(folder: str | None) -> tempfile.TemporaryDirectory[str] | None:
@@ -315,7 +332,8 @@ def _explained(table: Table, error: Exception) -> TableError:
     """Turn what DuckDB says into one sentence about the file."""
     text = str(error)
     for path in table.paths:
-        text = text.replace(str(path), table.name)  # standard input goes by its name, not by that of its copy
+        # Standard input goes by its name, not by that of its copy.
+        text = text.replace(str(path), said(path, table.paths, table.name))
     if _FULL.search(text):
         scratch = None if table._scratch is None else table._scratch.name
         return TableError(
@@ -326,11 +344,14 @@ def _explained(table: Table, error: Exception) -> TableError:
     if table.is_text:
         try:
             table.check_text()
+            if len(table.paths) > 1 and "Out of Memory" not in text:  # which of them it is, each alone will tell
+                for path in table.paths:
+                    _count_rows(path, table.format)
         except TableError as unsound:
             return unsound
     uneven = first_uneven_line(table.format, table.paths, table.name)
     if uneven is not None:
-        return TableError(f"{table.name}, {uneven}", remedy="correct the line")
+        return TableError(uneven, remedy="correct the line")
     if "invalid state" in text:
         return TableError(
             "ends its lines in more than one way (LF, CR LF or CR)", table=table.name, remedy="end all of them in one"

@@ -50,6 +50,7 @@ _SUFFIXES = {
 _MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow", b"PK\x03\x04": "npz"}
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _LISTED = 20
+_FEW_FILES = 2
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _LEFT_OVER = re.compile(
     r".*~|#.*#|.*\.(bak|backup|old|orig|tmp|temp|part|partial|crdownload|swp|swo|crc)", re.IGNORECASE
@@ -121,7 +122,7 @@ def find_files(source: Any, scratch: Path | None, *, any_name: bool = False) -> 
         source, name = [source], os.fspath(source)
     else:
         source = list(source)
-        name = ", ".join(os.fspath(each) for each in source)
+        name = named_together([os.fspath(each) for each in source])
     paths: list[Path] = []
     for path in (path for each in source for path in _expanded(os.fspath(each), any_name)):
         if path.is_fifo():
@@ -133,6 +134,12 @@ def find_files(source: Any, scratch: Path | None, *, any_name: bool = False) -> 
     if not paths:
         raise TableError("no file was named")
     return name, paths
+
+
+def named_together(names: Sequence[str]) -> str:
+    """Say which files are meant, the first ones where there are many."""
+    more = len(names) - _FEW_FILES
+    return ", ".join(names) if more <= 1 else f"{', '.join(names[:_FEW_FILES])} and {more:,} more files"
 
 
 def _copied(pipe: Path, scratch: Path | None, name: str) -> Path:

@@ -341,21 +341,23 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def first_uneven_line(file_format: str, paths: Iterable[Path], name: str) -> str | None:
+def first_uneven_line(file_format: str, paths: Collection[Path], name: str) -> str | None:
     """Say which line of a text table has too many or too few values, or a quote that nothing closes."""
     if file_format not in ("csv", "tsv"):
         return None
     for path in paths:
-        delimiter, names = read_header(file_format, path, name)
+        file = said(path, paths, name)
+        delimiter, names = read_header(file_format, path, file)
         with open_text(path) as text:
             rows = csv.reader(_lines(text), delimiter=delimiter, strict=True)
             width = len(names)
             try:
                 for row in rows:
                     if row and len(row) != width:
-                        return f"line {rows.line_num:,}: {counted(len(row), 'value')} for {counted(width, 'column')}"
+                        values, columns = counted(len(row), "value"), counted(width, "column")
+                        return f"{file}, line {rows.line_num:,}: {values} for {columns}"
             except (csv.Error, UnicodeDecodeError) as error:
-                return f"line {rows.line_num + 1:,}: {error}"
+                return f"{file}, line {rows.line_num + 1:,}: {error}"
     return None
 
 
