@@ -19,7 +19,7 @@ from table_cases import write
 
 import calibrant
 from calibrant.cli import main
-from calibrant.cli.inputs import FORECAST_NAMES, OUTCOME_NAMES
+from calibrant.cli.columns import FORECAST_NAMES, OUTCOME_NAMES, PREDICTION_NAMES
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -69,7 +69,7 @@ def test_pages_with_commands_are_found():
     assert {"tutorial.md", "cli.md"} <= {page.name for page in PAGES}
 
 
-@pytest.mark.parametrize(("number", "names"), [(1, OUTCOME_NAMES), (2, FORECAST_NAMES)])
+@pytest.mark.parametrize(("number", "names"), [(1, OUTCOME_NAMES), (2, FORECAST_NAMES), (3, PREDICTION_NAMES)])
 def test_the_page_lists_the_names_by_which_columns_are_recognised(number, names):
     (rule,) = re.findall(rf"(?ms)^{number}\. .*?;$", TEXT)
     assert re.findall(r"`(\w+)`", rule) == list(names)

@@ -39,7 +39,19 @@ def test_columns_are_guessed_when_names_leave_no_doubt_and_the_guess_is_printed(
         (
             {"a": [0, 1], "b": [0.2, 0.8]},
             (),
-            r"outcomes\? \(no name says so.\) Name it with --y-true; the columns are 'a'",
+            r"outcomes\? \(no name says so.\) Name it with --y-true, and which column holds the forecasts\? "
+            r"\(no name says so.\) Name it with --y-prob; the columns are 'a', 'b'$",
+        ),
+        (
+            {"y_test": [0, 1], "Y-Pred-Proba": [0.2, 0.8], "predicted probability": [0.2, 0.8]},
+            (),
+            r"forecasts\? \('Y-Pred-Proba' and 'predicted probability' all may be.\)",
+        ),
+        ({"y": [0, 1], "y_pred": [0, 1], "pred": [0, 1]}, (), r"forecasts\? \('y_pred' and 'pred' all may be.\)"),
+        (
+            {"y": [0, 1], "p": [0.2, 0.8]},
+            ("--y-true", "why", "--by", "ward", "--weight", "size"),
+            r"t\.csv has no columns 'why', 'size', 'ward'; its columns are 'y', 'p'$",
         ),
         ({"y": [0, 1], "p": [0.2, 0.8]}, ("--by", "p"), r"forecasts\? \(no name says so.\)"),
         ({"y": [0, 1], "label": [0, 1], "p": [0.2, 0.8]}, (), r"outcomes\? \('y' and 'label' all may be.\)"),
@@ -49,6 +61,23 @@ def test_columns_are_not_guessed_when_in_doubt(columns, options, message, tmp_pa
     found = call("measure", write(columns, tmp_path / "t.csv", "csv"), *options)
     assert found.exit_code == 2
     assert re.search(message, found.stderr)
+
+
+@pytest.mark.parametrize(
+    ("columns", "outcomes", "forecasts"),
+    [
+        ({"id": 1, "y_test": 0, "y_pred_proba": 0.5}, "y_test", "y_pred_proba"),
+        ({"Y True": 1, "Predicted Probability": 0.5, "x": 2}, "Y True", "Predicted Probability"),
+        ({"label": 1, "y_pred": 1, "proba": 0.5}, "label", "proba"),
+        ({"label": 1, "prediction": 1, "SCORE": 0.5}, "label", "SCORE"),
+        ({"label": 1, "y_pred": 0.5, "x": 2}, "label", "y_pred"),
+        ({"ground-truth": 1, "predict_proba": 0.5, "x": 2}, "ground-truth", "predict_proba"),
+    ],
+)
+def test_names_that_people_use_are_recognised(columns, outcomes, forecasts, tmp_path):
+    file = write({name: [value] for name, value in columns.items()}, tmp_path / "t.csv", "csv")
+    told = answer("measure", file)["input"]
+    assert (told["y_true"], told["y_prob"]) == (outcomes, forecasts)
 
 
 @pytest.mark.parametrize(

@@ -1,31 +1,22 @@
-"""What the user says about a file: the options that name columns, the rule that guesses them, errors in its words."""
+"""What the user says about files: their names, the options that name columns, errors in words of both."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from calibrant.cli.outputs import OUTPUT_OPTIONS, BadInput, Show, remark, working
+from calibrant.cli.outputs import OUTPUT_OPTIONS, BadInput, Show, working
 from calibrant.cli.voices import Shell
 from calibrant.core.errors import CalibrantError
 
 if TYPE_CHECKING:
     from calibrant.engines.files import Table
-
-OUTCOME_NAMES = ("y_true", "y", "label", "target", "outcome", "actual", "truth", "true", "observed", "event")
-"""Names by which a column of outcomes is recognised, whatever their case."""
-
-FORECAST_NAMES = (
-    *("y_prob", "p", "prob", "proba", "probability", "forecast", "score", "y_score"),
-    *("pred", "prediction", "predicted", "y_pred"),
-)
-"""Names by which a column of forecasts is recognised, whatever their case."""
 
 _FORMATS = ("csv", "tsv", "parquet", "arrow", "feather", "npz", "jsonl")
 _STANDARD_INPUT = "-"
@@ -159,57 +150,6 @@ def open_source(source: Source) -> Table:
         table.close()
         raise BadInput(f"{twice} was named twice, and its rows would count twice; name each file once")
     return table
-
-
-def choose_columns(source: Source, table: Table, *, outcomes: bool) -> Source:
-    """Fill in columns that were not named, where their names leave no doubt, and say so."""
-    for name in (source.y_true, source.y_prob, source.weight, source.by):
-        if name is not None:
-            table.check_column(name)
-    taken = {source.y_true, source.y_prob, source.weight, source.by}
-    y_true, y_prob = source.y_true, source.y_prob
-    if y_true is None and outcomes:
-        y_true = _recognised(table, OUTCOME_NAMES, taken)
-    if y_prob is None:
-        y_prob = _recognised(table, FORECAST_NAMES, taken)
-    remaining = [name for name in table.columns if name not in {y_true, y_prob, *taken}]
-    if len(table.columns) == 2 and len(remaining) == 1 and outcomes:  # of two columns, one tells the other
-        y_true, y_prob = y_true or remaining[0], y_prob or remaining[0]
-    if y_true is None and outcomes:
-        _refuse_guess(table, "outcomes", "--y-true", OUTCOME_NAMES, taken)
-    if y_prob is None:
-        _refuse_guess(table, "forecasts", "--y-prob", FORECAST_NAMES, taken)
-    if y_true == y_prob:
-        raise BadInput(f"{table.name}: column {y_true!r} is named for outcomes and for forecasts both")
-    for said, guess, what, option in (
-        (source.y_true, y_true, "outcomes", "--y-true"),
-        (source.y_prob, y_prob, "forecasts", "--y-prob"),
-    ):
-        if said is None and guess is not None:
-            why = "the only one left" if guess in remaining else "by its name"
-            remark(f"{what}: column {guess!r} of {table.name}, {why} ({option} chooses)", quiet=source.quiet)
-    return replace(source, y_true=y_true, y_prob=y_prob)
-
-
-def _recognised(table: Table, names: Sequence[str], taken: set[str | None]) -> str | None:
-    """Return the one column whose name is among those known; None when there is none, or more than one."""
-    found = _candidates(table, names, taken)
-    return found[0] if len(found) == 1 else None
-
-
-def _candidates(table: Table, names: Sequence[str], taken: set[str | None]) -> list[str]:
-    return [name for name in table.columns if name.strip().lower() in names and name not in taken]
-
-
-def _refuse_guess(table: Table, what: str, option: str, names: Sequence[str], taken: set[str | None]) -> NoReturn:
-    from calibrant.engines.formats import listed
-
-    found = _candidates(table, names, taken)
-    why = f"{' and '.join(repr(name) for name in found)} all may be" if found else "no name says so"
-    raise BadInput(
-        f"{table.name}: which column holds the {what}? ({why}.) Name it with {option}; the columns are "
-        f"{listed(table.columns)}"
-    )
 
 
 @contextlib.contextmanager

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from calibrant.cli.inputs import Source, choose_columns, explained, open_source
+from calibrant.cli.columns import choose_columns
+from calibrant.cli.inputs import Source, explained, open_source
 from calibrant.cli.outputs import BadInput, working
 from calibrant.core.errors import InputError
 
@@ -175,7 +176,8 @@ def open_rows(source: Source) -> Iterator[Rows]:
 def open_models(source: Source, y_prob: Sequence[str]) -> Iterator[list[Rows]]:
     """Open one file with the forecasts of one or several models, one per column named."""
     with open_source(source) as table:
-        first = choose_columns(source if not y_prob else replace(source, y_prob=y_prob[0]), table, outcomes=True)
+        named = source if not y_prob else replace(source, y_prob=y_prob[0])
+        first = choose_columns(named, table, outcomes=True, models=y_prob)
         chosen = [replace(first, y_prob=name) for name in y_prob or (first.y_prob,)]
         if not is_large(source, table):
             yield [_read(each, table) for each in chosen]

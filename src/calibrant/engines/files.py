@@ -30,6 +30,7 @@ from calibrant.engines.formats import (
     find_files,
     find_formats,
     first_line,
+    listed,
     said,
 )
 from calibrant.engines.integrity import check_pages, check_text
@@ -109,6 +110,17 @@ class Table:
         if name in self.faults:
             raise TableError(self.faults[name], source=self.name)
         return name
+
+    def check_all(self, names: Iterable[str]) -> None:
+        """Refuse columns that not all files have, and name all that none has."""
+        wanted = list(dict.fromkeys(names))
+        missing = [name for name in wanted if name not in self.columns]
+        if len(missing) > 1:
+            raise TableError(
+                f"has no columns {listed(missing)}", table=self.name, remedy=f"its columns are {listed(self.columns)}"
+            )
+        for name in wanted:
+            self.check_column(name)
 
     def choose(self, names: Iterable[str]) -> None:
         """Get columns ready to be read, and no others, after checking what the files say of their own soundness.

@@ -1,0 +1,102 @@
+"""Which columns of a table are meant: those that were named, or those whose names leave no doubt."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from calibrant.cli.inputs import Source
+from calibrant.cli.outputs import BadInput, remark
+
+if TYPE_CHECKING:
+    from calibrant.engines.files import Table
+
+OUTCOME_NAMES = (
+    *("y_true", "y", "y_test", "y_val", "y_valid", "y_actual", "y_obs", "y_observed", "label", "labels", "true_label"),
+    *("target", "outcome", "actual", "truth", "ground_truth", "true", "observed", "event"),
+)
+"""Names by which a column of outcomes is recognised; case, spaces, hyphens and underscores do not count."""
+
+FORECAST_NAMES = (
+    *(
+        "y_prob",
+        "y_proba",
+        "y_pred_proba",
+        "y_pred_prob",
+        "y_score",
+        "p",
+        "p_hat",
+        "prob",
+        "proba",
+        "prob_1",
+        "proba_1",
+    ),
+    *("probability", "probabilities", "predict_proba", "pred_proba", "pred_prob", "predicted_probability"),
+    *("predicted_proba", "predicted_prob", "predicted_risk", "forecast", "score"),
+)
+"""Names by which a column of forecasts is recognised."""
+
+PREDICTION_NAMES = ("y_pred", "y_hat", "pred", "prediction", "predictions", "predicted")
+"""Names of forecasts or of classes predicted from them: they count where no column has one of `FORECAST_NAMES`."""
+
+_BETWEEN_WORDS = re.compile(r"[\s_-]+")
+
+
+def choose_columns(source: Source, table: Table, *, outcomes: bool, models: Sequence[str] = ()) -> Source:
+    """Fill in columns that were not named, where their names leave no doubt, and say so.
+
+    ``models`` are further columns of forecasts that were named.
+    """
+    taken = [name for name in (source.y_true, source.y_prob, source.weight, source.by) if name is not None]
+    table.check_all([*taken, *models])
+    y_true, y_prob = source.y_true, source.y_prob
+    true_candidates = _candidates(table, taken, OUTCOME_NAMES) if outcomes else []
+    prob_candidates = _candidates(table, taken, FORECAST_NAMES) or _candidates(table, taken, PREDICTION_NAMES)
+    if y_true is None and len(true_candidates) == 1:
+        y_true = true_candidates[0]
+    if y_prob is None and len(prob_candidates) == 1:
+        y_prob = prob_candidates[0]
+    remaining = [name for name in table.columns if name not in (y_true, y_prob, *taken)]
+    if len(table.columns) == 2 and len(remaining) == 1 and outcomes:  # of two columns, one tells the other
+        y_true, y_prob = y_true or remaining[0], y_prob or remaining[0]
+    doubts = [("outcomes", "--y-true", true_candidates)] if outcomes and y_true is None else []
+    doubts += [("forecasts", "--y-prob", prob_candidates)] if y_prob is None else []
+    if doubts:
+        raise _doubted(table, doubts)
+    if y_true == y_prob:
+        raise BadInput(f"{table.name}: column {y_true!r} is named for outcomes and for forecasts both")
+    for said, guess, what, option in (
+        (source.y_true, y_true, "outcomes", "--y-true"),
+        (source.y_prob, y_prob, "forecasts", "--y-prob"),
+    ):
+        if said is None and guess is not None:
+            why = "the only one left" if guess in remaining else "by its name"
+            remark(f"{what}: column {guess!r} of {table.name}, {why} ({option} chooses)", quiet=source.quiet)
+    return replace(source, y_true=y_true, y_prob=y_prob)
+
+
+def _candidates(table: Table, taken: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return the columns whose names are among those known: those that can be read, where there are any."""
+    known = {_plain(name) for name in names}
+    found = [name for name in table.columns if name not in taken and _plain(name) in known]
+    return [name for name in found if name not in table.faults] or found
+
+
+def _plain(name: str) -> str:
+    return _BETWEEN_WORDS.sub("", name).casefold()
+
+
+def _doubted(table: Table, doubts: Sequence[tuple[str, str, Sequence[str]]]) -> Exception:
+    """Return the error that names every column that could not be told, and the candidates."""
+    from calibrant.engines.formats import listed
+
+    faults = [table.faults[name] for _, _, found in doubts for name in found if name in table.faults]
+    if faults:  # as where files call the column differently
+        return BadInput(f"{table.name}: {faults[0]}")
+    said = []
+    for what, option, found in doubts:
+        why = f"{' and '.join(repr(name) for name in found)} all may be" if found else "no name says so"
+        said.append(f"which column holds the {what}? ({why}.) Name it with {option}")
+    return BadInput(f"{table.name}: {', and '.join(said)}; the columns are {listed(table.columns)}")
