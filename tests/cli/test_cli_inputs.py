@@ -156,7 +156,10 @@ def bad_calls(files):
             ["measure", files / "labels.csv", "--pos-label", "maybe"],
             r"--pos-label is 'maybe', which column 'label' does",
         ),
-        (["measure", table, "--y-true", "ward", "--pos-label", "west"], r"write a column that says whether the event"),
+        (
+            ["measure", table, "--y-true", "ward", "--pos-label", "east"],
+            r"--pos-label is 'east', which column 'ward' does",
+        ),
         (["measure", table, "--y-true", "p", "--y-prob", "p"], r"column 'p' is named for outcomes and for forecasts"),
         (["measure", table, "--memory-limit", "some"], r"memory_limit is 'some'"),
         (["measure"], r"Missing argument 'FILE...'"),

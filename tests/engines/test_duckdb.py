@@ -258,6 +258,12 @@ class TestTypes:
         self.check(pa.array(np.where(self.event, 0.5, 2.0)), pos_label=0.5)
         self.check(pa.array(["yes"] * 500), expected=(np.ones(500), self.forecast), pos_label="yes")
         self.check(pa.array([0] * 500), expected=(np.zeros(500), self.forecast), pos_label=1)
+        three = np.where(self.event, "late", np.where(self.forecast > 0.5, "cancelled", "fine"))
+        for labels in (pa.array(three), pa.array(three).dictionary_encode()):
+            with pytest.warns(
+                calibrant.CalibrationWarning, match=r"y_true holds 3 labels .* 'late' counts as the event"
+            ):
+                self.check(labels, pos_label="late")
 
     def test_minus_zero_and_the_smallest_number(self):
         forecast = np.array([-0.0, 0.0, 5e-324, 1e-310, 1.0, 1.0])

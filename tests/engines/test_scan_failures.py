@@ -102,7 +102,9 @@ class TestRows:
     def test_with_bad_labels(self):
         labels = pa.array(["a", "b", "c", "a"] * (SIZE // 4))
         three = table().drop_columns("y").append_column("y", labels)
-        assert "y_true has 3 different labels ('a', 'b', 'c')" in failure(three, pos_label="a")
+        assert "pos_label is 'z', which y_true does not hold; its labels are 'a', 'b', 'c'" in failure(
+            three, pos_label="z"
+        )
         assert "of type text, labels and not numbers; pass pos_label=" in failure(three)
         two = three.slice(0, 2)
         assert "pos_label is 'z', which y_true does not hold; its labels are 'a', 'b'" in failure(two, pos_label="z")

@@ -74,6 +74,11 @@ def test_hostile_names_and_types(spark):
     columns = {name: forecast, "y" + name: labels, "g" + name: np.where(forecast > 0.5, "\\'", "'")}
     with scan(frame(spark, columns), y_true="y" + name, y_prob=name, pos_label="it's \\n `%") as rows:
         same(calibrant.cutoff_calibration_error(rows), calibrant.cutoff_calibration_error(event, forecast))
+    three = {**columns, "y" + name: np.where(forecast > 0.9, np.where(event, labels, "never"), labels)}
+    with scan(frame(spark, three), y_true="y" + name, y_prob=name, pos_label="it's \\n `%") as rows:
+        with pytest.warns(calibrant.CalibrationWarning, match="y_true holds 3 labels"):
+            found = calibrant.cutoff_calibration_error(rows)
+        same(found, calibrant.cutoff_calibration_error(event, forecast))
     with scan(frame(spark, columns), y_true="y" + name, y_prob=name, pos_label="it's \\n `%", by="g" + name) as rows:
         assert rows.groups == ("'", "\\'")
         cells = rows.histograms([HistogramRequest(group, FIRST_GRID) for group in (0, 1)])

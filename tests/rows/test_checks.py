@@ -660,17 +660,33 @@ def test_labels_without_the_name_of_the_event_are_refused(convert):
 @pytest.mark.parametrize(
     ("labels", "listed"),
     [
-        (list("abca"), "3 different labels \\('a', 'b', 'c'\\)"),
-        ([1, 2, 3, 1], r"3 different labels \(1, 2, 3\)"),
-        ([0.1, 0.2, 0.3, 0.4], r"4 different labels \(0\.1, 0\.2, 0\.3, 0\.4\)"),
-        (pd.Categorical(list("abca")), "3 different labels \\('a', 'b', 'c'\\)"),
-        (list("abcdefgh"), r"8 different labels \('a', 'b', 'c', 'd', 'e', \.\.\.\)"),
+        (list("abca"), r"3 labels \('a', 'b', 'c'\): 'a'"),
+        ([1, 2, 3, 1], r"3 labels \(1, 2, 3\): 1"),
+        ([1.0, 2.0, 3.0, 1.0], r"3 labels \(1\.0, 2\.0, 3\.0\): 1\.0"),
+        (pd.Categorical(list("abca")), r"3 labels \('a', 'b', 'c'\): 'a'"),
+        (list("abcdefgh"), r"8 labels \('a', 'b', 'c', 'd', 'e', \.\.\.\): 'a'"),
     ],
     ids=str,
 )
-def test_more_than_two_labels_are_refused(labels, listed):
-    with refused(rf"^y_true has {listed}; .*compare with one label first, as in y_true == 'event'"):
-        calibrant.cutoff_calibration_error(labels, np.full(len(labels), 0.5), pos_label=labels[0])
+def test_one_of_more_than_two_labels_is_the_event_against_the_rest(labels, listed):
+    forecasts = np.linspace(0.1, 0.9, len(labels))
+    with pytest.warns(calibrant.CalibrationWarning, match=rf"^y_true holds {listed} counts as the event, all others"):
+        found = calibrant.cutoff_calibration_error(labels, forecasts, pos_label=labels[0])
+    assert found == calibrant.cutoff_calibration_error(np.asarray(labels) == labels[0], forecasts)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([0.1, 0.2, 0.3, 0.4], r"^y_true holds numbers such as 0\.1, which are no classes; leave out pos_label="),
+        ([0.0, 1.0, 0.5, 1.0], r"^y_true holds numbers such as 0\.5, which are no classes"),
+        ([f"id {number}" for number in range(1001)], r"^y_true holds more than 1,000 different labels, which are no"),
+    ],
+    ids=["fractions", "soft labels", "names"],
+)
+def test_numbers_and_names_of_rows_are_no_labels(labels, message):
+    with refused(message):
+        calibrant.cutoff_calibration_error(labels, np.full(len(labels), 0.5), pos_label=labels[1])
 
 
 @pytest.mark.parametrize(
@@ -775,7 +791,7 @@ BAD_ROWS = {
     "complex": (([0, 1], [0.1 + 1j, 0.2]), {}, r"^y_prob has dtype complex128"),
     "strings": (([0, 1], ["0.1", "0.2"]), {}, r"^y_prob.*not (a number|numbers)"),
     "labels": ((["no", "yes"], [0.1, 0.2]), {}, r"^y_true\[0\] is .*no.*pass pos_label="),
-    "three labels": ((["a", "b", "c"], [0.1, 0.2, 0.3]), {"pos_label": "a"}, r"^y_true has 3 different labels"),
+    "three labels": ((["a", "b", "c"], [0.1, 0.2, 0.3]), {"pos_label": "d"}, r"^pos_label is 'd'.* are 'a', 'b', 'c'"),
     "unknown event": ((["a", "b"], [0.1, 0.2]), {"pos_label": "c"}, r"^pos_label is 'c'"),
     "negative weight": (([0, 1], [0.1, 0.2]), {"sample_weight": [1, -1]}, r"^sample_weight\[1\] is -1"),
     "zero weights": (([0, 1], [0.1, 0.2]), {"sample_weight": [0, 0]}, r"^sample_weight is zero everywhere"),

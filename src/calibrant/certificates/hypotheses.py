@@ -135,7 +135,7 @@ def calibration_test(
     Parameters
     ----------
     y_true : array-like of shape (n,), or Tally, or Scan
-        Outcomes: 0/1, booleans, fractions in [0, 1], or two labels with ``pos_label``;
+        Outcomes: 0/1, booleans, fractions in [0, 1], or labels with ``pos_label``;
         or, on its own, a tally or a `scan` of a file, table or cluster.
     y_prob : array-like of shape (n,)
         Forecast probabilities.
@@ -153,7 +153,7 @@ def calibration_test(
     by : array-like of shape (n,), optional
         A group per row, chosen beforehand: one test per group, and what they say together.
     pos_label : label, optional
-        The label in ``y_true`` that counts as the event.
+        The label in ``y_true`` that counts as the event, against all others.
     sample_weight : array-like of shape (n,), optional
         Nonnegative weights, fixed beforehand; for the asymptotic test only.
     progress : bool, optional
@@ -251,13 +251,13 @@ def spiegelhalter_test(
     Parameters
     ----------
     y_true : array-like of shape (n,), or Tally
-        Outcomes: 0/1, booleans, or two labels with ``pos_label``; or a tally on its own.
+        Outcomes: 0/1, booleans, or labels with ``pos_label``; or a tally on its own.
     y_prob : array-like of shape (n,)
         Forecast probabilities.
     by : array-like of shape (n,), optional
         A group per row, as in `calibration_test`.
     pos_label : label, optional
-        The label in ``y_true`` that counts as the event.
+        The label in ``y_true`` that counts as the event, against all others.
 
     Returns
     -------

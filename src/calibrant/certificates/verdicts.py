@@ -122,7 +122,7 @@ def certify(
     Parameters
     ----------
     y_true : array-like of shape (n,), or Tally, or Scan
-        Outcomes: 0/1, booleans, fractions in [0, 1], or two labels with ``pos_label``;
+        Outcomes: 0/1, booleans, fractions in [0, 1], or labels with ``pos_label``;
         or, on its own, a tally or a `scan` of a file, table or cluster.
     y_prob : array-like of shape (n,)
         Forecast probabilities.
@@ -158,7 +158,7 @@ def certify(
         says how many rows of equal weight they are worth. A row repeated is not two observations; counts of real
         observations enter as ``Tally.from_counts``.
     pos_label : label, optional
-        The label in ``y_true`` that counts as the event.
+        The label in ``y_true`` that counts as the event, against all others.
     rng : int, Generator or None, default 0
         Draws the halves of the rows on which the adaptive method's lower limit is found and tested, sixteen times over,
         without looking at outcomes. Fix it beforehand: whoever tries several has looked several times. Where forecasts

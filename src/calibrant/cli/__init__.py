@@ -60,7 +60,7 @@ def main() -> None:
     """Decide whether probability forecasts can be trusted and acted on.
 
     Every command reads a file with one row per forecast: what was forecast (a probability) and what happened (0 or 1,
-    true or false, or two labels). CSV, TSV, Parquet, Arrow/Feather, NPZ and JSON lines are read; "-" is standard input.
+    true or false, or labels). CSV, TSV, Parquet, Arrow/Feather, NPZ and JSON lines are read; "-" is standard input.
 
     The exit code makes it a gate: 0 when done or certified, 1 when refuted or rejected, 3 when these rows cannot tell,
     2 for bad input or usage.

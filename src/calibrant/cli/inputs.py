@@ -23,9 +23,6 @@ _STANDARD_INPUT = "-"
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-FILES = click.argument("files", nargs=-1, required=True, metavar="FILE...")
-"""What holds the rows: one file or several."""
-
 
 @dataclass(frozen=True)
 class Source:
@@ -39,6 +36,8 @@ class Source:
         Columns; None for one that is to be guessed (the first two) or is not there.
     pos_label : str or None
         The label that counts as the event.
+    drop_missing : bool
+        Whether to leave out rows that lack a value, which are an error otherwise.
     format, memory_limit : str or None
         As in `calibrant.engines.files.open_table`.
     quiet : bool
@@ -51,6 +50,7 @@ class Source:
     weight: str | None = None
     by: str | None = None
     pos_label: str | None = None
+    drop_missing: bool = False
     format: str | None = None
     memory_limit: str | None = None
     quiet: bool = False
@@ -65,6 +65,7 @@ class Source:
 
 def takes_rows(
     *,
+    required: bool = True,
     outcomes: bool = True,
     by: bool = True,
     each_file: bool = False,
@@ -78,15 +79,18 @@ def takes_rows(
     models may be named, the columns of forecasts stand in ``y_prob``.
     """
     forecasts = "Column of forecasts, in [0, 1]." + (" Several may be named, each a model." if models else "")
-    options = [FILES]
+    metavar = "FILE..." if required else "[FILE...]"
+    options = [click.argument("files", nargs=-1, required=required, metavar=metavar)]
     if outcomes:
-        said = "Column of outcomes: 0/1, true/false, or two labels."
+        said = "Column of outcomes: 0/1, true/false, or labels."
         options.append(click.option("--y-true", metavar="COLUMN", help=said))
     options.append(click.option("--y-prob", metavar="COLUMN", multiple=models, help=forecasts))
     if outcomes:
         options += [
             click.option("--weight", metavar="COLUMN", help="Column of weights: fixed beforehand, not negative."),
-            click.option("--pos-label", metavar="LABEL", help="The outcome that counts as the event, such as yes."),
+            click.option(
+                "--pos-label", metavar="LABEL", help="The outcome that counts as the event, against all others."
+            ),
         ]
     if by:
         options.append(click.option("--by", metavar="COLUMN", help="Also judge each group of this column."))
@@ -97,14 +101,12 @@ def takes_rows(
         def run(
             files: tuple[str, ...],
             y_prob: Any,
-            file_format: str | None,
-            memory_limit: str | None,
             as_json: bool,
             quiet: bool,
             **rest: Any,
         ) -> Any:
-            named = {name: rest.pop(name, None) for name in ("y_true", "weight", "pos_label", "by")}
-            common = {"format": file_format, "memory_limit": memory_limit, "quiet": quiet, **named}
+            common = {name: rest.pop(name, None) for name in ("y_true", "weight", "pos_label", "by")}
+            common |= {name: rest.pop(name) for name in ("drop_missing", "format", "memory_limit")} | {"quiet": quiet}
             show = Show(as_json, quiet)
             if models:
                 rest["y_prob"] = y_prob
@@ -120,11 +122,16 @@ def takes_rows(
 
 
 def file_options(format_option: str = "--format") -> tuple[Callable[[Function], Function], ...]:
-    """Return the options that say how a file is read."""
+    """Return the options that say how files are read."""
     return (
         click.option(
+            "--drop-missing",
+            is_flag=True,
+            help="Leave out rows that lack a label, a forecast or another column asked for, and say how many.",
+        ),
+        click.option(
             format_option,
-            "file_format",
+            "format",
             type=click.Choice(_FORMATS),
             help="What the file is; by default what its name or its first bytes say.",
         ),
@@ -158,11 +165,11 @@ def explained(source: Source, table: Table | None = None) -> Iterator[None]:
     try:
         yield
     except CalibrantError as error:
-        said = error.said(_voice(source, table))
+        said = error.said(voice_of(source, table))
         raise BadInput(said if error.is_placed else f"{source.name}: {said}") from error
 
 
-def _voice(source: Source, table: Table | None) -> Shell:
+def voice_of(source: Source, table: Table | None = None) -> Shell:
     """Return the words for a file's columns and rows."""
     columns = {"y_true": source.y_true, "y_prob": source.y_prob, "sample_weight": source.weight, "by": source.by}
     return Shell(columns, None if table is None else table.row_said)

@@ -197,10 +197,20 @@ class Show:
             click.echo(json.dumps(document(command, exit_code, facts), allow_nan=False))
         elif verbatim:
             click.echo(text)
+            for note in _notes_on_input(facts):
+                remark(note, quiet=self.quiet)
         elif not self.quiet:
-            click.echo(_coloured(wrapped(printable(text, lines=True))))
+            lines = [text, *_notes_on_input(facts)]
+            click.echo(_coloured(wrapped(printable("\n".join(lines), lines=True))))
         sys.stdout.flush()
         raise click.exceptions.Exit(exit_code)
+
+
+def _notes_on_input(facts: dict[str, Any]) -> list[str]:
+    """Return what is to be said of the rows themselves: what was left out, what the event is."""
+    found = [facts.get("input"), *(model.get("input") for model in facts.get("models", ()))]
+    inputs = [each for one in found for each in (one if isinstance(one, list) else [one]) if each is not None]
+    return list(dict.fromkeys(f"Note: {note}." for each in inputs for note in each["notes"]))
 
 
 def remark(text: str, *, quiet: bool = False) -> None:

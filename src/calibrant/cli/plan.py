@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from calibrant.cli.inputs import Source, explained, file_options
+from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, MEASURE, RELATIVE_TO, VARIATION
-from calibrant.cli.outputs import OUTPUT_OPTIONS, BadInput, Command, Show, working
+from calibrant.cli.outputs import BadInput, Command, Show, working
 from calibrant.cli.rows import open_forecasts
 
 
@@ -22,7 +22,6 @@ from calibrant.cli.rows import open_forecasts
     calibrant plan preds.csv --max-error 0.25 --relative-to events
     """,
 )
-@click.argument("files", nargs=-1, metavar="[FILE...]")
 @click.option(
     "--max-error",
     type=click.FloatRange(0.0, 1.0, min_open=True),
@@ -42,14 +41,10 @@ from calibrant.cli.rows import open_forecasts
 @MEASURE
 @VARIATION
 @RELATIVE_TO
-@click.option("--y-prob", metavar="COLUMN", help="Column of forecasts like those to come.")
-@file_options()[0]
-@file_options()[1]
-@OUTPUT_OPTIONS[0]
-@OUTPUT_OPTIONS[1]
-@OUTPUT_OPTIONS[2]
+@takes_rows(required=False, outcomes=False, by=False)
 def command(
-    files: tuple[str, ...],
+    source: Source,
+    show: Show,
     max_error: float,
     brier: float | None,
     power: float,
@@ -58,11 +53,6 @@ def command(
     measure: str,
     variation: float,
     relative_to: str,
-    y_prob: str | None,
-    file_format: str | None,
-    memory_limit: str | None,
-    as_json: bool,
-    quiet: bool,
 ) -> None:
     """Plan how many rows it takes to certify forecasts that are calibrated.
 
@@ -71,7 +61,7 @@ def command(
     """
     import calibrant
 
-    if bool(files) == (brier is not None):
+    if bool(source.files) == (brier is not None):
         raise BadInput("name either a FILE of forecasts like those to come, or the Brier score you expect with --brier")
     question: dict[str, Any] = {
         "confidence_level": confidence_level,
@@ -81,24 +71,22 @@ def command(
         "variation": variation,
         "relative_to": relative_to,
     }
-    show = Show(as_json, quiet)
-    if not files:
-        with explained(Source(("--brier",))), working("simulating data sets", quiet=quiet):
+    if not source.files:
+        with explained(Source(("--brier",))), working("simulating data sets", quiet=source.quiet):
             result = calibrant.rows_needed(max_error, brier=brier, **question)
         show.answer(str(result), input=None, result=result)
-    source = Source(files, y_prob=y_prob, format=file_format, memory_limit=memory_limit, quiet=quiet)
     from calibrant.engines.columns import count_forecasts, mean_variance
 
-    with open_forecasts(source) as (chosen, table, most), explained(chosen, table):
-        with working(f"counting the forecasts of {table.name}", quiet=quiet, connection=table.connection):
-            forecasts, rows = count_forecasts(table, str(chosen.y_prob), most)
-        if forecasts.size > most:
+    with open_forecasts(source) as forecasts, explained(forecasts.source, forecasts.table):
+        table, column, most = forecasts.table, str(forecasts.source.y_prob), forecasts.most
+        with working(f"counting the forecasts of {table.name}", quiet=source.quiet, connection=table.connection):
+            distinct, rows = count_forecasts(table, column, most)
+        if distinct.size > most:
             raise BadInput(
-                f"{table.name}: column {chosen.y_prob!r} has more than {most:,} distinct forecasts, too many to plan "
+                f"{table.name}: column {column!r} has more than {most:,} distinct forecasts, too many to plan "
                 "with; raise --memory-limit, round the forecasts, or plan with their mean p (1 - p) alone: --brier "
-                f"{mean_variance(table, str(chosen.y_prob)):.6g}"
+                f"{mean_variance(table, column):.6g}"
             )
-        with working("simulating data sets", quiet=quiet):
-            result = calibrant.rows_needed(max_error, y_prob=forecasts, sample_weight=rows, **question)
-    facts = {"files": list(files), "y_prob": chosen.y_prob, "rows": int(rows.sum())}
-    show.answer(str(result), input=facts, result=result)
+        with working("simulating data sets", quiet=source.quiet):
+            result = calibrant.rows_needed(max_error, y_prob=distinct, sample_weight=rows, **question)
+    show.answer(str(result), input=forecasts.facts(int(rows.sum())), result=result)

@@ -195,13 +195,14 @@ def apply(source: Source, show: Show, model: Path, out: Path, column: str) -> No
     options = _WRITERS.get(out.suffix.lower())
     if options is None:
         raise BadInput(f"--out {out} ends in {out.suffix!r}; write one of {', '.join(_WRITERS)}")
-    with open_forecasts(source) as (chosen, table, _), explained(chosen, table):
+    with open_forecasts(source) as forecasts, explained(forecasts.source, forecasts.table):
+        table, named = forecasts.table, str(forecasts.source.y_prob)
         if column.lower() in {name.lower() for name in table.columns}:
             raise BadInput(f"{table.name} has a column {column!r} already; name the new one with --column")
-        rows = _apply(recalibrator, table, str(chosen.y_prob), column, out, options, quiet=source.quiet)
+        rows = _apply(recalibrator, table, named, column, out, options, quiet=source.quiet)
     show.answer(
-        f"Wrote {printable(out)}: {rows:,} rows, the repaired forecasts of {chosen.y_prob!r} in {column!r}.",
-        input={"files": list(source.files), "y_prob": chosen.y_prob, "rows": rows},
+        f"Wrote {printable(out)}: {rows:,} rows, the repaired forecasts of {named!r} in {column!r}.",
+        input=forecasts.facts(rows),
         model=str(model),
         out=str(out),
         column=column,

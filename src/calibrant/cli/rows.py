@@ -12,13 +12,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from calibrant.cli.columns import choose_columns
-from calibrant.cli.inputs import Source, explained, open_source
+from calibrant.cli.inputs import Source, explained, open_source, voice_of
 from calibrant.cli.outputs import BadInput, working
 from calibrant.core.errors import InputError
 
 if TYPE_CHECKING:
     from calibrant.engines.files import Table
-    from calibrant.engines.scans import GroupedScan
+    from calibrant.engines.scans import GroupedScan, Scan
     from calibrant.engines.statements import Engine
     from calibrant.rows.checks import Observations
     from calibrant.rows.sources import RowSource
@@ -66,14 +66,20 @@ class RowsRead:
         Of the file.
     observations : Observations
         What the gate let through, so that nothing has to be checked again.
+    left_out : LeftOut
+        The rows of the files that are not among them.
     by : array or None
         The group of each row.
+    labels : tuple
+        The labels of the outcomes, where one of them is that of the event.
     """
 
     source: Source
     format: str
     observations: Observations
+    left_out: LeftOut
     by: Any = None
+    labels: tuple[Any, ...] = ()
 
     @property
     def data(self) -> dict[str, Any]:
@@ -87,7 +93,7 @@ class RowsRead:
 
     def facts(self) -> dict[str, Any]:
         """Return what a JSON document says about its input."""
-        return _facts(self.source, self.format, self.observations.y_prob.size)
+        return _facts(self.source, self.format, self.observations.y_prob.size, self.left_out, self.labels)
 
 
 @dataclass(frozen=True)
@@ -97,16 +103,24 @@ class RowsScanned:
     source: Source
     table: Table
     engine: Engine
+    left_out: LeftOut
     limits: Mapping[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def scan(self) -> Scan:
+        """All rows, of which nothing was asked yet."""
+        from calibrant.engines.scans import scan
+
+        with explained(self.source):
+            return scan(self.engine, by=None, **self._asked())
 
     @cached_property
     def whole(self) -> Tally | RowSource:
         """All rows, after the scan that checks and adds them up."""
-        from calibrant.engines.scans import scan
         from calibrant.rows.intake import given_source
 
         with explained(self.source):
-            return given_source(scan(self.engine, by=None, **self._asked()))
+            return given_source(self.scan)
 
     @cached_property
     def groups(self) -> GroupedScan:
@@ -133,7 +147,9 @@ class RowsScanned:
 
         # Rows of weight zero count as rows of the file, and are left out of the totals.
         count = some_table(self.whole).row_total if self.source.weight is None else count_rows(self.table)
-        return _facts(self.source, self.table.format, count)
+        if self.source.pos_label is not None and not self.scan.labels:
+            self.scan.cells(0)  # whose first scan finds the labels
+        return _facts(self.source, self.table.format, count, self.left_out, self.scan.labels)
 
     def _asked(self) -> dict[str, Any]:
         """Return what a scan is asked for, with groups or without."""
@@ -152,7 +168,12 @@ class RowsScanned:
         return label if self.table.is_text else _label(label, self.table.columns[outcomes])
 
 
-def _facts(source: Source, file_format: str, rows: int) -> dict[str, Any]:
+def _facts(source: Source, file_format: str, rows: int, left_out: LeftOut, labels: Sequence[Any]) -> dict[str, Any]:
+    from calibrant.rows.labels import against_the_rest
+
+    notes = list(left_out.notes)
+    if len(labels) > 2:
+        notes.append(against_the_rest(labels, source.pos_label).said(voice_of(source)))
     return {
         "files": list(source.files),
         "format": file_format,
@@ -162,6 +183,8 @@ def _facts(source: Source, file_format: str, rows: int) -> dict[str, Any]:
         "by": source.by,
         "pos_label": source.pos_label,
         "rows": rows,
+        "left_out": left_out.rows,
+        "notes": notes,
     }
 
 
@@ -179,11 +202,12 @@ def open_models(source: Source, y_prob: Sequence[str]) -> Iterator[list[Rows]]:
         named = source if not y_prob else replace(source, y_prob=y_prob[0])
         first = choose_columns(named, table, outcomes=True, models=y_prob)
         chosen = [replace(first, y_prob=name) for name in y_prob or (first.y_prob,)]
+        left_out = _leave_out(chosen, table)  # of several models, the same rows
         if not is_large(source, table):
-            yield [_read(each, table) for each in chosen]
+            yield [_read(each, table, left_out) for each in chosen]
             return
         limits = _share_memory(source, table)
-        yield [_scanned(each, table, limits) for each in chosen]
+        yield [_scanned(each, table, left_out, limits) for each in chosen]
 
 
 @contextlib.contextmanager
@@ -193,6 +217,7 @@ def open_all_rows(source: Source, purpose: str) -> Iterator[RowsRead]:
 
     with open_source(source) as table:
         chosen = choose_columns(source, table, outcomes=True)
+        left_out = _leave_out([chosen], table)
         if is_large(source, table):
             most = _share_memory(source, table)["tally_limit"]
             with working(f"counting the rows of {table.name}", quiet=source.quiet, connection=table.connection):
@@ -203,15 +228,68 @@ def open_all_rows(source: Source, purpose: str) -> Iterator[RowsRead]:
                     f"{most:,}: raise --memory-limit (to {_size_said(2 * count * BYTES_PER_ROW)}), or take a random "
                     "sample of the rows"
                 )
-        yield _read(chosen, table)
+        yield _read(chosen, table, left_out)
+
+
+@dataclass(frozen=True)
+class Forecasts:
+    """A column of forecasts in an open table, and how many rows of it may be read."""
+
+    source: Source
+    table: Table
+    left_out: LeftOut
+    most: int
+
+    def facts(self, rows: int) -> dict[str, Any]:
+        """Return what a JSON document says about its input."""
+        return {
+            "files": list(self.source.files),
+            "y_prob": self.source.y_prob,
+            "rows": rows,
+            "left_out": self.left_out.rows,
+            "notes": list(self.left_out.notes),
+        }
 
 
 @contextlib.contextmanager
-def open_forecasts(source: Source) -> Iterator[tuple[Source, Table, int]]:
-    """Open a file for its forecasts alone: the column that was taken, the table, and how many rows may be read."""
+def open_forecasts(source: Source) -> Iterator[Forecasts]:
+    """Open files for their forecasts alone."""
     with open_source(source) as table:
         chosen = choose_columns(source, table, outcomes=False)
-        yield chosen, table, _share_memory(source, table)["tally_limit"]
+        left_out = _leave_out([chosen], table)
+        yield Forecasts(chosen, table, left_out, _share_memory(source, table)["tally_limit"])
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Rows that lack a value, and were left out because the user said so: how many, and in words."""
+
+    rows: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def _leave_out(models: Sequence[Source], table: Table) -> LeftOut:
+    """Leave out rows that lack a value in a column asked for, if that is wanted; models name their forecasts."""
+    from calibrant.core.words import counted
+    from calibrant.engines.columns import check_columns
+    from calibrant.engines.statements import is_missing_label
+
+    first = models[0]
+    if not first.drop_missing:
+        return LeftOut()
+    kinds = {str(each.y_prob): "number" for each in models}
+    if first.y_true is not None:
+        # Whoever names a label such as NA means that text by it.
+        as_class = "group" if is_missing_label(first.pos_label or "-") else "class"
+        kinds[first.y_true] = "number" if first.pos_label is None else as_class
+    kinds |= {first.weight: "number"} if first.weight is not None else {}
+    kinds |= {first.by: "group"} if first.by is not None else {}
+    check_columns(table, kinds, numbers=[str(each.y_prob) for each in models])
+    with working(f"looking for missing values in {table.name}", quiet=first.quiet, connection=table.connection):
+        rows, lacking = table.leave_out_missing(kinds)
+    where = ", ".join(f"{count:,} without a value of {name!r}" for name, count in lacking.items() if count)
+    said = f"{counted(rows, 'row')} left out ({where}): the answer is about rows like the others"
+    return LeftOut(rows, (said if rows else "no row had to be left out",))
 
 
 def is_large(source: Source, table: Table) -> bool:
@@ -235,14 +313,14 @@ def _size_said(size: int) -> str:
     return f"{-(-size // 10**9)}GB" if size > 10**9 else f"{-(-size // 10**6)}MB"
 
 
-def _scanned(source: Source, table: Table, limits: Mapping[str, int]) -> Rows:
+def _scanned(source: Source, table: Table, left_out: LeftOut, limits: Mapping[str, int]) -> Rows:
     """Check what the columns are, and leave the rows where they are."""
     from calibrant.cli.scans import WatchedEngine
     from calibrant.engines.columns import check_columns
 
     names, numbers = _wanted(source)
     check_columns(table, names, numbers=numbers)
-    return RowsScanned(source, table, WatchedEngine(table, quiet=source.quiet), limits)
+    return RowsScanned(source, table, WatchedEngine(table, quiet=source.quiet), left_out, limits)
 
 
 def _wanted(source: Source) -> tuple[list[str], set[str]]:
@@ -251,19 +329,22 @@ def _wanted(source: Source) -> tuple[list[str], set[str]]:
     return names, {name for name in (source.y_prob, source.weight) if name is not None}
 
 
-def _read(source: Source, table: Table) -> RowsRead:
+def _read(source: Source, table: Table, left_out: LeftOut) -> RowsRead:
     """Read the columns that were chosen, and let the one gate check them."""
     import numpy as np
 
     from calibrant.engines.columns import read_columns, written_labels
     from calibrant.engines.scans import MOST_GROUPS
+    from calibrant.engines.statements import is_missing_label
     from calibrant.rows.checks import check_labels
     from calibrant.rows.intake import as_observations
 
     names, numbers = _wanted(source)
     with working(f"reading {table.name}", quiet=source.quiet, connection=table.connection):
-        outcomes = [] if source.pos_label is not None else [str(source.y_true)]
-        values = read_columns(table, names, numbers=numbers, outcomes=outcomes)
+        kinds: dict[str, list[str]] = {"outcomes": [str(source.y_true)]}
+        if source.pos_label is not None:
+            kinds = {} if is_missing_label(source.pos_label) else {"classes": [str(source.y_true)]}
+        values = read_columns(table, names, numbers=numbers, **kinds)
     y_true, y_prob = str(source.y_true), str(source.y_prob)
     labels, pos_label = values[y_true], _label(source.pos_label, table.columns[y_true])
     if table.is_text and source.pos_label is not None:
@@ -287,7 +368,8 @@ def _read(source: Source, table: Table) -> RowsRead:
                     argument="by",
                     remedy="choose another column",
                 )
-    return RowsRead(source, table.format, checked, groups)
+    distinct = () if pos_label is None else tuple(np.unique(labels).tolist())
+    return RowsRead(source, table.format, checked, left_out, groups, distinct)
 
 
 def _label(text: str | None, kind: str) -> Any:

@@ -45,7 +45,7 @@ def decision_risk(
     Parameters
     ----------
     y_true : array-like of shape (n,), or Tally, or Scan
-        Outcomes: 0/1, booleans, event probabilities in [0, 1], or two labels with ``pos_label``;
+        Outcomes: 0/1, booleans, event probabilities in [0, 1], or labels with ``pos_label``;
         or, on its own, a tally or a `scan` of a file, table or cluster.
     y_prob : array-like of shape (n,)
         Forecast probabilities.
@@ -57,7 +57,7 @@ def decision_risk(
     sample_weight : array-like of shape (n,), optional
         Nonnegative weights.
     pos_label : label, optional
-        The label in ``y_true`` that counts as the event.
+        The label in ``y_true`` that counts as the event, against all others.
 
     Returns
     -------

@@ -32,13 +32,13 @@ THRESHOLD_SAID = "decision threshold: act when the forecast is at least this"
 _SHARED = {
     """y_true, y_prob, sample_weight, pos_label
     As in every display.""": """y_true : array-like of shape (n,), or Tally
-    Outcomes: 0/1, booleans, fractions in [0, 1], or two labels with ``pos_label``; or a tally on its own.
+    Outcomes: 0/1, booleans, fractions in [0, 1], or labels with ``pos_label``; or a tally on its own.
 y_prob : array-like of shape (n,)
     Forecast probabilities.
 sample_weight : array-like of shape (n,), optional
     Nonnegative weights.
 pos_label : label, optional
-    The label in ``y_true`` that counts as the event.""",
+    The label in ``y_true`` that counts as the event, against all others.""",
     """theme, legend, ax
     As in every display.""": """theme : {"light", "dark"}
     The colours, see ``calibrant.displays.palette.PALETTES``.

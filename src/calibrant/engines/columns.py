@@ -16,12 +16,13 @@ import numpy.typing as npt
 
 from calibrant.core.sql import number_literal, quoted, text_literal
 from calibrant.core.types import FloatArray, IntArray
+from calibrant.core.voices import Either, Phrase
 from calibrant.core.words import shown
 from calibrant.engines.faults import text_remedy
 from calibrant.engines.files import NUMBERS, VIEW, Table, as_number, create_view, explaining
 from calibrant.engines.formats import TableError
 from calibrant.engines.readers import NESTED, find_parts
-from calibrant.engines.statements import MISSING_WORDS
+from calibrant.engines.statements import MISSING_WORDS, is_missing_label
 from calibrant.rows.checks import forecast_remedy
 
 _NESTED = re.compile(rf".*\[\d*\]|(STRUCT|MAP|UNION)\b.*|BLOB|BIT|{NESTED}")
@@ -29,7 +30,12 @@ _FUNCTION = "calibrant_map"
 
 
 def read_columns(
-    table: Table, names: Collection[str], *, numbers: Collection[str] = (), outcomes: Collection[str] = ()
+    table: Table,
+    names: Collection[str],
+    *,
+    numbers: Collection[str] = (),
+    outcomes: Collection[str] = (),
+    classes: Collection[str] = (),
 ) -> dict[str, npt.NDArray[Any]]:
     """Return whole columns in the order of the rows; a missing value is refused with its place.
 
@@ -44,6 +50,8 @@ def read_columns(
         table are text otherwise.
     outcomes : collection of str
         Those that a text table may hold as numbers or as labels: numbers where all of them are, the texts otherwise.
+    classes : collection of str
+        Those that hold labels of outcomes, of which the texts NA and the like are none.
     """
     wanted = check_columns(table, names, numbers=numbers)
     as_numbers = {*numbers, *outcomes}
@@ -56,9 +64,14 @@ def read_columns(
         if missing.size:
             if table.is_text and name in as_numbers:
                 _refuse_text(table, name, labels_allowed=name in outcomes)
-                return read_columns(table, names, numbers=numbers, outcomes=set(outcomes) - {name})
+                rest = set(outcomes) - {name}
+                return read_columns(table, names, numbers=numbers, outcomes=rest, classes=classes)
             _refuse_missing(table, name, int(missing[0]), missing.size)
         arrays[name] = np.ma.getdata(values)
+        if table.is_text and name in classes:
+            missing = np.flatnonzero([is_missing_label(text) for text in arrays[name]])
+            if missing.size:
+                _refuse_missing(table, name, int(missing[0]), missing.size)
     return arrays
 
 
@@ -297,7 +310,10 @@ def _refuse_missing(table: Table, name: str, position: int, count: int) -> NoRet
     raise TableError(
         f"column {name!r} has no value in {table.row_said(position)}{others}",
         source=table.name,
-        remedy="drop such rows or fill in their values",
+        remedy=Phrase(
+            "drop such rows or fill in their values{option}",
+            option=Either("", ", or leave them out with --drop-missing"),
+        ),
     )
 
 

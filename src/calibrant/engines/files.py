@@ -13,13 +13,14 @@ import os
 import re
 import tempfile
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO, Self
 
+from calibrant.core.sql import text_literal
 from calibrant.engines.databases import connect
 from calibrant.engines.formats import (
     FORMATS,
@@ -35,12 +36,15 @@ from calibrant.engines.formats import (
 )
 from calibrant.engines.integrity import check_pages, check_text
 from calibrant.engines.readers import TEXT_FORMATS, Part, find_parts, first_uneven_line, united_type
+from calibrant.engines.statements import MISSING_LABELS, MISSING_WORDS
 
 if TYPE_CHECKING:
     import duckdb
 
 VIEW = "observations"
 """Under which name a connection knows the rows of its table."""
+
+_ALL = "every_observation"  # with those that are left out
 
 NUMBERS = re.compile(r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL.*|BOOLEAN)")
 """DuckDB's types of numbers, true/false among them."""
@@ -80,6 +84,7 @@ class Table:
     _held: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _parts: tuple[Part, ...] = ()
     _chosen: set[str] = field(default_factory=set)
+    _needed: dict[str, str] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -146,6 +151,38 @@ class Table:
         for path in self.paths:
             check_text(path, said(path, self.paths, self.name), lines=self.format != "jsonl")
 
+    def leave_out_missing(self, needed: Mapping[str, str]) -> tuple[int, dict[str, int]]:
+        """Leave out the rows that lack a value; return how many they are, and how many lack that of each column.
+
+        Parameters
+        ----------
+        needed : mapping
+            The columns that rows must have, and what these hold: "number", "class" or "group". In a text table a
+            number may be missing by any of `MISSING_WORDS`, the class of an outcome by `MISSING_LABELS`.
+        """
+        self.choose(needed)
+        self._needed = dict(needed)
+        lacking = {name: self._lacks(name) for name in needed}
+        counted = ", ".join(f"count(*) FILTER ({condition})" for condition in lacking.values())
+        with explaining(self):
+            create_view(self, self._parts)
+            total, *counts = self.connection.execute(f"SELECT count(*), {counted} FROM {_ALL}").fetchall()[0]
+            (kept,) = self.connection.execute(f"SELECT count(*) FROM {VIEW}").fetchall()[0]
+        if total and not kept:
+            raise TableError(f"has no row with a value in all of {listed(needed)}", table=self.name)
+        return total - kept, dict(zip(lacking, counts, strict=True))
+
+    def _lacks(self, name: str) -> str:
+        """Write the condition that a row has no value in a column."""
+        own, kind = self.column(name), self._needed[name]
+        absent = [f"{own} IS NULL"]
+        if self.is_text and kind != "group":
+            words = MISSING_WORDS if kind == "number" else MISSING_LABELS
+            absent.append(f"lower(trim({own})) IN ({', '.join(map(text_literal, words))})")
+        if (self.is_text and kind == "number") or self.columns[name] in ("FLOAT", "DOUBLE"):
+            absent.append(f"coalesce(isnan(TRY_CAST({own} AS DOUBLE)), false)")
+        return f"({' OR '.join(absent)})"
+
     def column(self, name: str) -> str:
         """Write a column for SQL, as it stands in the file."""
         return f"c{list(self.columns).index(name)}"
@@ -173,6 +210,12 @@ class Table:
         """Say which row a position in a column is, as somebody would count who looks at the file."""
         header = ", without the header" if self.format in ("csv", "tsv") else ""
         file = ""
+        if self._needed:  # rows that were left out are rows of the file
+            lacking = " OR ".join(self._lacks(name) for name in self._needed)
+            places = f"SELECT row_number() OVER () - 1 AS place, {lacking} AS lacking FROM {_ALL}"
+            ((position,),) = self.connection.execute(
+                f"SELECT place FROM ({places}) WHERE NOT lacking ORDER BY place LIMIT 1 OFFSET {position}"
+            ).fetchall()
         if len(self.paths) > 1:
             ends = list(accumulate(_count_rows(path, self.format) for path in self.paths))
             place = bisect_right(ends, position)
@@ -321,7 +364,11 @@ def create_view(table: Table, parts: Sequence[Part]) -> None:
         for part, fields in zip(parts, written, strict=True)
     ]
     table._parts = tuple(parts)
-    table.connection.execute(f"CREATE OR REPLACE TEMP VIEW {VIEW} AS {' UNION ALL '.join(selects)}")
+    rows = " UNION ALL ".join(selects)
+    if table._needed:
+        table.connection.execute(f"CREATE OR REPLACE TEMP VIEW {_ALL} AS {rows}")
+        rows = f"SELECT * FROM {_ALL} WHERE NOT ({' OR '.join(table._lacks(name) for name in table._needed)})"
+    table.connection.execute(f"CREATE OR REPLACE TEMP VIEW {VIEW} AS {rows}")
 
 
 @contextlib.contextmanager

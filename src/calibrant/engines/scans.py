@@ -27,6 +27,7 @@ from calibrant.engines.statements import (
     count_statement,
     fetch_statement,
     histogram_statement,
+    is_missing_label,
     is_whole,
     labels_statement,
     without_value,
@@ -39,10 +40,10 @@ from calibrant.rows.checks import (
     Observations,
     check_choice,
     check_number,
-    check_pos_label,
     check_weight_totals,
 )
 from calibrant.rows.grids import FIRST_BITS, FIRST_GRID, Grid
+from calibrant.rows.labels import check_pos_label
 from calibrant.rows.sources import FETCH_LIMIT, TALLY_LIMIT, FetchRequest, HistogramRequest
 
 MOST_GROUPS = 1000
@@ -119,7 +120,8 @@ def scan(
         The column whose values split the rows into groups; every scan serves all groups. Labels from text files are
         texts as they stand there: "1" and "1.0" are two groups.
     pos_label : label, optional
-        The value in ``y_true`` that counts as the event; in text files, its text or the number that it stands for.
+        The value in ``y_true`` that counts as the event, against all others; in text files, its text or the number that
+        it stands for.
     engine : {"duckdb", "spark"}, optional
         Which engine to use; by default the one that fits the source.
     memory_limit, temp_directory : str, optional
@@ -174,6 +176,7 @@ class _Handle:
         self._engine = engine
         self._roles = roles
         self._pos_label = pos_label
+        self._event_labels: tuple[Any, ...] = ()
         self._scans = 0
         self._rows_fetched = 0
 
@@ -186,6 +189,11 @@ class _Handle:
     def rows_fetched(self) -> int:
         """How many rows were brought here to be looked at one by one: the candidates."""
         return self._rows_fetched
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """The labels of the outcomes, where one of them is that of the event and a first question was asked."""
+        return self._event_labels
 
     def close(self) -> None:
         """Let go of the files; a session or connection that was handed in stays open."""
@@ -220,9 +228,11 @@ class _Handle:
         gone = without_value(found["label"])
         if kind == "fraction":
             gone |= [str(label).lower() == "nan" for label in found["label"]]
+        role = next(role for role, name in self._roles.listed().items() if name == column)
+        if kind == "written" and role == "y_true" and not is_missing_label(str(self._pos_label)):
+            gone |= [label is None or is_missing_label(str(label)) for label in found["label"]]
         missing = int(np.sum(found["n"][gone]))
         if missing:
-            role = next(role for role, name in self._roles.listed().items() if name == column)
             raise InputError(
                 f"is missing in {counted(missing, 'row')}",
                 argument=role,
@@ -251,7 +261,8 @@ class _Handle:
             texts = [text for _, text in labels]
             found, pos_label = written_labels(texts, pos_label)
             labels = list(zip(found, texts, strict=True))
-        check_pos_label(list(dict.fromkeys(label for label, _ in labels)), pos_label)
+        self._event_labels = tuple(sorted({label for label, _ in labels}))
+        check_pos_label(list(self._event_labels), pos_label)
         # Where every row is 0 and the event is 1, no text matches, and there are no events.
         event = tuple(text for label, text in labels if label == pos_label) or (str(pos_label),)
         self._roles = replace(self._roles, event=event)

@@ -27,6 +27,9 @@ NUMBERS = ("whole", "fraction", "boolean", "written")
 MISSING_WORDS = ("", "na", "n/a", "nan", "null", "none", "missing", "?", ".")
 """What stands in a text where there is no value, whatever its case."""
 
+MISSING_LABELS = ("", "na", "n/a", "nan", "null")
+"""What stands in a text file where an outcome has no label, whatever its case; none and missing may be labels."""
+
 WHOLE = ("place", "first_cell")
 """Columns of what is asked that hold keys, which would lose digits as fractions."""
 
@@ -403,6 +406,11 @@ def _sums(engine: Engine, roles: Roles, above: str) -> str:
 def _may_be_fractions(engine: Engine, roles: Roles) -> bool:
     """Whether outcomes can be other numbers in [0, 1] than 0 and 1."""
     return roles.event is None and engine.columns[roles.y_true] in ("fraction", "written")
+
+
+def is_missing_label(text: str) -> bool:
+    """Whether a text in place of a label of outcomes says that there is none."""
+    return text.strip().lower() in MISSING_LABELS
 
 
 def without_value(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

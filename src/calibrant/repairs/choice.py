@@ -81,7 +81,7 @@ def compare_recalibrators(
         Forecast probabilities; or a tally of 0/1 outcomes without weights, whose rows are dealt to the parts at random
         just as listed rows would be: the result is the same.
     y_true : array-like of shape (n,)
-        Outcomes: 0/1, booleans, fractions in [0, 1], or two labels with ``pos_label``.
+        Outcomes: 0/1, booleans, fractions in [0, 1], or labels with ``pos_label``.
     candidates : dict of name to recalibrator, optional
         By default Platt scaling of the forecast and of its logit, beta, temperature, isotonic, isotonic with
         ``ends="inside"``, guarded and the constant. "as is", which changes nothing, is always added.
@@ -94,7 +94,7 @@ def compare_recalibrators(
     sample_weight : array-like of shape (n,), optional
         Nonnegative weights, fixed beforehand. No guarantee covers weighted rows.
     pos_label : label, optional
-        The label in ``y_true`` that counts as the event.
+        The label in ``y_true`` that counts as the event, against all others.
     progress : bool, optional
         Whether to show on the terminal how far the work has come; by default when it takes long and there is a
         terminal.

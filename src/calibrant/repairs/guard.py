@@ -55,7 +55,7 @@ class GuardedRecalibrator(Recalibrator):
     input_kind : {"probability", "score"}
         Whether ``y_prob`` holds probabilities, or scores of any scale. A ladder of your own must say the same.
     pos_label : label, optional
-        The label in ``y_true`` that counts as the event.
+        The label in ``y_true`` that counts as the event, against all others.
 
     Attributes
     ----------

@@ -58,7 +58,7 @@ class IsotonicRecalibrator(Recalibrator):
     input_kind : {"probability", "score"}
         Whether ``y_prob`` holds probabilities, or scores of any scale.
     pos_label : label, optional
-        The label in ``y_true`` that counts as the event.
+        The label in ``y_true`` that counts as the event, against all others.
 
     Attributes
     ----------
@@ -225,7 +225,7 @@ class PlattRecalibrator(_LogarithmicMap):
     input_kind : {"probability", "score"}
         Whether ``y_prob`` holds probabilities, or scores of any scale (for ``on="forecast"`` only).
     pos_label : label, optional
-        The label in ``y_true`` that counts as the event.
+        The label in ``y_true`` that counts as the event, against all others.
 
     Attributes
     ----------
@@ -345,7 +345,7 @@ class BetaRecalibrator(_LogarithmicMap):
         Take forecasts nearer to 0 or 1 than this to be this far away. Without it a forecast of exactly 0 or 1, whose
         logarithm is infinite, is an error when fitting; when predicting it gets the curve's limit.
     pos_label : label, optional
-        The label in ``y_true`` that counts as the event.
+        The label in ``y_true`` that counts as the event, against all others.
 
     Attributes
     ----------
@@ -438,7 +438,7 @@ class TemperatureRecalibrator(_LogarithmicMap):
     clip : float, optional
         As in `BetaRecalibrator`.
     pos_label : label, optional
-        The label in ``y_true`` that counts as the event.
+        The label in ``y_true`` that counts as the event, against all others.
 
     Attributes
     ----------
@@ -511,7 +511,7 @@ class ConstantRecalibrator(Recalibrator):
     Parameters
     ----------
     pos_label : label, optional
-        The label in ``y_true`` that counts as the event.
+        The label in ``y_true`` that counts as the event, against all others.
 
     Attributes
     ----------

@@ -86,7 +86,7 @@ class Recalibrator(ABC, BaseEstimator):
             Forecast probabilities (or scores, for ``input_kind="score"``); or a tally that holds forecasts and
             outcomes.
         y_true : array-like of shape (n,)
-            Outcomes: 0/1, booleans, fractions in [0, 1], or two labels together with ``pos_label``.
+            Outcomes: 0/1, booleans, fractions in [0, 1], or labels together with ``pos_label``.
         sample_weight : array-like of shape (n,), optional
             Nonnegative weights: a row of weight 2 counts as two rows. No guarantee covers weighted rows.
 

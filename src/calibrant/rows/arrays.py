@@ -9,10 +9,13 @@ import numpy.typing as npt
 
 from calibrant.core.errors import InputError
 from calibrant.core.types import FloatArray
-from calibrant.core.voices import Argument, Option, Phrase
+from calibrant.core.voices import Argument, Either, Option, Phrase
 from calibrant.core.words import shown
 
-MISSING_REMEDY = "drop the row or fill in its value before measuring"
+MISSING_REMEDY: str = Phrase(
+    "drop the row or fill in its value before measuring{option}",
+    option=Either("", ", or leave such rows out with --drop-missing"),
+)
 
 
 def as_numbers(values: Any, name: str) -> FloatArray:

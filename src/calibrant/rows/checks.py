@@ -7,7 +7,7 @@ is clipped, dropped or guessed.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.voices import Argument, Either, Option, Phrase
 from calibrant.core.words import shown
 from calibrant.rows.arrays import as_array, as_numbers, check_finite, check_objects, is_missing, refuse_missing
+from calibrant.rows.labels import check_pos_label, listed_labels, same_label
 
 _CHUNK = 1 << 16
 _SLIP = 1e-6  # a forecast outside [0, 1] by less than this is more likely rounding than another scale
@@ -145,7 +146,8 @@ def check_same_index(**arguments: Any) -> None:
             known, first = name, index
         elif index is not first and not first.equals(index) and len(first) == len(index):
             pairs = enumerate(zip(first, index, strict=True))
-            position, labels = next(((k, pair) for k, pair in pairs if not _same(*pair)), (0, (first[0], index[0])))
+            differing = ((k, pair) for k, pair in pairs if not same_label(*pair))
+            position, labels = next(differing, (0, (first[0], index[0])))
             reordered = set(first) == set(index) and len(set(first)) == len(first)
             how = "choose the same rows of both"
             how = f"bring both into one order, as in {name}.reindex({known}.index)" if reordered else how
@@ -443,7 +445,7 @@ def _check_outcomes(y_true: Any, pos_label: Any) -> tuple[npt.NDArray[np.uint8] 
         labels = _distinct_labels(array)
         first = array[:1].tolist()[0]
         raise InputError(
-            f"is {first!r}, a label and not a number (labels: {_listed(labels)})",
+            f"is {first!r}, a label and not a number (labels: {listed_labels(labels)})",
             argument="y_true",
             position=0,
             value=first,
@@ -485,59 +487,6 @@ def _declared_labels(values: Any) -> list[Any]:
     return list(categories) if hasattr(categories, "__len__") and len(categories) == 2 else []
 
 
-def check_pos_label(labels: list[Any], pos_label: Any, declared: Sequence[Any] = ()) -> None:
-    """Refuse a label of the event that is not one of the two labels of the outcomes.
-
-    Where all rows are of one class, another label may be that of an event that did not happen, or a slip of the pen:
-    it must be declared, by a categorical column, or be the other one of 0 and 1.
-    """
-    if len(labels) > 2:
-        raise InputError(
-            f"has {len(labels)} different labels ({_listed(labels)})",
-            argument="y_true",
-            remedy=Phrase(
-                "calibration here is about one event: {how}",
-                how=Either(
-                    "compare with one label first, as in y_true == 'event'",
-                    "write a column that says whether the event happened",
-                ),
-            ),
-        )
-    if len(labels) == 2 and not any(_same(pos_label, label) for label in labels):
-        raise InputError(
-            Phrase("is {label!r}, which {outcomes} does not hold", label=pos_label, outcomes=Argument("y_true")),
-            argument="pos_label",
-            value=pos_label,
-            remedy=f"its labels are {_listed(labels)}",
-        )
-    same_kind = isinstance(pos_label, str) == isinstance(labels[0], str)
-    if not same_kind:
-        raise InputError(
-            Phrase(
-                "is {label!r} but the labels in {outcomes} are {known}",
-                label=pos_label,
-                outcomes=Argument("y_true"),
-                known=_listed(labels),
-            ),
-            argument="pos_label",
-            value=pos_label,
-            remedy="pass the label itself",
-        )
-    known = [*labels, *declared, *((0, 1) if labels[0] in (0, 1) else ())]
-    if not any(_same(pos_label, label) for label in known):
-        facts = {"label": pos_label, "outcomes": Argument("y_true"), "only": labels[0]}
-        raise InputError(
-            Phrase("is {label!r}, which {outcomes} does not hold: its only label is {only!r}", **facts),
-            argument="pos_label",
-            value=pos_label,
-            remedy=Phrase(
-                "if no row is an event, say so by outcomes of 0 and 1, as in {outcomes} == {label!r} in place of "
-                "{outcomes}",
-                **facts,
-            ),
-        )
-
-
 def _distinct_labels(array: npt.NDArray[Any]) -> list[Any]:
     """Return the labels in sorted order, after refusing missing ones."""
     if array.dtype.kind == "f":
@@ -554,18 +503,6 @@ def _distinct_labels(array: npt.NDArray[Any]) -> list[Any]:
         check_objects(array, "y_true", labels_allowed=True)
     labels: list[Any] = np.unique(array).tolist()
     return labels
-
-
-def _same(pos_label: Any, label: Any) -> bool:
-    try:
-        return bool(pos_label == label)
-    except (TypeError, ValueError):  # arrays and pandas' NA have no truth value
-        return False
-
-
-def _listed(labels: list[Any]) -> str:
-    shown = ", ".join(repr(label) for label in labels[:5])
-    return shown if len(labels) <= 5 else f"{shown}, ..."
 
 
 def _bad_value(values: npt.NDArray[Any], name: str, position: int, remedy: str, why: str = "") -> InputError:

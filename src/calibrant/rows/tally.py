@@ -238,13 +238,13 @@ class Tally(Totals):
         Parameters
         ----------
         y_true : array-like of shape (n,)
-            Outcomes: 0/1, booleans, fractions in [0, 1], or two labels together with ``pos_label``.
+            Outcomes: 0/1, booleans, fractions in [0, 1], or labels together with ``pos_label``.
         y_prob : array-like of shape (n,)
             Forecast probabilities in [0, 1].
         sample_weight : array-like of shape (n,), optional
             Nonnegative weights.
         pos_label : label, optional
-            The label in ``y_true`` that counts as the event.
+            The label in ``y_true`` that counts as the event, against all others.
         """
         observations = check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, order=None)
         return cls.from_observations(observations)

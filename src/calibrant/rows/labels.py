@@ -1,0 +1,92 @@
+"""Labels of outcomes, of which one is that of the event and all others are not."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from calibrant.core.errors import CalibrationWarning, InputError
+from calibrant.core.voices import Argument, Option, Phrase
+
+MOST_LABELS = 1000
+"""Outcomes with more different labels are no classes."""
+
+
+def check_pos_label(labels: list[Any], pos_label: Any, declared: Sequence[Any] = ()) -> None:
+    """Refuse a label of the event that is none of the labels of the outcomes; of more than two, warn of the others.
+
+    Where all rows are of one class, another label may be that of an event that did not happen, or a slip of the pen:
+    it must be declared, by a categorical column, or be the other one of 0 and 1.
+    """
+    if len(labels) > 2:
+        _check_many_labels(labels)
+    if len(labels) >= 2 and not any(same_label(pos_label, label) for label in labels):
+        raise InputError(
+            Phrase("is {label!r}, which {outcomes} does not hold", label=pos_label, outcomes=Argument("y_true")),
+            argument="pos_label",
+            value=pos_label,
+            remedy=f"its labels are {listed_labels(labels)}",
+        )
+    if len(labels) > 2:
+        warnings.warn(against_the_rest(labels, pos_label), CalibrationWarning, stacklevel=2)
+    same_kind = isinstance(pos_label, str) == isinstance(labels[0], str)
+    if not same_kind:
+        raise InputError(
+            Phrase(
+                "is {label!r} but the labels in {outcomes} are {known}",
+                label=pos_label,
+                outcomes=Argument("y_true"),
+                known=listed_labels(labels),
+            ),
+            argument="pos_label",
+            value=pos_label,
+            remedy="pass the label itself",
+        )
+    known = [*labels, *declared, *((0, 1) if labels[0] in (0, 1) else ())]
+    if not any(same_label(pos_label, label) for label in known):
+        facts = {"label": pos_label, "outcomes": Argument("y_true"), "only": labels[0]}
+        raise InputError(
+            Phrase("is {label!r}, which {outcomes} does not hold: its only label is {only!r}", **facts),
+            argument="pos_label",
+            value=pos_label,
+            remedy=Phrase(
+                "if no row is an event, say so by outcomes of 0 and 1, as in {outcomes} == {label!r} in place of "
+                "{outcomes}",
+                **facts,
+            ),
+        )
+
+
+def _check_many_labels(labels: list[Any]) -> None:
+    """Refuse what is more likely a column of something else than labels of which one is the event."""
+    fraction = next((label for label in labels if isinstance(label, float) and not label.is_integer()), None)
+    if fraction is None and len(labels) <= MOST_LABELS:
+        return
+    what = f"numbers such as {fraction:g}" if fraction is not None else f"more than {MOST_LABELS:,} different labels"
+    raise InputError(
+        f"holds {what}, which are no classes",
+        argument="y_true",
+        remedy=Phrase("leave out {pos_label} if these are outcomes in [0, 1]", pos_label=Option("pos_label")),
+    )
+
+
+def against_the_rest(labels: Sequence[Any], pos_label: Any) -> Phrase:
+    """Say that one of more than two labels is taken for the event, and all others for no event."""
+    said = "{outcomes} holds {count} labels ({listed}): {label!r} counts as the event, all others as no event"
+    facts = {"count": len(labels), "listed": listed_labels(labels), "label": pos_label}
+    return Phrase(said, code="one_against_rest", outcomes=Argument("y_true"), **facts)
+
+
+def same_label(pos_label: Any, label: Any) -> bool:
+    """Whether two labels are one, whatever they are."""
+    try:
+        return bool(pos_label == label)
+    except (TypeError, ValueError):  # arrays and pandas' NA have no truth value
+        return False
+
+
+def listed_labels(labels: Sequence[Any]) -> str:
+    """List labels, the first ones where there are many."""
+    shown = ", ".join(repr(label) for label in labels[:5])
+    return shown if len(labels) <= 5 else f"{shown}, ..."
