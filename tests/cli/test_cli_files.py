@@ -70,7 +70,8 @@ def test_every_command_takes_several_files_and_a_pattern(run, tmp_path):
 def test_the_document_names_all_files(tmp_path):
     names = [str(name) for name in split(COLUMNS, [20], tmp_path, "csv")]
     assert answer("measure", *names)["input"]["files"] == names
-    assert answer("plan", *names, "--max-error", "0.1")["input"] == {"files": names, "y_prob": "p", "rows": 40}
+    planned = answer("plan", *names, "--max-error", "0.1")["input"]
+    assert planned == {"files": names, "y_prob": "p", "rows": 40, "left_out": 0, "notes": []}
 
 
 @pytest.mark.parametrize("scanned", [False, True])

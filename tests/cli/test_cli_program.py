@@ -31,7 +31,7 @@ def test_verdicts_are_coloured_on_a_terminal_only_and_never_against_the_users_wi
     assert coloured.stdout.startswith("\x1b[32m\x1b[1mCertified\x1b[0m: with 95% confidence")
     plain = CliRunner(env={"NO_COLOR": "1"}).invoke(main, arguments, color=True)
     assert "\x1b" not in plain.stdout
-    table = CliRunner().invoke(main, [*arguments, "--by", "y", "--max-error", "0.001"], color=True)
+    table = CliRunner().invoke(main, [*arguments[:-1], "0.001", "--by", "y"], color=True)
     assert "  \x1b[3" in table.stdout
 
 

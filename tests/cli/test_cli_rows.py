@@ -113,8 +113,9 @@ def test_a_bad_row_is_counted_among_all_rows_of_its_file(limit, tmp_path):
     one, two = tmp_path / "a.csv", tmp_path / "b.csv"
     one.write_text("y,p\n,0.5\n1,0.5\n1,\n")
     two.write_text("y,p\n1,0.5\n,0.5\n0,0.5\n0,7\n")
-    found = call("measure", one, two, "--drop-missing", *limit)
-    assert f"data row 4 of {two} (counted from 1, without the header)" in found.stderr
+    for _ in range(12):  # DuckDB brings rows of several files out of order only now and then
+        found = call("measure", one, two, "--drop-missing", *limit)
+        assert f"data row 4 of {two} (counted from 1, without the header)" in found.stderr
     two.write_text("y,p\n,0.5\n1,\n")
     found = call("measure", two, "--drop-missing", *limit)
     assert (found.exit_code, "has no row with a value in all of 'p', 'y'" in found.stderr) == (2, True)

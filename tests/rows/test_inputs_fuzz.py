@@ -320,7 +320,8 @@ WEIGHTS = {
 }
 LABELS = {
     "words without the event named": (["no", "yes"] * 6, None),
-    "three words": (["a", "b", "c"] * 4, "a"),
+    "three words, another event": (["a", "b", "c"] * 4, "d"),
+    "fractions": ([0.25, 0.5, 1.0] * 4, 1.0),
     "another word": (["no", "yes"] * 6, "maybe"),
     "one word, another event": (["no"] * 12, "yes"),
     "a number for words": (["0", "1"] * 6, 1),

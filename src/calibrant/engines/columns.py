@@ -57,7 +57,7 @@ def read_columns(
     as_numbers = {*numbers, *outcomes}
     selected = ", ".join(f"{_selected(table, name, name in as_numbers)} AS v{k}" for k, name in enumerate(wanted))
     with explaining(table):
-        fetched = table.connection.execute(f"SELECT {selected} FROM {VIEW}").fetchnumpy()
+        fetched = table.connection.execute(f"SELECT {selected} FROM {table.rows_in_order}").fetchnumpy()
     arrays = {name: fetched[f"v{k}"] for k, name in enumerate(wanted)}
     for name, values in arrays.items():
         missing = np.flatnonzero(np.ma.getmaskarray(values))
@@ -224,8 +224,8 @@ def write_with_column(
     try:
         with explaining(table), _blaming(path):
             connection.execute(
-                f"COPY (SELECT {', '.join(fields)}, {_FUNCTION}({table.number(of)}) AS {quoted(name)} FROM {VIEW}) "
-                f"TO {text_literal(os.path.abspath(path))} ({options}, USE_TMP_FILE false)"
+                f"COPY (SELECT {', '.join(fields)}, {_FUNCTION}({table.number(of)}) AS {quoted(name)} "
+                f"FROM {table.rows_in_order}) TO {text_literal(os.path.abspath(path))} ({options}, USE_TMP_FILE false)"
             ).fetchall()
     finally:
         # An interrupted query still runs in other threads, whose call of the function would abort a program that ends.

@@ -97,6 +97,16 @@ class Table:
         return self.connection.table(VIEW)
 
     @property
+    def rows_in_order(self) -> str:
+        """What stands after FROM where the order of the rows matters.
+
+        Behind a condition DuckDB may bring rows of several files in any order; to number them it takes them in order.
+        """
+        if not self._needed:
+            return VIEW
+        return f"(SELECT *, row_number() OVER () AS place FROM {VIEW}) WHERE place > 0"
+
+    @property
     def is_text(self) -> bool:
         """Whether every column holds text as it is written, numbers too."""
         return self.format in TEXT_FORMATS
