@@ -58,6 +58,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "Bracket of a limit": lambda: calibrant.certificates.bracket(Cells.from_arrays(Y_TRUE, Y_PROB), method="adaptive"),
     "smooth Witness": lambda: calibrant.measures.smooth_witness(tally()),
     "bounded Witness": lambda: calibrant.measures.bounded_variation_witness(tally(), variation=3),
+    "GroupMeasures": lambda: calibrant.measure(Y_TRUE, Y_PROB, by=["b", "a"] * 20),
     "Spectrum": lambda: calibrant.measures.bounded_variation_spectrum(tally()),
     "CalibrationDistance": lambda: calibrant.distance_from_calibration(tally()),
     "CalibrationSlope": lambda: calibrant.measures.calibration_slope_intercept(tally()),

@@ -486,6 +486,7 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "weighted Tally": lambda: Tally.from_arrays(*ROWS, sample_weight=WEIGHTS),
     "Cells": lambda: Cells.from_arrays(*ROWS, bits=3),
     "Measures": lambda: calibrant.measure(*ROWS, spectrum=True),
+    "GroupMeasures": lambda: calibrant.measure(*ROWS, by=list("aabbaabb"), sample_weight=WEIGHTS),
     "WorstInterval": lambda: calibrant.worst_interval(*ROWS),
     "Witness": lambda: calibrant.measures.smooth_witness(*ROWS),
     "Spectrum": lambda: calibrant.measures.bounded_variation_spectrum(*ROWS),

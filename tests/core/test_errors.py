@@ -129,7 +129,7 @@ def test_notes_are_the_same_strings_whoever_reads_them():
     assert other.to_json() == result.to_json()
     assert "n_bins=" in str(result)
     assert "n_bins=" not in said
-    assert "or expected_binned, the ECE of the binned forecast" in said
+    assert "or ece_binned, the ECE of the binned forecast" in said
 
 
 def test_only_errors_with_facts_are_raised():

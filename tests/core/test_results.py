@@ -1,7 +1,9 @@
 """Results: frozen, readable, and plain enough for a file."""
 
 import dataclasses
+import functools
 import math
+import operator
 import sys
 from fractions import Fraction
 from html.parser import HTMLParser
@@ -34,6 +36,7 @@ from calibrant.measures import (
     Witness,
     WorstInterval,
 )
+from calibrant.measures.registry import MEASURES
 
 EVERY_RESULT = pytest.mark.parametrize("result", RESULTS, indirect=True)
 EVERY_EDGE_CASE = pytest.mark.parametrize("edge_case", EDGE_CASES, indirect=True)
@@ -215,7 +218,7 @@ def test_the_repr_of_a_small_result_names_its_fields():
 
 def written(name, value):
     """Five digits, the nearest ones, but for the ends of an interval, which are rounded outwards."""
-    scaled = {"distance_low": math.floor, "distance_high": math.ceil}.get(name)
+    scaled = {"distance.low": math.floor, "distance.high": math.ceil}.get(name)
     return f"{value:.5f}" if scaled is None else f"{scaled(Fraction(value) * 10**5) / 10**5:.5f}"
 
 
@@ -230,6 +233,15 @@ def test_measures_read_as_a_table():
     assert f"{len(result.relations)} relations between the measures checked, all hold." in lines
 
 
+def test_what_the_table_prints_is_what_attributes_are_called_in_python_and_in_json():
+    result = calibrant.measure(Y_TRUE, Y_PROB)
+    for name, value, _ in result.table():
+        assert operator.attrgetter(name)(result) == value
+        assert functools.reduce(operator.getitem, name.split("."), result.to_dict()) == value
+    for name in MEASURES:  # what certify takes, too
+        assert hasattr(result, name)
+
+
 def test_measures_of_weighted_rows_say_what_they_weigh():
     result = calibrant.measure([0, 1, 1], [0.25, 0.5, 0.5], sample_weight=[0.5, 0.25, 0.5])
     assert str(result).startswith("3 rows, total weight 1.25, 2 distinct forecasts")
@@ -242,7 +254,7 @@ def test_measures_show_a_dash_for_what_is_undefined_and_say_which_relations_fail
     )
     text = str(undefined)
     dashed = [line.split()[0] for line in text.splitlines() if line.split()[1:2] == ["-"]]
-    assert dashed == ["observed_expected_ratio", "slope", "intercept", "intercept_at_unit_slope"]
+    assert dashed == ["observed_expected_ratio", "slope.slope", "slope.intercept", "slope.intercept_at_unit_slope"]
     assert "1 relations between the measures checked, 1 FAIL:" in text
     assert str(broken) in text.splitlines()
     assert undefined._repr_html_().count("<td>-</td>") == 4
@@ -359,7 +371,7 @@ def test_a_frame_without_either_library_names_both(monkeypatch, result, columns)
 def test_undefined_numbers_are_missing_in_a_frame(monkeypatch):
     result = calibrant.measure([0, 0], [0.0, 0.0])
     frame = result.frame().set_index("measure")["value"]
-    undefined = ["observed_expected_ratio", "slope", "intercept", "intercept_at_unit_slope"]
+    undefined = ["observed_expected_ratio", "slope.slope", "slope.intercept", "slope.intercept_at_unit_slope"]
     assert frame[frame.isna()].index.tolist() == undefined
     monkeypatch.setitem(sys.modules, "pandas", None)
     polars_frame = result.frame()
@@ -406,20 +418,20 @@ SINGLY = {
     "ks": calibrant.measures.ks_calibration_error,
     "smooth": calibrant.smooth_calibration_error,
     "bounded_variation": lambda tally: calibrant.measures.bounded_variation_calibration_error(tally, variation=2),
-    "expected": plug_in,
-    "expected_binned": binned,
-    "distance_low": lambda tally: calibrant.distance_from_calibration(tally).low,
-    "distance_high": lambda tally: calibrant.distance_from_calibration(tally).high,
+    "ece": plug_in,
+    "ece_binned": binned,
+    "distance.low": lambda tally: calibrant.distance_from_calibration(tally).low,
+    "distance.high": lambda tally: calibrant.distance_from_calibration(tally).high,
     "calibration_in_the_large": calibrant.measures.calibration_in_the_large,
     "observed_expected_ratio": calibrant.measures.observed_expected_ratio,
-    "slope": lambda tally: calibrant.measures.calibration_slope_intercept(tally).slope,
-    "intercept": lambda tally: calibrant.measures.calibration_slope_intercept(tally).intercept,
-    "intercept_at_unit_slope": lambda tally: (
+    "slope.slope": lambda tally: calibrant.measures.calibration_slope_intercept(tally).slope,
+    "slope.intercept": lambda tally: calibrant.measures.calibration_slope_intercept(tally).intercept,
+    "slope.intercept_at_unit_slope": lambda tally: (
         calibrant.measures.calibration_slope_intercept(tally).intercept_at_unit_slope
     ),
-    "ici": lambda tally: calibrant.measures.integrated_calibration_index(tally).ici,
-    "e50": lambda tally: calibrant.measures.integrated_calibration_index(tally).e50,
-    "e90": lambda tally: calibrant.measures.integrated_calibration_index(tally).e90,
+    "curve.ici": lambda tally: calibrant.measures.integrated_calibration_index(tally).ici,
+    "curve.e50": lambda tally: calibrant.measures.integrated_calibration_index(tally).e50,
+    "curve.e90": lambda tally: calibrant.measures.integrated_calibration_index(tally).e90,
 }
 
 
@@ -531,7 +543,7 @@ def test_the_spectrum_comes_on_request():
     assert result.spectrum.error.tolist() == alone.error.tolist()
     assert result.spectrum.at(0) == pytest.approx(abs(result.calibration_in_the_large), abs=1e-14)
     assert result.spectrum.at(2) == pytest.approx(result.bounded_variation, abs=1e-14)
-    assert result.spectrum.at(math.inf) == pytest.approx(result.expected, abs=1e-14)
+    assert result.spectrum.at(math.inf) == pytest.approx(result.ece, abs=1e-14)
 
 
 @given(rows())
@@ -561,10 +573,10 @@ def test_relations_state_the_measures_they_compare():
     assert len(sides) == len(result.relations)
     assert sides["KS <= Cutoff"] == (result.ks, result.cutoff)
     assert sides["Cutoff <= 2 KS"] == (result.cutoff, 2 * result.ks)
-    assert sides["Cutoff <= ECE"] == (result.cutoff, result.expected)
+    assert sides["Cutoff <= ECE"] == (result.cutoff, result.ece)
     assert sides["Cutoff <= error for variation 2"] == (result.cutoff, result.bounded_variation)
     assert sides["smooth <= 1.5 Cutoff"] == (result.smooth, 1.5 * result.cutoff)
-    assert sides["upper end of dCE <= ECE"] == (result.distance.high, result.expected)
+    assert sides["upper end of dCE <= ECE"] == (result.distance.high, result.ece)
     assert all(relation.source for relation in result.relations)
 
 

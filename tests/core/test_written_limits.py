@@ -173,8 +173,8 @@ def test_the_table_of_measures(tally, one, other):
     measures = calibrant.measure(tally)
     distance = dataclasses.replace(measures.distance, low=low, high=high)
     text = str(dataclasses.replace(measures, distance=distance))
-    (written_low,) = re.findall(rf"distance_low +{NUMBER} ", text)
-    (written_high,) = re.findall(rf"distance_high +{NUMBER} ", text)
+    (written_low,) = re.findall(rf"distance\.low +{NUMBER} ", text)
+    (written_high,) = re.findall(rf"distance\.high +{NUMBER} ", text)
     assert float(written_low) <= low
     assert high <= float(written_high)
 

@@ -20,6 +20,8 @@ COSTS: dict[str, Any] = {"cost_false_positive": 1, "cost_false_negative": 4}
 
 def same_parts(found, rows, question, limit, wrapper="nondecreasing"):
     assert found.risk == calibrant.decision_risk(*rows, **question)
+    at = found.risk.threshold
+    assert found.net_benefit == (calibrant.decisions.net_benefit(*rows, threshold=at) if at < 1.0 else None)
     assert found.gap == calibrant.risk_gap(*rows, wrapper=wrapper, **question)
     assert found.best_threshold == calibrant.best_threshold(*rows, **question)
     assert found.guarantee == calibrant.decision_guarantee(limit, **question)
@@ -33,7 +35,7 @@ def test_the_parts_are_those_of_the_single_functions(question):
     same_parts(each, (Y, P), question, limit, "monotone")
     assert found.guarantee == calibrant.decision_guarantee(limit)
     assert found.refusal is None
-    assert str(found) == "\n".join(map(str, (each.risk, each.gap, each.guarantee)))
+    assert str(found) == "\n".join(map(str, (each.risk, each.net_benefit, each.gap, each.guarantee)))
 
 
 def test_several_thresholds_are_several_lines():
@@ -45,6 +47,7 @@ def test_several_thresholds_are_several_lines():
     frame = found.frame()
     assert frame["threshold"].tolist() == thresholds
     assert frame["gap"].tolist() == [each.gap.gap for each in found.decisions if each.gap is not None]
+    assert frame["net_benefit"].tolist()[:2] == [each.net_benefit.net_benefit for each in found.decisions[:2]]
     assert frame["guaranteed"].tolist() == [each.guarantee.nondecreasing for each in found.decisions]
     assert str(found).endswith(str(found.guarantee))
 

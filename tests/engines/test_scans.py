@@ -118,7 +118,7 @@ class TestTooManyForecasts:
         engine, tally = self.engine(kind)
         found, exact = calibrant.measure(engine), calibrant.measure(tally)
         for name in (
-            *("rows", "mean_forecast", "mean_outcome", "brier", "cutoff", "ks", "expected_binned"),
+            *("rows", "mean_forecast", "mean_outcome", "brier", "cutoff", "ks", "ece_binned"),
             *("calibration_in_the_large", "observed_expected_ratio"),
         ):
             same(getattr(found, name), getattr(exact, name))

@@ -1,8 +1,10 @@
+import dataclasses
 import itertools
 import warnings
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from brute_force import merged, rows
 from hypothesis import given, settings
@@ -70,8 +72,8 @@ def test_measure_equals_the_single_functions():
         assert result.ks == calibrant.measures.ks_calibration_error(y, p, **same)
         assert result.smooth == calibrant.smooth_calibration_error(y, p, **same)
         assert result.bounded_variation == calibrant.measures.bounded_variation_calibration_error(y, p, **same)
-        assert result.expected == pytest.approx(calibrant.expected_calibration_error(y, p, **same), abs=1e-15)
-        assert result.expected_binned == calibrant.expected_calibration_error(y, p, n_bins=15, **same)
+        assert result.ece == pytest.approx(calibrant.expected_calibration_error(y, p, **same), abs=1e-15)
+        assert result.ece_binned == calibrant.expected_calibration_error(y, p, n_bins=15, **same)
         assert result.calibration_in_the_large == calibrant.measures.calibration_in_the_large(y, p, **same)
         assert result.observed_expected_ratio == calibrant.measures.observed_expected_ratio(y, p, **same)
         assert result.slope == calibrant.measures.calibration_slope_intercept(y, p, **same)
@@ -92,3 +94,33 @@ def test_measure_raises_no_warning_and_notes_it_instead():
         result = calibrant.measure(RNG.random(500) < p, p)
     assert any("Theorem 4.1" in note for note in result.notes)
     assert result.spectrum is None
+
+
+@pytest.mark.parametrize("scanned", [False, True])
+def test_groups_are_measured_one_by_one(scanned):
+    rng = np.random.default_rng(5)
+    p = rng.random(300).round(2).clip(0.01, 0.99)
+    y = (rng.random(300) < p).astype(int)
+    ward = np.array(["west", "east", "north"])[rng.integers(0, 3, 300)]
+    if scanned:
+        table = pa.table({"y": y, "p": p, "ward": ward})
+        with calibrant.scan(table, y_true="y", y_prob="p", by="ward") as rows:
+            found = calibrant.measure(rows)
+    else:
+        found = calibrant.measure(y, p, by=ward, spectrum=True)
+    assert list(found) == list(found.groups) == ["east", "north", "west"]
+    for name in found:
+        alone = calibrant.measure(y[ward == name], p[ward == name], spectrum=not scanned)
+        assert found[name].to_dict() == alone.to_dict()
+    assert len(found) == 3
+    with pytest.raises(KeyError):
+        found["south"]
+    frame = found.frame()
+    assert frame["group"].tolist() == ["east", "north", "west"]
+    assert frame["curve.ici"].tolist() == [each.curve.ici for each in found.measures]
+    assert str(found).splitlines()[0].split() == [
+        *("group", "rows", "mean_forecast", "mean_outcome", "cutoff", "smooth", "calibration_in_the_large"),
+    ]
+    assert calibrant.measures.GroupMeasures.from_json(found.to_json()) == found
+    with pytest.raises(ValueError, match="not as many as measures, or none"):
+        dataclasses.replace(found, groups=("east",))

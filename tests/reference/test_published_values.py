@@ -68,7 +68,7 @@ def test_example_where_all_measures_are_equal():
     # Appendix A.4: Y = 0 and f = 1.
     result = calibrant.measure(np.zeros(7), np.ones(7))
     distance = result.distance
-    assert (result.cutoff, result.expected, distance.low, distance.high) == (1.0, 1.0, 1.0, 1.0)
+    assert (result.cutoff, result.ece, distance.low, distance.high) == (1.0, 1.0, 1.0, 1.0)
 
 
 @pytest.mark.parametrize("b", [0.5, 0.25, 2**-10])

@@ -74,7 +74,13 @@ def plain(value: Any) -> Any:
 
 
 # What has another name since; the rows of all bands are the sum of those of each.
-RENAMED = {"n": "rows", "bound": "upper", "paper_bound": "paper_upper"}
+RENAMED = {
+    "expected": "ece",
+    "expected_binned": "ece_binned",
+    "n": "rows",
+    "bound": "upper",
+    "paper_bound": "paper_upper",
+}
 # What was added, as it is on these rows.
 ADDED: dict[str | None, dict[str, Any]] = {
     "Measures": {"others": []},

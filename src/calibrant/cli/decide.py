@@ -56,7 +56,7 @@ def command(
     method: str,
     rng: int,
 ) -> None:
-    """Say what acting on forecasts from a threshold up loses, what recalibration could save, and what is guaranteed.
+    """Say what acting on forecasts from a threshold up loses and gains, what could be saved, and what is guaranteed.
 
     Name one or several thresholds, or what the two mistakes cost; the threshold is then the share of the first cost in
     their sum. The losses are those of the rows in FILE; the guarantee, with --confidence-level, is about cases to come,

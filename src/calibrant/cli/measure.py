@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import click
 
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.outputs import DONE, NOT_SHOWN, Command, Show
 from calibrant.cli.rows import open_rows
-from calibrant.core.words import in_columns, printable
-
-if TYPE_CHECKING:
-    from calibrant.measures.results import Measures
+from calibrant.core.words import printable
 
 
 @click.command(
@@ -40,16 +35,14 @@ def command(source: Source, show: Show, max_error: float | None) -> None:
     """
     import calibrant
 
-    parts: list[tuple[Any, Measures]] = []
     with open_rows(source) as rows, explained(rows.source):
         whole = calibrant.measure(**rows.data)
-        if source.by is not None:
-            grouped = calibrant.rows.in_groups(**rows.grouped)
-            parts = list(zip(grouped.groups, calibrant.rows.by_group(grouped, calibrant.measure), strict=True))
+        groups = None if source.by is None else calibrant.measure(**rows.grouped)
         facts = rows.facts()
+    parts = [] if groups is None else list(zip(groups.groups, groups.measures, strict=True))
     lines = [str(whole)]
-    if parts:
-        lines += ["", f"Per group of {source.by!r}:", _per_group(parts)]
+    if groups is not None:
+        lines += ["", f"Per group of {source.by!r}:", str(groups)]
     exit_code = DONE
     if max_error is not None:
         large = [printable(label) for label, each in (("all rows", whole), *parts) if each.cutoff > max_error]
@@ -62,25 +55,6 @@ def command(source: Source, show: Show, max_error: float | None) -> None:
         max_error=max_error,
         result=whole,
         groups=[{"group": label, "result": each} for label, each in parts],
-    )
-
-
-def _per_group(parts: list[tuple[Any, Measures]]) -> str:
-    names = ("group", "rows", "mean forecast", "event rate", "Cutoff", "smooth", "bias")
-    return in_columns(
-        names,
-        [
-            (
-                str(label),
-                f"{each.rows:,}",
-                f"{each.mean_forecast:.4f}",
-                f"{each.mean_outcome:.4f}",
-                f"{each.cutoff:.4f}",
-                f"{each.smooth:.4f}",
-                f"{each.calibration_in_the_large:+.4f}",
-            )
-            for label, each in parts
-        ],
     )
 
 

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from calibrant.repairs.recalibrator import Recalibrator
 
 METHODS = {
+    "guarded": "Platt while it fits, else isotonic",
     "isotonic": "the best non-decreasing map; error bounded before the data",
     "platt": "a logistic curve",
     "platt-logit": "a logistic curve of the forecast's logit",
     "modified-platt": "Platt while it fits, else the mean outcome (the paper's)",
     "beta": "a curve with three parameters",
     "temperature": "one parameter: towards or away from 0.5",
-    "guarded": "Platt while it fits, else isotonic",
     "constant": "the mean outcome for everybody",
 }
 _WRITERS = {
@@ -58,7 +58,7 @@ class _Commands(WithExamples, click.Group):
     cls=_Commands,
     examples="""
     calibrant recalibrate choose past.csv
-    calibrant recalibrate fit past.csv --method isotonic --out model.json
+    calibrant recalibrate fit past.csv --out model.json
     calibrant recalibrate apply model.json new.csv --out repaired.csv
     calibrant recalibrate sql model.json --column score
     """,
@@ -76,13 +76,13 @@ def command() -> None:
     cls=Command,
     examples="""
     calibrant recalibrate fit past.csv --out model.json
-    calibrant recalibrate fit past.csv --y-true y --y-prob p --method guarded --out model.json --json
+    calibrant recalibrate fit past.csv --y-true y --y-prob p --method isotonic --out model.json --json
     """,
 )
 @click.option(
     "--method",
     type=click.Choice(list(METHODS)),
-    default="isotonic",
+    default="guarded",
     show_default=True,
     help="The map. " + "; ".join(f"{name}: {words}" for name, words in METHODS.items()) + ".",
 )

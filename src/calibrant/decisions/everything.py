@@ -16,8 +16,16 @@ from calibrant.core.types import ArrayLike, ClassLabel, Label, Randomness
 from calibrant.core.words import in_columns, level_said, percent, rounded_up
 from calibrant.decisions.gaps import best_threshold, risk_gap
 from calibrant.decisions.guarantees import decision_guarantee
-from calibrant.decisions.results import WRAPPERS, BestThreshold, DecisionGuarantee, DecisionRisk, RiskGap, Wrapper
-from calibrant.decisions.risks import decision_risk, threshold_or_costs
+from calibrant.decisions.results import (
+    WRAPPERS,
+    BestThreshold,
+    DecisionGuarantee,
+    DecisionRisk,
+    NetBenefit,
+    RiskGap,
+    Wrapper,
+)
+from calibrant.decisions.risks import decision_risk, net_benefit, threshold_or_costs
 from calibrant.rows.checks import check_choice, check_confidence, check_seed
 from calibrant.rows.groups import are_grouped, by_group
 from calibrant.rows.intake import GroupsLike, RowsLike, as_source, as_tally, in_groups
@@ -25,7 +33,7 @@ from calibrant.rows.refinement import TooManyForecastsError
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally
 
-_COLUMNS = ("threshold", "acted on", "loss", "could save", "best cutoff")
+_COLUMNS = ("threshold", "acted on", "loss", "net benefit", "could save", "best cutoff")
 
 
 @dataclass(frozen=True)
@@ -36,6 +44,9 @@ class Decision(Result):
     ----------
     risk : DecisionRisk
         The mean loss on these rows.
+    net_benefit : NetBenefit or None
+        The same loss as decision curves show it, with those of acting on all rows and on none; None at threshold 1,
+        where it is not defined.
     gap : RiskGap or None
         What a better use of the same forecasts could save; None where the distinct forecasts are too many to tell.
     best_threshold : BestThreshold or None
@@ -45,12 +56,15 @@ class Decision(Result):
     """
 
     risk: DecisionRisk
+    net_benefit: NetBenefit | None
     gap: RiskGap | None
     best_threshold: BestThreshold | None
     guarantee: DecisionGuarantee
 
     def __str__(self) -> str:
-        return "\n".join(str(each) for each in (self.risk, self.gap, self.guarantee) if each is not None)
+        return "\n".join(
+            str(each) for each in (self.risk, self.net_benefit, self.gap, self.guarantee) if each is not None
+        )
 
     def numbers(self) -> dict[str, float | None]:
         """Return the numbers behind the words; None where there is none (or where it would be best never to act)."""
@@ -59,6 +73,7 @@ class Decision(Result):
             "threshold": float(self.risk.threshold),
             "acted": float(self.risk.acted),
             "risk": float(self.risk.risk),
+            "net_benefit": None if self.net_benefit is None else float(self.net_benefit.net_benefit),
             "gap": None if self.gap is None else self.gap.gap,
             "best_cutoff": None if best is None else best.cutoff,
             "guaranteed": self.guarantee.nondecreasing,
@@ -71,6 +86,7 @@ class Decision(Result):
             f"{self.risk.threshold:.4g}",
             percent(float(self.risk.acted)),
             f"{self.risk.risk:.5f}",
+            "-" if self.net_benefit is None else f"{self.net_benefit.net_benefit:.5f}",
             "-" if self.gap is None else f"{self.gap.gap:.5f}",
             "-" if best is None else "never act" if best.cutoff is None else f"{best.cutoff:.4g}",
         )
@@ -263,8 +279,8 @@ def decide(
 ) -> Decisions | GroupDecisions:
     """Say what acting on forecasts from a threshold up loses, what could be saved, and what is guaranteed.
 
-    `decision_risk`, `risk_gap`, `best_threshold` and `decision_guarantee` in one go. The first three are about these
-    rows; the guarantee is about cases to come, if nothing changes.
+    `decision_risk`, `net_benefit`, `risk_gap`, `best_threshold` and `decision_guarantee` in one go. All but the last
+    are about these rows; the guarantee is about cases to come, if nothing changes.
 
     Parameters
     ----------
@@ -285,7 +301,7 @@ def decide(
 
     See Also
     --------
-    decision_risk, risk_gap, best_threshold, decision_guarantee : the parts.
+    decision_risk, net_benefit, risk_gap, best_threshold, decision_guarantee : the parts.
 
     Examples
     --------
@@ -297,9 +313,9 @@ def decide(
     >>> print(found)
     Acting on forecasts of at least the threshold, on these rows (losses per row; the best cutoff was chosen on them,
     so expect less of it on others):
-      threshold  acted on     loss  could save  best cutoff
-      0.12          50.0%  0.08920     0.01000  0
-      0.5           20.0%  0.12000     0.00000  0.5
+      threshold  acted on     loss  net benefit  could save  best cutoff
+      0.12          50.0%  0.08920      0.23864     0.01000  0
+      0.5           20.0%  0.12000      0.10000     0.00000  0.5
     With 95% confidence no non-decreasing recalibration of these forecasts lowers ...
     """
     at, costs = threshold_or_costs(threshold, cost_false_positive, cost_false_negative)
@@ -338,7 +354,8 @@ class _Question:
         return Decisions(
             decisions=tuple(
                 Decision(
-                    risk=decision_risk(data, **asked),
+                    risk=(risk := decision_risk(data, **asked)),
+                    net_benefit=None if risk.threshold == 1.0 else net_benefit(data, threshold=risk.threshold),
                     gap=None if refusal is not None else risk_gap(data, wrapper=self.wrapper, **asked),
                     best_threshold=None if refusal is not None else best_threshold(data, **asked),
                     guarantee=decision_guarantee(interval, **asked),

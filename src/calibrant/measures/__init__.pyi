@@ -15,6 +15,7 @@ from calibrant.measures.expected import (
 from calibrant.measures.expected import (
     expected_calibration_error as expected_calibration_error,
 )
+from calibrant.measures.groups import GroupMeasures as GroupMeasures
 from calibrant.measures.results import (
     Bracket as Bracket,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import overload
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from calibrant.measures.expected import (
     expected_calibration_error,
     plug_in_error,
 )
+from calibrant.measures.groups import GroupMeasures
 from calibrant.measures.registry import MEASURES
 from calibrant.measures.results import PAPER, PROJECT, CalibrationDistance, Measures, Relation
 from calibrant.measures.weighted import (
@@ -34,8 +36,9 @@ from calibrant.measures.weighted import (
     ks_calibration_error,
     smooth_calibration_error,
 )
+from calibrant.rows.groups import are_grouped, by_group
 from calibrant.rows.hints import fitted_hints, row_hints
-from calibrant.rows.intake import RowsLike, as_source, as_tally
+from calibrant.rows.intake import GroupsLike, RowsLike, as_source, as_tally, in_groups
 from calibrant.rows.refinement import TooManyForecastsError, some_table, split_at_extremes, whole_tally
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally
@@ -44,17 +47,46 @@ _BANDS = 10
 _BINS = 15
 
 
+@overload
+def measure(y_true: GroupsLike, *, spectrum: bool = False) -> GroupMeasures: ...
+
+
+@overload
 def measure(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,
     *,
     spectrum: bool = False,
+    by: None = None,
     sample_weight: ArrayLike | None = None,
     pos_label: ClassLabel | None = None,
-) -> Measures:
+) -> Measures: ...
+
+
+@overload
+def measure(
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    spectrum: bool = False,
+    by: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
+) -> GroupMeasures: ...
+
+
+def measure(
+    y_true: RowsLike | GroupsLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    spectrum: bool = False,
+    by: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
+) -> Measures | GroupMeasures:
     """Measure calibration in every way this package knows, in one pass over one tally.
 
-    Raises no warnings: what they would say stands in ``notes``.
+    Warns of nothing about the numbers: what there is to say stands in ``notes``.
 
     Parameters
     ----------
@@ -62,19 +94,27 @@ def measure(
         As in `cutoff_calibration_error`.
     spectrum : bool
         Also return the error against the total variation of the weights, from mean bias to the ECE plug-in.
+    by : array-like of shape (n,), optional
+        A group per row: the measures of each.
 
     Returns
     -------
-    Measures
+    Measures, or GroupMeasures with ``by``
         Prints as a table; ``frame()`` gives it as a data frame, ``to_dict()`` for a file. For a source with too many
         distinct forecasts to tell them all apart, the notes say which numbers are exact and how far off others can be.
 
     Examples
     --------
     >>> result = measure([0, 0, 1, 0, 1, 1] * 20, [0.25, 0.25, 0.25, 0.75, 0.75, 0.75] * 20)
-    >>> round(result.cutoff, 4), round(result.smooth, 4), round(result.expected, 4)
+    >>> round(result.cutoff, 4), round(result.smooth, 4), round(result.ece, 4)
     (0.0417, 0.0208, 0.0833)
+    >>> wards = measure([0, 0, 1, 1], [0.25, 0.25, 0.75, 0.75], by=["east", "west", "east", "west"])
+    >>> wards["east"].cutoff
+    0.125
     """
+    if by is not None or are_grouped(y_true):
+        rows = in_groups(y_true, y_prob, by=by, sample_weight=sample_weight, pos_label=pos_label)
+        return GroupMeasures(rows.groups, by_group(rows, lambda each: measure(each, spectrum=spectrum)))
     if not isinstance(y_true, RowSource):
         return _measure(as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label), spectrum)
     source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
@@ -115,8 +155,8 @@ def _measure(tally: Tally, spectrum: bool, hints: tuple[str, ...] | None = None)
         ks=ks,
         smooth=smooth,
         bounded_variation=variation_two,
-        expected=expected,
-        expected_binned=expected_calibration_error(tally, n_bins=_BINS),
+        ece=expected,
+        ece_binned=expected_calibration_error(tally, n_bins=_BINS),
         calibration_in_the_large=bias,
         observed_expected_ratio=observed_expected_ratio(tally) if tally.forecast[-1] > 0.0 else None,
         slope=slope,
@@ -155,7 +195,7 @@ def _measure_cells(source: Tally | RowSource, spectrum: bool) -> Measures:
     low, high = max(found.distance.low - way, 0.0), min(found.distance.high + way, 1.0)
     note = (
         "there are too many distinct forecasts to tell them all apart: distinct_forecasts, bounded_variation, "
-        f"expected, slope, curve, effective_support, relations and spectrum are those of {len(table):,} cells, each "
+        f"ece, slope, curve, effective_support, relations and spectrum are those of {len(table):,} cells, each "
         f"forecast moved to the mean of its cell, by {significant_up(way, 2)} on average at most; the smooth error "
         f"lies between {rounded_down(smooth[0], 9)} and {rounded_up(smooth[1], 9)}, the distance is "
         "widened by what was moved, and all else is exact"
@@ -165,7 +205,7 @@ def _measure_cells(source: Tally | RowSource, spectrum: bool) -> Measures:
         cutoff=worst.error,
         ks=ks_calibration_error(source),
         smooth=(smooth[0] + smooth[1]) / 2.0,
-        expected_binned=expected_calibration_error(source, n_bins=_BINS),
+        ece_binned=expected_calibration_error(source, n_bins=_BINS),
         observed_expected_ratio=observed_expected_ratio(source) if table.high[-1] > 0.0 else None,
         distance=replace(found.distance, low=low, high=high),
         worst_interval=worst,

@@ -145,7 +145,7 @@ def continuity_note(tally: Totals) -> Phrase | None:
         instead=Either(
             "cutoff_calibration_error, or n_bins= for the ECE of the binned forecast; ignore this if y_true holds "
             "exact event probabilities",
-            "the Cutoff error, or expected_binned, the ECE of the binned forecast",
+            "the Cutoff error, or ece_binned, the ECE of the binned forecast",
         ),
     )
 

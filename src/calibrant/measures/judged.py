@@ -298,8 +298,7 @@ def _bins(tally: Tally) -> int:
 class Expected(JudgedMeasure):
     """The expected calibration error, over distinct forecasts."""
 
-    name = "ece"
-    field = "expected"
+    name = field = "ece"
     savings = Savings(nondecreasing=1.0, monotone=1.0, any=1.0)
 
     @property

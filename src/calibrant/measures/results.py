@@ -329,7 +329,7 @@ class CurveErrors(Result):
     e_max: float
     smoother: str
 
-    _ranges: ClassVar = dict.fromkeys(("ici", "e50", "e90", "e_max"), UNIT)
+    _ranges: ClassVar = dict.fromkeys(("curve.ici", "e50", "e90", "e_max"), UNIT)
 
     def __str__(self) -> str:
         return f"ICI {self.ici:.5f}, E50 {self.e50:.5f}, E90 {self.e90:.5f}, Emax {self.e_max:.5f} ({self.smoother})"
@@ -367,7 +367,7 @@ class Relation(Result):
         return f"{self.statement}: {self.left:.6g} <= {self.right:.6g} {mark} ({self.source})"
 
 
-LIMITS = {"distance_low": rounded_down, "distance_high": rounded_up}
+LIMITS = {"distance.low": rounded_down, "distance.high": rounded_up}
 """Numbers of the table of measures that are limits, and how each is rounded outwards."""
 
 
@@ -398,9 +398,9 @@ class Measures(Result):
         The largest mean of w(p) (y - p) over 1-Lipschitz w with values in [-1, 1].
     bounded_variation : float
         The same over w of total variation at most 2.
-    expected : float
+    ece : float
         ECE plug-in over the distinct forecasts; see the notes when forecasts are nearly continuous.
-    expected_binned : float
+    ece_binned : float
         ECE of the forecasts rounded into 15 bins of equal width.
     calibration_in_the_large : float
         Mean outcome minus mean forecast.
@@ -437,8 +437,8 @@ class Measures(Result):
     ks: float
     smooth: float
     bounded_variation: float
-    expected: float
-    expected_binned: float
+    ece: float
+    ece_binned: float
     calibration_in_the_large: float
     observed_expected_ratio: float | None
     slope: CalibrationSlope | None
@@ -460,8 +460,8 @@ class Measures(Result):
             "ks",
             "smooth",
             "bounded_variation",
-            "expected",
-            "expected_binned",
+            "ece",
+            "ece_binned",
         ),
         UNIT,
     )
@@ -474,29 +474,32 @@ class Measures(Result):
             self._check_numbers("others", value)
 
     def table(self) -> list[tuple[str, float | None, str]]:
-        """Return (name, value, what it means) for every number, in reading order."""
+        """Return (name, value, what it means) for every number, in reading order.
+
+        Names are those of attributes, here and in JSON: "curve.ici" is ``measures.curve.ici``.
+        """
         slope = self.slope
         return [
             ("cutoff", self.cutoff, "largest error collected on an interval of forecasts"),
             ("ks", self.ks, "the same, intervals starting at 0"),
             ("smooth", self.smooth, "largest error against smooth weights"),
             ("bounded_variation", self.bounded_variation, "largest error against weights of variation 2"),
-            ("expected", self.expected, "ECE plug-in, forecast by forecast"),
-            ("expected_binned", self.expected_binned, "ECE of the forecasts rounded into 15 bins"),
-            ("distance_low", self.distance.low, "distance from calibration is at least this"),
-            ("distance_high", self.distance.high, "... and at most this"),
+            ("ece", self.ece, "ECE plug-in, forecast by forecast"),
+            ("ece_binned", self.ece_binned, "ECE of the forecasts rounded into 15 bins"),
+            ("distance.low", self.distance.low, "distance from calibration is at least this"),
+            ("distance.high", self.distance.high, "... and at most this"),
             ("calibration_in_the_large", self.calibration_in_the_large, "event rate minus mean forecast"),
             ("observed_expected_ratio", self.observed_expected_ratio, "event rate / mean forecast; 1 is ideal"),
-            ("slope", None if slope is None else slope.slope, "below 1: forecasts too extreme"),
-            ("intercept", None if slope is None else slope.intercept, "fitted with the slope; 0 is ideal"),
+            ("slope.slope", None if slope is None else slope.slope, "below 1: forecasts too extreme"),
+            ("slope.intercept", None if slope is None else slope.intercept, "fitted with the slope; 0 is ideal"),
             (
-                "intercept_at_unit_slope",
+                "slope.intercept_at_unit_slope",
                 None if slope is None else slope.intercept_at_unit_slope,
                 "below 0: forecasts too high",
             ),
-            ("ici", self.curve.ici, "mean distance of the isotonic curve from the diagonal"),
-            ("e50", self.curve.e50, "its median"),
-            ("e90", self.curve.e90, "its 90th percentile"),
+            ("curve.ici", self.curve.ici, "mean distance of the isotonic curve from the diagonal"),
+            ("curve.e50", self.curve.e50, "its median"),
+            ("curve.e90", self.curve.e90, "its 90th percentile"),
             ("brier", self.brier, "mean squared error of the forecasts"),
             *((name, value, MEASURES[name].meaning) for name, value in self.others),
         ]
@@ -522,7 +525,7 @@ class Measures(Result):
     def __str__(self) -> str:
         lines = [self._headline()]
         for name, value, meaning in self.table():
-            lines.append(f"  {name:<24} {'-' if value is None else written(name, value):>9}  {meaning}")
+            lines.append(f"  {name:<29} {'-' if value is None else written(name, value):>9}  {meaning}")
         return "\n".join(lines + self._footnotes())
 
     __repr__ = __str__

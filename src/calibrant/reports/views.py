@@ -26,30 +26,30 @@ MEASURES = {
     "ks": ("Kolmogorov-Smirnov", "0", "The Cutoff error for ranges that start at 0."),
     "smooth": ("Smooth", "0", "Largest error under smooth weights; hardly changes when forecasts move by a hair."),
     "bounded_variation": ("Bounded variation", "0", "Largest error under weights of total variation 2."),
-    "expected": (
+    "ece": (
         "ECE, plug-in",
         "0",
         "Mean distance from each distinct forecast to the event rate there; of meaning only where forecasts repeat.",
     ),
-    "expected_binned": (
+    "ece_binned": (
         "ECE, 15 bins",
         "0",
         "The same for forecasts rounded into 15 bins; blind to what happens inside.",
     ),
-    "distance_low": (
+    "distance.low": (
         "Distance, lower end",
         "0",
         "The nearest calibrated forecasts are at least so far away on average,",
     ),
-    "distance_high": ("Distance, upper end", "0", "and at most so far."),
+    "distance.high": ("Distance, upper end", "0", "and at most so far."),
     "calibration_in_the_large": ("Mean bias", "0", "Event rate minus mean forecast: below 0, too high on the whole."),
     "observed_expected_ratio": ("Observed / expected", "1", "Event rate divided by mean forecast."),
-    "slope": ("Slope", "1", "Below 1 the forecasts are too extreme, above 1 too timid."),
-    "intercept": ("Intercept", "0", "Fitted together with the slope."),
-    "intercept_at_unit_slope": ("Intercept at slope 1", "0", "Below 0 the forecasts are too high on the whole."),
-    "ici": ("ICI", "0", "Mean distance from the forecast to the isotonic calibration curve."),
-    "e50": ("E50", "0", "Median of that distance."),
-    "e90": ("E90", "0", "Its 90th percentile."),
+    "slope.slope": ("Slope", "1", "Below 1 the forecasts are too extreme, above 1 too timid."),
+    "slope.intercept": ("Intercept", "0", "Fitted together with the slope."),
+    "slope.intercept_at_unit_slope": ("Intercept at slope 1", "0", "Below 0 the forecasts are too high on the whole."),
+    "curve.ici": ("ICI", "0", "Mean distance from the forecast to the isotonic calibration curve."),
+    "curve.e50": ("E50", "0", "Median of that distance."),
+    "curve.e90": ("E90", "0", "Its 90th percentile."),
     "brier": ("Brier score", "0", "Mean squared error: calibration and discrimination together; smaller is better."),
 }
 """What each measure is called in a table, its ideal value, and what it means."""
