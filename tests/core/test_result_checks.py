@@ -46,6 +46,7 @@ def every_result():
         measures.distance,
         measures.worst_interval,
         measures.relations[0],
+        calibrant.measure(y_true, y_prob, by=["b", "a"] * 20),
         calibrant.certificates.bracket(calibrant.Cells.from_arrays(y_true, y_prob), method="adaptive"),
         calibrant.measures.smooth_witness(tally),
         certificate,

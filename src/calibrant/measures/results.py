@@ -329,7 +329,7 @@ class CurveErrors(Result):
     e_max: float
     smoother: str
 
-    _ranges: ClassVar = dict.fromkeys(("curve.ici", "e50", "e90", "e_max"), UNIT)
+    _ranges: ClassVar = dict.fromkeys(("ici", "e50", "e90", "e_max"), UNIT)
 
     def __str__(self) -> str:
         return f"ICI {self.ici:.5f}, E50 {self.e50:.5f}, E90 {self.e90:.5f}, Emax {self.e_max:.5f} ({self.smoother})"
