@@ -66,17 +66,7 @@ class CalibrationTest(Result):
         level : float
             How often calibrated forecasts may be rejected.
         """
-        rejected = self.rejected(level)
-        name = "Spiegelhalter's z" if self.test == "spiegelhalter" else "Cutoff calibration error"
-        rows = counted(self.rows, "row")
-        how = {"asymptotic": "large-sample law"}.get(self.method, "all possible outcomes")
-        if self.n_resamples is not None:
-            how = f"{self.n_resamples:,} resamples"
-        finding = (
-            f"Perfect calibration of these forecasts is {'' if rejected else 'not '}rejected at the "
-            f"{100.0 * level:g}% level (p-value {self.pvalue:.4g}, {name} {self.statistic:.4g}, {rows}, {how})."
-        )
-        if rejected:
+        if self.rejected(level):
             meaning = (
                 "This says that the forecasts are off, not by how much: with many rows a harmless error is rejected "
                 "too, and a large p-value would not have been a certificate of calibration."
@@ -87,7 +77,19 @@ class CalibrationTest(Result):
                 f"limit for the error, as {Either('certify()', 'calibrant certify')} gives, says how large it may be."
             )
         basis = f"This assumes that {'; '.join(self.assumptions)}."
-        return "\n".join([f"{finding} {meaning}", basis, *(f"Note: {note}" for note in self.notes)])
+        return "\n".join([f"{self.finding(level)} {meaning}", basis, *(f"Note: {note}" for note in self.notes)])
+
+    def finding(self, level: float) -> str:
+        """Say in one sentence whether perfect calibration is rejected at a level."""
+        name = "Spiegelhalter's z" if self.test == "spiegelhalter" else "Cutoff calibration error"
+        rows = counted(self.rows, "row")
+        how = {"asymptotic": "large-sample law"}.get(self.method, "all possible outcomes")
+        if self.n_resamples is not None:
+            how = f"{self.n_resamples:,} resamples"
+        return (
+            f"Perfect calibration of these forecasts is {'' if self.rejected(level) else 'not '}rejected at the "
+            f"{100.0 * level:g}% level (p-value {self.pvalue:.4g}, {name} {self.statistic:.4g}, {rows}, {how})."
+        )
 
 
 @dataclass(frozen=True)
@@ -158,9 +160,23 @@ class GroupCalibrationTests(Result):
         by : str, optional
             What the groups are groups of.
         """
+        assumed = dict.fromkeys(words for each in self.tests for words in each.assumptions)
+        return "\n".join([self.finding(level, by=by), self.table(level), f"This assumes that {'; '.join(assumed)}."])
+
+    def finding(self, level: float, *, by: str | None = None) -> str:
+        """Say in which groups perfect calibration is rejected."""
         rejected = self.rejected(level)
         which = f"in {', '.join(printable(label) for label in rejected)}" if rejected else "in any of them"
         of = "" if by is None else f" of {by!r}"
+        return (
+            f"{'Rejected' if rejected else 'Not rejected'}: perfect calibration is {'' if rejected else 'not '}"
+            f"rejected {which}, at the {100.0 * level:g}% level for all {len(self.groups)} groups{of} together "
+            f"(each at {100.0 * self.each_level(level):.3g}%)."
+        )
+
+    def table(self, level: float) -> str:
+        """Write a line for each group."""
+        rejected = self.rejected(level)
         rows = [
             (
                 str(label),
@@ -171,13 +187,4 @@ class GroupCalibrationTests(Result):
             )
             for label, each in zip(self.groups, self.tests, strict=True)
         ]
-        assumed = dict.fromkeys(words for each in self.tests for words in each.assumptions)
-        return "\n".join(
-            [
-                f"{'Rejected' if rejected else 'Not rejected'}: perfect calibration is {'' if rejected else 'not '}"
-                f"rejected {which}, at the {100.0 * level:g}% level for all {len(self.groups)} groups{of} together "
-                f"(each at {100.0 * self.each_level(level):.3g}%).",
-                in_columns(("group", "rows", "statistic", "p-value", "verdict"), rows),
-                f"This assumes that {'; '.join(assumed)}.",
-            ]
-        )
+        return in_columns(("group", "rows", "statistic", "p-value", "verdict"), rows)

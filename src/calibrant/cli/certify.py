@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from calibrant.cli.answers import verdict_said
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import RELATIVE_TO, takes_limits
 from calibrant.cli.outputs import DONE, NOT_SHOWN, UNDECIDED, Command, Show, exit_code_of
@@ -48,4 +49,5 @@ def command(source: Source, show: Show, max_error: float, relative_to: Any, limi
     with open_rows(source) as rows, explained(rows.source):
         result = calibrant.certify(**rows.grouped, max_error=max_error, relative_to=relative_to, **limits)
         facts = rows.facts()
-    show.answer(str(result), exit_code=exit_code_of(result.verdict), input=facts, result=result)
+    said = show.words(verdict_said(result), result)
+    show.answer(said, exit_code=exit_code_of(result.verdict), input=facts, result=result)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from calibrant.cli.answers import comparison_said
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import takes_limits
 from calibrant.cli.outputs import DONE, NOT_SHOWN, UNDECIDED, BadInput, Command, Show
@@ -54,7 +55,7 @@ def command(
         result = _compared(dict(zip(names, models, strict=True)), max_error, limits)
         facts = [rows.facts() for rows in models]
     show.answer(
-        str(result),
+        show.words(comparison_said(result), result),
         exit_code=_exit_code(result),
         confidence_level=result.confidence_level,
         max_error=result.max_error,

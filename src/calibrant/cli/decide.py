@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from calibrant.cli.answers import decisions_said
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, SEED
 from calibrant.cli.outputs import BadInput, Command, Show
@@ -71,15 +72,15 @@ def command(
         whole = _decided(rows.data, asked)
         groups = None if source.by is None else _decided(rows.grouped, asked)
         facts = rows.facts()
-    lines = [str(whole)]
+    full = str(whole) if groups is None else f"{whole}\n\n{groups.said(by=source.by)}"
     parts: list[dict[str, Any]] = []
     if groups is not None:
-        lines += ["", groups.said(by=source.by)]
         parts = [
             {"group": label, "result": _document(each)}
             for label, each in zip(groups.groups, groups.decisions, strict=True)
         ]
-    show.answer("\n".join(lines), input=facts, result=_document(whole), groups=parts)
+    said = show.words(decisions_said(whole, groups, source.by), full)
+    show.answer(said, input=facts, result=_document(whole), groups=parts)
 
 
 def _check_question(threshold: tuple[float, ...], costs: dict[str, float | None]) -> None:

@@ -103,11 +103,12 @@ def takes_rows(
             y_prob: Any,
             as_json: bool,
             quiet: bool,
+            verbose: bool,
             **rest: Any,
         ) -> Any:
             common = {name: rest.pop(name, None) for name in ("y_true", "weight", "pos_label", "by")}
             common |= {name: rest.pop(name) for name in ("drop_missing", "format", "memory_limit")} | {"quiet": quiet}
-            show = Show(as_json, quiet)
+            show = Show(as_json, quiet, verbose)
             if models:
                 rest["y_prob"] = y_prob
             else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from calibrant.cli.answers import measures_said
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.outputs import DONE, NOT_SHOWN, Command, Show
 from calibrant.cli.rows import open_rows
@@ -40,14 +41,13 @@ def command(source: Source, show: Show, max_error: float | None) -> None:
         groups = None if source.by is None else calibrant.measure(**rows.grouped)
         facts = rows.facts()
     parts = [] if groups is None else list(zip(groups.groups, groups.measures, strict=True))
-    lines = [str(whole)]
-    if groups is not None:
-        lines += ["", f"Per group of {source.by!r}:", str(groups)]
+    grouped = "" if groups is None else f"\n\nPer group of {source.by!r}:\n{groups}"
+    lines = [show.words(measures_said(whole, groups, source.by), f"{whole}{grouped}")]
     exit_code = DONE
     if max_error is not None:
         large = [printable(label) for label, each in (("all rows", whole), *parts) if each.cutoff > max_error]
         exit_code = NOT_SHOWN if large else DONE
-        lines += ["", _compared(whole.cutoff, large, max_error)]
+        lines.insert(0, _compared(whole.cutoff, large, max_error))
     show.answer(
         "\n".join(lines),
         exit_code=exit_code,
@@ -61,7 +61,6 @@ def command(source: Source, show: Show, max_error: float | None) -> None:
 def _compared(error: float, large: list[str], max_error: float) -> str:
     from calibrant.core.words import shown
 
-    measured = "That is about these rows; certify says what it means for others."
     if not large:
-        return f"Small enough: the measured Cutoff error, {error:.4g}, is at most {shown(max_error)}. {measured}"
-    return f"Too large: the measured Cutoff error of {', '.join(large)} is above {shown(max_error)}. {measured}"
+        return f"Small enough: the measured Cutoff error, {error:.4g}, is at most {shown(max_error)}."
+    return f"Too large: the measured Cutoff error of {', '.join(large)} is above {shown(max_error)}."

@@ -12,7 +12,7 @@ import textwrap
 import threading
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -170,6 +170,7 @@ DEBUG_OPTION = click.option(
 
 OUTPUT_OPTIONS = (
     click.option("--json", "as_json", is_flag=True, help="Print one JSON document (docs/cli.md describes it)."),
+    click.option("--verbose", "-v", is_flag=True, help="Print all there is to say: every assumption, note and number."),
     click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors: the exit code is the answer."),
     DEBUG_OPTION,
 )
@@ -185,10 +186,17 @@ class Show:
         As one JSON document instead of sentences.
     quiet : bool
         With nothing but the exit code.
+    verbose : bool
+        With all there is to say, in place of a few lines.
     """
 
     as_json: bool
     quiet: bool
+    verbose: bool = False
+
+    def words(self, brief: Iterable[str], full: object) -> str:
+        """Return the few lines that are shown at first, or all there is to say."""
+        return str(full) if self.verbose else "\n".join(str(line) for line in brief)
 
     def answer(self, text: str, *, exit_code: int = DONE, verbatim: bool = False, **facts: Any) -> NoReturn:
         """Print an answer in words (or a document as it is) or as JSON, and end with its exit code."""

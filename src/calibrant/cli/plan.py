@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from calibrant.cli.answers import plan_said
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, MEASURE, RELATIVE_TO, VARIATION
 from calibrant.cli.outputs import BadInput, Command, Show, working
@@ -74,7 +75,7 @@ def command(
     if not source.files:
         with explained(Source(("--brier",))), working("simulating data sets", quiet=source.quiet):
             result = calibrant.rows_needed(max_error, brier=brier, **question)
-        show.answer(str(result), input=None, result=result)
+        show.answer(show.words(plan_said(result), result), input=None, result=result)
     from calibrant.engines.columns import count_forecasts, mean_variance
 
     with open_forecasts(source) as forecasts, explained(forecasts.source, forecasts.table):
@@ -89,4 +90,5 @@ def command(
             )
         with working("simulating data sets", quiet=source.quiet):
             result = calibrant.rows_needed(max_error, y_prob=distinct, sample_weight=rows, **question)
-    show.answer(str(result), input=forecasts.facts(int(rows.sum())), result=result)
+    said = show.words(plan_said(result), result)
+    show.answer(said, input=forecasts.facts(int(rows.sum())), result=result)

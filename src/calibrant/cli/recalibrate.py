@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from calibrant.cli.answers import choice_said, fitted_said
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import CONFIDENCE_LEVEL, SEED
 from calibrant.cli.outputs import DEBUG_OPTION, BadInput, Command, Show, WithExamples, check_out, working
@@ -129,9 +130,9 @@ def fit(
     with replacing(out) as unfinished:
         unfinished.write_text(recalibrator.to_json() + "\n", encoding="utf-8")
     said = f"Fitted {method} to {facts['rows']:,} rows and wrote {printable(out)}."
-    unknown = "No guarantee covers weighted rows; certify the repaired forecasts on fresh ones."
+    brief = fitted_said(said, guarantee, out)
     show.answer(
-        f"{said}\n{unknown if guarantee is None else guarantee}",
+        show.words(brief, "\n".join(brief[:2]) if guarantee is None else f"{said}\n{guarantee}"),
         input=facts,
         method=method,
         out=str(out),
@@ -164,7 +165,7 @@ def choose(source: Source, show: Show, parts: int, confidence_level: float, rng:
             rng=rng,
             confidence_level=confidence_level,
         )
-    show.answer(str(result), input=rows.facts(), result=result)
+    show.answer(show.words(choice_said(result), result), input=rows.facts(), result=result)
 
 
 @command.command(

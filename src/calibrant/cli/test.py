@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from calibrant.cli.answers import group_tests_said, test_said
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import SEED
 from calibrant.cli.outputs import DONE, NOT_SHOWN, BadInput, Command, Show
@@ -71,7 +72,8 @@ def command(source: Source, show: Show, kind: str, method: str, level: float, re
     if groups is None:
         rejected = whole.rejected(level)
         said = whole.said(level)
-        text = f"{'Rejected' if rejected else 'Not rejected'}: {said[0].lower()}{said[1:]}"
+        full = f"{'Rejected' if rejected else 'Not rejected'}: {said[0].lower()}{said[1:]}"
+        text = show.words(test_said(whole, level), full)
     else:
         where = groups.rejected(level)
         rejected = bool(where)
@@ -79,7 +81,7 @@ def command(source: Source, show: Show, kind: str, method: str, level: float, re
             {"group": label, "rejected": label in where, "result": each}
             for label, each in zip(groups.groups, groups.tests, strict=True)
         ]
-        text = groups.said(level, by=source.by)
+        text = show.words(group_tests_said(groups, level, source.by), groups.said(level, by=source.by))
     show.answer(
         text,
         exit_code=NOT_SHOWN if rejected else DONE,

@@ -173,6 +173,29 @@ class ModelComparison(Result):
 
     def __str__(self) -> str:
         level = level_said(self.confidence_level)
+        assumed = dict.fromkeys(words for each in self.models for words in each.interval.assumptions)
+        return "\n".join(
+            [
+                self.headline(),
+                self.table(),
+                "",
+                "Differences of the errors, with limits that follow from those above:",
+                self.difference_table(),
+                *([] if self.max_error is None else ["", self._choice_said(self.max_error, level)]),
+                *(f"Caution: {caution}" for caution in self.cautions),
+                f"This assumes that {'; '.join(assumed)}.",
+            ]
+        )
+
+    def headline(self) -> str:
+        """Say what the table shows."""
+        return (
+            f"The {MEASURES.words(self.models[0].interval.measure)} of {len(self.models)} models, with limits that "
+            f"hold for all of them together with {level_said(self.confidence_level)} confidence:"
+        )
+
+    def table(self) -> str:
+        """Write a line for each model."""
         rows = [
             (
                 each.name,
@@ -186,20 +209,11 @@ class ModelComparison(Result):
             for each in self.models
         ]
         last = "" if self.max_error is None else "verdict"
-        assumed = dict.fromkeys(words for each in self.models for words in each.interval.assumptions)
-        return "\n".join(
-            [
-                f"The {MEASURES.words(self.models[0].interval.measure)} of {len(self.models)} models, with limits that "
-                f"hold for all of them together with {level} confidence:",
-                in_columns(("model", "rows", "estimate", "from", "to", "Brier", last), rows),
-                "",
-                "Differences of the errors, with limits that follow from those above:",
-                in_columns(("difference", "estimate", "from", "to", ""), [each.cells() for each in self.differences]),
-                *([] if self.max_error is None else ["", self._choice_said(self.max_error, level)]),
-                *(f"Caution: {caution}" for caution in self.cautions),
-                f"This assumes that {'; '.join(assumed)}.",
-            ]
-        )
+        return in_columns(("model", "rows", "estimate", "from", "to", "Brier", last), rows)
+
+    def difference_table(self) -> str:
+        """Write a line for every two models."""
+        return in_columns(("difference", "estimate", "from", "to", ""), [each.cells() for each in self.differences])
 
     def _choice_said(self, max_error: float, level: str) -> str:
         count = len(self.models)

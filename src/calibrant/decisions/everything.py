@@ -119,6 +119,10 @@ class Decisions(Result):
         """Return one row per threshold."""
         return as_frame(_transposed([each.numbers() for each in self.decisions]))
 
+    def table(self) -> str:
+        """Write a line for each threshold."""
+        return in_columns(_COLUMNS, [each.cells() for each in self.decisions])
+
     def __str__(self) -> str:
         if len(self.decisions) == 1:
             lines = [str(self.decisions[0])]
@@ -126,7 +130,7 @@ class Decisions(Result):
             lines = [
                 "Acting on forecasts of at least the threshold, on these rows (losses per row; the best cutoff was "
                 "chosen on them, so expect less of it on others):",
-                in_columns(_COLUMNS, [each.cells() for each in self.decisions]),
+                self.table(),
                 str(self.guarantee),
             ]
         return "\n".join(
@@ -187,20 +191,24 @@ class GroupDecisions(Result):
         by : str, optional
             What the groups are groups of.
         """
+        assumed = dict.fromkeys(words for each in self.decisions for words in each.guarantee.assumptions)
+        return "\n".join([self.headline(by=by), self.table(), f"This assumes that {'; '.join(assumed)}."])
+
+    def headline(self, *, by: str | None = None) -> str:
+        """Say what the table shows."""
         of = "" if by is None else f" of {by!r}"
+        return (
+            f"Per group{of}; the last column is what a non-decreasing recalibration can save at most in expectation, "
+            f"with {level_said(self.confidence_level)} confidence for all groups together:"
+        )
+
+    def table(self) -> str:
+        """Write a line for each group and threshold."""
         lines = [
             (str(label), *each.cells(), f"at most {rounded_up(each.guarantee.nondecreasing)}")
             for label, each in self._lines()
         ]
-        assumed = dict.fromkeys(words for each in self.decisions for words in each.guarantee.assumptions)
-        return "\n".join(
-            [
-                f"Per group{of}; the last column is what a non-decreasing recalibration can save at most in "
-                f"expectation, with {level_said(self.confidence_level)} confidence for all groups together:",
-                in_columns(("group", *_COLUMNS, "guaranteed"), lines),
-                f"This assumes that {'; '.join(assumed)}.",
-            ]
-        )
+        return in_columns(("group", *_COLUMNS, "guaranteed"), lines)
 
     def _lines(self) -> Iterator[tuple[Any, Decision]]:
         for label, found in zip(self.groups, self.decisions, strict=True):

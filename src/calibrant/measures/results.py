@@ -504,12 +504,20 @@ class Measures(Result):
             *((name, value, MEASURES[name].meaning) for name, value in self.others),
         ]
 
+    def table_lines(self) -> list[str]:
+        """Write the table, a line for each number."""
+        return [
+            f"  {name:<29} {'-' if value is None else written(name, value):>9}  {meaning}"
+            for name, value, meaning in self.table()
+        ]
+
     def frame(self) -> Any:
         """Return one row per number: measure, value, meaning."""
         names, values, meanings = zip(*self.table(), strict=True)
         return as_frame({"measure": list(names), "value": list(values), "meaning": list(meanings)})
 
-    def _headline(self) -> str:
+    def headline(self) -> str:
+        """Say what was measured."""
         weight = "" if self.weight_total == self.rows else f", total weight {self.weight_total:g}"
         return (
             f"{self.rows:,} rows{weight}, {self.distinct_forecasts:,} distinct forecasts, "
@@ -523,10 +531,7 @@ class Measures(Result):
         return lines + [str(relation) for relation in failed] + [f"Note: {note}" for note in self.notes]
 
     def __str__(self) -> str:
-        lines = [self._headline()]
-        for name, value, meaning in self.table():
-            lines.append(f"  {name:<29} {'-' if value is None else written(name, value):>9}  {meaning}")
-        return "\n".join(lines + self._footnotes())
+        return "\n".join([self.headline(), *self.table_lines(), *self._footnotes()])
 
     __repr__ = __str__
 
@@ -537,4 +542,4 @@ class Measures(Result):
             for name, value, meaning in self.table()
         )
         notes = "".join(f"<p>{html.escape(line)}</p>" for line in self._footnotes())
-        return f"<p>{html.escape(self._headline())}</p><table><tbody>{cells}</tbody></table>{notes}"
+        return f"<p>{html.escape(self.headline())}</p><table><tbody>{cells}</tbody></table>{notes}"

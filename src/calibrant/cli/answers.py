@@ -1,0 +1,247 @@
+"""What commands say at first: the verdict, where, what next, and what it assumes, in a few short lines.
+
+``--verbose`` prints what the results say of themselves instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from calibrant.core.words import counted, in_columns, level_said, measured, printable, rounded_down, rounded_up, shown
+
+if TYPE_CHECKING:
+    from calibrant.certificates.rejections import CalibrationTest, GroupCalibrationTests
+    from calibrant.certificates.results import Certificate, GroupCertificates, RowsNeeded
+    from calibrant.comparisons.results import ModelComparison
+    from calibrant.decisions.everything import Decisions, GroupDecisions
+    from calibrant.measures.groups import GroupMeasures
+    from calibrant.measures.results import Measures
+    from calibrant.repairs.results import RecalibrationGuarantee, RecalibratorComparison
+
+_JUDGED = ("brier", "cutoff")
+_WRAPPERS = {
+    "nondecreasing": "non-decreasing recalibration",
+    "monotone": "monotone recalibration",
+    "any": "use of them",
+}
+
+LONGEST_NOTE = 40
+"""Words of a note that is shown at first; longer ones are counted."""
+
+_NEXT = {
+    "certified": "calibrant decide says what acting on the forecasts loses, calibrant report writes a page to forward",
+    "refuted": "calibrant recalibrate choose finds a repair; judge it on rows that it has not seen",
+    "undecided": "judge more fresh rows; calibrant plan says how many a limit takes",
+    "caution": "name the limit that the caution speaks of, before you look at fresh rows",
+}
+
+
+def verdict_said(found: Certificate | GroupCertificates) -> list[str]:
+    """Say what a certificate says, or those of groups together."""
+    from calibrant.certificates.results import Certificate
+
+    return _certificate_said(found) if isinstance(found, Certificate) else _group_certificates_said(found)
+
+
+def _certificate_said(certificate: Certificate) -> list[str]:
+    return [
+        certificate.finding(),
+        certificate.numbers(),
+        certificate.worst_interval.where(),
+        *_cautioned(certificate.cautions),
+        _next(_NEXT["caution" if certificate.cautions else certificate.verdict]),
+        *_assumed(certificate.assumptions),
+        *_noted(certificate.notes),
+    ]
+
+
+def _group_certificates_said(found: GroupCertificates) -> list[str]:
+    rows = [
+        (
+            str(group),
+            f"{each.rows:,}",
+            "-" if math.isinf(each.estimate) else measured(each.estimate, 4),
+            rounded_down(each.lower),
+            "-" if math.isinf(each.upper) else rounded_up(each.upper),
+            each.verdict,
+        )
+        for group, each in zip(found.groups, found.certificates, strict=True)
+    ]
+    worst = found.groups[max(range(len(found)), key=lambda place: found.upper[place])]
+    where = found[worst].worst_interval.where()
+    return [
+        found.findings()[0],
+        in_columns(("group", "rows", "estimate", "lower", "upper", "verdict"), rows),
+        f"In {printable(worst)}: {where[0].lower()}{where[1:]}",
+        *_cautioned(found.cautions),
+        _next(_NEXT["caution" if found.cautions else found.verdict]),
+        *_assumed(dict.fromkeys(words for each in found.certificates for words in each.assumptions)),
+        *_noted(found.remarks()[len(found.cautions) :], prefix=""),
+    ]
+
+
+def measures_said(whole: Measures, groups: GroupMeasures | None, by: str | None) -> list[str]:
+    """Say what was measured on these rows."""
+    return [
+        whole.headline(),
+        *whole.table_lines(),
+        *([] if groups is None else [f"Per group of {by!r}:", str(groups)]),
+        whole.worst_interval.where(),
+        *([f"Caution: {relation}" for relation in whole.relations if not relation.holds]),
+        _next("these numbers are about these rows; calibrant certify --max-error judges cases to come"),
+        *_noted(whole.notes),
+    ]
+
+
+def test_said(found: CalibrationTest, level: float) -> list[str]:
+    """Say whether perfect calibration is rejected."""
+    rejected = found.rejected(level)
+    finding = found.finding(level)
+    return [
+        f"{'Rejected' if rejected else 'Not rejected'}: {finding[0].lower()}{finding[1:]}",
+        _test_means(rejected),
+        _next("calibrant certify --max-error says whether the error is small, whatever the p-value"),
+        *_assumed(found.assumptions),
+        *_noted(found.notes),
+    ]
+
+
+def group_tests_said(found: GroupCalibrationTests, level: float, by: str | None) -> list[str]:
+    """Say in which groups perfect calibration is rejected."""
+    return [
+        found.finding(level, by=by),
+        found.table(level),
+        _test_means(bool(found.rejected(level))),
+        _next("calibrant certify --max-error says whether the errors are small, whatever the p-values"),
+        *_assumed(dict.fromkeys(words for each in found.tests for words in each.assumptions)),
+    ]
+
+
+def _test_means(rejected: bool) -> str:
+    if rejected:
+        return (
+            "The forecasts are off; by how much it does not say, and with many rows harmless errors are rejected too."
+        )
+    return "That is no certificate of calibration: too few rows hide any error."
+
+
+def decisions_said(found: Decisions, groups: GroupDecisions | None, by: str | None) -> list[str]:
+    """Say what acting on forecasts loses and gains, what could be saved, and what is guaranteed."""
+    guarantee = found.guarantee
+    if len(found.decisions) == 1:
+        (only,) = found.decisions
+        guarantee = only.guarantee
+        lines = [str(only.risk)] + ([] if only.net_benefit is None else [str(only.net_benefit)])
+        if only.gap is not None:
+            best = _WRAPPERS[only.gap.wrapper]
+            lines.append(f"On these rows the best {best} would have saved {only.gap.gap:.5f} per row.")
+    else:
+        lines = ["Acting on forecasts of at least the threshold, on these rows, per row:", found.table()]
+    if found.refusal is not None:
+        lines.append(f"What could be saved is left out: {found.refusal}.")
+    where = "" if guarantee.threshold is None else f" at threshold {guarantee.threshold:.4g}"
+    lines.append(
+        f"With {level_said(guarantee.confidence_level)} confidence no non-decreasing recalibration lowers the expected "
+        f"loss{where} by more than {rounded_up(guarantee.nondecreasing)}."
+    )
+    if groups is not None:
+        lines += [groups.headline(by=by), groups.table()]
+    lines.append(_next("calibrant recalibrate choose finds a repair, calibrant report shows all thresholds"))
+    return [*lines, *_assumed(guarantee.assumptions), *_noted(guarantee.notes)]
+
+
+def comparison_said(found: ModelComparison) -> list[str]:
+    """Say what tells models apart, and which of them is certified."""
+    lines = [found.headline(), found.table(), "Differences of the errors:", found.difference_table()]
+    if found.max_error is not None:
+        limit, count = shown(found.max_error), len(found.models)
+        if found.chosen is None:
+            lines.append(f"None of the {count} models is certified to have an error of at most {limit}.")
+        else:
+            others = [printable(name) for name in found.certified if name != found.chosen]
+            too = f" ({', '.join(others)} too)" if others else ""
+            lines.append(
+                f"Certified: {printable(found.chosen)}{too}, an error of at most {limit} with "
+                f"{level_said(found.confidence_level)} confidence, having chosen among {count} by the Brier score."
+            )
+    assumed = dict.fromkeys(words for each in found.models for words in each.interval.assumptions)
+    return [*lines, *_cautioned(found.cautions), *_assumed(assumed)]
+
+
+def plan_said(found: RowsNeeded) -> list[str]:
+    """Say how many rows a certificate takes."""
+    from calibrant.measures.registry import MEASURES
+
+    limit = shown(found.max_error) + ("" if found.relative_to == "rows" else " of the event rate")
+    return [
+        f"About {found.rows:,} rows certify a {MEASURES.words(found.measure)} of at most {limit} with "
+        f"{level_said(found.confidence_level)} confidence in {level_said(found.power)} of cases.",
+        f"That is if the forecaster is calibrated with a Brier score of {found.brier:.4g} ({found.method} method).",
+        _next("collect rows that the model has not seen, then calibrant certify with the same options"),
+    ]
+
+
+def fitted_said(said: str, guarantee: RecalibrationGuarantee | None, out: object) -> list[str]:
+    """Say what was fitted, and what is known of it."""
+    after = _next(
+        f"calibrant recalibrate apply {printable(out)} to new rows; certify them once their outcomes are known"
+    )
+    if guarantee is None:
+        return [said, "No guarantee covers weighted rows; certify the repaired forecasts on fresh ones.", after]
+    return [
+        said,
+        f"With {level_said(guarantee.confidence_level)} confidence the Cutoff calibration error of the repaired "
+        f"forecasts is at most {rounded_up(guarantee.upper)} in the population.",
+        after,
+        *_assumed(guarantee.assumptions),
+        *_noted(guarantee.notes),
+    ]
+
+
+def choice_said(found: RecalibratorComparison) -> list[str]:
+    """Say which repair to use."""
+    names = ("cutoff", "smooth", "brier", "log_loss", "auc_lost")
+    rows = [
+        (each.name, *(_number(getattr(each, name)) for name in names), "could not be fitted" if each.problem else "")
+        for each in found.candidates
+    ]
+    best, now = found[found.recommended], found.candidates[0]
+    lines = [
+        f"{len(found)} ways to treat the forecasts of {found.rows:,} rows, judged on held-out rows ({found.cv} parts):",
+        in_columns(("", *names, ""), rows),
+    ]
+    if best is now:
+        lines.append(f"Use the forecasts as they are: their Brier score is {_number(now.brier)}.")
+    else:
+        brier, cutoff = (f"{_number(getattr(best, name))} against {_number(getattr(now, name))}" for name in _JUDGED)
+        lines.append(f"Use {printable(best.name)}: held-out Brier score {brier} as is, Cutoff error {cutoff}.")
+        method = best.name.replace(" on ", "-")
+        lines.append(_next(f"calibrant recalibrate fit --method {method}; certify what it repairs on fresh rows"))
+    return [*lines, *_noted(found.notes)]
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
+
+
+def _cautioned(cautions: Sequence[str]) -> list[str]:
+    return [f"Caution: {caution}" for caution in cautions]
+
+
+def _next(said: str) -> str:
+    return f"Next: {said}."
+
+
+def _assumed(assumptions: Iterable[str]) -> list[str]:
+    """Say the first assumption, and where the others stand."""
+    first, *others = assumptions
+    return [f"This assumes that {first}{'; --verbose says what else' if others else ''}."]
+
+
+def _noted(notes: Sequence[str], *, prefix: str = "Note: ") -> list[str]:
+    """Return the short notes, and how many there are to read beside them."""
+    short = [f"{prefix}{note}" for note in notes if len(str(note).split()) <= LONGEST_NOTE]
+    more = len(notes) - len(short)
+    return [*short, *([f"{counted(more, 'note')} on these numbers: --verbose."] if more else [])]
