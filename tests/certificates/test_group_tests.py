@@ -59,7 +59,7 @@ def test_the_command_line_says_the_same(kind, tmp_path):
     else:
         groups = spiegelhalter_test(Y, WRONG, by=WARD)
     options = ("--by", "ward", "--test", kind, "--level", 0.1)
-    assert call("test", file, *options).stdout == f"{groups.said(0.1, by='ward')}\n"
+    assert call("test", file, *options, "--verbose").stdout == f"{groups.said(0.1, by='ward')}\n"
     document = answer("test", file, *options, exit_code=1)
     plain = [{name: value for name, value in each.to_dict().items() if name != "schema"} for each in groups.tests]
     assert [each["result"] for each in document["groups"]] == plain

@@ -156,7 +156,7 @@ class TestAMethod:
         assert "paper: very wide; cantelli: by the largest variance alone." in said
         planned = command_line("plan", "--max-error", 0.1, "--brier", 0.1, "--method", "cantelli")
         assert planned.exit_code == 0
-        assert "(cantelli method;" in planned.output
+        assert "(cantelli method)" in planned.output
 
     def test_has_a_line_in_the_report(self, command_line, file):
         report = CalibrationReport.from_predictions(TRUE[FEW], PROB[FEW], max_error=0.2, method=CANTELLI)

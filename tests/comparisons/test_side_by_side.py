@@ -89,12 +89,12 @@ def test_the_command_line_says_the_same(found, tmp_path):
         expected = {"type": "ComparedModel", **said}
         assert expected == {name: value for name, value in each.to_dict().items() if name != "schema"}
     assert document["differences"] == [vars(each) for each in found.differences]
-    assert call("compare", file, *named).stdout == f"{found}\n"
+    assert call("compare", file, *named, "--verbose").stdout == f"{found}\n"
     options = ("--weight", "w", "--measure", "smooth", "--method", "normal", "--confidence-level", 0.9, "--rng", 3)
     weighted = compare_models(
         Y, MODELS, max_error=0.05, sample_weight=W, measure="smooth", method="normal", confidence_level=0.9, rng=3
     )
-    assert call("compare", file, *named, *options).stdout == f"{weighted}\n"
+    assert call("compare", file, *named, *options, "-v").stdout == f"{weighted}\n"
 
 
 def test_models_of_different_rows_are_compared_by_their_tallies(found):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from calibrant.repairs.results import RecalibrationGuarantee, RecalibratorComparison
 
 _JUDGED = ("brier", "cutoff")
+_METHODS = {"platt on logit": "platt-logit", "isotonic inside": "isotonic --ends inside"}
 _WRAPPERS = {
     "nondecreasing": "non-decreasing recalibration",
     "monotone": "monotone recalibration",
@@ -51,7 +52,7 @@ def _certificate_said(certificate: Certificate) -> list[str]:
         certificate.numbers(),
         certificate.worst_interval.where(),
         *_cautioned(certificate.cautions),
-        _next(_NEXT["caution" if certificate.cautions else certificate.verdict]),
+        _after_verdict(certificate),
         *_assumed(certificate.assumptions),
         *_noted(certificate.notes),
     ]
@@ -76,7 +77,7 @@ def _group_certificates_said(found: GroupCertificates) -> list[str]:
         in_columns(("group", "rows", "estimate", "lower", "upper", "verdict"), rows),
         f"In {printable(worst)}: {where[0].lower()}{where[1:]}",
         *_cautioned(found.cautions),
-        _next(_NEXT["caution" if found.cautions else found.verdict]),
+        _after_verdict(found),
         *_assumed(dict.fromkeys(words for each in found.certificates for words in each.assumptions)),
         *_noted(found.remarks()[len(found.cautions) :], prefix=""),
     ]
@@ -134,7 +135,7 @@ def decisions_said(found: Decisions, groups: GroupDecisions | None, by: str | No
         (only,) = found.decisions
         guarantee = only.guarantee
         lines = [str(only.risk)] + ([] if only.net_benefit is None else [str(only.net_benefit)])
-        if only.gap is not None:
+        if only.gap is not None and groups is None:
             best = _WRAPPERS[only.gap.wrapper]
             lines.append(f"On these rows the best {best} would have saved {only.gap.gap:.5f} per row.")
     else:
@@ -217,7 +218,7 @@ def choice_said(found: RecalibratorComparison) -> list[str]:
     else:
         brier, cutoff = (f"{_number(getattr(best, name))} against {_number(getattr(now, name))}" for name in _JUDGED)
         lines.append(f"Use {printable(best.name)}: held-out Brier score {brier} as is, Cutoff error {cutoff}.")
-        method = best.name.replace(" on ", "-")
+        method = _METHODS.get(best.name, best.name)
         lines.append(_next(f"calibrant recalibrate fit --method {method}; certify what it repairs on fresh rows"))
     return [*lines, *_noted(found.notes)]
 
@@ -228,6 +229,11 @@ def _number(value: float | None) -> str:
 
 def _cautioned(cautions: Sequence[str]) -> list[str]:
     return [f"Caution: {caution}" for caution in cautions]
+
+
+def _after_verdict(found: Certificate | GroupCertificates) -> str:
+    """Say what to do; a limit that says nothing still refutes forecasts."""
+    return _next(_NEXT["caution" if found.cautions and found.verdict != "refuted" else found.verdict])
 
 
 def _next(said: str) -> str:

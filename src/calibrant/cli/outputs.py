@@ -50,6 +50,7 @@ _COLOURS = {
     "undecided": "yellow",
 }
 _COLOURED = re.compile(rf"(?m)^({'|'.join(_COLOURS)})(?=:)|(?<=  )({'|'.join(_COLOURS)})$")
+_CAUTION = re.compile(r"(?m)^Caution: ")
 
 
 def exit_code_of(verdict: str) -> int:
@@ -221,6 +222,12 @@ def _notes_on_input(facts: dict[str, Any]) -> list[str]:
     return list(dict.fromkeys(f"Note: {note}." for each in inputs for note in each["notes"]))
 
 
+def refuse_page_on_terminal() -> None:
+    """Refuse to print a page where a person would read its source; call it before any work is done for the page."""
+    if sys.stdout.isatty():
+        raise BadInput("a page of HTML is nothing to read on a terminal; write it to a file with --out FILE")
+
+
 def remark(text: str, *, quiet: bool = False) -> None:
     """Say something beside the answer, on standard error."""
     if not quiet:
@@ -265,8 +272,11 @@ def wrapped(text: str) -> str:
 
 
 def _coloured(text: str) -> str:
-    """Colour verdicts; click takes the colours out again where no terminal reads along."""
-    return _COLOURED.sub(lambda found: click.style(found[0], fg=_COLOURS[found[0]], bold=True), text)
+    """Colour verdicts, none of them green beside a caution; click takes the colours out where no terminal reads along."""
+    colours = _COLOURS
+    if _CAUTION.search(text):
+        colours = {word: "yellow" if colour == "green" else colour for word, colour in _COLOURS.items()}
+    return _COLOURED.sub(lambda found: click.style(found[0], fg=colours[found[0]], bold=True), text)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,117 @@
+"""What commands say at first: short, the verdict before all else, and nothing left out that would change its meaning."""
+
+import re
+
+import numpy as np
+import pytest
+from cli_cases import RUNS, call, filled, write_files
+from click.testing import CliRunner
+from table_cases import predictions, write
+
+import calibrant
+from calibrant.cli import main, outputs
+from calibrant.cli.voices import SHELL
+from calibrant.core.voices import speaking
+
+MORE_RUNS = {
+    "refuted": ("certify", "{file}", "--max-error", "0.05", "--y-prob", "bad"),
+    "undecided": ("certify", "{file}", "--max-error", "0.015", "--y-prob", "good"),
+    "wide": ("certify", "{file}", "--max-error", "0.45", "--y-prob", "good"),
+    "events": ("certify", "{file}", "--max-error", "0.25", "--relative-to", "events", "--y-prob", "good"),
+    "smooth": ("certify", "{file}", "--max-error", "0.05", "--measure", "smooth", "--y-prob", "good"),
+    "rejected": ("test", "{file}", "--resamples", "999", "--y-prob", "bad"),
+    "too large": ("measure", "{file}", "--max-error", "0.01", "--by", "g", "--y-prob", "bad"),
+    "thresholds": ("decide", "{file}", "--threshold", "0.1", "--threshold", "0.9", "--y-prob", "good"),
+    "at one": ("decide", "{file}", "--threshold", "1", "--wrapper", "any", "--y-prob", "good"),
+    "none chosen": ("compare", "{file}", "--y-prob", "bad", "--y-prob", "bad2", "--max-error", "0.05"),
+    "platt": ("recalibrate", "fit", "{file}", "--y-prob", "good", "--method", "platt", "--out", "{out}/model.json"),
+    "weighted": ("recalibrate", "fit", "{file}", "--y-prob", "good", "--weight", "w", "--out", "{out}/model.json"),
+}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = write_files(tmp_path_factory.mktemp("files"))
+    large = predictions(4000, seed=1)
+    forecasts = {"good": large["p"], "bad": np.sqrt(large["p"]), "bad2": large["p"] ** 2}
+    columns = {"y": large["y"], **forecasts, "w": large["w"], "g": np.repeat(["a", "b"], 2000)}
+    write(columns, folder / "more.csv", "csv")
+    return folder
+
+
+@pytest.mark.parametrize("run", [*RUNS, *MORE_RUNS])
+def test_answers_are_at_most_six_lines_of_short_sentences(run, files, tmp_path):
+    places = {"file": files / ("t.csv" if run in RUNS else "more.csv"), "out": tmp_path, "model": files / "m.json"}
+    words = filled(run, **places) if run in RUNS else [part.format(**places) for part in MORE_RUNS[run]]
+    said = call(*words).stdout
+    prose = [line for line in said.splitlines() if not line.startswith("  ")]
+    counted = [line for line in prose if not line.startswith("Caution: ")]
+    assert 1 <= len(counted) <= 6, said
+    for line in counted:
+        longest = 40 if line.startswith("Note: ") else 30
+        for sentence in re.split(r"(?<=[.:;]) ", line.replace(str(tmp_path), "here")):
+            assert len(sentence.split()) <= longest, sentence
+    assert "\n\n" not in said
+
+
+def test_the_verdict_comes_first_then_where_and_what_next(files):
+    for run, first, after in (
+        ("refuted", "Refuted: ", "Next: calibrant recalibrate choose finds a repair"),
+        ("undecided", "Undecided: ", "Next: judge more fresh rows"),
+        ("events", "Certified: ", "Next: calibrant decide says what acting on the forecasts loses"),
+        ("rejected", "Rejected: ", "Next: calibrant certify --max-error says"),
+        (
+            "too large",
+            "Too large: the measured Cutoff error of all rows, a, b is above 0.01",
+            "Next: these numbers are",
+        ),
+    ):
+        lines = call(*(part.format(file=files / "more.csv") for part in MORE_RUNS[run])).stdout.splitlines()
+        assert lines[0].startswith(first)
+        (place,) = [place for place, line in enumerate(lines) if line.startswith(after)]
+        assert any("points too" in line for line in lines[1:place]) is (run != "rejected")
+
+
+def test_a_caution_stands_before_what_to_do_and_takes_the_green_away(files):
+    arguments = [part.format(file=files / "more.csv") for part in MORE_RUNS["wide"]]
+    lines = call(*arguments).stdout.splitlines()
+    (caution,) = [place for place, line in enumerate(lines) if line.startswith("Caution: ")]
+    assert lines[caution + 1].startswith("Next: name the limit that the caution speaks of")
+    coloured = CliRunner().invoke(main, arguments, color=True).stdout
+    assert coloured.startswith("\x1b[33m\x1b[1mCertified\x1b[0m: ")
+    grouped = call(*arguments, "--by", "g").stdout
+    assert grouped.count("Caution: In ") == 2
+
+
+def test_verbose_prints_what_the_result_says_of_itself(files):
+    large = predictions(4000, seed=1)
+    y, p = large["y"], large["p"]
+    file = files / "more.csv"
+    for words, result in (
+        (("certify", file, "--max-error", "0.05"), calibrant.certify(y, p, max_error=0.05)),
+        (("measure", file), calibrant.measure(y, p)),
+        (("recalibrate", "choose", file, "--parts", "2"), calibrant.compare_recalibrators(p, y, cv=2, rng=0)),
+    ):
+        with speaking(SHELL):
+            expected = f"{result}\n"
+        for option in ("--verbose", "-v"):
+            assert call(*words, "--y-true", "y", "--y-prob", "good", option).stdout == expected
+
+
+def test_notes_that_matter_are_said_at_once(tmp_path):
+    columns = predictions(2000, seed=6)
+    file = write({"y": 1 - columns["y"], "p": columns["p"]}, tmp_path / "t.csv", "csv")
+    for words in (("measure", file), ("certify", file, "--max-error", "0.1")):
+        assert "Note: events are rarer where forecasts are higher" in call(*words).stdout
+    assert "note on these numbers: --verbose." in call("measure", file).stdout
+
+
+def test_a_page_is_not_printed_on_a_terminal(monkeypatch):
+    outputs.refuse_page_on_terminal()
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    with pytest.raises(outputs.BadInput, match="write it to a file with --out FILE"):
+        outputs.refuse_page_on_terminal()
+
+
+def test_every_verdict_has_its_exit_code():
+    assert [outputs.exit_code_of(verdict) for verdict in ("certified", "refuted", "undecided")] == [0, 1, 3]
