@@ -222,12 +222,6 @@ def _notes_on_input(facts: dict[str, Any]) -> list[str]:
     return list(dict.fromkeys(f"Note: {note}." for each in inputs for note in each["notes"]))
 
 
-def refuse_page_on_terminal() -> None:
-    """Refuse to print a page where a person would read its source; call it before any work is done for the page."""
-    if sys.stdout.isatty():
-        raise BadInput("a page of HTML is nothing to read on a terminal; write it to a file with --out FILE")
-
-
 def remark(text: str, *, quiet: bool = False) -> None:
     """Say something beside the answer, on standard error."""
     if not quiet:
@@ -272,7 +266,7 @@ def wrapped(text: str) -> str:
 
 
 def _coloured(text: str) -> str:
-    """Colour verdicts, none of them green beside a caution; click takes the colours out where no terminal reads along."""
+    """Colour verdicts, none of them green beside a caution; click takes the colours out again for pipes and files."""
     colours = _COLOURS
     if _CAUTION.search(text):
         colours = {word: "yellow" if colour == "green" else colour for word, colour in _COLOURS.items()}
