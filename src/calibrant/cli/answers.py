@@ -52,9 +52,10 @@ def _certificate_said(certificate: Certificate) -> list[str]:
         certificate.numbers(),
         certificate.worst_interval.where(),
         *_cautioned(certificate.cautions),
+        *_noted(certificate.notes),
         _after_verdict(certificate),
         *_assumed(certificate.assumptions),
-        *_noted(certificate.notes),
+        *_more_notes(certificate.notes),
     ]
 
 
@@ -72,14 +73,16 @@ def _group_certificates_said(found: GroupCertificates) -> list[str]:
     ]
     worst = found.groups[max(range(len(found)), key=lambda place: found.upper[place])]
     where = found[worst].worst_interval.where()
+    notes = found.remarks()[len(found.cautions) :]
     return [
         found.findings()[0],
         in_columns(("group", "rows", "estimate", "lower", "upper", "verdict"), rows),
         f"In {printable(worst)}: {where[0].lower()}{where[1:]}",
         *_cautioned(found.cautions),
+        *_noted(notes, prefix=""),
         _after_verdict(found),
         *_assumed(dict.fromkeys(words for each in found.certificates for words in each.assumptions)),
-        *_noted(found.remarks()[len(found.cautions) :], prefix=""),
+        *_more_notes(notes),
     ]
 
 
@@ -91,8 +94,9 @@ def measures_said(whole: Measures, groups: GroupMeasures | None, by: str | None)
         *([] if groups is None else [f"Per group of {by!r}:", str(groups)]),
         whole.worst_interval.where(),
         *([f"Caution: {relation}" for relation in whole.relations if not relation.holds]),
-        _next("these numbers are about these rows; calibrant certify --max-error judges cases to come"),
         *_noted(whole.notes),
+        _next("these numbers are about these rows; calibrant certify --max-error judges cases to come"),
+        *_more_notes(whole.notes),
     ]
 
 
@@ -106,6 +110,7 @@ def test_said(found: CalibrationTest, level: float) -> list[str]:
         _next("calibrant certify --max-error says whether the error is small, whatever the p-value"),
         *_assumed(found.assumptions),
         *_noted(found.notes),
+        *_more_notes(found.notes),
     ]
 
 
@@ -150,7 +155,7 @@ def decisions_said(found: Decisions, groups: GroupDecisions | None, by: str | No
     if groups is not None:
         lines += [groups.headline(by=by), groups.table()]
     lines.append(_next("calibrant recalibrate choose finds a repair, calibrant report shows all thresholds"))
-    return [*lines, *_assumed(guarantee.assumptions), *_noted(guarantee.notes)]
+    return [*lines, *_assumed(guarantee.assumptions), *_noted(guarantee.notes), *_more_notes(guarantee.notes)]
 
 
 def comparison_said(found: ModelComparison) -> list[str]:
@@ -198,6 +203,7 @@ def fitted_said(said: str, guarantee: RecalibrationGuarantee | None, out: object
         after,
         *_assumed(guarantee.assumptions),
         *_noted(guarantee.notes),
+        *_more_notes(guarantee.notes),
     ]
 
 
@@ -220,7 +226,7 @@ def choice_said(found: RecalibratorComparison) -> list[str]:
         lines.append(f"Use {printable(best.name)}: held-out Brier score {brier} as is, Cutoff error {cutoff}.")
         method = _METHODS.get(best.name, best.name)
         lines.append(_next(f"calibrant recalibrate fit --method {method}; certify what it repairs on fresh rows"))
-    return [*lines, *_noted(found.notes)]
+    return [*lines, *_noted(found.notes), *_more_notes(found.notes)]
 
 
 def _number(value: float | None) -> str:
@@ -247,7 +253,15 @@ def _assumed(assumptions: Iterable[str]) -> list[str]:
 
 
 def _noted(notes: Sequence[str], *, prefix: str = "Note: ") -> list[str]:
-    """Return the short notes, and how many there are to read beside them."""
-    short = [f"{prefix}{note}" for note in notes if len(str(note).split()) <= LONGEST_NOTE]
-    more = len(notes) - len(short)
-    return [*short, *([f"{counted(more, 'note')} on these numbers: --verbose."] if more else [])]
+    """Return the short notes: what they say may be all that is wrong, so that they come before advice."""
+    return [f"{prefix}{note}" for note in notes if _is_short(note)]
+
+
+def _more_notes(notes: Sequence[str]) -> list[str]:
+    """Say how many notes there are to read beside the short ones."""
+    more = sum(not _is_short(note) for note in notes)
+    return [f"{counted(more, 'note')} on these numbers: --verbose."] if more else []
+
+
+def _is_short(note: str) -> bool:
+    return len(str(note).split()) <= LONGEST_NOTE
