@@ -114,6 +114,15 @@ def test_files_that_do_not_go_together_are_named(tmp_path):
         assert re.search(message, said.stderr), said.stderr
 
 
+def test_columns_are_guessed_among_those_that_all_files_have(tmp_path):
+    one = write({"y": [0, 1], "p": [0.5, 0.5], "score": [0.5, 0.5]}, tmp_path / "a.csv", "csv")
+    two = write({"p": [0.25], "y": [1], "note": ["x"]}, tmp_path / "b.csv", "csv")
+    assert answer("measure", one, two)["input"]["y_prob"] == "p"
+    other = write({"y": [0, 1], "proba": [0.5, 0.5]}, tmp_path / "c.csv", "csv")
+    said = call("measure", two, other)
+    assert (said.exit_code, f"{other} has no column 'p', as {two} does" in said.stderr) == (2, True)
+
+
 def test_many_files_are_not_all_listed_in_messages(tmp_path):
     files = split(COLUMNS, list(range(1, 40)), tmp_path, "csv")
     said = call("measure", *files).stderr
