@@ -158,8 +158,9 @@ class TestRefusals:
 
     def test_groups_where_one_set_of_rows_is_asked_for(self):
         grouped: Any = GroupedToyEngine(np.array([0.0, 1.0]), np.array([0.2, 0.4]), ["a", "b"])
-        with pytest.raises(ValueError, match=r"^this source holds rows in groups; pass it to certify, or any function"):
-            calibrant.measure(grouped)
+        with pytest.raises(ValueError, match=r"^this source holds rows in groups; pass it to measure or certify, or"):
+            calibrant.cutoff_calibration_error(grouped)
+        assert calibrant.measure(grouped).groups == ("a", "b")
         with pytest.raises(ValueError, match=r"^by was given together with rows that are in groups already"):
             calibrant.certify(grouped, max_error=0.1, by=["a", "b"])
         one: Any = ToyEngine([0.0], [0.2])

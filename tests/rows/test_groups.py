@@ -34,9 +34,10 @@ def test_what_is_in_groups_stays_in_them():
     groups = in_groups(Y, P, by=WARD)
     assert in_groups(groups) is groups
     assert calibrant.certify(groups, max_error=0.3) == calibrant.certify(Y, P, by=WARD, max_error=0.3)
-    one_set: tuple[Any, ...] = (calibrant.measure, calibrant.confidence_interval)
+    assert calibrant.measure(groups) == calibrant.measure(Y, P, by=WARD)
+    one_set: tuple[Any, ...] = (calibrant.cutoff_calibration_error, calibrant.confidence_interval)
     for function in one_set:
-        with pytest.raises(ValueError, match=r"^this source holds rows in groups; pass it to certify"):
+        with pytest.raises(ValueError, match=r"^this source holds rows in groups; pass it to measure or certify"):
             function(groups)
 
 

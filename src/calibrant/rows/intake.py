@@ -102,7 +102,7 @@ def given_source(
 
 
 def _in_groups() -> InputError:
-    remedy = "pass it to certify, or any function of one group through by_group"
+    remedy = "pass it to measure or certify, or any function of one group through by_group"
     return InputError("this source holds rows in groups", remedy=remedy)
 
 
