@@ -180,7 +180,7 @@ def plan_said(found: RowsNeeded) -> list[str]:
     """Say how many rows a certificate takes."""
     from calibrant.measures.registry import MEASURES
 
-    limit = shown(found.max_error) + ("" if found.relative_to == "rows" else " of the event rate")
+    limit = shown(found.max_error) + ("" if found.relative_to == "rows" else " times the event rate")
     return [
         f"About {found.rows:,} rows certify a {MEASURES.words(found.measure)} of at most {limit} with "
         f"{level_said(found.confidence_level)} confidence in {level_said(found.power)} of cases.",
