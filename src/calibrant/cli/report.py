@@ -14,7 +14,7 @@ import click
 from calibrant.certificates.methods.registry import Method
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, RELATIVE_TO, SEED
-from calibrant.cli.outputs import DONE, BadInput, Command, Show, check_out, exit_code_of, working
+from calibrant.cli.outputs import DONE, NOT_SHOWN, UNDECIDED, BadInput, Command, Show, check_out, exit_code_of, working
 from calibrant.cli.rows import Rows, RowsRead, open_models
 from calibrant.core.files import replacing
 from calibrant.core.voices import PYTHON, speaking
@@ -36,6 +36,11 @@ FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".jso
     calibrant report preds.csv --y-prob old --y-prob new --max-error 0.05 --out report.html
     calibrant report preds.csv --format md
     """,
+    exit_codes={
+        DONE: "done; with --max-error: certified, for every model and group",
+        NOT_SHOWN: "with --max-error: refuted",
+        UNDECIDED: "with --max-error: undecided, these rows cannot tell",
+    },
 )
 @click.option(
     "--out",
@@ -57,8 +62,8 @@ FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".jso
 @click.option(
     "--max-error",
     type=click.FloatRange(0.0, 1.0),
-    help="The largest error you can live with. The exit code is then the verdict, on every model and group at once: 0 "
-    "certified, 1 refuted, 3 undecided. Without it there are limits, and no verdict.",
+    help="The largest error you can live with. The exit code is then the verdict, on every model and group at once. "
+    "Without it there are limits, and no verdict.",
 )
 @click.option(
     "--threshold",
@@ -148,8 +153,10 @@ def _given(models: Sequence[Rows]) -> dict[str, Any]:
 
 
 def _file_said(source: Source) -> str | None:
-    """Return the name of the file without its folders, which are nobody's business where the page is forwarded."""
-    return None if source.file == "-" else Path(source.file).name
+    """Return the names of the files without their folders, which are nobody's business where the page is forwarded."""
+    from calibrant.engines.formats import named_together
+
+    return None if source.files == ("-",) else named_together([Path(file).name for file in source.files])
 
 
 def _today() -> str:

@@ -54,7 +54,7 @@ MEASURES = {
 }
 """What each measure is called in a table, its ideal value, and what it means."""
 
-SHOWN_FIRST = ("cutoff", "observed_expected_ratio", "slope", "brier")
+SHOWN_FIRST = ("cutoff", "observed_expected_ratio", "slope.slope", "brier")
 """The measures that are open to the eye; the others are folded."""
 
 MISSING = "\N{EN DASH}"
