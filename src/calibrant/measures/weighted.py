@@ -121,7 +121,7 @@ def worst_interval(
     >>> print(worst_interval([0, 0, 1, 1], [0.1, 0.6, 0.6, 0.7]))
     No interval of forecasts is off by more than chance shows. The largest deviation is on forecasts between 0.1 and
     0.6: on these 3 rows (75.0% of all rows) the mean forecast is 43.3% and the event rate is 33.3%. Spread over all
-    rows that is 7.50 per 100 rows (Cutoff error 0.07500), and calibrated forecasts like these stay below 0.55... in
+    rows that is 7.50 per 100 rows (Cutoff error 0.07500), and calibrated forecasts like these stay below 0.49... in
     95% of cases.
     """
     return find_worst_interval(
