@@ -274,7 +274,7 @@ def test_a_model_of_fraud_with_scores_three_times_too_high():
     rows = certify(y, p, max_error=0.05)
     assert rows.verdict == "certified"
     (caution,) = rows.cautions
-    assert caution.startswith("Forecasting 0 for everybody would pass this limit of 5.0%, for events are ")
+    assert caution.startswith("Forecasting 0 for everybody would pass this limit of 5.0%, since events are ")
     assert "use relative_to='events', max_error=0.25, here 0.00" in caution
     assert f"Caution: {caution}" in str(rows)
     assert rows.to_dict()["cautions"] == [caution]
@@ -309,12 +309,12 @@ def test_groups_are_judged_by_their_own_events():
         (0.05, 0.3, "rows", None),
         (0.15, 0.3, "rows", None),  # half of the events, and no more
         (0.16, 0.3, "rows", "leaves room for more than half of the events to be missed"),
-        (0.3, 0.3, "rows", "Forecasting 0 for everybody would pass this limit of 30.0%, for events are 30.0%"),
+        (0.3, 0.3, "rows", "Forecasting 0 for everybody would pass this limit of 30.0%, since events are 30.0%"),
         (
             0.05,
             0.96,
             "rows",
-            "Forecasting 1 for everybody would pass this limit of 5.0%, for non-events are 4.0%",
+            "Forecasting 1 for everybody would pass this limit of 5.0%, since non-events are 4.0%",
         ),
         (0.03, 0.96, "rows", "more than half of the non-events to be missed"),
         (0.25, 0.001, "events", None),

@@ -208,8 +208,8 @@ def test_frames_have_one_row_per_threshold():
 def test_risks_in_words():
     assert str(ALL_RESULTS["DecisionRisk of costs"]) == (
         "At threshold 0.2 (a false positive costs 1, a false negative 4), acting from there up (on 75.0% of all rows) "
-        "loses 0.05000 per row on average (0.25 in cost units): 0.05000 from acting in vain and 0.00000 from events "
-        "missed."
+        "loses 0.05000 per row on average (0.25 in cost units): 0.05000 from false alarms and 0.00000 from missed "
+        "events."
     )
     assert str(ALL_RESULTS["DecisionRisk of several"]) == (
         "mean decision loss at 2 thresholds from 0.5 to 0.7: between 0.25000 and 0.32500"

@@ -54,7 +54,7 @@ def cautions_on(max_error: float, event_rate: float, relative_to: str) -> tuple[
         )
     return (
         Phrase(
-            "{why}, for {rarer_class} are {rate}. For a limit that means something {remedy}.",
+            "{why}, since {rarer_class} are {rate}. For a limit that means something {remedy}.",
             code="wide_limit",
             why=why,
             rarer_class=rarer_class,

@@ -35,6 +35,7 @@ _NEXT = {
     "certified": "calibrant decide says what acting on the forecasts loses, calibrant report writes a page to forward",
     "refuted": "calibrant recalibrate choose finds a repair; judge it on rows that it has not seen",
     "undecided": "judge more fresh rows; calibrant plan says how many a limit takes",
+    "note": "see to the note first; what it says may be all that is wrong",
     "caution": "name the limit that the caution speaks of, before you look at fresh rows",
 }
 
@@ -50,7 +51,7 @@ def _certificate_said(certificate: Certificate) -> list[str]:
     return [
         certificate.finding(),
         certificate.numbers(),
-        certificate.worst_interval.where(),
+        certificate.where(),
         *_cautioned(certificate.cautions),
         *_noted(certificate.notes),
         _after_verdict(certificate),
@@ -72,7 +73,7 @@ def _group_certificates_said(found: GroupCertificates) -> list[str]:
         for group, each in zip(found.groups, found.certificates, strict=True)
     ]
     worst = found.groups[max(range(len(found)), key=lambda place: found.upper[place])]
-    where = found[worst].worst_interval.where()
+    where = found[worst].where()
     notes = found.remarks()[len(found.cautions) :]
     return [
         found.findings()[0],
@@ -239,6 +240,13 @@ def _cautioned(cautions: Sequence[str]) -> list[str]:
 
 def _after_verdict(found: Certificate | GroupCertificates) -> str:
     """Say what to do; a limit that says nothing still refutes forecasts."""
+    from calibrant.certificates.results import Certificate
+    from calibrant.rows.hints import MISTAKES
+
+    single = (found,) if isinstance(found, Certificate) else found.certificates
+    notes = [note for each in single for note in each.notes]
+    if any(getattr(note, "code", "") in MISTAKES for note in notes):
+        return _next(_NEXT["note"])
     return _next(_NEXT["caution" if found.cautions and found.verdict != "refuted" else found.verdict])
 
 

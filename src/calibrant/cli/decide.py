@@ -33,7 +33,11 @@ if TYPE_CHECKING:
     multiple=True,
     help="Act on forecasts of at least this; may be given several times.",
 )
-@click.option("--cost-false-positive", type=click.FloatRange(min=0.0), help="What acting in vain costs.")
+@click.option(
+    "--cost-false-positive",
+    type=click.FloatRange(min=0.0),
+    help="What a false alarm costs: acting where no event follows.",
+)
 @click.option("--cost-false-negative", type=click.FloatRange(min=0.0), help="What a missed event costs.")
 @click.option(
     "--wrapper",

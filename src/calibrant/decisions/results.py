@@ -110,7 +110,7 @@ class DecisionRisk(WithCosts, Result):
                 f"mean {self.loss} loss at {risk.size:,} thresholds from {threshold.min():.4g} to "
                 f"{threshold.max():.4g}: between {risk.min():.5f} and {risk.max():.5f}"
             )
-        rule, wrongly, missing = "from there up", "acting in vain", "events missed"
+        rule, wrongly, missing = "from there up", "false alarms", "missed events"
         if self.loss == "sign testing":
             rule, wrongly, missing = "above it", "outcomes not above it acted on", "outcomes above it not acted on"
         where = at_threshold(float(threshold[0]), self.cost_false_positive, self.cost_false_negative)

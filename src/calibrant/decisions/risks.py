@@ -39,7 +39,7 @@ def decision_risk(
 ) -> DecisionRisk:
     """Mean loss of acting on forecasts from a threshold up.
 
-    R(tau) = mean of tau (1 - y) 1{p >= tau} + (1 - tau) y 1{p < tau}. A threshold of 0.2 says that acting in vain is a
+    R(tau) = mean of tau (1 - y) 1{p >= tau} + (1 - tau) y 1{p < tau}. A threshold of 0.2 says that a false alarm is a
     quarter as bad as missing an event: 0.2 against 0.8. A risk of 0.03 is then worth 3.75 missed events per 100 rows.
 
     Parameters
@@ -52,7 +52,7 @@ def decision_risk(
     threshold : float in [0, 1], or array of them
         The forecast from which to act, which is also the weight of false positives in the loss.
     cost_false_positive, cost_false_negative : float, optional
-        Costs of acting in vain and of a missed event, in place of ``threshold``, which is then the share of the first
+        Costs of a false alarm and of a missed event, in place of ``threshold``, which is then the share of the first
         in their sum; the result also speaks in these units.
     sample_weight : array-like of shape (n,), optional
         Nonnegative weights.
@@ -72,7 +72,7 @@ def decision_risk(
     --------
     >>> print(decision_risk([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9], threshold=0.5))
     At threshold 0.5, acting from there up (on 50.0% of all rows) loses 0.25000 per row on average: 0.12500 from
-    acting in vain and 0.12500 from events missed.
+    false alarms and 0.12500 from missed events.
     >>> result = decision_risk([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9], cost_false_positive=1, cost_false_negative=3)
     >>> result.threshold, result.risk, result.cost
     (0.25, 0.0625, 0.25)
@@ -361,7 +361,7 @@ def _risk_result(
     unit_weights: bool,
     costs: Costs = (None, None),
 ) -> DecisionRisk:
-    """Return losses from acting in vain, losses from events missed and shares acted on, with one column a threshold."""
+    """Return losses from false alarms, losses from missed events and shares acted on, with one column a threshold."""
     vain, missed, acted = parts
     return DecisionRisk(
         loss=loss,

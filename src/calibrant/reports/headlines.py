@@ -146,11 +146,11 @@ def at_most(limit: float, digits: int = 4) -> str:
 def _worst(model: ModelSummary) -> str:
     """Say where the error is: on all rows or, where a group alone is refuted, in the worst of these."""
     if not _lies_in_groups(model):
-        return model.measures.worst_interval.where()
+        return model.measures.worst_interval.where() if model.certificate is None else model.certificate.where()
     assert model.groups is not None
     each = zip(model.groups.groups, model.groups.certificates, strict=True)
     label, certificate = max(each, key=lambda pair: pair[1].lower)
-    said = certificate.worst_interval.where()
+    said = certificate.where()
     return f"In {printable(label)}, {said[0].lower()}{said[1:]}"
 
 

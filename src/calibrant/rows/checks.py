@@ -391,7 +391,7 @@ def check_thresholds(threshold: Any, name: str = "threshold") -> float | FloatAr
 
 
 def check_costs(cost_false_positive: Any, cost_false_negative: Any) -> tuple[float, float]:
-    """Return the costs of acting in vain and of a missed event, not both 0."""
+    """Return the costs of a false alarm and of a missed event, not both 0."""
     costs = []
     for name, value in (("cost_false_positive", cost_false_positive), ("cost_false_negative", cost_false_negative)):
         if value is None:

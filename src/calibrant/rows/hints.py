@@ -20,6 +20,9 @@ from calibrant.rows.sources import FEW_ROWS
 from calibrant.rows.tally import Tally, Totals, prefix_sums
 from calibrant.rows.weights import effective_rows
 
+MISTAKES = ("other_class", "one_class", "hard_predictions", "repeated_rows", "fitted_rows")
+"""The codes of all hints."""
+
 FALLING = -5.0
 """Standard errors by which events have to be rarer at higher forecasts."""
 
