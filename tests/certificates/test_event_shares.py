@@ -298,7 +298,7 @@ def test_groups_are_judged_by_their_own_events():
     assert found["a"].upper == pytest.approx(alone.upper, rel=1e-12)
     assert found.relative_to == found["a"].relative_to == "events"
     assert len(found.cautions) == 2
-    assert str(found.cautions[0]).startswith("In a: This limit of ")
+    assert str(found.cautions[0]).startswith("In group a: This limit of ")
     assert "is at most 0.9 times the event rate" in str(found)
     assert f"Caution: {found.cautions[1]}" in str(found)
 

@@ -292,7 +292,7 @@ def test_a_caution_on_a_group_is_a_caution():
     report = CalibrationReport.from_predictions(y_true, y_prob, by=groups, max_error=0.1)
     assert report.certified
     assert not model_of(report).certificate.cautions
-    assert "**Caution:** In rare: Forecasting 0 for everybody" in report.markdown()
+    assert "**Caution:** In group rare: Forecasting 0 for everybody" in report.markdown()
     page = report.html()
     assert 'class="card verdict cautioned"' in page
     assert page.count('class="state certified"') < page.count('class="state cautioned"') + 3

@@ -303,10 +303,16 @@ class Certificate(Result):
                 meaning = f" On some interval of forecasts events and forecasts differ by more than {cases}."
         return f"{self.verdict.capitalize()}: with {level} confidence the {name} of {whom} is {side} {limit}.{meaning}"
 
-    def where(self) -> str:
-        """Say where these rows are worst calibrated, in points, and what that adds up to."""
+    def where(self, *, whole: str = "") -> str:
+        """Say where these rows are worst calibrated, in points, and what that adds up to.
+
+        Parameters
+        ----------
+        whole : str
+            What shares are shares of, where these rows are a part, as in "of its rows".
+        """
         rate = self.event_rate if self.relative_to == "events" else None
-        return self.worst_interval.where(event_rate=rate, off=self.verdict == "refuted")
+        return self.worst_interval.where(event_rate=rate, off=self.verdict == "refuted", whole=whole)
 
     def numbers(self) -> str:
         """Say estimate and limits, as surely as a number holds that is shown after a look at the verdict."""
@@ -383,7 +389,7 @@ class GroupCertificates(Result):
     def cautions(self) -> tuple[str, ...]:
         """Why verdicts would mislead whoever reads nothing else, group by group; empty when they would not."""
         return tuple(
-            Phrase("In {group}: {caution}", group=printable(group), caution=caution)
+            Phrase("In group {group}: {caution}", group=printable(group), caution=caution)
             for group, each in zip(self.groups, self.certificates, strict=True)
             for caution in each.cautions
         )

@@ -73,12 +73,12 @@ def _group_certificates_said(found: GroupCertificates) -> list[str]:
         for group, each in zip(found.groups, found.certificates, strict=True)
     ]
     worst = found.groups[max(range(len(found)), key=lambda place: found.upper[place])]
-    where = found[worst].where()
+    where = found[worst].where(whole="of its rows")
     notes = found.remarks()[len(found.cautions) :]
     return [
         found.findings()[0],
         in_columns(("group", "rows", "estimate", "lower", "upper", "verdict"), rows),
-        f"In {printable(worst)}: {where[0].lower()}{where[1:]}",
+        f"In group {printable(worst)}: {where[0].lower()}{where[1:]}",
         *_cautioned(found.cautions),
         *_noted(notes, prefix=""),
         _after_verdict(found),

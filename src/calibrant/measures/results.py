@@ -76,7 +76,7 @@ class WorstInterval(Result):
         """Whether perfectly calibrated forecasts would show as much: the error is at most ``chance``."""
         return self.error <= self.chance
 
-    def where(self, *, event_rate: float | None = None, off: bool = False) -> str:
+    def where(self, *, event_rate: float | None = None, off: bool = False, whole: str = "") -> str:
         """Say in a sentence or two where the forecasts are worst, and by how much.
 
         Parameters
@@ -85,11 +85,13 @@ class WorstInterval(Result):
             Say the error per 100 events, of which there are so many in a row, instead of per 100 rows.
         off : bool
             Whether it is known that forecasts are off, so that nothing is put down to chance.
+        whole : str
+            What the share is a share of, where these are not all rows, as in "of its rows".
         """
         if self.direction == "none":
             return "No interval of forecasts is off."
         where = self._which()
-        share, points = f"{percent(self.share)} {of_all(self.unit_weights)}", self._points()
+        share, points = f"{percent(self.share)} {whole or of_all(self.unit_weights)}", self._points()
         amount = f"{self._per_hundred()} per 100 rows"
         if event_rate:
             amount = f"{measured(100.0 * self.error / event_rate, 1)} per 100 events"

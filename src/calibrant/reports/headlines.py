@@ -150,8 +150,8 @@ def _worst(model: ModelSummary) -> str:
     assert model.groups is not None
     each = zip(model.groups.groups, model.groups.certificates, strict=True)
     label, certificate = max(each, key=lambda pair: pair[1].lower)
-    said = certificate.where()
-    return f"In {printable(label)}, {said[0].lower()}{said[1:]}"
+    said = certificate.where(whole="of its rows")
+    return f"In group {printable(label)}, {said[0].lower()}{said[1:]}"
 
 
 def _lies_in_groups(model: ModelSummary) -> bool:
