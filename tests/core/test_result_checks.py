@@ -244,7 +244,7 @@ def test_the_groups_say_what_their_limits_say(results):
     for verdict in {"certified", "refuted", "undecided"} - {groups.verdict}:
         with pytest.raises(ValueError, match=r"^verdict of this GroupCertificates is '.*', while the groups' limits"):
             dataclasses.replace(groups, verdict=verdict)
-    with pytest.raises(ValueError, match=r"^groups of this GroupCertificates is \('a',\), not as many as upper limits"):
+    with pytest.raises(ValueError, match=r"^groups of this GroupCertificates is \('a',\), not as many as cert"):
         dataclasses.replace(groups, groups=("a",))
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.results import UNIT, PerGroup, Result, as_frame
 from calibrant.core.types import Label
 from calibrant.core.voices import Either
 from calibrant.core.words import counted, in_columns, printable
@@ -93,7 +92,7 @@ class CalibrationTest(Result):
 
 
 @dataclass(frozen=True)
-class GroupCalibrationTests(Result):
+class GroupCalibrationTests(PerGroup[CalibrationTest], Result):
     """A test of perfect calibration per group, and what they say together.
 
     Each group is tested at the level divided by the number of groups, so that calibrated forecasts are rejected in
@@ -110,10 +109,7 @@ class GroupCalibrationTests(Result):
     groups: tuple[Label, ...]
     tests: tuple[CalibrationTest, ...]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not len(self.groups) == len(self.tests) > 0:
-            self._refuse("groups", self.groups, "not as many as tests, or none")
+    _parts: ClassVar = "tests"
 
     @property
     def pvalue(self) -> float:
@@ -127,20 +123,7 @@ class GroupCalibrationTests(Result):
     def rejected(self, level: float = USUAL_LEVEL) -> tuple[Any, ...]:
         """Return the groups in which perfect calibration is rejected, all groups together at a level."""
         each = self.each_level(level)
-        return tuple(label for label, test in zip(self.groups, self.tests, strict=True) if test.rejected(each))
-
-    def __getitem__(self, group: Any) -> CalibrationTest:
-        """Return the test of a group."""
-        if group not in self.groups:
-            raise KeyError(group)
-        return self.tests[self.groups.index(group)]
-
-    def __iter__(self) -> Iterator[Any]:
-        """Go through the groups' labels, as through the keys of a dict."""
-        return iter(self.groups)
-
-    def __len__(self) -> int:
-        return len(self.groups)
+        return tuple(label for label, test in self.pairs() if test.rejected(each))
 
     def frame(self) -> Any:
         """Return one row per group."""
@@ -185,6 +168,6 @@ class GroupCalibrationTests(Result):
                 f"{each.pvalue:.4g}",
                 "rejected" if label in rejected else "not rejected",
             )
-            for label, each in zip(self.groups, self.tests, strict=True)
+            for label, each in self.pairs()
         ]
         return in_columns(("group", "rows", "statistic", "p-value", "verdict"), rows)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, get_args
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from calibrant.certificates.joint_levels import level_of_both
 from calibrant.core.errors import InputError
-from calibrant.core.results import SLACK, UNIT, Result, as_frame
+from calibrant.core.results import SLACK, UNIT, PerGroup, Result, as_frame
 from calibrant.core.types import FloatArray, IntArray, Label
 from calibrant.core.voices import Phrase
 from calibrant.core.words import (
@@ -335,7 +334,7 @@ class Certificate(Result):
 
 
 @dataclass(frozen=True)
-class GroupCertificates(Result):
+class GroupCertificates(PerGroup[Certificate], Result):
     """A certificate per group, and one verdict for "the error of every group is at most ``max_error``".
 
     To certify, the joint verdict needs no correction for the number of groups: only the worst group, whichever it is,
@@ -365,6 +364,7 @@ class GroupCertificates(Result):
     certificates: tuple[Certificate, ...]
     relative_to: str = "rows"
 
+    _parts: ClassVar = "certificates"
     _may_be_infinite: ClassVar = ("upper",)  # as shares of events, where there may be none
     _ranges: ClassVar = {**dict.fromkeys(("max_error", "confidence_level"), UNIT), "upper": (0.0, math.inf)}
     _words: ClassVar = {"verdict": VERDICTS, "relative_to": YARDSTICKS}
@@ -372,8 +372,8 @@ class GroupCertificates(Result):
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_shares(self, "upper")
-        if not len(self.groups) == len(self.upper) == len(self.certificates) > 0:
-            self._refuse("groups", self.groups, "not as many as upper limits and certificates, or none")
+        if len(self.groups) != len(self.upper):
+            self._refuse("groups", self.groups, "not as many as upper limits")
         said = self.verdict_of(self.upper, self.certificates, self.max_error)
         if self.verdict != said:
             self._refuse("verdict", self.verdict, f"while the groups' limits say {said!r}")
@@ -390,26 +390,13 @@ class GroupCertificates(Result):
         """Why verdicts would mislead whoever reads nothing else, group by group; empty when they would not."""
         return tuple(
             Phrase("In group {group}: {caution}", group=printable(group), caution=caution)
-            for group, each in zip(self.groups, self.certificates, strict=True)
+            for group, each in self.pairs()
             for caution in each.cautions
         )
 
     def __bool__(self) -> bool:
         """Return whether every group is certified to be at most ``max_error``."""
         return self.verdict == "certified"
-
-    def __getitem__(self, group: Any) -> Certificate:
-        """Return the certificate of a group."""
-        if group not in self.groups:
-            raise KeyError(group)
-        return self.certificates[self.groups.index(group)]
-
-    def __iter__(self) -> Iterator[Any]:
-        """Go through the groups' labels, as through the keys of a dict."""
-        return iter(self.groups)
-
-    def __len__(self) -> int:
-        return len(self.groups)
 
     def frame(self) -> Any:
         """Return one row per group."""
@@ -454,9 +441,7 @@ class GroupCertificates(Result):
     def remarks(self) -> list[str]:
         """Return the cautions and notes of all groups in words."""
         return [f"Caution: {caution}" for caution in self.cautions] + [
-            f"Note on {printable(group)}: {note}"
-            for group, each in zip(self.groups, self.certificates, strict=True)
-            for note in each.notes
+            f"Note on {printable(group)}: {note}" for group, each in self.pairs() for note in each.notes
         ]
 
 

@@ -6,14 +6,15 @@ import html
 import importlib
 import json
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, Generic, NoReturn, Self, TypeVar
 
 import numpy as np
 
 from calibrant.core.codec import fields_of, plain_record, rebuilt_record
 from calibrant.core.errors import InputError
+from calibrant.core.types import Label
 
 SCHEMA = "calibrant/1"
 """Version of the shape that `to_dict` gives; it changes when a field changes its meaning or its name."""
@@ -96,6 +97,50 @@ class Checked:
 
 def _numbers_in(values: tuple[Any, ...]) -> list[float]:
     return [value for value in values if isinstance(value, (int, float)) and not isinstance(value, bool)]
+
+
+Part = TypeVar("Part")
+
+
+class PerGroup(Checked, Generic[Part]):
+    """What every result on several groups can do: hand out the part of a group, as a dict would.
+
+    Attributes
+    ----------
+    groups : tuple
+        The groups' labels, sorted.
+    _parts : str
+        The field that holds the part of each group, in their order.
+    """
+
+    groups: tuple[Label, ...]
+    _parts: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not len(self.groups) == len(self._all()) > 0:
+            self._refuse("groups", self.groups, f"not as many as {self._parts}, or none")
+
+    def _all(self) -> tuple[Part, ...]:
+        parts: tuple[Part, ...] = getattr(self, self._parts)
+        return parts
+
+    def __getitem__(self, group: Any) -> Part:
+        """Return the part of a group."""
+        if group not in self.groups:
+            raise KeyError(group)
+        return self._all()[self.groups.index(group)]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Go through the groups' labels, as through the keys of a dict."""
+        return iter(self.groups)
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def pairs(self) -> Iterator[tuple[Any, Part]]:
+        """Go through the groups' labels, each with its part."""
+        return zip(self.groups, self._all(), strict=True)
 
 
 @dataclass(frozen=True, eq=False)

@@ -143,12 +143,13 @@ def _score_bounds(
     """Return what the Cutoff error and the ECE say about the saving of three kinds of recalibration, checked."""
     turned, _ = _mean_score(rule, tally, isotonic_curve(tally, increasing=False))
     single, _ = _mean_score(rule, tally, tally.mean_outcome)
+    monotone = min(recalibrated, turned)
     cutoff, mass = cutoff_calibration_error(tally), rule.mass
     shown, source = f"mass {mass:.4g}", f"{PAPER}, Prop. B.1"
     facts = [
         (f"non-decreasing recalibration <= {shown} x Cutoff", recalibrated, mass * cutoff, PROJECT),
-        (f"monotone recalibration <= 2 x {shown} x Cutoff", min(recalibrated, turned), 2.0 * mass * cutoff, source),
-        (f"any recalibration <= {shown} x ECE", single, mass * plug_in_error(tally), source),
+        (f"monotone recalibration <= 2 x {shown} x Cutoff", monotone, 2.0 * mass * cutoff, source),
+        (f"any recalibration <= {shown} x ECE", min(monotone, single), mass * plug_in_error(tally), source),
     ]
     slack = TOLERANCE * max(1.0, mass)
     return tuple(

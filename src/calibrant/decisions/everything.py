@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.certificates.joint_levels import level_of_each
 from calibrant.certificates.methods.registry import Method
 from calibrant.certificates.verdicts import confidence_interval
-from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.results import UNIT, PerGroup, Result, as_frame
 from calibrant.core.types import ArrayLike, ClassLabel, Label, Randomness
 from calibrant.core.words import in_columns, level_said, percent, rounded_up
 from calibrant.decisions.gaps import best_threshold, risk_gap
@@ -139,7 +139,7 @@ class Decisions(Result):
 
 
 @dataclass(frozen=True)
-class GroupDecisions(Result):
+class GroupDecisions(PerGroup[Decisions], Result):
     """What acting on forecasts loses in each group, what could be saved, and what is guaranteed in all together.
 
     Attributes
@@ -156,25 +156,8 @@ class GroupDecisions(Result):
     decisions: tuple[Decisions, ...]
     confidence_level: float
 
+    _parts: ClassVar = "decisions"
     _ranges: ClassVar = {"confidence_level": UNIT}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not len(self.groups) == len(self.decisions) > 0:
-            self._refuse("groups", self.groups, "not as many as decisions, or none")
-
-    def __getitem__(self, group: Any) -> Decisions:
-        """Return what was found in a group."""
-        if group not in self.groups:
-            raise KeyError(group)
-        return self.decisions[self.groups.index(group)]
-
-    def __iter__(self) -> Iterator[Any]:
-        """Go through the groups' labels, as through the keys of a dict."""
-        return iter(self.groups)
-
-    def __len__(self) -> int:
-        return len(self.groups)
 
     def frame(self) -> Any:
         """Return one row per group and threshold."""
@@ -211,7 +194,7 @@ class GroupDecisions(Result):
         return in_columns(("group", *_COLUMNS, "guaranteed"), lines)
 
     def _lines(self) -> Iterator[tuple[Any, Decision]]:
-        for label, found in zip(self.groups, self.decisions, strict=True):
+        for label, found in self.pairs():
             for each in found.decisions:
                 yield label, each
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from calibrant.core.results import Result, as_frame
+from calibrant.core.results import PerGroup, Result, as_frame
 from calibrant.core.types import Label
 from calibrant.core.words import in_columns
 from calibrant.measures.results import Measures
@@ -15,7 +14,7 @@ _SHOWN = ("mean_forecast", "mean_outcome", "cutoff", "smooth", "calibration_in_t
 
 
 @dataclass(frozen=True)
-class GroupMeasures(Result):
+class GroupMeasures(PerGroup[Measures], Result):
     """Every calibration measure of each group of rows.
 
     Attributes
@@ -29,23 +28,7 @@ class GroupMeasures(Result):
     groups: tuple[Label, ...]
     measures: tuple[Measures, ...]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not len(self.groups) == len(self.measures) > 0:
-            self._refuse("groups", self.groups, "not as many as measures, or none")
-
-    def __getitem__(self, group: Any) -> Measures:
-        """Return the measures of a group."""
-        if group not in self.groups:
-            raise KeyError(group)
-        return self.measures[self.groups.index(group)]
-
-    def __iter__(self) -> Iterator[Any]:
-        """Go through the groups' labels, as through the keys of a dict."""
-        return iter(self.groups)
-
-    def __len__(self) -> int:
-        return len(self.groups)
+    _parts: ClassVar = "measures"
 
     def frame(self) -> Any:
         """Return one row per group, with a column for each number of the table of measures."""
@@ -60,7 +43,7 @@ class GroupMeasures(Result):
     def __str__(self) -> str:
         lines = [
             (str(label), f"{each.rows:,}", *(f"{getattr(each, name):.4f}" for name in _SHOWN))
-            for label, each in zip(self.groups, self.measures, strict=True)
+            for label, each in self.pairs()
         ]
         return in_columns(("group", "rows", *_SHOWN), lines)
 

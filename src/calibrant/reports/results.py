@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from calibrant.certificates.results import YARDSTICKS, Certificate, ConfidenceInterval, GroupCertificates
-from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.results import UNIT, PerGroup, Result, as_frame
 from calibrant.core.types import FloatArray, Label
 from calibrant.core.words import in_columns, level_said, measured, printable, rounded_down, rounded_up
 from calibrant.decisions.decompositions import ScoreDecomposition
@@ -171,7 +171,7 @@ class RepairTrial(Result):
 
 
 @dataclass(frozen=True)
-class GroupLimits(Result):
+class GroupLimits(PerGroup[ConfidenceInterval], Result):
     """Limits for the error of every group, where no limit was asked about.
 
     Attributes
@@ -188,12 +188,8 @@ class GroupLimits(Result):
     groups: tuple[Label, ...]
     limits: tuple[ConfidenceInterval, ...]
 
+    _parts: ClassVar = "limits"
     _ranges: ClassVar = {"confidence_level": UNIT}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not len(self.groups) == len(self.limits) > 0:
-            self._refuse("groups", self.groups, "not as many as limits, or none")
 
     def frame(self) -> Any:
         """Return one row per group."""
@@ -212,7 +208,7 @@ class GroupLimits(Result):
                     rounded_down(each.lower),
                     "any number" if math.isinf(each.upper) else rounded_up(each.upper),
                 )
-                for group, each in zip(self.groups, self.limits, strict=True)
+                for group, each in self.pairs()
             ],
         )
         unit = "" if self.limits[0].relative_to == "rows" else " as a share of its event rate"
