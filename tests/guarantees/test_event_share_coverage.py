@@ -11,26 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from populations import (
-    CONSTANT,
-    FOUR_LEVELS,
-    FRACTIONS,
-    NOISY_ATOM,
-    OSCILLATING,
-    OVERCONFIDENT,
-    POPULATIONS,
-    RARE,
-    RARE_FRACTIONS,
-    RARE_HALVED,
-    SHIFTED,
-    SPIKE,
-    UNIFORM,
-    WEIGHTED_CONSTANT,
-    WEIGHTED_FRACTIONS,
-    WEIGHTED_LEVELS,
-    WEIGHTED_SHIFT,
-    ZERO,
-)
+from populations import EVENT_RATE, POPULATIONS
 from scipy.stats import binom
 
 from calibrant import Tally, certify, confidence_interval
@@ -39,28 +20,6 @@ from calibrant.certificates.event_shares import RATE_SHARE, event_rate_limits, o
 
 FALSE_ALARM = 1e-4
 LEVELS = (0.95, 0.8)
-
-EVENT_RATE = {
-    UNIFORM: 0.5,
-    RARE: 0.5 / 20.5,
-    RARE_HALVED: 0.5 / 20.5,
-    CONSTANT: 0.4,
-    ZERO: 0.003,
-    FOUR_LEVELS: 0.3 * 0.2 + 0.2 * 0.25 + 0.3 * 0.7 + 0.2 * 0.75,
-    SHIFTED: 0.5,
-    SPIKE: 0.5 + 0.04 * 0.4,
-    NOISY_ATOM: 0.3 + 0.2 * 0.9,
-    OSCILLATING: 0.5,
-    OVERCONFIDENT: 0.5,
-    FRACTIONS: 0.55,
-    RARE_FRACTIONS: 0.03,
-}
-EVENT_RATE |= {
-    WEIGHTED_SHIFT: EVENT_RATE[SHIFTED],
-    WEIGHTED_LEVELS: EVENT_RATE[FOUR_LEVELS],
-    WEIGHTED_CONSTANT: EVENT_RATE[CONSTANT],
-    WEIGHTED_FRACTIONS: EVENT_RATE[FRACTIONS],
-}
 
 
 def seeded(*key):
