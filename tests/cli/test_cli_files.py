@@ -3,11 +3,14 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from cli_cases import RUNS, answer, call, filled, write_files
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_cases import FORMATS, predictions, write
+
+import calibrant
 
 COLUMNS = predictions(40)
 
@@ -127,3 +130,104 @@ def test_many_files_are_not_all_listed_in_messages(tmp_path):
     files = split(COLUMNS, list(range(1, 40)), tmp_path, "csv")
     said = call("measure", *files).stderr
     assert f"column 'p' of {files[0]}, {files[1]} and 38 more files, by its name" in said
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("first", [5, 3000])
+def test_rows_that_are_left_out_leave_the_others_in_their_order(first, kind, tmp_path):
+    rng = np.random.default_rng(1)
+    count = 6000
+    columns = {"y": rng.integers(0, 2, count), "p": rng.random(count).round(4), "id": np.arange(count)}
+    forecasts = pd.array(columns["p"], dtype="Float64")
+    forecasts[[2, 700, 5000]] = pd.NA
+    files = []
+    for number, part in enumerate((slice(first), slice(first, None))):
+        frame = pd.DataFrame({**{name: values[part] for name, values in columns.items()}, "p": forecasts[part]})
+        files.append(tmp_path / f"part{number}.{kind}")
+        if kind == "csv":
+            frame.to_csv(files[-1], index=False)
+        elif kind == "jsonl":
+            frame.to_json(files[-1], orient="records", lines=True)
+        else:
+            frame.to_parquet(files[-1])
+    model, out = tmp_path / "m.json", tmp_path / "out.csv"
+    model.write_text(calibrant.PlattRecalibrator().fit(columns["p"], columns["y"]).to_json())
+    applied = call("recalibrate", "apply", model, *files, "--y-prob", "p", "--drop-missing", "--out", out)
+    assert applied.exit_code == 0, applied.stderr
+    assert pd.read_csv(out)["id"].tolist() == [place for place in range(count) if place not in (2, 700, 5000)]
+    frame = pd.read_csv(out)[["y", "p", "id"]]
+    frame.loc[first + 10, "p"] = 1.5  # the rows before it that were left out are rows of the file
+    row = int(frame.loc[first + 10, "id"])
+    wrong = pd.DataFrame({**columns, "p": forecasts})
+    wrong.loc[row, "p"] = 1.5
+    again = [tmp_path / "one.csv", tmp_path / "two.csv"]
+    wrong[:first].to_csv(again[0], index=False)
+    wrong[first:].to_csv(again[1], index=False)
+    for options in ((), ("--memory-limit", "1GB")):
+        said = call("measure", *again, "--y-true", "y", "--y-prob", "p", "--drop-missing", *options)
+        assert said.exit_code == 2
+        assert f"data row {row - first + 1} of {again[1]}" in said.stderr
+
+
+def test_what_is_read_is_not_written_over_and_a_link_is_the_same_file(tmp_path):
+    one, two = split(COLUMNS, [20], tmp_path, "csv")
+    model = tmp_path / "m.json"
+    model.write_text(calibrant.PlattRecalibrator().fit(COLUMNS["p"], COLUMNS["y"]).to_json())
+    before = two.read_bytes()
+    said = call("recalibrate", "apply", model, one, two, "--y-prob", "p", "--out", two)
+    assert (said.exit_code, "is one of the files that are read" in said.stderr) == (2, True)
+    assert two.read_bytes() == before
+    link = tmp_path / "link.csv"
+    link.symlink_to(one)
+    assert "was named twice" in call("measure", one, link).stderr
+
+
+def test_the_forecasts_of_a_model_are_never_taken_for_outcomes(tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.random(400)
+    two = write({"a": p, "b": p**1.1}, tmp_path / "two.csv", "csv")
+    for command in (("compare",), ("report", "--out", str(tmp_path / "r.md"))):
+        said = call(command[0], two, "--y-prob", "a", "--y-prob", "b", "--max-error", "0.5", *command[1:])
+        assert (said.exit_code, "which column holds the outcomes?" in said.stderr) == (2, True)
+        three = write({"y": (rng.random(400) < p) * 1, "a": p, "b": p}, tmp_path / "three.csv", "csv")
+        said = call(
+            command[0], three, "--y-true", "y", "--y-prob", "a", "--y-prob", "y", "--max-error", "0.5", *command[1:]
+        )
+        assert (said.exit_code, "is named for outcomes and for forecasts both" in said.stderr) == (2, True)
+        said = call(command[0], three, "--y-true", "y", "--y-prob", "a", "--y-prob", "a", *command[1:])
+        assert (said.exit_code, "was named twice" in said.stderr) == (2, True)
+        found = write({"p": p, "observed": p, "y": (p < 0.5) * 1}, tmp_path / "four.csv", "csv")
+        said = call(command[0], found, "--y-prob", "p", "--y-prob", "observed", *command[1:])
+        assert "outcomes: column 'y'" in said.stderr
+
+
+def test_notes_on_models_and_groups_are_shown(tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.random(2000)
+    y = (rng.random(2000) < p) * 1
+    group = np.where(np.arange(2000) < 3, "few", "many")
+    file = write({"y": y, "hard": (p > 0.5) * 1, "other": 1 - p, "p": p, "g": group}, tmp_path / "t.csv", "csv")
+    for options in ((), ("--verbose",)):
+        said = call(
+            "compare", file, "--y-true", "y", "--y-prob", "hard", "--y-prob", "other", "--max-error", "0.05", *options
+        )
+        assert "Note on hard: every forecast is exactly 0 or 1" in said.stdout
+        assert "Note on other: events are rarer where forecasts are higher" in said.stdout
+        tested = ("--y-true", "y", "--y-prob", "hard", "--by", "g", "--method", "asymptotic")
+        said = call("test", file, *tested, *options)
+        assert "Note on few: " in said.stdout or "notes on these numbers: --verbose" in said.stdout
+    assert (
+        "Next: see to the note first"
+        in call("compare", file, "--y-true", "y", "--y-prob", "hard", "--y-prob", "other", "--max-error", "0.05").stdout
+    )
+
+
+def test_a_caution_without_another_limit_asks_for_rows_and_many_are_counted(tmp_path):
+    p = np.tile([0.01, 0.02], 50)
+    file = write({"y": np.zeros(100), "p": p, "g": np.arange(100) % 5}, tmp_path / "t.csv", "csv")
+    alone = call("certify", file, "--y-true", "y", "--y-prob", "p", "--max-error", "0.2")
+    assert "Caution: None of these rows is an event" in alone.stdout
+    assert "name the limit" not in alone.stdout
+    groups = call("certify", file, "--y-true", "y", "--y-prob", "p", "--max-error", "0.2", "--by", "g")
+    assert groups.stdout.count("Caution: ") == 2
+    assert "There are cautions on 3 more groups: --verbose." in groups.stdout

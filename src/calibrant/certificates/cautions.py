@@ -5,6 +5,9 @@ from __future__ import annotations
 from calibrant.core.voices import Either, Option, Phrase
 from calibrant.core.words import percent
 
+WIDE_LIMIT = "wide_limit"
+"""The code of a caution that names another limit."""
+
 _WIDE = 0.5
 """A limit above this share of the rarer class is wide."""
 
@@ -55,7 +58,7 @@ def cautions_on(max_error: float, event_rate: float, relative_to: str) -> tuple[
     return (
         Phrase(
             "{why}, since {rarer_class} are {rate}. For a limit that means something {remedy}.",
-            code="wide_limit",
+            code=WIDE_LIMIT,
             why=why,
             rarer_class=rarer_class,
             rate=rate,

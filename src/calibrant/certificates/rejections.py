@@ -144,7 +144,12 @@ class GroupCalibrationTests(PerGroup[CalibrationTest], Result):
             What the groups are groups of.
         """
         assumed = dict.fromkeys(words for each in self.tests for words in each.assumptions)
-        return "\n".join([self.finding(level, by=by), self.table(level), f"This assumes that {'; '.join(assumed)}."])
+        basis = f"This assumes that {'; '.join(assumed)}."
+        return "\n".join([self.finding(level, by=by), self.table(level), basis, *self.remarks()])
+
+    def remarks(self) -> list[str]:
+        """Return the notes of all groups in words."""
+        return [f"Note on {printable(label)}: {note}" for label, each in self.pairs() for note in each.notes]
 
     def finding(self, level: float, *, by: str | None = None) -> str:
         """Say in which groups perfect calibration is rejected."""

@@ -31,6 +31,9 @@ _WRAPPERS = {
 LONGEST_NOTE = 40
 """Words of a note that is shown at first; longer ones are counted."""
 
+MOST_CAUTIONS = 2
+"""Cautions on groups that are shown at first."""
+
 _NEXT = {
     "certified": "calibrant decide says what acting on the forecasts loses, calibrant report writes a page to forward",
     "refuted": "calibrant recalibrate choose finds a repair; judge it on rows that it has not seen",
@@ -79,7 +82,7 @@ def _group_certificates_said(found: GroupCertificates) -> list[str]:
         found.findings()[0],
         in_columns(("group", "rows", "estimate", "lower", "upper", "verdict"), rows),
         f"In group {printable(worst)}: {where[0].lower()}{where[1:]}",
-        *_cautioned(found.cautions),
+        *_group_cautions(found),
         *_noted(notes, prefix=""),
         _after_verdict(found),
         *_assumed(dict.fromkeys(words for each in found.certificates for words in each.assumptions)),
@@ -123,6 +126,8 @@ def group_tests_said(found: GroupCalibrationTests, level: float, by: str | None)
         _test_means(bool(found.rejected(level))),
         _next("calibrant certify --max-error says whether the errors are small, whatever the p-values"),
         *_assumed(dict.fromkeys(words for each in found.tests for words in each.assumptions)),
+        *_noted(found.remarks(), prefix=""),
+        *_more_notes(found.remarks()),
     ]
 
 
@@ -174,7 +179,18 @@ def comparison_said(found: ModelComparison) -> list[str]:
                 f"{level_said(found.confidence_level)} confidence, having chosen among {count} by the Brier score."
             )
     assumed = dict.fromkeys(words for each in found.models for words in each.interval.assumptions)
-    return [*lines, *_cautioned(found.cautions), *_assumed(assumed)]
+    advice = "calibrant compare --max-error says which of them may be used"
+    if found.max_error is not None:
+        advice = _NEXT["refuted" if found.chosen is None else "certified"]
+    notes = found.remarks()
+    return [
+        *lines,
+        *_cautioned(found.cautions),
+        *_noted(notes, prefix=""),
+        _next(advice if not notes else _NEXT["note"]),
+        *_assumed(assumed),
+        *_more_notes(notes),
+    ]
 
 
 def plan_said(found: RowsNeeded) -> list[str]:
@@ -238,8 +254,16 @@ def _cautioned(cautions: Sequence[str]) -> list[str]:
     return [f"Caution: {caution}" for caution in cautions]
 
 
+def _group_cautions(found: GroupCertificates) -> list[str]:
+    """Return the first cautions of groups, and say in how many groups there are more."""
+    more = len(found.cautions) - MOST_CAUTIONS
+    rest = [f"There are cautions on {counted(more, 'more group')}: --verbose."] if more > 0 else []
+    return _cautioned(found.cautions[:MOST_CAUTIONS]) + rest
+
+
 def _after_verdict(found: Certificate | GroupCertificates) -> str:
     """Say what to do; a limit that says nothing still refutes forecasts."""
+    from calibrant.certificates.cautions import WIDE_LIMIT
     from calibrant.certificates.results import Certificate
     from calibrant.rows.hints import MISTAKES
 
@@ -247,7 +271,8 @@ def _after_verdict(found: Certificate | GroupCertificates) -> str:
     notes = [note for each in single for note in each.notes]
     if any(getattr(note, "code", "") in MISTAKES for note in notes):
         return _next(_NEXT["note"])
-    return _next(_NEXT["caution" if found.cautions and found.verdict != "refuted" else found.verdict])
+    wide = any(getattr(caution, "code", "") == WIDE_LIMIT for each in single for caution in each.cautions)
+    return _next(_NEXT["caution" if wide and found.verdict != "refuted" else found.verdict])
 
 
 def _next(said: str) -> str:

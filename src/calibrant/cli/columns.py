@@ -49,8 +49,9 @@ def choose_columns(source: Source, table: Table, *, outcomes: bool, models: Sequ
 
     ``models`` are further columns of forecasts that were named.
     """
-    taken = [name for name in (source.y_true, source.y_prob, source.weight, source.by) if name is not None]
-    table.check_all([*taken, *models])
+    named = (source.y_true, source.y_prob, source.weight, source.by, *models)
+    taken = list(dict.fromkeys(name for name in named if name is not None))
+    table.check_all(taken)
     y_true, y_prob = source.y_true, source.y_prob
     true_candidates = _candidates(table, taken, OUTCOME_NAMES) if outcomes else []
     prob_candidates = _candidates(table, taken, FORECAST_NAMES) or _candidates(table, taken, PREDICTION_NAMES)
@@ -65,7 +66,7 @@ def choose_columns(source: Source, table: Table, *, outcomes: bool, models: Sequ
     doubts += [("forecasts", "--y-prob", prob_candidates)] if y_prob is None else []
     if doubts:
         raise _doubted(table, doubts)
-    if y_true == y_prob:
+    if y_true is not None and y_true in (y_prob, *models):
         raise BadInput(f"{table.name}: column {y_true!r} is named for outcomes and for forecasts both")
     for said, guess, what, option in (
         (source.y_true, y_true, "outcomes", "--y-true"),

@@ -85,9 +85,10 @@ def _names(models: list[Rows]) -> list[str]:
         if len(columns) > 1 or not parts:
             parts.append(str(rows.source.y_prob))
         names.append(" ".join(parts))
-    repeated = next((name for name in names if names.count(name) > 1), None)
+    repeated = next((place for place, name in enumerate(names) if names.count(name) > 1), None)
     if repeated is not None:
-        raise BadInput(f"the model {repeated!r} was named twice")
+        rows = models[repeated]
+        raise BadInput(f"column {rows.source.y_prob!r} of {rows.source.name} was named twice; name each model once")
     return names
 
 

@@ -153,7 +153,8 @@ def open_source(source: Source) -> Table:
         named = _STANDARD_INPUT
     with working(f"opening {source.name}", quiet=source.quiet):
         table = open_table(named, file_format=source.format, memory_limit=source.memory_limit)
-    twice = next((path for path in table.paths if table.paths.count(path) > 1), None)
+    real = [path.resolve() for path in table.paths]
+    twice = next((path for path, found in zip(table.paths, real, strict=True) if real.count(found) > 1), None)
     if twice is not None:
         table.close()
         raise BadInput(f"{twice} was named twice, and its rows would count twice; name each file once")

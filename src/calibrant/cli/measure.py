@@ -40,14 +40,14 @@ def command(source: Source, show: Show, max_error: float | None) -> None:
         whole = calibrant.measure(**rows.data)
         groups = None if source.by is None else calibrant.measure(**rows.grouped)
         facts = rows.facts()
-    parts = [] if groups is None else list(zip(groups.groups, groups.measures, strict=True))
+    parts = [] if groups is None else list(groups.pairs())
     grouped = "" if groups is None else f"\n\nPer group of {source.by!r}:\n{groups}"
     lines = [show.words(measures_said(whole, groups, source.by), f"{whole}{grouped}")]
     exit_code = DONE
     if max_error is not None:
         large = [printable(label) for label, each in (("all rows", whole), *parts) if each.cutoff > max_error]
         exit_code = NOT_SHOWN if large else DONE
-        lines.insert(0, _compared(whole.cutoff, large, max_error))
+        lines.insert(0, _compared(whole.cutoff, large, max_error, grouped=groups is not None))
     show.answer(
         "\n".join(lines),
         exit_code=exit_code,
@@ -58,9 +58,10 @@ def command(source: Source, show: Show, max_error: float | None) -> None:
     )
 
 
-def _compared(error: float, large: list[str], max_error: float) -> str:
+def _compared(error: float, large: list[str], max_error: float, *, grouped: bool) -> str:
     from calibrant.core.words import shown
 
     if not large:
-        return f"Small enough: the measured Cutoff error, {error:.4g}, is at most {shown(max_error)}."
+        too = ", and so is that of every group" if grouped else ""
+        return f"Small enough: the measured Cutoff error, {error:.4g}, is at most {shown(max_error)}{too}."
     return f"Too large: the measured Cutoff error of {', '.join(large)} is above {shown(max_error)}."

@@ -198,6 +198,9 @@ def open_rows(source: Source) -> Iterator[Rows]:
 @contextlib.contextmanager
 def open_models(source: Source, y_prob: Sequence[str]) -> Iterator[list[Rows]]:
     """Open one file with the forecasts of one or several models, one per column named."""
+    twice = next((name for name in y_prob if y_prob.count(name) > 1), None)
+    if twice is not None:
+        raise BadInput(f"column {twice!r} of {source.name} was named twice; name each model once")
     with open_source(source) as table:
         named = source if not y_prob else replace(source, y_prob=y_prob[0])
         first = choose_columns(named, table, outcomes=True, models=y_prob)

@@ -184,8 +184,13 @@ class ModelComparison(Result):
                 *([] if self.max_error is None else ["", self._choice_said(self.max_error, level)]),
                 *(f"Caution: {caution}" for caution in self.cautions),
                 f"This assumes that {'; '.join(assumed)}.",
+                *self.remarks(),
             ]
         )
+
+    def remarks(self) -> list[str]:
+        """Return the notes on all models in words."""
+        return [f"Note on {printable(each.name)}: {note}" for each in self.models for note in each.interval.notes]
 
     def headline(self) -> str:
         """Say what the table shows."""

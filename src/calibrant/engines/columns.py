@@ -151,7 +151,7 @@ def check_forecast_column(table: Table, name: str, *, low: float = 0.0, high: fl
     Otherwise one message counts the rows that are missing or out of range, and says where the first of them stands.
     """
     check_columns(table, [name], numbers=[name])
-    rows = f"(SELECT {table.number(name)} AS value FROM {VIEW})"
+    rows = f"(SELECT {table.number(name)} AS value, {table.position} AS position FROM {VIEW})"
     missing = "(value IS NULL OR isnan(value))"
     broken = f"NOT value BETWEEN {number_literal(low)} AND {number_literal(high)}"
     total, gone, out, least, most = _first_row(
@@ -163,8 +163,7 @@ def check_forecast_column(table: Table, name: str, *, low: float = 0.0, high: fl
         return int(total)
     position, value = _first_row(
         table,
-        f"SELECT position, value FROM (SELECT row_number() OVER () - 1 AS position, value FROM {rows}) "
-        f"WHERE {missing if gone else broken} ORDER BY position LIMIT 1",
+        f"SELECT position, value FROM {rows} WHERE {missing if gone else broken} ORDER BY position LIMIT 1",
     )
     if gone:
         if table.is_text:
@@ -335,7 +334,7 @@ def _refuse_text(table: Table, name: str, *, labels_allowed: bool = False) -> No
     column = f"CAST({table.column(name)} AS VARCHAR)"
     first = _first_row(
         table,
-        f"SELECT position, value FROM (SELECT row_number() OVER () - 1 AS position, {column} AS value FROM {VIEW}) "
+        f"SELECT position, value FROM (SELECT {table.position} AS position, {column} AS value FROM {VIEW}) "
         f"WHERE value IS NULL OR {as_number('value')} IS NULL OR isnan({as_number('value')}) ORDER BY position LIMIT 1",
     )
     if first is None:

@@ -164,7 +164,7 @@ class DuckDBEngine(Engine):
 
     def number_of_row(self) -> str:
         """Count rows in the order in which DuckDB reads them."""
-        return "row_number() OVER () - 1"
+        return "row_number() OVER () - 1" if self._file is None else self._file.position
 
     def row_said(self, position: int) -> str:
         """Say which row a position is, without the header of a text file."""

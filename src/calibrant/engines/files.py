@@ -94,17 +94,21 @@ class Table:
     @property
     def relation(self) -> duckdb.DuckDBPyRelation:
         """The rows, as a relation that reads the file each time it is asked."""
-        return self.connection.table(VIEW)
+        rows = self.connection.table(VIEW)
+        return rows.project(", ".join(map(self.column, self.columns))) if self._needed else rows  # without their places
 
     @property
     def rows_in_order(self) -> str:
         """What stands after FROM where the order of the rows matters.
 
-        Behind a condition DuckDB may bring rows of several files in any order; to number them it takes them in order.
+        Behind a condition DuckDB may bring rows of several files in any order, so that they are numbered before it.
         """
-        if not self._needed:
-            return VIEW
-        return f"(SELECT *, row_number() OVER () AS place FROM {VIEW}) WHERE place > 0"
+        return f"(SELECT * FROM {VIEW} ORDER BY place)" if self._needed else VIEW
+
+    @property
+    def position(self) -> str:
+        """What numbers the rows, from 0 on."""
+        return f"row_number() OVER ({'ORDER BY place' if self._needed else ''}) - 1"
 
     @property
     def is_text(self) -> bool:
@@ -221,10 +225,8 @@ class Table:
         header = ", without the header" if self.format in ("csv", "tsv") else ""
         file = ""
         if self._needed:  # rows that were left out are rows of the file
-            lacking = " OR ".join(self._lacks(name) for name in self._needed)
-            places = f"SELECT row_number() OVER () - 1 AS place, {lacking} AS lacking FROM {_ALL}"
             ((position,),) = self.connection.execute(
-                f"SELECT place FROM ({places}) WHERE NOT lacking ORDER BY place LIMIT 1 OFFSET {position}"
+                f"SELECT place FROM {VIEW} ORDER BY place LIMIT 1 OFFSET {position}"
             ).fetchall()
         if len(self.paths) > 1:
             ends = list(accumulate(_count_rows(path, self.format) for path in self.paths))
@@ -376,7 +378,8 @@ def create_view(table: Table, parts: Sequence[Part]) -> None:
     table._parts = tuple(parts)
     rows = " UNION ALL ".join(selects)
     if table._needed:
-        table.connection.execute(f"CREATE OR REPLACE TEMP VIEW {_ALL} AS {rows}")
+        placed = f"SELECT *, row_number() OVER () - 1 AS place FROM ({rows})"
+        table.connection.execute(f"CREATE OR REPLACE TEMP VIEW {_ALL} AS {placed}")
         rows = f"SELECT * FROM {_ALL} WHERE NOT ({' OR '.join(table._lacks(name) for name in table._needed)})"
     table.connection.execute(f"CREATE OR REPLACE TEMP VIEW {VIEW} AS {rows}")
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from calibrant.certificates.results import Certificate, GroupCertificates
 from calibrant.core.types import Label
+from calibrant.core.voices import Either, Option, Phrase
 from calibrant.core.words import (
     counted,
     hundredfold,
@@ -267,9 +268,11 @@ def _next_step(model: ModelSummary, state: str) -> str:
     if model.judged.notes and state not in ("certified", "cautioned"):
         return "See to the note first: what it says may be all that is wrong."
     if certificate is None:
-        return (
-            "For a verdict, choose max_error, the largest error you can live with, by what errors cost and not by "
-            f"these numbers ({GUIDE})."
+        return Phrase(
+            "For a verdict, choose {limit}, the largest error you can live with, by what errors cost and not by these "
+            "numbers ({guide}).",
+            limit=Either("max_error", Option("max_error")),
+            guide=GUIDE,
         )
     if state == "cautioned":
         return f"Ask again, for the limit that the caution names ({GUIDE})."
