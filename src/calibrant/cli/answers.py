@@ -32,7 +32,7 @@ LONGEST_NOTE = 40
 """Words of a note that is shown at first; longer ones are counted."""
 
 MOST_CAUTIONS = 2
-"""Cautions on groups that are shown at first."""
+"""Cautions on groups, and notes, that are shown at first."""
 
 _NEXT = {
     "certified": "calibrant decide says what acting on the forecasts loses, calibrant report writes a page to forward",
@@ -83,10 +83,10 @@ def _group_certificates_said(found: GroupCertificates) -> list[str]:
         in_columns(("group", "rows", "estimate", "lower", "upper", "verdict"), rows),
         f"In group {printable(worst)}: {where[0].lower()}{where[1:]}",
         *_group_cautions(found),
-        *_noted(notes, prefix=""),
+        *_noted(notes, prefix="")[:MOST_CAUTIONS],
         _after_verdict(found),
         *_assumed(dict.fromkeys(words for each in found.certificates for words in each.assumptions)),
-        *_more_notes(notes),
+        *_more_notes(notes, shown=MOST_CAUTIONS),
     ]
 
 
@@ -126,8 +126,7 @@ def group_tests_said(found: GroupCalibrationTests, level: float, by: str | None)
         _test_means(bool(found.rejected(level))),
         _next("calibrant certify --max-error says whether the errors are small, whatever the p-values"),
         *_assumed(dict.fromkeys(words for each in found.tests for words in each.assumptions)),
-        *_noted(found.remarks(), prefix=""),
-        *_more_notes(found.remarks()),
+        *_more_notes(found.remarks(), shown=0),
     ]
 
 
@@ -290,9 +289,10 @@ def _noted(notes: Sequence[str], *, prefix: str = "Note: ") -> list[str]:
     return [f"{prefix}{note}" for note in notes if _is_short(note)]
 
 
-def _more_notes(notes: Sequence[str]) -> list[str]:
-    """Say how many notes there are to read beside the short ones."""
-    more = sum(not _is_short(note) for note in notes)
+def _more_notes(notes: Sequence[str], *, shown: int | None = None) -> list[str]:
+    """Say how many notes there are to read beside the short ones, of which so many are shown."""
+    short = sum(map(_is_short, notes))
+    more = len(notes) - (short if shown is None else min(short, shown))
     return [f"{counted(more, 'note')} on these numbers: --verbose."] if more else []
 
 
