@@ -144,7 +144,7 @@ def test_one_of_several_labels_is_the_event_against_the_rest(labels, event, text
     found = answer("measure", file, "--pos-label", text, *limit)
     assert found["result"]["cutoff"] == calibrant.cutoff_calibration_error(happened, forecast)
     (note,) = found["input"]["notes"]
-    assert re.fullmatch(rf"column 'y' holds 3 labels \(.*\): '{text}' counts as the event, all others as .*", note)
+    assert re.fullmatch(rf"column 'y' holds 3 labels \([^.]*\): '?{text}'? counts as the event, all others as .*", note)
     assert call("measure", file, "--pos-label", text, *limit).stdout.endswith(f"Note: {note}.\n")
     groups = answer("certify", file, "--pos-label", text, "--max-error", "0.9", "--by", "g", *limit)
     assert groups["input"]["notes"] == [note]

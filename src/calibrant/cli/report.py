@@ -129,9 +129,10 @@ def command(
     if out is not None:
         with replacing(out) as unfinished:
             unfinished.write_text(text, encoding="utf-8", newline="\n")
-    said = [f"Wrote {printable(out)}.", *map(printable, lines_of(report.summary))]
+    wrote = f"Wrote {printable(out)}."
+    brief = [wrote, *map(printable, lines_of(report.summary))]
     show.answer(
-        text if out is None else "\n".join(said),
+        text if out is None else show.words(brief, f"{wrote}\n{printable(report, lines=True)}"),
         exit_code=DONE if report.verdict is None else exit_code_of(report.verdict),
         verbatim=out is None,
         input=facts,

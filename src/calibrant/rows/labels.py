@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from calibrant.core.errors import CalibrationWarning, InputError
-from calibrant.core.voices import Argument, Option, Phrase
+from calibrant.core.voices import Argument, Either, Option, Phrase
 
 MOST_LABELS = 1000
 """Outcomes with more different labels are no classes."""
@@ -51,9 +51,8 @@ def check_pos_label(labels: list[Any], pos_label: Any, declared: Sequence[Any] =
             argument="pos_label",
             value=pos_label,
             remedy=Phrase(
-                "if no row is an event, say so by outcomes of 0 and 1, as in {outcomes} == {label!r} in place of "
-                "{outcomes}",
-                **facts,
+                "if no row is an event, say so by outcomes of 0 and 1{how}",
+                how=Either(f", as in y_true == {pos_label!r} in place of y_true", " in a column of their own"),
             ),
         )
 
@@ -74,7 +73,8 @@ def _check_many_labels(labels: list[Any]) -> None:
 def against_the_rest(labels: Sequence[Any], pos_label: Any) -> Phrase:
     """Say that one of more than two labels is taken for the event, and all others for no event."""
     said = "{outcomes} holds {count} labels ({listed}): {label!r} counts as the event, all others as no event"
-    facts = {"count": len(labels), "listed": listed_labels(labels), "label": pos_label}
+    event = next((label for label in labels if str(_whole(label)) == str(pos_label)), pos_label)
+    facts = {"count": len(labels), "listed": listed_labels(labels), "label": _whole(event)}
     return Phrase(said, code="one_against_rest", outcomes=Argument("y_true"), **facts)
 
 
@@ -88,5 +88,10 @@ def same_label(pos_label: Any, label: Any) -> bool:
 
 def listed_labels(labels: Sequence[Any]) -> str:
     """List labels, the first ones where there are many."""
-    shown = ", ".join(repr(label) for label in labels[:5])
+    shown = ", ".join(repr(_whole(label)) for label in labels[:5])
     return shown if len(labels) <= 5 else f"{shown}, ..."
+
+
+def _whole(label: Any) -> Any:
+    """Return a label of a whole number as one, however it was stored."""
+    return int(label) if isinstance(label, float) and label.is_integer() else label
