@@ -62,6 +62,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "smooth": calibrant.smooth_calibration_error,
     "bands": lambda *rows, **weights: calibrant.risk_bands(*rows, cutoffs=[0.2, 0.6], **weights).to_dict(),
     "adaptive": lambda *rows, **weights: certified(*rows, method="adaptive", **weights),
+    "events": lambda *rows, **weights: certified(*rows, relative_to="events", **weights),
     "normal": lambda *rows, **weights: certified(*rows, method="normal", **weights),
     "hoeffding": lambda *rows, **weights: certified(*rows, method="hoeffding", **weights),
 }

@@ -28,7 +28,7 @@ class TestSameAnswers:
         y, _ = outcomes(FORECASTS[name], "plain")
         tally = Tally.from_arrays(y, FORECASTS[name])
         with scan(frame(spark, {"y": y, "p": FORECASTS[name]}), y_true="y", y_prob="p") as rows:
-            for question in ("worst interval", "adaptive"):
+            for question in ("worst interval", "adaptive", "events"):
                 same(QUESTIONS[question](rows), QUESTIONS[question](tally))
 
     @pytest.mark.parametrize("kind", KINDS[1:])
@@ -43,6 +43,16 @@ class TestSameAnswers:
             found = calibrant.certify(rows, max_error=0.01).to_dict()
         expected = calibrant.certify(y, forecast, sample_weight=w, by=by, max_error=0.01).to_dict()
         same(found, expected)
+
+    def test_hints_at_mistakes_are_the_same(self, spark):
+        p = FORECASTS["uniform"]
+        y, _ = outcomes(p, "plain")
+        mistakes = {"other_class": (y, 1.0 - p), "hard_predictions": (y, np.round(p)), "one_class": (0.0 * y, p)}
+        for code, (outcome, forecast) in mistakes.items():
+            with scan(frame(spark, {"y": outcome, "p": forecast}), y_true="y", y_prob="p") as rows:
+                found = calibrant.certify(rows, max_error=0.1).notes
+            assert found == calibrant.certify(outcome, forecast, max_error=0.1).notes
+            assert code in [getattr(note, "code", "") for note in found]
 
     def test_with_few_rows_at_a_time(self, spark):
         y, _ = outcomes(FORECASTS["uniform"], "plain")

@@ -14,6 +14,7 @@ import pytest
 from populations import EVENT_RATE, POPULATIONS
 from scipy.stats import binom
 
+import calibrant
 from calibrant import Tally, certify, confidence_interval
 from calibrant.certificates.betting import adaptive_upper
 from calibrant.certificates.event_shares import RATE_SHARE, event_rate_limits, of_events, upper_share
@@ -64,6 +65,23 @@ def test_lower_limits_cover(population, rows):
         tally = population.tally(rng, rows)
         asked: dict[str, Any] = {"alternative": "greater", "confidence_level": 0.8, "relative_to": "events"}
         missed["adaptive", 0.8] += confidence_interval(tally, **asked).lower > truth + 1e-12
+    assert not too_many(missed, count)
+
+
+@pytest.mark.parametrize("shape", [(0.5, 20.0), (1.0, 1.0), (0.2, 0.2)], ids=str)
+def test_exact_limits_cover_the_share_of_these_forecasts(shape):
+    # The forecasts stay, the outcomes are drawn anew: some are too high, and those above a half too low.
+    rng, count, rows = seeded("exact share", shape), 150, 300
+    p = rng.beta(shape[0], shape[1], rows)
+    chance = np.where(p < 0.5, 0.6 * p, np.minimum(1.2 * p, 1.0))
+    truth = calibrant.cutoff_calibration_error(chance, p) / chance.mean()
+    missed: Counter[Any] = Counter()
+    for _ in range(count):
+        tally = Tally.from_arrays(rng.random(rows) < chance, p)
+        for level in LEVELS:
+            asked: dict[str, Any] = {"confidence_level": level, "method": "exact", "relative_to": "events"}
+            missed["above", level] += confidence_interval(tally, alternative="less", **asked).upper < truth
+            missed["below", level] += confidence_interval(tally, alternative="greater", **asked).lower > truth
     assert not too_many(missed, count)
 
 

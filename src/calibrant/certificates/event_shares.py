@@ -96,7 +96,8 @@ def _limit_at(source: Tally | RowSource, table: Totals, rate: float, exponent: f
         slack = 0.0
         if table.counted:
             slower = _event_rate(rate, place)
-            narrow = split_for_growth(source, rate, GROWTH_TOLERANCE * table.row_total * rate, slower)
+            # What the growth is off by moves the share by that much for each event, of which there may be few.
+            narrow = split_for_growth(source, rate, GROWTH_TOLERANCE * table.outcome_total * rate, slower)
             slack = 2.0 * float(growth_error(narrow, rate, slower).sum())
         fine = split_at_stretches(source, scores(place))
         after = limit(fine, exponent + slack)
