@@ -364,6 +364,22 @@ def test_a_narrow_screen_never_scrolls_sideways(visit, name, width):
         assert page.evaluate("document.body.scrollWidth") <= width
 
 
+def test_tables_that_scroll_on_a_phone_say_so_there_and_only_there(visit):
+    for viewport, cued in ((PHONE, True), (DESKTOP, False)):
+        page = visit("hostile", viewport=viewport)
+        cues = [cue for cue in page.locator("#m1-groups .cue").all() if cue.is_visible()]
+        assert bool(cues) == cued
+        table = page.locator("#m1-groups .scroll").first
+        assert table.evaluate("one => one.scrollWidth > one.clientWidth") == cued
+
+
+def test_sentences_wrap_in_a_narrow_notebook(visit):
+    page = visit("one", viewport=PHONE).context.new_page()  # of its own, where no policy forbids styles
+    shown = calibrant.certify([0, 1] * 50, [0.4, 0.6] * 50, max_error=0.1)._repr_html_()
+    page.set_content(f"<body>{shown}</body>")
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(("name", "viewport"), [("one", DESKTOP), ("two", PHONE)])
 def test_no_serious_barrier_is_found(visit, name, viewport, scheme):
