@@ -231,3 +231,13 @@ def test_a_caution_without_another_limit_asks_for_rows_and_many_are_counted(tmp_
     groups = call("certify", file, "--y-true", "y", "--y-prob", "p", "--max-error", "0.2", "--by", "g")
     assert groups.stdout.count("Caution: ") == 2
     assert "There are cautions on 3 more groups: --verbose." in groups.stdout
+
+
+def test_advice_on_models_follows_their_verdicts(tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    file = write({"y": (rng.random(300) < p) * 1, "a": p, "b": p**0.9}, tmp_path / "t.csv", "csv")
+    named = (file, "--y-true", "y", "--y-prob", "a", "--y-prob", "b", "--max-error")
+    for limit, code, words in (("0.2", 0, "calibrant decide says"), ("0.05", 3, "judge more fresh rows")):
+        said = call("compare", *named, limit)
+        assert (said.exit_code, f"Next: {words}" in said.stdout) == (code, True)

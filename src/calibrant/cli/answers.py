@@ -57,7 +57,7 @@ def _certificate_said(certificate: Certificate) -> list[str]:
         certificate.where(),
         *_cautioned(certificate.cautions),
         *_noted(certificate.notes),
-        _after_verdict(certificate),
+        _after_verdict(certificate.verdict, [certificate]),
         *_assumed(certificate.assumptions),
         *_more_notes(certificate.notes),
     ]
@@ -73,7 +73,7 @@ def _group_certificates_said(found: GroupCertificates) -> list[str]:
             "-" if math.isinf(each.upper) else rounded_up(each.upper),
             each.verdict,
         )
-        for group, each in zip(found.groups, found.certificates, strict=True)
+        for group, each in found.pairs()
     ]
     worst = found.groups[max(range(len(found)), key=lambda place: found.upper[place])]
     where = found[worst].where(whole="of its rows")
@@ -84,7 +84,7 @@ def _group_certificates_said(found: GroupCertificates) -> list[str]:
         f"In group {printable(worst)}: {where[0].lower()}{where[1:]}",
         *_group_cautions(found),
         *_noted(notes, prefix="")[:MOST_CAUTIONS],
-        _after_verdict(found),
+        _after_verdict(found.verdict, found.certificates),
         *_assumed(dict.fromkeys(words for each in found.certificates for words in each.assumptions)),
         *_more_notes(notes, shown=MOST_CAUTIONS),
     ]
@@ -178,15 +178,18 @@ def comparison_said(found: ModelComparison) -> list[str]:
                 f"{level_said(found.confidence_level)} confidence, having chosen among {count} by the Brier score."
             )
     assumed = dict.fromkeys(words for each in found.models for words in each.interval.assumptions)
-    advice = "calibrant compare --max-error says which of them may be used"
-    if found.max_error is not None:
-        advice = _NEXT["refuted" if found.chosen is None else "certified"]
+    advice = _next("calibrant compare --max-error says which of them may be used")
+    certificates = [each.certificate for each in found.models if each.certificate is not None]
+    if certificates:
+        verdicts = [each.verdict for each in certificates]
+        verdict = next(each for each in ("certified", "undecided", "refuted") if each in verdicts)
+        advice = _after_verdict(verdict, certificates)
     notes = found.remarks()
     return [
         *lines,
         *_cautioned(found.cautions),
         *_noted(notes, prefix=""),
-        _next(advice if not notes else _NEXT["note"]),
+        advice,
         *_assumed(assumed),
         *_more_notes(notes),
     ]
@@ -260,18 +263,16 @@ def _group_cautions(found: GroupCertificates) -> list[str]:
     return _cautioned(found.cautions[:MOST_CAUTIONS]) + rest
 
 
-def _after_verdict(found: Certificate | GroupCertificates) -> str:
-    """Say what to do; a limit that says nothing still refutes forecasts."""
+def _after_verdict(verdict: str, certificates: Sequence[Certificate]) -> str:
+    """Say what to do after the verdict on some certificates; a limit that says nothing still refutes forecasts."""
     from calibrant.certificates.cautions import WIDE_LIMIT
-    from calibrant.certificates.results import Certificate
     from calibrant.rows.hints import MISTAKES
 
-    single = (found,) if isinstance(found, Certificate) else found.certificates
-    notes = [note for each in single for note in each.notes]
-    if any(getattr(note, "code", "") in MISTAKES for note in notes):
+    notes = {getattr(note, "code", "") for each in certificates for note in each.notes}
+    if notes.intersection(MISTAKES):
         return _next(_NEXT["note"])
-    wide = any(getattr(caution, "code", "") == WIDE_LIMIT for each in single for caution in each.cautions)
-    return _next(_NEXT["caution" if wide and found.verdict != "refuted" else found.verdict])
+    cautions = {getattr(caution, "code", "") for each in certificates for caution in each.cautions}
+    return _next(_NEXT["caution" if WIDE_LIMIT in cautions and verdict != "refuted" else verdict])
 
 
 def _next(said: str) -> str:
