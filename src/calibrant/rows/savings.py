@@ -1,0 +1,309 @@
+"""What re-drawing the line between acting and not acting would add up to: the largest score over thresholds and lines.
+
+Whoever acts when p >= t can move the line to s instead. That changes the rows between s and t: where s <= p < t it acts
+on more of them, which gains 1 - t for an event and loses t for another row; where t <= p < s it acts on fewer, which
+gains t for another row and loses 1 - t for an event. Scores are increasing functions of those gains and losses, so that
+one search serves the saving itself and bets on it. The proofs are in docs/theory-of-savings.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.core.types import FloatArray, IntArray
+from calibrant.rows.grids import FIRST_BITS, FIRST_GRID
+from calibrant.rows.refinement import Opened, opened, refine
+from calibrant.rows.sources import RowSource
+from calibrant.rows.tally import Tally, Totals, prefix_sums
+
+_MOST_BITS = 21
+_CELLS_AT_ONCE = 2**17  # of a finer grid, for rows in memory
+
+
+class Thresholds(NamedTuple):
+    """The thresholds that a decision maker may have, from low to high."""
+
+    low: float
+    high: float
+
+
+EVERY_THRESHOLD = Thresholds(0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a row scores that the new line treats rightly, by what that gains, and what one costs that it treats wrongly.
+
+    Both are 0 at 0 and increase, which is all that the search needs.
+    """
+
+    gain: Callable[[FloatArray], FloatArray]
+    loss: Callable[[FloatArray], FloatArray]
+
+
+SAVING = Score(lambda margin: margin, lambda margin: margin)
+"""The saving itself."""
+
+
+def bet_score(rate: float) -> Score:
+    """Return how a bet at a rate against the saving grows: -ln(1 - rate g)."""
+    return Score(lambda margin: -np.log1p(-rate * margin), lambda margin: np.log1p(rate * margin))
+
+
+def square_score(coefficient: float) -> Score:
+    """Return the saving plus a coefficient, up to a half, times its square."""
+    return Score(
+        lambda margin: margin * (1.0 + coefficient * margin), lambda margin: margin * (1.0 - coefficient * margin)
+    )
+
+
+@dataclass(frozen=True)
+class Redrawing:
+    """A line moved from a threshold, and its score.
+
+    Attributes
+    ----------
+    score : float
+        The sum over rows (for the saving: in units of the largest weight).
+    threshold : float
+        The threshold; where more rows are acted on, the score is approached just above it.
+    first, last : int
+        Positions of the entries that are treated otherwise, from first up to but not with last.
+    more : bool
+        Whether more rows are acted on, or fewer.
+    """
+
+    score: float
+    threshold: float
+    first: int
+    last: int
+    more: bool
+
+
+NOTHING = Redrawing(0.0, 0.0, 0, 0, more=True)
+"""The line stays where it is."""
+
+
+def largest_redrawing(table: Totals, thresholds: Thresholds, score: Score) -> Redrawing:
+    """Return the redrawing of the largest score whose ends are borders of entries: exact where they are fine enough."""
+    return max((_Walk(table, thresholds, more).best(score) for more in (True, False)), key=lambda each: each.score)
+
+
+def split_at_savings(source: Tally | RowSource, thresholds: Thresholds, scores: Sequence[Score]) -> Totals:
+    """Return ordered entries fine enough that the best redrawings of all scores begin and end at their borders."""
+
+    def too_coarse(table: Totals) -> IntArray:
+        return _merged(_may_hold_end(table, thresholds, score) for score in scores)
+
+    rows = opened(source)
+    if isinstance(rows, Tally):
+        return rows
+    _cut_finely(rows, too_coarse)
+    return refine(rows, too_coarse, FIRST_GRID)
+
+
+def bracket_redrawing(table: Totals, thresholds: Thresholds, score: Score) -> tuple[float, float]:
+    """Return two ends between which the largest score lies, whatever the rows inside the entries are."""
+    walks = [_Walk(table, thresholds, more) for more in (True, False)]
+    return max(walk.best(score).score for walk in walks), max(
+        0.0, *(walk.most(score).score.max(initial=0.0) for walk in walks)
+    )
+
+
+def split_at_thresholds(source: Tally | RowSource, thresholds: Thresholds) -> Totals:
+    """Return ordered entries none of which reaches across an end of the thresholds."""
+
+    def across(table: Totals) -> IntArray:
+        return np.flatnonzero(np.any([(table.low < each) & (table.high >= each) for each in thresholds], axis=0))
+
+    return refine(source, across, FIRST_GRID)
+
+
+def _cut_finely(rows: Opened, too_coarse: Callable[[Totals], IntArray]) -> None:
+    """Cut entries that are too coarse into cells that hold few rows beside those between the best lines.
+
+    Those grow as n^(1/3) for good forecasts, so that some n^(2/3) cells are fine enough.
+    """
+    table = rows.start()
+    bits = min(math.ceil(math.log2(3.0) + math.log2(table.row_total) * 2.0 / 3.0), _MOST_BITS)
+    if bits <= FIRST_BITS:
+        return
+    wanted = too_coarse(table)
+    if table.rows[wanted].sum() <= table.row_total // 64:
+        return
+    if not rows.in_memory:
+        rows.cut(table, wanted, bits)
+        return
+    chunk = np.floor(table.low[wanted] * (2.0**bits / _CELLS_AT_ONCE))
+    for part in np.split(wanted, np.flatnonzero(np.diff(chunk)) + 1)[::-1]:
+        table = rows.cut(table, part, bits)  # from the right, so that the positions still to come stay valid
+
+
+def _may_hold_end(table: Totals, thresholds: Thresholds, score: Score) -> IntArray:
+    """Return the entries inside which a redrawing of a larger score than the best so far might begin or end."""
+    walks = [_Walk(table, thresholds, more) for more in (True, False)]
+    best = max(walk.best(score).score for walk in walks)
+    return _merged(walk.may_hold_end(score, best) for walk in walks)
+
+
+def _merged(positions: Iterable[IntArray]) -> IntArray:
+    return np.unique(np.concatenate([np.empty(0, dtype=np.int64), *positions]))
+
+
+class _Most(NamedTuple):
+    """The most that a redrawing may score that ends inside or right after each entry, and what it is made of."""
+
+    score: FloatArray
+    slope: FloatArray
+    scale: FloatArray
+    height: FloatArray
+
+
+class _Walk:
+    """Entries in the order in which a line moves away from what it passes last, the threshold.
+
+    To act on more rows it moves down from the threshold: stretches end there, and entries are passed in increasing
+    order; to act on fewer it moves up, and everything is mirrored.
+    """
+
+    def __init__(self, table: Totals, thresholds: Thresholds, more: bool) -> None:
+        self.table, self.more = table, more
+        low, high = thresholds
+        outcome = table.outcome if table.weight_max == 1.0 else table.outcome / table.weight_max
+        rows = table.weight if table.weight_max == 1.0 else table.weight / table.weight_max
+        after = np.append(table.low[1:], np.inf)
+        before = np.append(-np.inf, table.high[:-1])
+        if more:
+            right, self.near, self.far = outcome, np.maximum(table.high, low), np.maximum(table.low, low)
+            reached = after >= low
+            self.ends, self.may_end = (table.high < high) & reached, (table.low < high) & reached
+            whole = table.high < low
+        else:
+            right, self.near, self.far = rows - outcome, np.minimum(table.low, high), np.minimum(table.high, high)
+            reached = before < high
+            self.ends, self.may_end = (table.low >= low) & reached, (table.high >= low) & reached
+            whole = table.low >= high
+        # Where a stretch ends at an entry's border in any case, nothing is unknown inside that matters.
+        self.several = table.high > table.low
+        self.inside = self.several & ~whole
+        self.right = self._ordered(np.maximum(right, 0.0))
+        self.rows = self._ordered(np.asarray(rows, dtype=np.float64))
+
+    def _ordered(self, column: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+        return column if self.more else column[::-1]
+
+    def _slopes(self, score: Score, threshold: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the share of rightly treated rows at which a score is 0, and what it adds per row beyond."""
+        right, wrong = (1.0 - threshold, threshold) if self.more else (threshold, 1.0 - threshold)
+        gain, loss = score.gain(right), score.loss(wrong)
+        return loss / (gain + loss), gain + loss
+
+    def best(self, score: Score) -> Redrawing:
+        """Return the best redrawing whose ends are borders of entries."""
+        ends = np.flatnonzero(self._ordered(self.ends))
+        if ends.size == 0:
+            return NOTHING
+        threshold = self._ordered(self.near)[ends]
+        slope, scale = self._slopes(score, threshold)
+        height, width = prefix_sums(self.right), prefix_sums(self.rows)
+        lowest, place = prefix_minima(height, width, slope, ends)
+        found = scale * ((height[ends + 1] - slope * width[ends + 1]) - lowest)
+        at = int(found.argmax())
+        if not found[at] > 0.0:
+            return NOTHING
+        first, last = int(place[at]), int(ends[at]) + 1
+        if not self.more:
+            first, last = len(self.table) - last, len(self.table) - first
+        return Redrawing(float(found[at]), float(threshold[at]), first, last, self.more)
+
+    def most(self, score: Score) -> _Most:
+        """Return the most that redrawings may score, by the entry that they end in: rows treated rightly come first."""
+        ends = self._ends()
+        slope, scale = self._slopes(score, self._ordered(self.far)[ends])
+        height, width = self._points()
+        right, rows = prefix_sums(self.right), prefix_sums(self.rows)
+        inside = self._ordered(self.inside)[ends]
+        until = np.where(inside, right[ends] + self.right[ends], right[ends + 1])
+        passed = np.where(inside, rows[ends] + self.right[ends], rows[ends + 1])
+        reached = until - slope * passed
+        lowest, _ = prefix_minima(height, width, slope, 2 * ends + ~inside)  # inside an entry that ends a stretch, too
+        return _Most(scale * (reached - lowest), slope, scale, reached)
+
+    def _ends(self) -> IntArray:
+        return np.flatnonzero(self._ordered(self.may_end))
+
+    def _points(self) -> tuple[FloatArray, FloatArray]:
+        """Return where stretches may begin: borders, and inside each entry after the rows that are treated wrongly."""
+        height, width = np.empty(2 * self.rows.size + 1), np.empty(2 * self.rows.size + 1)
+        height[::2], width[::2] = prefix_sums(self.right), prefix_sums(self.rows)
+        height[1::2] = height[:-1:2]
+        wrong = np.where(self._ordered(self.several), self.rows - self.right, 0.0)
+        width[1::2] = width[:-1:2] + np.maximum(wrong, 0.0)
+        return height, width
+
+    def may_hold_end(self, score: Score, best: float) -> IntArray:
+        """Return the entries inside which a redrawing that scores more than the best may begin or end."""
+        if not self.several.any():
+            return np.empty(0, dtype=np.int64)
+        most, ends = self.most(score), self._ends()
+        better = np.flatnonzero(most.score > best)
+        if better.size == 0:
+            return np.empty(0, dtype=np.int64)
+        ends = ends[better]
+        inside = np.flatnonzero(self._ordered(self.inside))
+        wanted = [np.intersect1d(ends, inside, assume_unique=True)]
+        # A line of slope q for each such end: a point below one of those to its right begins something better.
+        starts = np.flatnonzero(self._ordered(self.several))
+        starts = starts[starts <= ends[-1]]
+        if starts.size:
+            slope, needed = most.slope[better], most.height[better] - best / most.scale[better]
+            height, width = self._points()
+            later = ends.size - np.searchsorted(ends, starts)  # ends that come after each start
+            above, _ = prefix_minima(-needed[::-1], -slope[::-1], -width[2 * starts + 1][::-1], later[::-1] - 1)
+            wanted.append(starts[height[2 * starts + 1] < -above[::-1]])
+        found = _merged(wanted)
+        return found if self.more else len(self.table) - 1 - found
+
+
+def prefix_minima(height: FloatArray, width: FloatArray, slope: FloatArray, last: IntArray) -> tuple[FloatArray, IntArray]:
+    """Return the least height_i - slope_j width_i over i <= last_j for each j, and the first i that attains it.
+
+    Where width, slope and last never fall, neither does the place of the minimum: what was found for every other j
+    limits where to look for those between. O(m log m), in as many steps as j can be halved.
+
+    Examples
+    --------
+    >>> prefix_minima(np.array([0.0, 1.0, 1.0]), np.array([0.0, 1.0, 3.0]), np.array([0.5, 0.6]), np.array([1, 2]))
+    (array([ 0. , -0.8]), array([0, 2]))
+    """
+    count = slope.size
+    least, place = np.empty(count), np.empty(count, dtype=np.int64)
+    step = 1 << (count.bit_length() - 1) if count else 0
+    while step:
+        asked = np.arange(step - 1, count, 2 * step)
+        begin, end = np.zeros_like(asked), last[asked].copy()
+        begin[1:] = place[asked[1:] - step]
+        known = asked + step < count
+        end[known] = np.minimum(end[known], place[asked[known] + step])
+        end = np.maximum(end, begin)
+        least[asked], place[asked] = _least_between(height, width, slope[asked], begin, end)
+        step //= 2
+    return least, place
+
+
+def _least_between(
+    height: FloatArray, width: FloatArray, slope: FloatArray, begin: IntArray, end: IntArray
+) -> tuple[FloatArray, IntArray]:
+    size = end - begin + 1
+    starts = np.cumsum(size) - size
+    index = np.arange(int(size.sum())) + np.repeat(begin - starts, size)
+    values = height[index] - np.repeat(slope, size) * width[index]
+    least = np.minimum.reduceat(values, starts)
+    attained = np.flatnonzero(values == np.repeat(least, size))
+    return least, index[attained[np.searchsorted(attained, starts)]]
