@@ -1,3 +1,4 @@
+from calibrant.certificates.bands import RiskBands as RiskBands
 from calibrant.certificates.bands import risk_bands as risk_bands
 from calibrant.certificates.brackets import bracket as bracket
 from calibrant.certificates.hypotheses import (
@@ -5,6 +6,9 @@ from calibrant.certificates.hypotheses import (
 )
 from calibrant.certificates.hypotheses import (
     spiegelhalter_test as spiegelhalter_test,
+)
+from calibrant.certificates.planning import (
+    RowsNeeded as RowsNeeded,
 )
 from calibrant.certificates.planning import (
     ece_hardness_bound as ece_hardness_bound,
@@ -29,12 +33,6 @@ from calibrant.certificates.results import (
 )
 from calibrant.certificates.results import (
     GroupCertificates as GroupCertificates,
-)
-from calibrant.certificates.results import (
-    RiskBands as RiskBands,
-)
-from calibrant.certificates.results import (
-    RowsNeeded as RowsNeeded,
 )
 from calibrant.certificates.verdicts import (
     certify as certify,

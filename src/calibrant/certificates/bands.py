@@ -6,19 +6,111 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, fields
 from itertools import pairwise
+from typing import Any, ClassVar
 
 import numpy as np
 
 from calibrant.certificates.betting import adaptive_upper, mean_limits
 from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.methods.registry import METHODS
-from calibrant.certificates.results import RiskBands
 from calibrant.core.chernoff import chernoff_interval
 from calibrant.core.errors import InputError
-from calibrant.core.types import ArrayLike, ClassLabel
+from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray
+from calibrant.core.words import counted, level_said, percent, rounded_down, rounded_up
 from calibrant.rows.checks import check_confidence, check_forecasts
 from calibrant.rows.intake import RowsLike, as_tally
+
+
+@dataclass(frozen=True, eq=False)
+class RiskBands(Result):
+    """Bias per band of forecasts, with limits that hold for all bands together; arrays have one value per band.
+
+    Attributes
+    ----------
+    low, high : array
+        Borders: forecasts from ``low`` to below ``high`` (the last band includes 1).
+    rows : array
+        Rows in the band.
+    share : array
+        Their share of the weight.
+    mean_forecast, observed_rate : array
+        Weighted means in the band; NaN where it is empty.
+    bias : array
+        Observed rate minus mean forecast.
+    lower, upper : array
+        Limits for the population's bias, true for all bands together with ``confidence_level``.
+    inherited : array
+        Limits for the size of the bias that follow from the Cutoff error and the shares of the bands alone.
+    cutoff_upper : float
+        The upper limit of the Cutoff error behind it.
+    confidence_level : float
+        Of each of the two sets of limits.
+    assumptions : tuple of str
+        What the limits rest on.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    rows: IntArray
+    share: FloatArray
+    mean_forecast: FloatArray
+    observed_rate: FloatArray
+    bias: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    inherited: FloatArray
+    cutoff_upper: float
+    confidence_level: float
+    assumptions: tuple[str, ...]
+
+    _may_be_undefined: ClassVar = ("mean_forecast", "observed_rate", "bias")  # in a band without rows
+    _ranges: ClassVar = {
+        **dict.fromkeys(("low", "high", "share", "mean_forecast", "observed_rate"), UNIT),
+        **dict.fromkeys(("inherited", "cutoff_upper", "confidence_level"), UNIT),
+        **dict.fromkeys(("bias", "lower", "upper"), (-1.0, 1.0)),
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        columns = [getattr(self, field.name) for field in fields(self) if "Array" in str(field.type)]
+        if len({column.size for column in columns}) > 1:
+            self._refuse("rows", self.rows, "of another length than the other columns")
+        self._check_order("lower", "upper")
+        for name in self._may_be_undefined:
+            lost = np.flatnonzero(np.isnan(getattr(self, name)) & (self.rows > 0))
+            if lost.size:
+                self._refuse(f"{name}[{lost[0]}]", math.nan, "though the band has rows")
+
+    def frame(self) -> Any:
+        """Return one row per band."""
+        skipped = ("cutoff_upper", "confidence_level", "assumptions")
+        return as_frame({field.name: getattr(self, field.name) for field in fields(self) if field.name not in skipped})
+
+    def __str__(self) -> str:
+        level = level_said(self.confidence_level)
+        lines = [
+            f"Bias of the population per band of forecasts; the limits hold for all {self.rows.size} bands together "
+            f"with {level} confidence ({counted(int(self.rows.sum()), 'row')}).",
+            f"This assumes that {'; '.join(self.assumptions)}.",
+            "  forecasts            rows   mean forecast  observed     bias     from       to  inherited",
+        ]
+        for k in range(self.rows.size):
+            end = "]" if k == self.rows.size - 1 else ")"
+            band = f"[{self.low[k]:g}, {self.high[k]:g}{end}"
+            if self.rows[k] == 0:
+                lines.append(f"  {band:<15} {0:>9}   no rows")
+                continue
+            lines.append(
+                f"  {band:<15} {self.rows[k]:>9,}  {percent(self.mean_forecast[k]):>14}  "
+                f"{percent(self.observed_rate[k]):>8}  {self.bias[k]:+.4f}  {rounded_down(self.lower[k], sign='+')}  "
+                f"{rounded_up(self.upper[k], sign='+')}  <= {rounded_up(self.inherited[k])}"
+            )
+        return "\n".join(lines)
+
+    __repr__ = __str__
 
 
 def risk_bands(

@@ -10,20 +10,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import count
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from calibrant.certificates.event_shares import RATE_SHARE, of_events
 from calibrant.certificates.methods.base import CertificateMethod
 from calibrant.certificates.methods.registry import METHODS, Method
-from calibrant.certificates.results import YARDSTICKS, RowsNeeded, Yardstick
+from calibrant.certificates.results import YARDSTICKS, Yardstick, limit_said
 from calibrant.certificates.samples import Law, Samples, draw, law_of, laws_of
 from calibrant.core.binomial import at_least
 from calibrant.core.chernoff import mean_interval
 from calibrant.core.errors import InputError
+from calibrant.core.results import UNIT, Result
 from calibrant.core.types import ArrayLike, FloatArray
 from calibrant.core.voices import Either, Option, Phrase
+from calibrant.core.words import level_said
 from calibrant.measures.judged import JudgedMeasure
 from calibrant.measures.registry import MEASURES, Measure
 from calibrant.rows.checks import (
@@ -49,6 +51,52 @@ _DOUBT = 0.01  # chance that the power of a plan is below the promise because of
 _PATIENCE = 5  # trials that aim before the search halves what is left
 _MOST_ERROR = 4.0  # as a share of events; of rows it is 1
 _CLOSE = 200  # a plan is found to one part in so many
+
+
+@dataclass(frozen=True)
+class RowsNeeded(Result):
+    """How many rows it takes to certify a calibrated forecaster.
+
+    Attributes
+    ----------
+    rows : int
+        Rows with which a calibrated forecaster is certified with probability ``power``.
+    paper_rows : int or None
+        The same with the margin of the paper's Proposition 4.1; None for errors that it does not cover.
+    max_error, confidence_level, power : float
+        What is to be certified, how surely, and how likely success should be.
+    method : str
+        The method planned for.
+    brier : float
+        Mean squared residual assumed.
+    measure : str
+        The error planned for.
+    relative_to : str
+        What ``max_error`` is a share of: "rows" or "events".
+    """
+
+    rows: int
+    paper_rows: int | None
+    max_error: float
+    confidence_level: float
+    power: float
+    method: str
+    brier: float
+    measure: str = "cutoff"
+    relative_to: str = "rows"
+
+    _ranges: ClassVar = dict.fromkeys(("max_error", "confidence_level", "power", "brier"), UNIT)
+    _words: ClassVar = {"measure": MEASURES, "relative_to": YARDSTICKS}
+
+    def __str__(self) -> str:
+        level = level_said(self.confidence_level)
+        limit = limit_said(self.max_error, self.relative_to)
+        paper = "" if self.paper_rows is None else f"; the paper's margin needs {self.paper_rows:,}"
+        return (
+            f"About {self.rows:,} rows certify a {MEASURES.words(self.measure)} of at most {limit} "
+            f"with {level} confidence in {level_said(self.power)} of cases, if the forecaster is calibrated with "
+            f"a Brier score of {self.brier:.4g} ({self.method} method{paper})."
+        )
 
 
 def rows_needed(

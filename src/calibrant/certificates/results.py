@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.certificates.joint_levels import level_of_both
 from calibrant.core.errors import InputError
 from calibrant.core.results import SLACK, UNIT, PerGroup, Result, as_frame
-from calibrant.core.types import FloatArray, IntArray, Label
+from calibrant.core.types import Label
 from calibrant.core.voices import Phrase
 from calibrant.core.words import (
     counted,
@@ -169,7 +169,7 @@ def _upper_said(limit: float, digits: int = 4) -> str:
     return rounded_up(limit, digits) if limit < _LARGE else f"{math.ceil(limit):,}"
 
 
-def _limit_said(limit: float, relative_to: str) -> str:
+def limit_said(limit: float, relative_to: str) -> str:
     return shown(limit) if relative_to == "rows" else f"{shown(limit)} times the event rate"
 
 
@@ -288,7 +288,7 @@ class Certificate(Result):
         name, whom, limit = (
             MEASURES.words(self.measure),
             _whom(self.target),
-            _limit_said(self.max_error, self.relative_to),
+            limit_said(self.max_error, self.relative_to),
         )
         level = level_said(self.confidence_level)
         if self.verdict == "undecided":
@@ -418,7 +418,7 @@ class GroupCertificates(PerGroup[Certificate], Result):
         """Return the joint verdict in words, what it assumes, and what the verdicts on groups are worth."""
         level = level_said(self.confidence_level)
         measure = MEASURES.words(self.certificates[0].measure)
-        limit = _limit_said(self.max_error, self.relative_to)
+        limit = limit_said(self.max_error, self.relative_to)
         names = [printable(group) for group in self.groups]
         worst = names[int(np.argmax(self.upper))]
         if self.verdict == "certified":
@@ -443,138 +443,3 @@ class GroupCertificates(PerGroup[Certificate], Result):
         return [f"Caution: {caution}" for caution in self.cautions] + [
             f"Note on {printable(group)}: {note}" for group, each in self.pairs() for note in each.notes
         ]
-
-
-@dataclass(frozen=True, eq=False)
-class RiskBands(Result):
-    """Bias per band of forecasts, with limits that hold for all bands together; arrays have one value per band.
-
-    Attributes
-    ----------
-    low, high : array
-        Borders: forecasts from ``low`` to below ``high`` (the last band includes 1).
-    rows : array
-        Rows in the band.
-    share : array
-        Their share of the weight.
-    mean_forecast, observed_rate : array
-        Weighted means in the band; NaN where it is empty.
-    bias : array
-        Observed rate minus mean forecast.
-    lower, upper : array
-        Limits for the population's bias, true for all bands together with ``confidence_level``.
-    inherited : array
-        Limits for the size of the bias that follow from the Cutoff error and the shares of the bands alone.
-    cutoff_upper : float
-        The upper limit of the Cutoff error behind it.
-    confidence_level : float
-        Of each of the two sets of limits.
-    assumptions : tuple of str
-        What the limits rest on.
-    """
-
-    low: FloatArray
-    high: FloatArray
-    rows: IntArray
-    share: FloatArray
-    mean_forecast: FloatArray
-    observed_rate: FloatArray
-    bias: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    inherited: FloatArray
-    cutoff_upper: float
-    confidence_level: float
-    assumptions: tuple[str, ...]
-
-    _may_be_undefined: ClassVar = ("mean_forecast", "observed_rate", "bias")  # in a band without rows
-    _ranges: ClassVar = {
-        **dict.fromkeys(("low", "high", "share", "mean_forecast", "observed_rate"), UNIT),
-        **dict.fromkeys(("inherited", "cutoff_upper", "confidence_level"), UNIT),
-        **dict.fromkeys(("bias", "lower", "upper"), (-1.0, 1.0)),
-    }
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        columns = [getattr(self, field.name) for field in fields(self) if "Array" in str(field.type)]
-        if len({column.size for column in columns}) > 1:
-            self._refuse("rows", self.rows, "of another length than the other columns")
-        self._check_order("lower", "upper")
-        for name in self._may_be_undefined:
-            lost = np.flatnonzero(np.isnan(getattr(self, name)) & (self.rows > 0))
-            if lost.size:
-                self._refuse(f"{name}[{lost[0]}]", math.nan, "though the band has rows")
-
-    def frame(self) -> Any:
-        """Return one row per band."""
-        skipped = ("cutoff_upper", "confidence_level", "assumptions")
-        return as_frame({field.name: getattr(self, field.name) for field in fields(self) if field.name not in skipped})
-
-    def __str__(self) -> str:
-        level = level_said(self.confidence_level)
-        lines = [
-            f"Bias of the population per band of forecasts; the limits hold for all {self.rows.size} bands together "
-            f"with {level} confidence ({counted(int(self.rows.sum()), 'row')}).",
-            f"This assumes that {'; '.join(self.assumptions)}.",
-            "  forecasts            rows   mean forecast  observed     bias     from       to  inherited",
-        ]
-        for k in range(self.rows.size):
-            end = "]" if k == self.rows.size - 1 else ")"
-            band = f"[{self.low[k]:g}, {self.high[k]:g}{end}"
-            if self.rows[k] == 0:
-                lines.append(f"  {band:<15} {0:>9}   no rows")
-                continue
-            lines.append(
-                f"  {band:<15} {self.rows[k]:>9,}  {percent(self.mean_forecast[k]):>14}  "
-                f"{percent(self.observed_rate[k]):>8}  {self.bias[k]:+.4f}  {rounded_down(self.lower[k], sign='+')}  "
-                f"{rounded_up(self.upper[k], sign='+')}  <= {rounded_up(self.inherited[k])}"
-            )
-        return "\n".join(lines)
-
-    __repr__ = __str__
-
-
-@dataclass(frozen=True)
-class RowsNeeded(Result):
-    """How many rows it takes to certify a calibrated forecaster.
-
-    Attributes
-    ----------
-    rows : int
-        Rows with which a calibrated forecaster is certified with probability ``power``.
-    paper_rows : int or None
-        The same with the margin of the paper's Proposition 4.1; None for errors that it does not cover.
-    max_error, confidence_level, power : float
-        What is to be certified, how surely, and how likely success should be.
-    method : str
-        The method planned for.
-    brier : float
-        Mean squared residual assumed.
-    measure : str
-        The error planned for.
-    relative_to : str
-        What ``max_error`` is a share of: "rows" or "events".
-    """
-
-    rows: int
-    paper_rows: int | None
-    max_error: float
-    confidence_level: float
-    power: float
-    method: str
-    brier: float
-    measure: str = "cutoff"
-    relative_to: str = "rows"
-
-    _ranges: ClassVar = dict.fromkeys(("max_error", "confidence_level", "power", "brier"), UNIT)
-    _words: ClassVar = {"measure": MEASURES, "relative_to": YARDSTICKS}
-
-    def __str__(self) -> str:
-        level = level_said(self.confidence_level)
-        limit = _limit_said(self.max_error, self.relative_to)
-        paper = "" if self.paper_rows is None else f"; the paper's margin needs {self.paper_rows:,}"
-        return (
-            f"About {self.rows:,} rows certify a {MEASURES.words(self.measure)} of at most {limit} "
-            f"with {level} confidence in {level_said(self.power)} of cases, if the forecaster is calibrated with "
-            f"a Brier score of {self.brier:.4g} ({self.method} method{paper})."
-        )

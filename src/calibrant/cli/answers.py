@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from calibrant.core.words import counted, in_columns, level_said, measured, printable, rounded_down, rounded_up, shown
 
 if TYPE_CHECKING:
+    from calibrant.certificates.planning import RowsNeeded
     from calibrant.certificates.rejections import CalibrationTest, GroupCalibrationTests
-    from calibrant.certificates.results import Certificate, GroupCertificates, RowsNeeded
+    from calibrant.certificates.results import Certificate, GroupCertificates
     from calibrant.comparisons.results import ModelComparison
     from calibrant.decisions.everything import Decisions, GroupDecisions
     from calibrant.measures.groups import GroupMeasures

@@ -25,8 +25,9 @@ from calibrant.decisions.results import (
     RiskGap,
     Wrapper,
 )
-from calibrant.decisions.risks import decision_risk, net_benefit, threshold_or_costs
+from calibrant.decisions.risks import decision_risk, net_benefit
 from calibrant.rows.checks import check_choice, check_confidence, check_seed
+from calibrant.rows.costs import threshold_or_costs
 from calibrant.rows.groups import are_grouped, by_group
 from calibrant.rows.intake import GroupsLike, RowsLike, as_source, as_tally, in_groups
 from calibrant.rows.refinement import TooManyForecastsError

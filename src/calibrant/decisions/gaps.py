@@ -24,18 +24,13 @@ from calibrant.decisions.results import (
     RiskGapCurve,
     Wrapper,
 )
-from calibrant.decisions.risks import (
-    curve_through,
-    one_number,
-    one_threshold,
-    risk_of_totals,
-    sign_testing_of_rows,
-)
+from calibrant.decisions.risks import curve_through, risk_of_totals, sign_testing_of_rows
 from calibrant.measures.clinical import isotonic_curve
 from calibrant.measures.expected import FEW_ROWS, lonely_rows, plug_in_error
 from calibrant.measures.results import PAPER, PROJECT, Relation
 from calibrant.measures.weighted import cutoff_calibration_error
 from calibrant.rows.checks import check_choice, check_thresholds
+from calibrant.rows.costs import one_number, one_threshold
 from calibrant.rows.intake import RowsLike, as_observations, as_tally
 from calibrant.rows.refinement import TOLERANCE
 from calibrant.rows.runs import group_starts

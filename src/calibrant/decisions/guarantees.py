@@ -8,8 +8,8 @@ from __future__ import annotations
 from calibrant.certificates.results import Certificate, ConfidenceInterval
 from calibrant.core.errors import InputError
 from calibrant.decisions.results import DecisionGuarantee
-from calibrant.decisions.risks import Costs, one_threshold
 from calibrant.measures.registry import MEASURES
+from calibrant.rows.costs import Costs, one_threshold
 
 
 def decision_guarantee(

@@ -9,41 +9,11 @@ import numpy as np
 
 from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.types import ArrayLike, BoolArray, FloatArray
-from calibrant.core.words import level_said, of_all, percent, rounded_up, significant_up
+from calibrant.core.words import level_said, of_all, percent, rounded_up
 from calibrant.measures.registry import MEASURES
 from calibrant.measures.results import Relation
 from calibrant.rows.checks import check_forecasts, check_thresholds
-
-
-def at_threshold(threshold: float, cost_false_positive: float | None, cost_false_negative: float | None) -> str:
-    """Write a threshold, with the costs it was translated from where there were any."""
-    text = f"threshold {threshold:.4g}"
-    if cost_false_positive is None or cost_false_negative is None:
-        return text
-    return f"{text} (a false positive costs {cost_false_positive:g}, a false negative {cost_false_negative:g})"
-
-
-class WithCosts:
-    """What results share that may speak of costs: the factor from the loss of a threshold to cost units."""
-
-    cost_false_positive: float | None
-    cost_false_negative: float | None
-
-    @property
-    def cost_unit(self) -> float | None:
-        """What a loss of 1 costs: the sum of both costs; None where a threshold was given in their place."""
-        if self.cost_false_positive is None or self.cost_false_negative is None:
-            return None
-        return self.cost_false_positive + self.cost_false_negative
-
-    def _in_costs(self, loss: float) -> str:
-        return "" if self.cost_unit is None else f" ({loss * self.cost_unit:.5g} in cost units)"
-
-    def _limit_in_costs(self, limit: float) -> str:
-        """Write an upper limit in cost units, with five digits and rounded up."""
-        if self.cost_unit is None:
-            return ""
-        return f" ({significant_up(limit * self.cost_unit, 5)} in cost units)"
+from calibrant.rows.costs import WithCosts, at_threshold
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,21 +10,18 @@ missed, so that with calibrated forecasts acting from tau up is best. Each funct
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from calibrant.core.errors import InputError
 from calibrant.core.types import ArrayLike, BoolArray, ClassLabel, FloatArray, IntArray
 from calibrant.decisions.results import DecisionRisk, MurphyCurve, NetBenefit
-from calibrant.rows.checks import Observations, check_costs, check_thresholds
+from calibrant.rows.checks import Observations, check_thresholds
+from calibrant.rows.costs import Costs, threshold_or_costs
 from calibrant.rows.grids import COARSE_GRID
 from calibrant.rows.intake import RowsLike, as_observations, as_source, as_tally
 from calibrant.rows.refinement import refine
 from calibrant.rows.runs import group_starts
 from calibrant.rows.tally import Tally, Totals, given_tally, prefix_sums
-
-Costs = tuple[float, float] | tuple[None, None]
 
 
 def decision_risk(
@@ -217,41 +214,6 @@ def net_benefit(
         treat_all=_as_given(mean_outcome - odds * (1.0 - mean_outcome), at),
         treat_none=_as_given(np.zeros(thresholds.size), at),
         mean_outcome=mean_outcome,
-    )
-
-
-def threshold_or_costs(threshold: ArrayLike | None, vain: Any, missed: Any) -> tuple[float | FloatArray, Costs]:
-    """Return the thresholds, and the costs if they were given in place of one."""
-    if vain is None and missed is None:
-        if threshold is None:
-            raise InputError(
-                "is missing: pass threshold=, or cost_false_positive= and cost_false_negative= in its place",
-                argument="threshold",
-            )
-        return check_thresholds(threshold), (None, None)
-    if threshold is not None:
-        raise InputError(
-            "was given together with costs, which say the same: pass either the threshold or the two costs",
-            argument="threshold",
-        )
-    costs = check_costs(vain, missed)
-    return costs[0] / (costs[0] + costs[1]), costs
-
-
-def one_threshold(threshold: ArrayLike | None, vain: Any, missed: Any) -> tuple[float, Costs]:
-    """Return the one threshold of a function that takes no more, and the costs if they were given in its place."""
-    at, costs = threshold_or_costs(threshold, vain, missed)
-    return one_number(at), costs
-
-
-def one_number(threshold: float | FloatArray) -> float:
-    """Refuse several thresholds where one is needed."""
-    if isinstance(threshold, float):
-        return threshold
-    raise InputError(
-        f"has {threshold.size:,} values where one is needed: call it once for each",
-        argument="threshold",
-        remedy="what recalibration could save at every threshold at once, risk_gap_curve tells",
     )
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from calibrant.certificates.bands import risk_bands
-from calibrant.certificates.results import RiskBands
+from calibrant.certificates.bands import RiskBands, risk_bands
 from calibrant.core.errors import InputError
 from calibrant.core.isotonic import isotonic_fit
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray, Randomness

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,9 +36,24 @@ class Thresholds(NamedTuple):
 EVERY_THRESHOLD = Thresholds(0.0, 1.0)
 
 
+class Stretches(NamedTuple):
+    """Entries in increasing order of forecast, with their rows and events in units of the largest weight of a row."""
+
+    low: FloatArray
+    high: FloatArray
+    rows: FloatArray
+    events: FloatArray
+
+    @classmethod
+    def of(cls, table: Totals) -> Stretches:
+        """Return the entries of a table."""
+        unit = 1.0 / table.weight_max
+        return cls(table.low, table.high, np.multiply(table.weight, unit), table.outcome * unit)
+
+
 @dataclass(frozen=True)
 class Score:
-    """What a row scores that the new line treats rightly, by what that gains, and what one costs that it treats wrongly.
+    """What a row scores that the new line treats rightly, by what that gains, and what a wrong one costs.
 
     Both are 0 at 0 and increase, which is all that the search needs.
     """
@@ -90,9 +105,13 @@ NOTHING = Redrawing(0.0, 0.0, 0, 0, more=True)
 """The line stays where it is."""
 
 
-def largest_redrawing(table: Totals, thresholds: Thresholds, score: Score) -> Redrawing:
+def largest_redrawing(stretches: Stretches, thresholds: Thresholds, score: Score) -> Redrawing:
     """Return the redrawing of the largest score whose ends are borders of entries: exact where they are fine enough."""
-    return max((_Walk(table, thresholds, more).best(score) for more in (True, False)), key=lambda each: each.score)
+    return max((walk.best(score) for walk in _walks(stretches, thresholds)), key=lambda each: each.score)
+
+
+def _walks(stretches: Stretches, thresholds: Thresholds) -> tuple[_Walk, _Walk]:
+    return _Walk(stretches, thresholds, more=True), _Walk(stretches, thresholds, more=False)
 
 
 def split_at_savings(source: Tally | RowSource, thresholds: Thresholds, scores: Sequence[Score]) -> Totals:
@@ -108,12 +127,11 @@ def split_at_savings(source: Tally | RowSource, thresholds: Thresholds, scores: 
     return refine(rows, too_coarse, FIRST_GRID)
 
 
-def bracket_redrawing(table: Totals, thresholds: Thresholds, score: Score) -> tuple[float, float]:
+def bracket_redrawing(stretches: Stretches, thresholds: Thresholds, score: Score) -> tuple[float, float]:
     """Return two ends between which the largest score lies, whatever the rows inside the entries are."""
-    walks = [_Walk(table, thresholds, more) for more in (True, False)]
-    return max(walk.best(score).score for walk in walks), max(
-        0.0, *(walk.most(score).score.max(initial=0.0) for walk in walks)
-    )
+    walks = _walks(stretches, thresholds)
+    least = max(walk.best(score).score for walk in walks)
+    return least, max(least, *(float(walk.most(score).score.max(initial=0.0)) for walk in walks))
 
 
 def split_at_thresholds(source: Tally | RowSource, thresholds: Thresholds) -> Totals:
@@ -147,7 +165,7 @@ def _cut_finely(rows: Opened, too_coarse: Callable[[Totals], IntArray]) -> None:
 
 def _may_hold_end(table: Totals, thresholds: Thresholds, score: Score) -> IntArray:
     """Return the entries inside which a redrawing of a larger score than the best so far might begin or end."""
-    walks = [_Walk(table, thresholds, more) for more in (True, False)]
+    walks = _walks(Stretches.of(table), thresholds)
     best = max(walk.best(score).score for walk in walks)
     return _merged(walk.may_hold_end(score, best) for walk in walks)
 
@@ -172,30 +190,26 @@ class _Walk:
     order; to act on fewer it moves up, and everything is mirrored.
     """
 
-    def __init__(self, table: Totals, thresholds: Thresholds, more: bool) -> None:
-        self.table, self.more = table, more
-        low, high = thresholds
-        outcome = table.outcome if table.weight_max == 1.0 else table.outcome / table.weight_max
-        rows = table.weight if table.weight_max == 1.0 else table.weight / table.weight_max
-        after = np.append(table.low[1:], np.inf)
-        before = np.append(-np.inf, table.high[:-1])
+    def __init__(self, stretches: Stretches, thresholds: Thresholds, *, more: bool) -> None:
+        low, high, rows, events = stretches
+        least, most = thresholds
+        self.more, self.size = more, low.size
+        self.several = high > low
         if more:
-            right, self.near, self.far = outcome, np.maximum(table.high, low), np.maximum(table.low, low)
-            reached = after >= low
-            self.ends, self.may_end = (table.high < high) & reached, (table.low < high) & reached
-            whole = table.high < low
+            right, self.near, self.far = events, np.maximum(high, least), np.maximum(low, least)
+            reached = np.append(low[1:], np.inf) >= least
+            self.ends, self.may_end = (high < most) & reached, (low < most) & reached
+            whole = high < least
         else:
-            right, self.near, self.far = rows - outcome, np.minimum(table.low, high), np.minimum(table.high, high)
-            reached = before < high
-            self.ends, self.may_end = (table.low >= low) & reached, (table.high >= low) & reached
-            whole = table.low >= high
+            right, self.near, self.far = rows - events, np.minimum(low, most), np.minimum(high, most)
+            reached = np.append(-np.inf, high[:-1]) < most
+            self.ends, self.may_end = (low >= least) & reached, (high >= least) & reached
+            whole = low >= most
         # Where a stretch ends at an entry's border in any case, nothing is unknown inside that matters.
-        self.several = table.high > table.low
         self.inside = self.several & ~whole
-        self.right = self._ordered(np.maximum(right, 0.0))
-        self.rows = self._ordered(np.asarray(rows, dtype=np.float64))
+        self.right, self.rows = self._ordered(np.maximum(right, 0.0)), self._ordered(rows)
 
-    def _ordered(self, column: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+    def _ordered(self, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return column if self.more else column[::-1]
 
     def _slopes(self, score: Score, threshold: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -219,7 +233,7 @@ class _Walk:
             return NOTHING
         first, last = int(place[at]), int(ends[at]) + 1
         if not self.more:
-            first, last = len(self.table) - last, len(self.table) - first
+            first, last = self.size - last, self.size - first
         return Redrawing(float(found[at]), float(threshold[at]), first, last, self.more)
 
     def most(self, score: Score) -> _Most:
@@ -268,10 +282,12 @@ class _Walk:
             above, _ = prefix_minima(-needed[::-1], -slope[::-1], -width[2 * starts + 1][::-1], later[::-1] - 1)
             wanted.append(starts[height[2 * starts + 1] < -above[::-1]])
         found = _merged(wanted)
-        return found if self.more else len(self.table) - 1 - found
+        return found if self.more else self.size - 1 - found
 
 
-def prefix_minima(height: FloatArray, width: FloatArray, slope: FloatArray, last: IntArray) -> tuple[FloatArray, IntArray]:
+def prefix_minima(
+    height: FloatArray, width: FloatArray, slope: FloatArray, last: IntArray
+) -> tuple[FloatArray, IntArray]:
     """Return the least height_i - slope_j width_i over i <= last_j for each j, and the first i that attains it.
 
     Where width, slope and last never fall, neither does the place of the minimum: what was found for every other j
