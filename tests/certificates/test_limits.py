@@ -535,7 +535,7 @@ class TestSplitLower:
         found, rest = tally.halves(5)
         assert found.row_total + rest.row_total == 400
         weigh = interval_weight(found)
-        rate = betting._best_rate(
+        rate = betting.best_rate(
             rest.row_total * float(np.square(weigh(found.forecast)) @ found.residual_square) / found.row_total,
             1.0,
             math.log(1 / delta),
@@ -627,7 +627,7 @@ class TestSplitLower:
             largest = rows.sample_weight.max()
             share, stake = rows.sample_weight / largest, learned.sample_weight / largest
         squares = np.square(stake * weigh(learned.y_prob) * (learned.y_true - learned.y_prob))
-        rate = betting._best_rate(rest.row_total * squares.mean(), 1.0, math.log(1 / delta))
+        rate = betting.best_rate(rest.row_total * squares.mean(), 1.0, math.log(1 / delta))
         growth = math.fsum(math.log(1 + rate * bet) for bet in share * weigh(rows.y_prob) * (rows.y_true - rows.y_prob))
         expected = (math.exp((growth - math.log(1 / delta)) / rest.row_total) - 1) / (rate * share.mean())
         assert self.limit(tally, seed=5, delta=delta) == pytest.approx(expected, abs=1e-12)

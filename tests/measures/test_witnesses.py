@@ -10,6 +10,7 @@ from brute_force import rows
 from hypothesis import given
 
 from calibrant import Tally, smooth_calibration_error
+from calibrant.measures.judged import WeightedMeasure
 from calibrant.measures.registry import MEASURES
 from calibrant.measures.witnesses import distance_weight, steep_weights
 
@@ -101,11 +102,13 @@ def test_the_class_that_promises_most_is_taken(forecast, chance, expected):
     assert taken == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("measure", MEASURES.where(lambda each: isinstance(each, WeightedMeasure)))
 def test_weights_are_functions_of_any_forecast_with_values_from_minus_1_to_1(measure):
     rng = np.random.default_rng(2)
     p = 0.2 + 0.5 * rng.random(50)
-    weigh = MEASURES[measure].with_variation(3.0).witness(0.05)(Tally.from_arrays(rng.random(50) < p**2, p))
+    judged = MEASURES[measure].with_variation(3.0)
+    assert isinstance(judged, WeightedMeasure)
+    weigh = judged.witness(0.05)(Tally.from_arrays(rng.random(50) < p**2, p))
     values = weigh(np.linspace(0.0, 1.0, 1001))
     assert values.shape == (1001,)
     assert (np.abs(values) <= 1.0).all()

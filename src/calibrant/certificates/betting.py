@@ -39,7 +39,7 @@ _SQUARE_MORE = 6.0  # ... least of all when there are few events: with both, 0/1
 GROWTH_TOLERANCE = 2e-13  # what the limit may lose to growth that is computed from sums over cells
 
 
-def _best_rate(variance_total: float, skewness: float, exponent: float) -> float:
+def best_rate(variance_total: float, skewness: float, exponent: float) -> float:
     """Return about the rate x at which (exponent + variance_total (x^2 / 2 + skewness x^3 / 3)) / x is smallest.
 
     The larger the surprises beside the variance (skewness up to 1), the smaller the rate.
@@ -147,11 +147,8 @@ def _adaptive_limit(table: Totals, rates: tuple[float, ...], delta: float, stret
 
 def adaptive_bracket(table: Totals, bits: int, delta: float) -> tuple[float, float]:
     """Return two ends between which the adaptive upper limit lies, from cells of width 2^-bits alone."""
-    if table.unit_weights and 2**bits < COARSE_CELLS:
-        raise InputError(
-            f"the rates of method='adaptive' follow from {COARSE_CELLS:,} cells or more, got 2^{bits}",
-            remedy=f"use bits of at least {COARSE_CELLS.bit_length() - 1}, or method='hoeffding'",
-        )
+    if table.unit_weights:
+        check_fine(bits)
     rates = interval_rates(table, delta)
     ends = bracketed(table, _pairs_at(table, rates))
     if table.counted:
@@ -159,6 +156,15 @@ def adaptive_bracket(table: Totals, bits: int, delta: float) -> tuple[float, flo
         ends += np.stack([-error, error], axis=1)
     low, high = (_adaptive_limit(table, rates, delta, ends[:, side]) for side in (0, 1))
     return low, high
+
+
+def check_fine(bits: int) -> None:
+    """Refuse cells that do not tell coarse forecasts apart, from which rates follow."""
+    if 2**bits < COARSE_CELLS:
+        raise InputError(
+            f"the rates of method='adaptive' follow from {COARSE_CELLS:,} cells or more, got 2^{bits}",
+            remedy=f"use bits of at least {COARSE_CELLS.bit_length() - 1}, or method='hoeffding'",
+        )
 
 
 def adaptive_pairs(table: Totals, delta: float) -> Pairs:
@@ -252,7 +258,7 @@ def square_rates(table: Totals, delta: float) -> tuple[float, ...]:
     exponent, each = _shares(delta)
     square = float(table.weight_square_residual_square.sum()) / table.weight_max**2
     low, high = chernoff_interval(square, each)
-    return _best_rate(high, 1.0, exponent), _best_rate(low, 1.0, exponent)
+    return best_rate(high, 1.0, exponent), best_rate(low, 1.0, exponent)
 
 
 def square_coefficient(table: Totals, rate: float) -> float:
@@ -278,7 +284,14 @@ def split_lower(tally: Tally, witness: Witnessing, delta: float, seed: int) -> f
     else:
         evidence = [_split_evidence(*halves, witness, exponent) for halves in islice(tally.splits(seed), SPLITS)]
         growth, rates, rows = (np.array(column) for column in zip(*evidence, strict=True))
+    return averaged_lower(growth, rates, rows, exponent)
 
+
+def averaged_lower(growth: FloatArray, rates: FloatArray, rows: FloatArray | IntArray, exponent: float) -> float:
+    """Return the lower limit of a mean that the average evidence of several splits leaves possible.
+
+    Each split has a bet at a rate on so many rows, and how much it grew there.
+    """
     stakes = rows * rates
 
     def too_little(mean: float) -> tuple[float, float]:
@@ -374,7 +387,7 @@ def _split_evidence(found: Tally, rest: Tally, witness: Witnessing, exponent: fl
         return 0.0, HIGHEST_RATE, 0
     weigh = witness(found)
     square = float(np.square(weigh(found.forecast)) @ found.weight_square_residual_square) / rest.weight_max**2
-    rate = _best_rate(square / found.row_total * rest.row_total, 1.0, exponent)
+    rate = best_rate(square / found.row_total * rest.row_total, 1.0, exponent)
     if rest.listed is None:
         weight = weigh(rest.forecast)
         wins = rest.outcome @ np.log1p(rate * weight * (1.0 - rest.forecast))

@@ -21,10 +21,15 @@ from calibrant.certificates.betting import (
     planned_rates,
     square_coefficient,
 )
+from calibrant.certificates.results import YARDSTICKS
 from calibrant.certificates.samples import Samples
 from calibrant.certificates.stretches import Pairs, square_scores
 from calibrant.core.chernoff import mean_interval
+from calibrant.core.errors import InputError
 from calibrant.core.types import FloatArray
+from calibrant.core.voices import Argument, Option, Phrase
+from calibrant.measures.judged import JudgedMeasure
+from calibrant.rows.checks import check_choice
 from calibrant.rows.refinement import (
     Pair,
     growth_error,
@@ -62,6 +67,20 @@ def event_rate_limits(table: Totals, delta: float) -> tuple[float, float]:
 def event_rate_of(table: Totals) -> float:
     """Return the share of the rows, by weight, that are events: their mean outcome."""
     return min(max(table.outcome_total / table.weight_total, 0.0), 1.0)
+
+
+def check_yardstick(measure: JudgedMeasure, relative_to: str) -> None:
+    """Refuse shares of what nobody knows, or of what means nothing for an error."""
+    check_choice(relative_to, "relative_to", YARDSTICKS)
+    if relative_to == "events" and not measure.per_event:
+        raise InputError(
+            Phrase(
+                "{relative} is not for {measure}, which counts losses per case",
+                relative=Option("relative_to", relative_to),
+                measure=Option("measure", measure.name),
+            ),
+            remedy=Phrase("leave {relative} out", relative=Argument("relative_to")),
+        )
 
 
 def of_events(error: float, event_rate: float) -> float:

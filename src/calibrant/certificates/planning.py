@@ -250,7 +250,9 @@ class _Plan:
         Weights of total variation M gain M/2 times what an interval gains where joined forecasts show too little.
         """
         measure = self.measure
-        found = [measure.upper(tally, measure.estimate(tally), self.delta, self.method) for tally in samples.tallies()]
+        found = [
+            measure.upper(tally, tally, measure.estimate(tally), self.delta, self.method) for tally in samples.tallies()
+        ]
         return np.array(found) + (measure.factor - 1.0) * samples.inside / samples.size
 
 

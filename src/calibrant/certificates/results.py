@@ -26,6 +26,8 @@ from calibrant.core.words import (
 )
 from calibrant.measures.registry import MEASURES
 from calibrant.measures.results import WorstInterval
+from calibrant.measures.savings import REDRAWING, LargestSaving, over_thresholds
+from calibrant.rows.costs import WithCosts
 
 VERDICTS = ("certified", "refuted", "undecided")
 Yardstick = Literal["rows", "events"]
@@ -54,13 +56,13 @@ def verdict_of(lower: float, upper: float, max_error: float) -> str:
 
 
 @dataclass(frozen=True)
-class ConfidenceInterval(Result):
+class ConfidenceInterval(WithCosts, Result):
     """Limits for a calibration error, with the assumptions they rest on.
 
     Attributes
     ----------
     measure : str
-        The error spoken of: "cutoff", "smooth", "bounded_variation", "distance" or "ece".
+        The error spoken of: "cutoff", "smooth", "bounded_variation", "distance", "ece" or "risk_gap".
     estimate : float
         Its value on these rows.
     lower, upper : float
@@ -85,6 +87,10 @@ class ConfidenceInterval(Result):
         What estimate and limits are shares of: "rows" or "events".
     notes : tuple of str
         What to keep in mind for these data.
+    thresholds : tuple of float or None
+        The lowest and the highest threshold that a risk gap is about; None for other errors.
+    cost_false_positive, cost_false_negative : float or None
+        The costs that were translated into a threshold, if any; a limit times ``cost_unit`` is in cost units.
     """
 
     measure: str
@@ -101,6 +107,9 @@ class ConfidenceInterval(Result):
     assumptions: tuple[str, ...]
     relative_to: str = "rows"
     notes: tuple[str, ...] = ()
+    thresholds: tuple[float, float] | None = None
+    cost_false_positive: float | None = None
+    cost_false_negative: float | None = None
 
     _may_be_infinite: ClassVar = ("estimate", "upper")  # as shares of events, where there may be none
     _ranges: ClassVar = {
@@ -132,12 +141,26 @@ class ConfidenceInterval(Result):
         elif self.relative_to == "events":
             limits += " times the event rate"
         estimate = _estimate_said(self.estimate, 5)
+        found = f"the {name} of {_whom(self.target)} {limits}"
+        if self.thresholds is not None:
+            costs = self.cost_false_positive, self.cost_false_negative
+            found = self._saving_said(over_thresholds(self.thresholds, *costs))
         lines = [
-            f"With {level} confidence the {name} of {_whom(self.target)} {limits} (estimate {estimate}, "
+            f"With {level} confidence {found} (estimate {estimate}, "
             f"{_rows_said(self.rows, self.n_eff)}, {self.method} method).",
             f"This assumes that {'; '.join(self.assumptions)}.",
         ]
         return "\n".join(lines + [f"Note: {note}" for note in self.notes])
+
+    def _saving_said(self, over: str) -> str:
+        """Say the limits of what a line can save, in words that need no name for it."""
+        upper = f"{_upper_said(self.upper, 5)} per case{self._limit_in_costs(self.upper)}"
+        if self.alternative == "less":
+            return f"no {REDRAWING} saves more than {upper}, at {over}"
+        some, lower = over.replace("any threshold", "some threshold", 1), _lower_said(self.lower, 5)
+        if self.alternative == "greater":
+            return f"some {REDRAWING} saves at least {lower} per case{self._in_costs(self.lower)}, at {some}"
+        return f"the best {REDRAWING} saves from {lower} to {upper}, at its best threshold ({over})"
 
 
 def _check_shares(result: ConfidenceInterval | Certificate | GroupCertificates, *names: str) -> None:
@@ -170,6 +193,7 @@ def _upper_said(limit: float, digits: int = 4) -> str:
 
 
 def limit_said(limit: float, relative_to: str) -> str:
+    """Write the limit asked about, with what it is a share of."""
     return shown(limit) if relative_to == "rows" else f"{shown(limit)} times the event rate"
 
 
@@ -183,7 +207,7 @@ def _rows_said(n: int, n_eff: float) -> str:
 
 
 @dataclass(frozen=True)
-class Certificate(Result):
+class Certificate(WithCosts, Result):
     """A verdict on "the calibration error is at most ``max_error``", with its guarantee.
 
     Attributes
@@ -191,7 +215,7 @@ class Certificate(Result):
     verdict : str
         "certified" (``upper <= max_error``), "refuted" (``lower > max_error``) or "undecided".
     measure : str
-        The error judged: "cutoff", "smooth", "bounded_variation", "distance" or "ece".
+        The error judged: "cutoff", "smooth", "bounded_variation", "distance", "ece" or "risk_gap".
     estimate : float
         Its value on these rows.
     lower, upper : float
@@ -228,6 +252,12 @@ class Certificate(Result):
         Why the verdict would mislead whoever reads nothing else, and what to ask instead; empty when it would not.
     notes : tuple of str
         What to keep in mind for these data.
+    saving : LargestSaving or None
+        For the risk gap: the line that would have saved most on these rows, and at which threshold.
+    thresholds : tuple of float or None
+        The lowest and the highest threshold that a risk gap is about; None for other errors.
+    cost_false_positive, cost_false_negative : float or None
+        The costs that were translated into a threshold, if any; a limit times ``cost_unit`` is in cost units.
     """
 
     verdict: str
@@ -249,6 +279,10 @@ class Certificate(Result):
     relative_to: str = "rows"
     cautions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    saving: LargestSaving | None = None
+    thresholds: tuple[float, float] | None = None
+    cost_false_positive: float | None = None
+    cost_false_negative: float | None = None
 
     _may_be_infinite: ClassVar = ("estimate", "upper")  # as shares of events, where there is none
     _ranges: ClassVar = {
@@ -264,6 +298,8 @@ class Certificate(Result):
         said = verdict_of(self.lower, self.upper, self.max_error)
         if self.verdict != said:
             self._refuse("verdict", self.verdict, f"while its limits say {said!r}")
+        if (self.saving is None) != (self.thresholds is None):
+            self._refuse("saving", self.saving, "while thresholds say otherwise")
 
     def __bool__(self) -> bool:
         """Return whether the error is certified to be at most ``max_error``."""
@@ -285,6 +321,10 @@ class Certificate(Result):
 
     def finding(self) -> str:
         """Say the verdict, and what it means in cases."""
+        if self.thresholds is not None:
+            return self._saving_said(
+                over_thresholds(self.thresholds, self.cost_false_positive, self.cost_false_negative)
+            )
         name, whom, limit = (
             MEASURES.words(self.measure),
             _whom(self.target),
@@ -302,14 +342,27 @@ class Certificate(Result):
                 meaning = f" On some interval of forecasts events and forecasts differ by more than {cases}."
         return f"{self.verdict.capitalize()}: with {level} confidence the {name} of {whom} is {side} {limit}.{meaning}"
 
+    def _saving_said(self, over: str) -> str:
+        """Say the verdict on what re-drawing a line can save."""
+        limit, level = f"{shown(self.max_error)} per case", level_said(self.confidence_level)
+        limit += self._limit_in_costs(self.max_error)
+        if self.verdict == "undecided":
+            return f"Undecided: these rows do not show whether a {REDRAWING} saves more than {limit}, at {over}."
+        if self:
+            return f"Certified: with {level} confidence no {REDRAWING} saves more than {limit}, at {over}."
+        some = over.replace("any threshold", "some threshold", 1)
+        return f"Refuted: with {level} confidence a {REDRAWING} saves more than {limit}, at {some}."
+
     def where(self, *, whole: str = "") -> str:
-        """Say where these rows are worst calibrated, in points, and what that adds up to.
+        """Say where these rows are worst calibrated, in points, and what that adds up to, or what could be saved.
 
         Parameters
         ----------
         whole : str
             What shares are shares of, where these rows are a part, as in "of its rows".
         """
+        if self.saving is not None:
+            return str(self.saving)
         rate = self.event_rate if self.relative_to == "events" else None
         return self.worst_interval.where(event_rate=rate, off=self.verdict == "refuted", whole=whole)
 
@@ -323,7 +376,9 @@ class Certificate(Result):
                 f"{level_said(self.confidence_level)} confidence"
             )
         elif both:
-            number = f"at most {_upper_said(self.upper)}" if self else f"at least {_lower_said(self.lower)}"
+            number = f"at most {_upper_said(self.upper)}{self._limit_in_costs(self.upper)}"
+            if not self:
+                number = f"at least {_lower_said(self.lower)}{self._in_costs(self.lower)}"
             limits = f", and with {level_said(both)} confidence {number}"
         unit = "" if self.relative_to == "rows" else f", times the event rate of {percent(self.event_rate)} here"
         basis = f"{_rows_said(self.rows, self.n_eff)}, {self.method} method"

@@ -11,13 +11,19 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, get_args, overload
 
 from calibrant.certificates.cautions import cautions_on
-from calibrant.certificates.event_shares import MOST_SHARE, RATE_SHARE, event_rate_limits, event_rate_of, of_events
+from calibrant.certificates.event_shares import (
+    MOST_SHARE,
+    RATE_SHARE,
+    check_yardstick,
+    event_rate_limits,
+    event_rate_of,
+    of_events,
+)
 from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.methods.base import CertificateMethod
 from calibrant.certificates.methods.normal import normal_margin
 from calibrant.certificates.methods.registry import METHODS, Method
 from calibrant.certificates.results import (
-    YARDSTICKS,
     Certificate,
     ConfidenceInterval,
     GroupCertificates,
@@ -27,15 +33,17 @@ from calibrant.certificates.results import (
 )
 from calibrant.core.errors import CalibrationWarning
 from calibrant.core.types import ArrayLike, ClassLabel, Randomness
-from calibrant.measures.judged import JudgedMeasure
-from calibrant.measures.registry import MEASURES, Measure
+from calibrant.measures.judged import JudgedMeasure, judged_measure
+from calibrant.measures.registry import Measure
 from calibrant.measures.results import WorstInterval
+from calibrant.measures.savings import LargestSaving
 from calibrant.measures.weighted import find_worst_interval
 from calibrant.rows.checks import check_choice, check_confidence, check_number, check_seed
 from calibrant.rows.groups import are_grouped, by_group
 from calibrant.rows.hints import row_hints
 from calibrant.rows.intake import GroupsLike, RowsLike, as_source, in_groups, with_unit_weights
 from calibrant.rows.refinement import split_at_extremes, whole_tally
+from calibrant.rows.savings import EVERY_THRESHOLD
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally, Totals
 from calibrant.rows.weights import effective_rows
@@ -56,6 +64,9 @@ def certify(
     method: Method = "adaptive",
     measure: Measure = "cutoff",
     variation: float = 2.0,
+    threshold: float | tuple[float, float] | None = None,
+    cost_false_positive: float | None = None,
+    cost_false_negative: float | None = None,
     relative_to: Yardstick = "rows",
     rng: Randomness = 0,
 ) -> GroupCertificates: ...
@@ -71,6 +82,9 @@ def certify(
     method: Method = "adaptive",
     measure: Measure = "cutoff",
     variation: float = 2.0,
+    threshold: float | tuple[float, float] | None = None,
+    cost_false_positive: float | None = None,
+    cost_false_negative: float | None = None,
     relative_to: Yardstick = "rows",
     by: None = None,
     sample_weight: ArrayLike | None = None,
@@ -89,6 +103,9 @@ def certify(
     method: Method = "adaptive",
     measure: Measure = "cutoff",
     variation: float = 2.0,
+    threshold: float | tuple[float, float] | None = None,
+    cost_false_positive: float | None = None,
+    cost_false_negative: float | None = None,
     relative_to: Yardstick = "rows",
     by: ArrayLike,
     sample_weight: ArrayLike | None = None,
@@ -106,6 +123,9 @@ def certify(
     method: Method = "adaptive",
     measure: Measure = "cutoff",
     variation: float = 2.0,
+    threshold: float | tuple[float, float] | None = None,
+    cost_false_positive: float | None = None,
+    cost_false_negative: float | None = None,
     relative_to: Yardstick = "rows",
     by: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
@@ -141,11 +161,19 @@ def certify(
         - "normal": large-sample; right for many rows only, and flagged when there are too few.
         - "hoeffding": margin sqrt(2 ln(1/delta) / n); simple, wide.
         - "paper": Proposition 4.1 of [1]_, margin (20 + sqrt(2 ln(1/delta))) / sqrt(n); very wide. Cutoff only.
-    measure : {"cutoff", "smooth", "bounded_variation", "distance", "ece"}
+    measure : {"cutoff", "smooth", "bounded_variation", "distance", "ece", "risk_gap"}
         The error to judge. "distance" is the distance from calibration. "ece" means something only when forecasts
         repeat: on nearly continuous ones its bound is true and useless, and a warning says so (Theorem 4.1 of [1]_).
+        "risk_gap" is what people act on: the most that any re-drawing of the line between acting and not acting (any
+        non-decreasing recalibration) saves per case, at the worst threshold. Its limits need far fewer rows, since good
+        forecasts leave little to save on few rows near any threshold.
     variation : float, default 2
         Largest total variation of the weights, for ``measure="bounded_variation"``.
+    threshold : float, or the lowest and the highest of a range, optional
+        For ``measure="risk_gap"``: the threshold, or the range of thresholds, that decisions use. Without it the gap is
+        the largest over all thresholds. Fix it beforehand.
+    cost_false_positive, cost_false_negative : float, optional
+        Costs in place of one threshold, as in `decision_risk`; words then also speak in these units.
     relative_to : {"rows", "events"}
         What ``max_error``, the estimate and the limits are shares of. With "events" 0.25 means: on no interval of
         forecasts do events and forecasts differ by more than a quarter of all events; the error is at most 0.25 times
@@ -184,7 +212,8 @@ def certify(
     >>> certificate.verdict, round(certificate.estimate, 4), round(certificate.upper, 4)
     ('certified', 0.0104, 0.0277)
     """
-    plan = _check_plan(method, measure, variation, confidence_level, relative_to)
+    kind = judged_measure(measure, variation, threshold, cost_false_positive, cost_false_negative)
+    plan = _check_plan(method, kind, confidence_level, relative_to)
     limit = check_number(max_error, "max_error", low=0.0, high=1.0)
     seed = check_seed(rng)
     if by is None and not are_grouped(y_true):
@@ -219,6 +248,9 @@ def confidence_interval(
     method: Method = "adaptive",
     measure: Measure = "cutoff",
     variation: float = 2.0,
+    threshold: float | tuple[float, float] | None = None,
+    cost_false_positive: float | None = None,
+    cost_false_negative: float | None = None,
     relative_to: Yardstick = "rows",
     sample_weight: ArrayLike | None = None,
     pos_label: ClassLabel | None = None,
@@ -230,6 +262,8 @@ def confidence_interval(
     ----------
     y_true, y_prob, confidence_level, method, measure, variation, relative_to, sample_weight, pos_label, rng
         As in `certify`.
+    threshold, cost_false_positive, cost_false_negative
+        As in `certify`, for ``measure="risk_gap"``.
     alternative : {"two-sided", "less", "greater"}
         Two limits that hold together with ``confidence_level``; an upper limit only ("the error is less than"); a lower
         limit only ("the error is greater than").
@@ -243,7 +277,8 @@ def confidence_interval(
     This assumes that given their forecasts the outcomes are independent; forecaster, limit, method and level were
     fixed without looking at these outcomes.
     """
-    plan = _check_plan(method, measure, variation, confidence_level, relative_to)
+    kind = judged_measure(measure, variation, threshold, cost_false_positive, cost_false_negative)
+    plan = _check_plan(method, kind, confidence_level, relative_to)
     check_choice(alternative, "alternative", ALTERNATIVES)
     each = delta_of_each(plan.delta, 2) if alternative == "two-sided" else plan.delta
     source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
@@ -271,6 +306,9 @@ def confidence_interval(
         assumptions=plan.method.assumptions(found.table),
         relative_to=plan.relative_to,
         notes=found.notes,
+        thresholds=plan.measure.thresholds,
+        cost_false_positive=plan.measure.costs[0],
+        cost_false_negative=plan.measure.costs[1],
     )
 
 
@@ -304,6 +342,7 @@ class _Found:
     worst: WorstInterval
     caution: str | None
     notes: tuple[str, ...]
+    saving: LargestSaving | None = None
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -322,16 +361,14 @@ class _Judged(NamedTuple):
     upper_alone: float
 
 
-def _check_plan(method: str, measure: str, variation: float, confidence_level: float, relative_to: str) -> _Plan:
+def _check_plan(method: str, measure: JudgedMeasure, confidence_level: float, relative_to: str) -> _Plan:
     check_choice(method, "method", tuple(METHODS))
-    check_choice(measure, "measure", tuple(MEASURES))
     chosen = METHODS[method]
-    chosen.check_measure(measure)
+    chosen.check_measure(measure.name)
     level = check_confidence(confidence_level)
     chosen.check_level(level)
-    check_choice(relative_to, "relative_to", YARDSTICKS)
-    judged = MEASURES[measure].with_variation(check_number(variation, "variation", low=0.0))
-    return _Plan(chosen, judged, level, relative_to)
+    check_yardstick(measure, relative_to)
+    return _Plan(chosen, measure, level, relative_to)
 
 
 def _warn(caution: str | None) -> None:
@@ -351,7 +388,7 @@ def _judge_group(plan: _Plan, source: Tally | RowSource, limit: float, groups: i
 
 def _split(plan: _Plan, source: Tally | RowSource, *deltas: float) -> Totals:
     """Return entries fine enough for the estimate and for upper limits at the given levels."""
-    ends = [end for delta in deltas if plan.measure.by_intervals for end in plan.method.ends(delta)]
+    ends = [end for delta in deltas for end in plan.measure.ends(delta, plan.method)]
     return split_at_extremes(source, *ends)
 
 
@@ -377,10 +414,21 @@ def _judge(plan: _Plan, source: Tally | RowSource, limit: float, delta: float, s
         assumptions=plan.method.assumptions(found.table, parts=plan.parts),
         event_rate=found.event_rate,
         relative_to=plan.relative_to,
-        cautions=cautions_on(limit, found.event_rate, plan.relative_to),
+        cautions=_cautions(plan, limit, found.event_rate),
         notes=found.notes,
+        saving=found.saving,
+        thresholds=plan.measure.thresholds,
+        cost_false_positive=plan.measure.costs[0],
+        cost_false_negative=plan.measure.costs[1],
     )
     return _Judged(certificate, found.caution, upper)
+
+
+def _cautions(plan: _Plan, limit: float, event_rate: float) -> tuple[str, ...]:
+    """Return why a limit says nothing about forecasts; a saving at thresholds that somebody has is one in any case."""
+    if plan.measure.thresholds not in (None, EVERY_THRESHOLD):
+        return ()
+    return cautions_on(limit, event_rate, plan.relative_to, by_events=plan.measure.per_event)
 
 
 def _rows_to_decide(plan: _Plan, found: _Found, limit: float) -> int | None:
@@ -420,8 +468,11 @@ def _evaluate(
     lower, upper = 0.0, math.inf if plan.relative_to == "events" else 1.0
     caution: str | None = None
     notes: tuple[str, ...] = ()
-    if measure.by_intervals:
-        estimate = worst.error
+    saving = measure.saving(source)
+    if saving is not None:
+        estimate = saving.saving
+    elif measure.few_rows:
+        estimate = measure.estimate_from(source, worst)
     else:
         source = tally = whole_tally(source)
         estimate = measure.estimate(tally)
@@ -432,20 +483,16 @@ def _evaluate(
         upper = limit(plan, source, table, estimate, upper_delta)
     if lower_delta is not None:
         spent = 0.0 if plan.relative_to == "rows" else RATE_SHARE * lower_delta
-        lower = method.lower(measure, source, table, estimate, worst, lower_delta - spent, seed)
+        lower = measure.lower_from(source, table, estimate, worst, lower_delta - spent, seed, method)
         if spent > 0.0:
             lower = min(of_events(lower, event_rate_limits(table, spent)[1]), MOST_SHARE)
     estimate = plan.share(estimate, event_rate_of(table))
     notes = (*notes, *method.notes(table, worst), *row_hints(table))
-    return _Found(estimate, lower, upper, table, worst, caution, notes)
+    return _Found(estimate, lower, upper, table, worst, caution, notes, saving)
 
 
 def _upper_of_rows(plan: _Plan, source: Tally | RowSource, table: Totals, estimate: float, delta: float) -> float:
-    if plan.measure.by_intervals:
-        found = plan.method.upper(source, table, estimate, delta)
-    else:
-        found = plan.measure.upper(whole_tally(source), estimate, delta, plan.method)
-    return min(found, 1.0)
+    return min(plan.measure.upper(source, table, estimate, delta, plan.method), 1.0)
 
 
 def _upper_of_events(plan: _Plan, source: Tally | RowSource, table: Totals, estimate: float, delta: float) -> float:

@@ -84,7 +84,7 @@ def decision_guarantee(
         upper=certificate.upper,
         threshold=at,
         nondecreasing=min(nondecreasing * certificate.upper, most),
-        monotone=min(monotone * certificate.upper, most),
+        monotone=None if monotone is None else min(monotone * certificate.upper, most),
         any=None if general is None else min(general * certificate.upper, most),
         confidence_level=certificate.confidence_level,
         method=certificate.method,

@@ -498,8 +498,9 @@ class DecisionGuarantee(WithCosts, Result):
         The threshold spoken of; None for every threshold at once.
     nondecreasing : float
         No non-decreasing recalibration lowers the expected loss by more.
-    monotone : float
-        No monotone recalibration, rising or falling, lowers it by more.
+    monotone : float or None
+        No monotone recalibration, rising or falling, lowers it by more; None where nothing is known (from the risk
+        gap).
     any : float or None
         No recalibration of any shape lowers it by more; None where nothing is known (from Cutoff).
     confidence_level : float
@@ -522,7 +523,7 @@ class DecisionGuarantee(WithCosts, Result):
     upper: float
     threshold: float | None
     nondecreasing: float
-    monotone: float
+    monotone: float | None
     any: float | None
     confidence_level: float
     method: str

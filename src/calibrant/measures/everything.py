@@ -29,6 +29,7 @@ from calibrant.measures.expected import (
 from calibrant.measures.groups import GroupMeasures
 from calibrant.measures.registry import MEASURES
 from calibrant.measures.results import PAPER, PROJECT, CalibrationDistance, Measures, Relation
+from calibrant.measures.savings import largest_saving
 from calibrant.measures.weighted import (
     bounded_variation_calibration_error,
     bounded_variation_spectrum,
@@ -40,6 +41,7 @@ from calibrant.rows.groups import are_grouped, by_group
 from calibrant.rows.hints import fitted_hints, row_hints
 from calibrant.rows.intake import GroupsLike, RowsLike, as_source, as_tally, in_groups
 from calibrant.rows.refinement import TooManyForecastsError, some_table, split_at_extremes, whole_tally
+from calibrant.rows.savings import EVERY_THRESHOLD
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally
 
@@ -141,6 +143,7 @@ def _measure(tally: Tally, spectrum: bool, hints: tuple[str, ...] | None = None)
     variation_two = bounded_variation_calibration_error(tally, variation=2.0)
     expected = plug_in_error(tally)
     bias = tally.residual_total / tally.weight_total
+    gap = largest_saving(tally, EVERY_THRESHOLD).saving
     distance = bound_distance(tally, smooth=smooth, cutoff=worst.error, expected=expected, curve=curve)
     if hints is None:
         hints = (*row_hints(tally, every_forecast=True), *fitted_hints(tally))
@@ -157,6 +160,7 @@ def _measure(tally: Tally, spectrum: bool, hints: tuple[str, ...] | None = None)
         bounded_variation=variation_two,
         ece=expected,
         ece_binned=expected_calibration_error(tally, n_bins=_BINS),
+        risk_gap=gap,
         calibration_in_the_large=bias,
         observed_expected_ratio=observed_expected_ratio(tally) if tally.forecast[-1] > 0.0 else None,
         slope=slope,
@@ -171,6 +175,7 @@ def _measure(tally: Tally, spectrum: bool, hints: tuple[str, ...] | None = None)
             smooth=smooth,
             variation_two=variation_two,
             expected=expected,
+            gap=gap,
             bias=abs(bias),
             distance=distance,
         ),
@@ -206,6 +211,7 @@ def _measure_cells(source: Tally | RowSource, spectrum: bool) -> Measures:
         ks=ks_calibration_error(source),
         smooth=(smooth[0] + smooth[1]) / 2.0,
         ece_binned=expected_calibration_error(source, n_bins=_BINS),
+        risk_gap=largest_saving(source, EVERY_THRESHOLD).saving,
         observed_expected_ratio=observed_expected_ratio(source) if table.high[-1] > 0.0 else None,
         distance=replace(found.distance, low=low, high=high),
         worst_interval=worst,
@@ -221,6 +227,7 @@ def _relations(
     smooth: float,
     variation_two: float,
     expected: float,
+    gap: float,
     bias: float,
     distance: CalibrationDistance,
 ) -> tuple[Relation, ...]:
@@ -232,6 +239,8 @@ def _relations(
         ("KS <= Cutoff", ks, cutoff, PROJECT),
         ("Cutoff <= 2 KS", cutoff, 2.0 * ks, PROJECT),
         (f"|bias| x share of rows, in each of {_BANDS} bands <= Cutoff", band_mass, cutoff, f"{PAPER}, section 2"),
+        ("risk gap <= Cutoff", gap, cutoff, PROJECT),
+        ("Cutoff <= risk gap + sqrt(2 risk gap)", cutoff, gap + math.sqrt(2.0 * gap), PROJECT),
         ("Cutoff <= ECE", cutoff, expected, f"{PAPER}, Prop. 2.1"),
         ("Cutoff <= error for variation 2", cutoff, variation_two, f"{PAPER}, Prop. 2.2"),
         ("error for variation 2 <= 2 Cutoff", variation_two, 2.0 * cutoff, f"{PROJECT}, sharper than Prop. 2.2"),

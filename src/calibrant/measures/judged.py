@@ -1,28 +1,37 @@
 """Measures that limits are found for: their value on rows, the weights that attain it, and what limits rest on.
 
-Every such measure is a largest mean of w(p) (y - p) over a class of weight functions w, or follows from some. The
-proofs are in docs/theory.md.
+Every such measure but one is a largest mean of w(p) (y - p) over a class of weight functions w, or follows from some;
+the risk gap is a largest saving. The proofs are in docs/theory.md and docs/theory-of-savings.md.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
-from calibrant.core.voices import Phrase
+from calibrant.core.errors import InputError
+from calibrant.core.types import IntArray
+from calibrant.core.voices import Argument, Option, Phrase
 from calibrant.measures.brackets import bracket_cutoff, bracket_smooth
 from calibrant.measures.distance import spread_upper
 from calibrant.measures.expected import continuity_note, expected_calibration_error, plug_in_error
+from calibrant.measures.registry import MEASURES
+from calibrant.measures.results import WorstInterval
+from calibrant.measures.savings import LargestSaving, check_threshold_range, largest_saving
 from calibrant.measures.weighted import (
     bounded_variation_calibration_error,
     find_worst_interval,
     smooth_calibration_error,
 )
 from calibrant.measures.witnesses import Witnessing, distance_weight, interval_weight, smooth_weight, step_weight
+from calibrant.rows.checks import check_choice, check_number
+from calibrant.rows.costs import Costs
 from calibrant.rows.refinement import whole_tally
+from calibrant.rows.savings import EVERY_THRESHOLD, SAVING, Stretches, Thresholds, bracket_redrawing
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally, Totals
 from calibrant.rows.weights import effective_rows
@@ -33,6 +42,40 @@ SPREAD_SHARE = 0.02
 
 class Limits(Protocol):
     """What a measure asks of a method of finding limits; each is wrong with probability at most delta."""
+
+    def upper(self, source: Tally | RowSource, table: Totals, estimate: float, delta: float) -> float:
+        """Return the upper limit of the Cutoff error."""
+
+    def ends(self, delta: float) -> tuple[Callable[[Totals], IntArray], ...]:
+        """Return what says which entries `upper` must open."""
+
+    def lower(
+        self,
+        measure: WeightedMeasure,
+        source: Tally | RowSource,
+        table: Totals,
+        estimate: float,
+        worst: WorstInterval,
+        delta: float,
+        seed: int,
+    ) -> float:
+        """Return the lower limit of a measure."""
+
+    def upper_saving(
+        self, source: Tally | RowSource, table: Totals, thresholds: Thresholds, estimate: float, delta: float
+    ) -> float:
+        """Return the upper limit of the risk gap."""
+
+    def lower_saving(
+        self,
+        source: Tally | RowSource,
+        table: Totals,
+        thresholds: Thresholds,
+        estimate: float,
+        delta: float,
+        seed: int,
+    ) -> float:
+        """Return the lower limit of the risk gap."""
 
     def upper_of(self, table: Totals, error: float, delta: float) -> float:
         """Return the upper limit of any weighted calibration error from its value on the rows."""
@@ -51,7 +94,7 @@ class Savings(NamedTuple):
     """How many times an error recalibration can save at most, by its kind; None where nothing is known."""
 
     nondecreasing: float
-    monotone: float
+    monotone: float | None
     any: float | None
 
 
@@ -67,7 +110,11 @@ class JudgedMeasure(ABC):
     meaning : str
         A few words on what it is, for a table that lists it.
     by_intervals : bool
-        Whether it looks at intervals of forecasts alone, so that its estimate and limits need few rows one by one.
+        Whether it is the largest error on an interval of forecasts.
+    few_rows : bool
+        Whether its estimate and limits need few rows one by one, so that no source is too large.
+    per_event : bool
+        Whether it means something as a share of the events.
     steady : bool
         Whether the margins of its limits shrink as 1 / sqrt(rows).
     from_cells : bool
@@ -82,6 +129,8 @@ class JudgedMeasure(ABC):
     field: ClassVar[str] = ""
     meaning: ClassVar[str] = ""
     by_intervals: ClassVar[bool] = False
+    few_rows: ClassVar[bool] = False
+    per_event: ClassVar[bool] = True
     steady: ClassVar[bool] = True
     from_cells: ClassVar[bool] = False
     savings: ClassVar[Savings | None] = None
@@ -93,10 +142,6 @@ class JudgedMeasure(ABC):
     @abstractmethod
     def estimate(self, tally: Tally) -> float:
         """Return its value on the rows."""
-
-    @abstractmethod
-    def witness(self, delta: float) -> Witnessing:
-        """Return what finds the weight function for a lower limit at delta."""
 
     @property
     def factor(self) -> float:
@@ -116,28 +161,61 @@ class JudgedMeasure(ABC):
         """Whether data sets simulated on a few forecasts tell what its limits will be on many."""
         return self.steady and not self.lower_is_cutoffs
 
+    @property
+    def thresholds(self) -> Thresholds | None:
+        """The thresholds that it speaks of, where it speaks of decisions."""
+        return None
+
+    @property
+    def costs(self) -> Costs:
+        """The costs of mistakes in place of a threshold, where there are any."""
+        return None, None
+
     def with_variation(self, variation: float) -> JudgedMeasure:
         """Return the measure whose weights have at most this total variation, where that is for the user to say."""
         del variation
         return self
 
-    def upper(self, tally: Tally, estimate: float, delta: float, limits: Limits) -> float:
-        """Return an upper limit by a method."""
-        return limits.upper_of(tally, estimate, delta)
+    def with_thresholds(self, thresholds: Thresholds, costs: Costs) -> JudgedMeasure:
+        """Return the measure over these thresholds; refuse them where it knows none."""
+        del thresholds, costs
+        raise InputError(
+            Phrase("{threshold} is for {gap} only", threshold=Argument("threshold"), gap=Option("measure", "risk_gap")),
+            remedy=Phrase("leave it out, or ask for {gap}", gap=Option("measure", "risk_gap")),
+        )
 
-    def lower(
+    def saving(self, source: Tally | RowSource) -> LargestSaving | None:
+        """Return what would have been saved on the rows, where it is a saving."""
+        del source
+        return None
+
+    def estimate_from(self, source: Tally | RowSource, worst: WorstInterval) -> float:
+        """Return its value on the rows of a source, whose worst interval is known."""
+        del worst
+        return self.estimate(whole_tally(source))
+
+    def ends(self, delta: float, limits: Limits) -> tuple[Callable[[Totals], IntArray], ...]:
+        """Return what says which entries its upper limit must open, so that they are opened in one go with others."""
+        del delta, limits
+        return ()
+
+    def upper(self, source: Tally | RowSource, table: Totals, estimate: float, delta: float, limits: Limits) -> float:
+        """Return an upper limit by a method; ``table`` holds the totals of all rows, however coarse."""
+        del table
+        return limits.upper_of(whole_tally(source), estimate, delta)
+
+    @abstractmethod
+    def lower_from(
         self,
         source: Tally | RowSource,
         table: Totals,
         estimate: float,
-        cutoff: float,
+        worst: WorstInterval,
         delta: float,
+        seed: int,
         limits: Limits,
     ) -> float:
-        """Return a lower limit by a method, from the estimate or from the Cutoff error of the rows."""
-        del source
-        found = cutoff if self.lower_is_cutoffs else estimate
-        return found - limits.lower_margin(table, delta, self.factor)
+        """Return a lower limit by a method, which may leave something to chance."""
 
     def bracket(self, table: Totals) -> tuple[float, float]:
         """Return two ends that contain it, from totals per cell alone: those of every error where no more is known."""
@@ -155,17 +233,66 @@ class JudgedMeasure(ABC):
         return ()
 
 
-class Cutoff(JudgedMeasure):
+class WeightedMeasure(JudgedMeasure):
+    """A largest mean of w(p) (y - p) over a class of weights w, or what follows from some."""
+
+    @abstractmethod
+    def witness(self, delta: float) -> Witnessing:
+        """Return what finds the weight function for a lower limit at delta."""
+
+    def lower_from(
+        self,
+        source: Tally | RowSource,
+        table: Totals,
+        estimate: float,
+        worst: WorstInterval,
+        delta: float,
+        seed: int,
+        limits: Limits,
+    ) -> float:
+        """Return a lower limit by a method, which may leave something to chance."""
+        return limits.lower(self, source, table, estimate, worst, delta, seed)
+
+    def lower(
+        self,
+        source: Tally | RowSource,
+        table: Totals,
+        estimate: float,
+        cutoff: float,
+        delta: float,
+        limits: Limits,
+    ) -> float:
+        """Return a lower limit by a method, from the estimate or from the Cutoff error of the rows."""
+        del source
+        found = cutoff if self.lower_is_cutoffs else estimate
+        return found - limits.lower_margin(table, delta, self.factor)
+
+
+class Cutoff(WeightedMeasure):
     """The largest error on an interval of forecasts."""
 
     name = field = "cutoff"
     by_intervals = True
+    few_rows = True
     from_cells = True
     savings = Savings(nondecreasing=1.0, monotone=2.0, any=None)
 
     def estimate(self, tally: Tally) -> float:
         """Return the error of the worst interval."""
         return find_worst_interval(tally).error
+
+    def estimate_from(self, source: Tally | RowSource, worst: WorstInterval) -> float:
+        """Return the error of the worst interval."""
+        del source
+        return worst.error
+
+    def ends(self, delta: float, limits: Limits) -> tuple[Callable[[Totals], IntArray], ...]:
+        """Return what the method says of intervals."""
+        return limits.ends(delta)
+
+    def upper(self, source: Tally | RowSource, table: Totals, estimate: float, delta: float, limits: Limits) -> float:
+        """Return the method's limit for all intervals."""
+        return limits.upper(source, table, estimate, delta)
 
     def witness(self, delta: float) -> Witnessing:
         """Return what finds the worst interval."""
@@ -177,7 +304,7 @@ class Cutoff(JudgedMeasure):
         return bracket_cutoff(table)
 
 
-class Smooth(JudgedMeasure):
+class Smooth(WeightedMeasure):
     """The largest error over weights that change no faster than the forecasts."""
 
     name = field = "smooth"
@@ -203,7 +330,7 @@ class Smooth(JudgedMeasure):
 
 
 @dataclass(frozen=True)
-class BoundedVariation(JudgedMeasure):
+class BoundedVariation(WeightedMeasure):
     """The largest error over weights of a total variation for the user to say."""
 
     variation: float = 2.0
@@ -237,7 +364,7 @@ class BoundedVariation(JudgedMeasure):
         return partial(step_weight, self.variation)
 
 
-class Distance(JudgedMeasure):
+class Distance(WeightedMeasure):
     """The distance from calibration, between limits of other errors."""
 
     name = field = "distance"
@@ -251,12 +378,13 @@ class Distance(JudgedMeasure):
         """Return what finds the weights that promise the highest limit."""
         return partial(distance_weight, delta)
 
-    def upper(self, tally: Tally, estimate: float, delta: float, limits: Limits) -> float:
+    def upper(self, source: Tally | RowSource, table: Totals, estimate: float, delta: float, limits: Limits) -> float:
         """Return the limit of the error of bins plus that of the mean way to the mean of the bin.
 
         Forecasts moved to their bin's event rate are calibrated: by way of the bin's mean forecast.
         """
-        del estimate
+        del table, estimate
+        tally = whole_tally(source)
         bins = _bins(tally)
         error = expected_calibration_error(tally, n_bins=bins)
         share = SPREAD_SHARE * delta
@@ -295,7 +423,7 @@ def _bins(tally: Tally) -> int:
     return math.ceil(math.pow(effective_rows(tally), 1.0 / 3.0))
 
 
-class Expected(JudgedMeasure):
+class Expected(WeightedMeasure):
     """The expected calibration error, over distinct forecasts."""
 
     name = field = "ece"
@@ -324,5 +452,76 @@ class Expected(JudgedMeasure):
         return Phrase(said, code="useless_limit", why=note)
 
 
-JUDGED: dict[str, JudgedMeasure] = {kind.name: kind() for kind in JudgedMeasure.__subclasses__()}
+@dataclass(frozen=True)
+class RiskGap(JudgedMeasure):
+    """What non-decreasing recalibration could save at most, over all thresholds or some."""
+
+    over: Thresholds = EVERY_THRESHOLD
+    paid: Costs = (None, None)
+
+    name = field = "risk_gap"
+    few_rows = True
+    per_event = False
+    steady = False  # the better the forecasts, the faster its margins shrink
+    from_cells = True
+    savings = Savings(nondecreasing=1.0, monotone=None, any=None)
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """All thresholds, or those asked for."""
+        return self.over
+
+    @property
+    def costs(self) -> Costs:
+        """The costs given in place of a threshold."""
+        return self.paid
+
+    def with_thresholds(self, thresholds: Thresholds, costs: Costs) -> JudgedMeasure:
+        """Return the measure over other thresholds."""
+        return replace(self, over=thresholds, paid=costs)
+
+    def estimate(self, tally: Tally) -> float:
+        """Return the largest saving on the rows."""
+        return self.saving(tally).saving
+
+    def saving(self, source: Tally | RowSource) -> LargestSaving:
+        """Return what would have been saved on the rows, where, and by which line."""
+        return largest_saving(source, self.over, self.paid)
+
+    def upper(self, source: Tally | RowSource, table: Totals, estimate: float, delta: float, limits: Limits) -> float:
+        """Return the method's limit for all lines."""
+        return limits.upper_saving(source, table, self.over, estimate, delta)
+
+    def lower_from(
+        self,
+        source: Tally | RowSource,
+        table: Totals,
+        estimate: float,
+        worst: WorstInterval,
+        delta: float,
+        seed: int,
+        limits: Limits,
+    ) -> float:
+        """Return the method's limit for the best line."""
+        del worst
+        return limits.lower_saving(source, table, self.over, estimate, delta, seed)
+
+    def bracket(self, table: Totals) -> tuple[float, float]:
+        """Return the least and the most that a line can save."""
+        unit = table.weight_max / table.weight_total
+        low, high = bracket_redrawing(Stretches.of(table), self.over, SAVING)
+        return low * unit, high * unit
+
+
+def judged_measure(name: str, variation: float, threshold: Any, vain: Any, missed: Any) -> JudgedMeasure:
+    """Return the measure that users ask for, with what they say of it."""
+    check_choice(name, "measure", tuple(MEASURES))
+    measure = MEASURES[name].with_variation(check_number(variation, "variation", low=0.0))
+    thresholds, costs = check_threshold_range(threshold, vain, missed)
+    return measure if thresholds == EVERY_THRESHOLD else measure.with_thresholds(thresholds, costs)
+
+
+_KINDS: tuple[type[JudgedMeasure], ...] = (Cutoff, Smooth, BoundedVariation, Distance, Expected, RiskGap)
+
+JUDGED: dict[str, JudgedMeasure] = {kind.name: kind() for kind in _KINDS}
 """The measures above, by name."""

@@ -13,7 +13,7 @@ from calibrant.core.registry import Registry
 if TYPE_CHECKING:
     from calibrant.measures.judged import JudgedMeasure
 
-Measure = Literal["cutoff", "smooth", "bounded_variation", "distance", "ece"]
+Measure = Literal["cutoff", "smooth", "bounded_variation", "distance", "ece", "risk_gap"]
 
 _LISTED: Mapping[Measure, str] = {
     "cutoff": "Cutoff calibration error",
@@ -21,6 +21,7 @@ _LISTED: Mapping[Measure, str] = {
     "bounded_variation": "bounded-variation calibration error",
     "distance": "distance from calibration",
     "ece": "expected calibration error",
+    "risk_gap": "risk gap",
 }
 
 

@@ -404,6 +404,8 @@ class Measures(Result):
         ECE plug-in over the distinct forecasts; see the notes when forecasts are nearly continuous.
     ece_binned : float
         ECE of the forecasts rounded into 15 bins of equal width.
+    risk_gap : float
+        The most that re-drawing the line between acting and not acting would have saved per row, at any threshold.
     calibration_in_the_large : float
         Mean outcome minus mean forecast.
     observed_expected_ratio : float or None
@@ -441,6 +443,7 @@ class Measures(Result):
     bounded_variation: float
     ece: float
     ece_binned: float
+    risk_gap: float
     calibration_in_the_large: float
     observed_expected_ratio: float | None
     slope: CalibrationSlope | None
@@ -464,6 +467,7 @@ class Measures(Result):
             "bounded_variation",
             "ece",
             "ece_binned",
+            "risk_gap",
         ),
         UNIT,
     )
@@ -488,6 +492,7 @@ class Measures(Result):
             ("bounded_variation", self.bounded_variation, "largest error against weights of variation 2"),
             ("ece", self.ece, "ECE plug-in, forecast by forecast"),
             ("ece_binned", self.ece_binned, "ECE of the forecasts rounded into 15 bins"),
+            ("risk_gap", self.risk_gap, "most that re-drawing the line of a decision saves per row"),
             ("distance.low", self.distance.low, "distance from calibration is at least this"),
             ("distance.high", self.distance.high, "... and at most this"),
             ("calibration_in_the_large", self.calibration_in_the_large, "event rate minus mean forecast"),

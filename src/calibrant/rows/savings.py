@@ -87,7 +87,9 @@ class Redrawing:
     score : float
         The sum over rows (for the saving: in units of the largest weight).
     threshold : float
-        The threshold; where more rows are acted on, the score is approached just above it.
+        The threshold.
+    attained : bool
+        Whether the score is that of the threshold itself, or approached just above it.
     first, last : int
         Positions of the entries that are treated otherwise, from first up to but not with last.
     more : bool
@@ -96,12 +98,13 @@ class Redrawing:
 
     score: float
     threshold: float
+    attained: bool
     first: int
     last: int
     more: bool
 
 
-NOTHING = Redrawing(0.0, 0.0, 0, 0, more=True)
+NOTHING = Redrawing(0.0, 0.0, True, 0, 0, more=True)
 """The line stays where it is."""
 
 
@@ -193,7 +196,7 @@ class _Walk:
     def __init__(self, stretches: Stretches, thresholds: Thresholds, *, more: bool) -> None:
         low, high, rows, events = stretches
         least, most = thresholds
-        self.more, self.size = more, low.size
+        self.more, self.size, self.high = more, low.size, high
         self.several = high > low
         if more:
             right, self.near, self.far = events, np.maximum(high, least), np.maximum(low, least)
@@ -231,10 +234,11 @@ class _Walk:
         at = int(found.argmax())
         if not found[at] > 0.0:
             return NOTHING
+        attained = not self.more or bool(threshold[at] > self.high[ends[at]])
         first, last = int(place[at]), int(ends[at]) + 1
         if not self.more:
             first, last = self.size - last, self.size - first
-        return Redrawing(float(found[at]), float(threshold[at]), first, last, self.more)
+        return Redrawing(float(found[at]), float(threshold[at]), attained, first, last, self.more)
 
     def most(self, score: Score) -> _Most:
         """Return the most that redrawings may score, by the entry that they end in: rows treated rightly come first."""

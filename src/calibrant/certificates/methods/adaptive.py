@@ -10,6 +10,7 @@ from calibrant.certificates.betting import (
     adaptive_pairs,
     adaptive_upper,
     adaptive_upper_of,
+    check_fine,
     mean_limits,
     planned_adaptive,
     split_lower,
@@ -19,10 +20,12 @@ from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.margins import hoeffding_margin, uniform_lower_margin
 from calibrant.certificates.methods.base import CertificateMethod
 from calibrant.certificates.samples import Samples
+from calibrant.certificates.saving_limits import betting_bracket, betting_upper, split_lower_saving
 from calibrant.core.types import FloatArray, IntArray
-from calibrant.measures.judged import JudgedMeasure
+from calibrant.measures.judged import WeightedMeasure
 from calibrant.measures.results import WorstInterval
 from calibrant.rows.refinement import stretch_ends, whole_tally
+from calibrant.rows.savings import Thresholds
 from calibrant.rows.sources import FEW_ROWS, RowSource
 from calibrant.rows.tally import Tally, Totals
 
@@ -48,6 +51,33 @@ class Adaptive(CertificateMethod):
         """
         return upper_share(source, table, delta) if table.unit_weights else None
 
+    def upper_saving(
+        self, source: Tally | RowSource, table: Totals, thresholds: Thresholds, estimate: float, delta: float
+    ) -> float:
+        """Return the largest saving that bets against every line leave possible."""
+        del estimate
+        return betting_upper(source, table, thresholds, delta)
+
+    def lower_saving(
+        self,
+        source: Tally | RowSource,
+        table: Totals,
+        thresholds: Thresholds,
+        estimate: float,
+        delta: float,
+        seed: int,
+    ) -> float:
+        """Return what random halves of the rows say of each other's best line."""
+        return split_lower_saving(source, table, thresholds, estimate, delta, seed)
+
+    def bracket_saving(
+        self, table: Totals, bits: int, thresholds: Thresholds, delta: float, low: float, high: float
+    ) -> tuple[float, float]:
+        """Return two ends of the bets' limit."""
+        del low, high
+        check_fine(bits)
+        return betting_bracket(table, thresholds, delta)
+
     def upper_of(self, table: Totals, error: float, delta: float) -> float:
         """Return the largest error that a bet against one weight function leaves possible."""
         return adaptive_upper_of(error, table, delta)
@@ -67,7 +97,7 @@ class Adaptive(CertificateMethod):
 
     def lower(
         self,
-        measure: JudgedMeasure,
+        measure: WeightedMeasure,
         source: Tally | RowSource,
         table: Totals,
         estimate: float,

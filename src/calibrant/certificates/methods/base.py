@@ -10,11 +10,13 @@ from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.margins import hoeffding_margin
 from calibrant.certificates.methods.registry import METHODS
 from calibrant.certificates.samples import Samples
+from calibrant.certificates.saving_limits import lower_saving_margin, saving_margin
 from calibrant.core.errors import InputError
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.voices import Argument, Either, Option, Phrase
-from calibrant.measures.judged import JudgedMeasure
+from calibrant.measures.judged import WeightedMeasure
 from calibrant.measures.results import WorstInterval
+from calibrant.rows.savings import Thresholds
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally, Totals
 from calibrant.rows.weights import effective_rows
@@ -126,6 +128,34 @@ class CertificateMethod(ABC):
         del source, table, delta
         return None
 
+    def upper_saving(
+        self, source: Tally | RowSource, table: Totals, thresholds: Thresholds, estimate: float, delta: float
+    ) -> float:
+        """Return an upper limit of the risk gap over some thresholds: the estimate plus Hoeffding's margin."""
+        del source, thresholds
+        return estimate + saving_margin(effective_rows(table), delta)
+
+    def lower_saving(
+        self,
+        source: Tally | RowSource,
+        table: Totals,
+        thresholds: Thresholds,
+        estimate: float,
+        delta: float,
+        seed: int,
+    ) -> float:
+        """Return a lower limit of the risk gap: the estimate minus a margin that holds for all lines at once."""
+        del source, thresholds, seed
+        return estimate - lower_saving_margin(table, delta)
+
+    def bracket_saving(
+        self, table: Totals, bits: int, thresholds: Thresholds, delta: float, low: float, high: float
+    ) -> tuple[float, float]:
+        """Return two ends that contain `upper_saving`, from cells of width 2^-bits and two ends of the risk gap."""
+        del bits, thresholds
+        more = saving_margin(effective_rows(table), delta)
+        return low + more, high + more
+
     @abstractmethod
     def lower_margin(self, table: Totals, delta: float, factor: float) -> float:
         """Return how far an error of the rows can be above the population's, for weights of total variation M.
@@ -153,7 +183,7 @@ class CertificateMethod(ABC):
 
     def lower(
         self,
-        measure: JudgedMeasure,
+        measure: WeightedMeasure,
         source: Tally | RowSource,
         table: Totals,
         estimate: float,

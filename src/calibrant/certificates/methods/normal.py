@@ -9,14 +9,17 @@ from statistics import NormalDist
 
 import numpy as np
 
+from calibrant.certificates.betting import check_fine
 from calibrant.certificates.methods.base import CertificateMethod
 from calibrant.certificates.samples import Samples, largest_sums
+from calibrant.certificates.saving_limits import large_sample_bracket, large_sample_upper, split_lower_saving
 from calibrant.certificates.stretches import Pairs, bracketed, largest_stretches, square_scores
 from calibrant.core.laws import brownian_range
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.voices import Option, Phrase
 from calibrant.measures.results import WorstInterval
 from calibrant.rows.refinement import stretch_ends
+from calibrant.rows.savings import Thresholds
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally, Totals
 
@@ -39,6 +42,33 @@ class Normal(CertificateMethod):
         """Return the largest limit of an interval."""
         del estimate
         return normal_upper(source, table, delta)
+
+    def upper_saving(
+        self, source: Tally | RowSource, table: Totals, thresholds: Thresholds, estimate: float, delta: float
+    ) -> float:
+        """Return the largest limit of a line."""
+        del estimate
+        return large_sample_upper(source, table, thresholds, normal_quantile(delta))
+
+    def lower_saving(
+        self,
+        source: Tally | RowSource,
+        table: Totals,
+        thresholds: Thresholds,
+        estimate: float,
+        delta: float,
+        seed: int,
+    ) -> float:
+        """Return what random halves of the rows say of each other's best line, at every number of rows."""
+        return split_lower_saving(source, table, thresholds, estimate, delta, seed)
+
+    def bracket_saving(
+        self, table: Totals, bits: int, thresholds: Thresholds, delta: float, low: float, high: float
+    ) -> tuple[float, float]:
+        """Return two ends of the largest limit of a line."""
+        del low, high
+        check_fine(bits)
+        return large_sample_bracket(table, thresholds, normal_quantile(delta))
 
     def mean_margin(self, table: Totals, delta: float) -> float:
         """Return z standard errors."""

@@ -1,0 +1,345 @@
+"""Limits of the risk gap: how much re-drawing the line between acting and not acting can save, with confidence.
+
+The risk gap is the largest mean saving over a fixed class of lines and thresholds, so that only the population's own
+best line has to behave: a bet against every line, or Hoeffding's margin for one of them, limits them all. Good
+forecasters leave little to save near any threshold, on few rows, whose bets may be bold: the rate follows from how many
+rows the population has near its thresholds. The proofs are in docs/theory-of-savings.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+from calibrant.certificates.betting import HIGHEST_RATE, SPLITS, averaged_lower, best_rate
+from calibrant.certificates.margins import VARIANCE_SHARE
+from calibrant.core.types import FloatArray, IntArray
+from calibrant.rows.grids import COARSE_CELLS
+from calibrant.rows.refinement import whole_tally
+from calibrant.rows.runs import group_starts
+from calibrant.rows.savings import (
+    SAVING,
+    Redrawing,
+    Stretches,
+    Thresholds,
+    bet_score,
+    bracket_redrawing,
+    largest_redrawing,
+    split_at_savings,
+    split_at_thresholds,
+    square_score,
+)
+from calibrant.rows.sources import RowSource
+from calibrant.rows.splits import digest, seeded
+from calibrant.rows.tally import Tally, Totals
+from calibrant.rows.weights import effective_rows
+
+_LEVELS = 15
+_RATES: FloatArray = HIGHEST_RATE * 2.0 ** (-np.arange(_LEVELS) / 2.0)
+_SKEWNESS, _LESS_SKEW = 1.25, 3.0  # rare events come as large surprises, to which rates give way
+_BOLDEST = 4.0  # what a rate may be before it gives way
+_SINGLE_BELOW_ROWS = 20_000
+"""Below this many rows halves are drawn row by row; beyond, from counts per coarse cell, which lose next to nothing."""
+
+
+# --- Rates -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Windows:
+    """Windows of forecasts as wide as the best lines of a rate are apart: unions of coarse cells, fixed beforehand."""
+
+    rate: float
+    starts: IntArray
+    kept: IntArray
+    variance: FloatArray
+    """The largest p (1 - p) of each window kept."""
+
+    def sums(self, column: FloatArray) -> FloatArray:
+        """Add up a column per coarse cell."""
+        found: FloatArray = np.add.reduceat(column, self.starts)[self.kept]
+        return found
+
+
+_MIDDLE: FloatArray = (np.arange(COARSE_CELLS) + 0.5) / COARSE_CELLS
+
+
+@lru_cache(maxsize=16)
+def _windows(thresholds: Thresholds) -> tuple[_Windows, ...]:
+    """Return the windows of each rate that lie near the thresholds.
+
+    At rate x the best lines of a calibrated forecaster are x p (1 - p) / 2 apart: x/2 in units of ln(p / (1 - p)).
+    """
+    place = np.log(_MIDDLE) - np.log1p(-_MIDDLE)
+    cells = np.clip((np.array(thresholds) * COARSE_CELLS).astype(np.int64), 0, COARSE_CELLS - 1)
+    found = []
+    for rate in _RATES.tolist():
+        index = np.floor(place / (rate / 2.0))
+        starts = group_starts(index)
+        low, high = index[cells]
+        kept = np.flatnonzero((index[starts] >= low - 1.0) & (index[starts] <= high + 1.0))
+        variance = np.maximum.reduceat(_MIDDLE * (1.0 - _MIDDLE), starts)[kept]
+        found.append(_Windows(rate, starts, kept, variance))
+    return tuple(found)
+
+
+def _boldness(windows: _Windows, rows: FloatArray, squares: FloatArray, exponent: float) -> float:
+    """Return the logarithm of how much too bold a rate is for windows with so many rows and squared residuals."""
+    skewness = _SKEWNESS - _LESS_SKEW * windows.variance
+    before = windows.rate / np.maximum(1.0 - skewness * windows.rate, windows.rate / _BOLDEST)
+    spread = np.maximum(windows.variance * rows, squares / 2.0)
+    return math.log(max(float((np.square(before) * spread).max(initial=0.0)) / (2.0 * exponent), 1e-300))
+
+
+def _coarse(stretches: Stretches) -> tuple[FloatArray, FloatArray]:
+    """Return the rows and the squared residuals, of forecasts in the middle of their cell, in each coarse cell."""
+    cell = np.minimum((stretches.low * COARSE_CELLS).astype(np.int64), COARSE_CELLS - 1)
+    rows, events = (
+        np.bincount(cell, weights=column, minlength=COARSE_CELLS).astype(np.float64)
+        for column in (stretches.rows, stretches.events)
+    )
+    return rows, events * np.square(1.0 - _MIDDLE) + (rows - events) * np.square(_MIDDLE)
+
+
+def _usual_rate(stretches: Stretches, thresholds: Thresholds, exponent: float) -> float:
+    """Return the rate that suits the rows as they are."""
+    rows, squares = _coarse(stretches)
+    return _highest_below(
+        [_boldness(each, each.sums(rows), each.sums(squares), exponent) for each in _windows(thresholds)]
+    )
+
+
+def saving_rates(stretches: Stretches, thresholds: Thresholds, delta: float) -> tuple[float, float]:
+    """Return two rates between which the population's rate lies, but for a small share of delta.
+
+    Sums of rows and of squared residuals in a window are within Poisson tails of their means. For the slower rate only
+    the population's worst window has to behave, for the faster one all of them.
+    """
+    exponent, each = _shares(delta)
+    rows, squares = _coarse(stretches)
+    above, below = [], []
+    for windows in _windows(thresholds):
+        sums = windows.sums(rows), windows.sums(squares)
+        slack = math.log(1.0 / each)
+        most, most_squares = (total + slack + np.sqrt(slack**2 + 2.0 * slack * total) for total in sums)
+        above.append(_boldness(windows, most, most_squares, exponent))
+        slack = math.log(2.0 * windows.kept.size / each)
+        least, least_squares = (np.maximum(total - np.sqrt(2.0 * slack * total), 0.0) for total in sums)
+        below.append(_boldness(windows, least, least_squares, exponent))
+    return _lowest_above(above), _highest_below(below)
+
+
+def _shares(delta: float) -> tuple[float, float]:
+    """Split delta: ln(1/.) for the bet, and what is left for each of two levels next to each end of the rate."""
+    return math.log(1.0 / (delta * (1.0 - VARIANCE_SHARE))), delta * VARIANCE_SHARE / 4.0
+
+
+def _highest_below(boldness: list[float]) -> float:
+    """Return the highest rate that is not too bold, between levels by interpolation."""
+    if boldness[0] <= 0.0:
+        return HIGHEST_RATE
+    for level in range(1, _LEVELS):
+        if boldness[level] <= 0.0:
+            return _between(boldness, level)
+    return _beyond(boldness)
+
+
+def _lowest_above(boldness: list[float]) -> float:
+    """Return the lowest rate above which rates are too bold, between levels by interpolation."""
+    if boldness[-1] > 0.0:
+        return _beyond(boldness)
+    for level in range(_LEVELS - 1, 0, -1):
+        if boldness[level - 1] > 0.0:
+            return _between(boldness, level)
+    return HIGHEST_RATE
+
+
+def _between(boldness: list[float], level: int) -> float:
+    """Return where the line from a level that is not too bold to the next, which is, crosses 0."""
+    share = boldness[level - 1] / (boldness[level - 1] - boldness[level])
+    return float(_RATES[level - 1] * 2.0 ** (-share / 2.0))
+
+
+def _beyond(boldness: list[float]) -> float:
+    """Return the rate below all levels, where windows cannot be narrower and boldness falls as the square."""
+    return float(_RATES[-1]) * math.exp(-boldness[-1] / 2.0)
+
+
+# --- Upper limits ----------------------------------------------------------------------------------------------------
+
+
+def betting_upper(source: Tally | RowSource, table: Totals, thresholds: Thresholds, delta: float) -> float:
+    """Return the largest saving that bets against every line leave possible."""
+    rates = saving_rates(Stretches.of(table), thresholds, delta)
+    fine = Stretches.of(split_at_savings(source, thresholds, list(map(bet_score, rates))))
+    growth = [largest_redrawing(fine, thresholds, bet_score(rate)).score for rate in rates]
+    return _betting_limit(table, rates, growth, delta)
+
+
+def betting_bracket(table: Totals, thresholds: Thresholds, delta: float) -> tuple[float, float]:
+    """Return two ends between which that limit lies, from cells alone."""
+    stretches = Stretches.of(table)
+    rates = saving_rates(stretches, thresholds, delta)
+    ends = [bracket_redrawing(stretches, thresholds, bet_score(rate)) for rate in rates]
+    low, high = (_betting_limit(table, rates, list(growth), delta) for growth in zip(*ends, strict=True))
+    return low, high
+
+
+def _betting_limit(table: Totals, rates: tuple[float, ...], growth: list[float], delta: float) -> float:
+    exponent, _ = _shares(delta)
+    share = table.weight_total / (table.row_total * table.weight_max)
+    return max(
+        -math.expm1(-(grown + exponent) / table.row_total) / (rate * share)
+        for rate, grown in zip(rates, growth, strict=True)
+    )
+
+
+def large_sample_upper(source: Tally | RowSource, table: Totals, thresholds: Thresholds, quantile: float) -> float:
+    """Return about the largest mean saving plus z standard errors over all lines, for many rows.
+
+    z sqrt(v) <= x v / 2 + z^2 / (2 x), with equality at the variance that the rate x suits.
+    """
+    rate = large_sample_rate(table, thresholds, quantile)
+    score = square_score(rate / 2.0)
+    fine = Stretches.of(split_at_savings(source, thresholds, [score]))
+    return _large_sample_limit(table, rate, largest_redrawing(fine, thresholds, score).score, quantile)
+
+
+def large_sample_bracket(table: Totals, thresholds: Thresholds, quantile: float) -> tuple[float, float]:
+    """Return two ends between which that limit lies, from cells alone."""
+    rate = large_sample_rate(table, thresholds, quantile)
+    ends = bracket_redrawing(Stretches.of(table), thresholds, square_score(rate / 2.0))
+    low, high = (_large_sample_limit(table, rate, each, quantile) for each in ends)
+    return low, high
+
+
+def large_sample_rate(table: Totals, thresholds: Thresholds, quantile: float) -> float:
+    """Return the rate that suits the rows: z over the standard deviation of the sum over the rows between the lines."""
+    return _usual_rate(Stretches.of(table), thresholds, quantile**2 / 2.0)
+
+
+def _large_sample_limit(table: Totals, rate: float, score: float, quantile: float) -> float:
+    return (score + quantile**2 / (2.0 * rate)) * table.weight_max / table.weight_total
+
+
+def saving_margin(rows: float, delta: float) -> float:
+    """Return Hoeffding's margin sqrt(ln(1/delta) / (2 n)) above the largest saving, each of which has a range of 1."""
+    return math.sqrt(math.log(1.0 / delta) / (2.0 * rows))
+
+
+# --- Lower limits ----------------------------------------------------------------------------------------------------
+
+
+def lower_saving_margin(table: Totals, delta: float) -> float:
+    """Return a margin below the largest saving that holds for all lines at once.
+
+    2 sqrt(ln(2e / delta) / (2 n)) for rows of equal weight: only the distribution functions of events and of non-events
+    have to behave. Otherwise (4 + sqrt(ln(1/delta) / 2)) / sqrt(n_eff), by symmetrisation.
+    """
+    rows = effective_rows(table)
+    if table.unit_weights:
+        return monotone_saving_margin(rows, delta)
+    return (4.0 + math.sqrt(math.log(1.0 / delta) / 2.0)) / math.sqrt(rows)
+
+
+def monotone_saving_margin(rows: float, delta: float) -> float:
+    """Return how far the risk gap of a monotone map can be from its value on the rows, for all such maps at once."""
+    return 2.0 * math.sqrt((1.0 + math.log(2.0 / delta)) / (2.0 * rows))
+
+
+def split_lower_saving(
+    source: Tally | RowSource, table: Totals, thresholds: Thresholds, estimate: float, delta: float, seed: int
+) -> float:
+    """Return a lower limit by splitting the rows: one half names a line, the other half bets on it.
+
+    The evidence of `SPLITS` random halves is averaged. Many rows are split by counts per coarse cell, with thresholds
+    and lines at the cells' borders. Where rows can be told apart by nothing, the margin of all lines takes its place.
+    """
+    exponent = math.log(1.0 / delta)
+    if table.row_total < _SINGLE_BELOW_ROWS or not table.counted:
+        tally = whole_tally(source) if table.row_total < 5 * _SINGLE_BELOW_ROWS else None
+        if tally is None or not (tally.counted or tally.listed is not None):
+            return estimate - lower_saving_margin(table, delta)
+        halves = _halves_of_rows(tally, seed)
+    else:
+        halves = _halves_of_cells(split_at_thresholds(source, thresholds), thresholds, seed)
+    evidence = [_evidence(*each, thresholds, exponent) for each in islice(halves, SPLITS)]
+    growth, rates, rows = (np.array(column) for column in zip(*evidence, strict=True))
+    return averaged_lower(growth, rates, rows, exponent)
+
+
+class _Half(NamedTuple):
+    """The rows of one half, and how many they are."""
+
+    stretches: Stretches
+    total: int
+
+
+_Halves = Iterator[tuple[_Half, _Half]]
+
+
+def _halves_of_rows(tally: Tally, seed: int) -> _Halves:
+    """Send each row to one of two halves by the toss of a coin, again and again: as `Tally.splits` does."""
+
+    def half(rows: FloatArray, events: FloatArray, count: int) -> _Half:
+        return _Half(Stretches(tally.forecast, tally.forecast, rows, events), count)
+
+    if tally.counted:
+        for (rows,), (events,) in tally.tosses(seed, 1):
+            parts = (rows, events), (tally.rows - rows, tally.events - events)
+            first, second = (half(np.multiply(own, 1.0), np.multiply(won, 1.0), int(own.sum())) for own, won in parts)
+            yield first, second
+    elif tally.listed is not None:
+        outcome, weight = tally.listed.y_true, tally.listed.sample_weight
+        weight = np.ones(tally.row_total) if weight is None else weight / tally.weight_max
+        starts = np.cumsum(tally.rows) - tally.rows
+        for (heads,) in tally.heads(seed, 1):
+            first, second = (
+                half(np.add.reduceat(own, starts), np.add.reduceat(own * outcome, starts), int(np.count_nonzero(kept)))
+                for kept, own in ((heads, weight * heads), (~heads, weight * ~heads))
+            )
+            yield first, second
+
+
+def _halves_of_cells(table: Totals, thresholds: Thresholds, seed: int) -> _Halves:
+    """Send rows to halves by counts per coarse cell, cut at the thresholds: coins of rows that nobody tells apart."""
+    borders = np.unique(np.concatenate([np.arange(COARSE_CELLS + 1) / COARSE_CELLS, thresholds]))
+    cell = np.minimum(np.searchsorted(borders, table.low, side="right") - 1, borders.size - 2)
+    columns = (table.rows - table.outcome, table.outcome)
+    counts = np.rint([np.bincount(cell, weights=each, minlength=borders.size - 1) for each in columns]).astype(np.int64)
+    generator = seeded(seed, "halves, cells", digest("cells", *counts))
+
+    def half(others: FloatArray, events: FloatArray) -> _Half:
+        rows = others + events
+        return _Half(Stretches(borders[:-1], borders[1:], rows, events), int(rows.sum()))
+
+    while True:
+        chosen = np.multiply(generator.binomial(counts, 0.5), 1.0)
+        yield half(*chosen), half(*(counts - chosen))
+
+
+def _evidence(found: _Half, rest: _Half, thresholds: Thresholds, exponent: float) -> tuple[float, float, int]:
+    """Return how a bet on the line found on some rows grows on the rest, the rate of the mean bet, and the rest."""
+    (stretches, count), (others, rows) = found, rest
+    if count == 0 or rows == 0:
+        return 0.0, HIGHEST_RATE, 0
+    best = largest_redrawing(stretches, thresholds, SAVING)
+    gain, loss = (1.0 - best.threshold, best.threshold) if best.more else (best.threshold, 1.0 - best.threshold)
+    right, wrong = _treated(stretches, best)
+    rate = best_rate((right * gain**2 + wrong * loss**2) / count * rows, 1.0, exponent)
+    right, wrong = _treated(others, best)
+    growth = right * math.log1p(rate * gain) + wrong * math.log1p(-rate * loss)
+    return growth, rate * float(others.rows.sum()) / rows, rows
+
+
+def _treated(stretches: Stretches, line: Redrawing) -> tuple[float, float]:
+    """Return how many rows a new line treats rightly, of those that it treats otherwise, and how many wrongly."""
+    between = slice(line.first, line.last)
+    events, rows = float(stretches.events[between].sum()), float(stretches.rows[between].sum())
+    return (events, rows - events) if line.more else (rows - events, events)
