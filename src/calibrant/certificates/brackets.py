@@ -27,10 +27,11 @@ def bracket(
     ----------
     cells : Cells
         Totals per cell.
-    measure : {"cutoff", "smooth"}
-        The error of the rows.
+    measure : {"cutoff", "smooth", "risk_gap"}
+        The error of the rows; "risk_gap" over all thresholds.
     method : {"adaptive", "normal", "hoeffding", "paper"}, optional
-        Bracket the upper limit that `certify` would find by this method, for the Cutoff error of the population.
+        Bracket the upper limit that `certify` would find by this method, for the Cutoff error of the population or its
+        risk gap.
     confidence_level : float
         Of that limit.
 
@@ -50,14 +51,16 @@ def bracket(
     assumptions: tuple[str, ...] = ()
     if method is not None:
         check_choice(method, "method", tuple(BRACKETED_METHODS))
-        if not MEASURES[measure].by_intervals:
+        METHODS[method].check_measure(measure)
+        table = table.with_unit_weights()
+        found = MEASURES[measure].bracket_limit(table, bits, 1.0 - level, (low, high), METHODS[method])
+        if found is None:
             raise InputError(
-                f"is for measure='cutoff' only, got measure={measure!r}",
+                f"is for measure='cutoff' or 'risk_gap' only, got measure={measure!r}",
                 argument="method",
                 remedy="leave one of them out",
             )
-        table = table.with_unit_weights()
-        low, high = METHODS[method].bracket(table, bits, 1.0 - level, low, high)
+        low, high = found
         assumptions = METHODS[method].assumptions(table)
     return Bracket(
         measure=measure,

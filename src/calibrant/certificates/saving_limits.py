@@ -9,7 +9,7 @@ rows the population has near its thresholds. The proofs are in docs/theory-of-sa
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.certificates.betting import HIGHEST_RATE, SPLITS, averaged_lower, best_rate
+from calibrant.certificates.betting import HIGHEST_RATE, SPLITS, averaged_lower, best_rate, bet_rates
 from calibrant.certificates.margins import VARIANCE_SHARE
+from calibrant.core.chernoff import chernoff_intervals
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.rows.grids import COARSE_CELLS
 from calibrant.rows.refinement import whole_tally
@@ -35,16 +36,21 @@ from calibrant.rows.savings import (
     split_at_thresholds,
     square_score,
 )
-from calibrant.rows.sources import RowSource
+from calibrant.rows.sources import FEW_ROWS, RowSource
 from calibrant.rows.splits import digest, seeded
 from calibrant.rows.tally import Tally, Totals
 from calibrant.rows.weights import effective_rows
 
 _LEVELS = 15
 _RATES: FloatArray = HIGHEST_RATE * 2.0 ** (-np.arange(_LEVELS) / 2.0)
-_SKEWNESS, _LESS_SKEW = 1.25, 3.0  # rare events come as large surprises, to which rates give way
+_SKEWNESS, _LESS_SKEW = 1.0, 2.0  # rare events come as large surprises, to which rates give way
 _BOLDEST = 4.0  # what a rate may be before it gives way
-_SINGLE_BELOW_ROWS = 20_000
+_WINDOWS_FROM_ROWS = 100
+"""From this many rows on windows are known well enough to set the rate."""
+
+_MANY_WINDOWS = 1000
+
+_SINGLE_BELOW_ROWS = 10_000
 """Below this many rows halves are drawn row by row; beyond, from counts per coarse cell, which lose next to nothing."""
 
 
@@ -60,11 +66,17 @@ class _Windows:
     kept: IntArray
     variance: FloatArray
     """The largest p (1 - p) of each window kept."""
+    before: FloatArray
+    """The square of what the rate was before it gave way to skewness, for each window."""
 
     def sums(self, column: FloatArray) -> FloatArray:
         """Add up a column per coarse cell."""
         found: FloatArray = np.add.reduceat(column, self.starts)[self.kept]
         return found
+
+    def limits(self, column: FloatArray, delta: float) -> FloatArray:
+        """Return limits for the means of those sums, low ones first; where windows are many, so are rows."""
+        return chernoff_intervals(self.sums(column), delta, steps=2 if self.kept.size < _MANY_WINDOWS else 0)
 
 
 _MIDDLE: FloatArray = (np.arange(COARSE_CELLS) + 0.5) / COARSE_CELLS
@@ -85,16 +97,15 @@ def _windows(thresholds: Thresholds) -> tuple[_Windows, ...]:
         low, high = index[cells]
         kept = np.flatnonzero((index[starts] >= low - 1.0) & (index[starts] <= high + 1.0))
         variance = np.maximum.reduceat(_MIDDLE * (1.0 - _MIDDLE), starts)[kept]
-        found.append(_Windows(rate, starts, kept, variance))
+        before = rate / np.maximum(1.0 - (_SKEWNESS - _LESS_SKEW * variance) * rate, rate / _BOLDEST)
+        found.append(_Windows(rate, starts, kept, variance, np.square(before)))
     return tuple(found)
 
 
 def _boldness(windows: _Windows, rows: FloatArray, squares: FloatArray, exponent: float) -> float:
     """Return the logarithm of how much too bold a rate is for windows with so many rows and squared residuals."""
-    skewness = _SKEWNESS - _LESS_SKEW * windows.variance
-    before = windows.rate / np.maximum(1.0 - skewness * windows.rate, windows.rate / _BOLDEST)
     spread = np.maximum(windows.variance * rows, squares / 2.0)
-    return math.log(max(float((np.square(before) * spread).max(initial=0.0)) / (2.0 * exponent), 1e-300))
+    return math.log(max(float((windows.before * spread).max(initial=0.0)) / (2.0 * exponent), 1e-300))
 
 
 def _coarse(stretches: Stretches) -> tuple[FloatArray, FloatArray]:
@@ -111,7 +122,7 @@ def _usual_rate(stretches: Stretches, thresholds: Thresholds, exponent: float) -
     """Return the rate that suits the rows as they are."""
     rows, squares = _coarse(stretches)
     return _highest_below(
-        [_boldness(each, each.sums(rows), each.sums(squares), exponent) for each in _windows(thresholds)]
+        _boldness(each, each.sums(rows), each.sums(squares), exponent) for each in _windows(thresholds)
     )
 
 
@@ -123,16 +134,20 @@ def saving_rates(stretches: Stretches, thresholds: Thresholds, delta: float) -> 
     """
     exponent, each = _shares(delta)
     rows, squares = _coarse(stretches)
-    above, below = [], []
-    for windows in _windows(thresholds):
-        sums = windows.sums(rows), windows.sums(squares)
-        slack = math.log(1.0 / each)
-        most, most_squares = (total + slack + np.sqrt(slack**2 + 2.0 * slack * total) for total in sums)
-        above.append(_boldness(windows, most, most_squares, exponent))
-        slack = math.log(2.0 * windows.kept.size / each)
-        least, least_squares = (np.maximum(total - np.sqrt(2.0 * slack * total), 0.0) for total in sums)
-        below.append(_boldness(windows, least, least_squares, exponent))
-    return _lowest_above(above), _highest_below(below)
+    total = float(rows.sum())
+
+    def most(windows: _Windows) -> float:
+        count = np.minimum(windows.limits(rows, each)[1], total)
+        return _boldness(windows, count, np.minimum(windows.limits(squares, each)[1], count), exponent)
+
+    def least(windows: _Windows) -> float:
+        for_each = each / (2.0 * windows.kept.size)
+        return _boldness(windows, windows.limits(rows, for_each)[0], windows.limits(squares, for_each)[0], exponent)
+
+    levels = _windows(thresholds)
+    # Windows with all of the rows tell which rates are not too bold in any case.
+    needed = [windows for windows in levels if float(windows.before.max(initial=0.0)) * total > 4.0 * exponent]
+    return _lowest_above([most(windows) for windows in needed]), _highest_below(map(least, levels))
 
 
 def _shares(delta: float) -> tuple[float, float]:
@@ -140,43 +155,54 @@ def _shares(delta: float) -> tuple[float, float]:
     return math.log(1.0 / (delta * (1.0 - VARIANCE_SHARE))), delta * VARIANCE_SHARE / 4.0
 
 
-def _highest_below(boldness: list[float]) -> float:
+def _highest_below(levels: Iterable[float]) -> float:
     """Return the highest rate that is not too bold, between levels by interpolation."""
-    if boldness[0] <= 0.0:
-        return HIGHEST_RATE
-    for level in range(1, _LEVELS):
-        if boldness[level] <= 0.0:
-            return _between(boldness, level)
-    return _beyond(boldness)
+    above = 0.0
+    for level, boldness in enumerate(levels):
+        if boldness <= 0.0:
+            return _between(level, above, boldness)
+        above = boldness
+    return _beyond(above)
 
 
-def _lowest_above(boldness: list[float]) -> float:
+def _lowest_above(levels: list[float]) -> float:
     """Return the lowest rate above which rates are too bold, between levels by interpolation."""
-    if boldness[-1] > 0.0:
-        return _beyond(boldness)
-    for level in range(_LEVELS - 1, 0, -1):
-        if boldness[level - 1] > 0.0:
-            return _between(boldness, level)
+    below = -math.inf
+    for level, boldness in reversed(list(enumerate(levels))):
+        if boldness > 0.0:
+            return _beyond(boldness) if level == _LEVELS - 1 else _between(level + 1, boldness, below)
+        below = boldness
     return HIGHEST_RATE
 
 
-def _between(boldness: list[float], level: int) -> float:
-    """Return where the line from a level that is not too bold to the next, which is, crosses 0."""
-    share = boldness[level - 1] / (boldness[level - 1] - boldness[level])
-    return float(_RATES[level - 1] * 2.0 ** (-share / 2.0))
+def _between(level: int, above: float, below: float) -> float:
+    """Return where the line from a level that is not too bold up to the one before, which is, crosses 0."""
+    if level == 0:
+        return HIGHEST_RATE
+    return float(_RATES[level - 1] * 2.0 ** (-above / (above - below) / 2.0))
 
 
-def _beyond(boldness: list[float]) -> float:
+def _beyond(boldness: float) -> float:
     """Return the rate below all levels, where windows cannot be narrower and boldness falls as the square."""
-    return float(_RATES[-1]) * math.exp(-boldness[-1] / 2.0)
+    return float(_RATES[-1]) * math.exp(-boldness / 2.0)
 
 
 # --- Upper limits ----------------------------------------------------------------------------------------------------
 
 
+def _rates(table: Totals, thresholds: Thresholds, delta: float) -> tuple[float, ...]:
+    """Return the rates of bets against lines: where rows are few, those against intervals, which no window tells of.
+
+    At equal rates no limit of a saving is above that of the Cutoff error.
+    """
+    if table.unit_weights and table.row_total < _WINDOWS_FROM_ROWS:
+        return bet_rates(table, delta)
+    return saving_rates(Stretches.of(table), thresholds, delta)
+
+
 def betting_upper(source: Tally | RowSource, table: Totals, thresholds: Thresholds, delta: float) -> float:
     """Return the largest saving that bets against every line leave possible."""
-    rates = saving_rates(Stretches.of(table), thresholds, delta)
+    rates = _rates(table, thresholds, delta)
     fine = Stretches.of(split_at_savings(source, thresholds, list(map(bet_score, rates))))
     growth = [largest_redrawing(fine, thresholds, bet_score(rate)).score for rate in rates]
     return _betting_limit(table, rates, growth, delta)
@@ -185,7 +211,7 @@ def betting_upper(source: Tally | RowSource, table: Totals, thresholds: Threshol
 def betting_bracket(table: Totals, thresholds: Thresholds, delta: float) -> tuple[float, float]:
     """Return two ends between which that limit lies, from cells alone."""
     stretches = Stretches.of(table)
-    rates = saving_rates(stretches, thresholds, delta)
+    rates = _rates(table, thresholds, delta)
     ends = [bracket_redrawing(stretches, thresholds, bet_score(rate)) for rate in rates]
     low, high = (_betting_limit(table, rates, list(growth), delta) for growth in zip(*ends, strict=True))
     return low, high
@@ -263,7 +289,7 @@ def split_lower_saving(
     """
     exponent = math.log(1.0 / delta)
     if table.row_total < _SINGLE_BELOW_ROWS or not table.counted:
-        tally = whole_tally(source) if table.row_total < 5 * _SINGLE_BELOW_ROWS else None
+        tally = whole_tally(source) if table.row_total < FEW_ROWS else None
         if tally is None or not (tally.counted or tally.listed is not None):
             return estimate - lower_saving_margin(table, delta)
         halves = _halves_of_rows(tally, seed)

@@ -77,6 +77,14 @@ class Limits(Protocol):
     ) -> float:
         """Return the lower limit of the risk gap."""
 
+    def bracket(self, table: Totals, bits: int, delta: float, low: float, high: float) -> tuple[float, float]:
+        """Return two ends that contain `upper`, from two ends of the error."""
+
+    def bracket_saving(
+        self, table: Totals, bits: int, thresholds: Thresholds, delta: float, low: float, high: float
+    ) -> tuple[float, float]:
+        """Return two ends that contain `upper_saving`, from two ends of the risk gap."""
+
     def upper_of(self, table: Totals, error: float, delta: float) -> float:
         """Return the upper limit of any weighted calibration error from its value on the rows."""
 
@@ -222,6 +230,13 @@ class JudgedMeasure(ABC):
         del table
         return 0.0, 1.0
 
+    def bracket_limit(
+        self, table: Totals, bits: int, delta: float, ends: tuple[float, float], limits: Limits
+    ) -> tuple[float, float] | None:
+        """Return two ends that contain an upper limit, from cells of width 2^-bits and two ends of the error itself."""
+        del table, bits, delta, ends, limits  # None where no method has them
+        return None
+
     def caution(self, tally: Tally) -> str | None:
         """Return why a limit may not mean what it seems to mean on these rows, if so."""
         del tally
@@ -302,6 +317,12 @@ class Cutoff(WeightedMeasure):
     def bracket(self, table: Totals) -> tuple[float, float]:
         """Return the least and the most that an interval can have."""
         return bracket_cutoff(table)
+
+    def bracket_limit(
+        self, table: Totals, bits: int, delta: float, ends: tuple[float, float], limits: Limits
+    ) -> tuple[float, float] | None:
+        """Return the method's two ends for all intervals."""
+        return limits.bracket(table, bits, delta, *ends)
 
 
 class Smooth(WeightedMeasure):
@@ -511,6 +532,12 @@ class RiskGap(JudgedMeasure):
         unit = table.weight_max / table.weight_total
         low, high = bracket_redrawing(Stretches.of(table), self.over, SAVING)
         return low * unit, high * unit
+
+    def bracket_limit(
+        self, table: Totals, bits: int, delta: float, ends: tuple[float, float], limits: Limits
+    ) -> tuple[float, float] | None:
+        """Return the method's two ends for all lines."""
+        return limits.bracket_saving(table, bits, self.over, delta, *ends)
 
 
 def judged_measure(name: str, variation: float, threshold: Any, vain: Any, missed: Any) -> JudgedMeasure:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +23,8 @@ from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally, Totals, prefix_sums
 
 _MOST_BITS = 21
+_MANY, _BLOCK = 2**12, 16  # entries from which on blocks of so many are looked at first
+_FEW = 2**16  # pairs of ends that are all looked at
 _CELLS_AT_ONCE = 2**17  # of a finer grid, for rows in memory
 
 
@@ -49,6 +51,12 @@ class Stretches(NamedTuple):
         """Return the entries of a table."""
         unit = 1.0 / table.weight_max
         return cls(table.low, table.high, np.multiply(table.weight, unit), table.outcome * unit)
+
+    def blocks(self, starts: IntArray) -> Stretches:
+        """Return longer ones, which begin at some of these."""
+        ends = np.append(starts[1:], self.low.size) - 1
+        rows, events = np.add.reduceat(self.rows, starts), np.add.reduceat(self.events, starts)
+        return Stretches(self.low[starts], self.high[ends], rows, events)
 
 
 @dataclass(frozen=True)
@@ -109,8 +117,29 @@ NOTHING = Redrawing(0.0, 0.0, True, 0, 0, more=True)
 
 
 def largest_redrawing(stretches: Stretches, thresholds: Thresholds, score: Score) -> Redrawing:
-    """Return the redrawing of the largest score whose ends are borders of entries: exact where they are fine enough."""
-    return max((walk.best(score) for walk in _walks(stretches, thresholds)), key=lambda each: each.score)
+    """Return the redrawing of the largest score whose ends are borders of entries: exact where they are fine enough.
+
+    Of many entries, those are joined inside which nothing better may begin or end.
+    """
+    starts, fewer = _thinned(stretches, thresholds, score)
+    best = max((walk.best(score) for walk in _walks(fewer, thresholds)), key=lambda each: each.score)
+    borders = np.append(starts, stretches.low.size)
+    return replace(best, first=int(borders[best.first]), last=int(borders[best.last]))
+
+
+def _thinned(stretches: Stretches, thresholds: Thresholds, score: Score) -> tuple[IntArray, Stretches]:
+    """Join entries inside which nothing better may begin or end; return where each begins, and them.
+
+    Blocks of many entries are looked at first, blocks of few only where that says too little.
+    """
+    size = stretches.low.size
+    if size <= _MANY:
+        return np.arange(size), stretches
+    starts = np.arange(0, size, _BLOCK)
+    wanted = _may_hold_end(stretches.blocks(starts), thresholds, score)
+    inside = (wanted[:, None] * _BLOCK + np.arange(_BLOCK)).ravel()
+    starts = np.union1d(starts, inside[inside < size])
+    return starts, stretches.blocks(starts)
 
 
 def _walks(stretches: Stretches, thresholds: Thresholds) -> tuple[_Walk, _Walk]:
@@ -121,7 +150,8 @@ def split_at_savings(source: Tally | RowSource, thresholds: Thresholds, scores: 
     """Return ordered entries fine enough that the best redrawings of all scores begin and end at their borders."""
 
     def too_coarse(table: Totals) -> IntArray:
-        return _merged(_may_hold_end(table, thresholds, score) for score in scores)
+        stretches = Stretches.of(table)
+        return _merged(_may_hold_end(stretches, thresholds, score) for score in scores)
 
     rows = opened(source)
     if isinstance(rows, Tally):
@@ -166,11 +196,12 @@ def _cut_finely(rows: Opened, too_coarse: Callable[[Totals], IntArray]) -> None:
         table = rows.cut(table, part, bits)  # from the right, so that the positions still to come stay valid
 
 
-def _may_hold_end(table: Totals, thresholds: Thresholds, score: Score) -> IntArray:
+def _may_hold_end(stretches: Stretches, thresholds: Thresholds, score: Score) -> IntArray:
     """Return the entries inside which a redrawing of a larger score than the best so far might begin or end."""
-    walks = _walks(Stretches.of(table), thresholds)
+    starts, fewer = _thinned(stretches, thresholds, score)
+    walks = _walks(fewer, thresholds)
     best = max(walk.best(score).score for walk in walks)
-    return _merged(walk.may_hold_end(score, best) for walk in walks)
+    return starts[_merged(walk.may_hold_end(score, best) for walk in walks)]
 
 
 def _merged(positions: Iterable[IntArray]) -> IntArray:
@@ -223,22 +254,36 @@ class _Walk:
 
     def best(self, score: Score) -> Redrawing:
         """Return the best redrawing whose ends are borders of entries."""
-        ends = np.flatnonzero(self._ordered(self.ends))
+        starts, ends = self._borders()
         if ends.size == 0:
             return NOTHING
         threshold = self._ordered(self.near)[ends]
         slope, scale = self._slopes(score, threshold)
         height, width = prefix_sums(self.right), prefix_sums(self.rows)
-        lowest, place = prefix_minima(height, width, slope, ends)
+        until = np.searchsorted(starts, ends, side="right") - 1
+        lowest, place = prefix_minima(height[starts], width[starts], slope, until)
         found = scale * ((height[ends + 1] - slope * width[ends + 1]) - lowest)
         at = int(found.argmax())
         if not found[at] > 0.0:
             return NOTHING
-        attained = not self.more or bool(threshold[at] > self.high[ends[at]])
-        first, last = int(place[at]), int(ends[at]) + 1
+        attained = not self.more or bool(threshold[at] > self.high[ends[at]])  # in increasing order, where more
+        first, last = int(starts[place[at]]), int(ends[at]) + 1
         if not self.more:
             first, last = self.size - last, self.size - first
         return Redrawing(float(found[at]), float(threshold[at]), attained, first, last, self.more)
+
+    def _borders(self) -> tuple[IntArray, IntArray]:
+        """Return before which entries stretches begin, and with which they end, if they are the best.
+
+        No good one begins with rows all of which are treated wrongly, or after some that all are treated rightly; nor
+        does one end with rows all of which are treated wrongly, unless no threshold is left to end it earlier.
+        """
+        ends = np.flatnonzero(self._ordered(self.ends))
+        wrong = self.rows > self.right
+        ends = ends[(self.right[ends] > 0.0) | (np.arange(ends.size) == 0)]
+        begins = np.append(True, wrong[:-1]) & ((self.right > 0.0) | ~wrong)
+        begins[0] = True  # so that there is one
+        return np.flatnonzero(begins), ends
 
     def most(self, score: Score) -> _Most:
         """Return the most that redrawings may score, by the entry that they end in: rows treated rightly come first."""
@@ -303,6 +348,11 @@ def prefix_minima(
     (array([ 0. , -0.8]), array([0, 2]))
     """
     count = slope.size
+    if count * height.size <= _FEW:
+        values = height - slope[:, None] * width
+        values[np.arange(height.size) > last[:, None]] = np.inf
+        place = values.argmin(axis=1)
+        return values[np.arange(count), place], place
     least, place = np.empty(count), np.empty(count, dtype=np.int64)
     step = 1 << (count.bit_length() - 1) if count else 0
     while step:
