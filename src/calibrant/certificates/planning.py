@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.certificates.event_shares import RATE_SHARE, of_events
+from calibrant.certificates.event_shares import RATE_SHARE, check_yardstick, of_events
 from calibrant.certificates.methods.base import CertificateMethod
 from calibrant.certificates.methods.registry import METHODS, Method
 from calibrant.certificates.results import YARDSTICKS, Yardstick, limit_said
@@ -26,8 +26,9 @@ from calibrant.core.results import UNIT, Result
 from calibrant.core.types import ArrayLike, FloatArray
 from calibrant.core.voices import Either, Option, Phrase
 from calibrant.core.words import level_said
-from calibrant.measures.judged import JudgedMeasure
+from calibrant.measures.judged import JudgedMeasure, judged_measure
 from calibrant.measures.registry import MEASURES, Measure
+from calibrant.measures.savings import REDRAWING, over_thresholds
 from calibrant.rows.checks import (
     check_choice,
     check_confidence,
@@ -36,6 +37,7 @@ from calibrant.rows.checks import (
     check_same_index,
     check_weights,
 )
+from calibrant.rows.costs import WithCosts
 
 HIGHEST_POWER = 0.999
 """Beyond this too few of the simulated data sets are left to plan by."""
@@ -49,12 +51,13 @@ _AT_ONCE = 250  # data sets whose numbers fit into a processor's cache
 _USUAL_RANGE = 2.3  # of Brownian motion, in nine of ten cases and a little more
 _DOUBT = 0.01  # chance that the power of a plan is below the promise because of the draws
 _PATIENCE = 5  # trials that aim before the search halves what is left
+_MANY_LEVELS = 1024  # for lines, which may be drawn between any two forecasts
 _MOST_ERROR = 4.0  # as a share of events; of rows it is 1
 _CLOSE = 200  # a plan is found to one part in so many
 
 
 @dataclass(frozen=True)
-class RowsNeeded(Result):
+class RowsNeeded(WithCosts, Result):
     """How many rows it takes to certify a calibrated forecaster.
 
     Attributes
@@ -73,6 +76,10 @@ class RowsNeeded(Result):
         The error planned for.
     relative_to : str
         What ``max_error`` is a share of: "rows" or "events".
+    thresholds : tuple of float or None
+        The lowest and the highest threshold that a risk gap is about; None for other errors.
+    cost_false_positive, cost_false_negative : float or None
+        The costs that were translated into a threshold, if any.
     """
 
     rows: int
@@ -84,6 +91,9 @@ class RowsNeeded(Result):
     brier: float
     measure: str = "cutoff"
     relative_to: str = "rows"
+    thresholds: tuple[float, float] | None = None
+    cost_false_positive: float | None = None
+    cost_false_negative: float | None = None
 
     _ranges: ClassVar = dict.fromkeys(("max_error", "confidence_level", "power", "brier"), UNIT)
     _words: ClassVar = {"measure": MEASURES, "relative_to": YARDSTICKS}
@@ -92,8 +102,13 @@ class RowsNeeded(Result):
         level = level_said(self.confidence_level)
         limit = limit_said(self.max_error, self.relative_to)
         paper = "" if self.paper_rows is None else f"; the paper's margin needs {self.paper_rows:,}"
+        claim = f"a {MEASURES.words(self.measure)} of at most {limit}"
+        if self.thresholds is not None:
+            over = over_thresholds(self.thresholds, self.cost_false_positive, self.cost_false_negative)
+            limit += f" per case{self._limit_in_costs(self.max_error)}"
+            claim = f"that no {REDRAWING} saves more than {limit}, at {over},"
         return (
-            f"About {self.rows:,} rows certify a {MEASURES.words(self.measure)} of at most {limit} "
+            f"About {self.rows:,} rows certify {claim} "
             f"with {level} confidence in {level_said(self.power)} of cases, if the forecaster is calibrated with "
             f"a Brier score of {self.brier:.4g} ({self.method} method{paper})."
         )
@@ -107,6 +122,9 @@ def rows_needed(
     method: Method = "adaptive",
     measure: Measure = "cutoff",
     variation: float = 2.0,
+    threshold: float | tuple[float, float] | None = None,
+    cost_false_positive: float | None = None,
+    cost_false_negative: float | None = None,
     relative_to: Yardstick = "rows",
     brier: float | None = None,
     y_prob: ArrayLike | None = None,
@@ -127,9 +145,12 @@ def rows_needed(
         The error to be certified, as in `certify`.
     confidence_level, method, variation, relative_to
         As in `certify`; a plan for a share of the events needs ``y_prob``, which says how many there will be.
-    measure : {"cutoff", "smooth", "bounded_variation"}
+    measure : {"cutoff", "smooth", "bounded_variation", "risk_gap"}
         The error to be certified. Limits of the other errors depend on how often forecasts repeat: there is no plan for
-        them.
+        them. For the risk gap pass ``y_prob``: it takes far fewer rows where forecasts differ than where they are
+        alike, which a Brier score does not tell.
+    threshold, cost_false_positive, cost_false_negative
+        As in `certify`, for ``measure="risk_gap"``.
     power : float above 0, up to 0.999
         How likely the certificate should be, if the forecaster is calibrated.
     brier : float in (0, 0.25]
@@ -169,11 +190,11 @@ def rows_needed(
             remedy=f"plans are made for a power of up to {HIGHEST_POWER:g}",
         )
     check_choice(method, "method", tuple(METHODS))
-    check_choice(measure, "measure", tuple(MEASURES))
-    check_choice(relative_to, "relative_to", YARDSTICKS)
+    judged = judged_measure(measure, variation, threshold, cost_false_positive, cost_false_negative)
+    _check_plannable(judged)
+    check_yardstick(judged, relative_to)
     METHODS[method].check_measure(measure)
     METHODS[method].check_level(level)
-    judged = _planned_measure(measure, variation)
     cutoff = judged.by_intervals
     if (brier is None) == (y_prob is None):
         raise InputError("pass either brier= (the mean squared residual you expect) or y_prob= (forecasts like yours)")
@@ -185,7 +206,7 @@ def rows_needed(
         weights = check_weights(sample_weight, forecasts.size)
         check_same_index(y_prob=y_prob, sample_weight=sample_weight)
         variance = float(np.average(forecasts * (1.0 - forecasts), weights=weights))
-        laws: tuple[Law, ...] = (law_of(forecasts, weights, levels),)
+        laws: tuple[Law, ...] = (law_of(forecasts, weights, levels if judged.thresholds is None else _MANY_LEVELS),)
     elif relative_to == "events":
         raise InputError(
             Phrase(
@@ -219,6 +240,9 @@ def rows_needed(
         method=method,
         brier=variance,
         relative_to=relative_to,
+        thresholds=judged.thresholds,
+        cost_false_positive=judged.costs[0],
+        cost_false_negative=judged.costs[1],
     )
 
 
@@ -241,7 +265,10 @@ class _Plan:
                 rates = [mean_interval(float(events), samples.size, spent)[0] for events in samples.events.sum(axis=1)]
                 found = np.array([of_events(*each) for each in zip(errors.tolist(), rates, strict=True)])
             return found
-        found = self.method.planned(samples, self.delta) if self.measure.by_intervals else self._of_measure(samples)
+        if self.measure.thresholds is not None:
+            found = self.method.planned_saving(samples, self.measure.thresholds, self.delta)
+        else:
+            found = self.method.planned(samples, self.delta) if self.measure.by_intervals else self._of_measure(samples)
         return np.minimum(found, 1.0)
 
     def _of_measure(self, samples: Samples) -> FloatArray:
@@ -281,15 +308,15 @@ def _successes(draws: int, power: float) -> int:
     return int(successes[shown.argmax()])
 
 
-def _planned_measure(name: str, variation: float) -> JudgedMeasure:
-    """Return the error to plan for, if that can be done."""
-    measure = MEASURES[name].with_variation(check_number(variation, "variation", low=0.0))
+def _check_plannable(measure: JudgedMeasure) -> None:
+    """Refuse errors that cannot be planned for."""
     if measure.plannable:
-        return measure
+        return
     possible = ", ".join(repr(each) for each, kind in MEASURES.items() if kind.plannable)
     raise InputError(
         Phrase(
-            "{measure} has no plan: its limits depend on how often forecasts repeat", measure=Option("measure", name)
+            "{measure} has no plan: its limits depend on how often forecasts repeat",
+            measure=Option("measure", measure.name),
         ),
         remedy=f"plan for one of {possible}",
     )

@@ -17,8 +17,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.certificates.betting import HIGHEST_RATE, SPLITS, averaged_lower, best_rate, bet_rates
+from calibrant.certificates.betting import (
+    HIGHEST_RATE,
+    SPLITS,
+    averaged_lower,
+    best_rate,
+    bet_rates,
+    planned_rates,
+)
 from calibrant.certificates.margins import VARIANCE_SHARE
+from calibrant.certificates.samples import Samples
 from calibrant.core.chernoff import chernoff_intervals
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.rows.grids import COARSE_CELLS
@@ -257,6 +265,25 @@ def _large_sample_limit(table: Totals, rate: float, score: float, quantile: floa
 def saving_margin(rows: float, delta: float) -> float:
     """Return Hoeffding's margin sqrt(ln(1/delta) / (2 n)) above the largest saving, each of which has a range of 1."""
     return math.sqrt(math.log(1.0 / delta) / (2.0 * rows))
+
+
+def planned_betting(samples: Samples, thresholds: Thresholds, delta: float) -> FloatArray:
+    """Return the betting limit of each simulated data set, at rates that suit all of them."""
+    forecast = samples.forecast
+    exponent, _ = _shares(delta)
+    if samples.size < _WINDOWS_FROM_ROWS:
+        rates = planned_rates(samples, delta).mean(axis=1)
+    else:
+        means = (np.mean(column, axis=0) for column in (samples.rows, samples.events))
+        rates = np.array(saving_rates(Stretches(forecast, forecast, *means), thresholds, delta))
+    scores = list(map(bet_score, rates.tolist()))
+    limits = []
+    for rows, events in zip(samples.rows.astype(np.float64), samples.events.astype(np.float64), strict=True):
+        kept = rows > 0.0
+        stretches = Stretches(forecast[kept], forecast[kept], rows[kept], events[kept])
+        growth = np.array([largest_redrawing(stretches, thresholds, score).score for score in scores])
+        limits.append(float((-np.expm1(-(growth + exponent) / samples.size) / rates).max()))
+    return np.array(limits)
 
 
 # --- Lower limits ----------------------------------------------------------------------------------------------------

@@ -484,6 +484,7 @@ class RiskGap(JudgedMeasure):
     few_rows = True
     per_event = False
     steady = False  # the better the forecasts, the faster its margins shrink
+    plannable = True
     from_cells = True
     savings = Savings(nondecreasing=1.0, monotone=None, any=None)
 

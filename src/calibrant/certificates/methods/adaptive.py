@@ -20,7 +20,7 @@ from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.margins import hoeffding_margin, uniform_lower_margin
 from calibrant.certificates.methods.base import CertificateMethod
 from calibrant.certificates.samples import Samples
-from calibrant.certificates.saving_limits import betting_bracket, betting_upper, split_lower_saving
+from calibrant.certificates.saving_limits import betting_bracket, betting_upper, planned_betting, split_lower_saving
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.measures.judged import WeightedMeasure
 from calibrant.measures.results import WorstInterval
@@ -120,6 +120,10 @@ class Adaptive(CertificateMethod):
     def planned(self, samples: Samples, delta: float) -> FloatArray:
         """Return the limit of each data set."""
         return planned_adaptive(samples, delta)
+
+    def planned_saving(self, samples: Samples, thresholds: Thresholds, delta: float) -> FloatArray:
+        """Return the limit of each data set, at the rates that suit all of them."""
+        return planned_betting(samples, thresholds, delta)
 
     def planned_share(self, samples: Samples, delta: float) -> FloatArray | None:
         """Return the largest share of each data set."""

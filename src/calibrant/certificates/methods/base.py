@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
+import numpy as np
+
 from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.margins import hoeffding_margin
 from calibrant.certificates.methods.registry import METHODS
@@ -16,7 +18,7 @@ from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.voices import Argument, Either, Option, Phrase
 from calibrant.measures.judged import WeightedMeasure
 from calibrant.measures.results import WorstInterval
-from calibrant.rows.savings import Thresholds
+from calibrant.rows.savings import SAVING, Stretches, Thresholds, largest_redrawing
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally, Totals
 from calibrant.rows.weights import effective_rows
@@ -205,6 +207,14 @@ class CertificateMethod(ABC):
     @abstractmethod
     def planned(self, samples: Samples, delta: float) -> FloatArray:
         """Return the upper limit of the Cutoff error of each simulated data set, or a close stand-in."""
+
+    def planned_saving(self, samples: Samples, thresholds: Thresholds, delta: float) -> FloatArray:
+        """Return `upper_saving` of each simulated data set, or a close stand-in."""
+        found = []
+        for tally in samples.tallies():
+            best = largest_redrawing(Stretches.of(tally), thresholds, SAVING)
+            found.append(self.upper_saving(tally, tally, thresholds, best.score / samples.size, delta))
+        return np.array(found)
 
     def planned_share(self, samples: Samples, delta: float) -> FloatArray | None:
         """Return `upper_share` of each simulated data set; None where two limits are divided."""
