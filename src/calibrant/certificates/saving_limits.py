@@ -58,8 +58,11 @@ _WINDOWS_FROM_ROWS = 100
 
 _MANY_WINDOWS = 1000
 
-_SINGLE_BELOW_ROWS = 10_000
-"""Below this many rows halves are drawn row by row; beyond, from counts per coarse cell, which lose next to nothing."""
+_CELLS_FROM_ROWS = 10_000
+"""From this many rows on lines are drawn between coarse cells in halves of the rows, which loses next to nothing."""
+
+_MARGIN_SHARE = 0.01
+"""Share of delta for rows of which only totals are known, where they are very many."""
 
 
 # --- Rates -----------------------------------------------------------------------------------------------------------
@@ -153,9 +156,9 @@ def saving_rates(stretches: Stretches, thresholds: Thresholds, delta: float) -> 
         return _boldness(windows, windows.limits(rows, for_each)[0], windows.limits(squares, for_each)[0], exponent)
 
     levels = _windows(thresholds)
-    # Windows with all of the rows tell which rates are not too bold in any case.
-    needed = [windows for windows in levels if float(windows.before.max(initial=0.0)) * total > 4.0 * exponent]
-    return _lowest_above([most(windows) for windows in needed]), _highest_below(map(least, levels))
+    # Windows with all of the rows tell which rates are not too bold in any case: the lowest above is not below those.
+    needed = sum(float(windows.before.max(initial=0.0)) * total > 4.0 * exponent for windows in levels)
+    return _lowest_above([most(windows) for windows in levels[: needed + 1]]), _highest_below(map(least, levels))
 
 
 def _shares(delta: float) -> tuple[float, float]:
@@ -311,18 +314,26 @@ def split_lower_saving(
 ) -> float:
     """Return a lower limit by splitting the rows: one half names a line, the other half bets on it.
 
-    The evidence of `SPLITS` random halves is averaged. Many rows are split by counts per coarse cell, with thresholds
-    and lines at the cells' borders. Where rows can be told apart by nothing, the margin of all lines takes its place.
+    The evidence of `SPLITS` random halves is averaged. Many rows have thresholds and lines at the borders of coarse
+    cells. Where very many cannot be told apart, which outcomes between 0 and 1 have a say in, the margin of all lines
+    takes its place: each of the two has its share of delta.
     """
-    exponent = math.log(1.0 / delta)
-    if table.row_total < _SINGLE_BELOW_ROWS or not table.counted:
-        tally = whole_tally(source) if table.row_total < FEW_ROWS else None
-        if tally is None or not (tally.counted or tally.listed is not None):
-            return estimate - lower_saving_margin(table, delta)
-        halves = _halves_of_rows(tally, seed)
+    rest = 0.0
+    if table.row_total >= FEW_ROWS:
+        rest = _MARGIN_SHARE * delta
+        if not table.counted:
+            return estimate - lower_saving_margin(table, rest)
+    exponent = math.log(1.0 / (delta - rest))
+    if table.row_total < _CELLS_FROM_ROWS:
+        halves = _halves_of_rows(whole_tally(source), seed)
+    elif table.counted:
+        halves = _halves_of_counts(_Cells.of(split_at_thresholds(source, thresholds), thresholds), seed)
     else:
-        halves = _halves_of_cells(split_at_thresholds(source, thresholds), thresholds, seed)
+        tally = whole_tally(source)
+        halves = _in_cells(_halves_of_rows(tally, seed), _Cells.of(tally, thresholds))
     evidence = [_evidence(*each, thresholds, exponent) for each in islice(halves, SPLITS)]
+    if not evidence:  # totals of rows that nobody can tell apart
+        return estimate - lower_saving_margin(table, delta)
     growth, rates, rows = (np.array(column) for column in zip(*evidence, strict=True))
     return averaged_lower(growth, rates, rows, exponent)
 
@@ -360,21 +371,54 @@ def _halves_of_rows(tally: Tally, seed: int) -> _Halves:
             yield first, second
 
 
-def _halves_of_cells(table: Totals, thresholds: Thresholds, seed: int) -> _Halves:
-    """Send rows to halves by counts per coarse cell, cut at the thresholds: coins of rows that nobody tells apart."""
-    borders = np.unique(np.concatenate([np.arange(COARSE_CELLS + 1) / COARSE_CELLS, thresholds]))
-    cell = np.minimum(np.searchsorted(borders, table.low, side="right") - 1, borders.size - 2)
-    columns = (table.rows - table.outcome, table.outcome)
-    counts = np.rint([np.bincount(cell, weights=each, minlength=borders.size - 1) for each in columns]).astype(np.int64)
-    generator = seeded(seed, "halves, cells", digest("cells", *counts))
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Coarse cells, cut at the thresholds, and the cell of each entry of a table."""
 
-    def half(others: FloatArray, events: FloatArray) -> _Half:
-        rows = others + events
-        return _Half(Stretches(borders[:-1], borders[1:], rows, events), int(rows.sum()))
+    borders: FloatArray
+    cell: IntArray
+    table: Totals
 
+    @classmethod
+    def of(cls, table: Totals, thresholds: Thresholds) -> _Cells:
+        """Return the cells of entries, none of which reaches across a threshold."""
+        borders = np.unique(np.concatenate([np.arange(COARSE_CELLS + 1) / COARSE_CELLS, thresholds]))
+        cell = np.searchsorted(borders, table.low, side="right") - 1
+        return cls(borders, np.minimum(cell, borders.size - 2), table)
+
+    def sums(self, column: FloatArray) -> FloatArray:
+        """Add up a column of the entries."""
+        return np.bincount(self.cell, weights=column, minlength=self.borders.size - 1).astype(np.float64)
+
+    def stretches(self, rows: FloatArray, events: FloatArray) -> Stretches:
+        """Return the cells with their rows and events; a border belongs to the cell above it, and 1 to the last."""
+        high = np.append(np.nextafter(self.borders[1:-1], 0.0), 1.0)
+        return Stretches(self.borders[:-1], high, rows, events)
+
+
+def _in_cells(halves: _Halves, cells: _Cells) -> _Halves:
+    """Add up the rows of halves by cell."""
+    for pair in halves:
+        first, second = (
+            _Half(cells.stretches(cells.sums(each.stretches.rows), cells.sums(each.stretches.events)), each.total)
+            for each in pair
+        )
+        yield first, second
+
+
+def _halves_of_counts(cells: _Cells, seed: int) -> _Halves:
+    """Send rows to halves by counts per cell: the coins of rows that nobody tells apart."""
+    events = np.rint(cells.sums(cells.table.outcome)).astype(np.int64)
+    others = np.rint(cells.sums(np.multiply(cells.table.rows, 1.0))).astype(np.int64) - events
+    generator = seeded(seed, "halves, cells", digest("cells", others, events))
     while True:
-        chosen = np.multiply(generator.binomial(counts, 0.5), 1.0)
-        yield half(*chosen), half(*(counts - chosen))
+        heads = generator.binomial([others, events], 0.5)
+        pairs = heads, np.stack([others, events]) - heads
+        first, second = (
+            _Half(cells.stretches((lost + won).astype(np.float64), won.astype(np.float64)), int((lost + won).sum()))
+            for lost, won in pairs
+        )
+        yield first, second
 
 
 def _evidence(found: _Half, rest: _Half, thresholds: Thresholds, exponent: float) -> tuple[float, float, int]:

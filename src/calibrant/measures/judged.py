@@ -486,7 +486,7 @@ class RiskGap(JudgedMeasure):
     steady = False  # the better the forecasts, the faster its margins shrink
     plannable = True
     from_cells = True
-    savings = Savings(nondecreasing=1.0, monotone=None, any=None)
+    savings = Savings(nondecreasing=1.0, monotone=2.0, any=None)
 
     @property
     def thresholds(self) -> Thresholds:
