@@ -54,6 +54,12 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "Measures": lambda: calibrant.measure(tally()),
     "Measures with spectrum": lambda: calibrant.measure(tally(), spectrum=True),
     "WorstInterval": lambda: calibrant.worst_interval(tally()),
+    "LargestSaving": lambda: calibrant.certify(tally(), max_error=0.1, measure="risk_gap").saving,
+    "LargestSaving at costs": lambda: (
+        calibrant.certify(
+            tally(), max_error=0.1, measure="risk_gap", cost_false_positive=2, cost_false_negative=5
+        ).saving
+    ),
     "Bracket": lambda: calibrant.certificates.bracket(Cells.from_arrays(Y_TRUE, Y_PROB)),
     "Bracket of a limit": lambda: calibrant.certificates.bracket(Cells.from_arrays(Y_TRUE, Y_PROB), method="adaptive"),
     "smooth Witness": lambda: calibrant.measures.smooth_witness(tally()),

@@ -22,7 +22,7 @@ from calibrant.certificates.methods.base import CertificateMethod, MarginMethod
 from calibrant.certificates.methods.registry import BRACKETED_METHODS, METHODS, POPULATION_METHODS, Method
 from calibrant.classifiers.base import check_judging
 from calibrant.core.registry import Registry
-from calibrant.measures.judged import JudgedMeasure, Savings
+from calibrant.measures.judged import JudgedMeasure, Savings, WeightedMeasure
 from calibrant.measures.registry import BRACKETED_MEASURES, MEASURES, Measure
 from calibrant.measures.witnesses import Witnessing
 from calibrant.rows.tally import Totals
@@ -47,7 +47,7 @@ def from_contributing():
         "Tally": Tally,
         "Totals": Totals,
         "Witnessing": Witnessing,
-        "JudgedMeasure": JudgedMeasure,
+        "WeightedMeasure": WeightedMeasure,
         "MarginMethod": MarginMethod,
         "hoeffding_lower_margin": hoeffding_lower_margin,
     }
@@ -262,8 +262,8 @@ def test_every_object_has_the_name_under_which_it_is_listed():
 def test_some_are_chosen_by_what_they_can_do():
     assert list(POPULATION_METHODS) == ["adaptive", "normal", "hoeffding", "paper"]
     assert list(BRACKETED_METHODS) == ["adaptive", "normal", "hoeffding", "paper"]
-    assert list(BRACKETED_MEASURES) == ["cutoff", "smooth"]
-    assert len(BRACKETED_MEASURES) == 2
+    assert list(BRACKETED_MEASURES) == ["cutoff", "smooth", "risk_gap"]
+    assert len(BRACKETED_MEASURES) == 3
     assert "exact" not in POPULATION_METHODS
     assert ["exact"] not in POPULATION_METHODS
 

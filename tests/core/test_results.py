@@ -452,7 +452,8 @@ def test_every_number_of_the_table_is_what_its_own_function_gives(weighted, frac
     tally = Tally.from_arrays(y_true, y_prob, sample_weight=weight if weighted else None)
     result = calibrant.measure(tally)
     table = {name: value for name, value, _ in result.table()}
-    brier = table.pop("brier")
+    brier, gap = table.pop("brier"), table.pop("risk_gap")
+    assert gap == pytest.approx(calibrant.decisions.risk_gap_curve(tally).largest_gap, abs=1e-14)
     assert table == pytest.approx({name: function(tally) for name, function in SINGLY.items()}, rel=1e-14)
     assert brier == pytest.approx(np.average((y_true - y_prob) ** 2, weights=weight if weighted else None), abs=1e-14)
     assert result.worst_interval == calibrant.worst_interval(tally)

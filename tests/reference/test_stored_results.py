@@ -82,15 +82,16 @@ RENAMED = {
     "paper_bound": "paper_upper",
 }
 # What was added, as it is on these rows.
+NO_THRESHOLD = {"thresholds": None, "cost_false_positive": None, "cost_false_negative": None}
 ADDED: dict[str | None, dict[str, Any]] = {
     "Measures": {"others": []},
-    "RowsNeeded": {"measure": "cutoff", "relative_to": "rows"},
-    "ConfidenceInterval": {"relative_to": "rows"},
-    "Certificate": {"relative_to": "rows"},
+    "RowsNeeded": {"measure": "cutoff", "relative_to": "rows", **NO_THRESHOLD},
+    "ConfidenceInterval": {"relative_to": "rows", **NO_THRESHOLD},
+    "Certificate": {"relative_to": "rows", "saving": None, **NO_THRESHOLD},
     "GroupCertificates": {"relative_to": "rows"},
 }
 # Tested where they belong: how frequent events are, what chance shows, and limits that are too wide.
-NEW = {"Certificate": {"event_rate", "cautions"}, "WorstInterval": {"chance"}}
+NEW = {"Certificate": {"event_rate", "cautions"}, "WorstInterval": {"chance"}, "Measures": {"risk_gap"}}
 KEPT = {"RiskGap", "RiskGapCurve"}  # whose bound is an inequality, not a limit
 
 

@@ -240,7 +240,7 @@ def rows_needed(
         method=method,
         brier=variance,
         relative_to=relative_to,
-        thresholds=judged.thresholds,
+        thresholds=None if judged.thresholds is None else (judged.thresholds.low, judged.thresholds.high),
         cost_false_positive=judged.costs[0],
         cost_false_negative=judged.costs[1],
     )

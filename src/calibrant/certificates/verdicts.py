@@ -306,7 +306,7 @@ def confidence_interval(
         assumptions=plan.method.assumptions(found.table),
         relative_to=plan.relative_to,
         notes=found.notes,
-        thresholds=plan.measure.thresholds,
+        thresholds=plan.thresholds,
         cost_false_positive=plan.measure.costs[0],
         cost_false_negative=plan.measure.costs[1],
     )
@@ -325,6 +325,12 @@ class _Plan:
     @property
     def delta(self) -> float:
         return 1.0 - self.confidence_level
+
+    @property
+    def thresholds(self) -> tuple[float, float] | None:
+        """The lowest and the highest threshold, where the measure speaks of decisions."""
+        found = self.measure.thresholds
+        return None if found is None else (found.low, found.high)
 
     def share(self, error: float, event_rate: float) -> float:
         """Return an error as the share that was asked for."""
@@ -417,7 +423,7 @@ def _judge(plan: _Plan, source: Tally | RowSource, limit: float, delta: float, s
         cautions=_cautions(plan, limit, found.event_rate),
         notes=found.notes,
         saving=found.saving,
-        thresholds=plan.measure.thresholds,
+        thresholds=plan.thresholds,
         cost_false_positive=plan.measure.costs[0],
         cost_false_negative=plan.measure.costs[1],
     )

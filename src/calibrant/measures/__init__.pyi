@@ -43,6 +43,9 @@ from calibrant.measures.results import (
 from calibrant.measures.results import (
     WorstInterval as WorstInterval,
 )
+from calibrant.measures.savings import (
+    LargestSaving as LargestSaving,
+)
 from calibrant.measures.weighted import (
     bounded_variation_calibration_error as bounded_variation_calibration_error,
 )
