@@ -57,6 +57,13 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "decision": lambda *rows, **weights: calibrant.decision_risk(
         *rows, threshold=[1e-10, 0.1, 0.3, 0.9], **weights
     ).to_dict(),
+    "saving": lambda *rows, **weights: certified(*rows, measure="risk_gap", **weights),
+    "saving at a threshold": lambda *rows, **weights: certified(
+        *rows, measure="risk_gap", threshold=0.3, method="normal", **weights
+    ),
+    "saving over a range": lambda *rows, **weights: certified(
+        *rows, measure="risk_gap", threshold=(0.01, 0.2), method="hoeffding", **weights
+    ),
     "interval": lambda *rows, **weights: calibrant.confidence_interval(*rows, **weights).to_dict(),
     "test": lambda *rows, **weights: calibrant.calibration_test(*rows, method="asymptotic", **weights).to_dict(),
     "smooth": calibrant.smooth_calibration_error,

@@ -592,7 +592,10 @@ def test_no_number_of_rows_decides_when_the_estimate_equals_the_limit():
         ),
         ({"method": "Adaptive"}, r"^method must be one of 'adaptive', 'exact', 'normal', 'hoeffding', 'paper', got 'A"),
         ({"method": None}, r"^method must be one of .*, got None"),
-        ({"measure": "ks"}, r"^measure must be one of 'cutoff', 'smooth', 'bounded_variation', 'distance', 'ece', 'risk_gap', got"),
+        (
+            {"measure": "ks"},
+            r"^measure must be one of 'cutoff', 'smooth', 'bounded_variation', 'distance', 'ece', 'risk_gap', got",
+        ),
         ({"measure": "bounded_variation", "variation": -1}, r"^variation must be a number from 0 to inf, got -1"),
         ({"variation": "2"}, r"^variation must be a number, got '2' of type str"),
         ({"rng": "0"}, r"^rng must be None, a whole number .*, got '0'"),

@@ -267,7 +267,9 @@ class TestBracket:
             ValueError, match=r"^the rates of method='adaptive' follow from 4,096 cells or more, got 2\^3"
         ):
             bracket(table, method="adaptive")
-        with pytest.raises(ValueError, match=r"^method is for measure='cutoff' or 'risk_gap' only, got measure='smooth'"):
+        with pytest.raises(
+            ValueError, match=r"^method is for measure='cutoff' or 'risk_gap' only, got measure='smooth'"
+        ):
             bracket(table, measure="smooth", method="normal")
         with pytest.raises(ValueError, match=r"^method='paper' does not cover sample_weight"):
             bracket(Cells.from_arrays([0, 1], [0.2, 0.4], sample_weight=[1, 2]), method="paper")

@@ -145,7 +145,12 @@ def test_rows_in_memory_are_cut_finely_where_they_are_many(monkeypatch):
     monkeypatch.setattr(savings, "_CELLS_AT_ONCE", 2**9)
     cut = []
     plain = refinement.Opened.cut
-    monkeypatch.setattr(refinement.Opened, "cut", lambda self, *how: cut.append(how[2]) or plain(self, *how))
+
+    def noted(self, table, entries, bits):
+        cut.append(bits)
+        return plain(self, table, entries, bits)
+
+    monkeypatch.setattr(refinement.Opened, "cut", noted)
     source = refinement.Opened(ArrayRows(rows))
     source.start(Grid(4, 0.0, 1.0))
     fine = split_at_savings(source, EVERY_THRESHOLD, [SAVING])

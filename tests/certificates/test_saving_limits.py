@@ -1,0 +1,333 @@
+"""Limits of the risk gap: against what every line and rate gives, from every source, in words and in plans."""
+
+import itertools
+import math
+from typing import Any
+
+import brute_force
+import numpy as np
+import pytest
+from gap_laws import gap
+from hypothesis import given
+from hypothesis import strategies as st
+from populations import CONSTANT, OVERCONFIDENT, POPULATIONS, RARE, SHIFTED, UNIFORM, ZERO
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_predict
+
+import calibrant
+from calibrant import Cells, InputError, Tally, certify, confidence_interval, rows_needed
+from calibrant.certificates import bracket, saving_limits
+from calibrant.certificates.betting import adaptive_upper, bet_rates
+from calibrant.certificates.methods.normal import normal_quantile
+from calibrant.core.chernoff import chernoff_interval, chernoff_intervals
+from calibrant.rows.savings import EVERY_THRESHOLD, Stretches, Thresholds
+
+RNG = np.random.default_rng(41)
+PROB = RNG.random(400)
+TRUE = RNG.random(400) < np.clip(PROB + 0.1, 0, 1)
+
+
+def lines(y, p, thresholds=EVERY_THRESHOLD):
+    """What each row gains by each change of a line: every g of the class, a row of numbers each."""
+    low, high = thresholds
+    values = np.unique(p)
+    at = [(t, False) for t in (*values, low, high) if low <= t <= high]
+    at += [(t, True) for t in values if low <= t < high]
+    for (t, above), line in itertools.product(at, (*values, 2.0)):
+        acts, moved = p > t if above else p >= t, p >= line
+        yield np.where(moved & ~acts, y - t, 0.0) + np.where(acts & ~moved, t - y, 0.0)
+
+
+def limit_by_trying(y, p, rates, exponent, thresholds=EVERY_THRESHOLD):
+    """The largest limit of a line, at the worse of the rates."""
+    most = [max(-np.log1p(-rate * g).sum() for g in lines(y, p, thresholds)) for rate in rates]
+    return max(-math.expm1(-(grown + exponent) / y.size) / rate for rate, grown in zip(rates, most, strict=True))
+
+
+# --- The limits are what they say -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("asked", [None, 0.35, (0.1, 0.4)])
+@pytest.mark.parametrize("rows", [30, 120])
+def test_the_adaptive_limit_is_the_largest_that_bets_leave_possible(rows, asked):
+    y, p = TRUE[:rows].astype(float), PROB[:rows].round(1 if rows == 120 else 3)
+    thresholds = (
+        EVERY_THRESHOLD if asked is None else Thresholds(*(asked if isinstance(asked, tuple) else (asked,) * 2))
+    )
+    tally = Tally.from_arrays(y, p)
+    rates = saving_limits.saving_rates(Stretches.of(tally), thresholds, 0.05)
+    if rows < 100:
+        rates = bet_rates(tally, 0.05)
+    found = confidence_interval(y, p, measure="risk_gap", threshold=asked, alternative="less").upper
+    assert found == pytest.approx(limit_by_trying(y, p, rates, math.log(1 / (0.98 * 0.05)), thresholds), abs=1e-12)
+
+
+@given(rows=brute_force.rows(most=12))
+def test_fractions_and_weights_have_limits_no_lower_than_bets_row_by_row(rows):
+    y, p, w = (None if column is None else np.asarray(column, dtype=float) for column in rows)
+    w = np.ones(y.size) if w is None else w
+    y, p, w = y[w > 0], p[w > 0], w[w > 0]
+    tally = Tally.from_arrays(y, p, sample_weight=w).with_unit_weights()
+    found = saving_limits.betting_upper(tally, tally, EVERY_THRESHOLD, 0.1)
+    rates = saving_limits._rates(tally, EVERY_THRESHOLD, 0.1)
+    unit, exponent = w / w.max(), math.log(1 / (0.98 * 0.1))
+    for rate in rates:
+        grown = max(-np.log1p(-rate * unit * g).sum() for g in lines(y, p))
+        assert found >= -math.expm1(-(grown + exponent) / y.size) / (rate * unit.mean()) - 1e-12
+
+
+@given(rows=brute_force.rows(most=25, weighted=False, binary=True))
+def test_no_limit_is_above_that_of_the_cutoff_error_at_its_rates(rows):
+    tally = Tally.from_arrays(rows[0], rows[1])  # fewer than a hundred rows have those rates
+    direct = saving_limits.betting_upper(tally, tally, EVERY_THRESHOLD, 0.05)
+    assert direct <= adaptive_upper(tally, tally, 0.05) + 1e-12
+
+
+@pytest.mark.parametrize("population", [each for each in POPULATIONS if each.binary and each.unit_weights], ids=str)
+def test_many_rows_have_limits_no_wider_than_through_the_cutoff_error(population):
+    rng = np.random.default_rng(2)
+    found = []
+    for _ in range(12):
+        tally = population.tally(rng, 2000)
+        found.append(
+            (saving_limits.betting_upper(tally, tally, EVERY_THRESHOLD, 0.05), adaptive_upper(tally, tally, 0.05))
+        )
+    direct, through = np.mean(found, axis=0)
+    assert direct <= (1.1 if population is ZERO else 1.01) * through
+
+
+def test_the_other_limits_are_the_published_ones():
+    estimate = calibrant.decisions.risk_gap_curve(TRUE, PROB).largest_gap
+    n, delta = TRUE.size, 0.05
+    hoeffding = certify(TRUE, PROB, max_error=0.1, measure="risk_gap", method="hoeffding")
+    assert hoeffding.upper == pytest.approx(estimate + math.sqrt(math.log(1 / delta) / (2 * n)), abs=1e-12)
+    margin = 2 * math.sqrt(math.log(2 * math.e / delta) / (2 * n))
+    assert hoeffding.lower == pytest.approx(max(estimate - margin, 0.0), abs=1e-12)
+    w = 1.0 + np.arange(n) % 3
+    weighted = certify(TRUE, PROB, sample_weight=w, max_error=0.1, measure="risk_gap", method="hoeffding")
+    n_eff = w.sum() ** 2 / (w**2).sum()
+    gap_w = calibrant.decisions.risk_gap_curve(TRUE, PROB, sample_weight=w).largest_gap
+    assert weighted.upper == pytest.approx(gap_w + math.sqrt(math.log(1 / delta) / (2 * n_eff)), abs=1e-12)
+
+
+def test_the_large_sample_limit_is_close_to_the_largest_of_a_line():
+    y, p, quantile = TRUE.astype(float), PROB, normal_quantile(0.05)
+    largest = max(g.sum() + quantile * math.sqrt((g**2).sum()) for g in lines(y[:200], p[:200])) / 200
+    found = confidence_interval(y[:200], p[:200], measure="risk_gap", method="normal", alternative="less").upper
+    assert largest - 1e-12 <= found <= 1.05 * largest
+
+
+def test_a_threshold_that_is_known_needs_no_more_than_all_of_them():
+    kinds: list[Any] = [None, (0.2, 0.6), (0.3, 0.5), 0.4]
+    estimates = [confidence_interval(TRUE, PROB, measure="risk_gap", threshold=each).estimate for each in kinds]
+    assert estimates == sorted(estimates, reverse=True)
+    assert estimates[-1] == calibrant.risk_gap(TRUE, PROB, threshold=0.4).gap
+
+
+def test_limits_of_sums_may_stop_early():
+    total = np.array([0.0, 1e-9, 0.3, 1.0, 10.0, 1000.0])
+    exact = np.array([chernoff_interval(each, 1e-4) for each in total.tolist()]).T
+    for steps in (0, 2, 6):
+        low, high = chernoff_intervals(total, 1e-4, steps=steps)
+        assert (high >= exact[1] * (1 - 1e-12)).all()
+        assert (low[2:] <= exact[0, 2:] * (1 + 1e-12)).all()
+        assert (low[:2] <= 1e-3).all()
+
+
+# --- They are sharp ---------------------------------------------------------------------------------------------------
+
+
+def reached(population, rows, runs=20):
+    """The limit that is not exceeded in nine of ten runs."""
+    rng = np.random.default_rng(6)
+    tallies = [population.tally(rng, rows) for _ in range(runs)]
+    return np.quantile([saving_limits.betting_upper(each, each, EVERY_THRESHOLD, 0.05) for each in tallies], 0.9)
+
+
+def test_good_forecasts_are_certified_with_few_rows():
+    assert reached(UNIFORM, 450) <= 0.05
+    assert reached(UNIFORM, 4500) <= 0.01
+    assert reached(RARE, 6000) <= 0.005
+
+
+def test_the_limit_of_good_forecasts_falls_faster_than_one_over_the_root():
+    few, many = reached(UNIFORM, 1000, 12), reached(UNIFORM, 64_000, 6)
+    slope = math.log(few / many) / math.log(64)
+    assert 0.6 < slope < 0.75  # 2/3, but for logarithms
+    few, many = reached(CONSTANT, 1000, 12) - 0.1, reached(CONSTANT, 64_000, 6) - 0.1
+    assert 0.4 < math.log(few / many) / math.log(64) < 0.6
+
+
+@pytest.mark.parametrize(("population", "rows"), [(SHIFTED, 4000), (OVERCONFIDENT, 2000), (CONSTANT, 1000)], ids=str)
+def test_lower_limits_refute_what_is_clearly_wrong(population, rows):
+    truth = gap(population, EVERY_THRESHOLD)
+    rng = np.random.default_rng(1)
+    found = [certify(population.tally(rng, rows), max_error=truth / 5, measure="risk_gap").verdict for _ in range(10)]
+    assert found.count("refuted") >= 8
+
+
+def test_halves_of_cells_refute_nearly_as_well_as_halves_of_rows(monkeypatch):
+    tally = SHIFTED.tally(np.random.default_rng(9), 12_000)
+    cells = certify(tally, max_error=0.001, measure="risk_gap").lower
+    monkeypatch.setattr(saving_limits, "_CELLS_FROM_ROWS", 10**9)
+    rows = certify(tally, max_error=0.001, measure="risk_gap").lower
+    assert cells == pytest.approx(rows, rel=0.25)
+    assert cells > 0.002
+
+
+# --- Every source says the same ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["adaptive", "normal", "hoeffding"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_cells_contain_the_limit(method, weighted):
+    p = RNG.beta(1, 3, 20_000)
+    y, w = RNG.random(p.size) < p, 1.0 + np.arange(p.size) % 2 if weighted else None
+    exact = confidence_interval(y, p, sample_weight=w, measure="risk_gap", method=method, alternative="less").upper
+    widths = []
+    for bits in (12, 16):
+        found = bracket(Cells.from_arrays(y, p, sample_weight=w, bits=bits), measure="risk_gap", method=method)
+        assert found.low <= exact <= found.high
+        widths.append(found.high - found.low)
+    assert widths[1] < widths[0] < 0.1 * exact
+    assert str(found).startswith("With 95% confidence")
+
+
+def test_coarse_cells_have_no_rates():
+    cells = Cells.from_arrays(TRUE, PROB, bits=5)
+    for method in ("adaptive", "normal"):
+        with pytest.raises(InputError, match=r"4,096 cells or more, got 2\^5"):
+            bracket(cells, measure="risk_gap", method=method)
+    assert bracket(cells, measure="risk_gap", method="hoeffding").high < 0.2
+
+
+@given(order=st.permutations(range(40)))
+def test_the_order_of_rows_plays_no_part(order):
+    chosen = list(order)
+    one, other = (
+        certify(TRUE[rows], PROB[rows].round(1), max_error=0.1, measure="risk_gap") for rows in (slice(40), chosen)
+    )
+    assert one.to_dict() == other.to_dict()
+
+
+def test_parts_add_up_to_the_whole():
+    parts = Tally.from_arrays(TRUE[:150], PROB[:150]) + Tally.from_arrays(TRUE[150:], PROB[150:])
+    assert certify(parts, max_error=0.1, measure="risk_gap") == certify(TRUE, PROB, max_error=0.1, measure="risk_gap")
+
+
+def test_equal_weights_change_nothing():
+    plain, weighted = (
+        certify(TRUE, PROB, sample_weight=w, max_error=0.1, measure="risk_gap") for w in (None, np.full(400, 2.5))
+    )
+    assert weighted.upper == pytest.approx(plain.upper, rel=1e-12)
+    assert weighted.lower == pytest.approx(plain.lower, rel=1e-12)
+
+
+# --- Words and refusals -----------------------------------------------------------------------------------------------
+
+
+def test_a_certificate_says_what_can_be_saved():
+    data = load_breast_cancer()
+    model = LogisticRegression(max_iter=10_000)
+    p = cross_val_predict(model, data.data, data.target, method="predict_proba", cv=5)[:, 1]
+    found = certify(data.target, p, max_error=0.05, measure="risk_gap")
+    assert str(found).startswith(
+        "Certified: with 95% confidence no re-drawing of the line between acting and not acting saves more than 0.05 "
+        "per case, at any threshold.\nEstimate 0.0"
+    )
+    assert "On these rows most is saved " in str(found)
+    assert found.upper < 0.6 * certify(data.target, p, max_error=0.05).upper
+    assert found.thresholds == (0.0, 1.0)
+    assert type(found).from_dict(found.to_dict()) == found
+
+
+def test_limits_speak_in_cost_units_too():
+    found = certify(TRUE, PROB, max_error=0.1, measure="risk_gap", cost_false_positive=10, cost_false_negative=30)
+    assert (found.thresholds, found.cost_unit) == ((0.25, 0.25), 40.0)
+    assert (
+        "no re-drawing of the line between acting and not acting saves more than 0.1 per case (4 in cost units), at "
+        in str(found)
+    )
+    assert "threshold 0.25 (a false positive costs 10, a false negative 30)" in str(found)
+    assert f"({40 * found.upper:.3f}"[:5] in str(found)
+
+
+@pytest.mark.parametrize(
+    ("alternative", "words"),
+    [
+        ("less", "With 95% confidence no re-drawing of the line between acting and not acting saves more than"),
+        ("greater", "With 95% confidence some re-drawing of the line between acting and not acting saves at least"),
+        ("two-sided", "With 95% confidence the best re-drawing of the line between acting and not acting saves from"),
+    ],
+)
+def test_intervals_say_what_can_be_saved(alternative, words):
+    found = confidence_interval(TRUE, PROB, measure="risk_gap", threshold=(0.1, 0.3), alternative=alternative)
+    assert str(found).startswith(words)
+    assert "threshold from 0.1 to 0.3" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"measure": "cutoff", "threshold": 0.2}, "threshold is for measure='risk_gap' only"),
+        ({"measure": "smooth", "cost_false_positive": 1, "cost_false_negative": 1}, "for measure='risk_gap' only"),
+        ({"threshold": (0.3, 0.2)}, "threshold goes from 0.3 down to 0.2"),
+        ({"threshold": (0.1, 0.2, 0.3)}, "threshold has 3 values"),
+        ({"threshold": 1.2}, "threshold"),
+        ({"threshold": float("nan")}, "threshold"),
+        ({"threshold": 0.2, "cost_false_positive": 1}, "threshold was given together with costs"),
+        ({"cost_false_positive": 1}, "cost_false_negative is missing"),
+        ({"relative_to": "events"}, "relative_to='events' is not for measure='risk_gap'"),
+        ({"method": "exact"}, "method='exact' covers measure='cutoff' only"),
+        ({"method": "paper"}, "method='paper' covers measure='cutoff' only"),
+    ],
+)
+def test_what_does_not_fit_is_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        certify(TRUE, PROB, max_error=0.1, **{"measure": "risk_gap", **options})
+
+
+def test_one_group_and_a_single_row_have_limits():
+    found = certify(TRUE, PROB, max_error=0.2, measure="risk_gap", threshold=0.3, by=np.arange(400) % 2)
+    assert [each.thresholds for each in found.certificates] == [(0.3, 0.3)] * 2
+    assert "risk gap of every group is at most 0.2" in str(found)
+    alone = certify([1], [0.5], max_error=0.2, measure="risk_gap")
+    assert (alone.verdict, alone.lower, alone.upper) == ("undecided", 0.0, 1.0)
+
+
+def test_a_wide_limit_has_a_caution_that_names_one_in_rows():
+    p = RNG.beta(1, 99, 3000)
+    found = certify(RNG.random(3000) < p, p, max_error=0.05, measure="risk_gap")
+    assert "Forecasting 0 for everybody would pass this limit" in found.cautions[0]
+    assert "relative_to" not in found.cautions[0]
+    assert certify(RNG.random(3000) < p, p, max_error=0.05, measure="risk_gap", threshold=0.1).cautions == ()
+
+
+# --- Plans ------------------------------------------------------------------------------------------------------------
+
+
+def test_plans_keep_their_promise():
+    p = RNG.beta(2, 3, 1000)
+    plan = rows_needed(0.06, measure="risk_gap", y_prob=p, power=0.8)
+    assert str(plan).startswith(
+        f"About {plan.rows:,} rows certify that no re-drawing of the line between acting and not acting saves more than "
+        "0.06 per case, at any threshold, with 95% confidence in 80% of cases"
+    )
+    rng, certified = np.random.default_rng(3), 0
+    for _ in range(60):
+        drawn = rng.beta(2, 3, plan.rows)
+        tally = Tally.from_arrays(rng.random(plan.rows) < drawn, drawn)
+        certified += saving_limits.betting_upper(tally, tally, EVERY_THRESHOLD, 0.05) <= 0.06
+    assert certified >= 42  # of 60, of which 48 are expected at least
+    assert plan.rows < 0.5 * rows_needed(0.06, y_prob=p, power=0.8).rows
+
+
+def test_plans_for_other_methods_and_thresholds():
+    p = RNG.random(500)
+    adaptive, hoeffding, at_one = (
+        rows_needed(0.15, measure="risk_gap", y_prob=p, power=0.5, **how).rows
+        for how in ({}, {"method": "hoeffding"}, {"threshold": 0.3})
+    )
+    assert at_one < adaptive < hoeffding
+    assert rows_needed(0.15, measure="risk_gap", y_prob=p, power=0.5, method="normal").paper_rows is None
