@@ -197,6 +197,14 @@ def limit_said(limit: float, relative_to: str) -> str:
     return shown(limit) if relative_to == "rows" else f"{shown(limit)} times the event rate"
 
 
+def error_said(judged: Certificate | ConfidenceInterval) -> str:
+    """Name the error that is judged, a risk gap with the thresholds that it is about."""
+    name = MEASURES.words(judged.measure)
+    if judged.thresholds is None:
+        return name
+    return f"{name} at {over_thresholds(judged.thresholds, judged.cost_false_positive, judged.cost_false_negative)}"
+
+
 def _whom(target: str) -> str:
     return "the population" if target == "population" else "these forecasts"
 
@@ -472,7 +480,7 @@ class GroupCertificates(PerGroup[Certificate], Result):
     def findings(self) -> list[str]:
         """Return the joint verdict in words, what it assumes, and what the verdicts on groups are worth."""
         level = level_said(self.confidence_level)
-        measure = MEASURES.words(self.certificates[0].measure)
+        measure = error_said(self.certificates[0])
         limit = limit_said(self.max_error, self.relative_to)
         names = [printable(group) for group in self.groups]
         worst = names[int(np.argmax(self.upper))]

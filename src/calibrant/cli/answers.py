@@ -43,6 +43,15 @@ _NEXT = {
     "caution": "name the limit that the caution speaks of, before you look at fresh rows",
 }
 
+_NEXT_OF_SAVINGS = {
+    "certified": "act on the forecasts as they are; calibrant decide --threshold says what that loses, calibrant "
+    "report writes a page to forward",
+    "refuted": "calibrant recalibrate choose finds a repair that re-draws the line; judge it on rows that it has not "
+    "seen",
+    "undecided": "judge more fresh rows; calibrant plan --measure risk_gap says how many a limit takes",
+}
+"""Advice where it is a saving that was judged."""
+
 
 def verdict_said(found: Certificate | GroupCertificates) -> list[str]:
     """Say what a certificate says, or those of groups together."""
@@ -168,14 +177,14 @@ def comparison_said(found: ModelComparison) -> list[str]:
     """Say what tells models apart, and which of them is certified."""
     lines = [found.headline(), found.table(), "Differences of the errors:", found.difference_table()]
     if found.max_error is not None:
-        limit, count = shown(found.max_error), len(found.models)
+        bounded, count = found.error_bounded(found.max_error), len(found.models)
         if found.chosen is None:
-            lines.append(f"None of the {count} models is certified to have an error of at most {limit}.")
+            lines.append(f"None of the {count} models is certified to have {bounded}.")
         else:
             others = [printable(name) for name in found.certified if name != found.chosen]
             too = f" ({', '.join(others)} too)" if others else ""
             lines.append(
-                f"Certified: {printable(found.chosen)}{too}, an error of at most {limit} with "
+                f"Certified: {printable(found.chosen)}{too}, {bounded} with "
                 f"{level_said(found.confidence_level)} confidence, having chosen among {count} by the Brier score."
             )
     assumed = dict.fromkeys(words for each in found.models for words in each.interval.assumptions)
@@ -273,7 +282,10 @@ def _after_verdict(verdict: str, certificates: Sequence[Certificate]) -> str:
     if notes.intersection(MISTAKES):
         return _next(_NEXT["note"])
     cautions = {getattr(caution, "code", "") for each in certificates for caution in each.cautions}
-    return _next(_NEXT["caution" if WIDE_LIMIT in cautions and verdict != "refuted" else verdict])
+    if WIDE_LIMIT in cautions and verdict != "refuted":
+        return _next(_NEXT["caution"])
+    saving = certificates[0].thresholds is not None
+    return _next((_NEXT_OF_SAVINGS if saving else _NEXT)[verdict])
 
 
 def _next(said: str) -> str:
