@@ -191,7 +191,7 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
         self, outcome: npt.NDArray[Any], forecast: FloatArray, weight: FloatArray | None, level: float
     ) -> Certificate:
         """Certify forecasts of rows that neither the model nor its recalibration has seen."""
-        return certify(
+        certificate: Certificate = certify(
             outcome,
             forecast,
             max_error=self.max_error,
@@ -200,6 +200,7 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
             sample_weight=weight,
             **self._judged_by(),
         )
+        return certificate
 
     def _judged_by(self) -> dict[str, Any]:
         """Return which error the certificate is about, as `certify` takes it."""

@@ -238,7 +238,7 @@ def fitted_said(said: str, guarantee: RecalibrationGuarantee | None, out: object
 
 def choice_said(found: RecalibratorComparison) -> list[str]:
     """Say which repair to use."""
-    names = ("cutoff", "smooth", "brier", "log_loss", "auc_lost")
+    names = ("cutoff", "risk_gap", "smooth", "brier", "log_loss", "auc_lost")
     rows = [
         (each.name, *(_number(getattr(each, name)) for name in names), "could not be fitted" if each.problem else "")
         for each in found.candidates

@@ -83,8 +83,8 @@ THRESHOLD_RANGE = click.option(
     "--threshold",
     callback=_threshold_range,
     metavar="AT|LOW:HIGH",
-    help="For --measure risk_gap: the threshold from which people act, as in 0.3, or the range that theirs lie in, as "
-    "in 0.1:0.3. Without it the gap is the largest over all thresholds. Fix it beforehand.",
+    help="For a risk gap: the threshold from which people act, as in 0.3, or the range that theirs lie in, as in "
+    "0.1:0.3. Without it the gap is the largest over all thresholds. Fix it beforehand.",
 )
 COSTS = (
     click.option(
@@ -97,14 +97,12 @@ COSTS = (
 )
 
 
-def takes_measure(function: Function) -> Function:
-    """Add the options that say which error is judged; the function gets them as ``judged``, to be passed on."""
+def takes_thresholds(function: Function) -> Function:
+    """Add the options that say which decisions a risk gap is about; the function gets them as ``decision``."""
 
     @functools.wraps(function)
     def run(
         *given: Any,
-        measure: str,
-        variation: float,
         threshold: float | tuple[float, float] | None,
         cost_false_positive: float | None,
         cost_false_negative: float | None,
@@ -115,18 +113,32 @@ def takes_measure(function: Function) -> Function:
             "cost_false_positive": cost_false_positive,
             "cost_false_negative": cost_false_negative,
         }
-        named = [f"--{name.replace('_', '-')}" for name, value in decision.items() if value is not None]
-        if named and measure != "risk_gap":
-            raise BadInput(f"{named[0]} is for --measure risk_gap only; leave it out, or ask for that")
-        if named and named not in (["--threshold"], ["--cost-false-positive", "--cost-false-negative"]):
+        if tuple(_named(decision)) not in ((), ("threshold",), ("cost_false_positive", "cost_false_negative")):
             raise BadInput(
                 "name one threshold or range with --threshold, or both --cost-false-positive and --cost-false-negative "
                 "in its place"
             )
-        judged = {"measure": measure, "variation": variation, **decision}
-        return function(*given, judged=judged, **rest)
+        return function(*given, decision=decision, **rest)
 
-    return cast(Function, _with_options(run, MEASURE, VARIATION, THRESHOLD_RANGE, *COSTS))
+    return cast(Function, _with_options(run, THRESHOLD_RANGE, *COSTS))
+
+
+def takes_measure(function: Function) -> Function:
+    """Add the options that say which error is judged; the function gets them as ``judged``, to be passed on."""
+
+    @functools.wraps(function)
+    def run(*given: Any, measure: str, variation: float, decision: dict[str, Any], **rest: Any) -> Any:
+        if measure != "risk_gap":
+            for name in _named(decision):
+                option = f"--{name.replace('_', '-')}"
+                raise BadInput(f"{option} is for --measure risk_gap only; leave it out, or ask for that")
+        return function(*given, judged={"measure": measure, "variation": variation, **decision}, **rest)
+
+    return cast(Function, _with_options(takes_thresholds(run), MEASURE, VARIATION))
+
+
+def _named(decision: dict[str, Any]) -> list[str]:
+    return [name for name, value in decision.items() if value is not None]
 
 
 def takes_limits(function: Function) -> Function:
