@@ -285,7 +285,8 @@ class RecalibratorComparison(WithCosts, Result):
         lines = [
             f"{len(self)} ways to treat the forecasts of {self.rows:,} rows, judged on held-out rows ({self.cv} parts; "
             f"limits and guarantees with {level} confidence each).",
-            f"The gap is what re-drawing the line between acting and not acting still saves per case, at {self._over()}.",
+            "The gap is what re-drawing the line between acting and not acting still saves per case, at "
+            f"{over_thresholds(self.thresholds, self.cost_false_positive, self.cost_false_negative)}.",
             f"  {'':<{width}}   Cutoff    from      to     gap      to  smooth   Brier  log loss  AUC lost  guarantee  "
             "in advance",
         ]
@@ -302,8 +303,5 @@ class RecalibratorComparison(WithCosts, Result):
             )
         lines.append(printable(self.recommendation))
         return "\n".join(lines + [f"Note: {printable(note)}" for note in self.notes])
-
-    def _over(self) -> str:
-        return over_thresholds(self.thresholds, self.cost_false_positive, self.cost_false_negative)
 
     __repr__ = __str__

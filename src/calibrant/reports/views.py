@@ -36,6 +36,12 @@ MEASURES = {
         "0",
         "The same for forecasts rounded into 15 bins; blind to what happens inside.",
     ),
+    "risk_gap": (
+        "Risk gap",
+        "0",
+        "Mean loss that the best re-drawing of the line between acting and not acting would have saved per row, at the "
+        "threshold where it saves most.",
+    ),
     "distance.low": (
         "Distance, lower end",
         "0",
