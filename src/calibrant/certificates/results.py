@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from calibrant.measures.registry import MEASURES
 from calibrant.measures.results import WorstInterval
 from calibrant.measures.savings import REDRAWING, LargestSaving, over_thresholds
 from calibrant.rows.costs import WithCosts
+
+if TYPE_CHECKING:
+    from calibrant.certificates.planning import RowsNeeded
 
 VERDICTS = ("certified", "refuted", "undecided")
 Yardstick = Literal["rows", "events"]
@@ -197,7 +200,7 @@ def limit_said(limit: float, relative_to: str) -> str:
     return shown(limit) if relative_to == "rows" else f"{shown(limit)} times the event rate"
 
 
-def error_said(judged: Certificate | ConfidenceInterval) -> str:
+def error_said(judged: Certificate | ConfidenceInterval | RowsNeeded) -> str:
     """Name the error that is judged, a risk gap with the thresholds that it is about."""
     name = MEASURES.words(judged.measure)
     if judged.thresholds is None:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from calibrant.core.words import counted, in_columns, level_said, measured, printable, rounded_down, rounded_up, shown
+from calibrant.core.words import counted, in_columns, level_said, measured, printable, rounded_down, rounded_up
 
 if TYPE_CHECKING:
     from calibrant.certificates.planning import RowsNeeded
@@ -207,11 +207,11 @@ def comparison_said(found: ModelComparison) -> list[str]:
 
 def plan_said(found: RowsNeeded) -> list[str]:
     """Say how many rows a certificate takes."""
-    from calibrant.measures.registry import MEASURES
+    from calibrant.certificates.results import error_said, limit_said
 
-    limit = shown(found.max_error) + ("" if found.relative_to == "rows" else " times the event rate")
+    limit = limit_said(found.max_error, found.relative_to) + ("" if found.thresholds is None else " per case")
     return [
-        f"About {found.rows:,} rows certify a {MEASURES.words(found.measure)} of at most {limit} with "
+        f"About {found.rows:,} rows certify a {error_said(found)} of at most {limit} with "
         f"{level_said(found.confidence_level)} confidence in {level_said(found.power)} of cases.",
         f"That is if the forecaster is calibrated with a Brier score of {found.brier:.4g} ({found.method} method).",
         _next("collect rows that the model has not seen, then calibrant certify with the same options"),
