@@ -39,8 +39,7 @@ MEASURES = {
     "risk_gap": (
         "Risk gap",
         "0",
-        "Mean loss that the best re-drawing of the line between acting and not acting would have saved per row, at the "
-        "threshold where it saves most.",
+        "Most that re-drawing the line between acting and not acting would have saved per row, at the worst threshold.",
     ),
     "distance.low": (
         "Distance, lower end",
