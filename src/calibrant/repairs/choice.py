@@ -152,7 +152,7 @@ def compare_recalibrators(
         confidence_level=level,
         rows=entries.rows,
         cv=count,
-        thresholds=thresholds,
+        thresholds=(thresholds.low, thresholds.high),
         cost_false_positive=costs[0],
         cost_false_negative=costs[1],
         notes=_notes(trials, entries, count),
