@@ -53,6 +53,7 @@ def test_sentences_go_to_standard_output_remarks_to_standard_error_and_quiet_is_
     assert (quiet.exit_code, quiet.output) == (0, "")
 
 
+GAP = ("--measure", "risk_gap")
 SAVINGS: list[tuple[list[object], dict[str, Any]]] = [
     ([], {}),
     (["--threshold", 0.3], {"threshold": 0.3}),
@@ -84,9 +85,9 @@ def test_numbers_are_those_of_the_library(files):
     )
     for options, asked in SAVINGS:
         gap: dict[str, Any] = {"measure": "risk_gap", **asked}
-        found = answer("certify", file, "--max-error", 0.3, "--measure", "risk_gap", *options)
+        found = answer("certify", file, "--max-error", 0.3, *GAP, *options)
         same(found["result"], calibrant.certify(y, p, max_error=0.3, **gap))
-        compared = answer("compare", file, "--y-prob", "p", "--y-prob", "worse", "--measure", "risk_gap", *options)
+        compared = answer("compare", file, "--y-prob", "p", "--y-prob", "worse", *GAP, *options)
         models = calibrant.compare_models(y, {"p": p, "worse": columns["worse"]}, **gap)
         same(compared["models"][0]["interval"], models["p"].interval)
         chosen = answer("recalibrate", "choose", file, "--parts", 2, *options)["result"]
@@ -96,6 +97,9 @@ def test_numbers_are_those_of_the_library(files):
     planned = calibrant.rows_needed(0.1, y_prob=distinct, sample_weight=count)
     same(answer("plan", file, "--max-error", 0.1)["result"], planned)
     assert planned.rows == calibrant.rows_needed(0.1, y_prob=p).rows
+    gap = {"measure": "risk_gap", "threshold": (0.2, 0.4)}
+    planned = calibrant.rows_needed(0.1, y_prob=distinct, sample_weight=count, **gap)
+    same(answer("plan", file, "--max-error", 0.1, *GAP, "--threshold", "0.2:0.4")["result"], planned)
     decided = answer("decide", file, "--threshold", 0.3)["result"]["decisions"][0]
     limit = calibrant.confidence_interval(y, p, alternative="less")
     same(decided["risk"], calibrant.decision_risk(y, p, threshold=0.3))
@@ -137,8 +141,6 @@ def test_the_documentation_names_every_command_and_no_other():
     assert not fits(3, "text or null")
     assert not fits({"a": 1}, "object of `a`, `b`")
 
-
-GAP = ("--measure", "risk_gap")
 
 # --- Exit codes -------------------------------------------------------------------------------------------------------
 
@@ -213,6 +215,14 @@ def test_thresholds_that_say_nothing_are_refused_in_words_of_the_command_line(op
     found = call("certify", files / "t.csv", "--max-error", "0.2", *options)
     assert (found.exit_code, found.stdout) == (2, "")
     assert said in found.stderr
+
+
+@pytest.mark.parametrize("command", ["compare", "plan"])
+def test_thresholds_are_for_risk_gaps_in_every_command(command, files):
+    models = ("--y-prob", "p", "--y-prob", "worse") if command == "compare" else ()
+    found = call(command, files / "t.csv", *models, "--max-error", "0.2", "--threshold", "0.3")
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert "Error: --threshold is for --measure risk_gap only" in found.stderr
 
 
 def test_a_group_that_is_worse_decides(tmp_path):

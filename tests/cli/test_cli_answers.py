@@ -33,6 +33,10 @@ MORE_RUNS = {
         *("compare", "{file}", "--y-prob", "bad", "--y-prob", "good", "--max-error", "0.02"),
         *("--measure", "risk_gap", "--threshold", "0.1:0.3"),
     ),
+    "gap plan": (
+        *("plan", "{file}", "--max-error", "0.1", "--measure", "risk_gap", "--threshold", "0.1:0.3"),
+        *("--y-prob", "good"),
+    ),
     "rejected": ("test", "{file}", "--resamples", "999", "--y-prob", "bad"),
     "too large": ("measure", "{file}", "--max-error", "0.01", "--by", "g", "--y-prob", "bad"),
     "thresholds": ("decide", "{file}", "--threshold", "0.1", "--threshold", "0.9", "--y-prob", "good"),
@@ -100,6 +104,8 @@ def test_advice_after_a_verdict_on_savings_is_about_acting(files):
     assert lines[0].endswith("saves more than 0.002 per case, at any threshold from 0.1 to 0.3.")
     assert lines[2].startswith("On these rows most is saved ")
     groups = call(*(part.format(file=files / "more.csv") for part in MORE_RUNS["gap groups"])).stdout
+    plan = call(*(part.format(file=files / "more.csv") for part in MORE_RUNS["gap plan"])).stdout
+    assert "rows certify a risk gap at any threshold from 0.1 to 0.3 of at most 0.1 per case with 95%" in plan
     assert "the risk gap at threshold 0.3 of every group is at most 0.02 (2 groups, adaptive method)." in groups
 
 
