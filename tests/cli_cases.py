@@ -90,6 +90,7 @@ RUNS = {
     "measure": ("measure", "{file}"),
     "measure by": ("measure", "{file}", "--by", "ward", "--weight", "w"),
     "certify": ("certify", "{file}", "--max-error", "0.2"),
+    "certify gap": ("certify", "{file}", "--max-error", "0.2", "--measure", "risk_gap", "--threshold", "0.1:0.3"),
     "certify by": ("certify", "{file}", "--max-error", "0.4", "--by", "ward"),
     "test": ("test", "{file}", "--resamples", "999"),
     "test by": ("test", "{file}", "--test", "spiegelhalter", "--by", "ward"),

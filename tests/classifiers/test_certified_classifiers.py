@@ -25,9 +25,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
+import calibrant
 from calibrant import CalibrationWarning
 from calibrant.certificates import Certificate
 from calibrant.certificates.verdicts import certify
+from calibrant.measures.registry import MEASURES
 
 
 def stepping_back(**options):
@@ -128,6 +130,84 @@ def test_the_guarantee_in_words():
     assert few.guarantee_.endswith(f"to look again.\nNote: {few.certificate_.notes[0]}")
     weighted = certified().fit(FEATURES, LABELS, sample_weight=WEIGHTS).guarantee_
     assert "the weights were fixed beforehand" in weighted
+
+
+# --- Other errors -----------------------------------------------------------------------------------------------------
+
+SAVINGS: dict[str, dict[str, Any]] = {
+    "any threshold": {},
+    "threshold 0.3": {"threshold": 0.3},
+    "any threshold from 0.1 to 0.3": {"threshold": (0.1, 0.3)},
+    "threshold 0.1 (a false positive costs 10, a false negative 90)": {
+        "cost_false_positive": 10,
+        "cost_false_negative": 90,
+    },
+}
+
+
+@pytest.mark.parametrize("over", SAVINGS)
+def test_a_model_may_be_judged_by_what_acting_on_it_leaves_to_save(over):
+    asked = SAVINGS[over]
+    classifier = certified(max_error=0.08, measure="risk_gap", **asked).fit(FEATURES, LABELS)
+    fit_features, judge_features, fit_labels, judge_labels = halves(FEATURES, LABELS)
+    forecasts = LogisticRegression().fit(fit_features, fit_labels).predict_proba(judge_features)[:, 1]
+    level = certificate_level(600, 0.08)
+    assert classifier.certificate_ == certify(
+        judge_labels, forecasts, max_error=0.08, confidence_level=level, measure="risk_gap", **asked
+    )
+    assert classifier.fell_back_ is False
+    costs = " (8 in cost units)" if "cost_false_positive" in asked else ""
+    assert classifier.guarantee_.startswith(
+        "With 95% confidence no re-drawing of the line between acting and not acting on this classifier's forecasts "
+        f"saves more than 0.08 per case{costs}, at {over}, in the population: the model was certified on 600 rows"
+    )
+
+
+def test_savings_are_certified_where_the_error_on_intervals_is_not():
+    by_intervals, by_savings = (
+        certified(GaussianNB(), max_error=0.09, measure=measure).fit(FEATURES, LABELS)
+        for measure in ("cutoff", "risk_gap")
+    )
+    assert (by_intervals.fell_back_, by_savings.fell_back_) == (True, False)
+    assert "every forecast is their mean outcome" in by_intervals.guarantee_
+
+
+def test_every_error_of_a_constant_is_at_most_its_distance_from_the_event_rate():
+    tally = calibrant.Tally.from_counts([0.4], [1000], [310])  # the constant that a classifier falls back to
+    for measure in MEASURES:
+        assert MEASURES[measure].estimate(tally) <= 0.09 + 1e-12, measure
+    for asked in SAVINGS.values():
+        assert certify(tally, max_error=0.5, measure="risk_gap", **asked).estimate <= 0.09 + 1e-12
+
+
+@pytest.mark.parametrize("measure", ["smooth", "distance"])
+def test_the_error_judged_is_named(measure):
+    classifier = certified(measure=measure, max_error=0.2).fit(FEATURES, LABELS)
+    assert classifier.certificate_.measure == measure
+    assert f"the {MEASURES.words(measure)} of this classifier is at most 0.2 in the population" in classifier.guarantee_
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"measure": "gap"}, "measure must be one of"),
+        ({"threshold": 0.3}, "threshold is for measure='risk_gap' only"),
+        ({"measure": "risk_gap", "threshold": 2}, "threshold must be a number from 0 to 1, got 2"),
+        ({"measure": "risk_gap", "threshold": (0.3, 0.1)}, "goes from 0.3 down to 0.1"),
+        ({"measure": "risk_gap", "cost_false_positive": 1}, "cost_false_negative is missing"),
+        ({"measure": "risk_gap", "method": "paper"}, "method='paper' covers measure='cutoff' only"),
+    ],
+)
+def test_an_error_that_cannot_be_judged_is_refused_before_anything_is_fitted(asked, said):
+    class NeverFitted(LogisticRegression):
+        def fit(self, *_: Any, **__: Any) -> Any:
+            raise AssertionError("fitted")
+
+    with pytest.raises(ValueError, match=re.escape(said)):
+        certified(NeverFitted(), **asked).fit(FEATURES, LABELS)
+
+
+# --- Chance -----------------------------------------------------------------------------------------------------------
 
 
 def test_the_same_seed_gives_the_same_result_and_another_seed_another():

@@ -4,6 +4,7 @@ import json
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -52,6 +53,19 @@ def test_sentences_go_to_standard_output_remarks_to_standard_error_and_quiet_is_
     assert (quiet.exit_code, quiet.output) == (0, "")
 
 
+GAP = ("--measure", "risk_gap")
+SAVINGS: list[tuple[list[object], dict[str, Any]]] = [
+    ([], {}),
+    (["--threshold", 0.3], {"threshold": 0.3}),
+    (["--threshold", "0.1:0.3"], {"threshold": (0.1, 0.3)}),
+    (
+        ["--cost-false-positive", 1, "--cost-false-negative", 4],
+        {"cost_false_positive": 1, "cost_false_negative": 4},
+    ),
+]
+"""What the command line says of a risk gap, and what Python does."""
+
+
 def test_numbers_are_those_of_the_library(files):
     columns = predictions()
     y, p, w = columns["y"], columns["p"], columns["w"]
@@ -69,11 +83,23 @@ def test_numbers_are_those_of_the_library(files):
         answer("certify", file, "--max-error", 0.4, "--by", "ward")["result"],
         calibrant.certify(y, p, max_error=0.4, by=columns["ward"]),
     )
+    for options, asked in SAVINGS:
+        gap: dict[str, Any] = {"measure": "risk_gap", **asked}
+        found = answer("certify", file, "--max-error", 0.3, *GAP, *options)
+        same(found["result"], calibrant.certify(y, p, max_error=0.3, **gap))
+        compared = answer("compare", file, "--y-prob", "p", "--y-prob", "worse", *GAP, *options)
+        models = calibrant.compare_models(y, {"p": p, "worse": columns["worse"]}, **gap)
+        same(compared["models"][0]["interval"], models["p"].interval)
+        chosen = answer("recalibrate", "choose", file, "--parts", 2, *options)["result"]
+        same(chosen, calibrant.compare_recalibrators(p, y, cv=2, rng=0, **asked))
     same(answer("test", file, "--rng", 3)["result"], calibrant.calibration_test(y, p, rng=3))
     distinct, count = np.unique(p, return_counts=True)
     planned = calibrant.rows_needed(0.1, y_prob=distinct, sample_weight=count)
     same(answer("plan", file, "--max-error", 0.1)["result"], planned)
     assert planned.rows == calibrant.rows_needed(0.1, y_prob=p).rows
+    gap = {"measure": "risk_gap", "threshold": (0.2, 0.4)}
+    planned = calibrant.rows_needed(0.1, y_prob=distinct, sample_weight=count, **gap)
+    same(answer("plan", file, "--max-error", 0.1, *GAP, "--threshold", "0.2:0.4")["result"], planned)
     decided = answer("decide", file, "--threshold", 0.3)["result"]["decisions"][0]
     limit = calibrant.confidence_interval(y, p, alternative="less")
     same(decided["risk"], calibrant.decision_risk(y, p, threshold=0.3))
@@ -125,6 +151,13 @@ def test_the_documentation_names_every_command_and_no_other():
         (("certify", "--y-prob", "good", "--max-error", "0.05"), 0, "Certified: "),
         (("certify", "--y-prob", "bad", "--max-error", "0.05"), 1, "Refuted: "),
         (("certify", "--y-prob", "good", "--max-error", "0.015"), 3, "Undecided: "),
+        (
+            ("certify", "--y-prob", "good", "--max-error", "0.02", *GAP),
+            0,
+            "Certified: with 95% confidence no re-drawing",
+        ),
+        (("certify", "--y-prob", "bad", "--max-error", "0.01", *GAP), 1, "Refuted: with 95% confidence a re-drawing"),
+        (("certify", "--y-prob", "good", "--max-error", "0.004", *GAP), 3, "Undecided: these rows do not show"),
         (("test", "--y-prob", "good", "--resamples", "999"), 0, "Not rejected: "),
         (("test", "--y-prob", "bad", "--resamples", "999"), 1, "Rejected: "),
         (("test", "--y-prob", "bad", "--test", "spiegelhalter", "--level", "0.01"), 1, "at the 1% level"),
@@ -134,6 +167,11 @@ def test_the_documentation_names_every_command_and_no_other():
         (("compare", "--y-prob", "bad", "--y-prob", "good", "--max-error", "0.05"), 0, "Certified: good, "),
         (("compare", "--y-prob", "bad", "--y-prob", "good", "--max-error", "0.01"), 3, "None of the 2 models"),
         (("compare", "--y-prob", "bad", "--y-prob", "bad2", "--max-error", "0.05"), 1, "None of the 2 models"),
+        (
+            ("compare", "--y-prob", "bad", "--y-prob", "good", "--max-error", "0.02", *GAP),
+            0,
+            "good leaves less to save",
+        ),
         (("compare", "--y-prob", "bad", "--y-prob", "good"), 0, "good is better calibrated"),
     ],
 )
@@ -143,6 +181,48 @@ def test_the_exit_code_is_the_verdict_and_the_message_says_which(arguments, exit
     assert found.exit_code == exit_code
     assert word in found.stdout
     answer(command, files / "large.csv", "--y-true", "y", *options, exit_code=exit_code)
+
+
+NEITHER = "is neither a threshold from 0 to 1, as in 0.3, nor a range, as in 0.1:0.3."
+EITHER = "name one threshold or range with --threshold, or both --cost-false-positive and --cost-false-negative in its"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((*GAP, "--threshold", "often"), f"'often' {NEITHER}"),
+        ((*GAP, "--threshold", "1.2"), f"'1.2' {NEITHER}"),
+        ((*GAP, "--threshold", "nan"), f"'nan' {NEITHER}"),
+        ((*GAP, "--threshold", ""), f"'' {NEITHER}"),
+        ((*GAP, "--threshold", "0.1:"), f"'0.1:' {NEITHER}"),
+        ((*GAP, "--threshold", "0.1:0.2:0.3"), f"'0.1:0.2:0.3' {NEITHER}"),
+        ((*GAP, "--threshold", "0.3:0.1"), "'0.3:0.1' goes down; write the lower end first, as in 0.1:0.3."),
+        ((*GAP, "--cost-false-positive", "1"), EITHER),
+        ((*GAP, "--cost-false-negative", "1", "--threshold", "0.3"), EITHER),
+        ((*GAP, "--cost-false-positive", "1", "--cost-false-negative", "1", "--threshold", "0.3"), EITHER),
+        ((*GAP, "--cost-false-positive", "0", "--cost-false-negative", "0"), "both costs are 0"),
+        (("--threshold", "0.3"), "Error: --threshold is for --measure risk_gap only; leave it out, or ask for that"),
+        (("--threshold", "0:1"), "Error: --threshold is for --measure risk_gap only"),
+        (
+            ("--cost-false-positive", "1", "--cost-false-negative", "4", "--measure", "smooth"),
+            "Error: --cost-false-positive is for --measure risk_gap only",
+        ),
+        ((*GAP, "--method", "exact"), "--method exact covers --measure cutoff only, got --measure risk_gap"),
+        ((*GAP, "--relative-to", "events"), "which counts losses per case; leave --relative-to out"),
+    ],
+)
+def test_thresholds_that_say_nothing_are_refused_in_words_of_the_command_line(options, said, files):
+    found = call("certify", files / "t.csv", "--max-error", "0.2", *options)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert said in found.stderr
+
+
+@pytest.mark.parametrize("command", ["compare", "plan"])
+def test_thresholds_are_for_risk_gaps_in_every_command(command, files):
+    models = ("--y-prob", "p", "--y-prob", "worse") if command == "compare" else ()
+    found = call(command, files / "t.csv", *models, "--max-error", "0.2", "--threshold", "0.3")
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert "Error: --threshold is for --measure risk_gap only" in found.stderr
 
 
 def test_a_group_that_is_worse_decides(tmp_path):

@@ -19,6 +19,24 @@ MORE_RUNS = {
     "wide": ("certify", "{file}", "--max-error", "0.45", "--y-prob", "good"),
     "events": ("certify", "{file}", "--max-error", "0.25", "--relative-to", "events", "--y-prob", "good"),
     "smooth": ("certify", "{file}", "--max-error", "0.05", "--measure", "smooth", "--y-prob", "good"),
+    "gap": ("certify", "{file}", "--max-error", "0.02", "--measure", "risk_gap", "--y-prob", "good"),
+    "gap refuted": ("certify", "{file}", "--max-error", "0.01", "--measure", "risk_gap", "--y-prob", "bad"),
+    "gap undecided": (
+        *("certify", "{file}", "--max-error", "0.002", "--measure", "risk_gap", "--threshold", "0.1:0.3"),
+        *("--y-prob", "good"),
+    ),
+    "gap groups": (
+        *("certify", "{file}", "--max-error", "0.02", "--measure", "risk_gap", "--threshold", "0.3", "--by", "g"),
+        *("--y-prob", "good"),
+    ),
+    "gaps": (
+        *("compare", "{file}", "--y-prob", "bad", "--y-prob", "good", "--max-error", "0.02"),
+        *("--measure", "risk_gap", "--threshold", "0.1:0.3"),
+    ),
+    "gap plan": (
+        *("plan", "{file}", "--max-error", "0.1", "--measure", "risk_gap", "--threshold", "0.1:0.3"),
+        *("--y-prob", "good"),
+    ),
     "rejected": ("test", "{file}", "--resamples", "999", "--y-prob", "bad"),
     "too large": ("measure", "{file}", "--max-error", "0.01", "--by", "g", "--y-prob", "bad"),
     "thresholds": ("decide", "{file}", "--threshold", "0.1", "--threshold", "0.9", "--y-prob", "good"),
@@ -70,6 +88,25 @@ def test_the_verdict_comes_first_then_where_and_what_next(files):
         assert lines[0].startswith(first)
         (place,) = [place for place, line in enumerate(lines) if line.startswith(after)]
         assert any("points too" in line for line in lines[1:place]) is (run != "rejected")
+
+
+def test_advice_after_a_verdict_on_savings_is_about_acting(files):
+    for run, after in (
+        ("gap", "Next: act on the forecasts as they are; calibrant decide --threshold says what that loses"),
+        ("gap refuted", "Next: calibrant recalibrate choose finds a repair that re-draws the line"),
+        ("gap undecided", "Next: judge more fresh rows; calibrant plan --measure risk_gap says how many"),
+        ("gap groups", "Next: act on the forecasts as they are"),
+        ("gaps", "Next: act on the forecasts as they are"),
+    ):
+        lines = call(*(part.format(file=files / "more.csv") for part in MORE_RUNS[run])).stdout.splitlines()
+        assert any(line.startswith(after) for line in lines), (run, lines)
+    lines = call(*(part.format(file=files / "more.csv") for part in MORE_RUNS["gap undecided"])).stdout.splitlines()
+    assert lines[0].endswith("saves more than 0.002 per case, at any threshold from 0.1 to 0.3.")
+    assert lines[2].startswith("On these rows most is saved ")
+    groups = call(*(part.format(file=files / "more.csv") for part in MORE_RUNS["gap groups"])).stdout
+    plan = call(*(part.format(file=files / "more.csv") for part in MORE_RUNS["gap plan"])).stdout
+    assert "rows certify a risk gap at any threshold from 0.1 to 0.3 of at most 0.1 per case with 95%" in plan
+    assert "the risk gap at threshold 0.3 of every group is at most 0.02 (2 groups, adaptive method)." in groups
 
 
 def test_a_caution_stands_before_what_to_do_and_takes_the_green_away(files):

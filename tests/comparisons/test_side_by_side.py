@@ -68,6 +68,35 @@ def test_of_the_certified_the_lowest_brier_score_is_chosen(found):
     assert str(unasked["good"]).startswith("good (Brier score 0.1")
 
 
+@pytest.mark.parametrize("asked", [{}, {"threshold": 0.3}, {"cost_false_positive": 1, "cost_false_negative": 4}])
+def test_models_are_compared_by_what_acting_on_them_leaves_to_save(asked):
+    settings: dict[str, Any] = {"measure": "risk_gap", **asked}
+    result = compare_models(Y, MODELS, max_error=0.03, **settings)
+    for name, forecasts in MODELS.items():
+        each = {**settings, "confidence_level": 1 - 0.05 / 3, "rng": 0}
+        assert result[name].interval == calibrant.confidence_interval(Y, forecasts, **each)
+        assert result[name].certificate == calibrant.certify(Y, forecasts, max_error=0.03, **each)
+    assert ModelComparison.from_json(result.to_json()) == result
+
+
+def test_words_on_savings_name_the_thresholds():
+    result = compare_models(Y, MODELS, max_error=0.03, measure="risk_gap", threshold=(0.2, 0.4))
+    said = str(result)
+    assert said.startswith("The risk gap at any threshold from 0.2 to 0.4 of 3 models, with limits that hold for all")
+    assert (
+        "Certified: good (flat too), a risk gap at any threshold from 0.2 to 0.4 of at most 0.03 per case with 95%"
+        in said
+    )
+    assert "good leaves less to save" in said
+    assert "better calibrated" not in said
+    none = compare_models(Y, MODELS, max_error=0.001, measure="risk_gap")
+    assert "None of the 3 models is certified to have a risk gap at any threshold of at most 0.001 per case." in str(
+        none
+    )
+    with pytest.raises(ValueError, match="threshold is for measure='risk_gap' only"):
+        compare_models(Y, MODELS, threshold=0.3)
+
+
 @pytest.mark.parametrize("max_error", [None, 0.05])
 def test_results_survive_json_and_become_a_frame(max_error):
     result = compare_models(Y, MODELS, max_error=max_error)

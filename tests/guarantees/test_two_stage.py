@@ -7,13 +7,14 @@ probability ``FALSE_ALARM``.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import binom
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from calibrant import CertifiedClassifier, cutoff_calibration_error
+from calibrant import CertifiedClassifier, confidence_interval, cutoff_calibration_error
 
 FALSE_ALARM = 1e-4
 LEVEL = 0.8  # low, so that failures are frequent enough to be counted
@@ -204,4 +205,29 @@ def test_a_model_that_learns_too_much(method):
         failed += returned > limit
     assert 0.3 * replicates < above < 0.7 * replicates
     assert kept_above <= most(DELTA, replicates)
+    assert failed <= most(1.0 - LEVEL, replicates)
+
+
+@pytest.mark.parametrize(
+    ("asked", "limit"), [({}, 0.0465), ({"threshold": (0.1, 0.4)}, 0.027)], ids=["all thresholds", "a range"]
+)
+def test_savings_of_a_model_that_learns_too_much(asked, limit):
+    replicates, judging, rng = 120, 6 * JUDGING, np.random.default_rng(13)
+    above, kept_above, failed = 0, 0, 0
+    judged: dict[str, Any] = {"measure": "risk_gap", **asked}
+    options: dict[str, Any] = {"confidence_level": LEVEL, "split": 6.0 / 7.0, "random_state": np.random.RandomState(7)}
+    classifier = CertifiedClassifier(CellMeans(), max_error=limit, **options, **judged)
+    every_cell = np.arange(CELLS)[:, None]
+    for _ in range(replicates):
+        cell = rng.integers(CELLS, size=JUDGING + judging)
+        classifier.fit(cell[:, None], (rng.random(cell.size) < CELL_RATE[cell]).astype(int))
+        model, returned = (
+            confidence_interval(CELL_RATE, each.predict_proba(every_cell)[:, 1], **judged).estimate
+            for each in (classifier.estimator_, classifier)
+        )
+        above += model > limit
+        kept_above += model > limit and not classifier.fell_back_
+        failed += returned > limit
+    assert 0.3 * replicates < above < 0.7 * replicates
+    assert kept_above <= most(left_for_the_certificate(limit, judging), replicates)
     assert failed <= most(1.0 - LEVEL, replicates)

@@ -41,6 +41,48 @@ def comparison():
 # --- The numbers ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("asked", "thresholds", "over"),
+    [
+        ({}, (0.0, 1.0), "any threshold"),
+        ({"threshold": 0.3}, (0.3, 0.3), "threshold 0.3"),
+        ({"threshold": (0.1, 0.3)}, (0.1, 0.3), "any threshold from 0.1 to 0.3"),
+        (
+            {"cost_false_positive": 1, "cost_false_negative": 4},
+            (0.2, 0.2),
+            "threshold 0.2 (a false positive costs 1, a false negative 4)",
+        ),
+    ],
+)
+def test_what_acting_leaves_to_save_stands_beside_the_errors(asked, thresholds, over):
+    found = compare(candidates=FEW, **asked)
+    limits = confidence_interval(OUTCOME, FORECAST, measure="risk_gap", **asked)
+    as_is = found["as is"]
+    held_out = (as_is.risk_gap, as_is.risk_gap_lower, as_is.risk_gap_upper)
+    assert held_out == pytest.approx((limits.estimate, limits.lower, limits.upper), abs=1e-12)
+    assert (found.thresholds, found.cost_unit) == (thresholds, 5 if "cost_false_positive" in asked else None)
+    assert f"still saves per case, at {over}.\n" in str(found)
+    assert found["isotonic"].risk_gap < as_is.risk_gap  # which is the square of what it should be
+    for each in found.candidates:
+        assert each.risk_gap <= each.cutoff + 1e-12
+        assert each.risk_gap_lower <= each.risk_gap <= each.risk_gap_upper
+    assert Result.from_json(found.to_json()) == found
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"threshold": 1.5}, "threshold must be a number from 0 to 1"),
+        ({"threshold": (0.3, 0.1)}, "goes from 0.3 down to 0.1"),
+        ({"cost_false_negative": 4}, "cost_false_positive is missing"),
+        ({"threshold": 0.2, "cost_false_positive": 1, "cost_false_negative": 4}, "was given together with costs"),
+    ],
+)
+def test_thresholds_are_checked_before_anything_is_fitted(asked, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        compare([0.5], [1], **asked)
+
+
 def test_the_usual_candidates_with_the_forecasts_as_they_are_first(comparison):
     curves, steps = ["platt", "platt on logit", "beta", "temperature"], ["isotonic", "isotonic inside", "guarded"]
     names = ["as is", *curves, *steps, "constant"]
@@ -339,8 +381,13 @@ def test_as_a_table(comparison):
     text = str(comparison)
     assert text.startswith("9 ways to treat the forecasts of 1,000 rows, judged on held-out rows (5 parts;")
     lines = text.splitlines()
-    assert len({len(line) for line in lines[1:11]}) == 1
-    assert lines[2].split()[:3] == ["as", "is", f"{comparison['as is'].cutoff:.4f}"]
+    assert lines[1] == (
+        "The gap is what re-drawing the line between acting and not acting still saves per case, at any threshold."
+    )
+    assert len({len(line) for line in lines[2:12]}) == 1
+    as_is = comparison["as is"]
+    assert lines[3].split()[:3] == ["as", "is", f"{as_is.cutoff:.4f}"]
+    assert lines[3].split()[5:7] == [f"{as_is.risk_gap:.4f}", rounded_up(as_is.risk_gap_upper)]
     assert comparison.recommendation in text
     assert repr(comparison) == text
     assert ">9 ways" in comparison._repr_html_()

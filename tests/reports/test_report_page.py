@@ -185,7 +185,7 @@ def test_four_measures_are_open_and_the_rest_is_folded(visit):
     visible = [row for row in measures.locator("tbody tr").all() if row.is_visible()]
     assert len(visible) == 4
     measures.locator("summary").click()
-    assert len([row for row in measures.locator("tbody tr").all() if row.is_visible()]) == 17
+    assert len([row for row in measures.locator("tbody tr").all() if row.is_visible()]) == 18
 
 
 def test_input_and_day_are_named(visit):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from calibrant.measures.registry import MEASURES
 from calibrant.measures.results import WorstInterval
 from calibrant.measures.savings import REDRAWING, LargestSaving, over_thresholds
 from calibrant.rows.costs import WithCosts
+
+if TYPE_CHECKING:
+    from calibrant.certificates.planning import RowsNeeded
 
 VERDICTS = ("certified", "refuted", "undecided")
 Yardstick = Literal["rows", "events"]
@@ -195,6 +198,14 @@ def _upper_said(limit: float, digits: int = 4) -> str:
 def limit_said(limit: float, relative_to: str) -> str:
     """Write the limit asked about, with what it is a share of."""
     return shown(limit) if relative_to == "rows" else f"{shown(limit)} times the event rate"
+
+
+def error_said(judged: Certificate | ConfidenceInterval | RowsNeeded) -> str:
+    """Name the error that is judged, a risk gap with the thresholds that it is about."""
+    name = MEASURES.words(judged.measure)
+    if judged.thresholds is None:
+        return name
+    return f"{name} at {over_thresholds(judged.thresholds, judged.cost_false_positive, judged.cost_false_negative)}"
 
 
 def _whom(target: str) -> str:
@@ -472,7 +483,7 @@ class GroupCertificates(PerGroup[Certificate], Result):
     def findings(self) -> list[str]:
         """Return the joint verdict in words, what it assumes, and what the verdicts on groups are worth."""
         level = level_said(self.confidence_level)
-        measure = MEASURES.words(self.certificates[0].measure)
+        measure = error_said(self.certificates[0])
         limit = limit_said(self.max_error, self.relative_to)
         names = [printable(group) for group in self.groups]
         worst = names[int(np.argmax(self.upper))]

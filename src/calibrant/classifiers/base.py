@@ -191,22 +191,28 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
         self, outcome: npt.NDArray[Any], forecast: FloatArray, weight: FloatArray | None, level: float
     ) -> Certificate:
         """Certify forecasts of rows that neither the model nor its recalibration has seen."""
-        return certify(
+        certificate: Certificate = certify(
             outcome,
             forecast,
             max_error=self.max_error,
             confidence_level=level,
             method=self.method,
             sample_weight=weight,
+            **self._judged_by(),
         )
+        return certificate
 
-    def _in_words(self, certificate: Certificate, level: float, limit: str, reason: str) -> list[str]:
-        """Return what is known of the error of this classifier, how surely, why, and on what it rests."""
+    def _judged_by(self) -> dict[str, Any]:
+        """Return which error the certificate is about, as `certify` takes it."""
+        return {}
+
+    def _in_words(self, certificate: Certificate, level: float, known: str, reason: str) -> list[str]:
+        """Return what is known of this classifier, how surely, why, and on what it rests."""
         surely = f"With {level_said(level)} confidence"
         if not certificate.finite_sample:
             surely += ", approximately and for many rows only,"
         return [
-            f"{surely} the Cutoff calibration error of this classifier is {limit} in the population: {reason}.",
+            f"{surely} {known} in the population: {reason}.",
             *(f"Caution: {caution}" for caution in certificate.cautions),
             f"This assumes that {'; '.join(certificate.assumptions)}.",
             LOOK_AGAIN,

@@ -13,7 +13,8 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from calibrant.certificates.margins import constant_failure, constant_margin
-from calibrant.certificates.methods.registry import Method
+from calibrant.certificates.methods.registry import METHODS, Method
+from calibrant.certificates.results import Certificate
 from calibrant.classifiers.base import (
     FEWER_FOR_JUDGING,
     AroundModel,
@@ -26,7 +27,10 @@ from calibrant.classifiers.base import (
 )
 from calibrant.core.errors import InputError
 from calibrant.core.types import FloatArray
-from calibrant.core.words import shown
+from calibrant.core.words import shown, significant_up
+from calibrant.measures.judged import judged_measure
+from calibrant.measures.registry import MEASURES, Measure
+from calibrant.measures.savings import REDRAWING, over_thresholds
 from calibrant.rows.checks import check_choice, check_confidence, check_number
 from calibrant.rows.models import forecasts_of, two_classes
 
@@ -37,10 +41,10 @@ class CertifiedClassifier(AroundModel):
     """Fit any binary classifier, and keep it only if its calibration error is certified to be small.
 
     The rows are split at random. One part fits the model, the other judges it, as in `certify`: is its Cutoff
-    calibration error at most ``max_error``? If that is certified the model is kept. If not, every forecast is the mean
-    outcome of the judging part: useless for telling rows apart, but calibrated. Either way
+    calibration error, or another error named, at most ``max_error``? If that is certified the model is kept. If not,
+    every forecast is the mean outcome of the judging part: useless for telling rows apart, but calibrated. Either way
 
-        P(Cutoff error of the result <= max_error) >= confidence_level
+        P(error of the result <= max_error) >= confidence_level
 
     for every population and every model: Corollary 4.1 of [1]_. Of 1 - confidence_level the constant takes what it
     needs, 2 exp(-2 m max_error^2) with m judging rows, and the certificate all the rest; the paper gives each half.
@@ -51,7 +55,7 @@ class CertifiedClassifier(AroundModel):
         The model, or a whole pipeline. A model that is already fitted, wrapped in ``FrozenEstimator`` of scikit-learn
         1.6 or later, is judged on all rows; none of them may have been used to fit it.
     max_error : float in [0, 1]
-        The largest Cutoff error you can live with, as in `certify`. The mean of m rows is only known up to
+        The largest error you can live with, as in `certify`. The mean of m rows is only known up to
         sqrt(ln(2 / delta) / (2 m)) with delta = 1 - confidence_level, and only more than that can be asked for.
         (The paper prints ln(1 / delta), but a mean can err to both sides.)
     confidence_level : float from 0.5 to below 1
@@ -62,6 +66,14 @@ class CertifiedClassifier(AroundModel):
     method : {"adaptive", "hoeffding", "normal", "paper"}
         As in `certify`; "normal" makes the guarantee a large-sample one. "exact" is refused, because it speaks of the
         forecasts at hand and not of those to come.
+    measure : {"cutoff", "smooth", "bounded_variation", "distance", "ece", "risk_gap"}
+        The error that is judged, as in `certify`: with "risk_gap" the most that any re-drawing of the line between
+        acting and not acting saves per case. For a constant none of these errors is above its distance from the event
+        rate, so that the guarantee is the same.
+    threshold : float, or the lowest and the highest of a range, optional
+        For ``measure="risk_gap"``: the threshold, or the range of thresholds, that decisions use; else all of them.
+    cost_false_positive, cost_false_negative : float, optional
+        Costs in place of one threshold.
     fallback : {"constant"}
         What replaces a model that is not certified.
     random_state : int, RandomState or None
@@ -125,6 +137,10 @@ class CertifiedClassifier(AroundModel):
         confidence_level: float = 0.95,
         split: float = 0.5,
         method: Method = "adaptive",
+        measure: Measure = "cutoff",
+        threshold: float | tuple[float, float] | None = None,
+        cost_false_positive: float | None = None,
+        cost_false_negative: float | None = None,
         fallback: str = "constant",
         random_state: Any = None,
     ) -> None:
@@ -133,6 +149,10 @@ class CertifiedClassifier(AroundModel):
         self.confidence_level = confidence_level
         self.split = split
         self.method = method
+        self.measure = measure
+        self.threshold = threshold
+        self.cost_false_positive = cost_false_positive
+        self.cost_false_negative = cost_false_negative
         self.fallback = fallback
         self.random_state = random_state
 
@@ -168,8 +188,14 @@ class CertifiedClassifier(AroundModel):
     def _check_options(self) -> float:
         check_number(self.max_error, "max_error", low=0.0, high=1.0)
         check_judging(self.split, self.method)
+        judged_measure(self.measure, 2.0, self.threshold, self.cost_false_positive, self.cost_false_negative)
+        METHODS[self.method].check_measure(self.measure)
         check_choice(self.fallback, "fallback", FALLBACKS)
         return check_confidence(self.confidence_level)
+
+    def _judged_by(self) -> dict[str, Any]:
+        names = ("measure", "threshold", "cost_false_positive", "cost_false_negative")
+        return {name: getattr(self, name) for name in names}
 
     def _certificate_level(self, level: float, rows: int, weight: FloatArray | None, share: float) -> float:
         """Return the level that is left for the certificate; refuse a limit that the constant could not keep to."""
@@ -204,4 +230,14 @@ class CertifiedClassifier(AroundModel):
             )
         else:
             reason = f"the model was certified on {rows} ({self.method} method)"
-        return "\n".join(self._in_words(certificate, level, f"at most {shown(self.max_error)}", reason))
+        return "\n".join(self._in_words(certificate, level, self._promised(certificate), reason))
+
+    def _promised(self, certificate: Certificate) -> str:
+        """Say what holds of this classifier's forecasts, whether they are the model's or a constant."""
+        limit = shown(self.max_error)
+        if certificate.thresholds is None:
+            return f"the {MEASURES.words(self.measure)} of this classifier is at most {limit}"
+        over = over_thresholds(certificate.thresholds, self.cost_false_positive, self.cost_false_negative)
+        unit = certificate.cost_unit
+        costs = "" if unit is None else f" ({significant_up(self.max_error * unit, 5)} in cost units)"
+        return f"no {REDRAWING} on this classifier's forecasts saves more than {limit} per case{costs}, at {over},"

@@ -356,4 +356,4 @@ class RecalibratedClassifier(AroundModel):
         else:
             limit, verdict = f"at most {rounded_up(certificate.upper)}", f"at most {allowed} could not be decided"
         reason = f"{verdict} on {certificate.rows:,} rows that had no part in fitting {fitted} ({self.method} method)"
-        return self._in_words(certificate, level, limit, reason)
+        return self._in_words(certificate, level, f"the Cutoff calibration error of this classifier is {limit}", reason)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from calibrant.core.words import counted, in_columns, level_said, measured, printable, rounded_down, rounded_up, shown
+from calibrant.core.words import counted, in_columns, level_said, measured, printable, rounded_down, rounded_up
 
 if TYPE_CHECKING:
     from calibrant.certificates.planning import RowsNeeded
@@ -42,6 +42,15 @@ _NEXT = {
     "note": "see to the note first; what it says may be all that is wrong",
     "caution": "name the limit that the caution speaks of, before you look at fresh rows",
 }
+
+_NEXT_OF_SAVINGS = {
+    "certified": "act on the forecasts as they are; calibrant decide --threshold says what that loses, calibrant "
+    "report writes a page to forward",
+    "refuted": "calibrant recalibrate choose finds a repair that re-draws the line; judge it on rows that it has not "
+    "seen",
+    "undecided": "judge more fresh rows; calibrant plan --measure risk_gap says how many a limit takes",
+}
+"""Advice where it is a saving that was judged."""
 
 
 def verdict_said(found: Certificate | GroupCertificates) -> list[str]:
@@ -168,14 +177,14 @@ def comparison_said(found: ModelComparison) -> list[str]:
     """Say what tells models apart, and which of them is certified."""
     lines = [found.headline(), found.table(), "Differences of the errors:", found.difference_table()]
     if found.max_error is not None:
-        limit, count = shown(found.max_error), len(found.models)
+        bounded, count = found.error_bounded(found.max_error), len(found.models)
         if found.chosen is None:
-            lines.append(f"None of the {count} models is certified to have an error of at most {limit}.")
+            lines.append(f"None of the {count} models is certified to have {bounded}.")
         else:
             others = [printable(name) for name in found.certified if name != found.chosen]
             too = f" ({', '.join(others)} too)" if others else ""
             lines.append(
-                f"Certified: {printable(found.chosen)}{too}, an error of at most {limit} with "
+                f"Certified: {printable(found.chosen)}{too}, {bounded} with "
                 f"{level_said(found.confidence_level)} confidence, having chosen among {count} by the Brier score."
             )
     assumed = dict.fromkeys(words for each in found.models for words in each.interval.assumptions)
@@ -198,11 +207,11 @@ def comparison_said(found: ModelComparison) -> list[str]:
 
 def plan_said(found: RowsNeeded) -> list[str]:
     """Say how many rows a certificate takes."""
-    from calibrant.measures.registry import MEASURES
+    from calibrant.certificates.results import error_said, limit_said
 
-    limit = shown(found.max_error) + ("" if found.relative_to == "rows" else " times the event rate")
+    limit = limit_said(found.max_error, found.relative_to) + ("" if found.thresholds is None else " per case")
     return [
-        f"About {found.rows:,} rows certify a {MEASURES.words(found.measure)} of at most {limit} with "
+        f"About {found.rows:,} rows certify a {error_said(found)} of at most {limit} with "
         f"{level_said(found.confidence_level)} confidence in {level_said(found.power)} of cases.",
         f"That is if the forecaster is calibrated with a Brier score of {found.brier:.4g} ({found.method} method).",
         _next("collect rows that the model has not seen, then calibrant certify with the same options"),
@@ -229,7 +238,7 @@ def fitted_said(said: str, guarantee: RecalibrationGuarantee | None, out: object
 
 def choice_said(found: RecalibratorComparison) -> list[str]:
     """Say which repair to use."""
-    names = ("cutoff", "smooth", "brier", "log_loss", "auc_lost")
+    names = ("cutoff", "risk_gap", "smooth", "brier", "log_loss", "auc_lost")
     rows = [
         (each.name, *(_number(getattr(each, name)) for name in names), "could not be fitted" if each.problem else "")
         for each in found.candidates
@@ -273,7 +282,10 @@ def _after_verdict(verdict: str, certificates: Sequence[Certificate]) -> str:
     if notes.intersection(MISTAKES):
         return _next(_NEXT["note"])
     cautions = {getattr(caution, "code", "") for each in certificates for caution in each.cautions}
-    return _next(_NEXT["caution" if WIDE_LIMIT in cautions and verdict != "refuted" else verdict])
+    if WIDE_LIMIT in cautions and verdict != "refuted":
+        return _next(_NEXT["caution"])
+    saving = certificates[0].thresholds is not None
+    return _next((_NEXT_OF_SAVINGS if saving else _NEXT)[verdict])
 
 
 def _next(said: str) -> str:

@@ -23,6 +23,8 @@ from calibrant.cli.rows import open_rows
     calibrant certify preds.parquet --max-error 0.1 --by hospital
     calibrant certify preds.csv --max-error 0.02 --method exact --confidence-level 0.99
     calibrant certify fraud.csv --max-error 0.25 --relative-to events
+    calibrant certify preds.csv --max-error 0.01 --measure risk_gap
+    calibrant certify preds.csv --max-error 0.01 --measure risk_gap --threshold 0.1:0.3
     """,
     exit_codes={
         DONE: "certified: the error is at most --max-error",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     examples="""
     calibrant compare preds.csv --y-true y --y-prob old --y-prob new --max-error 0.05
     calibrant compare january.parquet february.parquet --y-true y --y-prob p
+    calibrant compare preds.csv --y-prob old --y-prob new --measure risk_gap --threshold 0.3
     """,
     exit_codes={
         DONE: "done; with --max-error: some model is certified",

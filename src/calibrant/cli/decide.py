@@ -8,7 +8,7 @@ import click
 
 from calibrant.cli.answers import decisions_said
 from calibrant.cli.inputs import Source, explained, takes_rows
-from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, SEED
+from calibrant.cli.options import CONFIDENCE_LEVEL, COSTS, LIMIT_METHOD, SEED
 from calibrant.cli.outputs import BadInput, Command, Show
 from calibrant.cli.rows import open_rows
 
@@ -33,12 +33,8 @@ if TYPE_CHECKING:
     multiple=True,
     help="Act on forecasts of at least this; may be given several times.",
 )
-@click.option(
-    "--cost-false-positive",
-    type=click.FloatRange(min=0.0),
-    help="What a false alarm costs: acting where no event follows.",
-)
-@click.option("--cost-false-negative", type=click.FloatRange(min=0.0), help="What a missed event costs.")
+@COSTS[0]
+@COSTS[1]
 @click.option(
     "--wrapper",
     type=click.Choice(["nondecreasing", "monotone", "any"]),

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 import click
 
 from calibrant.certificates.methods.registry import METHODS
+from calibrant.cli.outputs import BadInput
 from calibrant.measures.registry import MEASURES
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -39,7 +40,8 @@ MEASURE = click.option(
     type=click.Choice(list(MEASURES)),
     default="cutoff",
     show_default=True,
-    help="The error to judge.",
+    help="The error to judge. risk_gap: the most that re-drawing the line between acting and not acting saves per "
+    "case, at the worst threshold.",
 )
 VARIATION = click.option(
     "--variation",
@@ -59,21 +61,97 @@ RELATIVE_TO = click.option(
 )
 
 
+def _threshold_range(_: click.Context, __: click.Parameter, value: str | None) -> float | tuple[float, float] | None:
+    """Read one threshold, or the lowest and the highest of a range with a colon between them."""
+    if value is None:
+        return None
+    try:
+        ends = [float(end) for end in value.split(":")]
+    except ValueError:
+        ends = []
+    if len(ends) not in (1, 2) or not all(0.0 <= end <= 1.0 for end in ends):
+        raise click.BadParameter(
+            f"{value!r} is neither a threshold from 0 to 1, as in 0.3, nor a range, as in 0.1:0.3."
+        )
+    low, high = ends[0], ends[-1]
+    if low > high:
+        raise click.BadParameter(f"{value!r} goes down; write the lower end first, as in {high:g}:{low:g}.")
+    return low if len(ends) == 1 else (low, high)
+
+
+THRESHOLD_RANGE = click.option(
+    "--threshold",
+    callback=_threshold_range,
+    metavar="AT|LOW:HIGH",
+    help="For a risk gap: the threshold from which people act, as in 0.3, or the range that theirs lie in, as in "
+    "0.1:0.3. Without it the gap is the largest over all thresholds. Fix it beforehand.",
+)
+COSTS = (
+    click.option(
+        "--cost-false-positive",
+        type=click.FloatRange(min=0.0),
+        help="What a false alarm costs: acting where no event follows. With --cost-false-negative, in place of "
+        "--threshold.",
+    ),
+    click.option("--cost-false-negative", type=click.FloatRange(min=0.0), help="What a missed event costs."),
+)
+
+
+def takes_thresholds(function: Function) -> Function:
+    """Add the options that say which decisions a risk gap is about; the function gets them as ``decision``."""
+
+    @functools.wraps(function)
+    def run(
+        *given: Any,
+        threshold: float | tuple[float, float] | None,
+        cost_false_positive: float | None,
+        cost_false_negative: float | None,
+        **rest: Any,
+    ) -> Any:
+        decision = {
+            "threshold": threshold,
+            "cost_false_positive": cost_false_positive,
+            "cost_false_negative": cost_false_negative,
+        }
+        if tuple(_named(decision)) not in ((), ("threshold",), ("cost_false_positive", "cost_false_negative")):
+            raise BadInput(
+                "name one threshold or range with --threshold, or both --cost-false-positive and --cost-false-negative "
+                "in its place"
+            )
+        return function(*given, decision=decision, **rest)
+
+    return cast(Function, _with_options(run, THRESHOLD_RANGE, *COSTS))
+
+
+def takes_measure(function: Function) -> Function:
+    """Add the options that say which error is judged; the function gets them as ``judged``, to be passed on."""
+
+    @functools.wraps(function)
+    def run(*given: Any, measure: str, variation: float, decision: dict[str, Any], **rest: Any) -> Any:
+        if measure != "risk_gap":
+            for name in _named(decision):
+                option = f"--{name.replace('_', '-')}"
+                raise BadInput(f"{option} is for --measure risk_gap only; leave it out, or ask for that")
+        return function(*given, judged={"measure": measure, "variation": variation, **decision}, **rest)
+
+    return cast(Function, _with_options(takes_thresholds(run), MEASURE, VARIATION))
+
+
+def _named(decision: dict[str, Any]) -> list[str]:
+    return [name for name, value in decision.items() if value is not None]
+
+
 def takes_limits(function: Function) -> Function:
     """Add the options that say which error is judged and how; the function gets them as ``limits``, to be passed on."""
 
     @functools.wraps(function)
-    def run(
-        *given: Any, confidence_level: float, method: str, measure: str, variation: float, rng: int, **rest: Any
-    ) -> Any:
-        limits = {
-            "confidence_level": confidence_level,
-            "method": method,
-            "measure": measure,
-            "variation": variation,
-            "rng": rng,
-        }
+    def run(*given: Any, confidence_level: float, method: str, rng: int, judged: dict[str, Any], **rest: Any) -> Any:
+        limits = {"confidence_level": confidence_level, "method": method, "rng": rng, **judged}
         return function(*given, limits=limits, **rest)
 
-    options = (CONFIDENCE_LEVEL, LIMIT_METHOD, MEASURE, VARIATION, SEED)
-    return cast(Function, functools.reduce(lambda decorated, option: option(decorated), reversed(options), run))
+    return cast(Function, _with_options(takes_measure(SEED(run)), CONFIDENCE_LEVEL, LIMIT_METHOD))
+
+
+def _with_options(function: Callable[..., Any], *options: Callable[[Any], Any]) -> Any:
+    """Add options to a command, in this order."""
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), function)

@@ -8,7 +8,7 @@ import click
 
 from calibrant.cli.answers import plan_said
 from calibrant.cli.inputs import Source, explained, takes_rows
-from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, MEASURE, RELATIVE_TO, VARIATION
+from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, RELATIVE_TO, takes_measure
 from calibrant.cli.outputs import BadInput, Command, Show, working
 from calibrant.cli.rows import open_forecasts
 
@@ -21,6 +21,7 @@ from calibrant.cli.rows import open_forecasts
     calibrant plan --max-error 0.05 --brier 0.15
     calibrant plan preds.csv --max-error 0.02 --power 0.8
     calibrant plan preds.csv --max-error 0.25 --relative-to events
+    calibrant plan preds.csv --max-error 0.01 --measure risk_gap --threshold 0.1:0.3
     """,
 )
 @click.option(
@@ -39,8 +40,7 @@ from calibrant.cli.rows import open_forecasts
 )
 @CONFIDENCE_LEVEL
 @LIMIT_METHOD
-@MEASURE
-@VARIATION
+@takes_measure
 @RELATIVE_TO
 @takes_rows(required=False, outcomes=False, by=False)
 def command(
@@ -51,8 +51,7 @@ def command(
     power: float,
     confidence_level: float,
     method: str,
-    measure: str,
-    variation: float,
+    judged: dict[str, Any],
     relative_to: str,
 ) -> None:
     """Plan how many rows it takes to certify forecasts that are calibrated.
@@ -68,9 +67,8 @@ def command(
         "confidence_level": confidence_level,
         "power": power,
         "method": method,
-        "measure": measure,
-        "variation": variation,
         "relative_to": relative_to,
+        **judged,
     }
     if not source.files:
         with explained(Source(("--brier",))), working("simulating data sets", quiet=source.quiet):

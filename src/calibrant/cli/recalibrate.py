@@ -7,13 +7,13 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from calibrant.cli.answers import choice_said, fitted_said
 from calibrant.cli.inputs import Source, explained, takes_rows
-from calibrant.cli.options import CONFIDENCE_LEVEL, SEED
+from calibrant.cli.options import CONFIDENCE_LEVEL, SEED, takes_thresholds
 from calibrant.cli.outputs import DEBUG_OPTION, BadInput, Command, Show, WithExamples, check_out, working
 from calibrant.cli.rows import RowsRead, open_all_rows, open_forecasts, open_rows
 from calibrant.core.errors import CalibrantError
@@ -148,14 +148,20 @@ def fit(
     examples="""
     calibrant recalibrate choose past.csv
     calibrant recalibrate choose past.csv --y-true y --y-prob p --json
+    calibrant recalibrate choose past.csv --threshold 0.1:0.3
     """,
 )
 @click.option("--parts", type=click.IntRange(min=2), default=5, show_default=True, help="Parts for cross-validation.")
 @CONFIDENCE_LEVEL
+@takes_thresholds
 @SEED
 @takes_rows(by=False)
-def choose(source: Source, show: Show, parts: int, confidence_level: float, rng: int) -> None:
-    """Compare the ways to repair on held-out rows, and recommend one."""
+def choose(source: Source, show: Show, parts: int, confidence_level: float, decision: dict[str, Any], rng: int) -> None:
+    """Compare the ways to repair on held-out rows, and recommend one.
+
+    Beside errors and scores stands the risk gap of each: what re-drawing the line between acting and not acting would
+    still save per case.
+    """
     import calibrant
 
     with open_all_rows(source, "recalibrate choose") as rows, explained(rows.source):
@@ -164,6 +170,7 @@ def choose(source: Source, show: Show, parts: int, confidence_level: float, rng:
             cv=parts,
             rng=rng,
             confidence_level=confidence_level,
+            **decision,
         )
     show.answer(show.words(choice_said(result), result), input=rows.facts(), result=result)
 

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from calibrant.certificates.results import Certificate, ConfidenceInterval
+from calibrant.certificates.results import Certificate, ConfidenceInterval, error_said
 from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.words import in_columns, level_said, measured, printable, rounded_down, rounded_up, shown
-from calibrant.measures.registry import MEASURES
 
 
 @dataclass(frozen=True)
@@ -86,14 +85,14 @@ class ModelDifference(Result):
     def __str__(self) -> str:
         return ": ".join(self.cells()[k] for k in (0, 4)) + f" ({self.cells()[2]} to {self.cells()[3]})"
 
-    def cells(self) -> tuple[str, ...]:
-        """Return the line of this difference in a table."""
+    def cells(self, *, better: str = "is better calibrated") -> tuple[str, ...]:
+        """Return the line of this difference in a table; ``better`` says what the model with the smaller error is."""
         return (
             f"{self.first} - {self.second}",
             f"{self.estimate:+.4f}",
             rounded_down(self.lower),
             rounded_up(self.upper),
-            "not told apart" if self.better is None else f"{self.better} is better calibrated",
+            "not told apart" if self.better is None else f"{self.better} {better}",
         )
 
 
@@ -195,8 +194,8 @@ class ModelComparison(Result):
     def headline(self) -> str:
         """Say what the table shows."""
         return (
-            f"The {MEASURES.words(self.models[0].interval.measure)} of {len(self.models)} models, with limits that "
-            f"hold for all of them together with {level_said(self.confidence_level)} confidence:"
+            f"The {error_said(self.models[0].interval)} of {len(self.models)} models, with limits that hold "
+            f"for all of them together with {level_said(self.confidence_level)} confidence:"
         )
 
     def table(self) -> str:
@@ -218,16 +217,28 @@ class ModelComparison(Result):
 
     def difference_table(self) -> str:
         """Write a line for every two models."""
-        return in_columns(("difference", "estimate", "from", "to", ""), [each.cells() for each in self.differences])
+        better = "leaves less to save" if self._is_of_savings else "is better calibrated"
+        rows = [each.cells(better=better) for each in self.differences]
+        return in_columns(("difference", "estimate", "from", "to", ""), rows)
+
+    @property
+    def _is_of_savings(self) -> bool:
+        return self.models[0].interval.thresholds is not None
+
+    def error_bounded(self, limit: float) -> str:
+        """Say what a certified model is certified to have."""
+        if self._is_of_savings:
+            return f"a {error_said(self.models[0].interval)} of at most {shown(limit)} per case"
+        return f"an error of at most {shown(limit)}"
 
     def _choice_said(self, max_error: float, level: str) -> str:
         count = len(self.models)
         if self.chosen is None:
-            return f"None of the {count} models is certified to have an error of at most {shown(max_error)}."
+            return f"None of the {count} models is certified to have {self.error_bounded(max_error)}."
         others = [printable(name) for name in self.certified if name != self.chosen]
         too = f" ({', '.join(others)} too)" if others else ""
         return (
-            f"Certified: {printable(self.chosen)}{too}, an error of at most {shown(max_error)} with {level} "
+            f"Certified: {printable(self.chosen)}{too}, {self.error_bounded(max_error)} with {level} "
             f"confidence, having chosen among {count}. Of the certified models it has the lowest Brier score. "
             "(Verdicts are one-sided, so that they may come a little before the limits shown do.)"
         )

@@ -49,6 +49,9 @@ def compare_models(
     method: Method = "adaptive",
     measure: Measure = "cutoff",
     variation: float = 2.0,
+    threshold: float | tuple[float, float] | None = None,
+    cost_false_positive: float | None = None,
+    cost_false_negative: float | None = None,
     sample_weight: Any = None,
     pos_label: Any = None,
     rng: Any = 0,
@@ -73,6 +76,8 @@ def compare_models(
         One minus the probability that any limit is wrong, or any verdict.
     method, measure, variation, sample_weight, pos_label, rng
         As in `certify`, the same for all models.
+    threshold, cost_false_positive, cost_false_negative
+        As in `certify`, for ``measure="risk_gap"``.
 
     Returns
     -------
@@ -112,6 +117,9 @@ def compare_models(
         "method": method,
         "measure": measure,
         "variation": variation,
+        "threshold": threshold,
+        "cost_false_positive": cost_false_positive,
+        "cost_false_negative": cost_false_negative,
         "rng": check_seed(rng),
     }
     columns = {"sample_weight": sample_weight, "pos_label": pos_label}

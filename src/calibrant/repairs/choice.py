@@ -21,6 +21,7 @@ from calibrant.core.progress import track
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray, Randomness
 from calibrant.core.voices import Either, Option, Phrase, joined
 from calibrant.core.words import level_said, rounded, rounded_up
+from calibrant.measures.savings import check_threshold_range
 from calibrant.measures.weighted import smooth_calibration_error
 from calibrant.repairs.guard import GuardedRecalibrator
 from calibrant.repairs.maps import (
@@ -57,6 +58,9 @@ def compare_recalibrators(
     cv: int = 5,
     rng: Randomness = None,
     confidence_level: float = 0.95,
+    threshold: float | tuple[float, float] | None = None,
+    cost_false_positive: float | None = None,
+    cost_false_negative: float | None = None,
     sample_weight: ArrayLike | None = None,
     pos_label: ClassLabel | None = None,
     progress: bool | None = None,
@@ -91,6 +95,11 @@ def compare_recalibrators(
         Draws the parts. The order of the rows makes no difference.
     confidence_level : float
         Of the limits of each candidate, and of each guarantee.
+    threshold : float, or the lowest and the highest of a range, optional
+        The threshold, or the range of thresholds, that decisions use: what acting on each candidate still leaves to
+        save there, its risk gap, stands beside its errors. Without it the gap is the largest over all thresholds.
+    cost_false_positive, cost_false_negative : float, optional
+        Costs in place of one threshold, as in `decision_risk`.
     sample_weight : array-like of shape (n,), optional
         Nonnegative weights, fixed beforehand. No guarantee covers weighted rows.
     pos_label : label, optional
@@ -117,6 +126,12 @@ def compare_recalibrators(
     (0.05, 0.01)
     """
     level = check_confidence(confidence_level)
+    decision = {
+        "threshold": threshold,
+        "cost_false_positive": cost_false_positive,
+        "cost_false_negative": cost_false_negative,
+    }
+    thresholds, costs = check_threshold_range(*decision.values())
     named = _check_candidates(candidates)
     generator = check_rng(rng)
     asked = None if progress is None else check_flag(progress, "progress")
@@ -128,7 +143,7 @@ def compare_recalibrators(
     for trial, part in track(steps, label="comparing recalibrators", shown=asked):
         trial.hold_out(part)
         if part == count - 1:
-            trial.judge(level, trials[0])
+            trial.judge(level, decision, trials[0])
     recommended, recommendation = _recommend(trials, entries, parts, level)
     return RecalibratorComparison(
         candidates=tuple(trial.scores for trial in trials),
@@ -137,6 +152,9 @@ def compare_recalibrators(
         confidence_level=level,
         rows=entries.rows,
         cv=count,
+        thresholds=(thresholds.low, thresholds.high),
+        cost_false_positive=costs[0],
+        cost_false_negative=costs[1],
         notes=_notes(trials, entries, count),
     )
 
@@ -295,7 +313,7 @@ class _Trial:
             forecast = forecast if fitted is None else fitted.predict(forecast)
         self.forecasts.append(forecast)
 
-    def judge(self, level: float, as_is: _Trial) -> None:
+    def judge(self, level: float, decision: dict[str, Any], as_is: _Trial) -> None:
         """Score the held-out forecasts of all parts."""
         fitted = None if self.recalibrator is None or self.has_failed else self._fitted(self.entries.count)
         if self.has_failed:
@@ -303,6 +321,7 @@ class _Trial:
         tallies = [self.entries.tally(*each) for each in zip(self.parts, self.forecasts, strict=True)]
         pooled = reduce(add, tallies)
         interval = confidence_interval(pooled, confidence_level=level)
+        gap = confidence_interval(pooled, confidence_level=level, measure="risk_gap", **decision)
         auc = _auc(tallies)
         auc_as_is = auc if self is as_is else as_is.scores.auc
         guarantee = None if fitted is None or fitted.weighted_ else fitted.guarantee(level)
@@ -312,6 +331,9 @@ class _Trial:
             cutoff=interval.estimate,
             cutoff_lower=interval.lower,
             cutoff_upper=interval.upper,
+            risk_gap=gap.estimate,
+            risk_gap_lower=gap.lower,
+            risk_gap_upper=gap.upper,
             smooth=smooth_calibration_error(pooled),
             brier=float(pooled.residual_square.sum()) / pooled.weight_total,
             log_loss=_log_loss(pooled),

@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 
 from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.words import counted, level_said, measured, printable, rounded, rounded_down, rounded_up
+from calibrant.measures.savings import over_thresholds
+from calibrant.rows.costs import WithCosts
 
 ROUNDING = 1e-12
 """A difference of errors, or of sums in proportion to their terms, below this is rounding."""
@@ -145,6 +147,11 @@ class RecalibratorScores(Result):
         Cutoff calibration error of the held-out forecasts.
     cutoff_lower, cutoff_upper : float or None
         Confidence limits for it, both together.
+    risk_gap : float or None
+        Their risk gap: what the best re-drawing of the line between acting and not acting would still have saved per
+        row on the held-out rows, at the worst of the thresholds asked about.
+    risk_gap_lower, risk_gap_upper : float or None
+        Confidence limits for it, both together.
     smooth : float or None
         Their smooth calibration error.
     brier : float or None
@@ -172,6 +179,9 @@ class RecalibratorScores(Result):
     cutoff: float | None = None
     cutoff_lower: float | None = None
     cutoff_upper: float | None = None
+    risk_gap: float | None = None
+    risk_gap_lower: float | None = None
+    risk_gap_upper: float | None = None
     smooth: float | None = None
     brier: float | None = None
     log_loss: float | None = None
@@ -184,7 +194,11 @@ class RecalibratorScores(Result):
 
     _may_be_infinite: ClassVar = ("log_loss",)  # where something happened that was given no probability
     _ranges: ClassVar = dict.fromkeys(
-        ("cutoff", "cutoff_lower", "cutoff_upper", "smooth", "brier", "auc", "guarantee", "guarantee_in_advance"), UNIT
+        (
+            *("cutoff", "cutoff_lower", "cutoff_upper", "risk_gap", "risk_gap_lower", "risk_gap_upper"),
+            *("smooth", "brier", "auc", "guarantee", "guarantee_in_advance"),
+        ),
+        UNIT,
     )
 
     def __str__(self) -> str:
@@ -192,15 +206,17 @@ class RecalibratorScores(Result):
             return f"{printable(self.name)}: could not be fitted, {printable(self.problem)}"
         return (
             f"{printable(self.name)}: held-out Cutoff error {rounded(self.cutoff)} "
-            f"(from {rounded_down(self.cutoff_lower)} to {rounded_up(self.cutoff_upper)}), smooth "
-            f"{rounded(self.smooth)}, Brier {rounded(self.brier)}, log loss {rounded(self.log_loss)}, AUC lost "
+            f"(from {rounded_down(self.cutoff_lower)} to {rounded_up(self.cutoff_upper)}), "
+            f"risk gap {rounded(self.risk_gap)} "
+            f"(from {rounded_down(self.risk_gap_lower)} to {rounded_up(self.risk_gap_upper)}), "
+            f"smooth {rounded(self.smooth)}, Brier {rounded(self.brier)}, log loss {rounded(self.log_loss)}, AUC lost "
             f"{rounded(self.auc_lost, sign='+')}; guarantee {rounded_up(self.guarantee)}, in advance "
             f"{rounded_up(self.guarantee_in_advance, missing='none')}"
         )
 
 
 @dataclass(frozen=True)
-class RecalibratorComparison(Result):
+class RecalibratorComparison(WithCosts, Result):
     """Recalibrators side by side on held-out rows, and which of them to use.
 
     Attributes
@@ -219,6 +235,10 @@ class RecalibratorComparison(Result):
         Parts the rows were cut into.
     notes : tuple of str
         What to keep in mind when reading the numbers.
+    thresholds : tuple of float
+        The lowest and the highest threshold that the risk gaps are about; 0 and 1 for all of them.
+    cost_false_positive, cost_false_negative : float or None
+        The costs that were translated into a threshold, if any; a risk gap times ``cost_unit`` is in cost units.
     """
 
     candidates: tuple[RecalibratorScores, ...]
@@ -228,8 +248,11 @@ class RecalibratorComparison(Result):
     rows: int
     cv: int
     notes: tuple[str, ...] = ()
+    thresholds: tuple[float, float] = (0.0, 1.0)
+    cost_false_positive: float | None = None
+    cost_false_negative: float | None = None
 
-    _ranges: ClassVar = {"confidence_level": UNIT}
+    _ranges: ClassVar = dict.fromkeys(("confidence_level", "thresholds"), UNIT)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -262,7 +285,10 @@ class RecalibratorComparison(Result):
         lines = [
             f"{len(self)} ways to treat the forecasts of {self.rows:,} rows, judged on held-out rows ({self.cv} parts; "
             f"limits and guarantees with {level} confidence each).",
-            f"  {'':<{width}}   Cutoff    from      to  smooth   Brier  log loss  AUC lost  guarantee  in advance",
+            "The gap is what re-drawing the line between acting and not acting still saves per case, at "
+            f"{over_thresholds(self.thresholds, self.cost_false_positive, self.cost_false_negative)}.",
+            f"  {'':<{width}}   Cutoff    from      to     gap      to  smooth   Brier  log loss  AUC lost  guarantee  "
+            "in advance",
         ]
         for name, each in zip(names, self.candidates, strict=True):
             if each.problem is not None:
@@ -270,8 +296,9 @@ class RecalibratorComparison(Result):
                 continue
             lines.append(
                 f"  {name:<{width}}  {rounded(each.cutoff):>7} {rounded_down(each.cutoff_lower):>7} "
-                f"{rounded_up(each.cutoff_upper):>7} {rounded(each.smooth):>7} {rounded(each.brier):>7} "
-                f"{rounded(each.log_loss):>9} {rounded(each.auc_lost, sign='+'):>9} {rounded_up(each.guarantee):>10} "
+                f"{rounded_up(each.cutoff_upper):>7} {rounded(each.risk_gap):>7} {rounded_up(each.risk_gap_upper):>7} "
+                f"{rounded(each.smooth):>7} {rounded(each.brier):>7} {rounded(each.log_loss):>9} "
+                f"{rounded(each.auc_lost, sign='+'):>9} {rounded_up(each.guarantee):>10} "
                 f"{rounded_up(each.guarantee_in_advance, missing='none'):>11}"
             )
         lines.append(printable(self.recommendation))

@@ -36,6 +36,11 @@ MEASURES = {
         "0",
         "The same for forecasts rounded into 15 bins; blind to what happens inside.",
     ),
+    "risk_gap": (
+        "Risk gap",
+        "0",
+        "Most that re-drawing the line between acting and not acting would have saved per row, at the worst threshold.",
+    ),
     "distance.low": (
         "Distance, lower end",
         "0",
