@@ -40,6 +40,7 @@ ROUTES = {
     "paper": "through Cutoff, with the paper's margin",
 }
 UNIFORM, RARE, OFF, CONSTANT = "calibrated, uniform", "calibrated, rare events", "shifted by 0.1", "constant"
+LABELS = {OFF: "shifted (left by 0.1)"}  # the right panel has shifts of every size
 
 
 def populations() -> tuple[Population, ...]:
@@ -233,7 +234,7 @@ def _draw_limits(report: Report, axes: Any) -> None:
         for route, style, fill in (("direct", "-", colour), ("cutoff", ":", "none")):
             limit = report.column(f"{route}_limit", part="limits", forecaster=name)
             line = {"color": colour, "linestyle": style, "linewidth": 1.2, "marker": marker, "markerfacecolor": fill}
-            axes.plot(sizes, limit, markersize=4, label=name if route == "direct" else None, **line)
+            axes.plot(sizes, limit, markersize=4, label=LABELS.get(name, name) if route == "direct" else None, **line)
     for style, words in (("-", ROUTES["direct"]), (":", ROUTES["cutoff"])):
         axes.plot([], [], color=COLOURS.ink, linestyle=style, linewidth=1.2, label=words)
     against_rows(axes, ylabel="upper limit of the saving per case", title="Calibrated: steeper than through Cutoff")
@@ -253,9 +254,7 @@ def _draw_equivalence(report: Report, axes: Any) -> None:
     axes.set_yscale("log")
     axes.set_xlim(1e-5, 1.3)
     axes.set_ylim(1e-4, 1.5)
-    write_beside(
-        axes, "Cutoff = G + √(2 G)", (1e-3, 0.0457), COLOURS.ink, offset=(-2.0, 6.0), align=("right", "bottom")
-    )
+    write_beside(axes, "Cutoff = G + √(2 G)", (1.4e-5, 0.05), COLOURS.ink, align=("left", "bottom"))
     write_beside(axes, "Cutoff = G", (1e-3, 1e-3), COLOURS.ink, offset=(4.0, -4.0), align=("left", "top"))
     tidy(axes, xlabel="most that could be saved per case, G", ylabel="Cutoff", title="Cutoff lies between curves of G")
     axes.minorticks_off()
