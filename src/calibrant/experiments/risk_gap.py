@@ -149,7 +149,7 @@ def _rates(table: dict[str, Any], slopes: dict[str, Any], needed: dict[str, Any]
     direct, other = (needed[UNIFORM][route][goal] for route in ("direct", "cutoff"))
     return (
         rarely_exceeded(
-            "Savings, certified",
+            "Upper limit by betting",
             PROJECT,
             "the saving is above its limit in at most 5% of samples",
             table["exceeded"][limits],
@@ -158,9 +158,9 @@ def _rates(table: dict[str, Any], slopes: dict[str, Any], needed: dict[str, Any]
             of="samples",
         ),
         Statement(
-            item="Savings, certified",
+            item="The rate n^(-2/3)",
             source=PROJECT,
-            claim="for calibrated forecasters of many forecasts the limit falls nearly like n^(-2/3) (not proved)",
+            claim="for calibrated forecasts that differ the limit falls nearly like n^(-2/3)",
             measured=f"slopes {varied[0]:.2f} (uniform) and {varied[1]:.2f} (rare events)",
             holds=all(-0.75 < slope < -0.6 for slope in varied),
         ),
@@ -172,14 +172,14 @@ def _rates(table: dict[str, Any], slopes: dict[str, Any], needed: dict[str, Any]
             holds=all(abs(slope + 0.5) < 0.05 for slope in through),
         ),
         Statement(
-            item="Savings, certified",
+            item="The rate n^(-2/3)",
             source=PROJECT,
             claim="where all forecasts are the same nothing is gained, nor lost",
             measured=f"slopes {constant[0]:.2f} directly and {constant[1]:.2f} through Cutoff",
             holds=all(abs(slope + 0.5) < 0.08 for slope in constant),
         ),
         Statement(
-            item="Savings, certified",
+            item="The rate n^(-2/3)",
             source=PROJECT,
             claim=f"a saving of at most {goal} takes a fraction of the rows (uniform forecasts, nine samples of ten)",
             measured=f"about {direct:,} rows directly, {other:,} through Cutoff",
@@ -196,21 +196,21 @@ def _equivalence(table: dict[str, Any]) -> tuple[Statement, ...]:
     ratio = (cutoff / upper)[shifted]
     return (
         Statement(
-            item="Savings and Cutoff",
+            item="Small exactly when Cutoff is",
             source=PROJECT,
             claim="no re-drawing of the line saves more than Cutoff",
             measured=f"largest ratio of the two sides {(gap / cutoff).max():.3f} on {gap.size:,} forecasters",
             holds=bool((gap <= cutoff + ROUNDING).all()),
         ),
         Statement(
-            item="Savings and Cutoff",
+            item="Small exactly when Cutoff is",
             source=PROJECT,
             claim="Cutoff is at most G + sqrt(2 G), where G is that saving at the worst threshold",
             measured=f"largest ratio of the two sides {(cutoff / upper).max():.3f} on {gap.size:,} forecasters",
             holds=bool((cutoff <= upper + ROUNDING).all()),
         ),
         Statement(
-            item="Savings and Cutoff",
+            item="Small exactly when Cutoff is",
             source=PROJECT,
             claim="both bounds are needed: constants attain the first, shifted forecasters come near the second",
             measured=f"shifted: ratios from {ratio.min():.2f} to {ratio.max():.2f}; constants: G is Cutoff to within "
@@ -254,7 +254,7 @@ def _draw_equivalence(report: Report, axes: Any) -> None:
     axes.set_yscale("log")
     axes.set_xlim(1e-5, 1.3)
     axes.set_ylim(1e-4, 1.5)
-    write_beside(axes, "Cutoff = G + √(2 G)", (1.4e-5, 0.05), COLOURS.ink, align=("left", "bottom"))
+    write_beside(axes, "Cutoff = G + √(2 G)", (1.4e-5, 0.12), COLOURS.ink, align=("left", "bottom"))
     write_beside(axes, "Cutoff = G", (1e-3, 1e-3), COLOURS.ink, offset=(4.0, -4.0), align=("left", "top"))
     tidy(axes, xlabel="most that could be saved per case, G", ylabel="Cutoff", title="Cutoff lies between curves of G")
     axes.minorticks_off()
