@@ -182,6 +182,18 @@ def test_bounds_of_every_recalibrator_hold(law, rows):
     assert max(promises_missed.values()) <= most(0.2, RUNS), promises_missed
 
 
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_bounds_of_savings_hold_with_the_usual_options(law):
+    rng = np.random.default_rng([9, *law.name.encode()])
+    missed = Counter[str]()
+    for _ in range(MODELS):
+        tally = law.sample(rng, 300)
+        for kind in (IsotonicRecalibrator(), PlattRecalibrator(), ConstantRecalibrator(), GuardedRecalibrator()):
+            guarantee = kind.fit(tally).guarantee(measure="risk_gap")
+            missed[guarantee.recalibrator] += law.risk_gap_of(kind.predict(law.forecast)) > guarantee.upper
+    assert max(missed.values()) <= most(0.05, MODELS), missed
+
+
 def worst_deviation(law, rng, rows, runs):
     """The largest (E - E_n)[(Y - h(f)) 1{f in I}] of either sign over all monotone h and intervals I, run by run.
 
