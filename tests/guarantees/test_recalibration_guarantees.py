@@ -171,11 +171,11 @@ def test_bounds_of_every_recalibrator_hold(law, rows):
             except ValueError:  # one class only, or forecasts that no temperature helps: nothing is claimed
                 continue
             mapped = recalibrator.predict(law.forecast)
-            for measured, truth in (("cutoff", law.cutoff_of(mapped)), ("risk_gap", law.risk_gap_of(mapped))):
-                guarantee = recalibrator.guarantee(0.8, measure=measured)
-                missed[name, measured] += truth > guarantee.upper
+            known = recalibrator.guarantee(0.8), recalibrator.guarantee(0.8, measure="risk_gap")
+            for guarantee, truth in zip(known, (law.cutoff_of(mapped), law.risk_gap_of(mapped)), strict=True):
+                missed[name, guarantee.measure] += truth > guarantee.upper
                 if guarantee.in_advance is not None:
-                    promises_missed[name, measured] += truth > guarantee.in_advance
+                    promises_missed[name, guarantee.measure] += truth > guarantee.in_advance
                     assert guarantee.upper <= guarantee.in_advance + 1e-12
                 assert guarantee.paper_upper >= guarantee.upper
     assert max(missed.values()) <= most(0.2, RUNS), missed
