@@ -161,7 +161,7 @@ def test_the_limit_of_good_forecasts_falls_faster_than_one_over_the_root():
     assert 0.4 < math.log(few / many) / math.log(64) < 0.6
 
 
-@pytest.mark.parametrize(("population", "rows"), [(SHIFTED, 8000), (OVERCONFIDENT, 4000), (CONSTANT, 1000)], ids=str)
+@pytest.mark.parametrize(("population", "rows"), [(SHIFTED, 12_000), (OVERCONFIDENT, 3000), (CONSTANT, 1000)], ids=str)
 def test_lower_limits_refute_what_is_clearly_wrong(population, rows):
     truth = gap(population, EVERY_THRESHOLD)
     rng = np.random.default_rng(1)
@@ -176,7 +176,7 @@ def test_halves_of_cells_refute_nearly_as_well_as_halves_of_rows(monkeypatch):
     for from_rows in (10_000, 10**9):
         monkeypatch.setattr(saving_limits, "_CELLS_FROM_ROWS", from_rows)
         found.append(np.mean([certify(each, max_error=0.001, measure="risk_gap").lower for each in tallies]))
-    assert found[0] == pytest.approx(found[1], rel=0.2)
+    assert found[0] == pytest.approx(found[1], rel=0.3)
     assert found[0] > 0.001
 
 
@@ -296,7 +296,7 @@ def test_what_does_not_fit_is_refused(options, message):
 def test_one_group_and_a_single_row_have_limits():
     found = certify(TRUE, PROB, max_error=0.2, measure="risk_gap", threshold=0.3, by=np.arange(400) % 2)
     assert [each.thresholds for each in found.certificates] == [(0.3, 0.3)] * 2
-    assert "risk gap of every group is at most 0.2" in str(found)
+    assert "risk gap at threshold 0.3 of every group is at most 0.2" in str(found)
     alone = certify([1], [0.5], max_error=0.2, measure="risk_gap")
     assert (alone.verdict, alone.lower, alone.upper) == ("undecided", 0.0, 1.0)
 

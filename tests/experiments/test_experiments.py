@@ -135,6 +135,24 @@ def test_figure_4_has_the_published_coefficients(reports):
     assert found["distance_low"] <= found["distance"] <= found["distance_high"] + 1e-12
 
 
+def test_the_saving_is_certified_faster_than_cutoff(reports):
+    report = reports["risk-gap"]
+    slopes, needed = report.findings["slopes"], report.findings["rows_to_certify"]
+    assert list(slopes) == ["calibrated, uniform", "calibrated, rare events", "shifted by 0.1", "constant"]
+    for name in ("calibrated, uniform", "calibrated, rare events"):
+        assert slopes[name]["direct"] < slopes[name]["cutoff"] - 0.1
+    assert 300 < needed["calibrated, uniform"]["direct"]["0.05"] < 450
+    assert needed["calibrated, uniform"]["direct"]["0.01"] < 4_500
+    assert needed["calibrated, uniform"]["cutoff"]["0.01"] > 25_000
+    assert needed["calibrated, uniform"]["paper"]["0.01"] is None  # a million rows are too few
+    # Forecasts (1 - b)/1000 apart that are too low by b: the one just below the threshold gains b, the next less.
+    gap, cutoff = (report.column(column, part="errors", forecaster="shifted") for column in ("risk_gap", "cutoff"))
+    for each, shift in enumerate(np.geomspace(0.005, 0.4, 12)):
+        gained = shift - np.arange(1_000) * (1 - shift) / 1_000
+        assert cutoff[each] == pytest.approx(shift, abs=1e-12)
+        assert gap[each] == pytest.approx(gained[gained > 0].sum() / 1_000, abs=1e-12)
+
+
 def test_the_same_seed_gives_the_same_report_and_another_seed_another():
     first, again, other = (run("isotonic", Settings(rng=seed, runs=2)) for seed in (3, 3, 4))
     assert first.to_json() == again.to_json()

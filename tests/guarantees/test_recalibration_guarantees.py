@@ -1,7 +1,7 @@
 """Bounds of recalibrated forecasters hold as often as they say, on populations whose errors are known exactly.
 
-A population is a law on finitely many forecasts (five hundred where it stands for a continuous one), so that the Cutoff
-error of a fitted map is a sum, and what it would be for the worst monotone map of all is a maximum over sums.
+A population is a law on finitely many forecasts (five hundred where it stands for a continuous one), so that Cutoff
+error and risk gap of a fitted map are sums, and those of the worst monotone map of all maxima over sums.
 Seeds are fixed and limits are binomial: a correct bound fails one of these with probability ``FALSE_ALARM``.
 
     CALIBRANT_REPLICATES=10 python -m pytest tests/guarantees/test_recalibration_guarantees.py
@@ -9,8 +9,10 @@ Seeds are fixed and limits are binomial: a correct bound fails one of these with
 runs them ten times as long.
 """
 
+import itertools
 import math
 import os
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,7 +33,10 @@ from calibrant import (
     cutoff_calibration_error,
 )
 from calibrant.certificates.margins import monotone_margin
+from calibrant.certificates.saving_limits import monotone_saving_margin
+from calibrant.measures.savings import largest_saving
 from calibrant.repairs import ConstantRecalibrator
+from calibrant.rows.savings import EVERY_THRESHOLD
 
 FALSE_ALARM = 1e-4
 REPLICATES = float(os.environ.get("CALIBRANT_REPLICATES", "1"))
@@ -79,6 +84,21 @@ class Law:
         curve = np.cumsum(self.mass[order] * (self.chance[order] - mapped))
         curve = curve[np.append(mapped[1:] > mapped[:-1], True)]
         return max(0.0, curve.max()) - min(0.0, curve.min())
+
+    def risk_gap_of(self, mapped):
+        """What the best line saves at the worst threshold: tangents of every slope to the curve of rows and events."""
+        law = Tally.from_arrays(self.chance, mapped, sample_weight=self.mass)
+        return largest_saving(law, EVERY_THRESHOLD).saving
+
+
+def saving_by_trying_everything(mapped, rows, events):
+    """The same by trying every threshold, at or just above a forecast, and every line between forecasts."""
+    levels, level = np.unique(mapped, return_inverse=True)
+    rows, events = (np.append(0.0, np.cumsum(np.bincount(level, weights=each))) for each in (rows, events))
+    j, k = np.ix_(range(levels.size), range(levels.size + 1))
+    more = (events[j + 1] - events[k]) - levels[j] * (rows[j + 1] - rows[k])
+    fewer = levels[j] * (rows[k] - rows[j]) - (events[k] - events[j])
+    return max(0.0, more[k <= j].max(), fewer[k > j].max())
 
 
 def on_grid(name, chance, points=500, forecast=None, **kind):
@@ -130,6 +150,8 @@ def test_the_error_of_a_population_is_the_measure_of_its_forecasts(law):
     for mapped in (law.forecast, 1 - law.forecast, np.round(law.forecast, 1), np.full(law.mass.size, 0.5)):
         measured = cutoff_calibration_error(Tally.from_arrays(law.chance, mapped, sample_weight=law.mass))
         assert law.cutoff_of(mapped) == pytest.approx(measured, abs=1e-12)
+        saving = saving_by_trying_everything(mapped, law.mass, law.mass * law.chance)
+        assert law.risk_gap_of(mapped) == pytest.approx(saving, abs=1e-12)
 
 
 def most(share, runs):
@@ -140,7 +162,7 @@ def most(share, runs):
 @pytest.mark.parametrize("rows", [200, 5_000])
 def test_bounds_of_every_recalibrator_hold(law, rows):
     rng = np.random.default_rng([rows, *law.name.encode()])
-    missed, promises_missed = dict.fromkeys(KINDS, 0), dict.fromkeys(KINDS, 0)
+    missed, promises_missed = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for _ in range(RUNS):
         tally = law.sample(rng, rows)
         for name, kind in KINDS.items():
@@ -148,14 +170,28 @@ def test_bounds_of_every_recalibrator_hold(law, rows):
                 recalibrator = kind.fit(tally)
             except ValueError:  # one class only, or forecasts that no temperature helps: nothing is claimed
                 continue
-            guarantee, truth = recalibrator.guarantee(0.8), law.cutoff(recalibrator)
-            missed[name] += truth > guarantee.upper
-            if guarantee.in_advance is not None:
-                promises_missed[name] += truth > guarantee.in_advance
-                assert guarantee.upper <= guarantee.in_advance + 1e-12
-            assert guarantee.paper_upper >= guarantee.upper
+            mapped = recalibrator.predict(law.forecast)
+            known = recalibrator.guarantee(0.8), recalibrator.guarantee(0.8, measure="risk_gap")
+            for guarantee, truth in zip(known, (law.cutoff_of(mapped), law.risk_gap_of(mapped)), strict=True):
+                missed[name, guarantee.measure] += truth > guarantee.upper
+                if guarantee.in_advance is not None:
+                    promises_missed[name, guarantee.measure] += truth > guarantee.in_advance
+                    assert guarantee.upper <= guarantee.in_advance + 1e-12
+                assert guarantee.paper_upper >= guarantee.upper
     assert max(missed.values()) <= most(0.2, RUNS), missed
     assert max(promises_missed.values()) <= most(0.2, RUNS), promises_missed
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_bounds_of_savings_hold_with_the_usual_options(law):
+    rng = np.random.default_rng([9, *law.name.encode()])
+    missed = Counter[str]()
+    for _ in range(MODELS):
+        tally = law.sample(rng, 300)
+        for kind in (IsotonicRecalibrator(), PlattRecalibrator(), ConstantRecalibrator(), GuardedRecalibrator()):
+            guarantee = kind.fit(tally).guarantee(measure="risk_gap")
+            missed[guarantee.recalibrator] += law.risk_gap_of(kind.predict(law.forecast)) > guarantee.upper
+    assert max(missed.values()) <= most(0.05, MODELS), missed
 
 
 def worst_deviation(law, rng, rows, runs):
@@ -220,6 +256,71 @@ def test_the_worst_deviation_is_attained_by_monotone_maps_only():
         rows = (events - drawn * mapped) / 100
         found = max(found, abs((population - rows)[begin:end].sum()))
     assert found == pytest.approx(worst, abs=1e-12)
+
+
+# --- The risk gap -----------------------------------------------------------------------------------------------------
+
+
+def deviation_curves(law, drawn, events):
+    """The curves of (E - E_n)[Y 1{f <= t}] and (E - E_n)[(1 - Y) 1{f <= t}], from 0."""
+    rows = drawn.sum(axis=-1, keepdims=True)
+    parts = law.mass * law.chance - events / rows, law.mass * (1 - law.chance) - (drawn - events) / rows
+    return [np.insert(np.cumsum(part, axis=-1), 0, 0.0, axis=-1) for part in parts]
+
+
+def worst_saving_deviation(law, rng, rows, runs):
+    """The largest (E - E_n)[(Y - t) 1{f in I}] of either sign over thresholds t and intervals I, run by run.
+
+    It is linear in t, so that the worst is at 0 or 1: an increment of one of the two curves.
+    """
+    curves = (deviation_curves(law, *law.counts(rng, rows, size=min(50, runs - k))) for k in range(0, runs, 50))
+    return np.concatenate([np.maximum(*(np.ptp(curve, axis=1) for curve in each)) for each in curves])
+
+
+SURE = on_grid("sure events", lambda p: np.ones(p.size))
+
+
+@pytest.mark.parametrize("law", [*LAWS, SURE], ids=str)
+@pytest.mark.parametrize("rows", [50, 2_000])
+def test_the_margin_of_savings_covers_the_worst_monotone_map(law, rows):
+    rng = np.random.default_rng([rows + 2, *law.name.encode()])
+    worst = worst_saving_deviation(law, rng, rows, WORST_RUNS)
+    for delta in (0.5, 0.2, 0.05):
+        assert (worst > monotone_saving_margin(rows, delta)).sum() <= most(delta, WORST_RUNS)
+    if law is SURE:  # half of it is not enough: then the range is that of a Brownian bridge
+        too_small = monotone_saving_margin(rows, 0.05) / 2
+        assert (worst > too_small).sum() > most(0.05, WORST_RUNS)
+
+
+@pytest.mark.parametrize("law", [SURE, *LAWS[:2], *LAWS[-4:]], ids=str)
+def test_no_monotone_map_has_a_risk_gap_that_strays_further(law):
+    # Every map from six groups of forecasts to seven values, either way: fitted to the rows or not, it is among them.
+    rng = np.random.default_rng([3, *law.name.encode()])
+    drawn, events = law.counts(rng, 60)
+    worst = max(np.ptp(curve) for curve in deviation_curves(law, drawn, events))
+    group = np.arange(law.mass.size) * 6 // law.mass.size
+    rows, seen, truth = drawn / 60, events / 60, law.mass * law.chance
+    for values in itertools.combinations_with_replacement((0.0, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0), 6):
+        for mapped in (np.array(values)[group], np.array(values)[::-1][group]):
+            gap, gap_seen = (saving_by_trying_everything(mapped, *each) for each in ((law.mass, truth), (rows, seen)))
+            assert abs(gap - gap_seen) <= worst + 1e-12
+
+
+def test_a_map_chosen_by_its_rows_strays_by_more_than_a_third_of_the_margin():
+    # Where events are sure, forecasting 0 up to some point and 1 beyond leaves just the rows before it to be saved.
+    rng = np.random.default_rng(11)
+    drawn, events = SURE.counts(rng, 400, size=WORST_RUNS)
+    on, _ = deviation_curves(SURE, drawn, events)
+    strayed = []
+    for k in range(WORST_RUNS):
+        point = int(np.abs(on[k]).argmax())
+        mapped = (np.arange(SURE.mass.size) >= point).astype(float)
+        mapped = mapped if on[k][point] > 0 else 1 - mapped
+        on_rows = saving_by_trying_everything(mapped, drawn[k] / 400, events[k] / 400)
+        strayed.append(SURE.risk_gap_of(mapped) - on_rows)
+        assert strayed[-1] == pytest.approx(np.abs(on[k]).max(), abs=1e-12)
+    assert (np.array(strayed) > monotone_saving_margin(400, 0.05) / 3).sum() > most(0.05, WORST_RUNS)
+    assert (np.array(strayed) > monotone_saving_margin(400, 0.05)).sum() <= most(0.05, WORST_RUNS)
 
 
 def test_the_isotonic_bound_is_far_below_the_papers():

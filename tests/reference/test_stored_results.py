@@ -89,6 +89,7 @@ ADDED: dict[str | None, dict[str, Any]] = {
     "ConfidenceInterval": {"relative_to": "rows", **NO_THRESHOLD},
     "Certificate": {"relative_to": "rows", "saving": None, **NO_THRESHOLD},
     "GroupCertificates": {"relative_to": "rows"},
+    "RecalibrationGuarantee": {"measure": "cutoff"},
 }
 # Tested where they belong: how frequent events are, what chance shows, and limits that are too wide.
 NEW = {"Certificate": {"event_rate", "cautions"}, "WorstInterval": {"chance"}, "Measures": {"risk_gap"}}

@@ -33,7 +33,6 @@ from calibrant.rows.grids import COARSE_CELLS
 from calibrant.rows.refinement import whole_tally
 from calibrant.rows.runs import group_starts
 from calibrant.rows.savings import (
-    SAVING,
     Redrawing,
     Stretches,
     Thresholds,
@@ -43,6 +42,7 @@ from calibrant.rows.savings import (
     split_at_savings,
     split_at_thresholds,
     square_score,
+    win_score,
 )
 from calibrant.rows.sources import FEW_ROWS, RowSource
 from calibrant.rows.splits import digest, seeded
@@ -60,6 +60,9 @@ _MANY_WINDOWS = 1000
 
 _CELLS_FROM_ROWS = 10_000
 """From this many rows on lines are drawn between coarse cells in halves of the rows, which loses next to nothing."""
+
+_CAUTION = 0.75
+"""How bold a bet is that names a line, beside one against every line."""
 
 _MARGIN_SHARE = 0.01
 """Share of delta for rows of which only totals are known, where they are very many."""
@@ -426,7 +429,8 @@ def _evidence(found: _Half, rest: _Half, thresholds: Thresholds, exponent: float
     (stretches, count), (others, rows) = found, rest
     if count == 0 or rows == 0:
         return 0.0, HIGHEST_RATE, 0
-    best = largest_redrawing(stretches, thresholds, SAVING)
+    # A line that a bet gains most by, rather than one that saves most, is less often one for noise.
+    best = largest_redrawing(stretches, thresholds, win_score(_CAUTION * _usual_rate(stretches, thresholds, exponent)))
     gain, loss = (1.0 - best.threshold, best.threshold) if best.more else (best.threshold, 1.0 - best.threshold)
     right, wrong = _treated(stretches, best)
     rate = best_rate((right * gain**2 + wrong * loss**2) / count * rows, 1.0, exponent)

@@ -18,6 +18,7 @@ EXPERIMENTS = {
     "bounded-variation": ("Proposition 2.2", "Weights of bounded variation lie between Cutoff and a multiple of it"),
     "noise": ("Section 3.2, footnote", "Noise makes forecasts of small dCE actionable, at a price"),
     "simulation": ("Section 3.3, Figure 3", "Which calibration measure goes with better decisions?"),
+    "risk-gap": ("Section 3, the risk gap", "What re-drawing the line could save, certified directly"),
     "examples": ("Example 3.1, appendix A.4", "Forecasters whose errors are known exactly"),
     "platt": ("Figure 4", "Platt scaling stays wrong however many rows there are"),
     "estimation": ("Proposition 4.1", "How well rows tell the Cutoff error of a forecaster"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,15 +13,25 @@ from calibrant.core.isotonic import isotonic_fit
 from calibrant.core.logistic import Curve, Features, Points, fit_logistic, pool, separation
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.voices import Either, Option, Phrase
+from calibrant.measures.savings import largest_saving
 from calibrant.rows.checks import Observations
 from calibrant.rows.grids import Grid
 from calibrant.rows.memory import ArrayRows
 from calibrant.rows.refinement import TOLERANCE, refine, split_at_extremes
+from calibrant.rows.runs import group_starts
+from calibrant.rows.savings import EVERY_THRESHOLD, SAVING, Stretches, largest_redrawing
 from calibrant.rows.sources import FEW_ROWS, RowSource
 from calibrant.rows.tally import Tally, Totals, prefix_sums
 
 _ISOTONIC_GRID = Grid(18, 0.0, 1.0)  # some tens of rows a cell where there are ten million: few cells must be opened
 _POOLED = 4096
+
+
+class FitErrors(NamedTuple):
+    """What is left of each error on the rows that a map was fitted to."""
+
+    cutoff: float
+    risk_gap: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,18 +96,24 @@ class Sample:
             unit_weights=weight is None or bool((weight == 1.0).all()),
         )
 
-    def cutoff(self, forecast: FloatArray) -> float:
-        """Return the Cutoff error on these rows of new forecasts, a monotone function of ``value``."""
+    def errors(self, forecast: FloatArray) -> FitErrors:
+        """Return the errors on these rows of new forecasts, a monotone function of ``value``."""
         if isinstance(self.source, ArrayRows):
             rows = self.source.observations
-            recalibrated = Observations(rows.y_true, forecast, rows.sample_weight, rows.binary_outcomes)
-            curve = split_at_extremes(ArrayRows(recalibrated)).residual_prefix()
+            recalibrated = ArrayRows(Observations(rows.y_true, forecast, rows.sample_weight, rows.binary_outcomes))
+            curve = split_at_extremes(recalibrated).residual_prefix()
+            gap = largest_saving(recalibrated, EVERY_THRESHOLD).saving
         else:
             assert self.weight is not None
-            curve = prefix_sums(self.outcome - self.weight * forecast)
-            # Where the map is flat, different forecasts have become equal, and no interval can end between them.
-            curve = curve[np.concatenate([[True], forecast[1:] != forecast[:-1], [True]])]
-        return float(curve.max() - curve.min()) / self.weight_total
+            # Where the map is flat, different forecasts have become equal, and nothing can end between them.
+            starts = group_starts(forecast)
+            values = forecast[starts]
+            weight, outcome = (np.add.reduceat(each, starts, dtype=np.float64) for each in (self.weight, self.outcome))
+            curve = prefix_sums(outcome - weight * values)
+            order = slice(None) if values[0] <= values[-1] else slice(None, None, -1)
+            stretches = Stretches(values[order], values[order], weight[order], outcome[order])
+            gap = min(largest_redrawing(stretches, EVERY_THRESHOLD, SAVING).score / self.weight_total, 1.0)
+        return FitErrors(float(curve.max() - curve.min()) / self.weight_total, gap)
 
     @property
     def points(self) -> Points:

@@ -19,7 +19,7 @@ from calibrant.core.types import ClassLabel, FloatArray
 from calibrant.core.voices import Phrase
 from calibrant.core.words import measured, rounded_up
 from calibrant.measures.results import told_apart
-from calibrant.repairs.fits import Sample
+from calibrant.repairs.fits import FitErrors, Sample
 from calibrant.repairs.maps import ENDS, ConstantRecalibrator, Ends, IsotonicRecalibrator, PlattRecalibrator, most_moved
 from calibrant.repairs.recalibrator import INPUTS, KINDS, InputKind, Recalibrator, check_fields, kinds
 from calibrant.repairs.results import ROUNDING, LadderRung
@@ -35,7 +35,8 @@ class GuardedRecalibrator(Recalibrator):
 
     A rung of the ladder is kept when the Cutoff error of its forecasts, on the rows it was fitted to, is within the
     tolerance. The last rung has no error there, so that something is always kept, and the error in the population is
-    bounded before any data is seen: isotonic regression's bound plus the tolerance. With the ladder
+    bounded before any data is seen: isotonic regression's bound plus the tolerance. The risk gap is at most the Cutoff
+    error, so that the same tolerance serves ``guarantee(measure="risk_gap")``. With the ladder
     ``[PlattRecalibrator(), ConstantRecalibrator()]`` and ``tolerance="paper"`` it is the modified Platt scaling of
     appendix D.2 of [1]_.
 
@@ -63,7 +64,7 @@ class GuardedRecalibrator(Recalibrator):
         The rung that was kept, fitted.
     ladder_ : tuple of LadderRung
         What was tried, with error, tolerance and the reason for keeping it or not.
-    guarantee_, fit_error_, n_rows_, weighted_
+    guarantee_, fit_error_, fit_risk_gap_, n_rows_, weighted_
         As in `IsotonicRecalibrator`. With weights, the tolerance takes their sum for the number of rows.
 
     References
@@ -158,7 +159,7 @@ class GuardedRecalibrator(Recalibrator):
             ConstantRecalibrator(),
         ]
 
-    def _fit_map(self, sample: Sample) -> float:
+    def _fit_map(self, sample: Sample) -> FitErrors:
         found: list[LadderRung] = []
         rungs = self._rungs()
         fitted = rungs[-1]
@@ -184,7 +185,7 @@ class GuardedRecalibrator(Recalibrator):
         # The last rung has no error on its own rows, or one that is tolerated, so that the loop ends by keeping one.
         self.recalibrator_ = fitted
         self.ladder_ = tuple(found)
-        return fitted.fit_error_
+        return FitErrors(fitted.fit_error_, fitted.fit_risk_gap_)
 
     def _tolerated(self, rung: Recalibrator, sample: Sample) -> float:
         least = _most_moved(rung, sample.weight_total)
@@ -195,7 +196,8 @@ class GuardedRecalibrator(Recalibrator):
             return max(least, _null_quantile(sample.mean(forecast * (1.0 - forecast)), sample.weight_total))
         return max(least, float(self.tolerance))
 
-    def _promise(self) -> tuple[float | None, str]:
+    def _promise(self, measure: str) -> tuple[float | None, str]:
+        del measure  # no risk gap is above the Cutoff error, which is within the tolerance
         if self.tolerance == "paper":
             most = paper_margin(self.n_rows_, 1.0 - _NULL_LEVEL)
         elif self.tolerance == "null-95":

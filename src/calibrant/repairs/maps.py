@@ -15,6 +15,7 @@ from calibrant.core.logistic import expit, logit, logit_of
 from calibrant.core.sql import clipped_sql, expit_sql, number_literal, with_ends_sql
 from calibrant.core.types import ClassLabel, FloatArray
 from calibrant.repairs.fits import (
+    FitErrors,
     Sample,
     clipped,
     fit_curve,
@@ -25,7 +26,7 @@ from calibrant.repairs.fits import (
     smoothed_targets,
 )
 from calibrant.repairs.recalibrator import INPUTS, LARGEST, InputKind, Recalibrator
-from calibrant.repairs.results import ROUNDING
+from calibrant.repairs.results import MEASURES, ROUNDING
 from calibrant.rows.checks import check_choice, check_flag, check_number
 
 Ends = Literal["exact", "inside"]
@@ -43,7 +44,9 @@ class IsotonicRecalibrator(Recalibrator):
     Forecasts that are equal are merged first; then neighbouring groups are pooled until their mean outcomes increase.
     On the rows it was fitted to, the result has no Cutoff calibration error at all, and the error in the population is
     bounded before any data is seen: at most (30 + 2 sqrt(2 ln(2/delta))) / sqrt(n) with probability 1 - delta
-    (Proposition 5.1 of [1]_), and at most 3 sqrt(ln(2e/delta) / (2n)) (this project).
+    (Proposition 5.1 of [1]_), and at most 3 sqrt(ln(2e/delta) / (2n)) (this project). Nor would re-drawing the line
+    between acting and not acting save anything on those rows, and in the population it saves at most
+    2 sqrt(ln(2e/delta) / (2n)) per case: ``guarantee(measure="risk_gap")``.
 
     Parameters
     ----------
@@ -69,8 +72,9 @@ class IsotonicRecalibrator(Recalibrator):
     guarantee_ : RecalibrationGuarantee or None
         What holds with 95% confidence; `guarantee` gives other levels. None after a fit with weights, which no
         guarantee covers.
-    fit_error_ : float
-        Cutoff error of the recalibrated forecasts on the fitting rows: 0, or below 1/(2n) with ``ends="inside"``.
+    fit_error_, fit_risk_gap_ : float
+        Cutoff error and risk gap of the recalibrated forecasts on the fitting rows: 0, or below 1/(2n) with
+        ``ends="inside"``.
     n_rows_, weighted_
         What the guarantee needs to know about the rows.
 
@@ -109,13 +113,13 @@ class IsotonicRecalibrator(Recalibrator):
         check_choice(self.ends, "ends", ENDS)
         check_choice(self.input_kind, "input_kind", INPUTS)
 
-    def _fit_map(self, sample: Sample) -> float:
+    def _fit_map(self, sample: Sample) -> FitErrors:
         self.block_low_, self.block_high_, value, weight = isotonic_steps(sample)
         self.block_value_ = value if self.ends == "exact" else moved_inside(value, weight)
         # Only the first step and the last are off, in opposite directions, so that no interval is worse than both. A
-        # single step is one of them.
-        moved = np.abs(self.block_value_ - value) * weight
-        return float(moved.max()) / sample.weight_total
+        # single step is one of them, and whoever has it for a threshold would save just what it is off.
+        moved = float((np.abs(self.block_value_ - value) * weight).max()) / sample.weight_total
+        return FitErrors(moved, moved)
 
     def _map(self, value: FloatArray) -> FloatArray:
         block = np.searchsorted(self.block_low_[1:], value, side="right")
@@ -147,12 +151,12 @@ class IsotonicRecalibrator(Recalibrator):
     def _direction(self) -> str:
         return "increasing" if self.block_value_.size > 1 else "constant"
 
-    def _promise(self) -> tuple[float | None, str]:
+    def _promise(self, measure: str) -> tuple[float | None, str]:
         known = most_moved(self.ends, self.n_rows_)
         added = ", and keeping it off 0 and 1 adds at most half a row" if known else ""
         return known, (
-            "this bound was promised, from the number of rows alone, because isotonic regression has no Cutoff error "
-            f"on the rows it is fitted to{added}"
+            "this bound was promised, from the number of rows alone, because isotonic regression has no "
+            f"{MEASURES[measure]} on the rows it is fitted to{added}"
         )
 
     def _restored(self, name: str, value: Any) -> Any:
@@ -234,7 +238,7 @@ class PlattRecalibrator(_LogarithmicMap):
         forecast gets slope 0.
     centre_, level_ : float
         The same curve as slope (p - centre) + level, which is how it is computed: scores far from 0 lose no digits.
-    guarantee_, fit_error_, n_rows_, weighted_
+    guarantee_, fit_error_, fit_risk_gap_, n_rows_, weighted_
         As in `IsotonicRecalibrator`.
 
     References
@@ -285,7 +289,7 @@ class PlattRecalibrator(_LogarithmicMap):
             )
         super()._check_params()
 
-    def _fit_map(self, sample: Sample) -> float:
+    def _fit_map(self, sample: Sample) -> FitErrors:
         if self.on == "logit":
             refuse_ends(sample, self.clip, "fit with on='forecast'")
         if not self.smoothing:
@@ -298,7 +302,7 @@ class PlattRecalibrator(_LogarithmicMap):
         else:
             curve = fit_curve(sample, self._features, targets)
             (self.slope_,), (self.centre_,), self.level_ = curve.slopes.tolist(), curve.centres.tolist(), curve.level
-        return sample.cutoff(self._mapped(sample.value))
+        return sample.errors(self._mapped(sample.value))
 
     def _features(self, value: FloatArray) -> FloatArray:
         return (value if self.on == "forecast" else logit(clipped(value, self.clip)))[None]
@@ -351,7 +355,7 @@ class BetaRecalibrator(_LogarithmicMap):
     ----------
     a_, b_, c_ : float
         Of the curve. All forecasts equal give a = b = 0.
-    guarantee_, fit_error_, n_rows_, weighted_
+    guarantee_, fit_error_, fit_risk_gap_, n_rows_, weighted_
         As in `IsotonicRecalibrator`.
 
     References
@@ -369,7 +373,7 @@ class BetaRecalibrator(_LogarithmicMap):
 
     _fitted: ClassVar = ("a_", "b_", "c_")
 
-    def _fit_map(self, sample: Sample) -> float:
+    def _fit_map(self, sample: Sample) -> FitErrors:
         refuse_ends(sample, self.clip, "use PlattRecalibrator()")
         refuse_no_maximum(
             sample, either_way=False, remedy="use PlattRecalibrator(), whose smoothing gives a finite fit"
@@ -380,7 +384,7 @@ class BetaRecalibrator(_LogarithmicMap):
             curve = fit_curve(sample, self._features, (0.0, 1.0), not_negative=True)
             self.a_, self.b_ = curve.slopes.tolist()
             self.c_ = curve.intercept
-        return sample.cutoff(self._mapped(sample.value))
+        return sample.errors(self._mapped(sample.value))
 
     def _features(self, value: FloatArray) -> FloatArray:
         inside = clipped(value, self.clip)
@@ -444,7 +448,7 @@ class TemperatureRecalibrator(_LogarithmicMap):
     ----------
     temperature_ : float
         Above 0.
-    guarantee_, fit_error_, n_rows_, weighted_
+    guarantee_, fit_error_, fit_risk_gap_, n_rows_, weighted_
         As in `IsotonicRecalibrator`.
 
     References
@@ -461,7 +465,7 @@ class TemperatureRecalibrator(_LogarithmicMap):
 
     _fitted: ClassVar = ("temperature_",)
 
-    def _fit_map(self, sample: Sample) -> float:
+    def _fit_map(self, sample: Sample) -> FitErrors:
         refuse_ends(sample, self.clip, "use PlattRecalibrator()")
         inside = clipped(sample.value, self.clip)
         count = 1.0 if sample.weight is None else sample.weight
@@ -479,7 +483,7 @@ class TemperatureRecalibrator(_LogarithmicMap):
             )
         curve = fit_curve(sample, self._features, (0.0, 1.0), intercept=False)
         self.temperature_ = 1.0 / float(curve.slopes[0])
-        return sample.cutoff(self._mapped(sample.value))
+        return sample.errors(self._mapped(sample.value))
 
     def _features(self, value: FloatArray) -> FloatArray:
         return logit(clipped(value, self.clip))[None]
@@ -506,7 +510,8 @@ class ConstantRecalibrator(Recalibrator):
     """Replace every forecast by the mean outcome: useless for telling rows apart, and calibrated.
 
     The mean of n rows is within sqrt(ln(2/delta) / (2n)) of the population's with probability 1 - delta (Hoeffding),
-    and that distance is the whole Cutoff error of a constant. It is the last resort of `GuardedRecalibrator`.
+    and that distance is the Cutoff error of a constant and its risk gap too. It is the last resort of
+    `GuardedRecalibrator`.
 
     Parameters
     ----------
@@ -517,7 +522,7 @@ class ConstantRecalibrator(Recalibrator):
     ----------
     constant_ : float
         The mean outcome.
-    guarantee_, fit_error_, n_rows_, weighted_
+    guarantee_, fit_error_, fit_risk_gap_, n_rows_, weighted_
         As in `IsotonicRecalibrator`.
 
     Examples
@@ -534,9 +539,9 @@ class ConstantRecalibrator(Recalibrator):
     def _check_params(self) -> None:
         pass
 
-    def _fit_map(self, sample: Sample) -> float:
+    def _fit_map(self, sample: Sample) -> FitErrors:
         self.constant_ = min(1.0, sample.outcome_total / sample.weight_total)
-        return 0.0
+        return FitErrors(0.0, 0.0)
 
     def _map(self, value: FloatArray) -> FloatArray:
         return np.full(value.size, self.constant_)
@@ -549,10 +554,12 @@ class ConstantRecalibrator(Recalibrator):
     def _direction(self) -> str:
         return "constant"
 
-    def _margin(self, delta: float) -> float:
+    def _margin(self, delta: float, measure: str) -> float:
+        del measure  # how far the mean is off is all that a constant has of either error
         return constant_margin(self.n_rows_, delta)
 
-    def _promise(self) -> tuple[float | None, str]:
+    def _promise(self, measure: str) -> tuple[float | None, str]:
+        del measure
         return 0.0, "this bound was promised, from the number of rows alone: it is how far a mean can be off"
 
     def _check_state(self) -> None:

@@ -24,12 +24,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metadata_routing import UNUSED
 
 from calibrant.certificates.margins import monotone_margin, paper_monotone_margin
+from calibrant.certificates.saving_limits import monotone_saving_margin
 from calibrant.core.errors import InputError
 from calibrant.core.logistic import CHUNK
 from calibrant.core.sql import is_name, number_literal, quoted
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray
-from calibrant.repairs.fits import Sample
-from calibrant.repairs.results import LadderRung, RecalibrationGuarantee
+from calibrant.repairs.fits import FitErrors, Sample
+from calibrant.repairs.results import MEASURES, LadderRung, RecalibrationGuarantee
 from calibrant.rows.checks import (
     MOST_ROWS,
     Observations,
@@ -57,8 +58,9 @@ KINDS = (
 )
 InputKind = Literal["probability", "score"]
 INPUTS: tuple[str, ...] = get_args(InputKind)
+GuaranteedMeasure = Literal["cutoff", "risk_gap"]
 LARGEST = float(np.finfo(np.float64).max)
-_ROW_FACTS = ("n_rows_", "weighted_", "fit_error_")
+_ROW_FACTS = ("n_rows_", "weighted_", "fit_error_", "fit_risk_gap_")
 
 
 class Recalibrator(ABC, BaseEstimator):
@@ -114,13 +116,18 @@ class Recalibrator(ABC, BaseEstimator):
         self._check_fitted("predict")
         return self._mapped(check_scores(y_prob) if self.input_kind == "score" else check_forecasts(y_prob))
 
-    def guarantee(self, confidence_level: float = 0.95) -> RecalibrationGuarantee:
-        """Say what is guaranteed about the Cutoff calibration error of the recalibrated forecaster.
+    def guarantee(
+        self, confidence_level: float = 0.95, *, measure: GuaranteedMeasure = "cutoff"
+    ) -> RecalibrationGuarantee:
+        """Say what is guaranteed about the recalibrated forecaster: its Cutoff calibration error, or its risk gap.
 
         Parameters
         ----------
         confidence_level : float from 0.5 to below 1
             One minus the probability that the statement is wrong.
+        measure : {"cutoff", "risk_gap"}
+            What is bounded: the Cutoff calibration error, or what re-drawing the line between acting and not acting
+            could save, at the worst threshold. Each statement has the confidence for itself.
 
         Returns
         -------
@@ -133,6 +140,7 @@ class Recalibrator(ABC, BaseEstimator):
             When the map was fitted to weighted rows, which no guarantee covers.
         """
         level = check_confidence(confidence_level)
+        check_choice(measure, "measure", tuple(MEASURES))
         self._check_fitted("guarantee")
         if self.weighted_:
             raise InputError(
@@ -141,7 +149,7 @@ class Recalibrator(ABC, BaseEstimator):
                 remedy="fit without weights (counts of real observations enter as Tally.from_counts), or certify() "
                 "the recalibrated forecasts on fresh rows",
             )
-        return self._guarantee(level)
+        return self._guarantee(level, measure)
 
     def to_json(self) -> str:
         """Return the fitted recalibrator as JSON text, for `from_json`: names and numbers, never code.
@@ -225,8 +233,8 @@ class Recalibrator(ABC, BaseEstimator):
         """Check what was set when the recalibrator was made."""
 
     @abstractmethod
-    def _fit_map(self, sample: Sample) -> float:
-        """Set the fitted attributes, and return the Cutoff error of the map on the sample."""
+    def _fit_map(self, sample: Sample) -> FitErrors:
+        """Set the fitted attributes, and return the errors of the map on the sample."""
 
     @abstractmethod
     def _map(self, value: FloatArray) -> FloatArray:
@@ -248,8 +256,9 @@ class Recalibrator(ABC, BaseEstimator):
             forecast[part] = self._map(value[part])
         return forecast
 
-    def _promise(self) -> tuple[float | None, str]:
-        """Return what the error on the fitting rows was known in advance to stay below, and that in words."""
+    def _promise(self, measure: str) -> tuple[float | None, str]:
+        """Return what an error on the fitting rows was known in advance to stay below, and that in words."""
+        del measure
         return None, (
             "nothing was promised, because a map of this shape can stay miscalibrated however many rows there are; the "
             "bound is known only now that the error on the fitting rows is"
@@ -257,15 +266,15 @@ class Recalibrator(ABC, BaseEstimator):
 
     def _fit_to(self, sample: Sample) -> Self:
         self._check_params()
-        error = self._fit_map(sample)
-        return self._record(sample.rows, not sample.unit_weights, error)
+        errors = self._fit_map(sample)
+        return self._record(sample.rows, not sample.unit_weights, errors)
 
-    def _record(self, rows: int, weighted: bool, error: float) -> Self:
+    def _record(self, rows: int, weighted: bool, errors: FitErrors) -> Self:
         """Keep what the guarantee needs to know about the rows."""
         self.n_rows_ = rows
         self.weighted_ = weighted
-        self.fit_error_ = error
-        self.guarantee_ = None if weighted else self._guarantee(0.95)
+        self.fit_error_, self.fit_risk_gap_ = errors
+        self.guarantee_ = None if weighted else self._guarantee(0.95, "cutoff")
         return self
 
     def _sample(self, y_prob: RowsLike, y_true: ArrayLike | None, sample_weight: ArrayLike | None) -> Sample:
@@ -290,29 +299,31 @@ class Recalibrator(ABC, BaseEstimator):
                 f"this {type(self).__name__} is not fitted yet; call fit(y_prob, y_true) before {what}()"
             )
 
-    def _guarantee(self, level: float) -> RecalibrationGuarantee:
+    def _guarantee(self, level: float, measure: GuaranteedMeasure) -> RecalibrationGuarantee:
         delta = 1.0 - level
-        margin = self._margin(delta)
+        error = self.fit_error_ if measure == "cutoff" else self.fit_risk_gap_
+        margin = self._margin(delta, measure)
         paper = paper_monotone_margin(self.n_rows_, delta)
-        known, promise = self._promise()
+        known, promise = self._promise(measure)
         notes = []
         if self._direction == "decreasing":
             notes.append("the map reverses the order of the forecasts: higher ones went with fewer events")
-        if self.fit_error_ + margin >= 1.0:
-            notes.append("no error is above 1, so that this bound says nothing: there are too few rows")
+        if error + margin >= 1.0:
+            notes.append(f"no {MEASURES[measure]} is above 1, so that this bound says nothing: there are too few rows")
         return RecalibrationGuarantee(
             recalibrator=type(self).__name__,
-            upper=min(1.0, self.fit_error_ + margin),
+            upper=min(1.0, error + margin),
             paper_upper=min(1.0, self.fit_error_ + paper),
             in_advance=None if known is None else min(1.0, known + margin),
             paper_in_advance=None if known is None else min(1.0, known + paper),
-            error=self.fit_error_,
+            error=error,
             margin=margin,
             paper_margin=paper,
             confidence_level=level,
             rows=self.n_rows_,
             direction=self._direction,
             promise=promise,
+            measure=measure,
             ladder=self._ladder_found(),
             assumptions=(
                 "the rows are independent draws from the population",
@@ -321,8 +332,8 @@ class Recalibrator(ABC, BaseEstimator):
             notes=tuple(notes),
         )
 
-    def _margin(self, delta: float) -> float:
-        return monotone_margin(self.n_rows_, delta)
+    def _margin(self, delta: float, measure: str) -> float:
+        return (monotone_margin if measure == "cutoff" else monotone_saving_margin)(self.n_rows_, delta)
 
     def _ladder_found(self) -> tuple[LadderRung, ...]:
         return ()
@@ -357,7 +368,7 @@ class Recalibrator(ABC, BaseEstimator):
         return rebuilt._record(
             int(check_number(facts["n_rows_"], "n_rows_", low=1, high=MOST_ROWS, whole=True)),
             check_flag(facts["weighted_"], "weighted_"),
-            check_number(facts["fit_error_"], "fit_error_", low=0.0, high=1.0),
+            FitErrors(*(check_number(facts[name], name, low=0.0, high=1.0) for name in _ROW_FACTS[2:])),
         )
 
     @classmethod

@@ -9,8 +9,11 @@ from typing import Any, ClassVar
 
 from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.words import counted, level_said, measured, printable, rounded, rounded_down, rounded_up
-from calibrant.measures.savings import over_thresholds
+from calibrant.measures.savings import REDRAWING, over_thresholds
 from calibrant.rows.costs import WithCosts
+
+MEASURES = {"cutoff": "Cutoff error", "risk_gap": "risk gap"}
+"""What guarantees of recalibrators are about, in words."""
 
 ROUNDING = 1e-12
 """A difference of errors, or of sums in proportion to their terms, below this is rounding."""
@@ -58,7 +61,7 @@ class LadderRung(Result):
 
 @dataclass(frozen=True)
 class RecalibrationGuarantee(Result):
-    """A bound on the Cutoff calibration error of a recalibrated forecaster in the population.
+    """A bound on the Cutoff calibration error, or the risk gap, of a recalibrated forecaster in the population.
 
     All the numbers hold together with ``confidence_level``. No error is above 1, and no bound here either.
 
@@ -69,13 +72,13 @@ class RecalibrationGuarantee(Result):
     upper : float
         The error is at most this: what it is on the fitting rows, plus how far a monotone map can stray from that.
     paper_upper : float
-        The same with the paper's constants.
+        The same with the paper's constants; for the risk gap what they say of the Cutoff error, never below it.
     in_advance : float or None
         A bound that was known before any data, from the number of rows alone; None where there is none.
     paper_in_advance : float or None
         The same with the paper's constants.
     error : float
-        Cutoff error of the recalibrated forecasts on the rows the map was fitted to.
+        Cutoff error, or risk gap, of the recalibrated forecasts on the rows the map was fitted to.
     margin, paper_margin : float
         How far the population's error can be above it, for every monotone map at once.
     confidence_level : float
@@ -86,6 +89,8 @@ class RecalibrationGuarantee(Result):
         "increasing", "decreasing" or "constant": what the map does to the order of the forecasts.
     promise : str
         What was promised before the data, in words.
+    measure : str
+        What is bounded: "cutoff", or "risk_gap" over all thresholds.
     ladder : tuple of LadderRung
         For a guard: what it tried, which rung it kept and why.
     assumptions : tuple of str
@@ -106,6 +111,7 @@ class RecalibrationGuarantee(Result):
     rows: int
     direction: str
     promise: str
+    measure: str = "cutoff"
     ladder: tuple[LadderRung, ...] = ()
     assumptions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -114,18 +120,27 @@ class RecalibrationGuarantee(Result):
         **dict.fromkeys(("upper", "paper_upper", "in_advance", "paper_in_advance", "error", "confidence_level"), UNIT),
         **dict.fromkeys(("margin", "paper_margin"), (0.0, math.inf)),
     }
-    _words: ClassVar = {"direction": ("increasing", "decreasing", "constant")}
+    _words: ClassVar = {"direction": ("increasing", "decreasing", "constant"), "measure": tuple(MEASURES)}
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_order("error", "upper")
 
+    def _said(self) -> str:
+        most = rounded_up(self.upper)
+        if self.measure == "cutoff":
+            return f"the Cutoff calibration error of the recalibrated forecaster is at most {most} in the population"
+        return (
+            f"no {REDRAWING} saves more than {most} per case with the recalibrated forecaster in the population, at "
+            f"any threshold"
+        )
+
     def __str__(self) -> str:
         rows = counted(self.rows, "row")
+        through = "" if self.measure == "cutoff" else "through the Cutoff error, "
         lines = [
-            f"With {level_said(self.confidence_level)} confidence the Cutoff calibration error of the recalibrated "
-            f"forecaster is at most {rounded_up(self.upper)} in the population: {measured(self.error, 4)} on the "
-            f"{rows} it was fitted to, and at most {rounded_up(self.margin)} more elsewhere (with the paper's "
+            f"With {level_said(self.confidence_level)} confidence {self._said()}: {measured(self.error, 4)} on the "
+            f"{rows} it was fitted to, and at most {rounded_up(self.margin)} more elsewhere ({through}with the paper's "
             f"constants {rounded_up(self.paper_upper)}).",
             f"Before the data: {self.promise}.",
             f"This assumes that {'; '.join(self.assumptions)}.",

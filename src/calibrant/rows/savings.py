@@ -79,6 +79,11 @@ def bet_score(rate: float) -> Score:
     return Score(lambda margin: -np.log1p(-rate * margin), lambda margin: np.log1p(rate * margin))
 
 
+def win_score(rate: float) -> Score:
+    """Return how a bet at a rate on the saving grows: ln(1 + rate g)."""
+    return Score(lambda margin: np.log1p(rate * margin), lambda margin: -np.log1p(-rate * margin))
+
+
 def square_score(coefficient: float) -> Score:
     """Return the saving plus a coefficient, up to a half, times its square."""
     return Score(
