@@ -57,6 +57,8 @@ def as_if_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("calibrant.rows.intake.SORT_BELOW_ROWS", 0)
     monkeypatch.setattr("calibrant.certificates.methods.adaptive.SPLIT_BELOW_ROWS", 0)
+    monkeypatch.setattr("calibrant.certificates.saving_limits.SPLIT_BELOW_ROWS", 0)
+    monkeypatch.setattr("calibrant.certificates.saving_limits.CELLS_FROM_ROWS", 0)
     monkeypatch.setattr(Scan, "first_grid", Grid(12, 0.0, 1.0))
     first_grid(monkeypatch, 12)
 

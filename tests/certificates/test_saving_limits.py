@@ -57,9 +57,8 @@ def test_the_adaptive_limit_is_the_largest_that_bets_leave_possible(rows, asked)
         EVERY_THRESHOLD if asked is None else Thresholds(*(asked if isinstance(asked, tuple) else (asked,) * 2))
     )
     tally = Tally.from_arrays(y, p)
-    rates = saving_limits.saving_rates(Stretches.of(tally), thresholds, 0.05)
-    if rows < 100:
-        rates = bet_rates(tally, 0.05)
+    few, many = bet_rates(tally, 0.05), saving_limits.saving_rates(Stretches.of(tally), thresholds, 0.05)
+    rates = few if rows < 100 else many
     found = confidence_interval(y, p, measure="risk_gap", threshold=asked, alternative="less").upper
     assert found == pytest.approx(limit_by_trying(y, p, rates, math.log(1 / (0.98 * 0.05)), thresholds), abs=1e-12)
 
@@ -174,7 +173,7 @@ def test_halves_of_cells_refute_nearly_as_well_as_halves_of_rows(monkeypatch):
     tallies = [SHIFTED.tally(rng, 12_000) for _ in range(4)]
     found = []
     for from_rows in (10_000, 10**9):
-        monkeypatch.setattr(saving_limits, "_CELLS_FROM_ROWS", from_rows)
+        monkeypatch.setattr(saving_limits, "CELLS_FROM_ROWS", from_rows)
         found.append(np.mean([certify(each, max_error=0.001, measure="risk_gap").lower for each in tallies]))
     assert found[0] == pytest.approx(found[1], rel=0.3)
     assert found[0] > 0.001

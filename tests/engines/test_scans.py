@@ -37,7 +37,16 @@ class TestSameAnswers:
         y, w = outcomes(FORECASTS[name], kind)
         tally = Tally.from_arrays(y, FORECASTS[name], sample_weight=w)
         given = ToyEngine(y, FORECASTS[name], w, fetch_limit=FEW)
-        for question in ("cutoff", "worst interval", "quantile bins", "adaptive", "normal", "decision"):
+        for question in (
+            "cutoff",
+            "worst interval",
+            "quantile bins",
+            "adaptive",
+            "normal",
+            "decision",
+            "saving",
+            "saving at a threshold",
+        ):
             engine = given.unasked()
             same(QUESTIONS[question](engine), QUESTIONS[question](tally))
             assert max(engine.fetched, default=0) <= FEW

@@ -58,7 +58,10 @@ _WINDOWS_FROM_ROWS = 100
 
 _MANY_WINDOWS = 1000
 
-_CELLS_FROM_ROWS = 10_000
+SPLIT_BELOW_ROWS = FEW_ROWS
+"""From this many rows on only counts are split, not rows one by one."""
+
+CELLS_FROM_ROWS = 10_000
 """From this many rows on lines are drawn between coarse cells in halves of the rows, which loses next to nothing."""
 
 _CAUTION = 0.75
@@ -322,12 +325,12 @@ def split_lower_saving(
     takes its place: each of the two has its share of delta.
     """
     rest = 0.0
-    if table.row_total >= FEW_ROWS:
+    if table.row_total >= SPLIT_BELOW_ROWS:
         rest = _MARGIN_SHARE * delta
         if not table.counted:
             return estimate - lower_saving_margin(table, rest)
     exponent = math.log(1.0 / (delta - rest))
-    if table.row_total < _CELLS_FROM_ROWS:
+    if table.row_total < CELLS_FROM_ROWS:
         halves = _halves_of_rows(whole_tally(source), seed)
     elif table.counted:
         halves = _halves_of_counts(_Cells.of(split_at_thresholds(source, thresholds), thresholds), seed)
