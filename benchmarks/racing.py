@@ -38,6 +38,7 @@ class Bench:
         self.rows = rows
         self.tables: dict[str, list[Entry | Absent]] = {}
         self.power: dict[str, dict[str, int]] = {}
+        self.saving_power: dict[str, dict[str, int]] = {}
         self.processes: dict[str, float] = {}
         self.targets: list[Target] = []
 

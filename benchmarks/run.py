@@ -28,6 +28,7 @@ RACES = (
     sections.cutoff,
     sections.cutoff_weighted,
     sections.certificates,
+    sections.savings,
     sections.calibration_tests,
     sections.recalibrators,
     sections.smooth,
@@ -57,6 +58,13 @@ def main() -> None:
         "Rows that certify a calibrated forecaster with probability 0.9 (95% confidence)",
         ["what", *cases],
         [[method, *(f"{rows[case]:,}" for case in cases)] for method, rows in bench.power.items()],
+    )
+    sections.saving_power(bench)
+    cases = list(sections.SAVED)
+    print_table(
+        "Rows that certify, with probability 0.9, how little a calibrated forecaster's users can save (95% confidence)",
+        ["what", *cases],
+        [[route, *(f"{rows[case]:,}" for case in cases)] for route, rows in bench.saving_power.items()],
     )
     sections.fresh_processes(bench)
     print_table("Fresh processes", ["what", "time"], [[name, duration(t)] for name, t in bench.processes.items()])

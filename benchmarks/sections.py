@@ -17,6 +17,7 @@ from tables import Absent, Target, comparison, duration, megabytes
 import calibrant
 from calibrant import experiments
 from calibrant.certificates.methods.registry import Method
+from calibrant.measures.registry import Measure
 
 TOO_SLOW_SECONDS = 60.0
 FRESH_PROCESSES = 10
@@ -112,6 +113,32 @@ def certificates(bench: Bench) -> None:
     seconds, name = slowest
     aim = f"exact certificate of {bench.rows // 100:,} rows, slowest ({name}): at most 5 s"
     bench.targets.append(Target(aim, duration(seconds), seconds <= 5.0))
+
+
+SAVING_MEMORY = 600_000_000
+
+
+def savings(bench: Bench) -> None:
+    """The limit of the risk gap against sorting the forecasts and merging ties once."""
+    title = "Adaptive limit of the risk gap (value: the limit)"
+    for rows in (bench.rows // 10, bench.rows):
+        forecast, outcome = uniform(rows)
+        limit = partial(calibrant.confidence_interval, measure="risk_gap", alternative="less")
+        ours, sort, tally = bench.race(
+            title,
+            "uniform",
+            rows,
+            [
+                Contender("calibrant", partial(limit, outcome, forecast), lambda found: float(found.upper)),
+                Contender("np.sort of the forecasts", partial(np.sort, forecast), value=None),
+                Contender("one tally", partial(calibrant.Tally.from_arrays, outcome, forecast), value=None),
+            ],
+        )
+        against = 4.0 * sort.seconds + tally.seconds
+        aim = f"limit of the risk gap at {rows:,} rows against four sorts and a tally"
+        bench.want_at_most(aim, ours.seconds / against, 1)
+    aim = f"limit of the risk gap at {bench.rows:,} rows: at most 600 MB extra"
+    bench.targets.append(Target(aim, f"{ours.extra_bytes / 1e6:,.0f} MB", ours.extra_bytes <= SAVING_MEMORY))
 
 
 def calibration_tests(bench: Bench) -> None:
@@ -320,6 +347,27 @@ CERTIFIED: dict[str, tuple[float, Callable[[np.random.Generator, int], FloatArra
 }
 
 
+SAVED: dict[str, tuple[float, Callable[[np.random.Generator, int], FloatArray]]] = {
+    "saving <= 0.05, uniform": CERTIFIED["<= 0.05, uniform"],
+    "saving <= 0.01, uniform": (0.01, lambda random, rows: random.random(rows)),
+    "saving <= 0.005, rare": (0.005, lambda random, rows: random.beta(0.5, 20.0, rows)),
+}
+SAVED_ROWS = (450, 4500, 6000)
+
+
+def saving_power(bench: Bench) -> None:
+    """How many rows it takes to certify that nothing can be saved, directly and through the Cutoff error."""
+    routes: dict[str, Measure] = {"directly": "risk_gap", "through Cutoff": "cutoff"}
+    for route, measure in routes.items():
+        progress(f"rows that certify a saving: {route}")
+        bench.saving_power[route] = {
+            case: rows_that_certify("adaptive", *SAVED[case], measure=measure) for case in SAVED
+        }
+    for case, limit in zip(SAVED, SAVED_ROWS, strict=True):
+        rows = bench.saving_power["directly"][case]
+        bench.targets.append(Target(f"rows to certify a {case}: at most {limit:,}", f"{rows:,}", rows <= limit))
+
+
 def power(bench: Bench) -> None:
     """How many rows each method needs to certify a calibrated forecaster in nine cases of ten."""
     methods: tuple[Method, ...] = ("exact", "normal", "adaptive", "hoeffding", "paper")
@@ -337,19 +385,26 @@ def power(bench: Bench) -> None:
 
 
 def rows_that_certify(
-    method: Method, limit: float, draw: Callable[[np.random.Generator, int], FloatArray], chance: float = 0.9
+    method: Method,
+    limit: float,
+    draw: Callable[[np.random.Generator, int], FloatArray],
+    chance: float = 0.9,
+    measure: Measure = "cutoff",
 ) -> int:
     """Search for the number of rows at which the upper limit stays below ``limit`` with the given chance."""
     random = np.random.default_rng(SEED)
-    rows = calibrant.rows_needed(limit, y_prob=draw(random, 10_000), method=method, power=chance).rows
+    rows = calibrant.rows_needed(limit, y_prob=draw(random, 10_000), method=method, measure=measure, power=chance).rows
+    power = 1.5 if measure == "risk_gap" else 2.0  # limits shrink as 1 / sqrt(rows), those of savings faster
     for runs in (100, 400, 2000):
-        runs = runs if rows < 50_000 else 20  # the paper's margin is nearly all of its limit
+        # Where rows are many, they say nearly the same every time.
+        runs = runs if rows < 20_000 else min(runs, 400) if rows < 50_000 else 20
         uppers = []
         for _ in range(runs):
             forecast = draw(random, rows)
             tally = calibrant.Tally.from_arrays(draw_events(random, forecast), forecast)
-            uppers.append(calibrant.confidence_interval(tally, alternative="less", method=method).upper)
-        rows = round(rows * (float(np.quantile(uppers, chance)) / limit) ** 2)  # limits shrink as 1 / sqrt(rows)
+            found = calibrant.confidence_interval(tally, alternative="less", method=method, measure=measure)
+            uppers.append(found.upper)
+        rows = round(rows * (float(np.quantile(uppers, chance)) / limit) ** power)
     return rows
 
 
