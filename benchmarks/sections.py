@@ -121,6 +121,7 @@ SAVING_MEMORY = 600_000_000
 def savings(bench: Bench) -> None:
     """The limit of the risk gap against sorting the forecasts and merging ties once."""
     title = "Adaptive limit of the risk gap (value: the limit)"
+    extra = 0
     for rows in (bench.rows // 10, bench.rows):
         forecast, outcome = uniform(rows)
         limit = partial(calibrant.confidence_interval, measure="risk_gap", alternative="less")
@@ -134,11 +135,11 @@ def savings(bench: Bench) -> None:
                 Contender("one tally", partial(calibrant.Tally.from_arrays, outcome, forecast), value=None),
             ],
         )
-        against = 4.0 * sort.seconds + tally.seconds
+        against, extra = 4.0 * sort.seconds + tally.seconds, ours.extra_bytes
         aim = f"limit of the risk gap at {rows:,} rows against four sorts and a tally"
         bench.want_at_most(aim, ours.seconds / against, 1)
     aim = f"limit of the risk gap at {bench.rows:,} rows: at most 600 MB extra"
-    bench.targets.append(Target(aim, f"{ours.extra_bytes / 1e6:,.0f} MB", ours.extra_bytes <= SAVING_MEMORY))
+    bench.targets.append(Target(aim, f"{extra / 1e6:,.0f} MB", extra <= SAVING_MEMORY))
 
 
 def calibration_tests(bench: Bench) -> None:

@@ -70,8 +70,8 @@ def test_fractions_and_weights_have_limits_no_lower_than_bets_row_by_row(rows):
     )
     y, p, w = y[w > 0], p[w > 0], w[w > 0]
     tally = Tally.from_arrays(y, p, sample_weight=w).with_unit_weights()
-    found = saving_limits.betting_upper(tally, tally, EVERY_THRESHOLD, 0.1)
-    rates = saving_limits._rates(tally, EVERY_THRESHOLD, 0.1)
+    found = saving_limits.betting_upper(tally, EVERY_THRESHOLD, 0.1)
+    rates = saving_limits.betting_rates(tally, EVERY_THRESHOLD, 0.1)
     unit, exponent = w / w.max(), math.log(1 / (0.98 * 0.1))
     for rate in rates:
         grown = max(-np.log1p(-rate * unit * g).sum() for g in lines(y, p))
@@ -81,7 +81,7 @@ def test_fractions_and_weights_have_limits_no_lower_than_bets_row_by_row(rows):
 @given(rows=brute_force.rows(most=25, weighted=False, binary=True))
 def test_no_limit_is_above_that_of_the_cutoff_error_at_its_rates(rows):
     tally = Tally.from_arrays(rows[0], rows[1])  # fewer than a hundred rows have those rates
-    direct = saving_limits.betting_upper(tally, tally, EVERY_THRESHOLD, 0.05)
+    direct = saving_limits.betting_upper(tally, EVERY_THRESHOLD, 0.05)
     assert direct <= adaptive_upper(tally, tally, 0.05) + 1e-12
 
 
@@ -91,9 +91,7 @@ def test_many_rows_have_limits_no_wider_than_through_the_cutoff_error(population
     found = []
     for _ in range(12):
         tally = population.tally(rng, 2000)
-        found.append(
-            (saving_limits.betting_upper(tally, tally, EVERY_THRESHOLD, 0.05), adaptive_upper(tally, tally, 0.05))
-        )
+        found.append((saving_limits.betting_upper(tally, EVERY_THRESHOLD, 0.05), adaptive_upper(tally, tally, 0.05)))
     direct, through = np.mean(found, axis=0)
     assert direct <= (1.1 if population is ZERO else 1.01) * through
 
@@ -143,7 +141,7 @@ def reached(population, rows, runs=20):
     """The limit that is not exceeded in nine of ten runs."""
     rng = np.random.default_rng(6)
     tallies = [population.tally(rng, rows) for _ in range(runs)]
-    return np.quantile([saving_limits.betting_upper(each, each, EVERY_THRESHOLD, 0.05) for each in tallies], 0.9)
+    return np.quantile([saving_limits.betting_upper(each, EVERY_THRESHOLD, 0.05) for each in tallies], 0.9)
 
 
 def test_good_forecasts_are_certified_with_few_rows():
@@ -322,7 +320,7 @@ def test_plans_keep_their_promise():
     for _ in range(60):
         drawn = rng.beta(2, 3, plan.rows)
         tally = Tally.from_arrays(rng.random(plan.rows) < drawn, drawn)
-        certified += saving_limits.betting_upper(tally, tally, EVERY_THRESHOLD, 0.05) <= 0.06
+        certified += saving_limits.betting_upper(tally, EVERY_THRESHOLD, 0.05) <= 0.06
     assert certified >= 42  # of 60, of which 48 are expected at least
     assert plan.rows < 0.5 * rows_needed(0.06, y_prob=p, power=0.8).rows
 

@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 
 from calibrant import Cells, Tally
 from calibrant.decisions import risk_gap_curve
-from calibrant.measures.savings import largest_saving
+from calibrant.measures.savings import largest_saving, saving_of
 from calibrant.rows import refinement, savings
 from calibrant.rows.checks import check_observations
 from calibrant.rows.grids import Grid
@@ -114,7 +114,7 @@ def test_sources_are_split_until_the_answer_is_exact(bounded, seed, size):
     thresholds = [EVERY_THRESHOLD, Thresholds(0.2, 0.4), Thresholds(0.1, 0.1)][rng.integers(3)]
     rows = check_observations(y, p, sample_weight=w, order=None)
     scores = [SAVING, bet_score(0.5), square_score(0.4)]
-    fine = split_at_savings((Bounded if bounded else ArrayRows)(rows), thresholds, scores)
+    fine = split_at_savings((Bounded if bounded else ArrayRows)(rows), thresholds, lambda _: scores)
     tally = Tally.from_arrays(y, p, sample_weight=w)
     for score in scores:
         found, exact = (largest_redrawing(Stretches.of(table), thresholds, score).score for table in (fine, tally))
@@ -153,7 +153,7 @@ def test_rows_in_memory_are_cut_finely_where_they_are_many(monkeypatch):
     monkeypatch.setattr(refinement.Opened, "cut", noted)
     source = refinement.Opened(ArrayRows(rows))
     source.start(Grid(4, 0.0, 1.0))
-    fine = split_at_savings(source, EVERY_THRESHOLD, [SAVING])
+    fine = split_at_savings(source, EVERY_THRESHOLD, lambda _: [SAVING])
     assert len(cut) > 4
     assert len(fine) < 150_000
     exact = largest_redrawing(Stretches.of(Tally.from_observations(rows)), EVERY_THRESHOLD, SAVING).score
@@ -216,7 +216,7 @@ def test_a_saving_says_where_and_how():
         "On these rows most is saved just above threshold 0.2: acting on forecasts from 0.2 up instead saves 0.10000 "
         "per case."
     )
-    costly = largest_saving(tally, Thresholds(0.25, 0.25), (1.0, 3.0))
+    costly = saving_of(tally, Thresholds(0.25, 0.25), (1.0, 3.0))
     assert (costly.threshold, costly.attained, costly.moves, costly.cutoff) == (0.25, True, "more", 0.2)
     assert str(costly) == (
         "On these rows most is saved at threshold 0.25 (a false positive costs 1, a false negative 3): acting on "

@@ -34,12 +34,12 @@ from calibrant.rows.refinement import whole_tally
 from calibrant.rows.runs import group_starts
 from calibrant.rows.savings import (
     Redrawing,
+    Score,
     Stretches,
     Thresholds,
     bet_score,
     bracket_redrawing,
     largest_redrawing,
-    split_at_savings,
     split_at_thresholds,
     square_score,
     win_score,
@@ -207,7 +207,7 @@ def _beyond(boldness: float) -> float:
 # --- Upper limits ----------------------------------------------------------------------------------------------------
 
 
-def _rates(table: Totals, thresholds: Thresholds, delta: float) -> tuple[float, ...]:
+def betting_rates(table: Totals, thresholds: Thresholds, delta: float) -> tuple[float, ...]:
     """Return the rates of bets against lines: where rows are few, those against intervals, which no window tells of.
 
     At equal rates no limit of a saving is above that of the Cutoff error.
@@ -217,18 +217,17 @@ def _rates(table: Totals, thresholds: Thresholds, delta: float) -> tuple[float, 
     return saving_rates(Stretches.of(table), thresholds, delta)
 
 
-def betting_upper(source: Tally | RowSource, table: Totals, thresholds: Thresholds, delta: float) -> float:
+def betting_upper(table: Totals, thresholds: Thresholds, delta: float) -> float:
     """Return the largest saving that bets against every line leave possible."""
-    rates = _rates(table, thresholds, delta)
-    fine = Stretches.of(split_at_savings(source, thresholds, list(map(bet_score, rates))))
-    growth = [largest_redrawing(fine, thresholds, bet_score(rate)).score for rate in rates]
+    rates, stretches = betting_rates(table, thresholds, delta), Stretches.of(table)
+    growth = [largest_redrawing(stretches, thresholds, bet_score(rate)).score for rate in rates]
     return _betting_limit(table, rates, growth, delta)
 
 
 def betting_bracket(table: Totals, thresholds: Thresholds, delta: float) -> tuple[float, float]:
     """Return two ends between which that limit lies, from cells alone."""
     stretches = Stretches.of(table)
-    rates = _rates(table, thresholds, delta)
+    rates = betting_rates(table, thresholds, delta)
     ends = [bracket_redrawing(stretches, thresholds, bet_score(rate)) for rate in rates]
     low, high = (_betting_limit(table, rates, list(growth), delta) for growth in zip(*ends, strict=True))
     return low, high
@@ -243,21 +242,25 @@ def _betting_limit(table: Totals, rates: tuple[float, ...], growth: list[float],
     )
 
 
-def large_sample_upper(source: Tally | RowSource, table: Totals, thresholds: Thresholds, quantile: float) -> float:
+def large_sample_upper(table: Totals, thresholds: Thresholds, quantile: float) -> float:
     """Return about the largest mean saving plus z standard errors over all lines, for many rows.
 
     z sqrt(v) <= x v / 2 + z^2 / (2 x), with equality at the variance that the rate x suits.
     """
-    rate = large_sample_rate(table, thresholds, quantile)
-    score = square_score(rate / 2.0)
-    fine = Stretches.of(split_at_savings(source, thresholds, [score]))
-    return _large_sample_limit(table, rate, largest_redrawing(fine, thresholds, score).score, quantile)
+    score = large_sample_score(table, thresholds, quantile)
+    found = largest_redrawing(Stretches.of(table), thresholds, score).score
+    return _large_sample_limit(table, large_sample_rate(table, thresholds, quantile), found, quantile)
+
+
+def large_sample_score(table: Totals, thresholds: Thresholds, quantile: float) -> Score:
+    """Return the saving plus half of the rate that suits the rows times its square."""
+    return square_score(large_sample_rate(table, thresholds, quantile) / 2.0)
 
 
 def large_sample_bracket(table: Totals, thresholds: Thresholds, quantile: float) -> tuple[float, float]:
     """Return two ends between which that limit lies, from cells alone."""
     rate = large_sample_rate(table, thresholds, quantile)
-    ends = bracket_redrawing(Stretches.of(table), thresholds, square_score(rate / 2.0))
+    ends = bracket_redrawing(Stretches.of(table), thresholds, large_sample_score(table, thresholds, quantile))
     low, high = (_large_sample_limit(table, rate, each, quantile) for each in ends)
     return low, high
 

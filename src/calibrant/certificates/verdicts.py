@@ -42,7 +42,7 @@ from calibrant.rows.checks import check_choice, check_confidence, check_number, 
 from calibrant.rows.groups import are_grouped, by_group
 from calibrant.rows.hints import row_hints
 from calibrant.rows.intake import GroupsLike, RowsLike, as_source, in_groups, with_unit_weights
-from calibrant.rows.refinement import split_at_extremes, whole_tally
+from calibrant.rows.refinement import whole_tally
 from calibrant.rows.savings import EVERY_THRESHOLD
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally, Totals
@@ -394,8 +394,7 @@ def _judge_group(plan: _Plan, source: Tally | RowSource, limit: float, groups: i
 
 def _split(plan: _Plan, source: Tally | RowSource, *deltas: float) -> Totals:
     """Return entries fine enough for the estimate and for upper limits at the given levels."""
-    ends = [end for delta in deltas for end in plan.measure.ends(delta, plan.method)]
-    return split_at_extremes(source, *ends)
+    return plan.measure.split(source, deltas, plan.method)
 
 
 def _judge(plan: _Plan, source: Tally | RowSource, limit: float, delta: float, seed: int) -> _Judged:
@@ -474,7 +473,7 @@ def _evaluate(
     lower, upper = 0.0, math.inf if plan.relative_to == "events" else 1.0
     caution: str | None = None
     notes: tuple[str, ...] = ()
-    saving = measure.saving(source)
+    saving = measure.saving(table)
     if saving is not None:
         estimate = saving.saving
     elif measure.few_rows:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -21,7 +21,7 @@ from calibrant.measures.distance import spread_upper
 from calibrant.measures.expected import continuity_note, expected_calibration_error, plug_in_error
 from calibrant.measures.registry import MEASURES
 from calibrant.measures.results import WorstInterval
-from calibrant.measures.savings import LargestSaving, check_threshold_range, largest_saving
+from calibrant.measures.savings import LargestSaving, check_threshold_range, saving_of
 from calibrant.measures.weighted import (
     bounded_variation_calibration_error,
     find_worst_interval,
@@ -30,8 +30,16 @@ from calibrant.measures.weighted import (
 from calibrant.measures.witnesses import Witnessing, distance_weight, interval_weight, smooth_weight, step_weight
 from calibrant.rows.checks import check_choice, check_number
 from calibrant.rows.costs import Costs
-from calibrant.rows.refinement import whole_tally
-from calibrant.rows.savings import EVERY_THRESHOLD, SAVING, Stretches, Thresholds, bracket_redrawing
+from calibrant.rows.refinement import may_hold_extreme, split_at_extremes, whole_tally
+from calibrant.rows.savings import (
+    EVERY_THRESHOLD,
+    SAVING,
+    Score,
+    Stretches,
+    Thresholds,
+    bracket_redrawing,
+    split_at_savings,
+)
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally, Totals
 from calibrant.rows.weights import effective_rows
@@ -61,10 +69,11 @@ class Limits(Protocol):
     ) -> float:
         """Return the lower limit of a measure."""
 
-    def upper_saving(
-        self, source: Tally | RowSource, table: Totals, thresholds: Thresholds, estimate: float, delta: float
-    ) -> float:
-        """Return the upper limit of the risk gap."""
+    def saving_scores(self, table: Totals, thresholds: Thresholds, delta: float) -> list[Score]:
+        """Return the scores whose best redrawings `upper_saving` needs."""
+
+    def upper_saving(self, table: Totals, thresholds: Thresholds, estimate: float, delta: float) -> float:
+        """Return the upper limit of the risk gap, from entries that were split for it."""
 
     def lower_saving(
         self,
@@ -192,20 +201,20 @@ class JudgedMeasure(ABC):
             remedy=Phrase("leave it out, or ask for {gap}", gap=Option("measure", "risk_gap")),
         )
 
-    def saving(self, source: Tally | RowSource) -> LargestSaving | None:
+    def split(self, source: Tally | RowSource, deltas: Sequence[float], limits: Limits) -> Totals:
+        """Return entries fine enough for the worst interval, and for upper limits at the given levels."""
+        del deltas, limits
+        return split_at_extremes(source)
+
+    def saving(self, table: Totals) -> LargestSaving | None:
         """Return what would have been saved on the rows, where it is a saving."""
-        del source
+        del table
         return None
 
     def estimate_from(self, source: Tally | RowSource, worst: WorstInterval) -> float:
         """Return its value on the rows of a source, whose worst interval is known."""
         del worst
         return self.estimate(whole_tally(source))
-
-    def ends(self, delta: float, limits: Limits) -> tuple[Callable[[Totals], IntArray], ...]:
-        """Return what says which entries its upper limit must open, so that they are opened in one go with others."""
-        del delta, limits
-        return ()
 
     def upper(self, source: Tally | RowSource, table: Totals, estimate: float, delta: float, limits: Limits) -> float:
         """Return an upper limit by a method; ``table`` holds the totals of all rows, however coarse."""
@@ -301,9 +310,9 @@ class Cutoff(WeightedMeasure):
         del source
         return worst.error
 
-    def ends(self, delta: float, limits: Limits) -> tuple[Callable[[Totals], IntArray], ...]:
-        """Return what the method says of intervals."""
-        return limits.ends(delta)
+    def split(self, source: Tally | RowSource, deltas: Sequence[float], limits: Limits) -> Totals:
+        """Split where intervals with the largest limits may begin and end, too."""
+        return split_at_extremes(source, *(end for delta in deltas for end in limits.ends(delta)))
 
     def upper(self, source: Tally | RowSource, table: Totals, estimate: float, delta: float, limits: Limits) -> float:
         """Return the method's limit for all intervals."""
@@ -506,13 +515,22 @@ class RiskGap(JudgedMeasure):
         """Return the largest saving on the rows."""
         return self.saving(tally).saving
 
-    def saving(self, source: Tally | RowSource) -> LargestSaving:
+    def split(self, source: Tally | RowSource, deltas: Sequence[float], limits: Limits) -> Totals:
+        """Split where the best lines may be, for the estimate and for limits at each level."""
+
+        def scores(table: Totals) -> list[Score]:
+            return [SAVING, *(score for delta in deltas for score in limits.saving_scores(table, self.over, delta))]
+
+        return split_at_savings(source, self.over, scores, may_hold_extreme)
+
+    def saving(self, table: Totals) -> LargestSaving:
         """Return what would have been saved on the rows, where, and by which line."""
-        return largest_saving(source, self.over, self.paid)
+        return saving_of(table, self.over, self.paid)
 
     def upper(self, source: Tally | RowSource, table: Totals, estimate: float, delta: float, limits: Limits) -> float:
         """Return the method's limit for all lines."""
-        return limits.upper_saving(source, table, self.over, estimate, delta)
+        del source
+        return limits.upper_saving(table, self.over, estimate, delta)
 
     def lower_from(
         self,

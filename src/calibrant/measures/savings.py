@@ -18,7 +18,7 @@ from calibrant.rows.savings import (
     split_at_savings,
 )
 from calibrant.rows.sources import RowSource
-from calibrant.rows.tally import Tally
+from calibrant.rows.tally import Tally, Totals
 
 _MOVES = ("more", "fewer", "none")
 
@@ -69,9 +69,13 @@ class LargestSaving(WithCosts, Result):
         )
 
 
-def largest_saving(source: Tally | RowSource, thresholds: Thresholds, costs: Costs = (None, None)) -> LargestSaving:
+def largest_saving(source: Tally | RowSource, thresholds: Thresholds) -> LargestSaving:
     """Return what non-decreasing recalibration could save at most on these rows, over the given thresholds."""
-    table = split_at_savings(source, thresholds, [SAVING])
+    return saving_of(split_at_savings(source, thresholds, lambda _: [SAVING]), thresholds)
+
+
+def saving_of(table: Totals, thresholds: Thresholds, costs: Costs = (None, None)) -> LargestSaving:
+    """Return the same for entries that were split at savings already."""
     best = largest_redrawing(Stretches.of(table), thresholds, SAVING)
     moves: str = "none"
     cutoff: float | None = best.threshold

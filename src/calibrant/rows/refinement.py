@@ -239,9 +239,9 @@ def split_at_extremes(source: Tally | RowSource, *others: Callable[[Totals], Int
     """
 
     def too_coarse(table: Totals) -> IntArray:
-        return np.unique(np.concatenate([test(table) for test in (_may_hold_extreme, *others)]))
+        return np.unique(np.concatenate([test(table) for test in (may_hold_extreme, *others)]))
 
-    return refine(source, too_coarse if others else _may_hold_extreme, FIRST_GRID)
+    return refine(source, too_coarse if others else may_hold_extreme, FIRST_GRID)
 
 
 @dataclass(frozen=True)
@@ -471,7 +471,7 @@ def curve_slack(weight_total: float) -> float:
     return TOLERANCE / 2.0 * weight_total
 
 
-def _may_hold_extreme(table: Totals) -> IntArray:
+def may_hold_extreme(table: Totals) -> IntArray:
     """Return the entries inside which the curve might pass its extremes so far, or come near or leave them."""
     prefix = table.residual_prefix()
     highest, lowest = curve_bounds(table)

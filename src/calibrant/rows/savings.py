@@ -151,12 +151,22 @@ def _walks(stretches: Stretches, thresholds: Thresholds) -> tuple[_Walk, _Walk]:
     return _Walk(stretches, thresholds, more=True), _Walk(stretches, thresholds, more=False)
 
 
-def split_at_savings(source: Tally | RowSource, thresholds: Thresholds, scores: Sequence[Score]) -> Totals:
-    """Return ordered entries fine enough that the best redrawings of all scores begin and end at their borders."""
+def split_at_savings(
+    source: Tally | RowSource,
+    thresholds: Thresholds,
+    scores: Callable[[Totals], Sequence[Score]],
+    *others: Callable[[Totals], IntArray],
+) -> Totals:
+    """Return ordered entries fine enough that the best redrawings of all scores begin and end at their borders.
+
+    Which scores those are may follow from the totals of coarse cells. What others find too coarse is split with them,
+    which saves scans.
+    """
 
     def too_coarse(table: Totals) -> IntArray:
         stretches = Stretches.of(table)
-        return _merged(_may_hold_end(stretches, thresholds, score) for score in scores)
+        wanted = (_may_hold_end(stretches, thresholds, score) for score in scores(table))
+        return _merged([*wanted, *(test(table) for test in others)])
 
     rows = opened(source)
     if isinstance(rows, Tally):

@@ -20,12 +20,18 @@ from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.margins import hoeffding_margin, uniform_lower_margin
 from calibrant.certificates.methods.base import CertificateMethod
 from calibrant.certificates.samples import Samples
-from calibrant.certificates.saving_limits import betting_bracket, betting_upper, planned_betting, split_lower_saving
+from calibrant.certificates.saving_limits import (
+    betting_bracket,
+    betting_rates,
+    betting_upper,
+    planned_betting,
+    split_lower_saving,
+)
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.measures.judged import WeightedMeasure
 from calibrant.measures.results import WorstInterval
 from calibrant.rows.refinement import stretch_ends, whole_tally
-from calibrant.rows.savings import Thresholds
+from calibrant.rows.savings import Score, Thresholds, bet_score
 from calibrant.rows.sources import FEW_ROWS, RowSource
 from calibrant.rows.tally import Tally, Totals
 
@@ -51,12 +57,14 @@ class Adaptive(CertificateMethod):
         """
         return upper_share(source, table, delta) if table.unit_weights else None
 
-    def upper_saving(
-        self, source: Tally | RowSource, table: Totals, thresholds: Thresholds, estimate: float, delta: float
-    ) -> float:
+    def saving_scores(self, table: Totals, thresholds: Thresholds, delta: float) -> list[Score]:
+        """Return how bets grow."""
+        return list(map(bet_score, betting_rates(table, thresholds, delta)))
+
+    def upper_saving(self, table: Totals, thresholds: Thresholds, estimate: float, delta: float) -> float:
         """Return the largest saving that bets against every line leave possible."""
         del estimate
-        return betting_upper(source, table, thresholds, delta)
+        return betting_upper(table, thresholds, delta)
 
     def lower_saving(
         self,

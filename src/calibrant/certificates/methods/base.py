@@ -18,7 +18,7 @@ from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.voices import Argument, Either, Option, Phrase
 from calibrant.measures.judged import WeightedMeasure
 from calibrant.measures.results import WorstInterval
-from calibrant.rows.savings import SAVING, Stretches, Thresholds, largest_redrawing
+from calibrant.rows.savings import SAVING, Score, Stretches, Thresholds, largest_redrawing
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally, Totals
 from calibrant.rows.weights import effective_rows
@@ -130,11 +130,17 @@ class CertificateMethod(ABC):
         del source, table, delta
         return None
 
-    def upper_saving(
-        self, source: Tally | RowSource, table: Totals, thresholds: Thresholds, estimate: float, delta: float
-    ) -> float:
-        """Return an upper limit of the risk gap over some thresholds: the estimate plus Hoeffding's margin."""
-        del source, thresholds
+    def saving_scores(self, table: Totals, thresholds: Thresholds, delta: float) -> list[Score]:
+        """Return the scores whose best redrawings `upper_saving` needs, besides the saving itself."""
+        del table, thresholds, delta
+        return []
+
+    def upper_saving(self, table: Totals, thresholds: Thresholds, estimate: float, delta: float) -> float:
+        """Return an upper limit of the risk gap over some thresholds: the estimate plus Hoeffding's margin.
+
+        ``table`` was split where the best redrawings of `saving_scores` may begin and end.
+        """
+        del thresholds
         return estimate + saving_margin(effective_rows(table), delta)
 
     def lower_saving(
@@ -213,7 +219,7 @@ class CertificateMethod(ABC):
         found = []
         for tally in samples.tallies():
             best = largest_redrawing(Stretches.of(tally), thresholds, SAVING)
-            found.append(self.upper_saving(tally, tally, thresholds, best.score / samples.size, delta))
+            found.append(self.upper_saving(tally, thresholds, best.score / samples.size, delta))
         return np.array(found)
 
     def planned_share(self, samples: Samples, delta: float) -> FloatArray | None:
