@@ -45,6 +45,7 @@ def limit(
     target: str = "population",
     finite_sample: bool = True,
     confidence_level: float = 0.95,
+    **more: Any,
 ) -> ConfidenceInterval:
     return ConfidenceInterval(
         measure=measure,
@@ -59,7 +60,13 @@ def limit(
         target=target,
         finite_sample=finite_sample,
         assumptions=ASSUMPTIONS,
+        **more,
     )
+
+
+def direct_limit(thresholds: tuple[float, float] = (0.0, 1.0), **changes: Any) -> ConfidenceInterval:
+    """Return a limit of the risk gap."""
+    return limit("risk_gap", thresholds=thresholds, **changes)
 
 
 ROWS = ([0, 1, 1, 0], [0.1, 0.4, 0.6, 0.9])

@@ -101,7 +101,7 @@ def test_numbers_are_those_of_the_library(files):
     planned = calibrant.rows_needed(0.1, y_prob=distinct, sample_weight=count, **gap)
     same(answer("plan", file, "--max-error", 0.1, *GAP, "--threshold", "0.2:0.4")["result"], planned)
     decided = answer("decide", file, "--threshold", 0.3)["result"]["decisions"][0]
-    limit = calibrant.confidence_interval(y, p, alternative="less")
+    limit = calibrant.confidence_interval(y, p, measure="risk_gap", alternative="less")
     same(decided["risk"], calibrant.decision_risk(y, p, threshold=0.3))
     same(decided["gap"], calibrant.risk_gap(y, p, threshold=0.3))
     same(decided["best_threshold"], calibrant.best_threshold(y, p, threshold=0.3))

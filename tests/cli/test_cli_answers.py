@@ -13,6 +13,8 @@ from calibrant.cli import main, outputs
 from calibrant.cli.voices import SHELL
 from calibrant.core.voices import speaking
 
+COSTS = ("--cost-false-positive", "1", "--cost-false-negative", "4")
+
 MORE_RUNS = {
     "refuted": ("certify", "{file}", "--max-error", "0.05", "--y-prob", "bad"),
     "undecided": ("certify", "{file}", "--max-error", "0.015", "--y-prob", "good"),
@@ -40,6 +42,7 @@ MORE_RUNS = {
     "rejected": ("test", "{file}", "--resamples", "999", "--y-prob", "bad"),
     "too large": ("measure", "{file}", "--max-error", "0.01", "--by", "g", "--y-prob", "bad"),
     "thresholds": ("decide", "{file}", "--threshold", "0.1", "--threshold", "0.9", "--y-prob", "good"),
+    "turned round": ("decide", "{file}", *COSTS, "--wrapper", "monotone", "--y-prob", "good"),
     "at one": ("decide", "{file}", "--threshold", "1", "--wrapper", "any", "--y-prob", "good"),
     "none chosen": ("compare", "{file}", "--y-prob", "bad", "--y-prob", "bad2", "--max-error", "0.05"),
     "platt": ("recalibrate", "fit", "{file}", "--y-prob", "good", "--method", "platt", "--out", "{out}/model.json"),

@@ -16,6 +16,7 @@ from calibrant.decisions import Decisions, GroupDecisions, decide
 COLUMNS = predictions(600, seed=2)
 Y, P, W, WARD = (COLUMNS[name] for name in ("y", "p", "w", "ward"))
 COSTS: dict[str, Any] = {"cost_false_positive": 1, "cost_false_negative": 4}
+COUNTS = calibrant.Tally.from_counts(forecast=[0.1, 0.4, 0.8], rows=[500, 300, 200], events=[70, 120, 150])
 
 
 def same_parts(found, rows, question, limit, wrapper="nondecreasing"):
@@ -25,6 +26,32 @@ def same_parts(found, rows, question, limit, wrapper="nondecreasing"):
     assert found.gap == calibrant.risk_gap(*rows, wrapper=wrapper, **question)
     assert found.best_threshold == calibrant.best_threshold(*rows, **question)
     assert found.guarantee == calibrant.decision_guarantee(limit, **question)
+
+
+@pytest.mark.parametrize("question", [{"threshold": 0.3}, COSTS], ids=["threshold", "costs"])
+@pytest.mark.parametrize("method", ["adaptive", "hoeffding", "normal"])
+@pytest.mark.parametrize("wrapper", ["nondecreasing", "monotone"])
+def test_the_guarantee_is_a_limit_of_the_saving_itself_over_all_thresholds(question, wrapper, method):
+    found = decide(Y, P, wrapper=wrapper, method=method, confidence_level=0.9, **question)
+    limit = calibrant.confidence_interval(
+        Y, P, measure="risk_gap", alternative="less", method=method, confidence_level=0.9
+    )
+    (each,) = found.decisions
+    same_parts(each, (Y, P), question, limit, wrapper)
+    assert each.guarantee.thresholds == (0.0, 1.0)
+    assert each.guarantee.monotone == 2.0 * limit.upper
+    assert found.guarantee == calibrant.decision_guarantee(limit)
+    assert "the saving itself was limited" in str(found)
+
+
+@pytest.mark.parametrize("method", ["exact", "paper"])
+def test_where_a_method_has_no_limit_of_the_risk_gap_that_of_the_cutoff_error_serves(method):
+    found = decide(COUNTS, threshold=0.3, method=method)
+    limit = calibrant.confidence_interval(COUNTS, alternative="less", method=method)
+    assert found.guarantee == calibrant.decision_guarantee(limit)
+    assert (found.guarantee.measure, found.guarantee.is_direct) == ("cutoff", False)
+    assert "It follows from Cutoff calibration error <= " in str(found)
+    assert found.guarantee.monotone is not None
 
 
 @pytest.mark.parametrize("question", [{"threshold": 0.3}, COSTS], ids=["threshold", "costs"])
@@ -41,7 +68,7 @@ def test_the_parts_are_those_of_the_single_functions(question):
 def test_several_thresholds_are_several_lines():
     thresholds = [0.1, 0.5, 1.0]
     found = decide(Y, P, threshold=thresholds)
-    limit = calibrant.confidence_interval(Y, P, alternative="less")
+    limit = calibrant.confidence_interval(Y, P, measure="risk_gap", alternative="less")
     for at, each in zip(thresholds, found.decisions, strict=True):
         same_parts(each, (Y, P), {"threshold": at}, limit)
     frame = found.frame()
@@ -63,7 +90,12 @@ def test_the_guarantees_of_groups_hold_together():
         alone = decide(Y[rows], P[rows], threshold=[0.2, 0.6], sample_weight=W[rows], confidence_level=1 - 0.05 / 3)
         assert found[ward] == alone
     assert found.frame()["group"].tolist() == ["north", "north", "south", "south", "west", "west"]
-    assert str(found).startswith("Per group; the last column")
+    assert str(found).startswith(
+        "Per group; the last column is the most that any re-drawing of the line between acting and not acting saves in "
+        "expectation (by the risk gap), with 95% confidence for all groups together:"
+    )
+    by_cutoff = decide(Y, P, threshold=0.2, by=WARD, method="exact")
+    assert "in expectation (by the Cutoff calibration error), with 95%" in str(by_cutoff)
     assert found.said(by="ward").startswith("Per group of 'ward'; the last column")
     with pytest.raises(KeyError):
         found["east"]
@@ -76,6 +108,8 @@ def test_the_command_line_says_the_same(tmp_path):
     options = ("--threshold", 0.2, "--threshold", 0.6, "--by", "ward")
     whole, groups = decide(Y, P, threshold=[0.2, 0.6]), decide(Y, P, threshold=[0.2, 0.6], by=WARD)
     assert call("decide", file, *options, "--verbose").stdout == f"{whole}\n\n{groups.said(by='ward')}\n"
+    brief = call("decide", file, *options[:2]).stdout
+    assert whole.decisions[0].guarantee.finding() in brief.splitlines()
     document = answer("decide", file, *options)
 
     def plain(decisions):
@@ -107,6 +141,9 @@ def test_where_forecasts_are_too_many_the_rest_is_exact():
     assert found.refusal.startswith("this needs every distinct forecast")
     assert str(found).endswith(f"What could be saved is left out: {found.refusal}.")
     assert each.risk.risk == pytest.approx(calibrant.decision_risk(y, p, threshold=0.3).risk, abs=1e-12)
+    exact = calibrant.confidence_interval(y, p, measure="risk_gap", alternative="less")
+    assert found.guarantee.upper == pytest.approx(exact.upper, abs=1e-12)
+    assert found.guarantee.is_direct
     assert found.frame()["gap"].isna().all()
     assert Decisions.from_json(found.to_json()) == found
 

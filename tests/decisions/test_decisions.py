@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decision_cases import ROWS, limit, refused
+from decision_cases import ROWS, direct_limit, limit, refused
 
 import calibrant
 from calibrant import Tally
@@ -147,6 +147,7 @@ ALL_RESULTS: dict[str, Any] = {
     "MurphyCurve": calibrant.decisions.murphy_curve(*ROWS),
     "BestThreshold": calibrant.best_threshold(*ROWS, threshold=0.3),
     "DecisionGuarantee": calibrant.decision_guarantee(limit(), threshold=0.3),
+    "direct DecisionGuarantee": calibrant.decision_guarantee(direct_limit((0.1, 0.4)), threshold=0.3),
     "ScoreDecomposition": calibrant.decisions.score_decomposition(*ROWS),
     "NetBenefit": calibrant.net_benefit(*ROWS),
     "one NetBenefit": calibrant.net_benefit(*ROWS, threshold=0.25),
@@ -203,6 +204,9 @@ def test_frames_have_one_row_per_threshold():
     assert promised.recalibration.tolist() == ["nondecreasing", "monotone", "any"]
     assert promised.upper[:2].tolist() == [0.03, 0.06]
     assert promised.upper.isna().tolist() == [False, False, True]
+    direct = ALL_RESULTS["direct DecisionGuarantee"].frame()
+    assert direct.upper[0] == 0.03
+    assert direct.upper.isna().tolist() == [False, True, True]
 
 
 def test_risks_in_words():

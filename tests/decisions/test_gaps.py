@@ -1,12 +1,13 @@
 """What could be saved and what is promised, beside slow versions and beside theory."""
 
 import warnings
+from dataclasses import replace
 
 import brute_force
 import numpy as np
 import pytest
 from brute_force import rows
-from decision_cases import ASSUMPTIONS, WRAPPERS, from_up, limit, refused, tallied, thresholds
+from decision_cases import ASSUMPTIONS, WRAPPERS, direct_limit, from_up, limit, refused, tallied, thresholds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -328,14 +329,125 @@ def test_a_guarantee_never_reads_like_certainty():
 
 
 def test_a_guarantee_needs_to_know_its_variation():
-    with refused(r"^certificate\.measure is 'bounded_variation', .*does not record that; certify 'cutoff'"):
+    with refused(
+        r"^certificate\.measure is 'bounded_variation', .*does not record that; certify 'risk_gap' or 'cutoff'"
+    ):
         calibrant.decision_guarantee(limit("bounded_variation"))
 
 
 @pytest.mark.parametrize("measure", ["smooth", "distance"])
-def test_only_cutoff_and_ece_guarantee_decisions(measure):
-    with refused(rf"^certificate\.measure is '{measure}', which does not bound .*Example 3\.1.*certify 'cutoff'"):
+def test_only_the_risk_gap_cutoff_and_ece_guarantee_decisions(measure):
+    with refused(
+        rf"^certificate\.measure is '{measure}', which does not bound .*Example 3\.1.*certify 'risk_gap' or 'cutoff'"
+    ):
         calibrant.decision_guarantee(limit(measure))
+
+
+# --- A guarantee from the risk gap ------------------------------------------------------------------------------------
+
+
+def test_a_limit_of_the_risk_gap_is_a_promise_about_lines_and_says_so():
+    guarantee = calibrant.decision_guarantee(direct_limit())
+    assert (guarantee.nondecreasing, guarantee.monotone, guarantee.any) == (0.03, 0.06, None)
+    assert (guarantee.threshold, guarantee.thresholds, guarantee.is_direct) == (None, (0.0, 1.0), True)
+    assert guarantee.finding() == (
+        "With 95% confidence no re-drawing of the line between acting and not acting saves more than 0.0300 per case, "
+        "at any threshold."
+    )
+    text = str(guarantee)
+    assert text.startswith(f"{guarantee.finding()} This speaks of the expected loss in the population")
+    assert (
+        "the saving itself was limited: risk gap <= 0.0300 at any threshold (adaptive method). Rules that turn the "
+        "forecasts round save at most 0.0600 per case. It holds at every number of rows"
+    ) in text
+    assert "assumes that " + "; ".join(ASSUMPTIONS) in text
+    assert not calibrant.decision_guarantee(limit()).is_direct
+
+
+def test_a_limit_over_all_thresholds_may_be_read_at_any_of_them():
+    guarantee = calibrant.decision_guarantee(direct_limit(), 0.2)
+    assert (guarantee.threshold, guarantee.nondecreasing, guarantee.monotone) == (0.2, 0.03, 0.06)
+    assert guarantee.finding().endswith("saves more than 0.0300 per case, at threshold 0.2.")
+    assert "risk gap <= 0.0300 at any threshold" in guarantee.source()
+    costs = calibrant.decision_guarantee(direct_limit(), cost_false_positive=100, cost_false_negative=900)
+    assert (costs.threshold, costs.nondecreasing, costs.cost_unit) == (0.1, 0.03, 1000.0)
+    assert costs.finding().endswith(
+        "0.0300 per case (30 in cost units), at threshold 0.1 (a false positive costs 100, a false negative 900)."
+    )
+    wide = calibrant.decision_guarantee(direct_limit(upper=0.9), 0.3)
+    assert (wide.nondecreasing, wide.monotone) == (0.7, 0.7)
+
+
+def test_a_limit_at_some_thresholds_promises_nothing_at_others():
+    some = direct_limit((0.1, 0.3))
+    guarantee = calibrant.decision_guarantee(some)
+    assert (guarantee.threshold, guarantee.thresholds) == (None, (0.1, 0.3))
+    assert (guarantee.monotone, guarantee.any) == (None, None)
+    assert "It says nothing about rules that turn the forecasts round; a limit over all thresholds does." in str(
+        guarantee
+    )
+    assert guarantee.finding().endswith("0.0300 per case, at any threshold from 0.1 to 0.3.")
+    for inside in (0.1, 0.2, 0.3):
+        assert calibrant.decision_guarantee(some, inside).nondecreasing == 0.03
+    assert calibrant.decision_guarantee(direct_limit((0.1, 0.3), upper=0.95)).nondecreasing == 0.9
+    elsewhere = (
+        r"^threshold is 0\.5{}, and the certificate is for thresholds from 0\.1 to 0\.3 only; certify the risk gap"
+    )
+    with refused(elsewhere.format("")):
+        calibrant.decision_guarantee(some, 0.5)
+    with refused(elsewhere.format(" by these costs")):
+        calibrant.decision_guarantee(some, cost_false_positive=3, cost_false_negative=3)
+    with refused(r"^threshold of this DecisionGuarantee is 0\.5, while the limit is for those from 0\.1 to 0\.3"):
+        replace(guarantee, threshold=0.5)
+
+
+def test_a_limit_at_one_threshold_speaks_of_it_and_of_its_costs():
+    at = calibrant.decision_guarantee(direct_limit((0.3, 0.3)))
+    assert (at.threshold, at.cost_unit) == (0.3, None)
+    assert at.finding().endswith("per case, at threshold 0.3.")
+    with refused(r"^threshold is 0\.2, and the certificate is for threshold 0\.3 alone; certify the risk gap"):
+        calibrant.decision_guarantee(direct_limit((0.3, 0.3)), 0.2)
+    paid = calibrant.decision_guarantee(direct_limit((0.25, 0.25), cost_false_positive=50.0, cost_false_negative=150.0))
+    assert (paid.threshold, paid.cost_unit) == (0.25, 200.0)
+    assert "0.0300 per case (6 in cost units), at threshold 0.25 (a false positive costs 50" in paid.finding()
+    others = calibrant.decision_guarantee(direct_limit((0.25, 0.25)), cost_false_positive=1, cost_false_negative=3)
+    assert (others.threshold, others.cost_unit) == (0.25, 4.0)
+
+
+@given(rows(most=12))
+def test_rules_that_turn_forecasts_round_save_at_most_twice_the_risk_gap(data):
+    *_, tally = tallied(data)
+    gap, turned = (
+        calibrant.decisions.risk_gap_curve(tally, wrapper=wrapper).largest_gap
+        for wrapper in ("nondecreasing", "monotone")
+    )
+    assert gap - 1e-12 <= turned <= 2.0 * gap + 1e-12
+
+
+def test_a_gap_at_one_threshold_says_nothing_about_rules_that_turn_forecasts_round():
+    law = Tally.from_arrays([1.0, 0.0], [0.1, 0.5])  # nobody acts at 3/4, and should on low forecasts only
+    assert calibrant.risk_gap(law, threshold=0.75).gap == 0.0
+    assert calibrant.risk_gap(law, threshold=0.75, wrapper="monotone").gap == pytest.approx(0.125)
+    assert calibrant.decisions.risk_gap_curve(law).largest_gap == pytest.approx(0.45)  # just above 0.1
+
+
+def test_certificates_of_the_risk_gap_promise_what_they_limit():
+    rng = np.random.default_rng(3)
+    p = rng.random(3000)
+    y = rng.random(3000) < p
+    for asked in (
+        {},
+        {"threshold": 0.3},
+        {"threshold": (0.1, 0.4)},
+        {"cost_false_positive": 1, "cost_false_negative": 4},
+    ):
+        certificate = calibrant.certify(y, p, max_error=0.02, measure="risk_gap", **asked)
+        guarantee = calibrant.decision_guarantee(certificate)
+        assert guarantee.nondecreasing == certificate.upper
+        assert guarantee.thresholds == certificate.thresholds
+        assert calibrant.decisions.DecisionGuarantee.from_json(guarantee.to_json()) == guarantee
+    direct = calibrant.confidence_interval(y, p, measure="risk_gap", alternative="less").upper
+    assert direct < 0.6 * calibrant.confidence_interval(y, p, alternative="less").upper
 
 
 @pytest.mark.parametrize(
@@ -356,7 +468,8 @@ def test_a_guarantee_holds_for_the_population_it_was_drawn_from():
     population = Tally.from_arrays([0.35, 0.6], [0.25, 0.75])
     cutoff = calibrant.cutoff_calibration_error(population)
     guarantee = calibrant.decision_guarantee(limit(upper=cutoff))
-    for wrapper, most in zip(WRAPPERS, (guarantee.nondecreasing, guarantee.monotone), strict=False):
+    for wrapper in WRAPPERS[:2]:
+        most = getattr(guarantee, wrapper)
         assert calibrant.decisions.risk_gap_curve(population, wrapper=wrapper).largest_gap <= most + 1e-15
 
 

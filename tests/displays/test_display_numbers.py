@@ -321,27 +321,54 @@ def test_the_risk_gap_is_the_librarys(wrapper):
     first = np.append(True, np.diff(display.threshold) > 0)  # where it jumps, the value itself comes first
     np.testing.assert_allclose(display.gap[first], curve.at(display.threshold[first]), atol=1e-15)
     assert display.gap.max() == display.largest_gap == curve.largest_gap
-    limit = calibrant.confidence_interval(y, p, alternative="less", confidence_level=0.9, method="hoeffding").upper
-    bound = limit if wrapper == "nondecreasing" else 2 * limit
-    assert display.bound == pytest.approx(bound)
+    limit = calibrant.confidence_interval(
+        y, p, measure="risk_gap", alternative="less", confidence_level=0.9, method="hoeffding"
+    )
+    assert display.guarantee == calibrant.decision_guarantee(limit)
+    assert display.bound == pytest.approx(limit.upper if wrapper == "nondecreasing" else 2 * limit.upper)
     assert set(places_of(display.bound_)[1]) == {display.bound}
     assert display.gap.max() <= display.cutoff + 1e-12
     said = label_of(display.bound_)
-    assert "with 90% confidence" in said
-    assert "hoeffding method" in said
+    assert "with 90% confidence it saves at most" in said
+    assert "at all thresholds together" in said
+    assert "hoeffding method;" in said
     assert "independent rows" in said
+
+
+@pytest.mark.parametrize("method", ["adaptive", "normal", "exact"])
+def test_the_band_of_the_risk_gap_goes_from_the_curve_to_the_limit(method):
+    y, p = rows(300)
+    display = RiskGapDisplay.from_predictions(y, p, method=method)
+    assert display.guarantee.is_direct == (method != "exact")
+    assert ("exact method, by the Cutoff calibration error;" in label_of(display.bound_)) == (method == "exact")
+    corners = np.asarray(display.band_.get_paths()[0].vertices)
+    assert corners[:, 1].max() == display.bound >= display.gap.max()
+    edge = set(map(tuple, corners.tolist()))
+    curve = set(zip(display.threshold.tolist(), display.gap.tolist(), strict=True))
+    limit = {(each, display.bound) for each in display.threshold.tolist()}
+    assert edge == curve | limit
+    assert "what these rows cannot rule out: from what they show up to the limit" in legend_of(display)
+
+
+@pytest.mark.parametrize(("certified", "promised"), [((0.1, 0.3), None), (0.3, None), (None, 0.3)])
+def test_a_guarantee_at_some_thresholds_is_not_drawn_at_all_of_them(certified, promised):
+    y, p = rows(300)
+    limit = calibrant.confidence_interval(y, p, measure="risk_gap", threshold=certified, alternative="less")
+    curve = calibrant.decisions.risk_gap_curve(y, p)
+    with pytest.raises(ValueError, match=r"^guarantee is for some thresholds, and the curve for all; take that of a"):
+        RiskGapDisplay.from_results(curve, calibrant.decision_guarantee(limit, promised))
 
 
 def test_the_risk_gap_fills_its_axes_and_says_where_the_bound_is():
     y, p = rows(300)
-    far = RiskGapDisplay.from_predictions(y, p)
-    assert far.bound > 2 * far.largest_gap
+    far = RiskGapDisplay.from_predictions(y, p, method="hoeffding", wrapper="monotone")
+    assert far.bound > 4 * far.largest_gap
     top = far.ax_.get_ylim()[1]
     assert far.largest_gap < top < 1.5 * far.largest_gap
     assert f"up to {far.largest_gap:.5f} per row" in far.ax_.get_title(loc="left")
     said = [text.get_text() for text in far.ax_.texts]
     assert f"{far.largest_gap:.5f}, at threshold {far.largest_gap_at:.3g}" in said
-    assert any(text.startswith("bound: at most") and text.endswith("above this picture") for text in said)
+    assert any(text.startswith("limit: at most") and text.endswith("above this picture") for text in said)
     near = RiskGapDisplay.from_predictions([1] * 4000, np.full(4000, 0.1))
     assert near.largest_gap < near.bound < near.ax_.get_ylim()[1] < 1.5 * near.bound
     assert not any("above this picture" in text.get_text() for text in near.ax_.texts)

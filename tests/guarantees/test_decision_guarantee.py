@@ -81,6 +81,12 @@ def test_no_threshold_has_a_larger_gap_than_promised(population, method):
     assert max(failures(population, method).values(), default=0) <= most(1.0 - LEVEL)
 
 
+@pytest.mark.parametrize("method", ["adaptive", "hoeffding"])
+@pytest.mark.parametrize("population", [CONSTANT, FOUR_LEVELS, NOISY_ATOM, WRONG_ORDER], ids=str)
+def test_from_the_risk_gap_the_promise_covers_every_line(population, method):
+    assert max(failures(population, method, "risk_gap").values(), default=0) <= most(1.0 - LEVEL)
+
+
 @pytest.mark.parametrize("population", [CONSTANT, FOUR_LEVELS, WRONG_ORDER], ids=str)
 def test_from_the_ece_the_promise_covers_every_map(population):
     assert max(failures(population, "adaptive", "ece").values(), default=0) <= most(1.0 - LEVEL)
@@ -89,6 +95,7 @@ def test_from_the_ece_the_promise_covers_every_map(population):
 def test_an_estimate_promises_nothing():
     assert failures(CONSTANT, "adaptive", margin=False)["nondecreasing"] > most(1.0 - LEVEL)
     assert failures(CONSTANT, "adaptive", "ece", margin=False)["any"] > most(1.0 - LEVEL)
+    assert failures(CONSTANT, "adaptive", "risk_gap", margin=False)["nondecreasing"] > most(1.0 - LEVEL)
 
 
 def test_maps_that_turn_the_order_round_need_the_factor_two():

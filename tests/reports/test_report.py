@@ -116,12 +116,44 @@ def test_the_table_of_decisions_holds_what_the_functions_give(model):
         calibrant.net_benefit(Y_TRUE, Y_PROB, threshold=at).net_benefit, abs=1e-15
     )
     assert table.best == calibrant.best_threshold(Y_TRUE, Y_PROB, threshold=0.3)
+    limit = calibrant.confidence_interval(Y_TRUE, Y_PROB, measure="risk_gap", alternative="less")
+    assert table.promise == calibrant.decision_guarantee(limit)
+    assert table.confidence_level == 0.95
+    assert (table.guarantee >= table.gap).all()
     for k in (0, 6, 29, 30, 57, 98):
         assert table.gap[k] == pytest.approx(calibrant.risk_gap(Y_TRUE, Y_PROB, threshold=at[k]).gap, abs=1e-12)
-        assert table.guarantee[k] == calibrant.decision_guarantee(model.certificate, at[k]).nondecreasing
+        assert table.guarantee[k] == calibrant.decision_guarantee(limit, at[k]).nondecreasing
         all_or_none = min(calibrant.decision_risk(Y_TRUE, [value] * 800, threshold=at[k]).risk for value in (0.0, 1.0))
         assert table.constant_risk[k] == pytest.approx(all_or_none, abs=1e-12)
     assert table.frame().shape == (99, 9)
+
+
+def test_what_is_promised_about_decisions_is_told_with_what_it_leaves_open(model, page):
+    most = rounded_up(model.decisions.promise.upper)
+    told = CalibrationReport.from_predictions(Y_TRUE, Y_PROB, max_error=0.05, threshold=0.3).markdown()
+    assert f"- It saves at most, for cases to come, if nothing changes (95% confidence): {most}\n" in told
+    for text in (told, page):
+        assert "with 95% confidence no re-drawing of the line between acting and not acting saves more per case" in text
+        assert "The limit is one for all thresholds together" in text
+        assert text.count("Rules that act on low forecasts instead of high ones save at most twice as much.") == 1
+    assert f"limit: at most {most}, at any threshold" in page
+    exact = CalibrationReport.from_predictions(Y_TRUE, Y_PROB, method="exact")
+    (by_cutoff,) = exact.summary.models
+    assert by_cutoff.decisions is not None
+    assert by_cutoff.decisions.promise.measure == "cutoff"
+    assert "for these very forecasts, as if issued once more. No recalibration" in exact.markdown()
+    assert "It is that of the Cutoff calibration error." in exact.markdown()
+    assert "save at most twice" not in exact.markdown()
+
+
+def test_promises_about_several_models_hold_together():
+    models = CalibrationReport.from_predictions(Y_TRUE, {"a": Y_PROB, "b": Y_PROB**2}).summary.models
+    for model, forecasts in zip(models, (Y_PROB, Y_PROB**2), strict=True):
+        limit = calibrant.confidence_interval(
+            Y_TRUE, forecasts, measure="risk_gap", alternative="less", confidence_level=0.975
+        )
+        assert model.decisions is not None
+        assert model.decisions.promise == calibrant.decision_guarantee(limit)
 
 
 def test_a_threshold_off_the_grid_joins_it():
@@ -249,7 +281,7 @@ def test_shares_of_events_are_passed_on():
     model = model_of(report)
     assert model.certificate == calibrant.certify(Y_TRUE, Y_PROB, **asked)
     assert model.groups == calibrant.certify(Y_TRUE, Y_PROB, by=GROUPS, **asked)
-    limit = calibrant.confidence_interval(Y_TRUE, Y_PROB, alternative="less")  # losses are counted per row
+    limit = calibrant.confidence_interval(Y_TRUE, Y_PROB, measure="risk_gap", alternative="less")  # per row
     assert model.decisions.promise == calibrant.decision_guarantee(limit)
     assert "25 per 100 of all events" in report.markdown()
     assert "as a share of all events" in report.html()
@@ -857,7 +889,11 @@ def test_results_of_a_report_read_as_sentences(report, model):
     assert str(model.repair).endswith(
         f"and the Brier score from {model.repair.brier_before:.4f} to {model.repair.brier_after:.4f}."
     )
-    assert "Over 99 thresholds, with 95% confidence non-decreasing recalibration saves at most" in str(model.decisions)
+    most = rounded_up(model.decisions.promise.upper)
+    assert (
+        "\nWith 95% confidence no re-drawing of the line between acting and not acting saves more than "
+        f"{most} per case, at any threshold. This assumes that the rows are independent"
+    ) in str(model.decisions)
     buffer = io.StringIO()
     print(report, file=buffer)
     assert str(model.certificate) in buffer.getvalue()

@@ -233,7 +233,7 @@ def test_results_wrap_in_a_notebook(browser):
 def test_the_slider_shows_the_librarys_own_values(visit):
     page = visit("one")
     slider = page.get_by_role("slider", name="Threshold")
-    certificate = calibrant.certify(Y_TRUE, Y_PROB, max_error=LIMIT)
+    limit = calibrant.confidence_interval(Y_TRUE, Y_PROB, measure="risk_gap", alternative="less")
 
     def shown(name):
         return page.locator(f"dd[data-show={name}]").inner_text()
@@ -241,7 +241,7 @@ def test_the_slider_shows_the_librarys_own_values(visit):
     def expected(threshold):
         risk = calibrant.decision_risk(Y_TRUE, Y_PROB, threshold=threshold)
         gap = calibrant.risk_gap(Y_TRUE, Y_PROB, threshold=threshold)
-        promise = calibrant.decision_guarantee(certificate, threshold)
+        promise = calibrant.decision_guarantee(limit, threshold)
         benefit = calibrant.net_benefit(Y_TRUE, Y_PROB, threshold=threshold)
         return {
             "acted": percent(float(risk.acted)),

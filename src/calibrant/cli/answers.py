@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from calibrant.core.words import counted, in_columns, level_said, measured, printable, rounded_down, rounded_up
@@ -162,11 +163,8 @@ def decisions_said(found: Decisions, groups: GroupDecisions | None, by: str | No
         lines = ["Acting on forecasts of at least the threshold, on these rows, per row:", found.table()]
     if found.refusal is not None:
         lines.append(f"What could be saved is left out: {found.refusal}.")
-    where = "" if guarantee.threshold is None else f" at threshold {guarantee.threshold:.4g}"
-    lines.append(
-        f"With {level_said(guarantee.confidence_level)} confidence no non-decreasing recalibration lowers the expected "
-        f"loss{where} by more than {rounded_up(guarantee.nondecreasing)}."
-    )
+    without_costs = replace(guarantee, cost_false_positive=None, cost_false_negative=None)  # said above
+    lines.append(without_costs.finding())
     if groups is not None:
         lines += [groups.headline(by=by), groups.table()]
     lines.append(_next("calibrant recalibrate choose finds a repair, calibrant report shows all thresholds"))

@@ -28,12 +28,14 @@ from calibrant.decisions.gaps import (
 from calibrant.decisions.gaps import (
     sign_testing_gap as sign_testing_gap,
 )
-from calibrant.decisions.guarantees import decision_guarantee as decision_guarantee
-from calibrant.decisions.results import (
-    BestThreshold as BestThreshold,
+from calibrant.decisions.guarantees import (
+    DecisionGuarantee as DecisionGuarantee,
+)
+from calibrant.decisions.guarantees import (
+    decision_guarantee as decision_guarantee,
 )
 from calibrant.decisions.results import (
-    DecisionGuarantee as DecisionGuarantee,
+    BestThreshold as BestThreshold,
 )
 from calibrant.decisions.results import (
     DecisionRisk as DecisionRisk,

@@ -10,22 +10,22 @@ import numpy as np
 
 from calibrant.certificates.joint_levels import level_of_each
 from calibrant.certificates.methods.registry import Method
-from calibrant.certificates.verdicts import confidence_interval
 from calibrant.core.results import UNIT, PerGroup, Result, as_frame
 from calibrant.core.types import ArrayLike, ClassLabel, Label, Randomness
 from calibrant.core.words import in_columns, level_said, percent, rounded_up
 from calibrant.decisions.gaps import best_threshold, risk_gap
-from calibrant.decisions.guarantees import decision_guarantee
+from calibrant.decisions.guarantees import DecisionGuarantee, decision_guarantee, limit_savings
 from calibrant.decisions.results import (
     WRAPPERS,
     BestThreshold,
-    DecisionGuarantee,
     DecisionRisk,
     NetBenefit,
     RiskGap,
     Wrapper,
 )
 from calibrant.decisions.risks import decision_risk, net_benefit
+from calibrant.measures.registry import MEASURES
+from calibrant.measures.savings import REDRAWING
 from calibrant.rows.checks import check_choice, check_confidence, check_seed
 from calibrant.rows.costs import threshold_or_costs
 from calibrant.rows.groups import are_grouped, by_group
@@ -53,7 +53,8 @@ class Decision(Result):
     best_threshold : BestThreshold or None
         The cutoff that would have been best on these rows; None likewise.
     guarantee : DecisionGuarantee
-        What no recalibration can save in expectation, at this threshold.
+        What no re-drawing of the line between acting and not acting saves in expectation, at this threshold; from a
+        limit for all thresholds together, so that reading any of them is covered.
     """
 
     risk: DecisionRisk
@@ -102,7 +103,7 @@ class Decisions(Result):
     decisions : tuple of Decision
         One per threshold.
     guarantee : DecisionGuarantee
-        What no recalibration can save in expectation, whatever the threshold.
+        What no re-drawing of the line saves in expectation, whatever the threshold.
     refusal : str or None
         Why what could be saved was left out, where it was.
     """
@@ -181,8 +182,9 @@ class GroupDecisions(PerGroup[Decisions], Result):
     def headline(self, *, by: str | None = None) -> str:
         """Say what the table shows."""
         of = "" if by is None else f" of {by!r}"
+        limited = MEASURES.words(self.decisions[0].guarantee.measure)
         return (
-            f"Per group{of}; the last column is what a non-decreasing recalibration can save at most in expectation, "
+            f"Per group{of}; the last column is the most that any {REDRAWING} saves in expectation (by the {limited}), "
             f"with {level_said(self.confidence_level)} confidence for all groups together:"
         )
 
@@ -281,7 +283,8 @@ def decide(
     wrapper : {"nondecreasing", "monotone", "any"}
         The recalibrations to compare with, as in `risk_gap`.
     confidence_level, method, rng
-        Of the upper limit of the Cutoff calibration error behind the guarantee, as in `confidence_interval`.
+        Of the upper limit behind the guarantee, as in `confidence_interval`: that of the risk gap over all thresholds
+        together or, with the methods "exact" and "paper", that of the Cutoff calibration error.
     by : array-like of shape (n,), optional
         A group per row, chosen beforehand: an answer per group, the guarantees of all groups true together.
 
@@ -308,7 +311,7 @@ def decide(
       threshold  acted on     loss  net benefit  could save  best cutoff
       0.12          50.0%  0.08920      0.23864     0.01000  0
       0.5           20.0%  0.12000      0.10000     0.00000  0.5
-    With 95% confidence no non-decreasing recalibration of these forecasts lowers ...
+    With 95% confidence no re-drawing of the line between acting and not acting ...
     """
     at, costs = threshold_or_costs(threshold, cost_false_positive, cost_false_negative)
     check_choice(wrapper, "wrapper", tuple(WRAPPERS))
@@ -342,7 +345,7 @@ class _Question:
             data = as_tally(*rows, **columns)
         except TooManyForecastsError as error:
             data, refusal = as_source(*rows, **columns), error.phrase
-        interval = confidence_interval(data, alternative="less", confidence_level=confidence_level, **self.limits)
+        interval = limit_savings(data, confidence_level=confidence_level, **self.limits)
         return Decisions(
             decisions=tuple(
                 Decision(

@@ -9,8 +9,7 @@ import numpy as np
 
 from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.types import ArrayLike, BoolArray, FloatArray
-from calibrant.core.words import level_said, of_all, percent, rounded_up
-from calibrant.measures.registry import MEASURES
+from calibrant.core.words import of_all, percent, rounded_up
 from calibrant.measures.results import Relation
 from calibrant.rows.checks import check_forecasts, check_thresholds
 from calibrant.rows.costs import WithCosts, at_threshold
@@ -482,88 +481,3 @@ def _no_less_than_zero(difference: FloatArray) -> FloatArray:
 
 def _where(threshold: float, attained: bool) -> str:
     return f"at threshold {threshold:.4g}" if attained else f"approached just above threshold {threshold:.4g}"
-
-
-@dataclass(frozen=True)
-class DecisionGuarantee(WithCosts, Result):
-    """What a bound on calibration error says about decisions, with its confidence and assumptions.
-
-    Attributes
-    ----------
-    measure : str
-        The error that was bounded: "cutoff" or "ece".
-    upper : float
-        Its upper limit.
-    threshold : float or None
-        The threshold spoken of; None for every threshold at once.
-    nondecreasing : float
-        No non-decreasing recalibration lowers the expected loss by more.
-    monotone : float or None
-        No monotone recalibration, rising or falling, lowers it by more; None where nothing is known (from the risk
-        gap).
-    any : float or None
-        No recalibration of any shape lowers it by more; None where nothing is known (from Cutoff).
-    confidence_level : float
-        Of all of these together: they follow from one limit.
-    method : str
-        How the limit was found.
-    target : str
-        Whom it speaks of: "population" or "these forecasts".
-    finite_sample : bool
-        Whether it holds at every number of rows, or only for many.
-    assumptions : tuple of str
-        What it rests on.
-    cost_false_positive, cost_false_negative : float or None
-        The costs that were translated into the threshold, if any; a bound times ``cost_unit`` is in cost units.
-    notes : tuple of str
-        What to keep in mind.
-    """
-
-    measure: str
-    upper: float
-    threshold: float | None
-    nondecreasing: float
-    monotone: float | None
-    any: float | None
-    confidence_level: float
-    method: str
-    target: str
-    finite_sample: bool
-    assumptions: tuple[str, ...]
-    cost_false_positive: float | None = None
-    cost_false_negative: float | None = None
-    notes: tuple[str, ...] = ()
-
-    _ranges: ClassVar = dict.fromkeys(
-        ("upper", "threshold", "nondecreasing", "monotone", "any", "confidence_level"), UNIT
-    )
-    _words: ClassVar = {"measure": MEASURES}
-
-    def frame(self) -> Any:
-        """Return one row per kind of recalibration, with the most it can save."""
-        return as_frame({"recalibration": list(WRAPPERS), "upper": [getattr(self, name) for name in WRAPPERS]})
-
-    def __str__(self) -> str:
-        level, where = level_said(self.confidence_level), "any threshold"
-        if self.threshold is not None:
-            where = at_threshold(self.threshold, self.cost_false_positive, self.cost_false_negative)
-        limits = (
-            f"by more than {rounded_up(self.nondecreasing)}{self._limit_in_costs(self.nondecreasing)}, and no monotone "
-            f"one, rising or falling, by more than {rounded_up(self.monotone)}{self._limit_in_costs(self.monotone)}"
-        )
-        shape = WRAPPERS["nondecreasing"]
-        if self.any is not None:
-            shape, limits = WRAPPERS["any"], f"by more than {rounded_up(self.any)}{self._limit_in_costs(self.any)}"
-        whom = (
-            "in the population that the rows come from"
-            if self.target == "population"
-            else "averaged over these very forecasts, which says nothing of others from the same population"
-        )
-        rows = "It holds at every number of rows" if self.finite_sample else "It holds approximately, for many rows"
-        lines = [
-            f"With {level} confidence no {shape} of these forecasts lowers the expected loss at {where} {limits}. This "
-            f"speaks of the expected loss {whom}.",
-            f"It follows from {MEASURES.words(self.measure)} <= {rounded_up(self.upper)} ({self.method} method). "
-            f"{rows}, and assumes that {'; '.join(self.assumptions)}.",
-        ]
-        return "\n".join(lines + [f"Note: {note}" for note in self.notes])

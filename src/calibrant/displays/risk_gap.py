@@ -1,4 +1,4 @@
-"""What recalibration could save at every threshold, beside what is certified."""
+"""What recalibration could save at every threshold, and what is certified that it cannot."""
 
 from __future__ import annotations
 
@@ -6,32 +6,35 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from calibrant.certificates.methods.registry import Method
-from calibrant.certificates.verdicts import confidence_interval
+from calibrant.core.errors import InputError
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray
 from calibrant.core.words import level_said, measured, rounded_up
 from calibrant.decisions.gaps import risk_gap_curve
-from calibrant.decisions.guarantees import decision_guarantee
-from calibrant.decisions.results import WRAPPERS, DecisionGuarantee, RiskGapCurve, Wrapper
+from calibrant.decisions.guarantees import DecisionGuarantee, decision_guarantee, limit_savings
+from calibrant.decisions.results import WRAPPERS, RiskGapCurve, Wrapper
 from calibrant.displays.base import THRESHOLD_SAID, Display, with_jumps, write_beside
 from calibrant.displays.palette import Palette, Theme
 from calibrant.displays.thinning import thinned
+from calibrant.measures.registry import MEASURES
 from calibrant.rows.intake import RowsLike, as_tally
+from calibrant.rows.savings import EVERY_THRESHOLD
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_NEAR = 1.8  # a bound up to so many times the largest gap is drawn as a line
-_ROOM = 1.4  # height of the axes, in largest gaps, when the bound is further up
+_NEAR = 4.0  # a limit up to so many times the largest gap is drawn as a line
+_ROOM = 1.4  # height of the axes, in largest gaps, when the limit is further up
 
 
 @dataclass(eq=False, repr=False)
 class RiskGapDisplay(Display):
-    """Plot what recalibration could save at every decision threshold, with the certified bound.
+    """Plot what recalibration could save at every decision threshold, with the certified limit above it.
 
     Somebody acts when the forecast is at least tau. The curve is the mean loss of that minus the smallest mean loss
     that a recalibration of the same forecasts attains on these rows; it cannot exceed the Cutoff calibration error of
-    the rows. The bound is about rows to come, if nothing changes: with the stated confidence no recalibration lowers
-    the *expected* loss by more, at any threshold. It assumes rows drawn independently from the population, and a
+    the rows. The limit is about rows to come, if nothing changes: with the stated confidence no recalibration lowers
+    the *expected* loss by more, at all thresholds together, so that it may be read at any of them. The band from the
+    curve to the limit is what the rows cannot rule out. It assumes rows drawn independently from the population, and a
     forecaster, a method and a level fixed without looking at them.
 
     Use `from_predictions` or `from_estimator`; the constructor takes what they compute.
@@ -48,9 +51,9 @@ class RiskGapDisplay(Display):
     wrapper : str
         The recalibrations allowed: "nondecreasing" or "monotone".
     guarantee : DecisionGuarantee
-        What is certified.
-    ax_, figure_, line_, bound_, largest_, legend_
-        What was drawn, after `plot`; a bound far above the curve is out of sight, and an arrow points to it.
+        What is certified, and by a limit of which measure.
+    ax_, figure_, line_, band_, bound_, largest_, legend_
+        What was drawn, after `plot`; a limit far above the curve is out of sight, and an arrow points to it.
 
     Examples
     --------
@@ -82,7 +85,7 @@ class RiskGapDisplay(Display):
         legend: bool = True,
         ax: Axes | None = None,
     ) -> Self:
-        """Compute the curve and the bound, and draw them.
+        """Compute the curve and the limit, and draw them.
 
         Parameters
         ----------
@@ -91,18 +94,26 @@ class RiskGapDisplay(Display):
         wrapper : {"nondecreasing", "monotone"}
             The recalibrations allowed, as in `risk_gap_curve`.
         confidence_level, method
-            Of the upper limit of the Cutoff calibration error behind the bound, as in `certify`.
+            Of the upper limit, as in `certify`: that of the risk gap over all thresholds together or, with the methods
+            "exact" and "paper", that of the Cutoff calibration error; twice that for "monotone".
         theme, legend, ax
             As in every display.
         """
         tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
-        limit = confidence_interval(tally, confidence_level=confidence_level, alternative="less", method=method)
-        display = cls.from_results(risk_gap_curve(tally, wrapper=wrapper), decision_guarantee(limit))
+        curve = risk_gap_curve(tally, wrapper=wrapper)
+        limit = limit_savings(tally, confidence_level=confidence_level, method=method)
+        display = cls.from_results(curve, decision_guarantee(limit))
         return display.plot(theme=theme, legend=legend, ax=ax)
 
     @classmethod
     def from_results(cls, curve: RiskGapCurve, guarantee: DecisionGuarantee) -> Self:
         """Make a display, not yet drawn, of a curve and a guarantee computed before."""
+        if guarantee.threshold is not None or guarantee.thresholds not in (None, EVERY_THRESHOLD):
+            raise InputError(
+                "is for some thresholds, and the curve for all",
+                argument="guarantee",
+                remedy="take that of a certificate over all thresholds, without threshold=",
+            )
         threshold, gap = with_jumps(curve.threshold, curve.gap, curve.gap_right)
         kept = thinned(gap, threshold)
         return cls(
@@ -121,7 +132,7 @@ class RiskGapDisplay(Display):
         return float(getattr(self.guarantee, self.wrapper))
 
     def plot(self, *, theme: Theme = "light", legend: bool = True, ax: Axes | None = None) -> Self:
-        """Draw the curve and the bound.
+        """Draw the curve, the limit, and the band between them.
 
         Parameters
         ----------
@@ -140,6 +151,15 @@ class RiskGapDisplay(Display):
         )
         self.bound_ = ax.axhline(
             self.bound, color=palette.bound, linewidth=1.8, linestyle=(0, (6, 2)), label=self._bound_said()
+        )
+        self.band_ = ax.fill_between(
+            self.threshold,
+            self.gap,
+            self.bound,
+            color=palette.band,
+            linewidth=0.0,
+            zorder=0.2,
+            label="what these rows cannot rule out: from what they show up to the limit",
         )
         (self.line_,) = ax.plot(
             self.threshold,
@@ -162,7 +182,7 @@ class RiskGapDisplay(Display):
         if self.largest_gap > 0.0:
             self._name_largest(ax, palette)
         self._name_bound(ax, palette)
-        self._explain(palette, legend, [self.line_, self.bound_])
+        self._explain(palette, legend, [self.line_, self.bound_, self.band_])
         return self
 
     def _name_largest(self, ax: Axes, palette: Palette) -> None:
@@ -178,13 +198,13 @@ class RiskGapDisplay(Display):
         )
 
     def _name_bound(self, ax: Axes, palette: Palette) -> None:
-        """Let the curve fill the axes; name the bound at its line or, when it is far above, at an arrow that points up.
+        """Let the curve fill the axes; name the limit at its line or, when it is far above, at an arrow that points up.
 
-        The room above the curve, where the bound is named, is free of it.
+        The room above the curve, where the limit is named, is free of it.
         """
         is_near = self.bound <= _NEAR * self.largest_gap or self.largest_gap == 0.0
         ax.set_ylim(0.0, max(1.15 * self.bound if is_near else 0.0, _ROOM * self.largest_gap) or 1.0)
-        promise, align = f"bound: at most {rounded_up(self.bound)}", ("right", "bottom")
+        promise, align = f"limit: at most {rounded_up(self.bound)}", ("right", "bottom")
         if is_near:
             place, offset = (1.0, self.bound), (-2.0, 3.0)
             write_beside(ax, promise, place, palette.bound, offset=offset, align=align, of_axes="y data")
@@ -208,7 +228,8 @@ class RiskGapDisplay(Display):
         whom = "in the population" if promise.target == "population" else "for these forecasts"
         rows = "" if promise.finite_sample else ", for many rows"
         level, bound = level_said(promise.confidence_level), rounded_up(self.bound)
+        way = "" if promise.is_direct else f", by the {MEASURES.words(promise.measure)}"
         return (
-            f"certified: with {level} confidence at most {bound} {whom}, at every threshold "
-            f"({promise.method} method{rows}; independent rows, forecaster fixed beforehand)"
+            f"certified: with {level} confidence it saves at most {bound} {whom}, at all thresholds together "
+            f"({promise.method} method{way}{rows}; independent rows, forecaster fixed beforehand)"
         )

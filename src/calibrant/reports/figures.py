@@ -121,7 +121,7 @@ def draw_model(
     model: ModelSummary, tally: Tally, styles: Styles, *, rng: int, threshold: float, prefix: str
 ) -> Iterator[Drawing]:
     """Draw the plots of one model."""
-    judged, error = model.judged, measured(model.measures.worst_interval.error, 4)
+    error = measured(model.measures.worst_interval.error, 4)
     display, reliability = _drawn(
         partial(ReliabilityDisplay.from_predictions, tally, rng=rng, confidence_level=CHANCE_LEVEL),
         styles,
@@ -175,21 +175,23 @@ def draw_model(
     yield benefit
     if model.decisions is None:
         return
+    promise = model.decisions.promise
     _, gap = _drawn(
-        RiskGapDisplay.from_results(risk_gap_curve(tally), model.decisions.promise).plot,
+        RiskGapDisplay.from_results(risk_gap_curve(tally), promise).plot,
         styles,
         prefix=prefix,
         name="gap",
         tab="Risk gap",
         heading="What recalibration could save",
         reading=(
-            "Per row and on average, at every threshold from which somebody might act. The bound holds "
-            f"{holds_for(judged.target)}, with {level_said(judged.confidence_level)} confidence."
+            "Per row and on average, at every threshold from which somebody might act. The limit holds "
+            f"{holds_for(promise.target)}, with {level_said(promise.confidence_level)} confidence at all thresholds "
+            "together. The band below it is what these rows cannot rule out."
         ),
         marked=threshold,
         named={
             "curve": "saved on these rows by the best recalibration that keeps the order of the forecasts",
-            "bound": f"bound: at most {rounded_up(model.decisions.promise.nondecreasing)}, at any threshold",
+            "bound": f"limit: at most {rounded_up(promise.nondecreasing)}, at any threshold",
         },
     )
     yield gap

@@ -12,7 +12,8 @@ from calibrant.core.results import UNIT, PerGroup, Result, as_frame
 from calibrant.core.types import FloatArray, Label
 from calibrant.core.words import in_columns, level_said, measured, printable, rounded_down, rounded_up
 from calibrant.decisions.decompositions import ScoreDecomposition
-from calibrant.decisions.results import BestThreshold, DecisionGuarantee
+from calibrant.decisions.guarantees import DecisionGuarantee
+from calibrant.decisions.results import BestThreshold
 from calibrant.measures.results import Measures
 from calibrant.repairs.results import LadderRung
 
@@ -65,15 +66,16 @@ class DecisionTable(Result):
     constant_risk : array
         Mean loss of the better of always and never acting.
     gap : array
-        What non-decreasing recalibration could have saved on these rows, as in `RiskGap`.
+        What re-drawing the line between acting and not acting (non-decreasing recalibration) could have saved on these
+        rows, as in `RiskGap`.
     guarantee : array
-        What it can save in the population at most, with ``confidence_level``, as in `DecisionGuarantee`.
+        What it saves at most, with ``confidence_level``, as in `DecisionGuarantee`.
     net_benefit : array
         As in `NetBenefit`.
     confidence_level : float
-        Of the guarantees, all thresholds together.
+        Of the guarantees, all thresholds together; a promise of its own beside the verdict.
     promise : DecisionGuarantee
-        The guarantee for all thresholds at once.
+        The guarantee for all thresholds at once, and what was limited for it.
     best : BestThreshold
         At the threshold asked about: where these rows would have been cut best.
     assumptions : tuple of str
@@ -115,11 +117,7 @@ class DecisionTable(Result):
         return as_frame(columns)
 
     def __str__(self) -> str:
-        return (
-            f"{self.best}\nOver {self.threshold.size} thresholds, with {level_said(self.confidence_level)} confidence "
-            f"non-decreasing recalibration saves at most {rounded_up(float(self.guarantee.max()))} in the population, "
-            f"assuming that {'; '.join(self.assumptions)}."
-        )
+        return f"{self.best}\n{self.promise.finding()} This assumes that {'; '.join(self.assumptions)}."
 
     __repr__ = __str__
 

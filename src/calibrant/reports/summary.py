@@ -27,7 +27,7 @@ from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.types import FloatArray
 from calibrant.decisions.decompositions import score_decomposition
 from calibrant.decisions.gaps import best_threshold, risk_gap_curve
-from calibrant.decisions.guarantees import decision_guarantee
+from calibrant.decisions.guarantees import decision_guarantee, limit_savings
 from calibrant.decisions.risks import decision_risk, net_benefit
 from calibrant.measures.everything import measure
 from calibrant.measures.weighted import find_worst_interval
@@ -209,9 +209,7 @@ def summarize_model(model: Model, question: Question, level: float) -> ModelSumm
     )
     if tally is None:
         return summary
-    limit: Certificate | ConfidenceInterval = summary.judged
-    if question.relative_to != "rows":  # losses are counted per row
-        limit = confidence_interval(tally, alternative="less", **{**question.asked(level), "relative_to": "rows"})
+    limit = limit_savings(tally, confidence_level=level, method=question.method, rng=question.rng)
     return replace(summary, decisions=tabulate(tally, limit, question.threshold))
 
 
@@ -223,8 +221,11 @@ def judge(data: Tally | RowSource, question: Question, level: float) -> Certific
     return certificate
 
 
-def tabulate(tally: Tally, limit: Certificate | ConfidenceInterval, threshold: float) -> DecisionTable:
-    """Compute losses, savings and promises on a grid of thresholds that includes the one asked about."""
+def tabulate(tally: Tally, limit: ConfidenceInterval, threshold: float) -> DecisionTable:
+    """Compute losses, savings and promises on a grid of thresholds that includes the one asked about.
+
+    The limit is one for all thresholds together, so that whichever the reader stops at is covered.
+    """
     grid: FloatArray = np.unique(np.append(np.arange(1, GRID) / GRID, threshold))
     risk = decision_risk(tally, threshold=grid)
     curve = risk_gap_curve(tally)

@@ -10,8 +10,10 @@ from calibrant.certificates.joint_levels import level_of_both
 from calibrant.certificates.methods.registry import METHODS
 from calibrant.certificates.results import Certificate, ConfidenceInterval, GroupCertificates
 from calibrant.core.words import counted, hundredfold, level_said, measured, percent, rounded_down, rounded_up, shown
+from calibrant.decisions.guarantees import DecisionGuarantee
 from calibrant.measures.registry import MEASURES as LISTED
 from calibrant.measures.results import LIMITS, Measures, written
+from calibrant.measures.savings import REDRAWING
 from calibrant.reports.headlines import at_most, groups_said, headline_of, holds_for, per_hundred, state_of
 from calibrant.reports.redo import data_used
 from calibrant.reports.results import DecisionTable, GroupLimits, ModelSummary, RepairTrial, ReportSummary
@@ -85,7 +87,7 @@ def view_of(model: ModelSummary, summary: ReportSummary) -> dict[str, Any]:
         "more_measures": [each for each in measures if each["name"] not in SHOWN_FIRST],
         "measure_notes": [note for note in model.measures.notes if note not in judged.notes],
         "score": None if model.score is None else f"{model.score.finding()}.",
-        "decisions": None if model.decisions is None else _decisions(model.decisions, summary.threshold, judged.target),
+        "decisions": None if model.decisions is None else _decisions(model.decisions, summary.threshold),
         "repair": None
         if model.repair is None
         else _repair(model.repair, scale, ties=model.distinct_forecasts != model.rows),
@@ -253,8 +255,8 @@ def _measured(name: str, value: float) -> str:
     return written(name, value) if name in LIMITS else measured(value)
 
 
-def _decisions(table: DecisionTable, threshold: float, target: str) -> dict[str, Any]:
-    level = level_said(table.confidence_level)
+def _decisions(table: DecisionTable, threshold: float) -> dict[str, Any]:
+    level, whom = level_said(table.confidence_level), holds_for(table.promise.target)
     rows = [
         {
             "threshold": f"{table.threshold[k]:g}",
@@ -276,18 +278,31 @@ def _decisions(table: DecisionTable, threshold: float, target: str) -> dict[str,
         "labels": [
             ("acted", "Acted on"),
             ("risk", "Mean loss per row"),
-            ("gap", "Recalibration could save, on these rows"),
-            ("guarantee", f"It saves at most, {holds_for(target)} ({level} confidence)"),
             ("constant", "Loss of always or never acting, whichever is less"),
             ("net_benefit", "Net benefit"),
+            ("gap", "Re-drawing the line could save, on these rows"),
+            ("guarantee", f"It saves at most, {whom} ({level} confidence)"),
         ],
         "best": str(table.best),
-        "footnote": (
-            f"What it saves at most: with {level} confidence no recalibration that keeps the order of the forecasts "
-            f"lowers the expected loss by more, at any threshold, {holds_for(target)}. It assumes that "
-            f"{'; '.join(table.assumptions)}."
-        ),
+        "footnote": _promise_said(table.promise),
     }
+
+
+def _promise_said(promise: DecisionGuarantee) -> str:
+    """Say what the limit at every threshold means, what it rests on, and what it leaves open."""
+    level, whom = level_said(promise.confidence_level), holds_for(promise.target)
+    means = (
+        f"What it saves at most: with {level} confidence no {REDRAWING} saves more per case, at any threshold, {whom}. "
+        "No recalibration that keeps the order of the forecasts does anything else. The limit is one for all "
+        "thresholds together, so that any of them may be read."
+    )
+    assumed = f"It assumes that {'; '.join(promise.assumptions)}."
+    if not promise.is_direct:
+        return f"{means} It is that of the {LISTED.words(promise.measure)}. {assumed}"
+    return (
+        f"{means} It is a promise of its own, beside the verdict. {assumed} Rules that act on low forecasts instead of "
+        "high ones save at most twice as much."
+    )
 
 
 def _trade_off(threshold: float) -> str:
