@@ -53,6 +53,7 @@ _LEVELS = 15
 _RATES: FloatArray = HIGHEST_RATE * 2.0 ** (-np.arange(_LEVELS) / 2.0)
 _SKEWNESS, _LESS_SKEW = 1.0, 2.0  # rare events come as large surprises, to which rates give way
 _BOLDEST = 4.0  # what a rate may be before it gives way
+_SURPRISES = 3.0  # that nobody announced make a rate as bold as one unit of variance
 _WINDOWS_FROM_ROWS = 100
 """From this many rows on windows are known well enough to set the rate."""
 
@@ -78,25 +79,30 @@ _MARGIN_SHARE = 0.01
 class _Windows:
     """Windows of forecasts as wide as the best lines of a rate are apart: unions of coarse cells, fixed beforehand."""
 
-    rate: float
     starts: IntArray
     kept: IntArray
-    variance: FloatArray
-    """The largest p (1 - p) of each window kept."""
-    before: FloatArray
-    """The square of what the rate was before it gave way to skewness, for each window."""
+    factor: FloatArray
+    """For each window kept, what a row in it makes a rate bolder: p (1 - p) at most, times the square of the rate."""
+    surprise: float
+    """The same for each surprise that the forecasts did not announce, wherever it is."""
 
-    def sums(self, column: FloatArray) -> FloatArray:
-        """Add up a column per coarse cell."""
-        found: FloatArray = np.add.reduceat(column, self.starts)[self.kept]
+    def sums(self, rows: FloatArray) -> FloatArray:
+        """Add up rows per coarse cell."""
+        found: FloatArray = np.add.reduceat(rows, self.starts)[self.kept]
         return found
 
-    def limits(self, column: FloatArray, delta: float) -> FloatArray:
+    def limits(self, rows: FloatArray, delta: float) -> FloatArray:
         """Return limits for the means of those sums, low ones first; where windows are many, so are rows."""
-        return chernoff_intervals(self.sums(column), delta, steps=2 if self.kept.size < _MANY_WINDOWS else 0)
+        return chernoff_intervals(self.sums(rows), delta, steps=2 if self.kept.size < _MANY_WINDOWS else 0)
+
+    def boldness(self, rows: FloatArray, surprises: float, exponent: float) -> float:
+        """Return the logarithm of how much too bold the rate is for windows with so many rows, and surprises."""
+        spread = max(float((self.factor * rows).max(initial=0.0)), self.surprise * surprises)
+        return math.log(max(spread / (2.0 * exponent), 1e-300))
 
 
 _MIDDLE: FloatArray = (np.arange(COARSE_CELLS) + 0.5) / COARSE_CELLS
+_VARIANCE: FloatArray = _MIDDLE * (1.0 - _MIDDLE)
 
 
 @lru_cache(maxsize=16)
@@ -113,63 +119,89 @@ def _windows(thresholds: Thresholds) -> tuple[_Windows, ...]:
         starts = group_starts(index)
         low, high = index[cells]
         kept = np.flatnonzero((index[starts] >= low - 1.0) & (index[starts] <= high + 1.0))
-        variance = np.maximum.reduceat(_MIDDLE * (1.0 - _MIDDLE), starts)[kept]
-        before = rate / np.maximum(1.0 - (_SKEWNESS - _LESS_SKEW * variance) * rate, rate / _BOLDEST)
-        found.append(_Windows(rate, starts, kept, variance, np.square(before)))
+        variance = np.maximum.reduceat(_VARIANCE, starts)[kept]
+        found.append(
+            _Windows(starts, kept, variance * _before(rate, variance), float(_before(rate, np.zeros(1))[0]) / 6.0)
+        )
     return tuple(found)
 
 
-def _boldness(windows: _Windows, rows: FloatArray, squares: FloatArray, exponent: float) -> float:
-    """Return the logarithm of how much too bold a rate is for windows with so many rows and squared residuals."""
-    spread = np.maximum(windows.variance * rows, squares / 2.0)
-    return math.log(max(float((windows.before * spread).max(initial=0.0)) / (2.0 * exponent), 1e-300))
+def _before(rate: float, variance: FloatArray) -> FloatArray:
+    """Return the square of what a rate was before it gave way to skewness, where outcomes have so much variance."""
+    skewness = _SKEWNESS - _LESS_SKEW * variance
+    before: FloatArray = np.square(rate / np.maximum(1.0 - skewness * rate, rate / _BOLDEST))
+    return before
 
 
-def _coarse(stretches: Stretches) -> tuple[FloatArray, FloatArray]:
-    """Return the rows and the squared residuals, of forecasts in the middle of their cell, in each coarse cell."""
-    cell = np.minimum((stretches.low * COARSE_CELLS).astype(np.int64), COARSE_CELLS - 1)
-    rows, events = (
-        np.bincount(cell, weights=column, minlength=COARSE_CELLS).astype(np.float64)
-        for column in (stretches.rows, stretches.events)
-    )
-    return rows, events * np.square(1.0 - _MIDDLE) + (rows - events) * np.square(_MIDDLE)
+class _Coarse(NamedTuple):
+    """What sets a rate: rows per coarse cell, surprises, and how many of them the forecasts announce.
+
+    An event that is forecast at c < 1/2 is a surprise of (1 - c)(1 - 2c), another row at c > 1/2 one of c (2c - 1). Of
+    calibrated forecasts c (1 - c) |1 - 2c| is the mean, and of forecasts that are too sure of themselves they are more.
+    """
+
+    rows: FloatArray
+    surprises: float
+    announced: float
+
+    @classmethod
+    def of(cls, stretches: Stretches) -> _Coarse:
+        """Add up entries, forecasts in the middle of their coarse cell."""
+        cell = np.minimum((stretches.low * COARSE_CELLS).astype(np.int64), COARSE_CELLS - 1)
+        rows, events = (
+            np.bincount(cell, weights=column, minlength=COARSE_CELLS).astype(np.float64)
+            for column in (stretches.rows, stretches.events)
+        )
+        rare = np.where(_MIDDLE < 0.5, events, rows - events) @ (np.maximum(_MIDDLE, 1.0 - _MIDDLE) * _SURE)
+        return cls(rows, float(rare), float(rows @ (_VARIANCE * _SURE)))
+
+
+_SURE: FloatArray = np.abs(1.0 - 2.0 * _MIDDLE)
+_MOST_ANNOUNCED = float((_VARIANCE * _SURE).max())
 
 
 def _usual_rate(stretches: Stretches, thresholds: Thresholds, exponent: float) -> float:
     """Return the rate that suits the rows as they are."""
-    rows, squares = _coarse(stretches)
-    return _highest_below(
-        _boldness(each, each.sums(rows), each.sums(squares), exponent) for each in _windows(thresholds)
-    )
+    coarse = _Coarse.of(stretches)
+    surprises = max(coarse.surprises - coarse.announced, 0.0)
+    return _highest_below(each.boldness(each.sums(coarse.rows), surprises, exponent) for each in _windows(thresholds))
 
 
 def saving_rates(stretches: Stretches, thresholds: Thresholds, delta: float) -> tuple[float, float]:
     """Return two rates between which the population's rate lies, but for a small share of delta.
 
-    Sums of rows and of squared residuals in a window are within Poisson tails of their means. For the slower rate only
-    the population's worst window has to behave, for the faster one all of them.
+    Rows in a window, surprises and announced ones are sums within Poisson tails of their means. For the slower rate
+    only the population's worst window has to behave, for the faster one all of them.
     """
     exponent, each = _shares(delta)
-    rows, squares = _coarse(stretches)
-    total = float(rows.sum())
-
-    def most(windows: _Windows) -> float:
-        count = np.minimum(windows.limits(rows, each)[1], total)
-        return _boldness(windows, count, np.minimum(windows.limits(squares, each)[1], count), exponent)
-
-    def least(windows: _Windows) -> float:
-        for_each = each / (2.0 * windows.kept.size)
-        return _boldness(windows, windows.limits(rows, for_each)[0], windows.limits(squares, for_each)[0], exponent)
-
+    coarse = _Coarse.of(stretches)
+    total = float(coarse.rows.sum())
+    announced = coarse.announced / _MOST_ANNOUNCED  # whose terms are at most 1
+    (least_surprises, fewest), (most_surprises, most) = chernoff_intervals(
+        np.array([coarse.surprises, announced]), each
+    ).tolist()
+    bold = min(max(most_surprises - _MOST_ANNOUNCED * fewest, 0.0), total)
+    timid = max(least_surprises - _MOST_ANNOUNCED * most, 0.0)
     levels = _windows(thresholds)
     # Windows with all of the rows tell which rates are not too bold in any case: the lowest above is not below those.
-    needed = sum(float(windows.before.max(initial=0.0)) * total > 4.0 * exponent for windows in levels)
-    return _lowest_above([most(windows) for windows in levels[: needed + 1]]), _highest_below(map(least, levels))
+    needed = sum(total * max(float(level.factor.max(initial=0.0)), level.surprise) > 2.0 * exponent for level in levels)
+    above = [
+        level.boldness(np.minimum(level.limits(coarse.rows, each)[1], total), bold, exponent)
+        for level in levels[: needed + 1]
+    ]
+    below = (
+        level.boldness(level.limits(coarse.rows, each / max(level.kept.size, 1))[0], timid, exponent)
+        for level in levels
+    )
+    return _lowest_above(above), _highest_below(below)
 
 
 def _shares(delta: float) -> tuple[float, float]:
-    """Split delta: ln(1/.) for the bet, and what is left for each of two levels next to each end of the rate."""
-    return math.log(1.0 / (delta * (1.0 - VARIANCE_SHARE))), delta * VARIANCE_SHARE / 4.0
+    """Split delta: ln(1/.) for the bet, and what is left for each of eight statements that enclose the rate.
+
+    For each end they are two levels next to the population's rate, its surprises, and those announced.
+    """
+    return math.log(1.0 / (delta * (1.0 - VARIANCE_SHARE))), delta * VARIANCE_SHARE / 8.0
 
 
 def _highest_below(levels: Iterable[float]) -> float:

@@ -105,7 +105,9 @@ def over_thresholds(
 
 
 def check_threshold_range(threshold: Any, vain: Any, missed: Any) -> tuple[Thresholds, Costs]:
-    """Return the thresholds asked about, one or from low to high, and the costs in place of one."""
+    """Return the thresholds asked about, one or from low to high or all of them, and the costs in place of one."""
+    if threshold is None and vain is None and missed is None:
+        return EVERY_THRESHOLD, (None, None)
     at, costs = threshold_or_costs(threshold, vain, missed)
     if isinstance(at, float):
         return Thresholds(at, at), costs
