@@ -128,10 +128,10 @@ def takes_measure(function: Function) -> Function:
 
     @functools.wraps(function)
     def run(*given: Any, measure: str, variation: float, decision: dict[str, Any], **rest: Any) -> Any:
-        if measure != "risk_gap":
-            for name in _named(decision):
-                option = f"--{name.replace('_', '-')}"
-                raise BadInput(f"{option} is for --measure risk_gap only; leave it out, or ask for that")
+        named = _named(decision)
+        if named and MEASURES[measure].thresholds is None:
+            option = f"--{named[0].replace('_', '-')}"
+            raise BadInput(f"{option} is for --measure risk_gap only; leave it out, or ask for that")
         return function(*given, judged={"measure": measure, "variation": variation, **decision}, **rest)
 
     return cast(Function, _with_options(takes_thresholds(run), MEASURE, VARIATION))

@@ -59,6 +59,7 @@ KINDS = (
 InputKind = Literal["probability", "score"]
 INPUTS: tuple[str, ...] = get_args(InputKind)
 GuaranteedMeasure = Literal["cutoff", "risk_gap"]
+_MARGINS = {"cutoff": monotone_margin, "risk_gap": monotone_saving_margin}
 LARGEST = float(np.finfo(np.float64).max)
 _ROW_FACTS = ("n_rows_", "weighted_", "fit_error_", "fit_risk_gap_")
 
@@ -301,7 +302,7 @@ class Recalibrator(ABC, BaseEstimator):
 
     def _guarantee(self, level: float, measure: GuaranteedMeasure) -> RecalibrationGuarantee:
         delta = 1.0 - level
-        error = self.fit_error_ if measure == "cutoff" else self.fit_risk_gap_
+        error = {"cutoff": self.fit_error_, "risk_gap": self.fit_risk_gap_}[measure]
         margin = self._margin(delta, measure)
         paper = paper_monotone_margin(self.n_rows_, delta)
         known, promise = self._promise(measure)
@@ -333,7 +334,7 @@ class Recalibrator(ABC, BaseEstimator):
         )
 
     def _margin(self, delta: float, measure: str) -> float:
-        return (monotone_margin if measure == "cutoff" else monotone_saving_margin)(self.n_rows_, delta)
+        return _MARGINS[measure](self.n_rows_, delta)
 
     def _ladder_found(self) -> tuple[LadderRung, ...]:
         return ()

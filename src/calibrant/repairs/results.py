@@ -15,6 +15,16 @@ from calibrant.rows.costs import WithCosts
 MEASURES = {"cutoff": "Cutoff error", "risk_gap": "risk gap"}
 """What guarantees of recalibrators are about, in words."""
 
+_SAID = {
+    "cutoff": ("the Cutoff calibration error of the recalibrated forecaster is at most {most} in the population", ""),
+    "risk_gap": (
+        f"no {REDRAWING} saves more than {{most}} per case with the recalibrated forecaster in the population, at any "
+        "threshold",
+        "through the Cutoff error, ",
+    ),
+}
+"""The sentence of each, and the way that the paper's constants take."""
+
 ROUNDING = 1e-12
 """A difference of errors, or of sums in proportion to their terms, below this is rounding."""
 
@@ -126,20 +136,12 @@ class RecalibrationGuarantee(Result):
         super().__post_init__()
         self._check_order("error", "upper")
 
-    def _said(self) -> str:
-        most = rounded_up(self.upper)
-        if self.measure == "cutoff":
-            return f"the Cutoff calibration error of the recalibrated forecaster is at most {most} in the population"
-        return (
-            f"no {REDRAWING} saves more than {most} per case with the recalibrated forecaster in the population, at "
-            f"any threshold"
-        )
-
     def __str__(self) -> str:
         rows = counted(self.rows, "row")
-        through = "" if self.measure == "cutoff" else "through the Cutoff error, "
+        said, through = _SAID[self.measure]
+        said = said.format(most=rounded_up(self.upper))
         lines = [
-            f"With {level_said(self.confidence_level)} confidence {self._said()}: {measured(self.error, 4)} on the "
+            f"With {level_said(self.confidence_level)} confidence {said}: {measured(self.error, 4)} on the "
             f"{rows} it was fitted to, and at most {rounded_up(self.margin)} more elsewhere ({through}with the paper's "
             f"constants {rounded_up(self.paper_upper)}).",
             f"Before the data: {self.promise}.",
