@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,7 +144,7 @@ def _thinned(stretches: Stretches, thresholds: Thresholds, score: Score) -> tupl
     starts = np.arange(0, size, _BLOCK)
     wanted = _may_hold_end(stretches.blocks(starts), thresholds, score)
     inside = (wanted[:, None] * _BLOCK + np.arange(_BLOCK)).ravel()
-    starts = np.union1d(starts, inside[inside < size])
+    starts = _merged(size, [starts, inside[inside < size]])
     return starts, stretches.blocks(starts)
 
 
@@ -166,7 +167,7 @@ def split_at_savings(
     def too_coarse(table: Totals) -> IntArray:
         stretches = Stretches.of(table)
         wanted = (_may_hold_end(stretches, thresholds, score) for score in scores(table))
-        return _merged([*wanted, *(test(table) for test in others)])
+        return _merged(len(table), [*wanted, *(test(table) for test in others)])
 
     rows = opened(source)
     if isinstance(rows, Tally):
@@ -216,11 +217,15 @@ def _may_hold_end(stretches: Stretches, thresholds: Thresholds, score: Score) ->
     starts, fewer = _thinned(stretches, thresholds, score)
     walks = _walks(fewer, thresholds)
     best = max(walk.best(score).score for walk in walks)
-    return starts[_merged(walk.may_hold_end(score, best) for walk in walks)]
+    return starts[_merged(starts.size, (walk.may_hold_end(score, best) for walk in walks))]
 
 
-def _merged(positions: Iterable[IntArray]) -> IntArray:
-    return np.unique(np.concatenate([np.empty(0, dtype=np.int64), *positions]))
+def _merged(size: int, positions: Iterable[IntArray]) -> IntArray:
+    """Return positions that occur anywhere, in increasing order."""
+    found = np.zeros(size, dtype=bool)
+    for each in positions:
+        found[each] = True
+    return np.flatnonzero(found)
 
 
 class _Most(NamedTuple):
@@ -257,6 +262,7 @@ class _Walk:
         # Where a stretch ends at an entry's border in any case, nothing is unknown inside that matters.
         self.inside = self.several & ~whole
         self.right, self.rows = self._ordered(np.maximum(right, 0.0)), self._ordered(rows)
+        self.height, self.width = prefix_sums(self.right), prefix_sums(self.rows)
 
     def _ordered(self, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return column if self.more else column[::-1]
@@ -274,7 +280,7 @@ class _Walk:
             return NOTHING
         threshold = self._ordered(self.near)[ends]
         slope, scale = self._slopes(score, threshold)
-        height, width = prefix_sums(self.right), prefix_sums(self.rows)
+        height, width = self.height, self.width
         until = np.searchsorted(starts, ends, side="right") - 1
         lowest, place = prefix_minima(height[starts], width[starts], slope, until)
         found = scale * ((height[ends + 1] - slope * width[ends + 1]) - lowest)
@@ -304,8 +310,8 @@ class _Walk:
         """Return the most that redrawings may score, by the entry that they end in: rows treated rightly come first."""
         ends = self._ends()
         slope, scale = self._slopes(score, self._ordered(self.far)[ends])
-        height, width = self._points()
-        right, rows = prefix_sums(self.right), prefix_sums(self.rows)
+        height, width = self._points
+        right, rows = self.height, self.width
         inside = self._ordered(self.inside)[ends]
         until = np.where(inside, right[ends] + self.right[ends], right[ends + 1])
         passed = np.where(inside, rows[ends] + self.right[ends], rows[ends + 1])
@@ -316,10 +322,11 @@ class _Walk:
     def _ends(self) -> IntArray:
         return np.flatnonzero(self._ordered(self.may_end))
 
+    @cached_property
     def _points(self) -> tuple[FloatArray, FloatArray]:
         """Return where stretches may begin: borders, and inside each entry after the rows that are treated wrongly."""
         height, width = np.empty(2 * self.rows.size + 1), np.empty(2 * self.rows.size + 1)
-        height[::2], width[::2] = prefix_sums(self.right), prefix_sums(self.rows)
+        height[::2], width[::2] = self.height, self.width
         height[1::2] = height[:-1:2]
         wrong = np.where(self._ordered(self.several), self.rows - self.right, 0.0)
         width[1::2] = width[:-1:2] + np.maximum(wrong, 0.0)
@@ -334,18 +341,17 @@ class _Walk:
         if better.size == 0:
             return np.empty(0, dtype=np.int64)
         ends = ends[better]
-        inside = np.flatnonzero(self._ordered(self.inside))
-        wanted = [np.intersect1d(ends, inside, assume_unique=True)]
+        wanted = [ends[self._ordered(self.inside)[ends]]]
         # A line of slope q for each such end: a point below one of those to its right begins something better.
         starts = np.flatnonzero(self._ordered(self.several))
         starts = starts[starts <= ends[-1]]
         if starts.size:
             slope, needed = most.slope[better], most.height[better] - best / most.scale[better]
-            height, width = self._points()
+            height, width = self._points
             later = ends.size - np.searchsorted(ends, starts)  # ends that come after each start
             above, _ = prefix_minima(-needed[::-1], -slope[::-1], -width[2 * starts + 1][::-1], later[::-1] - 1)
             wanted.append(starts[height[2 * starts + 1] < -above[::-1]])
-        found = _merged(wanted)
+        found = _merged(self.size, wanted)
         return found if self.more else self.size - 1 - found
 
 
