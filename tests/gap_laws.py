@@ -6,8 +6,9 @@ from populations import POPULATIONS, Array, Population
 from scipy.stats import beta
 
 from calibrant import Tally
+from calibrant.certificates import saving_limits
 from calibrant.measures.savings import largest_saving
-from calibrant.rows.savings import Thresholds
+from calibrant.rows.savings import EVERY_THRESHOLD, Thresholds
 
 _SIZE = 20_000
 CLOSE = 2.0 / _SIZE
@@ -46,3 +47,9 @@ def gap(population: Population, thresholds: Thresholds) -> float:
     """The most that a line saves in the population, or a little less."""
     saving = largest_saving(LAWS[population], thresholds).saving
     return saving if LAWS[population] is population.law else max(saving - CLOSE, 0.0)
+
+
+def betting_upper(tally: Tally, delta: float, thresholds: Thresholds = EVERY_THRESHOLD) -> float:
+    """The adaptive upper limit of the risk gap of some rows."""
+    saving = largest_saving(tally, thresholds).saving
+    return saving_limits.betting_upper(tally, tally, thresholds, saving, delta)

@@ -7,7 +7,7 @@ from typing import Any
 import brute_force
 import numpy as np
 import pytest
-from gap_laws import gap
+from gap_laws import betting_upper, gap
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from populations import CONSTANT, OVERCONFIDENT, POPULATIONS, RARE, SHIFTED, UNIFORM, ZERO
@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 import calibrant
 from calibrant import Cells, InputError, Tally, certify, confidence_interval, rows_needed
 from calibrant.certificates import bracket, saving_limits
-from calibrant.certificates.betting import adaptive_upper, bet_rates
+from calibrant.certificates.betting import adaptive_upper, bet_rates, interval_rates
 from calibrant.certificates.methods.normal import normal_quantile
 from calibrant.core.chernoff import chernoff_interval, chernoff_intervals
 from calibrant.rows.savings import EVERY_THRESHOLD, Stretches, Thresholds
@@ -57,10 +57,14 @@ def test_the_adaptive_limit_is_the_largest_that_bets_leave_possible(rows, asked)
         EVERY_THRESHOLD if asked is None else Thresholds(*(asked if isinstance(asked, tuple) else (asked,) * 2))
     )
     tally = Tally.from_arrays(y, p)
-    few, many = bet_rates(tally, 0.05), saving_limits.saving_rates(Stretches.of(tally), thresholds, 0.05)
-    rates = few if rows < 100 else many
     found = confidence_interval(y, p, measure="risk_gap", threshold=asked, alternative="less").upper
-    assert found == pytest.approx(limit_by_trying(y, p, rates, math.log(1 / (0.98 * 0.05)), thresholds), abs=1e-12)
+    if rows < 100:
+        shares = [(bet_rates(tally, 0.05), 0.05)]
+    else:  # rates that suit rows near the thresholds, and those that suit all
+        near = saving_limits.saving_rates(Stretches.of(tally), thresholds, 0.96 * 0.05)
+        shares = [(near, 0.96 * 0.05), (bet_rates(tally, 0.04 * 0.05), 0.04 * 0.05)]
+    tried = [limit_by_trying(y, p, rates, math.log(1 / (0.98 * share)), thresholds) for rates, share in shares]
+    assert found == pytest.approx(min(tried), abs=1e-12)
 
 
 @given(rows=brute_force.rows(most=12))
@@ -70,18 +74,27 @@ def test_fractions_and_weights_have_limits_no_lower_than_bets_row_by_row(rows):
     )
     y, p, w = y[w > 0], p[w > 0], w[w > 0]
     tally = Tally.from_arrays(y, p, sample_weight=w).with_unit_weights()
-    found = saving_limits.betting_upper(tally, EVERY_THRESHOLD, 0.1)
-    rates = saving_limits.betting_rates(tally, EVERY_THRESHOLD, 0.1)
-    unit, exponent = w / w.max(), math.log(1 / (0.98 * 0.1))
-    for rate in rates:
-        grown = max(-np.log1p(-rate * unit * g).sum() for g in lines(y, p))
-        assert found >= -math.expm1(-(grown + exponent) / y.size) / (rate * unit.mean()) - 1e-12
+    found = betting_upper(tally, 0.1)
+    unit, every, shares = (
+        w / w.max(),
+        list(lines(y, p)),
+        [(saving_limits.betting_rates(tally, EVERY_THRESHOLD, 0.1), 0.1)],
+    )
+    if not tally.unit_weights:
+        shares = [(shares[0][0], 0.96 * 0.1), (interval_rates(tally, 0.04 * 0.1), 0.04 * 0.1)]
+
+    def row_by_row(rates, share):
+        grown = ((rate, max(-np.log1p(-rate * unit * g).sum() for g in every)) for rate in rates)
+        exponent = math.log(1 / (0.98 * share))
+        return max(-math.expm1(-(most + exponent) / y.size) / (rate * unit.mean()) for rate, most in grown)
+
+    assert found >= min(itertools.starmap(row_by_row, shares)) - 1e-12
 
 
 @given(rows=brute_force.rows(most=25, weighted=False, binary=True))
 def test_no_limit_is_above_that_of_the_cutoff_error_at_its_rates(rows):
     tally = Tally.from_arrays(rows[0], rows[1])  # fewer than a hundred rows have those rates
-    direct = saving_limits.betting_upper(tally, EVERY_THRESHOLD, 0.05)
+    direct = betting_upper(tally, 0.05)
     assert direct <= adaptive_upper(tally, tally, 0.05) + 1e-12
 
 
@@ -91,7 +104,7 @@ def test_many_rows_have_limits_no_wider_than_through_the_cutoff_error(population
     found = []
     for _ in range(12):
         tally = population.tally(rng, 2000)
-        found.append((saving_limits.betting_upper(tally, EVERY_THRESHOLD, 0.05), adaptive_upper(tally, tally, 0.05)))
+        found.append((betting_upper(tally, 0.05), adaptive_upper(tally, tally, 0.05)))
     direct, through = np.mean(found, axis=0)
     assert direct <= (1.1 if population is ZERO else 1.01) * through
 
@@ -124,6 +137,34 @@ def test_a_threshold_that_is_known_needs_no_more_than_all_of_them():
     assert estimates[-1] == pytest.approx(calibrant.risk_gap(TRUE, PROB, threshold=0.4).gap, abs=1e-15)
 
 
+@pytest.mark.parametrize(("forecast", "chance", "threshold"), [(0.55, 0.8, 0.75), (0.5, 0.7, 0.65), (0.3, 0.5, 0.45)])
+@pytest.mark.parametrize("method", ["adaptive", "normal"])
+def test_limits_at_a_threshold_that_no_forecast_is_near_tend_to_the_gap(method, forecast, chance, threshold):
+    rows = 10**7
+    tally = Tally.from_counts([forecast], [rows], [round(chance * rows)])
+    found = confidence_interval(tally, measure="risk_gap", threshold=threshold, method=method, alternative="less")
+    assert 0.05 <= found.upper <= 0.051
+
+
+@pytest.mark.parametrize("rows", [100, 1000, 30_000])
+@pytest.mark.parametrize(("forecast", "chance"), [(0.0, 0.3), (0.001, 0.3), (0.1, 0.6), (0.5, 0.6), (0.9, 0.2)])
+def test_no_limit_is_above_that_through_cutoff_with_the_share_it_has(rows, forecast, chance):
+    tally = Tally.from_counts([forecast], [rows], [round(chance * rows)])
+    assert betting_upper(tally, 0.05) <= adaptive_upper(tally, tally, 0.04 * 0.05) + 1e-12
+    assert betting_upper(tally, 0.05) <= 1.06 * adaptive_upper(tally, tally, 0.05)
+
+
+def test_half_a_confidence_is_one():
+    found = certify(TRUE, PROB, max_error=0.1, measure="risk_gap", method="normal", confidence_level=0.5)
+    assert found.upper == pytest.approx(found.estimate, rel=1e-4)
+
+
+@pytest.mark.parametrize("rows", [9_000, 11_000])
+def test_a_threshold_of_1_has_a_lower_limit(rows):
+    tally = Tally.from_counts([1.0], [rows], [rows // 2])
+    assert confidence_interval(tally, measure="risk_gap", threshold=1.0, alternative="greater").lower > 0.47
+
+
 def test_limits_of_sums_may_stop_early():
     total = np.array([0.0, 1e-9, 0.3, 1.0, 10.0, 1000.0])
     exact = np.array([chernoff_interval(each, 1e-4) for each in total.tolist()]).T
@@ -141,7 +182,7 @@ def reached(population, rows, runs=20):
     """The limit that is not exceeded in nine of ten runs."""
     rng = np.random.default_rng(6)
     tallies = [population.tally(rng, rows) for _ in range(runs)]
-    return np.quantile([saving_limits.betting_upper(each, EVERY_THRESHOLD, 0.05) for each in tallies], 0.9)
+    return np.quantile([betting_upper(each, 0.05) for each in tallies], 0.9)
 
 
 def test_good_forecasts_are_certified_with_few_rows():
@@ -193,6 +234,16 @@ def test_cells_contain_the_limit(method, weighted):
         widths.append(found.high - found.low)
         assert str(found).startswith(f"The upper limit of the risk gap by the {method} method lies between 0.0")
     assert widths[1] < widths[0] < 0.1 * exact
+
+
+def test_cells_contain_the_limit_at_a_threshold():
+    p = RNG.random(20_000)
+    y = RNG.random(p.size) < p
+    asked: dict[str, Any] = {"measure": "risk_gap", "threshold": (0.2, 0.3)}
+    exact = confidence_interval(y, p, alternative="less", **asked)
+    found, limit = (bracket(Cells.from_arrays(y, p), method=method, **asked) for method in (None, "adaptive"))
+    assert found.low <= exact.estimate <= found.high
+    assert limit.low <= exact.upper <= limit.high
 
 
 def test_coarse_cells_have_no_rates():
@@ -320,7 +371,7 @@ def test_plans_keep_their_promise():
     for _ in range(60):
         drawn = rng.beta(2, 3, plan.rows)
         tally = Tally.from_arrays(rng.random(plan.rows) < drawn, drawn)
-        certified += saving_limits.betting_upper(tally, EVERY_THRESHOLD, 0.05) <= 0.06
+        certified += betting_upper(tally, 0.05) <= 0.06
     assert certified >= 42  # of 60, of which 48 are expected at least
     assert plan.rows < 0.5 * rows_needed(0.06, y_prob=p, power=0.8).rows
 

@@ -109,7 +109,7 @@ class TestTooManyForecasts:
         message = (
             r"^this needs every distinct forecast, and [\d,]+ of 3,000 rows would have to be fetched to tell them "
             r"apart, above the limit of 10; raise the limit \(tally_limit\), round the forecasts or take a sample, or "
-            r"use Cells.bracket for an answer with known ends$"
+            r"use certificates.bracket for an answer with known ends$"
         )
         for ask in (
             calibrant.smooth_calibration_error,

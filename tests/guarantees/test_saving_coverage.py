@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gap_laws import CLOSE, LAWS, gap
+from gap_laws import CLOSE, LAWS, betting_upper, gap
 from populations import CONSTANT, FRACTIONS, OVERCONFIDENT, POPULATIONS, SHIFTED, UNIFORM
 from scipy.stats import binom
 
@@ -109,7 +109,7 @@ def test_verdicts_with_every_default_are_seldom_wrong():
 def limits_by_count(forecast, rows, delta):
     """The upper limit for each number of events."""
     tallies = (Tally.from_counts([forecast], [rows], [events]) for events in range(rows + 1))
-    return np.array([saving_limits.betting_upper(tally, EVERY_THRESHOLD, delta) for tally in tallies])
+    return np.array([betting_upper(tally, delta) for tally in tallies])
 
 
 def misses(limits, forecast, chances):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from calibrant.certificates.methods.registry import BRACKETED_METHODS, METHODS, Method
 from calibrant.core.errors import InputError
-from calibrant.measures.registry import BRACKETED_MEASURES, MEASURES, Measure
+from calibrant.measures.judged import judged_measure
+from calibrant.measures.registry import BRACKETED_MEASURES, Measure
 from calibrant.measures.results import Bracket
 from calibrant.rows.cells import Cells
 from calibrant.rows.checks import check_choice, check_confidence
@@ -17,7 +18,12 @@ _ROUNDING = 1e-12  # the ends are sums too
 
 
 def bracket(
-    cells: Cells, *, measure: Measure = "cutoff", method: Method | None = None, confidence_level: float = 0.95
+    cells: Cells,
+    *,
+    measure: Measure = "cutoff",
+    threshold: float | tuple[float, float] | None = None,
+    method: Method | None = None,
+    confidence_level: float = 0.95,
 ) -> Bracket:
     """Return two ends that contain a calibration error, or its upper confidence limit, whatever the rows are.
 
@@ -28,7 +34,9 @@ def bracket(
     cells : Cells
         Totals per cell.
     measure : {"cutoff", "smooth", "risk_gap"}
-        The error of the rows; "risk_gap" over all thresholds.
+        The error of the rows.
+    threshold : float, or the lowest and the highest of a range, optional
+        For ``measure="risk_gap"``, as in `certify`.
     method : {"adaptive", "normal", "hoeffding", "paper"}, optional
         Bracket the upper limit that `certify` would find by this method, for the Cutoff error of the population or its
         risk gap.
@@ -47,13 +55,14 @@ def bracket(
     check_choice(measure, "measure", tuple(BRACKETED_MEASURES))
     level = check_confidence(confidence_level)
     bits, table = cells.bits, cells
-    low, high = MEASURES[measure].bracket(table)
+    judged = judged_measure(measure, 2.0, threshold, None, None)
+    low, high = judged.bracket(table)
     assumptions: tuple[str, ...] = ()
     if method is not None:
         check_choice(method, "method", tuple(BRACKETED_METHODS))
         METHODS[method].check_measure(measure)
         table = table.with_unit_weights()
-        found = MEASURES[measure].bracket_limit(table, bits, 1.0 - level, (low, high), METHODS[method])
+        found = judged.bracket_limit(table, bits, 1.0 - level, (low, high), METHODS[method])
         if found is None:
             raise InputError(
                 f"is for measure='cutoff' or 'risk_gap' only, got measure={measure!r}",

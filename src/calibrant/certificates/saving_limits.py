@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
@@ -23,6 +23,7 @@ from calibrant.certificates.betting import (
     averaged_lower,
     best_rate,
     bet_rates,
+    interval_rates,
     planned_rates,
 )
 from calibrant.certificates.margins import VARIANCE_SHARE
@@ -34,12 +35,12 @@ from calibrant.rows.refinement import whole_tally
 from calibrant.rows.runs import group_starts
 from calibrant.rows.savings import (
     Redrawing,
-    Score,
     Stretches,
     Thresholds,
     bet_score,
     bracket_redrawing,
     largest_redrawing,
+    split_at_savings,
     split_at_thresholds,
     square_score,
     win_score,
@@ -58,18 +59,22 @@ _WINDOWS_FROM_ROWS = 100
 """From this many rows on windows are known well enough to set the rate."""
 
 _MANY_WINDOWS = 1000
+_LEAST_EXPONENT = 1e-12  # at a confidence of one half, where z is 0
+
+_SECOND_SHARE = 0.04
+"""Share of delta for bets at the rates that suit all rows, beside those that suit rows near the thresholds."""
 
 SPLIT_BELOW_ROWS = FEW_ROWS
 """From this many rows on only counts are split, not rows one by one."""
 
 CELLS_FROM_ROWS = 10_000
-"""From this many rows on lines are drawn between coarse cells in halves of the rows, which loses next to nothing."""
+"""From this many rows on lines are drawn between coarse cells in halves of the rows."""
 
 _CAUTION = 0.75
 """How bold a bet is that names a line, beside one against every line."""
 
 _MARGIN_SHARE = 0.01
-"""Share of delta for rows of which only totals are known, where they are very many."""
+"""Share of delta for rows of which only totals are known."""
 
 
 # --- Rates -----------------------------------------------------------------------------------------------------------
@@ -120,9 +125,8 @@ def _windows(thresholds: Thresholds) -> tuple[_Windows, ...]:
         low, high = index[cells]
         kept = np.flatnonzero((index[starts] >= low - 1.0) & (index[starts] <= high + 1.0))
         variance = np.maximum.reduceat(_VARIANCE, starts)[kept]
-        found.append(
-            _Windows(starts, kept, variance * _before(rate, variance), float(_before(rate, np.zeros(1))[0]) / 6.0)
-        )
+        surprise = float(_before(rate, np.zeros(1))[0]) / _SURPRISES
+        found.append(_Windows(starts, kept, variance * _before(rate, variance), surprise))
     return tuple(found)
 
 
@@ -240,29 +244,56 @@ def _beyond(boldness: float) -> float:
 
 
 def betting_rates(table: Totals, thresholds: Thresholds, delta: float) -> tuple[float, ...]:
-    """Return the rates of bets against lines: where rows are few, those against intervals, which no window tells of.
-
-    At equal rates no limit of a saving is above that of the Cutoff error.
-    """
-    if table.unit_weights and table.row_total < _WINDOWS_FROM_ROWS:
+    """Return the rates of bets against lines near the thresholds; of few rows, those of bets against intervals."""
+    if _are_few(table):
         return bet_rates(table, delta)
-    return saving_rates(Stretches.of(table), thresholds, delta)
+    return saving_rates(Stretches.of(table), thresholds, delta * (1.0 - _SECOND_SHARE))
 
 
-def betting_upper(table: Totals, thresholds: Thresholds, delta: float) -> float:
-    """Return the largest saving that bets against every line leave possible."""
+def _are_few(table: Totals) -> bool:
+    return table.unit_weights and table.row_total < _WINDOWS_FROM_ROWS
+
+
+def betting_upper(
+    source: Tally | RowSource, table: Totals, thresholds: Thresholds, estimate: float, delta: float
+) -> float:
+    """Return the largest saving that bets against every line leave possible.
+
+    Lines far from the thresholds, which forecasts that are far off have, ask for slower rates than rows near them do:
+    the rates of bets against intervals have a second say, with a small share of delta. At equal rates no limit of a
+    saving is above that of the Cutoff error, so that none is above that with this share of delta.
+    """
     rates, stretches = betting_rates(table, thresholds, delta), Stretches.of(table)
-    growth = [largest_redrawing(stretches, thresholds, bet_score(rate)).score for rate in rates]
-    return _betting_limit(table, rates, growth, delta)
+    if _are_few(table):
+        return _betting_limit(table, rates, _growth(stretches, thresholds, rates), delta)
+    second = _SECOND_SHARE * delta
+    first = _betting_limit(table, rates, _growth(stretches, thresholds, rates), delta - second)
+    slower = interval_rates(table, second)
+    saved = estimate * table.weight_total / table.weight_max
+    if _betting_limit(table, slower, [rate * saved for rate in slower], second) >= first:  # a bet grows no less
+        return first
+    fine = Stretches.of(split_at_savings(source, thresholds, lambda _: list(map(bet_score, slower))))
+    return min(first, _betting_limit(table, slower, _growth(fine, thresholds, slower), second))
+
+
+def _growth(stretches: Stretches, thresholds: Thresholds, rates: tuple[float, ...]) -> list[float]:
+    return [largest_redrawing(stretches, thresholds, bet_score(rate)).score for rate in rates]
 
 
 def betting_bracket(table: Totals, thresholds: Thresholds, delta: float) -> tuple[float, float]:
     """Return two ends between which that limit lies, from cells alone."""
-    stretches = Stretches.of(table)
-    rates = betting_rates(table, thresholds, delta)
-    ends = [bracket_redrawing(stretches, thresholds, bet_score(rate)) for rate in rates]
-    low, high = (_betting_limit(table, rates, list(growth), delta) for growth in zip(*ends, strict=True))
+    second = 0.0 if _are_few(table) else _SECOND_SHARE * delta
+    ends = [_bracketed(table, thresholds, betting_rates(table, thresholds, delta), delta - second)]
+    if second > 0.0:
+        ends.append(_bracketed(table, thresholds, interval_rates(table, second), second))
+    low, high = np.min(ends, axis=0).tolist()
     return low, high
+
+
+def _bracketed(table: Totals, thresholds: Thresholds, rates: tuple[float, ...], delta: float) -> list[float]:
+    stretches = Stretches.of(table)
+    ends = [bracket_redrawing(stretches, thresholds, bet_score(rate)) for rate in rates]
+    return [_betting_limit(table, rates, list(growth), delta) for growth in zip(*ends, strict=True)]
 
 
 def _betting_limit(table: Totals, rates: tuple[float, ...], growth: list[float], delta: float) -> float:
@@ -274,32 +305,47 @@ def _betting_limit(table: Totals, rates: tuple[float, ...], growth: list[float],
     )
 
 
-def large_sample_upper(table: Totals, thresholds: Thresholds, quantile: float) -> float:
+def large_sample_upper(
+    source: Tally | RowSource, table: Totals, thresholds: Thresholds, estimate: float, quantile: float
+) -> float:
     """Return about the largest mean saving plus z standard errors over all lines, for many rows.
 
-    z sqrt(v) <= x v / 2 + z^2 / (2 x), with equality at the variance that the rate x suits.
+    z sqrt(v) <= x v / 2 + z^2 / (2 x), with equality at the variance that the rate x suits: that of rows near the
+    thresholds, or of all of them where the limit is smaller then.
     """
-    score = large_sample_score(table, thresholds, quantile)
-    found = largest_redrawing(Stretches.of(table), thresholds, score).score
-    return _large_sample_limit(table, large_sample_rate(table, thresholds, quantile), found, quantile)
+    near, far = large_sample_rates(table, thresholds, quantile)
+    stretches = Stretches.of(table)
+    first = _large_sample_limit(table, near, _scored(stretches, thresholds, near), quantile)
+    if _large_sample_limit(table, far, estimate * table.weight_total / table.weight_max, quantile) >= first:
+        return first
+    fine = Stretches.of(split_at_savings(source, thresholds, lambda _: [square_score(far / 2.0)]))
+    return min(first, _large_sample_limit(table, far, _scored(fine, thresholds, far), quantile))
 
 
-def large_sample_score(table: Totals, thresholds: Thresholds, quantile: float) -> Score:
-    """Return the saving plus half of the rate that suits the rows times its square."""
-    return square_score(large_sample_rate(table, thresholds, quantile) / 2.0)
+def _scored(stretches: Stretches, thresholds: Thresholds, rate: float) -> float:
+    return largest_redrawing(stretches, thresholds, square_score(rate / 2.0)).score
 
 
 def large_sample_bracket(table: Totals, thresholds: Thresholds, quantile: float) -> tuple[float, float]:
     """Return two ends between which that limit lies, from cells alone."""
-    rate = large_sample_rate(table, thresholds, quantile)
-    ends = bracket_redrawing(Stretches.of(table), thresholds, large_sample_score(table, thresholds, quantile))
-    low, high = (_large_sample_limit(table, rate, each, quantile) for each in ends)
+    stretches = Stretches.of(table)
+    ends = [
+        [
+            _large_sample_limit(table, rate, score, quantile)
+            for score in bracket_redrawing(stretches, thresholds, square_score(rate / 2.0))
+        ]
+        for rate in large_sample_rates(table, thresholds, quantile)
+    ]
+    low, high = np.min(ends, axis=0).tolist()
     return low, high
 
 
-def large_sample_rate(table: Totals, thresholds: Thresholds, quantile: float) -> float:
-    """Return the rate that suits the rows: z over the standard deviation of the sum over the rows between the lines."""
-    return _usual_rate(Stretches.of(table), thresholds, quantile**2 / 2.0)
+def large_sample_rates(table: Totals, thresholds: Thresholds, quantile: float) -> tuple[float, float]:
+    """Return the rates that suit rows near the thresholds, and all rows: z over the standard deviation of a sum."""
+    exponent = max(quantile**2 / 2.0, _LEAST_EXPONENT)
+    squares = float(table.weight_square_residual_square.sum()) / table.weight_max**2
+    near = _usual_rate(Stretches.of(table), thresholds, exponent)
+    return near, min(math.sqrt(2.0 * exponent / squares), HIGHEST_RATE) if squares > 0.0 else HIGHEST_RATE
 
 
 def _large_sample_limit(table: Totals, rate: float, score: float, quantile: float) -> float:
@@ -318,6 +364,8 @@ def planned_betting(samples: Samples, thresholds: Thresholds, delta: float) -> F
     if samples.size < _WINDOWS_FROM_ROWS:
         rates = planned_rates(samples, delta).mean(axis=1)
     else:
+        delta *= 1.0 - _SECOND_SHARE
+        exponent, _ = _shares(delta)
         means = (np.mean(column, axis=0) for column in (samples.rows, samples.events))
         rates = np.array(saving_rates(Stretches(forecast, forecast, *means), thresholds, delta))
     scores = list(map(bet_score, rates.tolist()))
@@ -356,14 +404,12 @@ def split_lower_saving(
     """Return a lower limit by splitting the rows: one half names a line, the other half bets on it.
 
     The evidence of `SPLITS` random halves is averaged. Many rows have thresholds and lines at the borders of coarse
-    cells. Where very many cannot be told apart, which outcomes between 0 and 1 have a say in, the margin of all lines
-    takes its place: each of the two has its share of delta.
+    cells, inside of which nothing is seen. Where rows cannot be told apart, which outcomes between 0 and 1 have a say
+    in, the margin of all lines takes its place: each of the two has its share of delta.
     """
-    rest = 0.0
-    if table.row_total >= SPLIT_BELOW_ROWS:
-        rest = _MARGIN_SHARE * delta
-        if not table.counted:
-            return estimate - lower_saving_margin(table, rest)
+    rest = _MARGIN_SHARE * delta
+    if table.row_total >= SPLIT_BELOW_ROWS and not table.counted:
+        return estimate - lower_saving_margin(table, rest)
     exponent = math.log(1.0 / (delta - rest))
     if table.row_total < CELLS_FROM_ROWS:
         halves = _halves_of_rows(whole_tally(source), seed)
@@ -374,7 +420,7 @@ def split_lower_saving(
         halves = _in_cells(_halves_of_rows(tally, seed), _Cells.of(tally, thresholds))
     evidence = [_evidence(*each, thresholds, exponent) for each in islice(halves, SPLITS)]
     if not evidence:  # totals of rows that nobody can tell apart
-        return estimate - lower_saving_margin(table, delta)
+        return estimate - lower_saving_margin(table, rest)
     growth, rates, rows = (np.array(column) for column in zip(*evidence, strict=True))
     return averaged_lower(growth, rates, rows, exponent)
 
@@ -424,17 +470,15 @@ class _Cells:
     def of(cls, table: Totals, thresholds: Thresholds) -> _Cells:
         """Return the cells of entries, none of which reaches across a threshold."""
         borders = np.unique(np.concatenate([np.arange(COARSE_CELLS + 1) / COARSE_CELLS, thresholds]))
-        cell = np.searchsorted(borders, table.low, side="right") - 1
-        return cls(borders, np.minimum(cell, borders.size - 2), table)
+        return cls(borders, np.searchsorted(borders, table.low, side="right") - 1, table)
 
     def sums(self, column: FloatArray) -> FloatArray:
         """Add up a column of the entries."""
-        return np.bincount(self.cell, weights=column, minlength=self.borders.size - 1).astype(np.float64)
+        return np.bincount(self.cell, weights=column, minlength=self.borders.size).astype(np.float64)
 
     def stretches(self, rows: FloatArray, events: FloatArray) -> Stretches:
-        """Return the cells with their rows and events; a border belongs to the cell above it, and 1 to the last."""
-        high = np.append(np.nextafter(self.borders[1:-1], 0.0), 1.0)
-        return Stretches(self.borders[:-1], high, rows, events)
+        """Return the cells with their rows and events; a border belongs to the cell above it, and 1 is one itself."""
+        return Stretches(self.borders, np.append(np.nextafter(self.borders[1:], 0.0), 1.0), rows, events)
 
 
 def _in_cells(halves: _Halves, cells: _Cells) -> _Halves:
@@ -472,9 +516,19 @@ def _evidence(found: _Half, rest: _Half, thresholds: Thresholds, exponent: float
     gain, loss = (1.0 - best.threshold, best.threshold) if best.more else (best.threshold, 1.0 - best.threshold)
     right, wrong = _treated(stretches, best)
     rate = best_rate((right * gain**2 + wrong * loss**2) / count * rows, 1.0, exponent)
-    right, wrong = _treated(others, best)
+    right, wrong = _treated(others, _from_found(stretches, best))
     growth = right * math.log1p(rate * gain) + wrong * math.log1p(-rate * loss)
     return growth, rate * float(others.rows.sum()) / rows, rows
+
+
+def _from_found(stretches: Stretches, line: Redrawing) -> Redrawing:
+    """Return the line as the rows found say it: it moves past all forecasts that none of them has."""
+    some = stretches.rows > 0.0
+    if line.more:
+        before = np.flatnonzero(some[: line.first])
+        return replace(line, first=int(before[-1]) + 1 if before.size else 0)
+    after = np.flatnonzero(some[line.last :])
+    return replace(line, last=line.last + int(after[0]) if after.size else some.size)
 
 
 def _treated(stretches: Stretches, line: Redrawing) -> tuple[float, float]:

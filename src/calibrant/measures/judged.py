@@ -72,7 +72,9 @@ class Limits(Protocol):
     def saving_scores(self, table: Totals, thresholds: Thresholds, delta: float) -> list[Score]:
         """Return the scores whose best redrawings `upper_saving` needs."""
 
-    def upper_saving(self, table: Totals, thresholds: Thresholds, estimate: float, delta: float) -> float:
+    def upper_saving(
+        self, source: Tally | RowSource, table: Totals, thresholds: Thresholds, estimate: float, delta: float
+    ) -> float:
         """Return the upper limit of the risk gap, from entries that were split for it."""
 
     def lower_saving(
@@ -529,8 +531,7 @@ class RiskGap(JudgedMeasure):
 
     def upper(self, source: Tally | RowSource, table: Totals, estimate: float, delta: float, limits: Limits) -> float:
         """Return the method's limit for all lines."""
-        del source
-        return limits.upper_saving(table, self.over, estimate, delta)
+        return limits.upper_saving(source, table, self.over, estimate, delta)
 
     def lower_from(
         self,

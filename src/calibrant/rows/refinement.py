@@ -221,7 +221,7 @@ def whole_tally(source: Tally | RowSource) -> Tally:
                 "raise {limit}, round the forecasts or take a {sample}{else_}",
                 limit=Either("the limit (tally_limit)", Option("memory_limit")),
                 sample=Either("sample", "random sample"),
-                else_=Either(", or use Cells.bracket for an answer with known ends"),
+                else_=Either(", or use certificates.bracket for an answer with known ends"),
             ),
         )
     if several.size:
@@ -425,7 +425,7 @@ def _within_limit(rows: Opened, table: Totals, too_coarse: Callable[[Totals], In
             raise InputError(
                 f"after {scans} scans {table.rows[wanted].sum():,} of {table.row_total:,} rows would still have to be "
                 f"looked at one by one, above the limit of {int(rows.fetch_limit):,} rows",
-                remedy="raise the limit (fetch_limit), or use Cells.bracket for an answer with known ends",
+                remedy="raise the limit (fetch_limit), or use certificates.bracket for an answer with known ends",
             )
         before = len(table)
         table = rows.zoom_within(table, wanted)

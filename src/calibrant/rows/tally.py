@@ -576,7 +576,7 @@ def given_tally(
         raise InputError(
             f"a {type(summary).__name__} object holds totals of stretches of forecasts, too coarse for an exact "
             "measure",
-            remedy="pass a Tally, or the arrays (Cells.bracket says what cells alone can tell)",
+            remedy="pass a Tally, or the arrays (certificates.bracket says what cells alone can tell)",
         )
     refuse_more("Tally", y_prob, sample_weight, pos_label)
     return summary

@@ -61,10 +61,11 @@ class Adaptive(CertificateMethod):
         """Return how bets grow."""
         return list(map(bet_score, betting_rates(table, thresholds, delta)))
 
-    def upper_saving(self, table: Totals, thresholds: Thresholds, estimate: float, delta: float) -> float:
+    def upper_saving(
+        self, source: Tally | RowSource, table: Totals, thresholds: Thresholds, estimate: float, delta: float
+    ) -> float:
         """Return the largest saving that bets against every line leave possible."""
-        del estimate
-        return betting_upper(table, thresholds, delta)
+        return betting_upper(source, table, thresholds, estimate, delta)
 
     def lower_saving(
         self,

@@ -135,12 +135,14 @@ class CertificateMethod(ABC):
         del table, thresholds, delta
         return []
 
-    def upper_saving(self, table: Totals, thresholds: Thresholds, estimate: float, delta: float) -> float:
+    def upper_saving(
+        self, source: Tally | RowSource, table: Totals, thresholds: Thresholds, estimate: float, delta: float
+    ) -> float:
         """Return an upper limit of the risk gap over some thresholds: the estimate plus Hoeffding's margin.
 
         ``table`` was split where the best redrawings of `saving_scores` may begin and end.
         """
-        del thresholds
+        del source, thresholds
         return estimate + saving_margin(effective_rows(table), delta)
 
     def lower_saving(
@@ -219,7 +221,7 @@ class CertificateMethod(ABC):
         found = []
         for tally in samples.tallies():
             best = largest_redrawing(Stretches.of(tally), thresholds, SAVING)
-            found.append(self.upper_saving(tally, thresholds, best.score / samples.size, delta))
+            found.append(self.upper_saving(tally, tally, thresholds, best.score / samples.size, delta))
         return np.array(found)
 
     def planned_share(self, samples: Samples, delta: float) -> FloatArray | None:

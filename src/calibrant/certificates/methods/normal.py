@@ -14,7 +14,7 @@ from calibrant.certificates.methods.base import CertificateMethod
 from calibrant.certificates.samples import Samples, largest_sums
 from calibrant.certificates.saving_limits import (
     large_sample_bracket,
-    large_sample_score,
+    large_sample_rates,
     large_sample_upper,
     split_lower_saving,
 )
@@ -24,7 +24,7 @@ from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.voices import Option, Phrase
 from calibrant.measures.results import WorstInterval
 from calibrant.rows.refinement import stretch_ends
-from calibrant.rows.savings import Score, Thresholds
+from calibrant.rows.savings import Score, Thresholds, square_score
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally, Totals
 
@@ -50,12 +50,13 @@ class Normal(CertificateMethod):
 
     def saving_scores(self, table: Totals, thresholds: Thresholds, delta: float) -> list[Score]:
         """Return the saving plus a share of its square."""
-        return [large_sample_score(table, thresholds, normal_quantile(delta))]
+        return [square_score(large_sample_rates(table, thresholds, normal_quantile(delta))[0] / 2.0)]
 
-    def upper_saving(self, table: Totals, thresholds: Thresholds, estimate: float, delta: float) -> float:
+    def upper_saving(
+        self, source: Tally | RowSource, table: Totals, thresholds: Thresholds, estimate: float, delta: float
+    ) -> float:
         """Return the largest limit of a line."""
-        del estimate
-        return large_sample_upper(table, thresholds, normal_quantile(delta))
+        return large_sample_upper(source, table, thresholds, estimate, normal_quantile(delta))
 
     def lower_saving(
         self,
