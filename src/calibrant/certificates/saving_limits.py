@@ -89,7 +89,13 @@ class _Windows:
     factor: FloatArray
     """For each window kept, what a row in it makes a rate bolder: p (1 - p) at most, times the square of the rate."""
     surprise: float
-    """The same for each surprise that the forecasts did not announce, wherever it is."""
+    """The same for each surprise that the forecasts did not announce."""
+
+    @property
+    def reach(self) -> slice:
+        """The coarse cells of all windows kept."""
+        ends = np.append(self.starts, COARSE_CELLS)
+        return slice(int(ends[self.kept[0]]), int(ends[self.kept[-1] + 1]))
 
     def sums(self, rows: FloatArray) -> FloatArray:
         """Add up rows per coarse cell."""
@@ -149,15 +155,16 @@ class _Coarse(NamedTuple):
     announced: float
 
     @classmethod
-    def of(cls, stretches: Stretches) -> _Coarse:
-        """Add up entries, forecasts in the middle of their coarse cell."""
+    def of(cls, stretches: Stretches, thresholds: Thresholds) -> _Coarse:
+        """Add up entries, forecasts in the middle of their coarse cell; surprises in the widest windows only."""
         cell = np.minimum((stretches.low * COARSE_CELLS).astype(np.int64), COARSE_CELLS - 1)
         rows, events = (
             np.bincount(cell, weights=column, minlength=COARSE_CELLS).astype(np.float64)
             for column in (stretches.rows, stretches.events)
         )
-        rare = np.where(_MIDDLE < 0.5, events, rows - events) @ (np.maximum(_MIDDLE, 1.0 - _MIDDLE) * _SURE)
-        return cls(rows, float(rare), float(rows @ (_VARIANCE * _SURE)))
+        near = _windows(thresholds)[0].reach
+        rare = np.where(_MIDDLE < 0.5, events, rows - events) * np.maximum(_MIDDLE, 1.0 - _MIDDLE) * _SURE
+        return cls(rows, float(rare[near].sum()), float((rows * _VARIANCE * _SURE)[near].sum()))
 
 
 _SURE: FloatArray = np.abs(1.0 - 2.0 * _MIDDLE)
@@ -166,7 +173,7 @@ _MOST_ANNOUNCED = float((_VARIANCE * _SURE).max())
 
 def _usual_rate(stretches: Stretches, thresholds: Thresholds, exponent: float) -> float:
     """Return the rate that suits the rows as they are."""
-    coarse = _Coarse.of(stretches)
+    coarse = _Coarse.of(stretches, thresholds)
     surprises = max(coarse.surprises - coarse.announced, 0.0)
     return _highest_below(each.boldness(each.sums(coarse.rows), surprises, exponent) for each in _windows(thresholds))
 
@@ -178,7 +185,7 @@ def saving_rates(stretches: Stretches, thresholds: Thresholds, delta: float) -> 
     only the population's worst window has to behave, for the faster one all of them.
     """
     exponent, each = _shares(delta)
-    coarse = _Coarse.of(stretches)
+    coarse = _Coarse.of(stretches, thresholds)
     total = float(coarse.rows.sum())
     announced = coarse.announced / _MOST_ANNOUNCED  # whose terms are at most 1
     (least_surprises, fewest), (most_surprises, most) = chernoff_intervals(
