@@ -28,6 +28,12 @@ CASES: dict[str, Callable[[], tuple[Any, ...]]] = {
     "cell_totals fractions": lambda: (FORECAST, FORECAST[::-1].copy(), np.empty(0), 64.0, 16, 32, 0.25, 0.75, False),
     "cell_totals weighted": lambda: (FORECAST, FORECAST[::-1].copy(), FORECAST.copy(), 64.0, 16, 32, 0.25, 0.75, False),
     "rows_in_stretches": lambda: (FORECAST, LOW, HIGH, BEGIN, END, 4.0, 0, 0.0, 1.0),
+    "lowest_tangents": lambda: (
+        np.cumsum(OUTCOME, dtype=float),
+        np.arange(3_000.0),
+        FORECAST,
+        np.arange(3_000),
+    ),
     "smooth_fit": lambda: (SIGNED, GAP, True),
     "smooth_fit without the fit": lambda: (SIGNED, GAP, False),
     "smooth_weights": lambda: (SIGNED, GAP, kernels.smooth_fit.plain(SIGNED, GAP, True)[1]),

@@ -128,9 +128,12 @@ def test_many_entries_are_joined_without_a_loss(monkeypatch, thresholds, shift):
     p = rng.beta(1, 2, 6000)
     stretches = Stretches.of(Tally.from_arrays(rng.random(6000) < np.minimum(p + shift, 1), p))
     joined = [largest_redrawing(stretches, thresholds, score) for score in SCORES.values()]
+    monkeypatch.setattr(savings, "_COMPILED", 0)
+    joined += [largest_redrawing(stretches, thresholds, score) for score in SCORES.values()]
+    monkeypatch.setattr(savings, "_COMPILED", 10**9)
     monkeypatch.setattr(savings, "_MANY", 10**9)
     one_by_one = [largest_redrawing(stretches, thresholds, score) for score in SCORES.values()]
-    for found, expected in zip(joined, one_by_one, strict=True):
+    for found, expected in zip(joined, one_by_one * 2, strict=True):
         assert found.score == pytest.approx(expected.score, rel=1e-12)
         assert (found.first, found.last, found.more) == (expected.first, expected.last, expected.more)
 
@@ -192,15 +195,16 @@ def test_mirrored_rows_have_the_same_saving(question):
 # --- Minima over prefixes ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("few", [0, 10**9])
+@pytest.mark.parametrize(("few", "compiled"), [(0, 10**9), (10**9, 0), (0, 0)], ids=["halving", "all", "tangents"])
 @given(seed=st.integers(0, 2**32), points=st.integers(1, 40), asked=st.integers(0, 40))
-def test_minima_over_prefixes_are_the_first_of_all(few, seed, points, asked):
+def test_minima_over_prefixes_are_the_first_of_all(few, compiled, seed, points, asked):
     rng = np.random.default_rng(seed)
     height = rng.integers(-5, 20, points).cumsum().astype(float)
     width = rng.integers(0, 4, points).cumsum().astype(float)
     slope, last = np.sort(rng.integers(0, 9, asked) / 4.0), np.sort(rng.integers(0, points, asked))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(savings, "_FEW", few)
+        patch.setattr(savings, "_COMPILED", compiled)
         least, place = prefix_minima(height, width, slope, last)
     values = [height[: end + 1] - at * width[: end + 1] for at, end in zip(slope, last, strict=True)]
     assert_array_equal(least, [each.min() for each in values])

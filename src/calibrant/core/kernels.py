@@ -191,6 +191,46 @@ def rows_in_stretches(
 
 
 @Kernel
+def lowest_tangents(height: FloatArray, width: FloatArray, slope: FloatArray, last: IntArray) -> IntArray:
+    """Find, for each j, the first i <= last[j] at which height[i] - slope[j] width[i] is smallest.
+
+    Neither width nor slope nor last ever falls. The points up to last[j] that can be smallest for any slope are the
+    corners of their lower convex hull: a stack, on which the best one is a step or two from where it was.
+    """
+    corners = np.empty(height.size, dtype=np.int64)
+    found = np.empty(slope.size, dtype=np.int64)
+    top, best, seen = -1, 0, -1
+    for j in range(slope.size):
+        while seen < last[j]:
+            seen += 1
+            if top >= 0 and width[seen] == width[corners[top]]:
+                if height[seen] >= height[corners[top]]:
+                    continue  # never smaller than the one before it
+                top -= 1
+            while top >= 1:
+                one, two = corners[top - 1], corners[top]
+                rise = (height[two] - height[one]) * (width[seen] - width[two])
+                if rise < (height[seen] - height[two]) * (width[two] - width[one]):
+                    break
+                top -= 1  # above the line from the corner before it to the new point
+            top += 1
+            corners[top] = seen
+        best = min(best, top)
+        while best > 0 and (
+            height[corners[best - 1]] - slope[j] * width[corners[best - 1]]
+            <= height[corners[best]] - slope[j] * width[corners[best]]
+        ):
+            best -= 1
+        while best < top and (
+            height[corners[best + 1]] - slope[j] * width[corners[best + 1]]
+            < height[corners[best]] - slope[j] * width[corners[best]]
+        ):
+            best += 1
+        found[j] = corners[best]
+    return found
+
+
+@Kernel
 def smooth_fit(curve: FloatArray, gap: FloatArray, keep_fit: bool) -> tuple[float, FloatArray]:
     """Weighted L1 isotonic fit of a curve, with values kept between 0 and the curve's end.
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.core.kernels import lowest_tangents
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.rows.grids import FIRST_BITS, FIRST_GRID
 from calibrant.rows.refinement import Opened, opened, refine
@@ -26,6 +27,7 @@ from calibrant.rows.tally import Tally, Totals, prefix_sums
 _MOST_BITS = 21
 _MANY, _BLOCK = 2**12, 16  # entries from which on blocks of so many are looked at first
 _FEW = 2**16  # pairs of ends that are all looked at
+_COMPILED = 20_000  # entries, of which rows have been counted by compiled loops in any case
 _CELLS_AT_ONCE = 2**17  # of a finer grid, for rows in memory
 
 
@@ -139,7 +141,7 @@ def _thinned(stretches: Stretches, thresholds: Thresholds, score: Score) -> tupl
     Blocks of many entries are looked at first, blocks of few only where that says too little.
     """
     size = stretches.low.size
-    if size <= _MANY:
+    if size <= _MANY or size > _COMPILED:
         return np.arange(size), stretches
     starts = np.arange(0, size, _BLOCK)
     wanted = _may_hold_end(stretches.blocks(starts), thresholds, score)
@@ -374,6 +376,9 @@ def prefix_minima(
         values[np.arange(height.size) > last[:, None]] = np.inf
         place = values.argmin(axis=1)
         return values[np.arange(count), place], place
+    if height.size > _COMPILED:
+        place = lowest_tangents(height, width, slope, last)
+        return height[place] - slope * width[place], place
     least, place = np.empty(count), np.empty(count, dtype=np.int64)
     step = 1 << (count.bit_length() - 1) if count else 0
     while step:
