@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 from typing import Any
 
 import brute_force
@@ -152,6 +153,14 @@ def test_no_limit_is_above_that_through_cutoff_with_the_share_it_has(rows, forec
     tally = Tally.from_counts([forecast], [rows], [round(chance * rows)])
     assert betting_upper(tally, 0.05) <= adaptive_upper(tally, tally, 0.04 * 0.05) + 1e-12
     assert betting_upper(tally, 0.05) <= 1.06 * adaptive_upper(tally, tally, 0.05)
+
+
+def test_few_rows_between_lines_are_too_few_for_a_large_sample():
+    few = certify(TRUE, PROB, max_error=0.1, measure="risk_gap", method="normal")
+    assert "between the lines that matter add up to" in few.notes[0]
+    assert "method='adaptive'" in few.notes[0]
+    p = RNG.random(200_000)
+    assert certify(RNG.random(p.size) < p, p, max_error=0.1, measure="risk_gap", method="normal").notes == ()
 
 
 def test_half_a_confidence_is_one():
@@ -317,14 +326,17 @@ def test_limits_speak_in_cost_units_too():
 def test_intervals_say_what_can_be_saved(alternative, words):
     found = confidence_interval(TRUE, PROB, measure="risk_gap", threshold=(0.1, 0.3), alternative=alternative)
     assert str(found).startswith(words)
-    assert "threshold from 0.1 to 0.3" in str(found)
+    assert re.search(r"thresholds? from 0\.1 to 0\.3", str(found))
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"measure": "cutoff", "threshold": 0.2}, "threshold is for measure='risk_gap' only"),
-        ({"measure": "smooth", "cost_false_positive": 1, "cost_false_negative": 1}, "for measure='risk_gap' only"),
+        (
+            {"measure": "smooth", "cost_false_positive": 1, "cost_false_negative": 1},
+            "costs are for measure='risk_gap' only",
+        ),
         ({"threshold": (0.3, 0.2)}, "threshold goes from 0.3 down to 0.2"),
         ({"threshold": (0.1, 0.2, 0.3)}, "threshold has 3 values"),
         ({"threshold": 1.2}, "threshold"),
@@ -352,9 +364,19 @@ def test_one_group_and_a_single_row_have_limits():
 def test_a_wide_limit_has_a_caution_that_names_one_in_rows():
     p = RNG.beta(1, 99, 3000)
     found = certify(RNG.random(3000) < p, p, max_error=0.05, measure="risk_gap")
-    assert "Forecasting 0 for everybody would pass this limit" in found.cautions[0]
-    assert "relative_to" not in found.cautions[0]
-    assert certify(RNG.random(3000) < p, p, max_error=0.05, measure="risk_gap", threshold=0.1).cautions == ()
+    (caution,) = found.cautions
+    assert caution.startswith("Without any forecast, acting always or acting never loses at no threshold more than 0.0")
+    assert "so that a saving of 0.05 is a large one. For a limit that means something use max_error=0.002" in caution
+    assert certify(RNG.random(3000) < p, p, max_error=0.001, measure="risk_gap", threshold=0.01).cautions == ()
+    (caution,) = certify(RNG.random(3000) < 0.3, p, max_error=0.3, measure="risk_gap", threshold=0.3).cautions
+    assert "acting never loses at threshold 0.3 0.2" in caution
+    (caution,) = certify(np.ones(30), p[:30], max_error=0.3, measure="risk_gap").cautions
+    assert caution.startswith("None of these rows is a non-event")
+
+
+def test_a_brier_score_does_not_say_how_forecasts_are_spread():
+    with pytest.raises(InputError, match="needs to know how forecasts are spread"):
+        rows_needed(0.05, measure="risk_gap", brier=0.1)
 
 
 # --- Plans ------------------------------------------------------------------------------------------------------------
@@ -364,8 +386,8 @@ def test_plans_keep_their_promise():
     p = RNG.beta(2, 3, 1000)
     plan = rows_needed(0.06, measure="risk_gap", y_prob=p, power=0.8)
     assert str(plan).startswith(
-        f"About {plan.rows:,} rows certify that no re-drawing of the line between acting and not acting saves more "
-        "than 0.06 per case, at any threshold, with 95% confidence in 80% of cases"
+        f"About {plan.rows:,} rows certify a risk gap of at most 0.06 per case, at any threshold, with 95% confidence "
+        "in 80% of cases"
     )
     rng, certified = np.random.default_rng(3), 0
     for _ in range(60):

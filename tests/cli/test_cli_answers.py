@@ -108,7 +108,7 @@ def test_advice_after_a_verdict_on_savings_is_about_acting(files):
     assert lines[2].startswith("On these rows most is saved ")
     groups = call(*(part.format(file=files / "more.csv") for part in MORE_RUNS["gap groups"])).stdout
     plan = call(*(part.format(file=files / "more.csv") for part in MORE_RUNS["gap plan"])).stdout
-    assert "rows certify a risk gap at any threshold from 0.1 to 0.3 of at most 0.1 per case with 95%" in plan
+    assert "rows certify a risk gap of at most 0.1 per case, at any threshold from 0.1 to 0.3, with 95%" in plan
     assert "the risk gap at threshold 0.3 of every group is at most 0.02 (2 groups, adaptive method)." in groups
 
 

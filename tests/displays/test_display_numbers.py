@@ -347,7 +347,7 @@ def test_the_band_of_the_risk_gap_goes_from_the_curve_to_the_limit(method):
     curve = set(zip(display.threshold.tolist(), display.gap.tolist(), strict=True))
     limit = {(each, display.bound) for each in display.threshold.tolist()}
     assert edge == curve | limit
-    assert "what these rows cannot rule out: from what they show up to the limit" in legend_of(display)
+    assert "room for more in the population: from what these rows show up to the limit" in legend_of(display)
 
 
 @pytest.mark.parametrize(("certified", "promised"), [((0.1, 0.3), None), (0.3, None), (None, 0.3)])

@@ -82,7 +82,7 @@ def test_few_rows_at_a_time_give_the_same(name):
     y, _ = outcomes(FORECASTS[name], "plain")
     tally = Tally.from_arrays(y, FORECASTS[name])
     with scan(table_of(FORECASTS[name]), y_true="y", y_prob="p", fetch_limit=300) as rows:
-        for question in ("cutoff", "worst interval", "quantile bins", "adaptive", "normal", "decision"):
+        for question in ("cutoff", "worst interval", "quantile bins", "adaptive", "normal", "decision", "saving"):
             before = rows.rows_fetched
             same(QUESTIONS[question](rows), QUESTIONS[question](tally))
             assert rows.rows_fetched - before <= 300

@@ -28,7 +28,7 @@ class TestSameAnswers:
         y, _ = outcomes(FORECASTS[name], "plain")
         tally = Tally.from_arrays(y, FORECASTS[name])
         with scan(frame(spark, {"y": y, "p": FORECASTS[name]}), y_true="y", y_prob="p") as rows:
-            for question in ("worst interval", "adaptive", "events"):
+            for question in ("worst interval", "adaptive", "events", "saving"):
                 same(QUESTIONS[question](rows), QUESTIONS[question](tally))
 
     @pytest.mark.parametrize("kind", KINDS[1:])

@@ -55,7 +55,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "interval below": lambda: calibrant.confidence_interval(Y, P, alternative="greater", measure="smooth"),
     "interval exact": lambda: calibrant.confidence_interval(Y, P, method="exact", alternative="less"),
     "risk bands": lambda: calibrant.risk_bands(Y, P, cutoffs=[0.1, 0.5]),
-    "test": lambda: calibrant.calibration_test(Y, P, n_resamples=999),
+    "test": lambda: calibrant.calibration_test(Y, P, n_resamples=999, rng=0),
     "spiegelhalter": lambda: calibrant.certificates.spiegelhalter_test(Y, P),
     "rows needed": lambda: calibrant.rows_needed(0.02, y_prob=P),
     "rows needed hoeffding": lambda: calibrant.rows_needed(0.02, brier=0.1, method="hoeffding"),

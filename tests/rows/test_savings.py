@@ -217,8 +217,8 @@ def test_minima_over_prefixes_are_the_first_of_all(few, compiled, seed, points, 
 def test_a_saving_says_where_and_how():
     tally = Tally.from_counts([0.2, 0.4, 0.6], [100, 100, 100], [50, 40, 60])
     assert str(largest_saving(tally, EVERY_THRESHOLD)) == (
-        "On these rows most is saved just above threshold 0.2: acting on forecasts from 0.2 up instead saves 0.10000 "
-        "per case."
+        "On these rows most is saved just above threshold 0.2 (a false alarm costs 0.2, a missed event 0.8): acting on "
+        "forecasts from 0.2 up instead saves 0.10000 per case."
     )
     costly = saving_of(tally, Thresholds(0.25, 0.25), (1.0, 3.0))
     assert (costly.threshold, costly.attained, costly.moves, costly.cutoff) == (0.25, True, "more", 0.2)
@@ -227,7 +227,10 @@ def test_a_saving_says_where_and_how():
         "forecasts from 0.2 up instead saves 0.08333 per case (0.33333 in cost units)."
     )
     never = largest_saving(Tally.from_counts([0.7], [10], [0]), EVERY_THRESHOLD)
-    assert str(never) == "On these rows most is saved at threshold 0.7: never acting instead saves 0.70000 per case."
+    assert str(never) == (
+        "On these rows most is saved at threshold 0.7 (a false alarm costs 0.7, a missed event 0.3): never acting "
+        "instead saves 0.70000 per case."
+    )
     assert str(largest_saving(Tally.from_counts([0.5], [10], [5]), EVERY_THRESHOLD)) == (
         "On these rows no other line would have saved anything."
     )

@@ -28,7 +28,7 @@ from calibrant.core.voices import Either, Option, Phrase
 from calibrant.core.words import level_said
 from calibrant.measures.judged import JudgedMeasure, judged_measure
 from calibrant.measures.registry import MEASURES, Measure
-from calibrant.measures.savings import REDRAWING, over_thresholds
+from calibrant.measures.savings import over_thresholds
 from calibrant.rows.checks import (
     check_choice,
     check_confidence,
@@ -98,17 +98,19 @@ class RowsNeeded(WithCosts, Result):
     _ranges: ClassVar = dict.fromkeys(("max_error", "confidence_level", "power", "brier"), UNIT)
     _words: ClassVar = {"measure": MEASURES, "relative_to": YARDSTICKS}
 
+    def claim(self) -> str:
+        """Say what is to be certified, in a few words."""
+        limit = f"{MEASURES.words(self.measure)} of at most {limit_said(self.max_error, self.relative_to)}"
+        if self.thresholds is None:
+            return f"a {limit}"
+        over = over_thresholds(self.thresholds, self.cost_false_positive, self.cost_false_negative)
+        return f"a {limit} per case{self._limit_in_costs(self.max_error)}, at {over},"
+
     def __str__(self) -> str:
         level = level_said(self.confidence_level)
-        limit = limit_said(self.max_error, self.relative_to)
         paper = "" if self.paper_rows is None else f"; the paper's margin needs {self.paper_rows:,}"
-        claim = f"a {MEASURES.words(self.measure)} of at most {limit}"
-        if self.thresholds is not None:
-            over = over_thresholds(self.thresholds, self.cost_false_positive, self.cost_false_negative)
-            limit += f" per case{self._limit_in_costs(self.max_error)}"
-            claim = f"that no {REDRAWING} saves more than {limit}, at {over},"
         return (
-            f"About {self.rows:,} rows certify {claim} "
+            f"About {self.rows:,} rows certify {self.claim()} "
             f"with {level} confidence in {level_said(self.power)} of cases, if the forecaster is calibrated with "
             f"a Brier score of {self.brier:.4g} ({self.method} method{paper})."
         )
@@ -148,7 +150,7 @@ def rows_needed(
     measure : {"cutoff", "smooth", "bounded_variation", "risk_gap"}
         The error to be certified. Limits of the other errors depend on how often forecasts repeat: there is no plan for
         them. For the risk gap pass ``y_prob``: it takes far fewer rows where forecasts differ than where they are
-        alike, which a Brier score does not tell.
+        alike, which a Brier score does not say.
     threshold, cost_false_positive, cost_false_negative
         As in `certify`, for ``measure="risk_gap"``.
     power : float above 0, up to 0.999
@@ -212,6 +214,14 @@ def rows_needed(
             Phrase(
                 "{relative} needs to know how many events there will be, which a Brier score does not say",
                 relative=Option("relative_to", "events"),
+            ),
+            remedy=Phrase("{how} forecasts like those to come", how=Either("pass y_prob=, that is", "name a FILE of")),
+        )
+    elif judged.thresholds is not None:
+        raise InputError(
+            Phrase(
+                "{measure} needs to know how forecasts are spread, which a Brier score does not say",
+                measure=Option("measure", measure),
             ),
             remedy=Phrase("{how} forecasts like those to come", how=Either("pass y_prob=, that is", "name a FILE of")),
         )

@@ -163,7 +163,13 @@ class ConfidenceInterval(WithCosts, Result):
         some, lower = over.replace("any threshold", "some threshold", 1), _lower_said(self.lower, 5)
         if self.alternative == "greater":
             return f"some {REDRAWING} saves at least {lower} per case{self._in_costs(self.lower)}, at {some}"
-        return f"the best {REDRAWING} saves from {lower} to {upper}, at its best threshold ({over})"
+        low, high = self.thresholds or (0.0, 1.0)
+        at = (
+            f"at {over}"
+            if low == high
+            else f"where it saves most ({over.replace('any threshold', 'all thresholds', 1)})"
+        )
+        return f"the best {REDRAWING} saves from {lower} to {upper}, {at}"
 
 
 def _check_shares(result: ConfidenceInterval | Certificate | GroupCertificates, *names: str) -> None:

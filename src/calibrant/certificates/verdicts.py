@@ -10,7 +10,7 @@ import warnings
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, get_args, overload
 
-from calibrant.certificates.cautions import cautions_on
+from calibrant.certificates.cautions import cautions_on, saving_cautions
 from calibrant.certificates.event_shares import (
     MOST_SHARE,
     RATE_SHARE,
@@ -43,7 +43,6 @@ from calibrant.rows.groups import are_grouped, by_group
 from calibrant.rows.hints import row_hints
 from calibrant.rows.intake import GroupsLike, RowsLike, as_source, in_groups, with_unit_weights
 from calibrant.rows.refinement import whole_tally
-from calibrant.rows.savings import EVERY_THRESHOLD
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally, Totals
 from calibrant.rows.weights import effective_rows
@@ -430,10 +429,10 @@ def _judge(plan: _Plan, source: Tally | RowSource, limit: float, delta: float, s
 
 
 def _cautions(plan: _Plan, limit: float, event_rate: float) -> tuple[str, ...]:
-    """Return why a limit says nothing about forecasts; a saving at thresholds that somebody has is one in any case."""
-    if plan.measure.thresholds not in (None, EVERY_THRESHOLD):
-        return ()
-    return cautions_on(limit, event_rate, plan.relative_to, by_events=plan.measure.per_event)
+    """Return why a limit says nothing about forecasts."""
+    if plan.measure.thresholds is not None:
+        return saving_cautions(limit, event_rate, plan.measure.thresholds)
+    return cautions_on(limit, event_rate, plan.relative_to)
 
 
 def _rows_to_decide(plan: _Plan, found: _Found, limit: float) -> int | None:
@@ -492,7 +491,11 @@ def _evaluate(
         if spent > 0.0:
             lower = min(of_events(lower, event_rate_limits(table, spent)[1]), MOST_SHARE)
     estimate = plan.share(estimate, event_rate_of(table))
-    notes = (*notes, *method.notes(table, worst), *row_hints(table))
+    if measure.thresholds is None:
+        notes = (*notes, *method.notes(table, worst))
+    elif upper_delta is not None:
+        notes = (*notes, *method.saving_notes(table, measure.thresholds, upper_delta))
+    notes = (*notes, *row_hints(table))
     return _Found(estimate, lower, upper, table, worst, caution, notes, saving)
 
 

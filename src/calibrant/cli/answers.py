@@ -205,11 +205,8 @@ def comparison_said(found: ModelComparison) -> list[str]:
 
 def plan_said(found: RowsNeeded) -> list[str]:
     """Say how many rows a certificate takes."""
-    from calibrant.certificates.results import error_said, limit_said
-
-    limit = limit_said(found.max_error, found.relative_to) + ("" if found.thresholds is None else " per case")
     return [
-        f"About {found.rows:,} rows certify a {error_said(found)} of at most {limit} with "
+        f"About {found.rows:,} rows certify {found.claim()} with "
         f"{level_said(found.confidence_level)} confidence in {level_said(found.power)} of cases.",
         f"That is if the forecaster is calibrated with a Brier score of {found.brier:.4g} ({found.method} method).",
         _next("collect rows that the model has not seen, then calibrant certify with the same options"),
@@ -273,7 +270,7 @@ def _group_cautions(found: GroupCertificates) -> list[str]:
 
 def _after_verdict(verdict: str, certificates: Sequence[Certificate]) -> str:
     """Say what to do after the verdict on some certificates; a limit that says nothing still refutes forecasts."""
-    from calibrant.certificates.cautions import WIDE_LIMIT
+    from calibrant.certificates.cautions import ONE_CLASS, WIDE_LIMIT
     from calibrant.rows.hints import MISTAKES
 
     notes = {getattr(note, "code", "") for each in certificates for note in each.notes}
@@ -282,6 +279,8 @@ def _after_verdict(verdict: str, certificates: Sequence[Certificate]) -> str:
     cautions = {getattr(caution, "code", "") for each in certificates for caution in each.cautions}
     if WIDE_LIMIT in cautions and verdict != "refuted":
         return _next(_NEXT["caution"])
+    if ONE_CLASS in cautions:
+        return _next("collect rows of both kinds, then calibrant certify with the same options")
     saving = certificates[0].thresholds is not None
     return _next((_NEXT_OF_SAVINGS if saving else _NEXT)[verdict])
 

@@ -120,7 +120,7 @@ class DecisionGuarantee(WithCosts, Result):
         if self.is_direct:
             return (
                 f"With {level} confidence no {REDRAWING} saves more than {rounded_up(self.nondecreasing)} per case"
-                f"{self._limit_in_costs(self.nondecreasing)}, at {self._where()}."
+                f"{self._limit_in_costs(self.nondecreasing)}, at {self._where_directly()}."
             )
         shape, limits = WRAPPERS["nondecreasing"], f"by more than {self._said(self.nondecreasing)}"
         if self.any is not None:
@@ -145,6 +145,13 @@ class DecisionGuarantee(WithCosts, Result):
 
     def _said(self, limit: float) -> str:
         return f"{rounded_up(limit)}{self._limit_in_costs(limit)}"
+
+    def _where_directly(self) -> str:
+        """Name all thresholds that were limited together, and the one spoken of among them."""
+        low, high = self.thresholds or EVERY_THRESHOLD
+        if self.threshold is None or low == high:
+            return self._where()
+        return f"{over_thresholds((low, high))}, so also at {self._where()}"
 
     def _where(self) -> str:
         if self.threshold is not None:

@@ -34,7 +34,7 @@ class RiskGapDisplay(Display):
     that a recalibration of the same forecasts attains on these rows; it cannot exceed the Cutoff calibration error of
     the rows. The limit is about rows to come, if nothing changes: with the stated confidence no recalibration lowers
     the *expected* loss by more, at all thresholds together, so that it may be read at any of them. The band from the
-    curve to the limit is what the rows cannot rule out. It assumes rows drawn independently from the population, and a
+    curve to the limit is room for more in the population. It assumes rows drawn independently from the population, a
     forecaster, a method and a level fixed without looking at them.
 
     Use `from_predictions` or `from_estimator`; the constructor takes what they compute.
@@ -145,7 +145,7 @@ class RiskGapDisplay(Display):
             theme,
             xlabel=THRESHOLD_SAID,
             ylabel="loss per row that recalibration could save",
-            title=f"Recalibration could save up to {saved} per row"
+            title=f"On these rows recalibration saves up to {saved} per row"
             if self.largest_gap > 0.0
             else "Recalibration could save nothing on these rows",
         )
@@ -159,7 +159,7 @@ class RiskGapDisplay(Display):
             color=palette.band,
             linewidth=0.0,
             zorder=0.2,
-            label="what these rows cannot rule out: from what they show up to the limit",
+            label="room for more in the population: from what these rows show up to the limit",
         )
         (self.line_,) = ax.plot(
             self.threshold,

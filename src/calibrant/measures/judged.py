@@ -197,10 +197,14 @@ class JudgedMeasure(ABC):
 
     def with_thresholds(self, thresholds: Thresholds, costs: Costs) -> JudgedMeasure:
         """Return the measure over these thresholds; refuse them where it knows none."""
-        del thresholds, costs
+        del thresholds
         raise InputError(
-            Phrase("{threshold} is for {gap} only", threshold=Argument("threshold"), gap=Option("measure", "risk_gap")),
-            remedy=Phrase("leave it out, or ask for {gap}", gap=Option("measure", "risk_gap")),
+            Phrase(
+                "{given} for {gap} only",
+                given=Phrase("{threshold} is", threshold=Argument("threshold")) if costs[0] is None else "costs are",
+                gap=Option("measure", "risk_gap"),
+            ),
+            remedy=Phrase("leave them out, or ask for {gap}", gap=Option("measure", "risk_gap")),
         )
 
     def split(self, source: Tally | RowSource, deltas: Sequence[float], limits: Limits) -> Totals:

@@ -62,6 +62,8 @@ class LargestSaving(WithCosts, Result):
             return "On these rows no other line would have saved anything."
         place = at_threshold(self.threshold, self.cost_false_positive, self.cost_false_negative)
         place = f"at {place}" if self.attained else f"just above {place}"
+        if self.cost_unit is None:
+            place += f" (a false alarm costs {self.threshold:.4g}, a missed event {1.0 - self.threshold:.4g})"
         line = "never acting" if self.cutoff is None else f"acting on forecasts from {self.cutoff:.4g} up"
         return (
             f"On these rows most is saved {place}: {line} instead saves {measured(self.saving)} per case"

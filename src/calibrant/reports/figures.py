@@ -186,7 +186,7 @@ def draw_model(
         reading=(
             "Per row and on average, at every threshold from which somebody might act. The limit holds "
             f"{holds_for(promise.target)}, with {level_said(promise.confidence_level)} confidence at all thresholds "
-            "together. The band below it is what these rows cannot rule out."
+            "together. The band below it is room for more in the population."
         ),
         marked=threshold,
         named={

@@ -253,6 +253,11 @@ class CertificateMethod(ABC):
         del table, worst  # most methods hold whatever the rows are
         return ()
 
+    def saving_notes(self, table: Totals, thresholds: Thresholds, delta: float) -> tuple[str, ...]:
+        """Return what to keep in mind about limits of the risk gap."""
+        del table, thresholds, delta
+        return ()
+
 
 class MarginMethod(CertificateMethod):
     """A method whose upper margin follows from the number of rows and the level alone."""

@@ -112,20 +112,32 @@ class Normal(CertificateMethod):
         """Return a caution where the worst interval has few squared residuals."""
         inside = (table.low >= worst.low) & (table.high <= worst.high)
         squares = float(table.weight_square_residual_square[inside].sum()) / table.weight_max**2
-        if squares >= FEW_SQUARES:
-            return ()
-        note = Phrase(
-            "the squared residuals of the worst interval add up to {squares:.1f}, below {few:g}: too few for a "
-            "large-sample limit, whose real confidence may be lower than stated; use {adaptive} or 'exact'",
-            code="few_squares",
-            squares=squares,
-            few=FEW_SQUARES,
-            adaptive=Option("method", "adaptive"),
-        )
-        return (note,)
+        return _few_squares(squares, "of the worst interval", " or 'exact'")
+
+    def saving_notes(self, table: Totals, thresholds: Thresholds, delta: float) -> tuple[str, ...]:
+        """Return a caution where lines that matter are few squared residuals apart: the rate is z over their root."""
+        quantile = normal_quantile(delta)
+        rate, _ = large_sample_rates(table, thresholds, quantile)
+        return _few_squares((quantile / rate) ** 2, "between the lines that matter", "")
 
 
 METHOD = Normal()
+
+
+def _few_squares(squares: float, where: str, other: str) -> tuple[str, ...]:
+    if squares >= FEW_SQUARES:
+        return ()
+    note = Phrase(
+        "the squared residuals {where} add up to {squares:.1f}, below {few:g}: too few for a large-sample limit, whose "
+        "real confidence may be lower than stated; use {adaptive}{other}",
+        code="few_squares",
+        where=where,
+        squares=squares,
+        few=FEW_SQUARES,
+        adaptive=Option("method", "adaptive"),
+        other=other,
+    )
+    return (note,)
 
 
 def normal_quantile(delta: float) -> float:
