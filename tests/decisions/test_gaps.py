@@ -372,7 +372,8 @@ def test_a_limit_over_all_thresholds_may_be_read_at_any_of_them():
     costs = calibrant.decision_guarantee(direct_limit(), cost_false_positive=100, cost_false_negative=900)
     assert (costs.threshold, costs.nondecreasing, costs.cost_unit) == (0.1, 0.03, 1000.0)
     assert costs.finding().endswith(
-        "0.0300 per case (30 in cost units), at any threshold, so also at threshold 0.1 (a false positive costs 100, a false negative 900)."
+        "0.0300 per case (30 in cost units), at any threshold, so also at threshold 0.1 (a false positive costs 100, a "
+        "false negative 900)."
     )
     wide = calibrant.decision_guarantee(direct_limit(upper=0.9), 0.3)
     assert (wide.nondecreasing, wide.monotone) == (0.7, 0.7)
