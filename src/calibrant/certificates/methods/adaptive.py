@@ -25,7 +25,6 @@ from calibrant.certificates.saving_limits import (
     betting_rates,
     betting_upper,
     planned_betting,
-    split_lower_saving,
 )
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.measures.judged import WeightedMeasure
@@ -66,18 +65,6 @@ class Adaptive(CertificateMethod):
     ) -> float:
         """Return the largest saving that bets against every line leave possible."""
         return betting_upper(source, table, thresholds, estimate, delta)
-
-    def lower_saving(
-        self,
-        source: Tally | RowSource,
-        table: Totals,
-        thresholds: Thresholds,
-        estimate: float,
-        delta: float,
-        seed: int,
-    ) -> float:
-        """Return what random halves of the rows say of each other's best line."""
-        return split_lower_saving(source, table, thresholds, estimate, delta, seed)
 
     def bracket_saving(
         self, table: Totals, bits: int, thresholds: Thresholds, delta: float, low: float, high: float

@@ -12,7 +12,7 @@ from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.margins import hoeffding_margin
 from calibrant.certificates.methods.registry import METHODS
 from calibrant.certificates.samples import Samples
-from calibrant.certificates.saving_limits import lower_saving_margin, saving_margin
+from calibrant.certificates.saving_limits import lower_saving_margin, saving_margin, split_lower_saving
 from calibrant.core.errors import InputError
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.voices import Argument, Either, Option, Phrase
@@ -154,9 +154,8 @@ class CertificateMethod(ABC):
         delta: float,
         seed: int,
     ) -> float:
-        """Return a lower limit of the risk gap: the estimate minus a margin that holds for all lines at once."""
-        del source, thresholds, seed
-        return estimate - lower_saving_margin(table, delta)
+        """Return a lower limit of the risk gap: what random halves of the rows say of each other's best line."""
+        return split_lower_saving(source, table, thresholds, estimate, delta, seed)
 
     def bracket_saving(
         self, table: Totals, bits: int, thresholds: Thresholds, delta: float, low: float, high: float
@@ -270,6 +269,19 @@ class MarginMethod(CertificateMethod):
         """Return the estimate plus the margin."""
         del source
         return estimate + self.mean_margin(table, delta)
+
+    def lower_saving(
+        self,
+        source: Tally | RowSource,
+        table: Totals,
+        thresholds: Thresholds,
+        estimate: float,
+        delta: float,
+        seed: int,
+    ) -> float:
+        """Return the estimate minus a margin that holds for all lines at once."""
+        del source, thresholds, seed
+        return estimate - lower_saving_margin(table, delta)
 
     def mean_margin(self, table: Totals, delta: float) -> float:
         """Return the margin for as many rows of equal weight as these are worth."""

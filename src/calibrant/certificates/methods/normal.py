@@ -16,7 +16,6 @@ from calibrant.certificates.saving_limits import (
     large_sample_bracket,
     large_sample_rates,
     large_sample_upper,
-    split_lower_saving,
 )
 from calibrant.certificates.stretches import Pairs, bracketed, largest_stretches, square_scores
 from calibrant.core.laws import brownian_range
@@ -57,18 +56,6 @@ class Normal(CertificateMethod):
     ) -> float:
         """Return the largest limit of a line."""
         return large_sample_upper(source, table, thresholds, estimate, normal_quantile(delta))
-
-    def lower_saving(
-        self,
-        source: Tally | RowSource,
-        table: Totals,
-        thresholds: Thresholds,
-        estimate: float,
-        delta: float,
-        seed: int,
-    ) -> float:
-        """Return what random halves of the rows say of each other's best line, at every number of rows."""
-        return split_lower_saving(source, table, thresholds, estimate, delta, seed)
 
     def bracket_saving(
         self, table: Totals, bits: int, thresholds: Thresholds, delta: float, low: float, high: float
