@@ -78,15 +78,16 @@ def saving_cautions(max_error: float, event_rate: float, thresholds: Thresholds)
     loses = min((1.0 - at) * event_rate, at * (1.0 - event_rate))
     if max_error <= _WIDE * loses:
         return ()
-    place = f"at threshold {at:.4g}" if thresholds.low == thresholds.high else "at no threshold more than"
+    loss = f"{measured(loses, 4)} per case at threshold {at:.4g}"
+    if thresholds.low < thresholds.high:
+        loss = f"at most {measured(loses, 4)} per case, whatever the threshold"
     sensible = Option("max_error", float(f"{SENSIBLE * loses:.2g}")) if loses > 0.0 else None
     return (
         Phrase(
-            "Without any forecast, acting always or acting never loses {place} {loses} per case, so that a saving of "
-            "{limit:g} is a large one.{remedy}",
+            "Without any forecast, the better of acting always and acting never loses {loss}: a saving of {limit:g} is a "
+            "large one.{remedy}",
             code=WIDE_LIMIT,
-            place=place,
-            loses=measured(loses, 4),
+            loss=loss,
             limit=max_error,
             remedy=Phrase(" For a limit that means something use {sensible}.", sensible=sensible) if sensible else "",
         ),
