@@ -84,8 +84,8 @@ def saving_cautions(max_error: float, event_rate: float, thresholds: Thresholds)
     sensible = Option("max_error", float(f"{SENSIBLE * loses:.2g}")) if loses > 0.0 else None
     return (
         Phrase(
-            "Without any forecast, the better of acting always and acting never loses {loss}: a saving of {limit:g} is a "
-            "large one.{remedy}",
+            "Without any forecast, the better of acting always and acting never loses {loss}: a saving of {limit:g} "
+            "is a large one.{remedy}",
             code=WIDE_LIMIT,
             loss=loss,
             limit=max_error,
