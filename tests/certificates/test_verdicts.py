@@ -172,7 +172,8 @@ def test_every_result_says_of_whom_it_speaks_and_what_it_rests_on(method, measur
     assert ("central limit theorem" in words) == (method == "normal")
     assert ("weights" in words) is False
     assert words in str(found)
-    assert ("these forecasts" if method == "exact" else "the population") in str(found)
+    whom = "these forecasts" if method == "exact" else "the population"
+    assert (f"of {whom}" if found.thresholds is None else f"draws from {whom}") in str(found)
 
 
 @pytest.mark.parametrize(("method", "measure"), REFUSED, ids=map(" ".join, REFUSED))

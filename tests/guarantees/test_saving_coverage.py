@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gap_laws import CLOSE, LAWS, betting_upper, gap
-from populations import CONSTANT, FRACTIONS, OVERCONFIDENT, POPULATIONS, SHIFTED, UNIFORM
+from populations import CONSTANT, FRACTIONS, OVERCONFIDENT, POPULATIONS, SHIFTED, UNIFORM, WEIGHTED_CONSTANT
 from scipy.stats import binom
 
 from calibrant import Tally, certify, confidence_interval
@@ -43,7 +43,8 @@ def test_populations_of_rows_save_what_their_laws_say():
         tally = population.tally(seeded(population, "law"), 200_000)
         for thresholds in map(thresholds_of, ASKED.values()):
             saving = largest_saving(law, thresholds).saving
-            assert largest_saving(tally, thresholds).saving == pytest.approx(saving, abs=0.008)
+            few = population is WEIGHTED_CONSTANT  # of which a few rows have most of the weight
+            assert largest_saving(tally, thresholds).saving == pytest.approx(saving, abs=0.008 if few else 0.004)
     assert gap(SHIFTED, EVERY_THRESHOLD) == pytest.approx(0.1**2 / (2 * 0.8), abs=2 * CLOSE)
     assert gap(FRACTIONS, Thresholds(0.5, 0.5)) == pytest.approx(0.05**2 / (2 * 0.6), abs=2 * CLOSE)
     assert gap(UNIFORM, EVERY_THRESHOLD) == 0.0
