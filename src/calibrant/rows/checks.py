@@ -22,6 +22,7 @@ from calibrant.rows.arrays import as_array, as_numbers, check_finite, check_obje
 from calibrant.rows.labels import check_pos_label, listed_labels, same_label
 
 _CHUNK = 1 << 16
+_FEW_TIMES = 4  # whole numbers that span no more than so many times the rows are counted, not sorted
 _SLIP = 1e-6  # a forecast outside [0, 1] by less than this is more likely rounding than another scale
 MOST_ROWS = 2.0**53
 """From so many on, rows are not counted exactly."""
@@ -344,6 +345,20 @@ def check_rng(value: Any) -> np.random.Generator:
 
 def check_labels(values: Any, name: str, rows: int) -> tuple[list[Any], list[IntArray]]:
     """Return the distinct labels in sorted order, and the positions of the rows that carry each."""
+    labels, inverse = _label_places(values, name, rows)
+    order = np.argsort(inverse, kind="stable")
+    ends = np.cumsum(np.bincount(inverse))
+    return [_plain_label(label) for label in labels.tolist()], np.split(order, ends[:-1])
+
+
+def check_codes(values: Any, name: str, rows: int) -> tuple[IntArray, int]:
+    """Return the place of each row's label among the distinct ones in sorted order, and how many there are."""
+    labels, inverse = _label_places(values, name, rows)
+    return inverse, labels.size
+
+
+def _label_places(values: Any, name: str, rows: int) -> tuple[npt.NDArray[Any], IntArray]:
+    """Return the distinct labels in sorted order, and the place among them of the label of each row."""
     array = as_array(values, name)
     if array.size != rows:
         raise _bad_length(name, array.size, f"{rows:,} rows", "pass one label per row")
@@ -356,15 +371,20 @@ def check_labels(values: Any, name: str, rows: int) -> tuple[list[Any], list[Int
     for position, value in enumerate(array.tolist() if array.dtype.kind == "O" else ()):
         if is_missing(value):
             refuse_missing(name, position)
+    if array.dtype.kind in "iu" and array.size:
+        low, high = int(array.min()), int(array.max())
+        if high - low < _FEW_TIMES * array.size:  # counting is quicker than sorting
+            held = np.zeros(high - low + 1, dtype=np.bool_)
+            place = array.astype(np.int64) - low if array.dtype.kind == "i" else (array - low).astype(np.int64)
+            held[place] = True
+            return np.flatnonzero(held) + low, (np.cumsum(held) - 1)[place]
     try:
         labels, inverse = np.unique(array, return_inverse=True)
     except TypeError as error:
         raise InputError(
             f"mixes labels that cannot be compared ({error})", argument=name, remedy="convert them to strings"
         ) from error
-    order = np.argsort(inverse, kind="stable")
-    ends = np.cumsum(np.bincount(inverse))
-    return [_plain_label(label) for label in labels.tolist()], np.split(order, ends[:-1])
+    return labels, inverse
 
 
 def _plain_label(label: Any) -> Any:
