@@ -1,0 +1,291 @@
+"""Limits of the Cutoff error for rows in clusters: bets on whole clusters, whatever their rows have to do together.
+
+T_c(I) is the sum of w (y - p) of cluster c on the interval I, m_c the sum of its weights, n that of all. Clusters are
+independent, or neighbours in the order of their labels depend on each other up to q places apart. All limits are
+one-sided and fail with probability at most delta, at every number of clusters unless said. The proofs are in
+docs/theory-of-clusters.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from calibrant.certificates.betting import HIGHEST_RATE, best_rate
+from calibrant.certificates.cluster_search import ClusterMap, Weighing, largest_growth
+from calibrant.certificates.margins import VARIANCE_SHARE
+from calibrant.core.chernoff import chernoff_interval
+from calibrant.core.types import FloatArray
+from calibrant.rows.clusters import ClusteredSource
+from calibrant.rows.tally import Totals
+
+_LOWER_RATE = 0.45  # of the bets of lower limits, whose factors are 1 + x (T - error m) with both up to m
+_LINES = 10
+_DRAWS = 999
+_ROOT_STEPS = 60
+_FEW_TIMES_SQUARE = 2000.0  # from so many clusters on, squares of their sums are not cut off for the rate
+
+
+def _fixed_borders() -> FloatArray:
+    """Return where the intervals of lower limits begin and end: fixed beforehand, finer towards 0 and 1."""
+    tails = 2.0 ** -np.arange(5.0, 17.0)
+    return np.unique(np.concatenate([[0.0], np.arange(1, 16) / 16.0, tails, 1.0 - tails]))
+
+
+LOWER_BORDERS = _fixed_borders()
+
+
+def growth_rest(value: FloatArray) -> FloatArray:
+    """Return (-ln(1 - v) - v) / v^2, which increases from 1/2 at v = 0."""
+    small = np.abs(value) < 1e-4
+    safe = np.where(small, 0.5, value)
+    found: FloatArray = np.where(small, 0.5 + value / 3.0 + value**2 / 4.0, (-np.log1p(-safe) - safe) / safe**2)
+    return found
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """What is assumed of clusters, fixed before any row is looked at.
+
+    Attributes
+    ----------
+    max_size : float or None
+        The most rows, or weight, that a cluster of the population can have, where it was stated: the error is then that
+        of a population of clusters. Without it the error is that of clusters of these sizes.
+    serial : int
+        How many places apart in the order of labels clusters may depend on each other; 0 for independent clusters.
+    """
+
+    max_size: float | None = None
+    serial: int = 0
+
+    @property
+    def folds(self) -> int:
+        """Into how many sets of independent clusters they fall."""
+        return self.serial + 1
+
+
+class ClusterLimits:
+    """Limits of the Cutoff error from rows in clusters."""
+
+    def __init__(self, source: ClusteredSource, table: Totals, dependence: Dependence) -> None:
+        self.source = source
+        self.table = table
+        self.dependence = dependence
+        self.rows = ClusterMap(source, table)
+        self.count = self.rows.clusters
+        self.total = self.rows.total
+
+    # --- What the clusters are --------------------------------------------------------------------------------------
+
+    @property
+    def largest(self) -> float:
+        """The largest size of a cluster, or what was stated as such."""
+        stated = self.dependence.max_size
+        return float(self.rows.size.max()) if stated is None else stated
+
+    @cached_property
+    def design_effect(self) -> float:
+        """How many times the variance of independent rows the residuals of clusters have; 1 where all are 0."""
+        rows = float(self.table.weight_square_residual_square.sum())
+        return float((self.rows.cluster_total**2).sum()) / rows if rows > 0.0 else 1.0
+
+    def least_limit(self, delta: float) -> float:
+        """Return the least that the limit of bets can be, whatever the outcomes: clusters are few, or one is large."""
+        exponent = self._exponent(delta)
+        if self.dependence.max_size is not None:
+            return min(exponent / (HIGHEST_RATE * self.total / self.largest), 1.0)
+        share = self.count * self.largest / self.total
+        return min(-math.expm1(-exponent / self.count) * share / HIGHEST_RATE, 1.0)
+
+    def _exponent(self, delta: float) -> float:
+        return self.dependence.folds * math.log(1.0 / (delta * (1.0 - VARIANCE_SHARE)))
+
+    # --- Upper limits -----------------------------------------------------------------------------------------------
+
+    def hoeffding_margin(self, delta: float) -> float:
+        """Return sqrt(2 (q + 1) ln(1/delta) sum m_c^2) / n: sums of clusters lie between -m_c and m_c."""
+        exponent = self.dependence.folds * math.log(1.0 / delta)
+        return math.sqrt(2.0 * exponent * float((self.rows.size**2).sum())) / self.total
+
+    def bets(self, delta: float, *, given: bool = False) -> float:
+        """Return the largest error that bets on whole clusters leave possible.
+
+        ``given`` says that forecasts count as fixed, so that sums have the limits that the forecasts of a cluster set.
+        """
+        found = 0.0
+        for sign in (1.0, -1.0):
+            most = self._most(sign) if given else self.largest
+            reach = self.rows.reach(sign)
+            for rate in set(self._rates(most, delta)):
+                found = max(found, self._limit_at(rate / most, sign, reach, self._exponent(delta)))
+        return min(found, 1.0)
+
+    def _most(self, sign: float) -> float:
+        """Return how large a sum of residuals of this sign can be in a cluster, given its forecasts."""
+        sums = self.rows.sums
+        expected = sums.per_cluster(sums.outcome - sums.residual)
+        room = self.rows.size - expected if sign > 0.0 else expected
+        return max(float(room.max()), float(np.finfo(float).tiny))
+
+    def _rates(self, most: float, delta: float) -> tuple[float, float]:
+        """Return two rates, times the largest sum, between which the one to use lies.
+
+        It follows from V = sum E min(T_c^2 / M^2, t^2), T_c over all forecasts, a number of the population that is
+        enclosed from the rows; cut off at t so that few clusters enclose it well.
+        """
+        cut = min(max(self.count / _FEW_TIMES_SQUARE, 0.05), 1.0)
+        squares = float(np.minimum((self.rows.cluster_total / most) ** 2 / cut, 1.0).sum())
+        each = (delta * VARIANCE_SHARE / 2.0) ** self.dependence.folds
+        low, high = chernoff_interval(squares, each)
+        exponent = self._exponent(delta)
+        return best_rate(high * cut, 1.0, exponent), best_rate(low * cut, 1.0, exponent)
+
+    def _limit_at(self, rate: float, sign: float, reach: FloatArray, exponent: float) -> float:
+        # What stands in for -ln(1 - x T) must be above it for every T up to the reach, which rounding may pass.
+        weighing = Weighing(self.rows, rate**2 * growth_rest(rate * reach * (1.0 + 1e-12)))
+        if self.dependence.max_size is None:
+            growth = largest_growth(weighing, sign, rate, 1.0)
+            return -math.expm1(-(growth + exponent) / self.count) * self.count / (self.total * rate)
+        return self._ratio_limit(weighing, rate, sign, exponent)
+
+    def _ratio_limit(self, weighing: Weighing, rate: float, sign: float, exponent: float) -> float:
+        """Return the least error that bets on clusters of a population exclude: sum ln(1 + x (error m - s T)) > L."""
+        size = self.rows.size
+        crossed, own = weighing.weight * size, float(weighing.weight @ size**2)
+
+        def gained(error: float) -> float:
+            growth = largest_growth(weighing, sign, rate, 1.0, 2.0 * error * crossed)
+            return rate * error * self.total - growth - error**2 * own - exponent
+
+        low, high = 0.0, 1.0
+        if gained(high) <= 0.0:
+            return 1.0
+        for _ in range(_ROOT_STEPS):
+            if high - low <= 1e-6 * high:
+                break
+            middle = (low + high) / 2.0
+            low, high = (low, middle) if gained(middle) > 0.0 else (middle, high)
+        return high
+
+    def large_sample(self, quantile: float) -> float:
+        """Return the most over intervals of |sum T| + z sqrt(sum T^2 G / (G - 1)), over n: right for many clusters."""
+        count, folds = self.count, self.dependence.folds
+        if count < 2:
+            return 1.0
+        more = folds * count / (count - 1.0)
+        weighing = Weighing(self.rows, np.ones(count))
+        longest = math.sqrt(more * float(weighing.squares.max()))
+        if longest == 0.0:
+            return 0.0
+        lengths = longest * 2.0 ** (-np.arange(_LINES) / 3.0)
+        found = min(
+            max(largest_growth(weighing, sign, 1.0, quantile * more / (2.0 * length)) for sign in (1.0, -1.0))
+            + quantile * length / 2.0
+            for length in lengths.tolist()
+        )
+        return min(found / self.total, 1.0)
+
+    # --- Lower limits -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _evidence(self) -> _Evidence:
+        return _Evidence(self)
+
+    def lower(self, estimate: float, delta: float) -> float:
+        """Return a lower limit: the largest error that evidence averaged over intervals fixed beforehand excludes."""
+        return self._evidence.lower(estimate, math.log(1.0 / delta))
+
+    def log_evidence(self) -> float:
+        """Return the logarithm of the evidence against calibration: large with probability at most 1 over it."""
+        return self._evidence.against(0.0, 0.0)
+
+    def noise(self, seed: int) -> FloatArray:
+        """Return draws of the largest error that chance alone shows: sums of clusters with random signs, over n.
+
+        Right for many clusters. The draws depend on what clusters hold and not on their order or names.
+        """
+        rows = self.rows
+        rng = np.random.default_rng(seed)
+        mixed = rows.block_sums.T @ np.cos(np.arange(rows.blocks) + 1.0)
+        order = np.lexsort((mixed, rows.cluster_total, rows.size))
+        prefix = rows.prefix[:, order]
+        found = []
+        for _ in range(0, _DRAWS, 111):
+            signs = rng.integers(0, 2, size=(111, self.count)) * 2.0 - 1.0
+            path = signs @ prefix.T
+            found.append(path.max(axis=1) - path.min(axis=1))
+        return np.sort(np.concatenate(found)) * math.sqrt(self.dependence.folds) / self.total
+
+    def participation(self) -> float:
+        """Return (sum T^2)^2 / sum T^4 over all forecasts: how many clusters the variance rests on."""
+        squares = self.rows.cluster_total**2
+        fourth = float((squares**2).sum())
+        return float(squares.sum()) ** 2 / fourth if fourth > 0.0 else 0.0
+
+
+class _Evidence:
+    """Bets that the error is larger, on each of some intervals and at each of some rates, all fixed beforehand."""
+
+    def __init__(self, limits: ClusterLimits) -> None:
+        self.limits = limits
+        rows = limits.rows
+        sums = limits.source.cluster_sums(LOWER_BORDERS)
+        held = np.zeros((LOWER_BORDERS.size, sums.clusters))
+        held[sums.block, sums.cluster] = sums.residual
+        self.prefix = np.concatenate([np.zeros((1, sums.clusters)), np.cumsum(held, axis=0)])
+        self.size = rows.size
+        self.begin, self.end = np.triu_indices(LOWER_BORDERS.size + 1, 1)
+        self.prior = self._prior()
+        halvings = max(1, math.ceil(math.log2(max(limits.count, 2)) / 2.0) - 1)
+        self.rates = _LOWER_RATE * 2.0 ** -np.arange(halvings + 1.0) / limits.largest
+        self.reach = {sign: rows.reach(-sign) for sign in (1.0, -1.0)}
+
+    def _prior(self) -> FloatArray:
+        """Return the share of each interval: each end is that of [0, 1] in one half of them, inside in the other."""
+        inner = LOWER_BORDERS.size - 1
+        from_zero, to_one = self.begin == 0, self.end == LOWER_BORDERS.size
+        share = np.where(from_zero & to_one, 1.0, np.where(from_zero | to_one, 1.0 / inner, 2.0 / (inner * (inner - 1))))
+        return share / 4.0
+
+    def _terms(self, most_error: float) -> list[tuple[FloatArray, ...]]:
+        """Return, by sign and rate, what the growth on each interval is made of, up to an error."""
+        found = []
+        for sign in (1.0, -1.0):
+            for rate in self.rates.tolist():
+                loss = rate * (self.reach[sign] + most_error * self.size)
+                weight = rate**2 * growth_rest(loss)
+                product = (self.prefix * weight) @ self.prefix.T
+                own = np.diagonal(product)
+                squares = (own[:, None] + own[None, :] - 2.0 * product)[self.begin, self.end]
+                crossed = self.prefix @ (weight * self.size)
+                sums = self.prefix.sum(axis=1)
+                linear = rate * sign * (sums[self.end] - sums[self.begin]) - squares
+                slope = 2.0 * sign * (crossed[self.end] - crossed[self.begin]) - rate * self.limits.total
+                found.append((linear, slope, float(weight @ self.size**2)))
+        return found
+
+    def against(self, error: float, most_error: float) -> float:
+        """Return the logarithm of the average evidence that the error is larger than this one."""
+        return self._averaged(self._terms(most_error), error)
+
+    def _averaged(self, terms: list[tuple[FloatArray, ...]], error: float) -> float:
+        folds = self.limits.dependence.folds
+        growth = np.array([(linear + error * slope - error**2 * square) / folds for linear, slope, square in terms])
+        growth += np.log(self.prior / growth.shape[0])
+        most = float(growth.max())
+        return most + math.log(float(np.exp(growth - most).sum()))
+
+    def lower(self, estimate: float, exponent: float) -> float:
+        """Return the largest error up to the estimate that the evidence excludes; 0 where it excludes none."""
+        terms = self._terms(estimate)
+        if self._averaged(terms, 0.0) < exponent:
+            return 0.0
+        low, high = 0.0, estimate
+        for _ in range(_ROOT_STEPS):
+            middle = (low + high) / 2.0
+            low, high = (middle, high) if self._averaged(terms, middle) >= exponent else (low, middle)
+        return low

@@ -1,0 +1,376 @@
+"""The worst interval for rows in clusters: how much bets on whole clusters can have grown on any interval.
+
+With T_c(I) the sum of residuals of cluster c on the interval I, a bet on clusters grows by sum_c -ln(1 - x s T_c(I)),
+which is at most the sum over rows of scores plus sum_c k_c T_c(I)^2. The squares are no sums over rows: they couple
+the two ends of an interval. Forecasts are cut into blocks; a matrix of products of blocks gives the squares of every
+interval of whole blocks; for the pairs of blocks in which the two ends of the best interval may lie, rows are opened
+and both ends are found exactly, up to a product of what is inside the two blocks, which is bounded (docs/theory.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from calibrant.core.types import FloatArray, IntArray
+from calibrant.rows.clusters import ClusteredSource, ClusterSums
+from calibrant.rows.runs import group_starts
+from calibrant.rows.sources import FETCH_LIMIT
+from calibrant.rows.tally import Totals
+
+MOST_BLOCKS = 256
+FEW_BLOCKS = 128
+_MANY_CLUSTERS = 2**14
+_MOST_PAIRS = 2**24
+"""Clusters times blocks: at most so many numbers of 8 bytes are held a few times over."""
+
+_AT_ONCE = 32  # pairs of blocks that are opened together
+
+
+def block_count(clusters: int) -> int:
+    """Return into how many blocks forecasts are cut: the more clusters, the fewer, so that memory is bounded."""
+    most = MOST_BLOCKS if clusters <= _MANY_CLUSTERS else FEW_BLOCKS
+    return max(16, min(most, _MOST_PAIRS // clusters))
+
+
+def cut_into_blocks(table: Totals, count: int) -> IntArray:
+    """Return the first entry of each block: runs of entries with about equal numbers of rows, heavy entries alone."""
+    if len(table) <= 2 * count:
+        return np.arange(len(table))
+    end = np.cumsum(table.rows)
+    share = table.row_total / count
+    place = ((end - table.rows) / share).astype(np.int64)
+    begins = np.append(True, np.diff(place) > 0)
+    heavy = table.rows >= share
+    begins |= heavy
+    begins[1:] |= heavy[:-1]
+    return np.flatnonzero(begins)
+
+
+@dataclass(frozen=True, eq=False)
+class _OpenBlock:
+    """The rows of a block in order of their forecasts.
+
+    ``starts`` are the places of the first row of each distinct forecast, ``code`` and ``residual`` those of each row;
+    ``before`` is the sum of residuals of the row's cluster among the rows of the block before it.
+    """
+
+    code: IntArray
+    residual: FloatArray
+    starts: IntArray
+    before: FloatArray
+
+    @classmethod
+    def of(cls, forecast: FloatArray, residual: FloatArray, code: IntArray) -> _OpenBlock:
+        order = np.lexsort((residual, code, forecast))  # so that sums do not depend on the order of rows
+        forecast, residual, code = forecast[order], residual[order], code[order]
+        together = np.argsort(code, kind="stable")
+        firsts = group_starts(code[together])
+        running = np.cumsum(residual[together]) - residual[together]
+        running -= np.repeat(running[firsts], np.diff(np.append(firsts, code.size)))
+        before = np.empty_like(running)
+        before[together] = running
+        return cls(code, residual, group_starts(forecast), before)
+
+    def prefixes(self, values: FloatArray) -> FloatArray:
+        """Return sums of values over the rows up to the end of each distinct forecast, that of no row first."""
+        return np.concatenate([[0.0], np.cumsum(np.add.reduceat(values, self.starts))])
+
+
+class ClusterMap:
+    """Rows in clusters, cut into blocks of forecasts: what is known before any score.
+
+    Attributes
+    ----------
+    sums : ClusterSums
+        Totals by cluster and block.
+    block_sums : array of shape (blocks, clusters)
+        The sum of residuals of each block in each cluster.
+    prefix : array of shape (blocks + 1, clusters)
+        The same added up over the blocks before.
+    size : array
+        The sum of weights of each cluster.
+    borders : array
+        The lowest forecast of each block; that of the first is 0.
+    """
+
+    def __init__(self, source: ClusteredSource, table: Totals) -> None:
+        self.source = source
+        self.table = table
+        self.first = cut_into_blocks(table, block_count(source.cluster_count))
+        self.borders = table.low[self.first].copy()
+        self.borders[0] = 0.0
+        self.sums: ClusterSums = source.cluster_sums(self.borders)
+        self.clusters = self.sums.clusters
+        self.blocks = self.first.size
+        self.size = self.sums.per_cluster(self.sums.weight)
+        self.total = float(self.size.sum())
+        self.block_sums = self._dense(self.sums.residual)
+        self.prefix = np.zeros((self.blocks + 1, self.clusters))
+        np.cumsum(self.block_sums, axis=0, out=self.prefix[1:])
+        self._opened: dict[int, _OpenBlock] = {}
+
+    def _dense(self, values: FloatArray) -> FloatArray:
+        found = np.zeros((self.blocks, self.clusters))
+        found[self.sums.block, self.sums.cluster] = values
+        return found
+
+    @property
+    def cluster_total(self) -> FloatArray:
+        """The sum of residuals of each cluster."""
+        found: FloatArray = self.prefix[-1]
+        return found
+
+    @cached_property
+    def most_inside(self) -> FloatArray:
+        """By entry of ``sums``: how far from 0 a sum of residuals over some forecasts of the block can be."""
+        return np.maximum(self.sums.above, self.sums.below)
+
+    def reach(self, sign: float) -> FloatArray:
+        """Return how large sign times T_c(I) can be, for each cluster, on any interval."""
+        add = self.sums.above if sign > 0.0 else self.sums.below
+        inside = self._dense(add)
+        total = self.block_sums
+        best = np.zeros(self.clusters)
+        open_end = np.zeros(self.clusters)  # the most that ends with the block before
+        for k in range(self.blocks):
+            best = np.maximum(best, open_end + inside[k])
+            open_end = np.maximum(np.maximum(open_end + sign * total[k], inside[k]), 0.0)
+        return best
+
+    @cached_property
+    def is_single(self) -> FloatArray:
+        """Which blocks hold one distinct forecast, so that no interval begins or ends inside."""
+        last = np.append(self.first[1:], len(self.table)) - 1
+        found = (last == self.first) & (self.table.low[self.first] == self.table.high[last])
+        return found
+
+    @cached_property
+    def may_open(self) -> FloatArray:
+        """Which blocks hold few enough rows to look at them one by one, whatever the source."""
+        rows = np.add.reduceat(self.table.rows, self.first)
+        return ~self.is_single & (rows <= FETCH_LIMIT)
+
+    def open(self, blocks: IntArray) -> None:
+        """Fetch the rows of blocks that were not opened before, in one go where that is not too many."""
+        missing = [int(k) for k in blocks if int(k) not in self._opened and self.may_open[k]]
+        rows = np.add.reduceat(self.table.rows, self.first)
+        while missing:
+            within = max(int(np.searchsorted(np.cumsum(rows[missing]), FETCH_LIMIT, side="right")), 1)
+            some, missing = missing[:within], missing[within:]
+            self._fetch(np.array(sorted(some)))
+
+    def _fetch(self, blocks: IntArray) -> None:
+        last = np.append(self.first[1:], len(self.table))[blocks] - 1
+        low, high = self.table.low[self.first[blocks]], self.table.high[last]
+        found, codes = self.source.fetch_clusters(low, high)
+        residual = found.y_true - found.y_prob
+        if found.sample_weight is not None:
+            residual = residual * found.sample_weight
+        place = np.searchsorted(low, found.y_prob, side="right") - 1
+        order = np.argsort(place, kind="stable")
+        ends = np.searchsorted(place[order], np.arange(blocks.size + 1))
+        for k, begin, end in zip(blocks.tolist(), ends, ends[1:], strict=False):
+            rows = order[begin:end]
+            self._opened[k] = _OpenBlock.of(found.y_prob[rows], residual[rows], codes[rows])
+
+    def opened(self, block: int) -> _OpenBlock | None:
+        """Return the rows of a block, if they were fetched."""
+        return self._opened.get(block)
+
+    @cached_property
+    def entry_prefix(self) -> FloatArray:
+        """Sums of residuals of all rows up to each entry of the table, that of none first."""
+        return np.concatenate([[0.0], np.cumsum(self.table.residual)])
+
+    @cached_property
+    def slack(self) -> FloatArray:
+        """By block: the most that rows of part of one entry add to a sum, for both signs; 0 for single forecasts."""
+        table = self.table
+        part = np.where(table.low < table.high, np.sqrt(table.rows * table.weight_square_residual_square), 0.0)
+        most: FloatArray = np.maximum.reduceat(part, self.first)
+        return most
+
+
+class Weighing:
+    """Weights of squares of clusters, by which intervals are judged: the sum of k_c T_c(I)^2."""
+
+    def __init__(self, rows: ClusterMap, weight: FloatArray) -> None:
+        self.rows = rows
+        self.weight = weight
+        product = (rows.block_sums * weight) @ rows.block_sums.T
+        both = np.zeros((rows.blocks + 1, rows.blocks + 1))
+        both[1:, 1:] = product.cumsum(axis=0).cumsum(axis=1)
+        corner = np.diagonal(both)
+        self.squares: FloatArray = np.maximum(corner[:, None] + corner[None, :] - 2.0 * both, 0.0)
+        sums = rows.sums
+        inside = np.bincount(sums.block, weights=weight[sums.cluster] * rows.most_inside**2, minlength=rows.blocks)
+        self.radius: FloatArray = np.where(rows.is_single, 0.0, np.sqrt(inside))
+        self._norms: dict[int, tuple[FloatArray, FloatArray]] = {}
+
+    def norms(self, block: int) -> tuple[FloatArray, FloatArray]:
+        """Return the squares of rows up to, and from, each distinct forecast of an opened block."""
+        if block not in self._norms:
+            rows = self.rows.opened(block)
+            assert rows is not None
+            weight = self.weight[rows.code]
+            up_to = rows.prefixes(weight * rows.residual * (2.0 * rows.before + rows.residual))
+            after = self.rows.block_sums[block, rows.code] - rows.before  # this row's own included
+            from_on = weight * rows.residual * (2.0 * after - rows.residual)
+            back = rows.prefixes(from_on)
+            self._norms[block] = up_to, back[-1] - back
+        return self._norms[block]
+
+    def exact_radius(self, block: int) -> tuple[float, float]:
+        """Return the largest norm of rows from some forecast on, and of rows up to some forecast, of a block."""
+        if self.rows.opened(block) is None:
+            most = float(self.radius[block])
+            return most, most
+        up_to, from_on = self.norms(block)
+        return float(np.sqrt(max(from_on.max(), 0.0))), float(np.sqrt(max(up_to.max(), 0.0)))
+
+
+def largest_growth(weighing: Weighing, sign: float, rate: float, share: float, less: FloatArray | None = None) -> float:
+    """Return an upper bound of the most, over intervals I, of sign rate sum T_c(I) + share sum k_c T_c(I)^2.
+
+    Parameters
+    ----------
+    weighing : Weighing
+        The weights k_c of squares.
+    sign, rate, share : float
+        How sums and squares count.
+    less : array, optional
+        By cluster, what is taken from the rate: sums then count sign sum (rate - less_c) T_c(I).
+
+    Returns
+    -------
+    float
+        At least 0, which is what an empty interval has. It is above the most by no more than what the products of
+        parts of the two end blocks can add.
+    """
+    search = _Search(weighing, sign, rate, share, less)
+    return search.run()
+
+
+class _Search:
+    """Best first over pairs of blocks: the one with the highest bound is opened, until no bound is above."""
+
+    def __init__(self, weighing: Weighing, sign: float, rate: float, share: float, less: FloatArray | None) -> None:
+        self.weighing = weighing
+        self.rows = rows = weighing.rows
+        self.share = share
+        self.coefficient: FloatArray | None = None if less is None else sign * (rate - less)
+        self.slope = sign * rate
+        linear = self.slope * rows.block_sums.sum(axis=1)
+        if self.coefficient is not None:
+            linear = rows.block_sums @ self.coefficient
+        self.linear = np.concatenate([[0.0], np.cumsum(linear)])
+        self.low, self.high = self._inside(linear, sign, rate, less)
+
+    def _inside(
+        self, whole: FloatArray, sign: float, rate: float, less: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the least and the most of the sum over the first rows of each block, before any is opened."""
+        rows = self.rows
+        curve = sign * rate * rows.entry_prefix
+        begin = rows.first
+        end = np.append(begin[1:], len(rows.table))
+        low = np.minimum(np.minimum.reduceat(curve[:-1], begin), curve[end]) - curve[begin]
+        high = np.maximum(np.maximum.reduceat(curve[:-1], begin), curve[end]) - curve[begin]
+        slack = rate * rows.slack
+        if less is not None:
+            off = np.abs(less)[rows.sums.cluster] * rows.most_inside
+            slack = slack + np.bincount(rows.sums.block, weights=off, minlength=rows.blocks)
+        low, high = np.minimum(low - slack, 0.0), np.maximum(high + slack, 0.0)
+        single = rows.is_single
+        low[single], high[single] = np.minimum(whole[single], 0.0), np.maximum(whole[single], 0.0)
+        return np.minimum(low, whole), np.maximum(high, whole)
+
+    def run(self) -> float:
+        rows, size = self.rows, self.rows.blocks
+        first, last = np.triu_indices(size)
+        bound = self._bounds(first, last)
+        best = max(self._whole_blocks(), 0.0)
+        order = np.argsort(-bound, kind="stable")
+        order = order[bound[order] > best]
+        for begin in range(0, order.size, _AT_ONCE):
+            some = order[begin : begin + _AT_ONCE]
+            some = some[bound[some] > best]
+            if some.size == 0:
+                break
+            apart = some[first[some] < last[some]]
+            rows.open(np.unique(np.concatenate([first[apart], last[apart]])))
+            for pair in some.tolist():
+                if bound[pair] > best:
+                    best = max(best, min(float(bound[pair]), self._pair(int(first[pair]), int(last[pair]))))
+        return best
+
+    def _bounds(self, first: IntArray, last: IntArray) -> FloatArray:
+        """Return bounds of intervals that begin in one block and end in another, or in the same."""
+        weighing, radius = self.weighing, self._radius
+        same = first == last
+        inner = np.where(same, 0.0, weighing.squares[np.minimum(first + 1, last), last])
+        norm = np.where(same, radius[first], np.sqrt(inner) + radius[first] + radius[last])
+        between = np.where(same, 0.0, self.linear[last] - self.linear[np.minimum(first + 1, last)])
+        whole = self.linear[first + 1] - self.linear[first]
+        ends = np.where(same, self.high[first] - self.low[first], whole - self.low[first] + self.high[last])
+        found: FloatArray = between + ends + self.share * norm**2
+        return found
+
+    @property
+    def _radius(self) -> FloatArray:
+        whole = np.sqrt(np.diagonal(self.weighing.squares, 1))
+        return np.maximum(self.weighing.radius, np.where(self.rows.is_single, whole, 0.0))
+
+    def _whole_blocks(self) -> float:
+        """Return the most of intervals of whole blocks, which is no bound but is reached."""
+        found = self.linear[None, :] - self.linear[:, None] + self.share * self.weighing.squares
+        return float(np.triu(found).max())
+
+    def _pair(self, first: int, last: int) -> float:
+        """Return the bound of intervals that begin in one block and end in a later one, from the rows of both.
+
+        A block of a single forecast is taken as a whole: intervals without it are those of another pair.
+        """
+        weighing, rows = self.weighing, self.rows
+        if first == last:
+            return -np.inf if rows.is_single[first] else np.inf
+        begin = first if rows.is_single[first] else first + 1
+        end = last + 1 if rows.is_single[last] else last
+        middle = (rows.prefix[end] - rows.prefix[begin]) * (2.0 * self.share * weighing.weight)
+        found = self.linear[end] - self.linear[begin] + self.share * weighing.squares[begin, end]
+        if begin > first:
+            found += self._from(first, middle)
+        if end == last:
+            found += self._up_to(last, middle)
+        if begin > first and end == last:
+            found += 2.0 * self.share * weighing.exact_radius(first)[0] * weighing.exact_radius(last)[1]
+        return float(found)
+
+    def _scores(self, block: _OpenBlock, middle: FloatArray) -> FloatArray:
+        each = self.slope if self.coefficient is None else self.coefficient[block.code]
+        scores: FloatArray = block.residual * (each + middle[block.code])
+        return scores
+
+    def _from(self, block: int, middle: FloatArray) -> float:
+        """Return the most that the rows from some forecast of a block on add, beside what lies between the blocks."""
+        rows = self.rows.opened(block)
+        if rows is None:
+            return self._unopened(block, middle, self.linear[block + 1] - self.linear[block] - self.low[block])
+        sums = rows.prefixes(self._scores(rows, middle))
+        return float((sums[-1] - sums + self.share * self.weighing.norms(block)[1]).max())
+
+    def _up_to(self, block: int, middle: FloatArray) -> float:
+        """Return the most that the rows up to some forecast of a block add."""
+        rows = self.rows.opened(block)
+        if rows is None:
+            return self._unopened(block, middle, float(self.high[block]))
+        return float((rows.prefixes(self._scores(rows, middle)) + self.share * self.weighing.norms(block)[0]).max())
+
+    def _unopened(self, block: int, middle: FloatArray, linear: float) -> float:
+        """Return a bound from totals alone."""
+        weighing = self.weighing
+        norm = float(np.sqrt((middle**2) @ (1.0 / np.maximum(weighing.weight, 1e-300)))) * float(weighing.radius[block])
+        return linear + norm + self.share * float(weighing.radius[block]) ** 2
