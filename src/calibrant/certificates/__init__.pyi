@@ -1,6 +1,7 @@
 from calibrant.certificates.bands import RiskBands as RiskBands
 from calibrant.certificates.bands import risk_bands as risk_bands
 from calibrant.certificates.brackets import bracket as bracket
+from calibrant.certificates.clusters import Clusters as Clusters
 from calibrant.certificates.hypotheses import (
     calibration_test as calibration_test,
 )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -93,12 +94,13 @@ class ClusterLimits:
         rows = float(self.table.weight_square_residual_square.sum())
         return float((self.rows.cluster_total**2).sum()) / rows if rows > 0.0 else 1.0
 
-    def least_limit(self, delta: float) -> float:
+    def least_limit(self, delta: float, *, given: bool = False) -> float:
         """Return the least that the limit of bets can be, whatever the outcomes: clusters are few, or one is large."""
         exponent = self._exponent(delta)
+        largest = max(self._most(1.0), self._most(-1.0)) if given else self.largest
         if self.dependence.max_size is not None:
-            return min(exponent / (HIGHEST_RATE * self.total / self.largest), 1.0)
-        share = self.count * self.largest / self.total
+            return min(exponent * largest / (HIGHEST_RATE * self.total), 1.0)
+        share = self.count * largest / self.total
         return min(-math.expm1(-exponent / self.count) * share / HIGHEST_RATE, 1.0)
 
     def _exponent(self, delta: float) -> float:
@@ -187,7 +189,7 @@ class ClusterLimits:
             + quantile * length / 2.0
             for length in lengths.tolist()
         )
-        return min(found / self.total, 1.0)
+        return float(min(found / self.total, 1.0))
 
     # --- Lower limits -----------------------------------------------------------------------------------------------
 
@@ -220,11 +222,24 @@ class ClusterLimits:
             found.append(path.max(axis=1) - path.min(axis=1))
         return np.sort(np.concatenate(found)) * math.sqrt(self.dependence.folds) / self.total
 
+    def noise_quantile(self, delta: float, seed: int) -> float:
+        """Return what the largest error of chance alone exceeds with probability delta, or all draws did."""
+        draws = self.noise(seed)
+        return float(draws[min(math.ceil((1.0 - delta) * (draws.size + 1)), draws.size) - 1])
+
     def participation(self) -> float:
         """Return (sum T^2)^2 / sum T^4 over all forecasts: how many clusters the variance rests on."""
         squares = self.rows.cluster_total**2
         fourth = float((squares**2).sum())
         return float(squares.sum()) ** 2 / fourth if fourth > 0.0 else 0.0
+
+
+class _Term(NamedTuple):
+    """What the growth of a bet on each interval is made of: constant, times the error, minus times its square."""
+
+    linear: FloatArray
+    slope: FloatArray
+    square: float
 
 
 class _Evidence:
@@ -248,10 +263,11 @@ class _Evidence:
         """Return the share of each interval: each end is that of [0, 1] in one half of them, inside in the other."""
         inner = LOWER_BORDERS.size - 1
         from_zero, to_one = self.begin == 0, self.end == LOWER_BORDERS.size
-        share = np.where(from_zero & to_one, 1.0, np.where(from_zero | to_one, 1.0 / inner, 2.0 / (inner * (inner - 1))))
-        return share / 4.0
+        inside = np.where(from_zero | to_one, 1.0 / inner, 2.0 / (inner * (inner - 1)))
+        share: FloatArray = np.where(from_zero & to_one, 1.0, inside) / 4.0
+        return share
 
-    def _terms(self, most_error: float) -> list[tuple[FloatArray, ...]]:
+    def _terms(self, most_error: float) -> list[_Term]:
         """Return, by sign and rate, what the growth on each interval is made of, up to an error."""
         found = []
         for sign in (1.0, -1.0):
@@ -265,14 +281,14 @@ class _Evidence:
                 sums = self.prefix.sum(axis=1)
                 linear = rate * sign * (sums[self.end] - sums[self.begin]) - squares
                 slope = 2.0 * sign * (crossed[self.end] - crossed[self.begin]) - rate * self.limits.total
-                found.append((linear, slope, float(weight @ self.size**2)))
+                found.append(_Term(linear, slope, float(weight @ self.size**2)))
         return found
 
     def against(self, error: float, most_error: float) -> float:
         """Return the logarithm of the average evidence that the error is larger than this one."""
         return self._averaged(self._terms(most_error), error)
 
-    def _averaged(self, terms: list[tuple[FloatArray, ...]], error: float) -> float:
+    def _averaged(self, terms: list[_Term], error: float) -> float:
         folds = self.limits.dependence.folds
         growth = np.array([(linear + error * slope - error**2 * square) / folds for linear, slope, square in terms])
         growth += np.log(self.prior / growth.shape[0])

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from calibrant.core.types import FloatArray, IntArray
+from calibrant.core.types import BoolArray, FloatArray, IntArray
 from calibrant.rows.clusters import ClusteredSource, ClusterSums
 from calibrant.rows.runs import group_starts
 from calibrant.rows.sources import FETCH_LIMIT
@@ -141,14 +141,14 @@ class ClusterMap:
         return best
 
     @cached_property
-    def is_single(self) -> FloatArray:
+    def is_single(self) -> BoolArray:
         """Which blocks hold one distinct forecast, so that no interval begins or ends inside."""
         last = np.append(self.first[1:], len(self.table)) - 1
-        found = (last == self.first) & (self.table.low[self.first] == self.table.high[last])
+        found: BoolArray = (last == self.first) & (self.table.low[self.first] == self.table.high[last])
         return found
 
     @cached_property
-    def may_open(self) -> FloatArray:
+    def may_open(self) -> BoolArray:
         """Which blocks hold few enough rows to look at them one by one, whatever the source."""
         rows = np.add.reduceat(self.table.rows, self.first)
         return ~self.is_single & (rows <= FETCH_LIMIT)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
+from calibrant.certificates.clusters import Clusters
 from calibrant.certificates.joint_levels import level_of_both
 from calibrant.core.errors import InputError
 from calibrant.core.results import SLACK, UNIT, PerGroup, Result, as_frame
@@ -94,6 +95,8 @@ class ConfidenceInterval(WithCosts, Result):
         The lowest and the highest threshold that a risk gap is about; None for other errors.
     cost_false_positive, cost_false_negative : float or None
         The costs that were translated into a threshold, if any; a limit times ``cost_unit`` is in cost units.
+    clusters : Clusters or None
+        What the clusters of the rows are, where they were named; None for independent rows.
     """
 
     measure: str
@@ -113,8 +116,9 @@ class ConfidenceInterval(WithCosts, Result):
     thresholds: tuple[float, float] | None = None
     cost_false_positive: float | None = None
     cost_false_negative: float | None = None
+    clusters: Clusters | None = None
 
-    _may_be_infinite: ClassVar = ("estimate", "upper")  # as shares of events, where there may be none
+    _may_be_infinite: ClassVar = ("estimate", "upper", "n_eff")  # as shares of events, where there may be none
     _ranges: ClassVar = {
         "confidence_level": UNIT,
         **dict.fromkeys(("estimate", "lower", "upper"), (0.0, math.inf)),
@@ -144,13 +148,12 @@ class ConfidenceInterval(WithCosts, Result):
         elif self.relative_to == "events":
             limits += " times the event rate"
         estimate = _estimate_said(self.estimate, 5)
-        found = f"the {name} of {_whom(self.target)} {limits}"
+        found = f"the {name} of {_whom(self)} {limits}"
         if self.thresholds is not None:
             costs = self.cost_false_positive, self.cost_false_negative
             found = self._saving_said(over_thresholds(self.thresholds, *costs))
         lines = [
-            f"With {level} confidence {found} (estimate {estimate}, "
-            f"{_rows_said(self.rows, self.n_eff)}, {self.method} method).",
+            f"With {level} confidence {found} (estimate {estimate}, {_rows_said(self)}, {self.method} method).",
             f"This assumes that {'; '.join(self.assumptions)}.",
         ]
         return "\n".join(lines + [f"Note: {note}" for note in self.notes])
@@ -214,13 +217,17 @@ def error_said(judged: Certificate | ConfidenceInterval | RowsNeeded) -> str:
     return f"{name} at {over_thresholds(judged.thresholds, judged.cost_false_positive, judged.cost_false_negative)}"
 
 
-def _whom(target: str) -> str:
-    return "the population" if target == "population" else "these forecasts"
+def _whom(judged: Certificate | ConfidenceInterval) -> str:
+    whom = "the population" if judged.target == "population" else "these forecasts"
+    return whom if judged.clusters is None else f"{whom}{judged.clusters.of_whom}"
 
 
-def _rows_said(n: int, n_eff: float) -> str:
-    rows = counted(n, "row")
-    return rows if math.isclose(n, n_eff) else f"{rows} worth {n_eff:,.0f} of equal weight"
+def _rows_said(judged: Certificate | ConfidenceInterval) -> str:
+    rows = counted(judged.rows, "row")
+    if judged.clusters is not None:
+        clusters = counted(judged.clusters.count, "cluster")
+        return f"{rows} in {clusters}, worth about {judged.n_eff:,.0f} independent ones"
+    return rows if math.isclose(judged.rows, judged.n_eff) else f"{rows} worth {judged.n_eff:,.0f} of equal weight"
 
 
 @dataclass(frozen=True)
@@ -275,6 +282,8 @@ class Certificate(WithCosts, Result):
         The lowest and the highest threshold that a risk gap is about; None for other errors.
     cost_false_positive, cost_false_negative : float or None
         The costs that were translated into a threshold, if any; a limit times ``cost_unit`` is in cost units.
+    clusters : Clusters or None
+        What the clusters of the rows are, where they were named; None for independent rows.
     """
 
     verdict: str
@@ -300,8 +309,9 @@ class Certificate(WithCosts, Result):
     thresholds: tuple[float, float] | None = None
     cost_false_positive: float | None = None
     cost_false_negative: float | None = None
+    clusters: Clusters | None = None
 
-    _may_be_infinite: ClassVar = ("estimate", "upper")  # as shares of events, where there is none
+    _may_be_infinite: ClassVar = ("estimate", "upper", "n_eff")  # as shares of events, where there is none
     _ranges: ClassVar = {
         **dict.fromkeys(("max_error", "confidence_level", "event_rate"), UNIT),
         **dict.fromkeys(("estimate", "lower", "upper"), (0.0, math.inf)),
@@ -344,7 +354,7 @@ class Certificate(WithCosts, Result):
             )
         name, whom, limit = (
             MEASURES.words(self.measure),
-            _whom(self.target),
+            _whom(self),
             limit_said(self.max_error, self.relative_to),
         )
         level = level_said(self.confidence_level)
@@ -398,10 +408,13 @@ class Certificate(WithCosts, Result):
                 number = f"at least {_lower_said(self.lower)}{self._in_costs(self.lower)}"
             limits = f", and with {level_said(both)} confidence {number}"
         unit = "" if self.relative_to == "rows" else f", times the event rate of {percent(self.event_rate)} here"
-        basis = f"{_rows_said(self.rows, self.n_eff)}, {self.method} method"
+        basis = f"{_rows_said(self)}, {self.method} method"
         needed = ""
         if self.rows_needed is not None:
             needed = f" About {self.rows_needed:,} fresh rows would decide it if the error is as estimated."
+        elif self.clusters is not None and self.clusters.needed is not None:
+            clusters = f"{self.clusters.needed:,} clusters like these"
+            needed = f" About {clusters} would decide it if the error is as estimated."
         return f"Estimate {_estimate_said(self.estimate)}{limits}{unit} ({basis}).{needed}"
 
 

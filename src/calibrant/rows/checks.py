@@ -95,12 +95,13 @@ def check_observations(
     sample_weight: Any = None,
     pos_label: Any = None,
     by: Any = None,
+    cluster: Any = None,
     order: str | None = "(y_true, y_prob)",
 ) -> Observations:
     """Check outcomes, forecasts and weights together; raise an `InputError` that says what to do otherwise.
 
-    Of groups only the labels of their rows are looked at here: `check_labels` reads them. ``order`` is that of the
-    arguments of whoever asks, who is told so where they look swapped; None lets them be.
+    Of groups and clusters only the labels of their rows are looked at here: `check_labels` and `check_codes` read them.
+    ``order`` is that of the arguments of whoever asks, who is told so where they look swapped; None lets them be.
     """
     if y_prob is None:
         raise InputError(
@@ -113,7 +114,7 @@ def check_observations(
     outcomes, binary = _check_outcomes(y_true, pos_label)
     _check_same_length(outcomes.size, forecasts.size)
     weights = check_weights(sample_weight, forecasts.size)
-    check_same_index(y_true=y_true, y_prob=y_prob, sample_weight=sample_weight, by=by)
+    check_same_index(y_true=y_true, y_prob=y_prob, sample_weight=sample_weight, by=by, cluster=cluster)
     if order is not None and not binary and _only_zero_and_one(forecasts):
         position = int(np.flatnonzero((outcomes != 0) & (outcomes != 1))[0])
         raise InputError(

@@ -9,7 +9,8 @@ import numpy as np
 
 from calibrant.core.errors import InputError
 from calibrant.core.types import ArrayLike
-from calibrant.rows.checks import Observations, check_labels, check_observations, check_weights
+from calibrant.rows.checks import Observations, check_codes, check_labels, check_observations, check_weights
+from calibrant.rows.clusters import ClusteredRows, ClusteredSource
 from calibrant.rows.groups import GroupedRows, GroupedSource, naming_group
 from calibrant.rows.memory import ArrayRows
 from calibrant.rows.refinement import Opened, whole_tally
@@ -39,6 +40,41 @@ def as_source(
     return source_of(as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
 
 
+def as_clustered(
+    y_true: Any, y_prob: Any = None, *, cluster: Any = None, sample_weight: Any = None, pos_label: Any = None
+) -> ClusteredSource:
+    """Return rows with the cluster of each; few rows of a source come into memory."""
+    if are_clustered(y_true):
+        refuse_more("source of rows", y_prob, sample_weight, pos_label)
+        if cluster is not None:
+            raise InputError(
+                "was given together with rows that are in clusters already", argument="cluster", remedy="leave it out"
+            )
+        found: ClusteredSource = y_true
+        if isinstance(found, ClusteredRows) or Opened(found).start().row_total >= SORT_BELOW_ROWS:
+            return found
+        return ClusteredRows(*found.fetch_clusters(np.array([0.0]), np.array([1.0])))
+    if isinstance(y_true, Totals):
+        raise InputError(
+            "was given together with a tally, whose rows can no longer be told apart",
+            argument="cluster",
+            remedy="pass the arrays",
+        )
+    if not isinstance(y_true, np.ndarray) and isinstance(y_true, RowSource):
+        raise InputError(
+            "was given together with a source of rows",
+            argument="cluster",
+            remedy="name the clusters' column, as scan(..., cluster=...)",
+        )
+    rows = as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, cluster=cluster)
+    return ClusteredRows.of(rows, cluster)
+
+
+def are_clustered(rows: Any) -> bool:
+    """Whether rows know their clusters already, as those of ``scan(..., cluster=...)`` do."""
+    return not isinstance(rows, (np.ndarray, Totals)) and isinstance(rows, ClusteredSource)
+
+
 def as_tally(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None) -> Tally:
     """Return the tally a measure works on: the one given, one built from arrays, or one of a source's rows."""
     # Arrays first: to ask whether something follows a protocol takes longer than to tally a few rows.
@@ -54,13 +90,15 @@ def as_observations(
     sample_weight: Any = None,
     pos_label: Any = None,
     by: Any = None,
+    cluster: Any = None,
     order: str | None = "(y_true, y_prob)",
 ) -> Observations:
     """Return rows as the gate lets them through; those that came through it before are not checked again."""
     if isinstance(y_true, Observations):
         refuse_more("set of checked rows", y_prob, sample_weight, pos_label)
         return y_true
-    return check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, by=by, order=order)
+    columns = {"sample_weight": sample_weight, "by": by, "cluster": cluster}
+    return check_observations(y_true, y_prob, **columns, pos_label=pos_label, order=order)
 
 
 def rows_to_fit(
@@ -107,7 +145,13 @@ def _in_groups() -> InputError:
 
 
 def in_groups(
-    y_true: Any, y_prob: Any = None, *, by: Any = None, sample_weight: Any = None, pos_label: Any = None
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    by: Any = None,
+    cluster: Any = None,
+    sample_weight: Any = None,
+    pos_label: Any = None,
 ) -> GroupedSource | GroupedRows:
     """Return rows in groups, each of which any function takes through `by_group`.
 
@@ -117,6 +161,8 @@ def in_groups(
         As in `certify`; or, on its own, what is in groups already, such as ``scan(..., by=...)``.
     by : array-like of shape (n,)
         A group per row.
+    cluster : array-like of shape (n,), optional
+        A cluster per row, which may have rows in several groups.
 
     Examples
     --------
@@ -131,6 +177,12 @@ def in_groups(
         if by is not None:
             raise InputError(
                 "was given together with rows that are in groups already", argument="by", remedy="leave it out"
+            )
+        if cluster is not None:
+            raise InputError(
+                "was given together with rows that are in groups already",
+                argument="cluster",
+                remedy="pass arrays, with by and cluster both",
             )
         return y_true
     if isinstance(y_true, Totals):
@@ -147,7 +199,8 @@ def in_groups(
         )
     if by is None:
         raise InputError("is missing: pass a group per row", argument="by")
-    rows = as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, by=by)
+    rows = as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, by=by, cluster=cluster)
+    codes = None if cluster is None else check_codes(cluster, "cluster", rows.y_prob.size)[0]
     labels, members = check_labels(by, "by", rows.y_prob.size)
     sources = []
     for label, positions in zip(labels, members, strict=True):
@@ -156,7 +209,7 @@ def in_groups(
             check_weights(those.sample_weight, positions.size)
             if not rows.binary_outcomes and np.isin(those.y_true, (0.0, 1.0)).all():  # as if they were alone
                 those = replace(those, y_true=those.y_true.astype(np.uint8), binary_outcomes=True)
-            sources.append(source_of(those))
+            sources.append(source_of(those) if codes is None else ClusteredRows.of(those, codes[positions]))
     return GroupedRows(tuple(labels), tuple(sources))
 
 
@@ -164,6 +217,11 @@ def source_of(rows: Observations) -> Tally | RowSource:
     """Return checked rows in the form that gives the quickest exact answers; rows of weight zero are left out."""
     rows = rows.that_count()
     return Tally.from_observations(rows) if rows.y_prob.size < SORT_BELOW_ROWS else ArrayRows(rows)
+
+
+def rows_of_clusters(rows: ClusteredSource) -> Tally | RowSource:
+    """Return rows in clusters as a source of rows alone."""
+    return source_of(rows.observations) if isinstance(rows, ClusteredRows) else given_source(rows)
 
 
 def with_unit_weights(source: Tally | RowSource) -> Tally | Opened:

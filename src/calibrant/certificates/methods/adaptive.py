@@ -15,6 +15,7 @@ from calibrant.certificates.betting import (
     planned_adaptive,
     split_lower,
 )
+from calibrant.certificates.cluster_limits import ClusterLimits
 from calibrant.certificates.event_shares import planned_shares, upper_share
 from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.margins import hoeffding_margin, uniform_lower_margin
@@ -55,6 +56,15 @@ class Adaptive(CertificateMethod):
         For unequal weights, which are fixed beforehand, a quotient of two limits is narrower.
         """
         return upper_share(source, table, delta) if table.unit_weights else None
+
+    def upper_of_clusters(self, limits: ClusterLimits, estimate: float, delta: float) -> float:
+        """Return the largest error that bets on whole clusters leave possible."""
+        del estimate
+        return limits.bets(delta)
+
+    def least_of_clusters(self, limits: ClusterLimits, delta: float) -> float:
+        """Return what the fastest bet on these clusters leaves possible, where all is as forecast."""
+        return limits.least_limit(delta)
 
     def saving_scores(self, table: Totals, thresholds: Thresholds, delta: float) -> list[Score]:
         """Return how bets grow."""

@@ -8,6 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from calibrant.certificates.cluster_limits import ClusterLimits
+from calibrant.certificates.clusters import Clusters
 from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.margins import hoeffding_margin
 from calibrant.certificates.methods.registry import METHODS
@@ -48,6 +50,8 @@ class CertificateMethod(ABC):
         Whether it is proved for rows of unequal weight, and for outcomes between 0 and 1.
     from_cells : bool
         Whether `bracket` finds its upper limit between two ends from totals per cell.
+    no_clusters : str
+        Why it has no limits for rows in clusters; empty where it has.
     """
 
     name: ClassVar[str]
@@ -59,6 +63,7 @@ class CertificateMethod(ABC):
     covers_weights: ClassVar[bool] = True
     covers_fractions: ClassVar[bool] = True
     from_cells: ClassVar[bool] = True
+    no_clusters: ClassVar[str] = ""
 
     _drawn: ClassVar[str] = "the rows are independent draws from the population"
     _unseen: ClassVar[str] = "forecaster, limit, method and level were fixed without looking at these rows"
@@ -79,6 +84,18 @@ class CertificateMethod(ABC):
                     measure=Option("measure", measure),
                 ),
                 remedy=Phrase("use {methods}", methods=_general_methods()),
+            )
+
+    def check_clusters(self) -> None:
+        """Refuse rows in clusters that the method has no proof for."""
+        if self.no_clusters:
+            raise InputError(
+                Phrase(
+                    "{method} has no limits for rows in clusters: {why}",
+                    method=Option("method", self.name),
+                    why=self.no_clusters,
+                ),
+                remedy=Phrase("use {adaptive}", adaptive=Option("method", "adaptive")),
             )
 
     def check_level(self, level: float) -> None:
@@ -165,6 +182,21 @@ class CertificateMethod(ABC):
         more = saving_margin(effective_rows(table), delta)
         return low + more, high + more
 
+    def upper_of_clusters(self, limits: ClusterLimits, estimate: float, delta: float) -> float:
+        """Return an upper limit of the Cutoff error from rows in clusters: 1 where the method knows none."""
+        del limits, estimate, delta
+        return 1.0
+
+    def lower_of_clusters(self, limits: ClusterLimits, estimate: float, delta: float, seed: int) -> float:
+        """Return a lower limit of the Cutoff error from rows in clusters: bets on intervals fixed beforehand."""
+        del seed
+        return limits.lower(estimate, delta)
+
+    def least_of_clusters(self, limits: ClusterLimits, delta: float) -> float:
+        """Return the least that an upper limit from these clusters could be, whatever the outcomes."""
+        del limits, delta
+        return 0.0
+
     @abstractmethod
     def lower_margin(self, table: Totals, delta: float, factor: float) -> float:
         """Return how far an error of the rows can be above the population's, for weights of total variation M.
@@ -234,13 +266,16 @@ class CertificateMethod(ABC):
 
     # --- Words ------------------------------------------------------------------------------------------------------
 
-    def assumptions(self, table: Totals, *, parts: str | None = None) -> tuple[str, ...]:
+    def assumptions(
+        self, table: Totals, *, parts: str | None = None, clusters: Clusters | None = None
+    ) -> tuple[str, ...]:
         """Return what the limits rest on, for the words of a result; parts are "groups" or "bands"."""
-        listed = [self._drawn, self._unseen]
+        drawn = self._drawn if clusters is None else clusters.assumed(given=self.target != "population")
+        listed = [drawn, self._unseen]
         if parts is not None:
             found = f"(for {parts} found by looking nothing holds)"
             listed.append(f"the {parts} were chosen without looking at these rows {found}")
-        if not table.unit_weights:
+        if not table.unit_weights and (clusters is None or clusters.target == "rows"):
             listed.append(
                 "the weights were fixed beforehand (weights computed from the rows, such as inverse propensities, are "
                 "not covered)"
@@ -255,6 +290,11 @@ class CertificateMethod(ABC):
     def saving_notes(self, table: Totals, thresholds: Thresholds, delta: float) -> tuple[str, ...]:
         """Return what to keep in mind about limits of the risk gap."""
         del table, thresholds, delta
+        return ()
+
+    def cluster_notes(self, limits: ClusterLimits) -> tuple[str, ...]:
+        """Return what to keep in mind about limits from rows in clusters."""
+        del limits
         return ()
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from calibrant.certificates.betting import given_margin, planned_given
 from calibrant.certificates.binomial_limits import BET_BELOW, binomial_margin, exact_upper
+from calibrant.certificates.cluster_limits import ClusterLimits
 from calibrant.certificates.margins import exact_lower_margin
 from calibrant.certificates.methods.base import CertificateMethod
 from calibrant.certificates.methods.normal import normal_quantile, with_spread
@@ -45,6 +46,15 @@ class Exact(CertificateMethod):
         """Return the binomial limit, or that of a bet."""
         del table, estimate
         return exact_upper(whole_tally(source), delta)
+
+    def upper_of_clusters(self, limits: ClusterLimits, estimate: float, delta: float) -> float:
+        """Return what bets on whole clusters leave possible, given all forecasts: no binomial limit holds for them."""
+        del estimate
+        return limits.bets(delta, given=True)
+
+    def least_of_clusters(self, limits: ClusterLimits, delta: float) -> float:
+        """Return what the fastest bet on these clusters leaves possible, where all is as forecast."""
+        return limits.least_limit(delta, given=True)
 
     def lower_margin(self, table: Totals, delta: float, factor: float) -> float:
         """Return the margin of a martingale's range, which is for the Cutoff error alone."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calibrant.certificates.cluster_limits import ClusterLimits
 from calibrant.certificates.margins import hoeffding_lower_margin, hoeffding_margin
 from calibrant.certificates.methods.base import MarginMethod
 from calibrant.rows.tally import Totals
@@ -16,6 +17,14 @@ class Hoeffding(MarginMethod):
     def margin(self, rows: float, delta: float) -> float:
         """Return Hoeffding's margin, which holds for every class of weights in [-1, 1]."""
         return hoeffding_margin(rows, delta)
+
+    def upper_of_clusters(self, limits: ClusterLimits, estimate: float, delta: float) -> float:
+        """Return the estimate plus the margin of sums of clusters."""
+        return estimate + limits.hoeffding_margin(delta)
+
+    def least_of_clusters(self, limits: ClusterLimits, delta: float) -> float:
+        """Return the margin."""
+        return min(limits.hoeffding_margin(delta), 1.0)
 
     def lower_margin(self, table: Totals, delta: float, factor: float) -> float:
         """Return the smaller of two margins that hold for all intervals at once."""

@@ -10,6 +10,7 @@ from statistics import NormalDist
 import numpy as np
 
 from calibrant.certificates.betting import check_fine
+from calibrant.certificates.cluster_limits import ClusterLimits
 from calibrant.certificates.methods.base import CertificateMethod
 from calibrant.certificates.samples import Samples, largest_sums
 from calibrant.certificates.saving_limits import (
@@ -28,7 +29,10 @@ from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally, Totals
 
 FEW_SQUARES = 50.0
-"""Large-sample limits are flagged where the squared residuals of the worst interval add up to less than this."""
+"""Large-sample limits are flagged where the squared residuals of the worst interval add up to less than this.
+
+So are those of clusters whose spread rests on fewer of them.
+"""
 
 _NORMAL_STEPS = 10
 
@@ -46,6 +50,30 @@ class Normal(CertificateMethod):
         """Return the largest limit of an interval."""
         del estimate
         return normal_upper(source, table, delta)
+
+    def upper_of_clusters(self, limits: ClusterLimits, estimate: float, delta: float) -> float:
+        """Return the largest limit of an interval, with the spread between clusters."""
+        del estimate
+        return limits.large_sample(normal_quantile(delta))
+
+    def lower_of_clusters(self, limits: ClusterLimits, estimate: float, delta: float, seed: int) -> float:
+        """Return the estimate minus what clusters of random sign show with probability delta."""
+        return estimate - limits.noise_quantile(delta, seed)
+
+    def cluster_notes(self, limits: ClusterLimits) -> tuple[str, ...]:
+        """Return a caution where the spread rests on few clusters."""
+        resting = limits.participation()
+        if resting >= FEW_SQUARES:
+            return ()
+        note = Phrase(
+            "the spread between clusters rests on about {resting:.0f} of them, below {few:g}: too few for a "
+            "large-sample limit, whose real confidence may be lower than stated; use {adaptive}",
+            code="few_squares",
+            resting=resting,
+            few=FEW_SQUARES,
+            adaptive=Option("method", "adaptive"),
+        )
+        return (note,)
 
     def saving_scores(self, table: Totals, thresholds: Thresholds, delta: float) -> list[Score]:
         """Return the saving plus a share of its square."""

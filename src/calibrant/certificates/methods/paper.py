@@ -19,6 +19,7 @@ class Paper(MarginMethod):
     sentence = "The method is the paper's Proposition 4.1, which holds at every number of rows and is very wide."
     measures = ("cutoff",)
     covers_weights = False
+    no_clusters = "its proof counts independent rows"
 
     def margin(self, rows: float, delta: float) -> float:
         """Return the published margin."""
