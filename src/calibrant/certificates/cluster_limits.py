@@ -16,27 +16,19 @@ from typing import NamedTuple
 import numpy as np
 
 from calibrant.certificates.betting import HIGHEST_RATE, best_rate
-from calibrant.certificates.cluster_search import ClusterMap, Weighing, largest_growth
+from calibrant.certificates.cluster_search import FIXED_BORDERS, ClusterMap, Weighing, largest_growth
 from calibrant.certificates.margins import VARIANCE_SHARE
 from calibrant.core.chernoff import chernoff_interval
 from calibrant.core.types import FloatArray
 from calibrant.rows.clusters import ClusteredSource
 from calibrant.rows.tally import Totals
 
+_EVEN_REST = 0.55
 _LOWER_RATE = 0.45  # of the bets of lower limits, whose factors are 1 + x (T - error m) with both up to m
 _LINES = 10
 _DRAWS = 999
 _ROOT_STEPS = 60
 _FEW_TIMES_SQUARE = 2000.0  # from so many clusters on, squares of their sums are not cut off for the rate
-
-
-def _fixed_borders() -> FloatArray:
-    """Return where the intervals of lower limits begin and end: fixed beforehand, finer towards 0 and 1."""
-    tails = 2.0 ** -np.arange(5.0, 17.0)
-    return np.unique(np.concatenate([[0.0], np.arange(1, 16) / 16.0, tails, 1.0 - tails]))
-
-
-LOWER_BORDERS = _fixed_borders()
 
 
 def growth_rest(value: FloatArray) -> FloatArray:
@@ -121,9 +113,14 @@ class ClusterLimits:
         found = 0.0
         for sign in (1.0, -1.0):
             most = self._most(sign) if given else self.largest
-            reach = self.rows.reach(sign)
-            for rate in set(self._rates(most, delta)):
-                found = max(found, self._limit_at(rate / most, sign, reach, self._exponent(delta)))
+            rates = sorted({rate / most for rate in self._rates(most, delta)})
+            reach = self.rows.reach(sign) * (1.0 + 1e-12)  # which rounding may pass
+            weighing: Weighing | None = None
+            for rate in rates[::-1]:
+                # What stands in for -ln(1 - x T), T up to the reach, at the faster rate does so at the slower one, too.
+                if weighing is None or self.rows.is_small:
+                    weighing = Weighing(self.rows, growth_rest(rate * reach))
+                found = max(found, self._limit_at(rate, sign, weighing, self._exponent(delta)))
         return min(found, 1.0)
 
     def _most(self, sign: float) -> float:
@@ -146,21 +143,19 @@ class ClusterLimits:
         exponent = self._exponent(delta)
         return best_rate(high * cut, 1.0, exponent), best_rate(low * cut, 1.0, exponent)
 
-    def _limit_at(self, rate: float, sign: float, reach: FloatArray, exponent: float) -> float:
-        # What stands in for -ln(1 - x T) must be above it for every T up to the reach, which rounding may pass.
-        weighing = Weighing(self.rows, rate**2 * growth_rest(rate * reach * (1.0 + 1e-12)))
+    def _limit_at(self, rate: float, sign: float, weighing: Weighing, exponent: float) -> float:
         if self.dependence.max_size is None:
-            growth = largest_growth(weighing, sign, rate, 1.0)
+            growth = largest_growth(weighing, sign, rate, rate**2)
             return -math.expm1(-(growth + exponent) / self.count) * self.count / (self.total * rate)
         return self._ratio_limit(weighing, rate, sign, exponent)
 
     def _ratio_limit(self, weighing: Weighing, rate: float, sign: float, exponent: float) -> float:
         """Return the least error that bets on clusters of a population exclude: sum ln(1 + x (error m - s T)) > L."""
         size = self.rows.size
-        crossed, own = weighing.weight * size, float(weighing.weight @ size**2)
+        crossed, own = rate**2 * weighing.weight * size, rate**2 * float(weighing.weight @ size**2)
 
         def gained(error: float) -> float:
-            growth = largest_growth(weighing, sign, rate, 1.0, 2.0 * error * crossed)
+            growth = largest_growth(weighing, sign, rate, rate**2, 2.0 * error * crossed)
             return rate * error * self.total - growth - error**2 * own - exponent
 
         low, high = 0.0, 1.0
@@ -212,9 +207,9 @@ class ClusterLimits:
         """
         rows = self.rows
         rng = np.random.default_rng(seed)
-        mixed = rows.block_sums.T @ np.cos(np.arange(rows.blocks) + 1.0)
+        mixed = rows.sums.per_cluster(rows.residual * np.cos(rows.sums.block + 1.0))
         order = np.lexsort((mixed, rows.cluster_total, rows.size))
-        prefix = rows.prefix[:, order]
+        prefix = np.array([rows.prefix(each)[order] for each in range(rows.blocks + 1)])
         found = []
         for _ in range(0, _DRAWS, 111):
             signs = rng.integers(0, 2, size=(111, self.count)) * 2.0 - 1.0
@@ -248,12 +243,11 @@ class _Evidence:
     def __init__(self, limits: ClusterLimits) -> None:
         self.limits = limits
         rows = limits.rows
-        sums = limits.source.cluster_sums(LOWER_BORDERS)
-        held = np.zeros((LOWER_BORDERS.size, sums.clusters))
-        held[sums.block, sums.cluster] = sums.residual
-        self.prefix = np.concatenate([np.zeros((1, sums.clusters)), np.cumsum(held, axis=0)])
+        ends = np.searchsorted(rows.table.low[rows.first], FIXED_BORDERS).tolist()
+        self.prefix = np.array([rows.prefix(each) for each in (*ends, rows.blocks)])
+        self.sums = self.prefix.sum(axis=1)
         self.size = rows.size
-        self.begin, self.end = np.triu_indices(LOWER_BORDERS.size + 1, 1)
+        self.begin, self.end = np.triu_indices(FIXED_BORDERS.size + 1, 1)
         self.prior = self._prior()
         halvings = max(1, math.ceil(math.log2(max(limits.count, 2)) / 2.0) - 1)
         self.rates = _LOWER_RATE * 2.0 ** -np.arange(halvings + 1.0) / limits.largest
@@ -261,8 +255,8 @@ class _Evidence:
 
     def _prior(self) -> FloatArray:
         """Return the share of each interval: each end is that of [0, 1] in one half of them, inside in the other."""
-        inner = LOWER_BORDERS.size - 1
-        from_zero, to_one = self.begin == 0, self.end == LOWER_BORDERS.size
+        inner = FIXED_BORDERS.size - 1
+        from_zero, to_one = self.begin == 0, self.end == FIXED_BORDERS.size
         inside = np.where(from_zero | to_one, 1.0 / inner, 2.0 / (inner * (inner - 1)))
         share: FloatArray = np.where(from_zero & to_one, 1.0, inside) / 4.0
         return share
@@ -272,17 +266,28 @@ class _Evidence:
         found = []
         for sign in (1.0, -1.0):
             for rate in self.rates.tolist():
-                loss = rate * (self.reach[sign] + most_error * self.size)
-                weight = rate**2 * growth_rest(loss)
-                product = (self.prefix * weight) @ self.prefix.T
-                own = np.diagonal(product)
-                squares = (own[:, None] + own[None, :] - 2.0 * product)[self.begin, self.end]
+                rest = growth_rest(rate * (self.reach[sign] + most_error * self.size))
+                most = float(rest.max())
+                even = most <= _EVEN_REST  # one weight for all loses next to nothing, and needs no other matrix
+                weight = rate**2 * (np.full(rest.size, most) if even else rest)
+                squares = self.even_squares * (rate**2 * most) if even else self._squares(weight)
                 crossed = self.prefix @ (weight * self.size)
-                sums = self.prefix.sum(axis=1)
-                linear = rate * sign * (sums[self.end] - sums[self.begin]) - squares
+                linear = rate * sign * (self.sums[self.end] - self.sums[self.begin]) - squares
                 slope = 2.0 * sign * (crossed[self.end] - crossed[self.begin]) - rate * self.limits.total
                 found.append(_Term(linear, slope, float(weight @ self.size**2)))
         return found
+
+    def _squares(self, weight: FloatArray) -> FloatArray:
+        """Return the sum over clusters of weight times the square of their sum, for each interval."""
+        product = (self.prefix * weight) @ self.prefix.T
+        own = np.diagonal(product)
+        found: FloatArray = (own[:, None] + own[None, :] - 2.0 * product)[self.begin, self.end]
+        return found
+
+    @cached_property
+    def even_squares(self) -> FloatArray:
+        """The sum of squares of clusters, for each interval."""
+        return self._squares(np.ones(self.size.size))
 
     def against(self, error: float, most_error: float) -> float:
         """Return the logarithm of the average evidence that the error is larger than this one."""

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from calibrant.core.types import BoolArray, FloatArray, IntArray
 from calibrant.rows.clusters import ClusteredSource, ClusterSums
+from calibrant.rows.grids import FIRST_GRID
 from calibrant.rows.runs import group_starts
 from calibrant.rows.sources import FETCH_LIMIT
 from calibrant.rows.tally import Totals
@@ -26,7 +28,18 @@ _MANY_CLUSTERS = 2**14
 _MOST_PAIRS = 2**24
 """Clusters times blocks: at most so many numbers of 8 bytes are held a few times over."""
 
+_DENSE = 2**20  # sums by block and cluster of which a full matrix is the quickest form
+_COLUMNS = ("cluster", "block", "rows", "weight", "outcome", "above", "below")
 _AT_ONCE = 32  # pairs of blocks that are opened together
+
+
+def _fixed_borders() -> FloatArray:
+    tails = 2.0 ** -np.arange(5.0, 16.0)
+    return np.unique(np.concatenate([[0.0], np.arange(1, 16) / 16.0, tails, 1.0 - tails]))
+
+
+FIXED_BORDERS = _fixed_borders()
+"""Where the intervals of lower limits begin and end: fixed beforehand, finer towards 0 and 1."""
 
 
 def block_count(clusters: int) -> int:
@@ -36,7 +49,10 @@ def block_count(clusters: int) -> int:
 
 
 def cut_into_blocks(table: Totals, count: int) -> IntArray:
-    """Return the first entry of each block: runs of entries with about equal numbers of rows, heavy entries alone."""
+    """Return the first entry of each block: runs of entries with about equal numbers of rows, heavy entries alone.
+
+    Blocks also end where an interval of `FIXED_BORDERS` does, so that these are made of whole blocks.
+    """
     if len(table) <= 2 * count:
         return np.arange(len(table))
     end = np.cumsum(table.rows)
@@ -46,6 +62,8 @@ def cut_into_blocks(table: Totals, count: int) -> IntArray:
     heavy = table.rows >= share
     begins |= heavy
     begins[1:] |= heavy[:-1]
+    fixed = np.searchsorted(table.low, FIXED_BORDERS)
+    begins[fixed[fixed < len(table)]] = True
     return np.flatnonzero(begins)
 
 
@@ -64,7 +82,7 @@ class _OpenBlock:
 
     @classmethod
     def of(cls, forecast: FloatArray, residual: FloatArray, code: IntArray) -> _OpenBlock:
-        order = np.lexsort((residual, code, forecast))  # so that sums do not depend on the order of rows
+        order = np.argsort(forecast)
         forecast, residual, code = forecast[order], residual[order], code[order]
         together = np.argsort(code, kind="stable")
         firsts = group_starts(code[together])
@@ -86,10 +104,6 @@ class ClusterMap:
     ----------
     sums : ClusterSums
         Totals by cluster and block.
-    block_sums : array of shape (blocks, clusters)
-        The sum of residuals of each block in each cluster.
-    prefix : array of shape (blocks + 1, clusters)
-        The same added up over the blocks before.
     size : array
         The sum of weights of each cluster.
     borders : array
@@ -101,27 +115,70 @@ class ClusterMap:
         self.table = table
         self.first = cut_into_blocks(table, block_count(source.cluster_count))
         self.borders = table.low[self.first].copy()
+        if (table.low < table.high).any():  # cells: their borders are where forecasts are told apart most quickly
+            self.borders = np.floor(self.borders * FIRST_GRID.scale) / FIRST_GRID.scale
         self.borders[0] = 0.0
-        self.sums: ClusterSums = source.cluster_sums(self.borders)
+        self.sums = _by_block(source.cluster_sums(self.borders))
         self.clusters = self.sums.clusters
         self.blocks = self.first.size
         self.size = self.sums.per_cluster(self.sums.weight)
         self.total = float(self.size.sum())
-        self.block_sums = self._dense(self.sums.residual)
-        self.prefix = np.zeros((self.blocks + 1, self.clusters))
-        np.cumsum(self.block_sums, axis=0, out=self.prefix[1:])
+        self.residual = self.sums.residual
+        self.ends = np.searchsorted(self.sums.block, np.arange(self.blocks + 1))
+        self._dense: FloatArray | None = None
         self._opened: dict[int, _OpenBlock] = {}
+        self._prefix: dict[int, FloatArray] = {}
 
-    def _dense(self, values: FloatArray) -> FloatArray:
-        found = np.zeros((self.blocks, self.clusters))
-        found[self.sums.block, self.sums.cluster] = values
+    def entries(self, block: int) -> slice:
+        """Return which entries of ``sums`` are of a block."""
+        return slice(int(self.ends[block]), int(self.ends[block + 1]))
+
+    def prefix(self, block: int) -> FloatArray:
+        """Return the sum of residuals of each cluster in the blocks before one."""
+        if block not in self._prefix:
+            near = max((each for each in self._prefix if each < block), default=0)
+            some = slice(int(self.ends[near]), int(self.ends[block]))
+            added: FloatArray = np.zeros(self.clusters) if near == 0 else self._prefix[near].copy()
+            np.add.at(added, self.sums.cluster[some], self.residual[some])
+            self._prefix[block] = added
+        return self._prefix[block]
+
+    def inside(self, block: int) -> FloatArray:
+        """Return the sum of residuals of each cluster in a block."""
+        some = self.entries(block)
+        found = np.zeros(self.clusters)
+        found[self.sums.cluster[some]] = self.residual[some]
         return found
 
     @property
+    def is_small(self) -> bool:
+        """Whether sums by block and cluster fit into a matrix whose products take no time."""
+        return self.clusters * self.blocks <= _DENSE
+
+    def products(self, weight: FloatArray) -> FloatArray:
+        """Return, for every two blocks, the sum over clusters of weight times the product of their sums."""
+        if self.is_small:
+            if self._dense is None:
+                self._dense = np.zeros((self.blocks, self.clusters))
+                self._dense[self.sums.block, self.sums.cluster] = self.residual
+            return (self._dense * weight) @ self._dense.T
+        from scipy.sparse import csr_array
+
+        shape = (self.blocks, self.clusters)
+        plain = csr_array((self.residual, self.sums.cluster, self.ends), shape=shape)
+        weighted = csr_array((self.residual * weight[self.sums.cluster], self.sums.cluster, self.ends), shape=shape)
+        found: FloatArray = (weighted @ plain.T).toarray()
+        return found
+
+    def block_totals(self, coefficient: FloatArray | None = None) -> FloatArray:
+        """Return the sum of residuals in each block, each cluster times a coefficient of its own."""
+        values = self.residual if coefficient is None else self.residual * coefficient[self.sums.cluster]
+        return np.bincount(self.sums.block, weights=values, minlength=self.blocks).astype(np.float64, copy=False)
+
+    @cached_property
     def cluster_total(self) -> FloatArray:
         """The sum of residuals of each cluster."""
-        found: FloatArray = self.prefix[-1]
-        return found
+        return self.sums.per_cluster(self.residual)
 
     @cached_property
     def most_inside(self) -> FloatArray:
@@ -131,13 +188,14 @@ class ClusterMap:
     def reach(self, sign: float) -> FloatArray:
         """Return how large sign times T_c(I) can be, for each cluster, on any interval."""
         add = self.sums.above if sign > 0.0 else self.sums.below
-        inside = self._dense(add)
-        total = self.block_sums
         best = np.zeros(self.clusters)
-        open_end = np.zeros(self.clusters)  # the most that ends with the block before
-        for k in range(self.blocks):
-            best = np.maximum(best, open_end + inside[k])
-            open_end = np.maximum(np.maximum(open_end + sign * total[k], inside[k]), 0.0)
+        so_far = np.zeros(self.clusters)  # the most that ends with the block before
+        for block in range(self.blocks):
+            some = self.entries(block)
+            cluster, inside = self.sums.cluster[some], add[some]
+            before = so_far[cluster]
+            best[cluster] = np.maximum(best[cluster], before + inside)
+            so_far[cluster] = np.maximum(before + sign * self.residual[some], inside)
         return best
 
     @cached_property
@@ -194,15 +252,21 @@ class ClusterMap:
         return most
 
 
+def _by_block(sums: ClusterSums) -> ClusterSums:
+    """Return totals in the order of blocks, of clusters inside."""
+    order = np.argsort(sums.block, kind="stable")
+    columns = {name: getattr(sums, name)[order] for name in _COLUMNS}
+    return ClusterSums(clusters=sums.clusters, **columns)
+
+
 class Weighing:
     """Weights of squares of clusters, by which intervals are judged: the sum of k_c T_c(I)^2."""
 
     def __init__(self, rows: ClusterMap, weight: FloatArray) -> None:
         self.rows = rows
         self.weight = weight
-        product = (rows.block_sums * weight) @ rows.block_sums.T
         both = np.zeros((rows.blocks + 1, rows.blocks + 1))
-        both[1:, 1:] = product.cumsum(axis=0).cumsum(axis=1)
+        both[1:, 1:] = rows.products(weight).cumsum(axis=0).cumsum(axis=1)
         corner = np.diagonal(both)
         self.squares: FloatArray = np.maximum(corner[:, None] + corner[None, :] - 2.0 * both, 0.0)
         sums = rows.sums
@@ -217,7 +281,7 @@ class Weighing:
             assert rows is not None
             weight = self.weight[rows.code]
             up_to = rows.prefixes(weight * rows.residual * (2.0 * rows.before + rows.residual))
-            after = self.rows.block_sums[block, rows.code] - rows.before  # this row's own included
+            after = self.rows.inside(block)[rows.code] - rows.before  # this row's own included
             from_on = weight * rows.residual * (2.0 * after - rows.residual)
             back = rows.prefixes(from_on)
             self._norms[block] = up_to, back[-1] - back
@@ -254,6 +318,24 @@ def largest_growth(weighing: Weighing, sign: float, rate: float, share: float, l
     return search.run()
 
 
+class _Middle(NamedTuple):
+    """What lies between two blocks: sums of clusters before its begin and its end, and how their products count."""
+
+    begin: FloatArray
+    end: FloatArray
+    weight: FloatArray
+    times: float
+
+    def at(self, code: IntArray) -> FloatArray:
+        """Return what a unit of residual of some clusters adds."""
+        found: FloatArray = (self.end[code] - self.begin[code]) * self.weight[code] * self.times
+        return found
+
+    def norm(self) -> float:
+        """Return the most that parts of norm 1 add."""
+        return self.times * float(np.sqrt((self.end - self.begin) ** 2 @ self.weight))
+
+
 class _Search:
     """Best first over pairs of blocks: the one with the highest bound is opened, until no bound is above."""
 
@@ -263,9 +345,7 @@ class _Search:
         self.share = share
         self.coefficient: FloatArray | None = None if less is None else sign * (rate - less)
         self.slope = sign * rate
-        linear = self.slope * rows.block_sums.sum(axis=1)
-        if self.coefficient is not None:
-            linear = rows.block_sums @ self.coefficient
+        linear = self.slope * rows.block_totals() if self.coefficient is None else rows.block_totals(self.coefficient)
         self.linear = np.concatenate([[0.0], np.cumsum(linear)])
         self.low, self.high = self._inside(linear, sign, rate, less)
 
@@ -339,7 +419,7 @@ class _Search:
             return -np.inf if rows.is_single[first] else np.inf
         begin = first if rows.is_single[first] else first + 1
         end = last + 1 if rows.is_single[last] else last
-        middle = (rows.prefix[end] - rows.prefix[begin]) * (2.0 * self.share * weighing.weight)
+        middle = _Middle(rows.prefix(begin), rows.prefix(end), weighing.weight, 2.0 * self.share)
         found = self.linear[end] - self.linear[begin] + self.share * weighing.squares[begin, end]
         if begin > first:
             found += self._from(first, middle)
@@ -349,12 +429,12 @@ class _Search:
             found += 2.0 * self.share * weighing.exact_radius(first)[0] * weighing.exact_radius(last)[1]
         return float(found)
 
-    def _scores(self, block: _OpenBlock, middle: FloatArray) -> FloatArray:
+    def _scores(self, block: _OpenBlock, middle: _Middle) -> FloatArray:
         each = self.slope if self.coefficient is None else self.coefficient[block.code]
-        scores: FloatArray = block.residual * (each + middle[block.code])
+        scores: FloatArray = block.residual * (each + middle.at(block.code))
         return scores
 
-    def _from(self, block: int, middle: FloatArray) -> float:
+    def _from(self, block: int, middle: _Middle) -> float:
         """Return the most that the rows from some forecast of a block on add, beside what lies between the blocks."""
         rows = self.rows.opened(block)
         if rows is None:
@@ -362,15 +442,15 @@ class _Search:
         sums = rows.prefixes(self._scores(rows, middle))
         return float((sums[-1] - sums + self.share * self.weighing.norms(block)[1]).max())
 
-    def _up_to(self, block: int, middle: FloatArray) -> float:
+    def _up_to(self, block: int, middle: _Middle) -> float:
         """Return the most that the rows up to some forecast of a block add."""
         rows = self.rows.opened(block)
         if rows is None:
             return self._unopened(block, middle, float(self.high[block]))
         return float((rows.prefixes(self._scores(rows, middle)) + self.share * self.weighing.norms(block)[0]).max())
 
-    def _unopened(self, block: int, middle: FloatArray, linear: float) -> float:
+    def _unopened(self, block: int, middle: _Middle, linear: float) -> float:
         """Return a bound from totals alone."""
         weighing = self.weighing
-        norm = float(np.sqrt((middle**2) @ (1.0 / np.maximum(weighing.weight, 1e-300)))) * float(weighing.radius[block])
-        return linear + norm + self.share * float(weighing.radius[block]) ** 2
+        radius = float(weighing.radius[block])
+        return linear + middle.norm() * radius + self.share * radius**2

@@ -18,6 +18,10 @@ from calibrant.rows.checks import Observations, check_codes
 from calibrant.rows.memory import ArrayRows
 from calibrant.rows.sources import RowSource
 
+_CHUNK = 2**20
+_TIMES_ROWS = 2
+_CELL_BITS = 16
+
 
 @dataclass(frozen=True, eq=False)
 class ClusterSums:
@@ -114,35 +118,24 @@ class ClusteredRows(ArrayRows):
 
     def cluster_sums(self, borders: FloatArray) -> ClusterSums:
         """Return the totals by cluster and block."""
-        rows = self.observations
-        block = np.searchsorted(borders, rows.y_prob, side="right") - 1
-        held, place = _held(self.codes * borders.size + block, self.cluster_count * borders.size)
-        weight, outcome = rows.sample_weight, rows.y_true.astype(np.float64)
-        residual = outcome - rows.y_prob
-        if weight is not None:
-            outcome = outcome * weight
-            residual *= weight
-
-        def added(values: FloatArray) -> FloatArray:
-            return np.bincount(place, weights=values).astype(np.float64, copy=False)
-
-        count = np.bincount(place)
-        return ClusterSums(
-            clusters=self.cluster_count,
-            cluster=held // borders.size,
-            block=held % borders.size,
-            rows=count,
-            weight=count.astype(np.float64) if weight is None else added(weight),
-            outcome=added(outcome),
-            above=added(np.maximum(residual, 0.0)),
-            below=added(np.maximum(-residual, 0.0)),
-        )
+        size = self.cluster_count * borders.size
+        blocks = Blocks(borders)
+        if size > _TIMES_ROWS * self.codes.size:  # most pairs hold no row: sorting takes less memory
+            held, place = np.unique(self.codes * borders.size + blocks(self.observations.y_prob), return_inverse=True)
+            added = _added(self.observations, place, held.size)
+        else:
+            added = np.zeros((5, size))
+            for begin in range(0, self.codes.size, _CHUNK):
+                rows = self.observations.take(slice(begin, begin + _CHUNK))
+                added += _added(rows, self.codes[begin : begin + _CHUNK] * borders.size + blocks(rows.y_prob), size)
+            held = np.flatnonzero(added[0])
+            added = added[:, held]
+        cluster, block = np.divmod(held, borders.size)
+        return ClusterSums(self.cluster_count, cluster, block, added[0].astype(np.int64), *added[1:])
 
     def fetch_clusters(self, low: FloatArray, high: FloatArray) -> tuple[Observations, IntArray]:
         """Return the rows inside closed stretches, and the cluster of each."""
-        stretch = np.minimum(np.searchsorted(high, self.observations.y_prob), high.size - 1)
-        forecast = self.observations.y_prob
-        inside = np.flatnonzero((forecast >= low[stretch]) & (forecast <= high[stretch]))
+        inside = self.inside(low, high)
         return self.observations.take(inside), self.codes[inside]
 
     def once_each(self) -> ClusteredRows:
@@ -153,14 +146,35 @@ class ClusteredRows(ArrayRows):
         return ClusteredRows(replace(self.observations, sample_weight=own / size[self.codes]), self.codes)
 
 
-def _held(key: IntArray, count: int) -> tuple[IntArray, IntArray]:
-    """Return the distinct keys below a count, and the place of each row's among them."""
-    if count > 2 * key.size:  # most pairs hold no row: sorting takes less memory
-        held, place = np.unique(key, return_inverse=True)
-        return held, place
-    there = np.zeros(count, dtype=np.bool_)
-    there[key] = True
-    return np.flatnonzero(there), (np.cumsum(there) - 1)[key]
+class Blocks:
+    """Which block of forecasts a forecast is in: looked up by its cell where all borders are those of cells."""
+
+    def __init__(self, borders: FloatArray) -> None:
+        self.borders = borders
+        cells = borders * 2.0**_CELL_BITS
+        self._of_cell: IntArray | None = None
+        if (cells == np.floor(cells)).all():
+            self._of_cell = np.searchsorted(cells, np.arange(2**_CELL_BITS + 1), side="right") - 1
+
+    def __call__(self, forecast: FloatArray) -> IntArray:
+        """Return the block of each forecast."""
+        if self._of_cell is None:
+            return np.searchsorted(self.borders, forecast, side="right") - 1
+        return self._of_cell[(forecast * 2.0**_CELL_BITS).astype(np.int64)]
+
+
+def _added(rows: Observations, place: IntArray, size: int) -> FloatArray:
+    """Add up rows, weights, outcomes and residuals above and below 0 by place."""
+    weight, outcome = rows.sample_weight, rows.y_true.astype(np.float64, copy=False)
+    residual = outcome - rows.y_prob
+    count = np.bincount(place, minlength=size)
+    if weight is not None:
+        outcome = outcome * weight
+        residual *= weight
+    columns = (outcome, np.maximum(residual, 0.0), np.maximum(-residual, 0.0))
+    sums = [np.bincount(place, weights=each, minlength=size) for each in columns]
+    weights = count if weight is None else np.bincount(place, weights=weight, minlength=size)
+    return np.stack([count, weights, *sums])
 
 
 def _without_gaps(codes: IntArray, count: int) -> IntArray:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from calibrant.core.kernels import rows_in_stretches
-from calibrant.core.types import FloatArray
+from calibrant.core.types import FloatArray, IntArray
 from calibrant.rows.cells import Cells, over_parts
 from calibrant.rows.checks import Observations
 from calibrant.rows.grids import FIRST_GRID, Grid
@@ -31,8 +31,12 @@ class ArrayRows:
 
     def fetch(self, low: FloatArray, high: FloatArray) -> Observations:
         """Return the rows inside the given closed stretches, which are disjoint and in increasing order."""
+        return self.observations.take(self.inside(low, high))
+
+    def inside(self, low: FloatArray, high: FloatArray) -> IntArray | slice:
+        """Return which rows are inside the given closed stretches."""
         if low[0] <= 0.0 and high[0] >= 1.0:
-            return self.observations
+            return slice(None)
         # A coarse cell per row says which stretches are worth comparing with, usually none.
         wide = high[-1] - low[0] > 1.0 / 64.0
         grid = FIRST_GRID if wide else Grid.covering(float(low[0]), float(high[-1]))
@@ -43,4 +47,4 @@ class ArrayRows:
         inside = over_parts(
             self.observations, lambda rows: rows_in_stretches(rows.y_prob, low, high, begin, end, *place)
         )
-        return self.observations.take(np.flatnonzero(np.concatenate(inside)))
+        return np.flatnonzero(np.concatenate(inside))
