@@ -207,7 +207,7 @@ class ClusterLimits:
         """
         rows = self.rows
         rng = np.random.default_rng(seed)
-        mixed = rows.sums.per_cluster(rows.residual * np.cos(rows.sums.block + 1.0))
+        mixed = rows.sums.per_cluster(rows.sums.residual * np.cos(rows.sums.block + 1.0))
         order = np.lexsort((mixed, rows.cluster_total, rows.size))
         prefix = np.array([rows.prefix(each)[order] for each in range(rows.blocks + 1)])
         found = []

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from calibrant.core.kernels import block_products
 from calibrant.core.types import BoolArray, FloatArray, IntArray
 from calibrant.rows.clusters import ClusteredSource, ClusterSums
 from calibrant.rows.grids import FIRST_GRID
@@ -29,7 +30,6 @@ _MOST_PAIRS = 2**24
 """Clusters times blocks: at most so many numbers of 8 bytes are held a few times over."""
 
 _DENSE = 2**20  # sums by block and cluster of which a full matrix is the quickest form
-_COLUMNS = ("cluster", "block", "rows", "weight", "outcome", "above", "below")
 _AT_ONCE = 32  # pairs of blocks that are opened together
 
 
@@ -104,6 +104,8 @@ class ClusterMap:
     ----------
     sums : ClusterSums
         Totals by cluster and block.
+    cluster, residual, above, below : array
+        The same block by block.
     size : array
         The sum of weights of each cluster.
     borders : array
@@ -118,19 +120,22 @@ class ClusterMap:
         if (table.low < table.high).any():  # cells: their borders are where forecasts are told apart most quickly
             self.borders = np.floor(self.borders * FIRST_GRID.scale) / FIRST_GRID.scale
         self.borders[0] = 0.0
-        self.sums = _by_block(source.cluster_sums(self.borders))
+        self.sums: ClusterSums = source.cluster_sums(self.borders)
         self.clusters = self.sums.clusters
         self.blocks = self.first.size
         self.size = self.sums.per_cluster(self.sums.weight)
         self.total = float(self.size.sum())
-        self.residual = self.sums.residual
-        self.ends = np.searchsorted(self.sums.block, np.arange(self.blocks + 1))
+        order = np.argsort(self.sums.block, kind="stable")
+        self.cluster, self.residual = self.sums.cluster[order], self.sums.residual[order]
+        self.above, self.below = self.sums.above[order], self.sums.below[order]
+        self.ends = np.concatenate([[0], np.cumsum(np.bincount(self.sums.block, minlength=self.blocks))])
         self._dense: FloatArray | None = None
         self._opened: dict[int, _OpenBlock] = {}
         self._prefix: dict[int, FloatArray] = {}
+        self._reach: dict[float, FloatArray] = {}
 
     def entries(self, block: int) -> slice:
-        """Return which entries of ``sums`` are of a block."""
+        """Return where the totals of a block are, in ``cluster`` and the others."""
         return slice(int(self.ends[block]), int(self.ends[block + 1]))
 
     def prefix(self, block: int) -> FloatArray:
@@ -139,7 +144,7 @@ class ClusterMap:
             near = max((each for each in self._prefix if each < block), default=0)
             some = slice(int(self.ends[near]), int(self.ends[block]))
             added: FloatArray = np.zeros(self.clusters) if near == 0 else self._prefix[near].copy()
-            np.add.at(added, self.sums.cluster[some], self.residual[some])
+            np.add.at(added, self.cluster[some], self.residual[some])
             self._prefix[block] = added
         return self._prefix[block]
 
@@ -147,7 +152,7 @@ class ClusterMap:
         """Return the sum of residuals of each cluster in a block."""
         some = self.entries(block)
         found = np.zeros(self.clusters)
-        found[self.sums.cluster[some]] = self.residual[some]
+        found[self.cluster[some]] = self.residual[some]
         return found
 
     @property
@@ -160,25 +165,20 @@ class ClusterMap:
         if self.is_small:
             if self._dense is None:
                 self._dense = np.zeros((self.blocks, self.clusters))
-                self._dense[self.sums.block, self.sums.cluster] = self.residual
+                self._dense[self.sums.block, self.sums.cluster] = self.sums.residual
             return (self._dense * weight) @ self._dense.T
-        from scipy.sparse import csr_array
-
-        shape = (self.blocks, self.clusters)
-        plain = csr_array((self.residual, self.sums.cluster, self.ends), shape=shape)
-        weighted = csr_array((self.residual * weight[self.sums.cluster], self.sums.cluster, self.ends), shape=shape)
-        found: FloatArray = (weighted @ plain.T).toarray()
-        return found
+        sums = self.sums
+        return block_products(sums.residual, weight, sums.cluster, sums.block, self.blocks)
 
     def block_totals(self, coefficient: FloatArray | None = None) -> FloatArray:
         """Return the sum of residuals in each block, each cluster times a coefficient of its own."""
-        values = self.residual if coefficient is None else self.residual * coefficient[self.sums.cluster]
+        values = self.sums.residual if coefficient is None else self.sums.residual * coefficient[self.sums.cluster]
         return np.bincount(self.sums.block, weights=values, minlength=self.blocks).astype(np.float64, copy=False)
 
     @cached_property
     def cluster_total(self) -> FloatArray:
         """The sum of residuals of each cluster."""
-        return self.sums.per_cluster(self.residual)
+        return self.sums.per_cluster(self.sums.residual)
 
     @cached_property
     def most_inside(self) -> FloatArray:
@@ -187,15 +187,18 @@ class ClusterMap:
 
     def reach(self, sign: float) -> FloatArray:
         """Return how large sign times T_c(I) can be, for each cluster, on any interval."""
-        add = self.sums.above if sign > 0.0 else self.sums.below
+        if sign in self._reach:
+            return self._reach[sign]
+        add = self.above if sign > 0.0 else self.below
         best = np.zeros(self.clusters)
         so_far = np.zeros(self.clusters)  # the most that ends with the block before
         for block in range(self.blocks):
             some = self.entries(block)
-            cluster, inside = self.sums.cluster[some], add[some]
+            cluster, inside = self.cluster[some], add[some]
             before = so_far[cluster]
             best[cluster] = np.maximum(best[cluster], before + inside)
             so_far[cluster] = np.maximum(before + sign * self.residual[some], inside)
+        self._reach[sign] = best
         return best
 
     @cached_property
@@ -250,13 +253,6 @@ class ClusterMap:
         part = np.where(table.low < table.high, np.sqrt(table.rows * table.weight_square_residual_square), 0.0)
         most: FloatArray = np.maximum.reduceat(part, self.first)
         return most
-
-
-def _by_block(sums: ClusterSums) -> ClusterSums:
-    """Return totals in the order of blocks, of clusters inside."""
-    order = np.argsort(sums.block, kind="stable")
-    columns = {name: getattr(sums, name)[order] for name in _COLUMNS}
-    return ClusterSums(clusters=sums.clusters, **columns)
 
 
 class Weighing:

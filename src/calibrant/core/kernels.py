@@ -191,6 +191,28 @@ def rows_in_stretches(
 
 
 @Kernel
+def block_products(
+    value: FloatArray, weight: FloatArray, cluster: IntArray, block: IntArray, blocks: int
+) -> FloatArray:
+    """Return, for every two blocks, the sum over clusters of weight times the product of their values in both.
+
+    Entries come cluster by cluster, each with the number of its block and at most one for each; ``weight`` is by
+    cluster. What takes long is the number of pairs of entries of a cluster.
+    """
+    found = np.zeros((blocks, blocks))
+    begin = 0
+    for end in range(1, value.size + 1):
+        if end < value.size and cluster[end] == cluster[begin]:
+            continue
+        times = weight[cluster[begin]]
+        for first in range(begin, end):
+            for second in range(begin, end):
+                found[block[first], block[second]] += times * value[first] * value[second]
+        begin = end
+    return found
+
+
+@Kernel
 def lowest_tangents(height: FloatArray, width: FloatArray, slope: FloatArray, last: IntArray) -> IntArray:
     """Find, for each j, the first i <= last[j] at which height[i] - slope[j] width[i] is smallest.
 

@@ -124,12 +124,14 @@ class ClusteredRows(ArrayRows):
             held, place = np.unique(self.codes * borders.size + blocks(self.observations.y_prob), return_inverse=True)
             added = _added(self.observations, place, held.size)
         else:
-            added = np.zeros((5, size))
+            added = [np.zeros(size) for _ in range(5)]
             for begin in range(0, self.codes.size, _CHUNK):
                 rows = self.observations.take(slice(begin, begin + _CHUNK))
-                added += _added(rows, self.codes[begin : begin + _CHUNK] * borders.size + blocks(rows.y_prob), size)
+                place = self.codes[begin : begin + _CHUNK] * borders.size + blocks(rows.y_prob)
+                for total, more in zip(added, _added(rows, place, size), strict=True):
+                    total += more
             held = np.flatnonzero(added[0])
-            added = added[:, held]
+            added = [each[held] for each in added]
         cluster, block = np.divmod(held, borders.size)
         return ClusterSums(self.cluster_count, cluster, block, added[0].astype(np.int64), *added[1:])
 
@@ -163,7 +165,7 @@ class Blocks:
         return self._of_cell[(forecast * 2.0**_CELL_BITS).astype(np.int64)]
 
 
-def _added(rows: Observations, place: IntArray, size: int) -> FloatArray:
+def _added(rows: Observations, place: IntArray, size: int) -> list[FloatArray]:
     """Add up rows, weights, outcomes and residuals above and below 0 by place."""
     weight, outcome = rows.sample_weight, rows.y_true.astype(np.float64, copy=False)
     residual = outcome - rows.y_prob
@@ -174,7 +176,7 @@ def _added(rows: Observations, place: IntArray, size: int) -> FloatArray:
     columns = (outcome, np.maximum(residual, 0.0), np.maximum(-residual, 0.0))
     sums = [np.bincount(place, weights=each, minlength=size) for each in columns]
     weights = count if weight is None else np.bincount(place, weights=weight, minlength=size)
-    return np.stack([count, weights, *sums])
+    return [each.astype(np.float64, copy=False) for each in (count, weights, *sums)]
 
 
 def _without_gaps(codes: IntArray, count: int) -> IntArray:
