@@ -83,7 +83,7 @@ def check_clusters(clustered: bool, cluster_target: Any, max_cluster_size: Any, 
         if is_given:
             raise InputError(
                 Phrase("{name} says something of clusters, and none were named", name=Argument(name)),
-                remedy=Phrase("pass {cluster}, a label per row", cluster=Option("cluster")),
+                remedy=Phrase("pass a label per row as {cluster}", cluster=Option("cluster")),
             )
     return None
 

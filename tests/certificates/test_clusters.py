@@ -1,0 +1,236 @@
+"""Verdicts on rows in clusters, as users ask for them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import calibrant
+from calibrant import certify, confidence_interval
+from calibrant.certificates import Clusters
+
+from calibrant.rows.intake import SORT_BELOW_ROWS
+
+METHODS = ("adaptive", "exact", "normal", "hoeffding")
+
+
+def clustered(seed, clusters=80, size=25, spread=0.15):
+    """Return outcomes, forecasts and labels of clusters whose chances share a shock of mean 0."""
+    rng = np.random.default_rng(seed)
+    label = np.repeat(np.arange(clusters), size)
+    p = rng.uniform(0.2, 0.8, label.size)
+    shock = rng.choice([-spread, spread], clusters)[label]
+    return (rng.random(label.size) < p + shock).astype(int), p, label
+
+
+Y, P, LABEL = clustered(0)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_clusters_widen_the_limits_and_results_say_what_they_are(method):
+    alone = certify(Y, P, max_error=0.1, method=method)
+    found = certify(Y, P, max_error=0.1, method=method, cluster=LABEL)
+    assert found.upper > 1.2 * alone.upper
+    assert found.lower <= alone.lower
+    assert found.estimate == alone.estimate
+    assert found.worst_interval == alone.worst_interval
+    assert alone.clusters is None
+    assert isinstance(found.clusters, Clusters)
+    assert (found.clusters.count, found.clusters.largest_share) == (80, 1 / 80)
+    assert found.n_eff == pytest.approx(Y.size / found.clusters.deff)
+    assert "2,000 rows in 80 clusters, worth about" in str(found)
+    assert "clusters are independent of each other" in str(found)
+    assert "independent draws from the population" not in str(found)
+    assert type(found).from_json(found.to_json()) == found
+
+
+def test_the_design_effect_is_the_spread_between_clusters_over_that_of_rows():
+    totals = np.bincount(LABEL, weights=Y - P)
+    found = certify(Y, P, max_error=0.1, cluster=LABEL).clusters
+    assert found.deff == pytest.approx((totals**2).sum() / ((Y - P) ** 2).sum())
+    assert found.deff > 1.5
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"cluster_target": "clusters"}, {"max_cluster_size": 60}, {"method": "normal"}]
+)
+def test_neither_the_order_of_rows_nor_names_of_clusters_matter(options):
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(3, 50, 40)
+    label = np.repeat(np.arange(40), sizes)
+    p = np.round(rng.random(label.size), 2)
+    y = (rng.random(label.size) < p).astype(int)
+    first = certify(y, p, max_error=0.1, cluster=label, **options)
+    order = rng.permutation(label.size)
+    names = np.array([f"site {each}" for each in rng.permutation(40)])
+    second = certify(y[order], p[order], max_error=0.1, cluster=names[label][order], **options)
+    for name in ("estimate", "lower", "upper", "n_eff"):
+        assert getattr(second, name) == pytest.approx(getattr(first, name), rel=1e-9)
+    assert second.clusters.largest_share == first.clusters.largest_share
+
+
+def test_the_unit_of_weights_does_not_matter():
+    rng = np.random.default_rng(4)
+    weight = rng.uniform(0.5, 2.0, Y.size)
+    first = certify(Y, P, max_error=0.1, cluster=LABEL, sample_weight=weight)
+    second = certify(Y, P, max_error=0.1, cluster=LABEL, sample_weight=8.0 * weight)
+    equal = certify(Y, P, max_error=0.1, cluster=LABEL, sample_weight=np.full(Y.size, 3.0))
+    assert second.upper == pytest.approx(first.upper, rel=1e-9)
+    assert equal.upper == pytest.approx(certify(Y, P, max_error=0.1, cluster=LABEL).upper, rel=1e-9)
+
+
+def test_rows_of_weight_zero_are_no_rows():
+    weight = (LABEL < 70).astype(float)
+    first = certify(Y, P, max_error=0.1, cluster=LABEL, sample_weight=weight)
+    second = certify(Y[LABEL < 70], P[LABEL < 70], max_error=0.1, cluster=LABEL[LABEL < 70])
+    assert first.clusters.count == 70
+    assert first.upper == pytest.approx(second.upper, rel=1e-9)
+
+
+def test_clusters_of_one_row_are_independent_rows():
+    alone = certify(Y, P, max_error=0.1)
+    found = certify(Y, P, max_error=0.1, cluster=np.arange(Y.size))
+    assert (found.lower, found.upper, found.clusters) == (alone.lower, alone.upper, None)
+    assert "tells all 2,000 rows apart" in str(found.notes[0])
+
+
+def test_clusters_of_hardly_more_than_one_row_lose_little():
+    rng = np.random.default_rng(6)
+    p = rng.random(4000)
+    y = rng.random(4000) < p
+    label = np.arange(4000)
+    label[0] = 1  # a single pair
+    alone, found = certify(y, p, max_error=0.1).upper, certify(y, p, max_error=0.1, cluster=label).upper
+    assert alone <= found <= 2.0 * alone  # the largest cluster has two rows, so that the fastest bet is half as fast
+    pairs = certify(y, p, max_error=0.1, cluster=np.arange(4000) // 2).upper
+    assert alone <= pairs <= 1.12 * alone
+
+
+def test_targets_are_said_and_differ():
+    sizes = np.r_[np.full(60, 10), np.full(20, 60)]
+    label = np.repeat(np.arange(80), sizes)
+    rng = np.random.default_rng(5)
+    p = rng.uniform(0.2, 0.7, label.size)
+    y = rng.random(label.size) < p + 0.25 * (label >= 60)  # large clusters are off
+    rows = certify(y, p, max_error=0.1, cluster=label)
+    once = certify(y, p, max_error=0.1, cluster=label, cluster_target="clusters")
+    stated = certify(y, p, max_error=0.1, cluster=label, max_cluster_size=100)
+    assert once.estimate < rows.estimate == stated.estimate
+    weight = 1.0 / sizes[label]
+    assert once.estimate == pytest.approx(calibrant.cutoff_calibration_error(y, p, sample_weight=weight))
+    assert rows.upper < stated.upper
+    assert "the population, for clusters of these sizes, is" in str(rows)
+    assert "the population, each cluster counting once, is" in str(once)
+    assert "the population of clusters of at most 100 rows is" in str(stated)
+    assert "weights were fixed" not in str(once)
+
+
+def test_neighbours_that_depend_widen_the_limits():
+    uppers = [certify(Y, P, max_error=0.1, cluster=LABEL, serial=q).upper for q in (0, 1, 3)]
+    lowers = [certify(Y, P / 4, max_error=0.1, cluster=LABEL, serial=q).lower for q in (0, 1, 3)]
+    assert uppers == sorted(uppers)
+    assert uppers[0] < uppers[1] < uppers[2]
+    assert lowers[0] > lowers[1] > lowers[2] >= 0.0
+    said = str(certify(Y, P, max_error=0.1, cluster=LABEL, serial=1))
+    assert "clusters two or more places apart, in the order of their labels, are independent" in said
+
+
+def test_few_clusters_certify_nothing_and_say_how_many_would():
+    label = LABEL // 4  # 20 clusters
+    found = certify(Y, P, max_error=0.05, cluster=label)
+    exponent = math.log(1 / (0.98 * 0.05))
+    assert found.clusters.least_limit == pytest.approx(20 / 18 * (1 - math.exp(-exponent / 20)) * 18 / 20 / 0.9)
+    (caution,) = found.cautions
+    assert caution == (
+        "20 clusters, the largest with 5.0% of the rows, cannot certify 0.05, whatever the outcomes: no limit could be "
+        "below 0.156. At best 66 clusters of equal size could."
+    )
+    assert certify(Y, P, max_error=0.2, cluster=label).cautions == ()
+    perfect = np.round(P)
+    for count, is_enough in ((65, False), (66, True)):
+        some = LABEL < count
+        limit = certify(perfect[some], perfect[some], max_error=0.05, cluster=LABEL[some]).upper
+        assert (limit <= 0.05) is is_enough
+
+
+def test_undecided_verdicts_say_how_many_clusters_would_decide():
+    found = certify(Y, P, max_error=0.06, cluster=LABEL)
+    assert found.verdict == "undecided"
+    assert found.rows_needed is None
+    assert found.clusters.needed > 80
+    assert f"About {found.clusters.needed:,} clusters like these would decide it" in found.numbers()
+
+
+def test_one_large_cluster_has_a_caution():
+    label = np.where(LABEL < 50, 0, LABEL)
+    found = certify(Y, P, max_error=0.9, cluster=label)
+    assert [caution.code for caution in found.cautions][-1] == "wide_limit"
+    (large,) = [caution for caution in found.cautions if caution.code == "large_cluster"]
+    assert str(large).startswith("One cluster holds 62.5% of the rows")
+
+
+def test_what_is_clearly_off_is_refuted():
+    found = certify(Y, np.clip(P + 0.3, 0, 1), max_error=0.02, cluster=LABEL)
+    assert found.verdict == "refuted"
+    assert 0.1 < found.lower < found.estimate
+
+
+def test_groups_have_clusters_of_their_own():
+    by = np.where(np.arange(Y.size) % 2, "odd", "even")  # every cluster has rows in both
+    found = certify(Y, P, max_error=0.2, by=by, cluster=LABEL)
+    for group, certificate in zip(found.groups, found.certificates, strict=True):
+        own = by == group
+        alone = certify(Y[own], P[own], max_error=0.2, cluster=LABEL[own], confidence_level=0.975)
+        assert certificate.upper == pytest.approx(alone.upper, rel=1e-12)
+        assert certificate.clusters.count == 80
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cluster": LABEL[:-1]}, "cluster has 1,999 values for 2,000 rows"),
+        ({"cluster": np.zeros(Y.size)}, "cluster holds one cluster only"),
+        ({"cluster": np.where(LABEL == 3, np.nan, LABEL)}, r"cluster\[75\] is missing"),
+        ({"cluster": [None, *LABEL[1:].tolist()]}, r"cluster\[0\] is missing"),
+        ({"cluster": LABEL, "method": "paper"}, "method='paper' has no limits for rows in clusters: its proof counts"),
+        ({"cluster": LABEL, "measure": "smooth"}, "clusters are covered for measure='cutoff' and 'risk_gap'"),
+        ({"cluster": LABEL, "relative_to": "events"}, "clusters are covered for relative_to='rows' only"),
+        ({"cluster": LABEL, "max_cluster_size": 20}, "max_cluster_size is 20, and a cluster here has 25 rows"),
+        ({"cluster": LABEL, "max_cluster_size": 30, "cluster_target": "clusters"}, "max_cluster_size is for"),
+        ({"cluster": LABEL, "serial": -1}, "serial"),
+        ({"cluster": LABEL, "cluster_target": "sites"}, "cluster_target"),
+        ({"serial": 1}, "serial says something of clusters, and none were named; pass a label per row as cluster="),
+        ({"max_cluster_size": 5}, "max_cluster_size says something of clusters"),
+        ({"cluster_target": "clusters"}, "cluster_target says something of clusters"),
+    ],
+)
+def test_bad_input_is_refused_in_words(options, message):
+    for call in (lambda: certify(Y, P, max_error=0.1, **options), lambda: confidence_interval(Y, P, **options)):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_summaries_do_not_know_clusters():
+    with pytest.raises(ValueError, match="cluster was given together with a tally, whose rows can no longer be told"):
+        certify(calibrant.Tally.from_arrays(Y, P), cluster=LABEL, max_error=0.1)
+
+
+def test_many_rows_have_the_limits_that_few_have(monkeypatch):
+    y, p, label = clustered(2, clusters=300, size=20)
+    alone = certify(y, p, max_error=0.1, cluster=label)
+    monkeypatch.setattr("calibrant.rows.intake.SORT_BELOW_ROWS", 1000)
+    many = certify(y, p, max_error=0.1, cluster=label)
+    assert y.size < SORT_BELOW_ROWS
+    assert many.estimate == pytest.approx(alone.estimate, rel=1e-12)
+    assert many.upper == pytest.approx(alone.upper, rel=2e-3)  # other blocks, and another bound of the same growth
+    assert many.lower == pytest.approx(alone.lower, rel=1e-3, abs=1e-9)
+
+
+def test_intervals_hold_together():
+    found = confidence_interval(Y, P, cluster=LABEL)
+    above = confidence_interval(Y, P, cluster=LABEL, alternative="less", confidence_level=0.975)
+    assert found.upper == above.upper
+    assert found.clusters.count == 80
+    assert "for clusters of these sizes, lies between" in str(found)
