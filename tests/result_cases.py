@@ -12,6 +12,7 @@ from calibrant import Cells, Tally
 
 Y_TRUE = [0, 0, 1, 0, 1, 1, 1, 0] * 5
 Y_PROB = [0.25, 0.25, 0.25, 0.75, 0.75, 0.75, 0.5, 0.5] * 5
+CLUSTERS = [place // 4 for place in range(40)]
 
 
 @functools.cache
@@ -75,6 +76,8 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "undecided Certificate": lambda: calibrant.certify(tally(), max_error=0.1, method="hoeffding"),
     "Certificate with a note": lambda: calibrant.certify(tally(), max_error=0.1, method="normal"),
     "Certificate of fractions": lambda: calibrant.certify([0.5, 0.25, 1], [0.25, 0.25, 0.75], max_error=0.1),
+    "Certificate of clusters": lambda: calibrant.certify(Y_TRUE, Y_PROB, max_error=0.3, cluster=CLUSTERS),
+    "Clusters": lambda: calibrant.certify(Y_TRUE, Y_PROB, max_error=0.3, cluster=CLUSTERS).clusters,
     "GroupCertificates": lambda: calibrant.certify(Y_TRUE, Y_PROB, max_error=0.3, by=["b", "a"] * 20),
     "weighted GroupCertificates": lambda: calibrant.certify(
         Y_TRUE, Y_PROB, max_error=0.3, by=[2, 1, 3, 1] * 10, sample_weight=[1.0, 2.5] * 20, measure="smooth"

@@ -380,8 +380,9 @@ def test_a_wide_limit_has_a_caution_that_names_one_in_rows():
     (caution,) = found.cautions
     loses = found.event_rate * (1.0 - found.event_rate)  # at a threshold of the event rate
     assert caution == (
-        f"Without any forecast, the better of acting always and acting never loses at most {loses:.4f} per case, whatever "
-        f"the threshold: a saving of 0.05 is a large one. For a limit that means something use max_error={loses / 4:.2g}."
+        f"Without any forecast, the better of acting always and acting never loses at most {loses:.4f} per case, "
+        "whatever the threshold: a saving of 0.05 is a large one. For a limit that means something use "
+        f"max_error={loses / 4:.2g}."
     )
     assert certify(rng.random(3000) < p, p, max_error=0.001, measure="risk_gap", threshold=0.01).cautions == ()
     (caution,) = certify(rng.random(3000) < 0.3, p, max_error=0.3, measure="risk_gap", threshold=0.3).cautions

@@ -86,8 +86,8 @@ NO_THRESHOLD = {"thresholds": None, "cost_false_positive": None, "cost_false_neg
 ADDED: dict[str | None, dict[str, Any]] = {
     "Measures": {"others": []},
     "RowsNeeded": {"measure": "cutoff", "relative_to": "rows", **NO_THRESHOLD},
-    "ConfidenceInterval": {"relative_to": "rows", **NO_THRESHOLD},
-    "Certificate": {"relative_to": "rows", "saving": None, **NO_THRESHOLD},
+    "ConfidenceInterval": {"relative_to": "rows", "clusters": None, **NO_THRESHOLD},
+    "Certificate": {"relative_to": "rows", "saving": None, "clusters": None, **NO_THRESHOLD},
     "GroupCertificates": {"relative_to": "rows"},
     "DecisionGuarantee": {"thresholds": None},
     "RecalibrationGuarantee": {"measure": "cutoff"},

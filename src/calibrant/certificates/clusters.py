@@ -125,7 +125,6 @@ class Clusters(Result):
     needed: int | None = None
 
     _ranges: ClassVar = {"largest_share": UNIT, "least_limit": UNIT, "deff": (0.0, math.inf), "n_eff": (0.0, math.inf)}
-    _may_be_infinite: ClassVar = ("n_eff",)
     _words: ClassVar = {"target": CLUSTER_TARGETS}
 
     def __str__(self) -> str:
@@ -182,7 +181,7 @@ def clusters_of(question: ClusterQuestion, limits: ClusterLimits, table: Totals,
         count=limits.count,
         largest_share=min(float(limits.rows.size.max()) / limits.total, 1.0),
         deff=deff,
-        n_eff=rows / deff if deff > 0.0 else math.inf,
+        n_eff=rows / deff if deff > 0.0 else rows,
         target=question.target,
         max_size=question.dependence.max_size,
         serial=question.dependence.serial,

@@ -118,7 +118,7 @@ class ConfidenceInterval(WithCosts, Result):
     cost_false_negative: float | None = None
     clusters: Clusters | None = None
 
-    _may_be_infinite: ClassVar = ("estimate", "upper", "n_eff")  # as shares of events, where there may be none
+    _may_be_infinite: ClassVar = ("estimate", "upper")  # as shares of events, where there may be none
     _ranges: ClassVar = {
         "confidence_level": UNIT,
         **dict.fromkeys(("estimate", "lower", "upper"), (0.0, math.inf)),
@@ -311,7 +311,7 @@ class Certificate(WithCosts, Result):
     cost_false_negative: float | None = None
     clusters: Clusters | None = None
 
-    _may_be_infinite: ClassVar = ("estimate", "upper", "n_eff")  # as shares of events, where there is none
+    _may_be_infinite: ClassVar = ("estimate", "upper")  # as shares of events, where there is none
     _ranges: ClassVar = {
         **dict.fromkeys(("max_error", "confidence_level", "event_rate"), UNIT),
         **dict.fromkeys(("estimate", "lower", "upper"), (0.0, math.inf)),
