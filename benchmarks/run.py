@@ -29,6 +29,7 @@ RACES = (
     sections.cutoff_weighted,
     sections.certificates,
     sections.savings,
+    sections.clusters,
     sections.calibration_tests,
     sections.recalibrators,
     sections.smooth,

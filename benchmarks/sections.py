@@ -142,6 +142,36 @@ def savings(bench: Bench) -> None:
     bench.targets.append(Target(aim, f"{extra / 1e6:,.0f} MB", extra <= SAVING_MEMORY))
 
 
+CLUSTERED = ((10, 100_000, 20.0), (1, 1_000, 10.0))
+"""By what share of the rows, in how many clusters, how many times the time of independent rows is allowed."""
+CLUSTER_MEMORY = 1_000_000_000
+
+
+def clusters(bench: Bench) -> None:
+    """A certificate for rows in clusters against one for independent rows, sharing shocks of mean 0."""
+    title = "Certificate of rows in clusters (value: the upper limit)"
+    for share, count, times in CLUSTERED:
+        rows = bench.rows // share
+        random = np.random.default_rng(SEED)
+        label = random.integers(0, count, rows)
+        forecast = random.uniform(0.2, 0.8, rows)
+        outcome = (random.random(rows) < forecast + random.normal(0.0, 0.05, count)[label]).astype(np.uint8)
+        judge = partial(calibrant.certify, outcome, forecast, max_error=0.05)
+        ours, alone = bench.race(
+            title,
+            f"{count:,} clusters",
+            rows,
+            [
+                Contender("calibrant, clusters", partial(judge, cluster=label), lambda found: float(found.upper)),
+                Contender("calibrant, independent rows", judge, lambda found: float(found.upper)),
+            ],
+        )
+        aim = f"certificate of {rows:,} rows in {count:,} clusters against independent rows"
+        bench.want_at_most(aim, ours.seconds / alone.seconds, times)
+        aim = f"certificate of {rows:,} rows in {count:,} clusters: below 1 GB extra"
+        bench.targets.append(Target(aim, f"{ours.extra_bytes / 1e6:,.0f} MB", ours.extra_bytes < CLUSTER_MEMORY))
+
+
 def calibration_tests(bench: Bench) -> None:
     """The exact test of calibration against drawing outcomes with numpy."""
     forecast, outcome = uniform(bench.rows // 10)
