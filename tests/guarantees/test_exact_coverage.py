@@ -16,7 +16,7 @@ from scipy.stats import beta, binom
 
 from calibrant import Tally, confidence_interval, cutoff_calibration_error
 from calibrant.certificates.binomial_limits import exact_upper, prefers_bet
-from calibrant.certificates.margins import exact_lower_margin
+from calibrant.certificates.margins import range_margin
 
 DELTAS = (0.05, 0.2)
 REPLICATES = {50: 600, 200: 600, 1000: 350, 5000: 120}
@@ -121,7 +121,7 @@ def simulated(design, rows):
         estimate = cutoff_calibration_error(tally)
         for delta in DELTAS:
             missed["upper", delta] += exact_upper(tally, delta) < error * (1.0 - 1e-12)
-            missed["lower", delta] += estimate - exact_lower_margin(rows, delta) > error * (1.0 + 1e-12) + 1e-15
+            missed["lower", delta] += estimate - range_margin(rows, delta) > error * (1.0 + 1e-12) + 1e-15
     return missed
 
 
@@ -174,7 +174,7 @@ def test_the_lower_margin_is_used_up_to_a_fair_share(delta):
     rows, count = 400, 4000
     walks = np.cumsum(rng.integers(0, 2, size=(count, rows)) - 0.5, axis=1)
     width = np.maximum(walks.max(axis=1), 0.0) - np.minimum(walks.min(axis=1), 0.0)
-    missed = np.count_nonzero(width / rows > exact_lower_margin(rows, delta))
+    missed = np.count_nonzero(width / rows > range_margin(rows, delta))
     assert binom.ppf(1e-4, count, delta / 5) <= missed <= binom.isf(1e-4, count, delta)
 
 

@@ -177,6 +177,7 @@ def test_bounds_of_every_recalibrator_hold(law, rows):
                 if guarantee.in_advance is not None:
                     promises_missed[name, guarantee.measure] += truth > guarantee.in_advance
                     assert guarantee.upper <= guarantee.in_advance + 1e-12
+                assert guarantee.paper_upper is not None
                 assert guarantee.paper_upper >= guarantee.upper
     assert max(missed.values()) <= most(0.2, RUNS), missed
     assert max(promises_missed.values()) <= most(0.2, RUNS), promises_missed
@@ -327,6 +328,7 @@ def test_the_isotonic_bound_is_far_below_the_papers():
     for rows in (10, 1_000, 10**6):
         guarantee = guarantee_of(IsotonicRecalibrator().fit(Tally.from_counts([0.5], [rows], [rows // 2])))
         assert guarantee.margin <= 4.65 / math.sqrt(rows)
+        assert guarantee.paper_margin is not None
         assert guarantee.paper_margin / guarantee.margin > 7.6
 
 

@@ -1,7 +1,8 @@
 """Margins that follow from the number of rows and the level alone, or from little more.
 
 Each is one-sided and fails with probability at most delta, for rows that are independent draws and a forecaster that
-was fixed without looking at them. The proofs are in docs/theory.md.
+was fixed without looking at them; those that speak of these forecasts need outcomes that are independent given the
+forecasts, and no more. The proofs are in docs/theory.md.
 
 .. [1] Rossellini, Soloff, Barber, Ren, Willett (2025), Can a calibration metric be both testable and actionable?
 """
@@ -58,13 +59,22 @@ def uniform_lower_margin(table: Totals, delta: float, factor: float = 1.0) -> fl
     return 4.0 * factor * spread + math.sqrt(2.0 * exponent / rows)
 
 
-def exact_lower_margin(rows: float, delta: float) -> float:
-    """Return the margin sqrt(ln(4/delta) / (2 n)) below the Cutoff error of these forecasts.
+def range_margin(rows: float, delta: float) -> float:
+    """Return how far the Cutoff error on the rows can be from that of these forecasts: sqrt(ln(4/delta) / (2 n)).
 
     Given the forecasts sum (Y - chance) is a martingale in their order, and its range exceeds t with probability at
-    most 4 exp(-2 t^2 / n).
+    most 4 exp(-2 t^2 / n). It holds for the forecasts and all monotone maps of them at once, and for the risk gap too.
     """
     return math.sqrt(math.log(4.0 / delta) / (2.0 * rows))
+
+
+def fitted_range_margin(rows: float, brier: float, delta: float) -> float:
+    """Return the same once a monotone map of a known Brier score has shown how little outcomes vary.
+
+    The variance of the martingale is at most the sum of squared residuals and twice its range, which Bernstein's
+    inequality bounds by it in turn. Both margins are about one event, so that the smaller may be taken.
+    """
+    return min(range_margin(rows, delta), _bernstein_margin(rows, brier, math.log(4.0 / delta), 2.0))
 
 
 def monotone_margin(rows: float, delta: float) -> float:
@@ -84,6 +94,17 @@ def paper_monotone_margin(rows: float, delta: float) -> float:
 def constant_margin(rows: float, delta: float) -> float:
     """Return how far the mean outcome of the rows can be from that of the population: Hoeffding, both sides."""
     return math.sqrt(math.log(2.0 / delta) / (2.0 * rows))
+
+
+def fitted_constant_margin(rows: float, brier: float, delta: float) -> float:
+    """Return how far the mean outcome of the rows can be from that of these forecasts, given its Brier score."""
+    return min(constant_margin(rows, delta), _bernstein_margin(rows, brier, math.log(2.0 / delta), 1.0))
+
+
+def _bernstein_margin(rows: float, brier: float, exponent: float, feedback: float) -> float:
+    """Return the largest R / n with R^2 <= 2 l (n B + c R + R / 3): the variance is at most n B + c R."""
+    linear = (feedback + 1.0 / 3.0) * exponent
+    return (linear + math.sqrt(linear**2 + 2.0 * exponent * rows * brier)) / rows
 
 
 def constant_failure(rows: float, error: float) -> float:

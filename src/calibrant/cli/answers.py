@@ -213,17 +213,20 @@ def plan_said(found: RowsNeeded) -> list[str]:
     ]
 
 
-def fitted_said(said: str, guarantee: RecalibrationGuarantee | None, out: object) -> list[str]:
+def fitted_said(
+    said: str, guarantee: RecalibrationGuarantee | None, given: RecalibrationGuarantee | None, out: object
+) -> list[str]:
     """Say what was fitted, and what is known of it."""
     after = _next(
         f"calibrant recalibrate apply {printable(out)} to new rows; certify them once their outcomes are known"
     )
-    if guarantee is None:
+    if guarantee is None or given is None:
         return [said, "No guarantee covers weighted rows; certify the repaired forecasts on fresh ones.", after]
     return [
         said,
         f"With {level_said(guarantee.confidence_level)} confidence the Cutoff calibration error of the repaired "
         f"forecasts is at most {rounded_up(guarantee.upper)} in the population.",
+        f"Likewise, for these very forecasts issued again with new outcomes, it is at most {rounded_up(given.upper)}.",
         after,
         *_assumed(guarantee.assumptions),
         *_noted(guarantee.notes),

@@ -114,8 +114,9 @@ def fit(
 ) -> None:
     """Fit a map from forecasts to better ones, and write it to a JSON file.
 
-    The guarantee printed is about the repaired forecasts of cases to come, if nothing changes; it assumes independent
-    rows that the model was not fitted to. No guarantee covers weighted rows.
+    The first guarantee printed is about the repaired forecasts of cases to come, if nothing changes; it assumes
+    independent rows that the model was not fitted to. The second is about the forecasts of these rows, if they were
+    issued again and only the outcomes drawn anew. No guarantee covers weighted rows.
     """
     from calibrant.rows.intake import as_tally
 
@@ -126,18 +127,22 @@ def fit(
             recalibrator.fit(rows.observations)
         else:
             recalibrator.fit(as_tally(**rows.data))
-        guarantee = None if recalibrator.weighted_ else recalibrator.guarantee(confidence_level)
+        guarantee = given = None
+        if not recalibrator.weighted_:
+            guarantee = recalibrator.guarantee(confidence_level)
+            given = recalibrator.guarantee(confidence_level, target="these forecasts")
     with replacing(out) as unfinished:
         unfinished.write_text(recalibrator.to_json() + "\n", encoding="utf-8")
     said = f"Fitted {method} to {facts['rows']:,} rows and wrote {printable(out)}."
-    brief = fitted_said(said, guarantee, out)
+    brief = fitted_said(said, guarantee, given, out)
     show.answer(
-        show.words(brief, "\n".join(brief[:2]) if guarantee is None else f"{said}\n{guarantee}"),
+        show.words(brief, "\n".join(brief[:2]) if given is None else f"{said}\n{guarantee}\n{given.finding()}"),
         input=facts,
         method=method,
         out=str(out),
         model=json.loads(recalibrator.to_json()),
         result=guarantee,
+        these_forecasts=given,
     )
 
 

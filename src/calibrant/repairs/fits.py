@@ -28,10 +28,11 @@ _POOLED = 4096
 
 
 class FitErrors(NamedTuple):
-    """What is left of each error on the rows that a map was fitted to."""
+    """What is left of each error on the rows that a map was fitted to; the Brier score takes fractions for chances."""
 
     cutoff: float
     risk_gap: float
+    brier: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +114,12 @@ class Sample:
             order = slice(None) if values[0] <= values[-1] else slice(None, None, -1)
             stretches = Stretches(values[order], values[order], weight[order], outcome[order])
             gap = min(largest_redrawing(stretches, EVERY_THRESHOLD, SAVING).score / self.weight_total, 1.0)
-        return FitErrors(float(curve.max() - curve.min()) / self.weight_total, gap)
+        return FitErrors(float(curve.max() - curve.min()) / self.weight_total, gap, self._brier(forecast))
+
+    def _brier(self, forecast: FloatArray) -> float:
+        others = (1.0 if self.weight is None else self.weight) - self.outcome
+        squares = float(self.outcome @ np.square(1.0 - forecast) + others @ np.square(forecast))
+        return min(max(squares / self.weight_total, 0.0), 1.0)
 
     @property
     def points(self) -> Points:

@@ -64,7 +64,7 @@ class GuardedRecalibrator(Recalibrator):
         The rung that was kept, fitted.
     ladder_ : tuple of LadderRung
         What was tried, with error, tolerance and the reason for keeping it or not.
-    guarantee_, fit_error_, fit_risk_gap_, n_rows_, weighted_
+    guarantee_, fit_error_, fit_risk_gap_, fit_brier_, n_rows_, weighted_
         As in `IsotonicRecalibrator`. With weights, the tolerance takes their sum for the number of rows.
 
     References
@@ -185,7 +185,7 @@ class GuardedRecalibrator(Recalibrator):
         # The last rung has no error on its own rows, or one that is tolerated, so that the loop ends by keeping one.
         self.recalibrator_ = fitted
         self.ladder_ = tuple(found)
-        return FitErrors(fitted.fit_error_, fitted.fit_risk_gap_)
+        return FitErrors(fitted.fit_error_, fitted.fit_risk_gap_, fitted.fit_brier_)
 
     def _tolerated(self, rung: Recalibrator, sample: Sample) -> float:
         least = _most_moved(rung, sample.weight_total)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from calibrant.certificates.margins import constant_margin
+from calibrant.certificates.margins import constant_margin, fitted_constant_margin
 from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.logistic import expit, logit, logit_of
 from calibrant.core.sql import clipped_sql, expit_sql, number_literal, with_ends_sql
@@ -46,7 +46,8 @@ class IsotonicRecalibrator(Recalibrator):
     bounded before any data is seen: at most (30 + 2 sqrt(2 ln(2/delta))) / sqrt(n) with probability 1 - delta
     (Proposition 5.1 of [1]_), and at most 3 sqrt(ln(2e/delta) / (2n)) (this project). Nor would re-drawing the line
     between acting and not acting save anything on those rows, and in the population it saves at most
-    2 sqrt(ln(2e/delta) / (2n)) per case: ``guarantee(measure="risk_gap")``.
+    2 sqrt(ln(2e/delta) / (2n)) per case: ``guarantee(measure="risk_gap")``. For the very forecasts it was fitted to,
+    with outcomes drawn anew, both are at most sqrt(ln(4/delta) / (2n)): ``guarantee(target="these forecasts")``.
 
     Parameters
     ----------
@@ -75,6 +76,8 @@ class IsotonicRecalibrator(Recalibrator):
     fit_error_, fit_risk_gap_ : float
         Cutoff error and risk gap of the recalibrated forecasts on the fitting rows: 0, or below 1/(2n) with
         ``ends="inside"``.
+    fit_brier_ : float
+        Brier score of the recalibrated forecasts on the fitting rows, fractions taken for chances of an event.
     n_rows_, weighted_
         What the guarantee needs to know about the rows.
 
@@ -119,7 +122,9 @@ class IsotonicRecalibrator(Recalibrator):
         # Only the first step and the last are off, in opposite directions, so that no interval is worse than both. A
         # single step is one of them, and whoever has it for a threshold would save just what it is off.
         moved = float((np.abs(self.block_value_ - value) * weight).max()) / sample.weight_total
-        return FitErrors(moved, moved)
+        share, forecast = weight / sample.weight_total, self.block_value_
+        brier = float(share @ (value * np.square(1.0 - forecast) + (1.0 - value) * np.square(forecast)))
+        return FitErrors(moved, moved, min(brier, 1.0))
 
     def _map(self, value: FloatArray) -> FloatArray:
         block = np.searchsorted(self.block_low_[1:], value, side="right")
@@ -155,7 +160,7 @@ class IsotonicRecalibrator(Recalibrator):
         known = most_moved(self.ends, self.n_rows_)
         added = ", and keeping it off 0 and 1 adds at most half a row" if known else ""
         return known, (
-            "this bound was promised, from the number of rows alone, because isotonic regression has no "
+            "{bound} was promised, from the number of rows alone, because isotonic regression has no "
             f"{MEASURES[measure]} on the rows it is fitted to{added}"
         )
 
@@ -238,7 +243,7 @@ class PlattRecalibrator(_LogarithmicMap):
         forecast gets slope 0.
     centre_, level_ : float
         The same curve as slope (p - centre) + level, which is how it is computed: scores far from 0 lose no digits.
-    guarantee_, fit_error_, fit_risk_gap_, n_rows_, weighted_
+    guarantee_, fit_error_, fit_risk_gap_, fit_brier_, n_rows_, weighted_
         As in `IsotonicRecalibrator`.
 
     References
@@ -355,7 +360,7 @@ class BetaRecalibrator(_LogarithmicMap):
     ----------
     a_, b_, c_ : float
         Of the curve. All forecasts equal give a = b = 0.
-    guarantee_, fit_error_, fit_risk_gap_, n_rows_, weighted_
+    guarantee_, fit_error_, fit_risk_gap_, fit_brier_, n_rows_, weighted_
         As in `IsotonicRecalibrator`.
 
     References
@@ -448,7 +453,7 @@ class TemperatureRecalibrator(_LogarithmicMap):
     ----------
     temperature_ : float
         Above 0.
-    guarantee_, fit_error_, fit_risk_gap_, n_rows_, weighted_
+    guarantee_, fit_error_, fit_risk_gap_, fit_brier_, n_rows_, weighted_
         As in `IsotonicRecalibrator`.
 
     References
@@ -522,7 +527,7 @@ class ConstantRecalibrator(Recalibrator):
     ----------
     constant_ : float
         The mean outcome.
-    guarantee_, fit_error_, fit_risk_gap_, n_rows_, weighted_
+    guarantee_, fit_error_, fit_risk_gap_, fit_brier_, n_rows_, weighted_
         As in `IsotonicRecalibrator`.
 
     Examples
@@ -541,7 +546,7 @@ class ConstantRecalibrator(Recalibrator):
 
     def _fit_map(self, sample: Sample) -> FitErrors:
         self.constant_ = min(1.0, sample.outcome_total / sample.weight_total)
-        return FitErrors(0.0, 0.0)
+        return FitErrors(0.0, 0.0, self.constant_ * (1.0 - self.constant_))
 
     def _map(self, value: FloatArray) -> FloatArray:
         return np.full(value.size, self.constant_)
@@ -554,13 +559,14 @@ class ConstantRecalibrator(Recalibrator):
     def _direction(self) -> str:
         return "constant"
 
-    def _margin(self, delta: float, measure: str) -> float:
+    def _margins(self, delta: float, measure: str, target: str) -> tuple[float, float]:
         del measure  # how far the mean is off is all that a constant has of either error
-        return constant_margin(self.n_rows_, delta)
+        known = constant_margin(self.n_rows_, delta)
+        return known, known if target == "population" else fitted_constant_margin(self.n_rows_, self.fit_brier_, delta)
 
     def _promise(self, measure: str) -> tuple[float | None, str]:
         del measure
-        return 0.0, "this bound was promised, from the number of rows alone: it is how far a mean can be off"
+        return 0.0, "{bound} was promised, from the number of rows alone: it is how far a mean can be off"
 
     def _check_state(self) -> None:
         _check_inside("constant_", np.array([self.constant_]))

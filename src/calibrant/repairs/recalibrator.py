@@ -23,14 +23,15 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metadata_routing import UNUSED
 
-from calibrant.certificates.margins import monotone_margin, paper_monotone_margin
+from calibrant.certificates.margins import fitted_range_margin, monotone_margin, paper_monotone_margin, range_margin
 from calibrant.certificates.saving_limits import monotone_saving_margin
 from calibrant.core.errors import InputError
 from calibrant.core.logistic import CHUNK
 from calibrant.core.sql import is_name, number_literal, quoted
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray
+from calibrant.core.words import rounded_up
 from calibrant.repairs.fits import FitErrors, Sample
-from calibrant.repairs.results import MEASURES, LadderRung, RecalibrationGuarantee
+from calibrant.repairs.results import MEASURES, TARGETS, LadderRung, RecalibrationGuarantee
 from calibrant.rows.checks import (
     MOST_ROWS,
     Observations,
@@ -59,9 +60,21 @@ KINDS = (
 InputKind = Literal["probability", "score"]
 INPUTS: tuple[str, ...] = get_args(InputKind)
 GuaranteedMeasure = Literal["cutoff", "risk_gap"]
+GuaranteeTarget = Literal["population", "these forecasts"]
 _MARGINS = {"cutoff": monotone_margin, "risk_gap": monotone_saving_margin}
 LARGEST = float(np.finfo(np.float64).max)
-_ROW_FACTS = ("n_rows_", "weighted_", "fit_error_", "fit_risk_gap_")
+_ROW_FACTS = ("n_rows_", "weighted_", "fit_error_", "fit_risk_gap_", "fit_brier_")
+_ASSUMED = {
+    "population": (
+        "the rows are independent draws from the population",
+        "the forecaster was fixed without looking at them",
+    ),
+    "these forecasts": (
+        "given their forecasts the outcomes are independent",
+        "the forecaster was fixed without looking at these outcomes, to which the map may be fitted",
+    ),
+}
+"""What each guarantee rests on."""
 
 
 class Recalibrator(ABC, BaseEstimator):
@@ -118,7 +131,11 @@ class Recalibrator(ABC, BaseEstimator):
         return self._mapped(check_scores(y_prob) if self.input_kind == "score" else check_forecasts(y_prob))
 
     def guarantee(
-        self, confidence_level: float = 0.95, *, measure: GuaranteedMeasure = "cutoff"
+        self,
+        confidence_level: float = 0.95,
+        *,
+        measure: GuaranteedMeasure = "cutoff",
+        target: GuaranteeTarget = "population",
     ) -> RecalibrationGuarantee:
         """Say what is guaranteed about the recalibrated forecaster: its Cutoff calibration error, or its risk gap.
 
@@ -129,6 +146,11 @@ class Recalibrator(ABC, BaseEstimator):
         measure : {"cutoff", "risk_gap"}
             What is bounded: the Cutoff calibration error, or what re-drawing the line between acting and not acting
             could save, at the worst threshold. Each statement has the confidence for itself.
+        target : {"population", "these forecasts"}
+            Whom it speaks of: cases to come from the same population, or the forecasts of the fitting rows, if they
+            were issued once more and only the outcomes drawn anew. The second needs no more than outcomes that are
+            independent given the forecasts, and its bound is a third as large, or less where outcomes vary little; of
+            forecasts that are not among these rows it says nothing.
 
         Returns
         -------
@@ -142,6 +164,7 @@ class Recalibrator(ABC, BaseEstimator):
         """
         level = check_confidence(confidence_level)
         check_choice(measure, "measure", tuple(MEASURES))
+        check_choice(target, "target", tuple(TARGETS))
         self._check_fitted("guarantee")
         if self.weighted_:
             raise InputError(
@@ -150,7 +173,7 @@ class Recalibrator(ABC, BaseEstimator):
                 remedy="fit without weights (counts of real observations enter as Tally.from_counts), or certify() "
                 "the recalibrated forecasts on fresh rows",
             )
-        return self._guarantee(level, measure)
+        return self._guarantee(level, measure, target)
 
     def to_json(self) -> str:
         """Return the fitted recalibrator as JSON text, for `from_json`: names and numbers, never code.
@@ -258,7 +281,10 @@ class Recalibrator(ABC, BaseEstimator):
         return forecast
 
     def _promise(self, measure: str) -> tuple[float | None, str]:
-        """Return what an error on the fitting rows was known in advance to stay below, and that in words."""
+        """Return what an error on the fitting rows was known in advance to stay below, and that in words.
+
+        In the words ``{bound}`` stands for the bound that was promised.
+        """
         del measure
         return None, (
             "nothing was promised, because a map of this shape can stay miscalibrated however many rows there are; the "
@@ -274,8 +300,8 @@ class Recalibrator(ABC, BaseEstimator):
         """Keep what the guarantee needs to know about the rows."""
         self.n_rows_ = rows
         self.weighted_ = weighted
-        self.fit_error_, self.fit_risk_gap_ = errors
-        self.guarantee_ = None if weighted else self._guarantee(0.95, "cutoff")
+        self.fit_error_, self.fit_risk_gap_, self.fit_brier_ = errors
+        self.guarantee_ = None if weighted else self._guarantee(0.95, "cutoff", "population")
         return self
 
     def _sample(self, y_prob: RowsLike, y_true: ArrayLike | None, sample_weight: ArrayLike | None) -> Sample:
@@ -300,12 +326,14 @@ class Recalibrator(ABC, BaseEstimator):
                 f"this {type(self).__name__} is not fitted yet; call fit(y_prob, y_true) before {what}()"
             )
 
-    def _guarantee(self, level: float, measure: GuaranteedMeasure) -> RecalibrationGuarantee:
+    def _guarantee(self, level: float, measure: GuaranteedMeasure, target: GuaranteeTarget) -> RecalibrationGuarantee:
         delta = 1.0 - level
         error = {"cutoff": self.fit_error_, "risk_gap": self.fit_risk_gap_}[measure]
-        margin = self._margin(delta, measure)
-        paper = paper_monotone_margin(self.n_rows_, delta)
+        promised, margin = self._margins(delta, measure, target)
         known, promise = self._promise(measure)
+        in_advance = None if known is None else min(1.0, known + promised)
+        bound = "this bound" if margin == promised else f"a bound of {rounded_up(in_advance)}"
+        paper = paper_monotone_margin(self.n_rows_, delta) if target == "population" else None
         notes = []
         if self._direction == "decreasing":
             notes.append("the map reverses the order of the forecasts: higher ones went with fewer events")
@@ -314,27 +342,29 @@ class Recalibrator(ABC, BaseEstimator):
         return RecalibrationGuarantee(
             recalibrator=type(self).__name__,
             upper=min(1.0, error + margin),
-            paper_upper=min(1.0, self.fit_error_ + paper),
-            in_advance=None if known is None else min(1.0, known + margin),
-            paper_in_advance=None if known is None else min(1.0, known + paper),
+            paper_upper=None if paper is None else min(1.0, self.fit_error_ + paper),
+            in_advance=in_advance,
+            paper_in_advance=None if known is None or paper is None else min(1.0, known + paper),
             error=error,
             margin=margin,
             paper_margin=paper,
             confidence_level=level,
             rows=self.n_rows_,
             direction=self._direction,
-            promise=promise,
+            promise=promise.format(bound=bound),
             measure=measure,
+            target=target,
             ladder=self._ladder_found(),
-            assumptions=(
-                "the rows are independent draws from the population",
-                "the forecaster was fixed without looking at them",
-            ),
+            assumptions=_ASSUMED[target],
             notes=tuple(notes),
         )
 
-    def _margin(self, delta: float, measure: str) -> float:
-        return _MARGINS[measure](self.n_rows_, delta)
+    def _margins(self, delta: float, measure: str, target: str) -> tuple[float, float]:
+        """Return by how much the error can exceed that on the fitting rows, known in advance and after the fit."""
+        if target == "population":
+            margin = _MARGINS[measure](self.n_rows_, delta)
+            return margin, margin
+        return range_margin(self.n_rows_, delta), fitted_range_margin(self.n_rows_, self.fit_brier_, delta)
 
     def _ladder_found(self) -> tuple[LadderRung, ...]:
         return ()

@@ -15,10 +15,13 @@ from calibrant.rows.costs import WithCosts
 MEASURES = {"cutoff": "Cutoff error", "risk_gap": "risk gap"}
 """What guarantees of recalibrators are about, in words."""
 
+TARGETS = {"population": "in the population", "these forecasts": "for these forecasts"}
+"""Whom they speak of, in words."""
+
 _SAID = {
-    "cutoff": ("the Cutoff calibration error of the recalibrated forecaster is at most {most} in the population", ""),
+    "cutoff": ("the Cutoff calibration error of the recalibrated forecaster is at most {most} {where}", ""),
     "risk_gap": (
-        f"no {REDRAWING} saves more than {{most}} per case with the recalibrated forecaster in the population, at any "
+        f"no {REDRAWING} saves more than {{most}} per case with the recalibrated forecaster {{where}}, at any "
         "threshold",
         "through the Cutoff error, ",
     ),
@@ -71,7 +74,7 @@ class LadderRung(Result):
 
 @dataclass(frozen=True)
 class RecalibrationGuarantee(Result):
-    """A bound on the Cutoff calibration error, or the risk gap, of a recalibrated forecaster in the population.
+    """A bound on the Cutoff calibration error, or the risk gap, of a recalibrated forecaster.
 
     All the numbers hold together with ``confidence_level``. No error is above 1, and no bound here either.
 
@@ -81,16 +84,19 @@ class RecalibrationGuarantee(Result):
         The kind of recalibrator.
     upper : float
         The error is at most this: what it is on the fitting rows, plus how far a monotone map can stray from that.
-    paper_upper : float
-        The same with the paper's constants; for the risk gap what they say of the Cutoff error, never below it.
+    paper_upper : float or None
+        The same with the paper's constants; for the risk gap what they say of the Cutoff error, never below it. None
+        for these forecasts, of which the paper does not speak.
     in_advance : float or None
         A bound that was known before any data, from the number of rows alone; None where there is none.
     paper_in_advance : float or None
         The same with the paper's constants.
     error : float
         Cutoff error, or risk gap, of the recalibrated forecasts on the rows the map was fitted to.
-    margin, paper_margin : float
-        How far the population's error can be above it, for every monotone map at once.
+    margin : float
+        How far the error can be above it, for every monotone map at once.
+    paper_margin : float or None
+        The same with the paper's constants.
     confidence_level : float
         Of all these numbers together.
     rows : int
@@ -101,6 +107,8 @@ class RecalibrationGuarantee(Result):
         What was promised before the data, in words.
     measure : str
         What is bounded: "cutoff", or "risk_gap" over all thresholds.
+    target : str
+        Whom it speaks of: "population", or "these forecasts" if they were issued again and only outcomes drawn anew.
     ladder : tuple of LadderRung
         For a guard: what it tried, which rung it kept and why.
     assumptions : tuple of str
@@ -111,17 +119,18 @@ class RecalibrationGuarantee(Result):
 
     recalibrator: str
     upper: float
-    paper_upper: float
+    paper_upper: float | None
     in_advance: float | None
     paper_in_advance: float | None
     error: float
     margin: float
-    paper_margin: float
+    paper_margin: float | None
     confidence_level: float
     rows: int
     direction: str
     promise: str
     measure: str = "cutoff"
+    target: str = "population"
     ladder: tuple[LadderRung, ...] = ()
     assumptions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -130,20 +139,34 @@ class RecalibrationGuarantee(Result):
         **dict.fromkeys(("upper", "paper_upper", "in_advance", "paper_in_advance", "error", "confidence_level"), UNIT),
         **dict.fromkeys(("margin", "paper_margin"), (0.0, math.inf)),
     }
-    _words: ClassVar = {"direction": ("increasing", "decreasing", "constant"), "measure": tuple(MEASURES)}
+    _words: ClassVar = {
+        "direction": ("increasing", "decreasing", "constant"),
+        "measure": tuple(MEASURES),
+        "target": tuple(TARGETS),
+    }
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_order("error", "upper")
+        for name in ("paper_upper", "paper_margin"):
+            if (getattr(self, name) is None) == (self.target == "population"):
+                self._refuse(name, getattr(self, name), f"while the target is {self.target!r}")
+
+    def finding(self) -> str:
+        """Say the bound, whom it speaks of, and what it is made of."""
+        said, through = _SAID[self.measure]
+        said = said.format(most=rounded_up(self.upper), where=TARGETS[self.target])
+        elsewhere = f"elsewhere ({through}with the paper's constants {rounded_up(self.paper_upper)})"
+        if self.target != "population":
+            elsewhere = "if they were issued again and only the outcomes drawn anew"
+        return (
+            f"With {level_said(self.confidence_level)} confidence {said}: {measured(self.error, 4)} on the "
+            f"{counted(self.rows, 'row')} it was fitted to, and at most {rounded_up(self.margin)} more {elsewhere}."
+        )
 
     def __str__(self) -> str:
-        rows = counted(self.rows, "row")
-        said, through = _SAID[self.measure]
-        said = said.format(most=rounded_up(self.upper))
         lines = [
-            f"With {level_said(self.confidence_level)} confidence {said}: {measured(self.error, 4)} on the "
-            f"{rows} it was fitted to, and at most {rounded_up(self.margin)} more elsewhere ({through}with the paper's "
-            f"constants {rounded_up(self.paper_upper)}).",
+            self.finding(),
             f"Before the data: {self.promise}.",
             f"This assumes that {'; '.join(self.assumptions)}.",
         ]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from calibrant.certificates.betting import given_margin, planned_given
 from calibrant.certificates.binomial_limits import BET_BELOW, binomial_margin, exact_upper
 from calibrant.certificates.cluster_limits import ClusterLimits
-from calibrant.certificates.margins import exact_lower_margin
+from calibrant.certificates.margins import range_margin
 from calibrant.certificates.methods.base import CertificateMethod
 from calibrant.certificates.methods.normal import normal_quantile, with_spread
 from calibrant.certificates.samples import Samples
@@ -59,7 +59,7 @@ class Exact(CertificateMethod):
     def lower_margin(self, table: Totals, delta: float, factor: float) -> float:
         """Return the margin of a martingale's range, which is for the Cutoff error alone."""
         del factor
-        return exact_lower_margin(effective_rows(table), delta)
+        return range_margin(effective_rows(table), delta)
 
     def planned(self, samples: Samples, delta: float) -> FloatArray:
         """Return about the limit of each data set: where there are many forecasts, the binomial one has a stand-in."""
