@@ -109,6 +109,9 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "ScoreDecomposition": lambda: calibrant.decisions.score_decomposition(tally(), score="log"),
     "NetBenefit": lambda: calibrant.net_benefit(tally()),
     "RecalibrationGuarantee": lambda: calibrant.PlattRecalibrator().fit(tally()).guarantee_,
+    "RecalibrationGuarantee of these forecasts": lambda: (
+        calibrant.IsotonicRecalibrator().fit(tally()).guarantee(target="these forecasts")
+    ),
     "guarded RecalibrationGuarantee": lambda: calibrant.GuardedRecalibrator().fit(tally()).guarantee_,
     "LadderRung": lambda: calibrant.GuardedRecalibrator().fit(tally()).ladder_[0],
     "RecalibratorComparison": _comparison,

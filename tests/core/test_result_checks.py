@@ -259,6 +259,17 @@ def test_ends_in_the_wrong_order_are_refused(results, kind):
         dataclasses.replace(results[kind], **change)
 
 
+def test_the_paper_speaks_of_the_population_alone(results):
+    guarantee = results[calibrant.repairs.RecalibrationGuarantee]
+    for name in ("paper_upper", "paper_margin"):
+        with pytest.raises(ValueError, match=rf"^{name} of this RecalibrationGuarantee is None, while the target is"):
+            dataclasses.replace(guarantee, **{name: None})
+    with pytest.raises(ValueError, match=r"^paper_upper of this .* is 1\.0, while the target is 'these forecasts'"):
+        dataclasses.replace(guarantee, target="these forecasts")
+    with pytest.raises(ValueError, match=r"^target of this .* is 'everyone', not one of population, these forecasts"):
+        dataclasses.replace(guarantee, target="everyone")
+
+
 def test_a_band_with_rows_has_a_bias(results):
     bands = results[RiskBands]
     assert bands.rows.tolist() == [0, 25, 15]

@@ -90,7 +90,7 @@ ADDED: dict[str | None, dict[str, Any]] = {
     "Certificate": {"relative_to": "rows", "saving": None, "clusters": None, **NO_THRESHOLD},
     "GroupCertificates": {"relative_to": "rows"},
     "DecisionGuarantee": {"thresholds": None},
-    "RecalibrationGuarantee": {"measure": "cutoff"},
+    "RecalibrationGuarantee": {"measure": "cutoff", "target": "population"},
 }
 # Tested where they belong: how frequent events are, what chance shows, and limits that are too wide.
 NEW = {"Certificate": {"event_rate", "cautions"}, "WorstInterval": {"chance"}, "Measures": {"risk_gap"}}
