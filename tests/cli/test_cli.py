@@ -285,7 +285,12 @@ def test_a_fitted_map_is_written_applied_and_printed_as_sql(method, tmp_path):
     fitted = answer("recalibrate", "fit", inside, "--method", method, "--out", model)
     assert json.loads(model.read_text()) == fitted["model"]
     recalibrator = calibrant.repairs.Recalibrator.from_json(model.read_text())
-    assert fitted["result"]["upper"] == recalibrator.guarantee(0.95).upper
+    given = recalibrator.guarantee(0.95, target="these forecasts")
+    for document, expected in ((fitted["result"], recalibrator.guarantee(0.95)), (fitted["these_forecasts"], given)):
+        assert {"schema": "calibrant/1", **document} == json.loads(expected.to_json())
+    words = call("recalibrate", "fit", inside, "--method", method, "--out", model, "--verbose").stdout
+    assert str(recalibrator.guarantee(0.95)) in words
+    assert given.finding() in words
     applied = answer("recalibrate", "apply", model, inside, "--column", "risk", "--out", out)
     assert applied["column"] == "risk"
     expected = recalibrator.predict(columns["p"].clip(0.01, 0.99))
@@ -355,6 +360,7 @@ def test_no_guarantee_is_claimed_for_weighted_rows(files, tmp_path):
     arguments = ("recalibrate", "fit", files / "t.csv", "--weight", "w", "--out", tmp_path / "m.json")
     assert "No guarantee covers weighted rows" in call(*arguments).stdout
     assert answer(*arguments)["result"] is None
+    assert answer(*arguments)["these_forecasts"] is None
 
 
 def test_a_file_is_written_whole_or_not_at_all(files, tmp_path, monkeypatch):
