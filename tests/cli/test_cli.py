@@ -286,8 +286,8 @@ def test_a_fitted_map_is_written_applied_and_printed_as_sql(method, tmp_path):
     assert json.loads(model.read_text()) == fitted["model"]
     recalibrator = calibrant.repairs.Recalibrator.from_json(model.read_text())
     given = recalibrator.guarantee(0.95, target="these forecasts")
-    for document, expected in ((fitted["result"], recalibrator.guarantee(0.95)), (fitted["these_forecasts"], given)):
-        assert {"schema": "calibrant/1", **document} == json.loads(expected.to_json())
+    for document, promised in ((fitted["result"], recalibrator.guarantee(0.95)), (fitted["these_forecasts"], given)):
+        assert {"schema": "calibrant/1", **document} == json.loads(promised.to_json())
     words = call("recalibrate", "fit", inside, "--method", method, "--out", model, "--verbose").stdout
     assert str(recalibrator.guarantee(0.95)) in words
     assert given.finding() in words

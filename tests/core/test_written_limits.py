@@ -192,6 +192,26 @@ def test_the_guarantee_of_a_recalibrator(tally, one, other, paper):
     assert max(bound, paper) <= read("with the paper's constants #)", text)[0]
 
 
+@given(UNIT, UNIT)
+def test_the_guarantee_of_a_recalibrator_for_these_forecasts(tally, one, other):
+    guarantee = calibrant.PlattRecalibrator().fit(tally).guarantee(target="these forecasts")
+    error, bound = sorted((one, other))
+    text = str(dataclasses.replace(guarantee, error=error, upper=bound, margin=bound - error))
+    assert bound <= read("is at most # for these forecasts", text)[0]
+    assert bound - error <= read("at most # more if they were issued again", text)[0]
+
+
+@given(st.integers(200, 10_000), st.integers(0, 20))
+def test_the_promise_of_isotonic_regression_for_these_forecasts(rows, events):
+    fitted = calibrant.IsotonicRecalibrator().fit(Tally.from_counts([0.1], [rows], [events]))
+    guarantee = fitted.guarantee(target="these forecasts")
+    assert guarantee.in_advance is not None
+    if guarantee.upper < guarantee.in_advance:
+        assert guarantee.in_advance <= read("a bound of # was promised", guarantee.promise)[0]
+    else:
+        assert guarantee.promise.startswith("this bound was promised")
+
+
 @given(UNIT)
 def test_the_promise_of_a_guard(tally, tolerance):
     guard = calibrant.GuardedRecalibrator([calibrant.repairs.ConstantRecalibrator()], tolerance=tolerance).fit(tally)

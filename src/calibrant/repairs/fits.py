@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from calibrant.core.errors import UndefinedError
 from calibrant.core.isotonic import isotonic_fit
-from calibrant.core.logistic import Curve, Features, Points, fit_logistic, pool, separation
+from calibrant.core.logistic import CHUNK, Curve, Features, Points, fit_logistic, pool, separation
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.voices import Either, Option, Phrase
 from calibrant.measures.savings import largest_saving
@@ -117,8 +117,12 @@ class Sample:
         return FitErrors(float(curve.max() - curve.min()) / self.weight_total, gap, self._brier(forecast))
 
     def _brier(self, forecast: FloatArray) -> float:
-        others = (1.0 if self.weight is None else self.weight) - self.outcome
-        squares = float(self.outcome @ np.square(1.0 - forecast) + others @ np.square(forecast))
+        squares = 0.0
+        for begin in range(0, forecast.size, CHUNK):  # some thousand at a time to spare memory
+            part = slice(begin, begin + CHUNK)
+            value, events = forecast[part], self.outcome[part]
+            others = (1.0 if self.weight is None else self.weight[part]) - events
+            squares += float(events @ np.square(1.0 - value) + others @ np.square(value))
         return min(max(squares / self.weight_total, 0.0), 1.0)
 
     @property
