@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from calibrant.core.errors import UndefinedError
 from calibrant.core.isotonic import isotonic_fit
-from calibrant.core.logistic import CHUNK, Curve, Features, Points, fit_logistic, pool, separation
+from calibrant.core.logistic import Curve, Features, Points, fit_logistic, pool, separation
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.voices import Either, Option, Phrase
 from calibrant.measures.savings import largest_saving
@@ -102,7 +102,10 @@ class Sample:
         if isinstance(self.source, ArrayRows):
             rows = self.source.observations
             recalibrated = ArrayRows(Observations(rows.y_true, forecast, rows.sample_weight, rows.binary_outcomes))
-            curve = split_at_extremes(recalibrated).residual_prefix()
+            table = split_at_extremes(recalibrated)
+            curve, squares = table.residual_prefix(), float(table.residual_square.sum())
+            if not rows.binary_outcomes:  # y (1 - h)^2 + (1 - y) h^2 = (y - h)^2 + y (1 - y)
+                squares += float(self.outcome @ (1.0 - rows.y_true))
             gap = largest_saving(recalibrated, EVERY_THRESHOLD).saving
         else:
             assert self.weight is not None
@@ -111,19 +114,14 @@ class Sample:
             values = forecast[starts]
             weight, outcome = (np.add.reduceat(each, starts, dtype=np.float64) for each in (self.weight, self.outcome))
             curve = prefix_sums(outcome - weight * values)
+            squares = float(
+                self.outcome @ np.square(1.0 - forecast) + (self.weight - self.outcome) @ np.square(forecast)
+            )
             order = slice(None) if values[0] <= values[-1] else slice(None, None, -1)
             stretches = Stretches(values[order], values[order], weight[order], outcome[order])
             gap = min(largest_redrawing(stretches, EVERY_THRESHOLD, SAVING).score / self.weight_total, 1.0)
-        return FitErrors(float(curve.max() - curve.min()) / self.weight_total, gap, self._brier(forecast))
-
-    def _brier(self, forecast: FloatArray) -> float:
-        squares = 0.0
-        for begin in range(0, forecast.size, CHUNK):  # some thousand at a time to spare memory
-            part = slice(begin, begin + CHUNK)
-            value, events = forecast[part], self.outcome[part]
-            others = (1.0 if self.weight is None else self.weight[part]) - events
-            squares += float(events @ np.square(1.0 - value) + others @ np.square(value))
-        return min(max(squares / self.weight_total, 0.0), 1.0)
+        brier = min(max(squares / self.weight_total, 0.0), 1.0)
+        return FitErrors(float(curve.max() - curve.min()) / self.weight_total, gap, brier)
 
     @property
     def points(self) -> Points:
