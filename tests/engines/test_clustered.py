@@ -68,7 +68,7 @@ def assert_same_rows(mine, other, low, high):
 
 
 def stretches_of(p):
-    distinct = np.unique(p)
+    distinct = np.unique(p) + 0.0  # -0.0 is the forecast 0.0
     low = distinct[:: max(1, distinct.size // 3)][:3]
     high = np.append(np.nextafter(low[1:], 0.0), low[-1])
     return low, np.maximum(low, high)
@@ -331,8 +331,9 @@ def test_answers_without_clusters_are_those_of_any_scan():
         assert rows.scans == 2
         assert rows.cluster_count == 70
         assert rows.scans == 3
+        before = rows.rows_fetched
         rows.once_each().fetch_clusters(np.zeros(1), np.ones(1))
-        assert (rows.scans, rows.rows_fetched) == (5, 2 * SIZE)
+        assert (rows.scans, rows.rows_fetched) == (5, before + SIZE)
 
 
 class TestRefusals:
@@ -345,7 +346,7 @@ class TestRefusals:
     )
     def test_missing_labels_as_in_arrays(self, labels):
         message = (
-            r"^cluster \(column 'c'\) of the Table is missing in 2 rows; drop the row or fill in its value before "
+            r"^the Table: cluster \(column 'c'\) is missing in 2 rows; drop the row or fill in its value before "
             r"measuring$"
         )
         with scan(self.table(c=labels), **ROLES) as rows, pytest.raises(ValueError, match=message):
@@ -373,7 +374,7 @@ class TestRefusals:
             scan(self.table(), y_true="y", y_prob="p", cluster="d")
         with pytest.raises(ValueError, match="cluster is 3; pass the name of a column"):
             scan(self.table(), y_true="y", y_prob="p", cluster=3)
-        message = r"^cluster \(column 'p'\) of the Table is also y_prob; choose a column that says which rows belong"
+        message = r"^the Table: cluster \(column 'p'\) is also y_prob; choose a column that says which rows belong"
         with pytest.raises(ValueError, match=message):
             scan(self.table(), y_true="y", y_prob="p", cluster="p")
         message = r"^cluster was given together with by, .*; scan the rows of one group at a time, or read"
@@ -382,21 +383,23 @@ class TestRefusals:
 
     def test_too_many_clusters(self, monkeypatch):
         monkeypatch.setattr("calibrant.engines.clustered.MOST_CLUSTERS", 2)
-        message = r"^cluster \(column 'c'\) .* has more than 2 different values; merge clusters into larger ones"
+        message = (
+            r"^the Table: cluster \(column 'c'\) has more than 2 different values; merge clusters into larger ones"
+        )
         with scan(self.table(), **ROLES) as rows, pytest.raises(ValueError, match=message):
             assert rows.cluster_count
 
     def test_bad_rows_before_all_else(self):
         with (
             scan(self.table(p=[0.1, 0.2, 1.5, 0.3]), **ROLES) as rows,
-            pytest.raises(ValueError, match=r"y_prob \(column 'p'\) .* is outside \[0, 1\] in 1 of 4 rows"),
+            pytest.raises(ValueError, match=r"y_prob \(column 'p'\) is outside \[0, 1\] in 1 of 4 rows"),
         ):
             assert rows.cluster_count
 
     def test_weights_that_cannot_be_used(self):
         with (
             scan(self.table(w=[1, -1, 1, 1]), sample_weight="w", **ROLES) as rows,
-            pytest.raises(ValueError, match=r"sample_weight \(column 'w'\) .* is negative in 1 of 4 rows"),
+            pytest.raises(ValueError, match=r"sample_weight \(column 'w'\) is negative in 1 of 4 rows"),
         ):
             rows.once_each()
         with (
@@ -433,12 +436,9 @@ class TestChanges:
         ],
     )
     def test_of_labels(self, changes, ask):
-        with self.handle(changes) as rows:
-            if "other" in changes and ask is self.ASKED[0]:
-                ask(rows)  # the same totals, under another name
-                return
-            with pytest.raises(ValueError, match=r"the clusters are not those .*: the rows changed in between$"):
-                ask(rows)
+        message = r"the clusters are not those .*: the rows changed in between$"
+        with self.handle(changes) as rows, pytest.raises(ValueError, match=message):
+            ask(rows)
 
     def test_of_numbers_of_rows(self):
         with (

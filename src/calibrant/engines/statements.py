@@ -500,7 +500,7 @@ def _sums(engine: Engine, roles: Roles, above: str) -> str:
     else:
         for name, term in (("residual", "r"), ("residual_square", "r * r"), ("outcome", "y")):
             sums[name] = engine.total(f"{w}{term}") if w else engine.steady_total(term, 0)
-        sums["between"] = "max(y * (1 - y))"
+        sums["halfway"] = "max(y * (1 - y))"
     if w:
         sums |= {
             "weight": engine.total("w"),
