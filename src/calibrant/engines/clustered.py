@@ -98,23 +98,21 @@ class ClusteredScan(Scan):
         Those of all clusters and blocks are brought here: ask for fewer blocks where there are more clusters.
         """
         known = self._known()
-        answer = self._run(cluster_sums_statement(self._engine, self._roles, borders))
-        place, block, rows = (np.asarray(answer[name]).astype(np.int64) for name in ("place", "block", "n"))
+        answer = dict(self._run(cluster_sums_statement(self._engine, self._roles, borders)))
+        place = _taken(answer, "place", np.int64)
         if place.size == 0 or int(place.max()) != known.rows.size - 1:
             raise self._changed()
-        cluster = known.found[place]
-        order = np.argsort(cluster * borders.size + block)
-        sums = {
-            name: np.asarray(answer[name]).astype(np.float64)[order]
-            for name in ("weight", "outcome", "above", "below")
-            if name in answer
-        }
+        key = known.found[place] * borders.size + _taken(answer, "block", np.int64)
+        order = np.argsort(key)
+        key = key[order]
+        rows = _taken(answer, "n", np.int64)[order]
+        sums = {name: _taken(answer, name, np.float64)[order] for name in list(answer)}
         found = ClusterSums(
             clusters=known.rows.size,
-            cluster=cluster[order],
-            block=block[order],
-            rows=rows[order],
-            **{"weight": rows[order].astype(np.float64)} | sums,
+            cluster=key // borders.size,
+            block=key % borders.size,
+            rows=rows,
+            **{"weight": rows.astype(np.float64)} | sums,
         )
         if not np.array_equal(found.per_cluster(found.rows), known.rows):
             raise self._changed()
@@ -198,6 +196,11 @@ class ClusteredScan(Scan):
             "the clusters are not those that the first scan counted: the rows changed in between",
             source=self._engine.name,
         )
+
+
+def _taken(answer: dict[str, npt.NDArray[Any]], name: str, kind: type[np.generic]) -> npt.NDArray[Any]:
+    """Return a column of an answer, which lets go of it: there may be millions of entries."""
+    return np.asarray(answer.pop(name)).astype(kind, copy=False)
 
 
 def _texts(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -35,7 +35,8 @@ WHOLE = ("place", "first_cell", "block")
 
 _LARGEST = "1.7976931348623157e308"
 _MORE_CELLS = 2**10
-_FEW_BLOCKS = 32
+_FEW_BLOCKS = 16
+_BLOCK_RUNS = (1, 4, 16)
 _EXACT_BITS = 52
 _SHORT_BITS = 16
 _STEADY_BITS = 88  # which leaves room for 2^38 rows in one cell
@@ -267,35 +268,52 @@ def _blocks(engine: Engine, borders: FloatArray) -> tuple[str, str, str]:
     """Write a list of blocks, the join that finds the block of each row, and the block; the first two where needed.
 
     Few borders are compared with one by one. Many are listed with the cells that their blocks touch, as `_inside` lists
-    stretches, on one grid for each run of neighbouring blocks: however close together some of them are, a row is
-    compared with few.
+    stretches.
     """
     if borders.size <= _FEW_BLOCKS:
         return "", "", _stepwise(borders[1:], [str(block) for block in range(borders.size)])
-    ends = np.append(np.nextafter(borders[1:], 0.0), 1.0)
-    blocks = np.stack([borders, ends], axis=1)
+    blocks = np.stack([borders, np.append(np.nextafter(borders[1:], 0.0), 1.0)], axis=1)
     rows: list[tuple[str, ...]] = []
-    runs = np.array_split(np.arange(borders.size), _FEW_BLOCKS)
-    keys, before = [], 0
-    for run in runs:
-        own = blocks[run]
-        grid = matching_grid(own, more=run.size)
-        shift = before - int(own[0, 0] * grid.scale)
-        for block, (low, high) in zip(run.tolist(), own.tolist(), strict=True):
-            cells = range(int(low * grid.scale) + shift, int(high * grid.scale) + shift + 1)
-            ends_said = (number_literal(low), number_literal(high))
-            rows.extend((str(block), number_literal(cell), *ends_said) for cell in cells)
+    keys, starts, place, block = [], [], 0, 0
+    for own, grid in _block_grids(blocks):
+        shift = place - int(own[0, 0] * grid.scale)
+        for low, high in own.tolist():
+            ends = (number_literal(low), number_literal(high))
+            last = int(high * grid.scale) + shift
+            rows.extend(
+                (str(block), number_literal(cell), *ends) for cell in range(int(low * grid.scale) + shift, last + 1)
+            )
+            block += 1
+        place = last + 1
         keys.append(f"floor(p * {number_literal(grid.scale)}) + {number_literal(shift)}")
-        before += int(own[-1, 1] * grid.scale) - int(own[0, 0] * grid.scale) + 1
-    key = _stepwise(borders[[run[0] for run in runs[1:]]], keys)
-    match = f"{key} = cell AND p >= low_end AND p <= high_end"
+        starts.append(own[0, 0])
+    match = f"{_stepwise(np.array(starts[1:]), keys)} = cell AND p >= low_end AND p <= high_end"
     return engine.listed(("block", "cell", "low_end", "high_end"), rows), f" JOIN asked ON {match}", "block"
 
 
+def _block_grids(blocks: FloatArray) -> list[tuple[FloatArray, Grid]]:
+    """Return runs of neighbouring blocks, each with its grid, as many as it takes for a cell to touch few blocks.
+
+    Where some blocks are far narrower than others, rows there would be compared with all of them on one grid for all.
+    """
+    for count in _BLOCK_RUNS:
+        runs = [(own, matching_grid(own, more=len(own))) for own in np.array_split(blocks, count)]
+        crowds = (np.unique(np.floor(own[:, 0] * grid.scale), return_counts=True)[1].max() for own, grid in runs)
+        if max(crowds) <= _FEW_BLOCKS:
+            break
+    return runs
+
+
 def _stepwise(borders: FloatArray, values: Sequence[str]) -> str:
-    """Write which value holds from one border to the next; there is one value more than borders."""
-    steps = [f"WHEN p < {number_literal(border)} THEN {value}" for border, value in zip(borders, values, strict=False)]
-    return f"CASE {' '.join(steps)} ELSE {values[-1]} END" if steps else values[-1]
+    """Write which value holds from one border to the next, halving them; there is one value more than borders."""
+    if borders.size == 0:
+        return values[0]
+    middle = borders.size // 2
+    below, above = (
+        _stepwise(borders[:middle], values[: middle + 1]),
+        _stepwise(borders[middle + 1 :], values[middle + 1 :]),
+    )
+    return f"CASE WHEN p < {number_literal(borders[middle])} THEN {below} ELSE {above} END"
 
 
 def _inside(
