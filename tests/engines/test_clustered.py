@@ -44,7 +44,7 @@ def borders_of(p):
     few, many = (np.unique(inner[:: max(1, inner.size // count)]) for count in (5, 300))
     close = np.unique(np.append(np.linspace(0.1, 1.0, 40), 0.3 + np.arange(50) * 2.0**-50))
     tiny = np.append(2.0 ** np.arange(-1074.0, 0.0, 15.0), 1.0)
-    return [np.append(0.0, inside) for inside in ([], few, many, close, tiny)]
+    return [np.zeros(1), *(np.append(0.0, inside) for inside in (few, many, close, tiny))]
 
 
 def assert_same_sums(mine, other):
@@ -91,7 +91,8 @@ def check_once(handle, expected, sets):
 def check(handle, expected, sets=slice(None)):
     """Compare everything that a source with clusters can be asked, for some sets of borders."""
     with handle:
-        assert isinstance(handle, ClusteredSource)
+        source: Any = handle
+        assert isinstance(source, ClusteredSource)
         check_once(handle, expected, sets)
         each = handle.once_each()
         check_once(each, expected.once_each(), sets)
@@ -287,7 +288,7 @@ def test_an_engine_of_ones_own_needs_no_more_than_sql(weight):
     p = FORECASTS["rounded"][:500]
     y, w = outcomes(p, "weights")
     labels = np.array([f"it's {k}" for k in labels_of(500)])
-    engine = SQLiteEngine({"y": y.tolist(), "p": p.tolist(), "w": w.tolist(), "c": labels.tolist()})
+    engine = SQLiteEngine({"y": y.tolist(), "p": p.tolist(), "w": np.asarray(w).tolist(), "c": labels.tolist()})
     check(scan(engine, sample_weight=weight, **ROLES), clustered(y, p, labels, w if weight else None))
 
 
@@ -369,8 +370,9 @@ class TestRefusals:
     def test_columns_that_cannot_be_clusters(self):
         with pytest.raises(ValueError, match="has no column 'd'; its columns are 'y', 'p', 'c'"):
             scan(self.table(), y_true="y", y_prob="p", cluster="d")
+        number: Any = 3
         with pytest.raises(ValueError, match="cluster is 3; pass the name of a column"):
-            scan(self.table(), y_true="y", y_prob="p", cluster=3)
+            scan(self.table(), y_true="y", y_prob="p", cluster=number)
         message = r"^the Table: cluster \(column 'p'\) is also y_prob; choose a column that says which rows belong"
         with pytest.raises(ValueError, match=message):
             scan(self.table(), y_true="y", y_prob="p", cluster="p")

@@ -112,7 +112,7 @@ class RowsScanned:
         from calibrant.engines.scans import scan
 
         with explained(self.source):
-            return scan(self.engine, by=None, **self._asked())
+            return scan(self.engine, by=None, cluster=None, **self._asked())
 
     @cached_property
     def whole(self) -> Tally | RowSource:
@@ -128,7 +128,7 @@ class RowsScanned:
         from calibrant.engines.scans import scan
 
         with explained(self.source):
-            return scan(self.engine, by=str(self.source.by), **self._asked())
+            return scan(self.engine, by=str(self.source.by), cluster=None, **self._asked())
 
     @property
     def data(self) -> dict[str, Any]:

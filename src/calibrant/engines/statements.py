@@ -278,13 +278,11 @@ def _blocks(engine: Engine, borders: FloatArray) -> tuple[str, str, str]:
     for own, grid in _block_grids(blocks):
         shift = place - int(own[0, 0] * grid.scale)
         for low, high in own.tolist():
+            cells = range(int(low * grid.scale) + shift, int(high * grid.scale) + shift + 1)
             ends = (number_literal(low), number_literal(high))
-            last = int(high * grid.scale) + shift
-            rows.extend(
-                (str(block), number_literal(cell), *ends) for cell in range(int(low * grid.scale) + shift, last + 1)
-            )
+            rows.extend((str(block), number_literal(cell), *ends) for cell in cells)
             block += 1
-        place = last + 1
+        place = int(own[-1, 1] * grid.scale) + shift + 1
         keys.append(f"floor(p * {number_literal(grid.scale)}) + {number_literal(shift)}")
         starts.append(own[0, 0])
     match = f"{_stepwise(np.array(starts[1:]), keys)} = cell AND p >= low_end AND p <= high_end"
@@ -296,6 +294,7 @@ def _block_grids(blocks: FloatArray) -> list[tuple[FloatArray, Grid]]:
 
     Where some blocks are far narrower than others, rows there would be compared with all of them on one grid for all.
     """
+    runs: list[tuple[FloatArray, Grid]] = []
     for count in _BLOCK_RUNS:
         runs = [(own, matching_grid(own, more=len(own))) for own in np.array_split(blocks, count)]
         crowds = (np.unique(np.floor(own[:, 0] * grid.scale), return_counts=True)[1].max() for own, grid in runs)
