@@ -242,7 +242,7 @@ def test_several_files_with_little_memory(tmp_path):
 
 @needs_java
 class TestSpark:
-    @pytest.mark.parametrize("name", ["whole numbers", "zeros of both signs", "texts", "days"])
+    @pytest.mark.parametrize("name", ["zeros of both signs", "texts", "days"])
     def test_labels(self, spark, name):
         p = FORECASTS["rounded"]
         y, _ = outcomes(p, "plain")

@@ -240,6 +240,7 @@ class Scan(_Handle):
     Examples
     --------
     >>> import pyarrow
+    >>> from calibrant import scan
     >>> rows = scan(pyarrow.table({"y": [0, 1], "p": [0.2, 0.7]}), y_true="y", y_prob="p")
     >>> rows
     Scan(the Table: y_prob='p', y_true='y'; not read yet)
