@@ -308,10 +308,8 @@ def _stepwise(borders: FloatArray, values: Sequence[str]) -> str:
     if borders.size == 0:
         return values[0]
     middle = borders.size // 2
-    below, above = (
-        _stepwise(borders[:middle], values[: middle + 1]),
-        _stepwise(borders[middle + 1 :], values[middle + 1 :]),
-    )
+    below = _stepwise(borders[:middle], values[: middle + 1])
+    above = _stepwise(borders[middle + 1 :], values[middle + 1 :])
     return f"CASE WHEN p < {number_literal(borders[middle])} THEN {below} ELSE {above} END"
 
 
