@@ -341,7 +341,7 @@ class TestGroups:
         assert sorted(fetched[1].y_prob) == sorted(own[0].fetch(low[:1], high[:1]).y_prob)
 
     def test_too_many(self, monkeypatch):
-        monkeypatch.setattr("calibrant.engines.scans.MOST_GROUPS", 10)
+        monkeypatch.setattr("calibrant.engines.handles.MOST_GROUPS", 10)
         table = pa.table({"y": self.y, "p": self.forecast, "g": np.arange(SIZE)})
         with (
             scan(table, y_true="y", y_prob="p", by="g") as rows,

@@ -18,7 +18,7 @@ from calibrant.core.errors import InputError
 
 if TYPE_CHECKING:
     from calibrant.engines.files import Table
-    from calibrant.engines.scans import GroupedScan, Scan
+    from calibrant.engines.handles import GroupedScan, Scan
     from calibrant.engines.statements import Engine
     from calibrant.rows.checks import Observations
     from calibrant.rows.sources import RowSource
@@ -112,7 +112,7 @@ class RowsScanned:
         from calibrant.engines.scans import scan
 
         with explained(self.source):
-            return scan(self.engine, by=None, **self._asked())
+            return scan(self.engine, by=None, cluster=None, **self._asked())
 
     @cached_property
     def whole(self) -> Tally | RowSource:
@@ -128,7 +128,7 @@ class RowsScanned:
         from calibrant.engines.scans import scan
 
         with explained(self.source):
-            return scan(self.engine, by=str(self.source.by), **self._asked())
+            return scan(self.engine, by=str(self.source.by), cluster=None, **self._asked())
 
     @property
     def data(self) -> dict[str, Any]:
@@ -337,7 +337,7 @@ def _read(source: Source, table: Table, left_out: LeftOut) -> RowsRead:
     import numpy as np
 
     from calibrant.engines.columns import read_columns, written_labels
-    from calibrant.engines.scans import MOST_GROUPS
+    from calibrant.engines.handles import MOST_GROUPS
     from calibrant.engines.statements import is_missing_label
     from calibrant.rows.checks import check_labels
     from calibrant.rows.intake import as_observations

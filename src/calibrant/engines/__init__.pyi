@@ -1,7 +1,10 @@
-from calibrant.engines.scans import (
+from calibrant.engines.clustered import (
+    ClusteredScan as ClusteredScan,
+)
+from calibrant.engines.handles import (
     GroupedScan as GroupedScan,
 )
-from calibrant.engines.scans import (
+from calibrant.engines.handles import (
     Scan as Scan,
 )
 from calibrant.engines.scans import (

@@ -71,7 +71,7 @@ class Moments:
             columns[name] = given[name] if weighted else same
         if facts is None:
             low, high = (given["weight_low"].min(), given["weight_high"].max()) if weighted else (1.0, 1.0)
-            binary = "between" not in given or not given["between"].any()
+            binary = "halfway" not in given or not given["halfway"].any()
             facts = Facts(float(high), bool(low == high == 1.0), binary)
         _check_totals(columns, index, grid, facts)
         _sharpen_ties(columns, facts)

@@ -2,52 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from types import TracebackType
-from typing import Any, Self, overload
+from collections.abc import Sequence
+from typing import Any, overload
 
-import numpy as np
-import numpy.typing as npt
-
-from calibrant.core.errors import CalibrantError, InputError
-from calibrant.core.types import FloatArray
-from calibrant.core.voices import Argument, Either, Phrase
-from calibrant.core.words import counted
-from calibrant.engines.columns import written_labels
-from calibrant.engines.faults import refuse_rows
-from calibrant.engines.formats import TableError
-from calibrant.engines.moments import Facts, Moments
-from calibrant.engines.statements import (
-    NUMBERS,
-    Engine,
-    Roles,
-    count_statement,
-    fetch_statement,
-    histogram_statement,
-    is_missing_label,
-    is_whole,
-    labels_statement,
-    without_value,
-)
-from calibrant.rows.arrays import MISSING_REMEDY
-from calibrant.rows.cells import DEFAULT_BITS, Cells
-from calibrant.rows.checks import (
-    LABEL_REMEDY,
-    SWAPPED_COLUMNS,
-    Observations,
-    check_choice,
-    check_number,
-    check_weight_totals,
-)
-from calibrant.rows.grids import FIRST_BITS, FIRST_GRID, Grid
-from calibrant.rows.labels import check_pos_label
-from calibrant.rows.sources import FETCH_LIMIT, TALLY_LIMIT, FetchRequest, HistogramRequest
-
-MOST_GROUPS = 1000
-"""A handle keeps the first totals of every group, up to five megabytes for each."""
+from calibrant.core.errors import InputError
+from calibrant.core.voices import Argument, Phrase
+from calibrant.engines.clustered import ClusteredScan
+from calibrant.engines.handles import GroupedScan, Scan
+from calibrant.engines.statements import NUMBERS, Engine, Roles
+from calibrant.rows.checks import LABEL_REMEDY, check_choice, check_number
+from calibrant.rows.sources import FETCH_LIMIT, TALLY_LIMIT
 
 _ENGINES = ("duckdb", "spark")
 
@@ -60,6 +25,7 @@ def scan(
     y_prob: str,
     sample_weight: str | None = ...,
     by: None = ...,
+    cluster: None = ...,
     pos_label: Any = ...,
     engine: str | None = ...,
     memory_limit: str | None = ...,
@@ -76,7 +42,26 @@ def scan(
     y_true: str,
     y_prob: str,
     sample_weight: str | None = ...,
+    by: None = ...,
+    cluster: str,
+    pos_label: Any = ...,
+    engine: str | None = ...,
+    memory_limit: str | None = ...,
+    temp_directory: str | os.PathLike[str] | None = ...,
+    fetch_limit: int = ...,
+    tally_limit: int = ...,
+) -> ClusteredScan: ...
+
+
+@overload
+def scan(
+    source: Any,
+    *,
+    y_true: str,
+    y_prob: str,
+    sample_weight: str | None = ...,
     by: str,
+    cluster: None = ...,
     pos_label: Any = ...,
     engine: str | None = ...,
     memory_limit: str | None = ...,
@@ -93,13 +78,14 @@ def scan(
     y_prob: str,
     sample_weight: str | None = None,
     by: str | None = None,
+    cluster: str | None = None,
     pos_label: Any = None,
     engine: str | None = None,
     memory_limit: str | None = None,
     temp_directory: str | os.PathLike[str] | None = None,
     fetch_limit: int = FETCH_LIMIT,
     tally_limit: int = TALLY_LIMIT,
-) -> Scan | GroupedScan:
+) -> Scan | ClusteredScan | GroupedScan:
     """Judge rows where they are: in files larger than memory, in a database, or on a cluster.
 
     Pass the handle in place of ``y_true`` to `certify`, `cutoff_calibration_error` and the others: the answer is the
@@ -119,6 +105,10 @@ def scan(
     by : str, optional
         The column whose values split the rows into groups; every scan serves all groups. Labels from text files are
         texts as they stand there: "1" and "1.0" are two groups.
+    cluster : str, optional
+        The column whose values say which rows belong together, such as those of one patient or one day, where rows of
+        different clusters are independent. Their order is that of the labels: as numbers where all of them are, else
+        as texts, to which dates and times belong.
     pos_label : label, optional
         The value in ``y_true`` that counts as the event, against all others; in text files, its text or the number that
         it stands for.
@@ -134,7 +124,7 @@ def scan(
 
     Returns
     -------
-    Scan, or GroupedScan when ``by`` is given
+    Scan, ClusteredScan when ``cluster`` is given, or GroupedScan when ``by`` is given
 
     Examples
     --------
@@ -147,7 +137,7 @@ def scan(
     """
     chosen = _engine(source, engine, memory_limit, None if temp_directory is None else os.fspath(temp_directory))
     try:
-        roles = _roles(chosen, y_true, y_prob, sample_weight, by)
+        roles = _checked(chosen, Roles(y_true, y_prob, sample_weight, by, cluster))
         if pos_label is None and chosen.columns[y_true] not in NUMBERS:
             raise InputError(
                 f"is of type {chosen.columns[y_true]}, labels and not numbers",
@@ -160,311 +150,11 @@ def scan(
             int(check_number(limit, name, low=1, whole=True))
             for name, limit in (("fetch_limit", fetch_limit), ("tally_limit", tally_limit))
         ]
-        kind = Scan if by is None else GroupedScan
+        kind = GroupedScan if by is not None else Scan if cluster is None else ClusteredScan
         return kind(chosen, roles, pos_label, *limits)
     except BaseException:
         chosen.close()
         raise
-
-
-class _Handle:
-    """An engine, which columns to use, and how often they were read."""
-
-    def __init__(self, engine: Engine, roles: Roles, pos_label: Any, fetch_limit: int, tally_limit: int) -> None:
-        self.fetch_limit = fetch_limit
-        self.tally_limit = tally_limit
-        self._engine = engine
-        self._roles = roles
-        self._pos_label = pos_label
-        self._event_labels: tuple[Any, ...] = ()
-        self._scans = 0
-        self._rows_fetched = 0
-
-    @property
-    def scans(self) -> int:
-        """How often the rows were read from one end to the other."""
-        return self._scans
-
-    @property
-    def rows_fetched(self) -> int:
-        """How many rows were brought here to be looked at one by one: the candidates."""
-        return self._rows_fetched
-
-    @property
-    def labels(self) -> tuple[Any, ...]:
-        """The labels of the outcomes, where one of them is that of the event and a first question was asked."""
-        return self._event_labels
-
-    def close(self) -> None:
-        """Let go of the files; a session or connection that was handed in stays open."""
-        self._engine.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        columns = ", ".join(f"{role}={column!r}" for role, column in sorted(self._roles.listed().items()))
-        return f"{type(self).__name__}({self._engine.name}: {columns}; {self._state()})"
-
-    def _state(self) -> str:
-        if not self._scans:
-            return "not read yet"
-        times = "once" if self._scans == 1 else f"{self._scans} times"
-        return f"read {times}, {counted(self._rows_fetched, 'row')} fetched"
-
-    def _run(self, statement: str) -> Mapping[str, npt.NDArray[Any]]:
-        self._scans += 1
-        return self._engine.run(statement)
-
-    def _labels(self, column: str) -> list[tuple[Any, str]]:
-        """Return the values of a column in sorted order, and how the engine writes them."""
-        found = self._run(labels_statement(self._engine, column, MOST_GROUPS))
-        kind = self._engine.columns[column]
-        gone = without_value(found["label"])
-        if kind == "fraction":
-            gone |= [str(label).lower() == "nan" for label in found["label"]]
-        role = next(role for role, name in self._roles.listed().items() if name == column)
-        if kind == "written" and role == "y_true" and not is_missing_label(str(self._pos_label)):
-            gone |= [label is None or is_missing_label(str(label)) for label in found["label"]]
-        missing = int(np.sum(found["n"][gone]))
-        if missing:
-            raise InputError(
-                f"is missing in {counted(missing, 'row')}",
-                argument=role,
-                column=column,
-                source=self._engine.name,
-                remedy=MISSING_REMEDY,
-            )
-        if len(found["label"]) == 0:
-            raise self._no_rows()
-        texts = [str(label) for label in found["label"]]
-        typed = [_typed(text, kind) for text in texts]
-        if len(set(typed)) < len(texts):  # decimals with more digits than float64 has stay apart
-            typed = list(texts)
-        return sorted(zip(typed, texts, strict=True))
-
-    def _no_rows(self) -> TableError:
-        return TableError("has no rows", table=self._engine.name, remedy="at least one row is needed")
-
-    def _check_outcomes(self) -> None:
-        """Find out how the engine writes the label of the event, the first time."""
-        if self._pos_label is None or self._roles.event is not None:
-            return
-        labels = self._labels(self._roles.y_true)
-        pos_label = self._pos_label
-        if self._engine.columns[self._roles.y_true] == "written":
-            texts = [text for _, text in labels]
-            found, pos_label = written_labels(texts, pos_label)
-            labels = list(zip(found, texts, strict=True))
-        self._event_labels = tuple(sorted({label for label, _ in labels}))
-        check_pos_label(list(self._event_labels), pos_label)
-        # Where every row is 0 and the event is 1, no text matches, and there are no events.
-        event = tuple(text for label, text in labels if label == pos_label) or (str(pos_label),)
-        self._roles = replace(self._roles, event=event)
-
-    def _histograms(
-        self, asked: Sequence[HistogramRequest], labels: Sequence[str], known: Sequence[Facts] | None
-    ) -> list[Moments]:
-        """Add up the rows of all requests in one scan; where nothing is known yet, check them too."""
-        answer = self._run(histogram_statement(self._engine, self._roles, asked, labels))
-        if without_value(answer["cell_key"]).any():
-            refuse_rows(self._engine, self._roles)
-        if known is None and len(answer["n"]) == 0 and not self._run(count_statement(self._engine))["n"][0]:
-            raise self._no_rows()
-        found = []
-        for place, request in enumerate(asked):
-            own = _rows_of(answer, answer["place"] == place) if labels else answer
-            facts = None if known is None else known[place]
-            if facts is None and len(own["n"]) == 0:
-                where = f" in group {labels[request.group]!r}" if labels else ""
-                raise InputError(
-                    f"is zero everywhere{where}", argument="sample_weight", remedy="at least one row must count"
-                )
-            if "weight" in own and known is None:
-                weight, square = (float(np.sum(own[name])) for name in ("weight", "weight_square"))
-                check_weight_totals(weight, square, float(np.max(own["weight_high"], initial=0.0)))
-            with self._named():
-                found.append(Moments.from_answer(own, request.grid, facts))
-            if known is None:
-                self._check_not_swapped(found[-1])
-        return found
-
-    @contextlib.contextmanager
-    def _named(self) -> Iterator[None]:
-        """Say in which rows something is wrong."""
-        try:
-            yield
-        except CalibrantError as error:
-            raise error.among(source=self._engine.name) from error
-
-    def _check_not_swapped(self, moments: Moments) -> None:
-        low, high = moments.columns["low"], moments.columns["high"]
-        if not moments.facts.binary_outcomes and bool((((low == 0.0) | (low == 1.0)) & (low == high)).all()):
-            raise InputError(
-                Phrase(
-                    "holds only 0 and 1 while {outcomes} holds fractions: {swapped}",
-                    outcomes=Argument("y_true", column=self._roles.y_true),
-                    swapped=Either(
-                        "the columns look swapped; if it is meant, read them and pass "
-                        "Tally.from_arrays(y_true, y_prob)",
-                        SWAPPED_COLUMNS,
-                    ),
-                ),
-                argument="y_prob",
-                column=self._roles.y_prob,
-                source=self._engine.name,
-            )
-
-    def _fetches(
-        self, asked: Sequence[FetchRequest], labels: Sequence[str], known: Sequence[Facts]
-    ) -> list[Observations]:
-        """Bring the rows of all requests here in one scan."""
-        answer = self._run(fetch_statement(self._engine, self._roles, asked, labels))
-        self._rows_fetched += len(answer["p"])
-        found = []
-        for place, (request, facts) in enumerate(zip(asked, known, strict=True)):
-            own = _rows_of(answer, answer["place"] == place) if labels else dict(answer)
-            own = {name: np.asarray(own[name]).astype(np.float64) for name in ("p", "y", "w") if name in own}
-            own = _rows_of(own, np.lexsort(tuple(own.values())[::-1]))  # ties come in any order, and are added up
-            with self._named():
-                _check_fetched(own, request, facts)
-            outcomes: Any = own["y"].astype(np.uint8 if facts.binary_outcomes else np.float64)
-            weight = None if "w" not in own or facts.unit_weights else own["w"]
-            found.append(Observations(outcomes, own["p"], weight, facts.binary_outcomes))
-        return found
-
-
-class Scan(_Handle):
-    """Rows that stay where they are: pass it in place of ``y_true``. Made by `scan`.
-
-    The first question reads and checks all rows and keeps their totals by cell; later ones read again only for what
-    those totals leave open.
-
-    Examples
-    --------
-    >>> import pyarrow
-    >>> rows = scan(pyarrow.table({"y": [0, 1], "p": [0.2, 0.7]}), y_true="y", y_prob="p")
-    >>> rows
-    Scan(the Table: y_prob='p', y_true='y'; not read yet)
-    >>> rows.cells(bits=3), rows.scans
-    (Cells(2 rows in 2 of 8 cells), 1)
-    >>> rows.close()
-    """
-
-    first_grid = Grid(16, 0.0, 1.0)
-    """Twice as fine as in memory: a scan costs far more than a sum."""
-
-    _first: Moments | None = None
-
-    def cells(self, bits: int = DEFAULT_BITS) -> Cells:
-        """Return the totals of all rows on the grid of 2^bits cells: a shard, to be kept and merged with others.
-
-        No more of them are brought here than ``tally_limit``.
-        """
-        depth = int(check_number(bits, "bits", low=0, high=24, whole=True))
-        if 2**depth > self.tally_limit:
-            rows = int(self._totals(self.first_grid).columns["rows"].sum())
-            if rows > self.tally_limit:
-                raise InputError(
-                    f"is {depth}: up to {min(rows, 2**depth):,} cells would be brought here, above the limit of "
-                    f"{self.tally_limit:,}",
-                    argument="bits",
-                    value=depth,
-                    remedy=f"take bits={int(self.tally_limit).bit_length() - 1} or fewer, or raise the limit "
-                    "(tally_limit)",
-                )
-        return self.histogram(Grid(depth, 0.0, 1.0))
-
-    def histogram(self, grid: Grid) -> Cells:
-        """Return the totals per cell of the rows whose forecast is from ``grid.low`` to ``grid.high``."""
-        first = self._totals(grid)
-        if is_whole(grid) and grid.bits <= first.bits:
-            return first.cells(grid.bits)
-        return self._histograms([HistogramRequest(0, grid)], (), [first.facts])[0].cells(grid.bits)
-
-    def fetch(self, low: FloatArray, high: FloatArray) -> Observations:
-        """Return the rows inside the given closed stretches, which are disjoint and in increasing order."""
-        facts = self._totals(self.first_grid).facts
-        return self._fetches([FetchRequest(0, low, high)], (), [facts])[0]
-
-    def _totals(self, grid: Grid) -> Moments:
-        """Return the first totals, the first time after a scan of all rows, on the grid asked for if that is finer."""
-        if self._first is None:
-            self._check_outcomes()
-            finer = is_whole(grid) and grid.bits > self.first_grid.bits
-            self._first = self._histograms([HistogramRequest(0, grid if finer else self.first_grid)], (), None)[0]
-        return self._first
-
-
-class GroupedScan(_Handle):
-    """Rows in groups that stay where they are: pass it in place of ``y_true``. Made by `scan` with ``by``.
-
-    Every scan serves all groups.
-    """
-
-    _first: tuple[Moments, ...] = ()
-    _found: Sequence[tuple[Any, str]] = ()
-
-    @property
-    def groups(self) -> tuple[Any, ...]:
-        """The groups' values in sorted order."""
-        return tuple(label for label, _ in self._values())
-
-    def histograms(self, asked: Sequence[HistogramRequest]) -> list[Cells]:
-        """Return the totals per cell for each request, in one scan, or from what an earlier one has found."""
-        first = self._totals()
-        answers: dict[int, Cells] = {}
-        later = []
-        for place, request in enumerate(asked):
-            grid = request.grid
-            if is_whole(grid) and grid.bits <= FIRST_BITS:
-                answers[place] = first[request.group].cells(grid.bits)
-            else:
-                later.append(place)
-        if later:
-            requests = [asked[place] for place in later]
-            facts = [first[request.group].facts for request in requests]
-            found = self._histograms(requests, self._texts(), facts)
-            for place, request, moments in zip(later, requests, found, strict=True):
-                answers[place] = moments.cells(request.grid.bits)
-        return [answers[place] for place in range(len(asked))]
-
-    def fetches(self, asked: Sequence[FetchRequest]) -> list[Observations]:
-        """Return the rows inside closed stretches for each request, in one scan."""
-        first = self._totals()
-        return self._fetches(asked, self._texts(), [first[request.group].facts for request in asked])
-
-    def _values(self) -> Sequence[tuple[Any, str]]:
-        if not self._found:
-            assert self._roles.by is not None
-            found = self._labels(self._roles.by)
-            if len(found) > MOST_GROUPS:
-                raise InputError(
-                    f"has more than {MOST_GROUPS:,} different values",
-                    argument="by",
-                    column=self._roles.by,
-                    source=self._engine.name,
-                    remedy="choose a column with fewer, or scan parts of the table",
-                )
-            self._found = found
-        return self._found
-
-    def _texts(self) -> list[str]:
-        return [text for _, text in self._values()]
-
-    def _totals(self) -> tuple[Moments, ...]:
-        """Return the first totals of every group, after a scan of all rows the first time."""
-        if not self._first:
-            self._check_outcomes()
-            texts = self._texts()
-            asked = [HistogramRequest(group, FIRST_GRID) for group in range(len(texts))]
-            self._first = tuple(self._histograms(asked, texts, None))
-        return self._first
 
 
 def _engine(source: Any, wanted: str | None, memory_limit: str | None, temp_directory: str | None) -> Engine:
@@ -512,9 +202,14 @@ def _engine(source: Any, wanted: str | None, memory_limit: str | None, temp_dire
     )
 
 
-def _roles(engine: Engine, y_true: str, y_prob: str, sample_weight: str | None, by: str | None) -> Roles:
+def _checked(engine: Engine, roles: Roles) -> Roles:
     """Check that the columns exist and can be what they are said to be."""
-    roles = Roles(y_true, y_prob, sample_weight, by)
+    if roles.by is not None and roles.cluster is not None:
+        raise InputError(
+            "was given together with by, and groups of a scan have no clusters",
+            argument="cluster",
+            remedy="scan the rows of one group at a time, or read the columns and pass arrays",
+        )
     for role, column in roles.listed().items():
         if not isinstance(column, str):
             raise InputError(f"is {column!r}", argument=role, value=column, remedy="pass the name of a column")
@@ -528,31 +223,13 @@ def _roles(engine: Engine, y_true: str, y_prob: str, sample_weight: str | None, 
                 source=engine.name,
                 remedy="convert it to numbers first",
             )
+        twice = next((other for other, name in roles.listed().items() if name == column and other != role), None)
+        if role == "cluster" and twice is not None:
+            raise InputError(
+                Phrase("is also {other}", other=Argument(twice)),
+                argument=role,
+                column=column,
+                source=engine.name,
+                remedy="choose a column that says which rows belong together",
+            )
     return roles
-
-
-def _check_fetched(own: Mapping[str, FloatArray], request: FetchRequest, facts: Facts) -> None:
-    """Refuse rows that were not asked for, or that the first scan would have refused."""
-    forecast, outcome = own["p"], own["y"]
-    stretch = np.minimum(np.searchsorted(request.high, forecast), request.high.size - 1)
-    fits = (forecast >= request.low[stretch]) & (forecast <= request.high[stretch])
-    fits &= (outcome == 0.0) | (outcome == 1.0) if facts.binary_outcomes else (outcome >= 0.0) & (outcome <= 1.0)
-    if "w" in own:
-        fits &= (own["w"] > 0.0) & (own["w"] <= facts.weight_max)
-    if not fits.all():
-        odd = int(np.flatnonzero(~fits)[0])
-        row = ", ".join(f"{name} = {values[odd]:g}" for name, values in own.items())
-        raise InputError(f"a row was fetched that the first scan did not count ({row}): the rows changed in between")
-
-
-def _rows_of(answer: Mapping[str, npt.NDArray[Any]], chosen: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
-    return {name: values[chosen] for name, values in answer.items()}
-
-
-def _typed(label: Any, kind: str) -> Any:
-    """Return a label as what its column holds, from how the engine writes it."""
-    if kind == "whole":
-        return int(label)
-    if kind == "fraction":
-        return float(label)
-    return str(label).lower() in ("true", "1") if kind == "boolean" else str(label)

@@ -1,8 +1,8 @@
-"""The two questions every engine is asked, as SQL: totals per cell, and the rows of a few stretches of forecasts.
+"""The questions every engine is asked, as SQL: totals per cell, and the rows of a few stretches of forecasts.
 
-Both are plain enough for any database: sums, counts, smallest and largest under a GROUP BY, and a join with a short
-list. A row's cell is floor(p * 2^bits), which is exact, so that every engine agrees on it. A row that breaks a rule
-has no cell, so that bad data is found by the scan that adds up good data.
+They are plain enough for any database: sums, counts, smallest and largest under a GROUP BY, and a join with a short
+list; of clusters also the rank of their labels. A row's cell is floor(p * 2^bits), which is exact, so that every engine
+agrees on it. A row that breaks a rule has no cell, so that bad data is found by the scan that adds up good data.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ MISSING_WORDS = ("", "na", "n/a", "nan", "null", "none", "missing", "?", ".")
 MISSING_LABELS = ("", "na", "n/a", "nan", "null")
 """What stands in a text file where an outcome has no label, whatever its case; none and missing may be labels."""
 
-WHOLE = ("place", "first_cell")
+WHOLE = ("place", "first_cell", "block")
 """Columns of what is asked that hold keys, which would lose digits as fractions."""
 
 _LARGEST = "1.7976931348623157e308"
 _MORE_CELLS = 2**10
+_FEW_BLOCKS = 16
+_BLOCK_RUNS = (1, 4, 16)
 _EXACT_BITS = 52
 _SHORT_BITS = 16
 _STEADY_BITS = 88  # which leaves room for 2^38 rows in one cell
@@ -143,16 +145,24 @@ class Roles:
     Attributes
     ----------
     y_true, y_prob : names of columns
-    sample_weight, by : names of columns, or None
+    sample_weight, by, cluster : names of columns, or None
     event : how the engine writes the label that counts as the event, in one or several ways; None where outcomes are
         numbers
+    once_each : whether weights are divided by the sum of weights of their cluster
     """
 
     y_true: str
     y_prob: str
     sample_weight: str | None = None
     by: str | None = None
+    cluster: str | None = None
     event: tuple[str, ...] | None = None
+    once_each: bool = False
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights, from a column or from the size of their cluster."""
+        return self.sample_weight is not None or self.once_each
 
     def listed(self) -> dict[str, str]:
         """Return the columns in use, by their role, in the order in which they are checked."""
@@ -161,6 +171,7 @@ class Roles:
             "y_true": self.y_true,
             "sample_weight": self.sample_weight,
             "by": self.by,
+            "cluster": self.cluster,
         }
         return {role: column for role, column in roles.items() if column is not None}
 
@@ -187,8 +198,8 @@ def histogram_statement(engine: Engine, roles: Roles, asked: Sequence[HistogramR
     if above == "above":
         fields += f", p - (floor(p * {scale}) - floor(p)) / {scale} AS above"
     conditions = []
+    fields += ", w" if roles.weighted else ""
     if roles.sample_weight is not None:
-        fields += ", w"
         conditions.append(f"CASE WHEN {_rules(roles)} AND w = 0 THEN 0 ELSE 1 END = 1")
     given, listed = f"{_rows(engine, roles)} AS given", ""
     if not together:
@@ -209,13 +220,97 @@ def histogram_statement(engine: Engine, roles: Roles, asked: Sequence[HistogramR
     return f"{listed}SELECT {by}, {_sums(engine, roles, above)} FROM ({keyed}) AS keyed GROUP BY {by}"
 
 
-def fetch_statement(engine: Engine, roles: Roles, asked: Sequence[FetchRequest], labels: Sequence[str]) -> str:
-    """Write the rows inside stretches of forecasts: one join with the list of stretches."""
+def fetch_statement(
+    engine: Engine, roles: Roles, asked: Sequence[FetchRequest], labels: Sequence[str], *, clusters: bool = False
+) -> str:
+    """Write the rows inside stretches of forecasts, with or without their clusters: one join with a list."""
     place = "place, " if labels else ""
-    weight, where = (", w", " WHERE w > 0") if roles.sample_weight is not None else ("", "")
+    weight, where = (", w", " WHERE w > 0") if roles.weighted else ("", "")
+    cluster, extra = (", c", [_cluster(engine, roles)]) if clusters else ("", [])
     stretches = [np.stack([request.low, request.high], axis=1) for request in asked]
     listed, joined = _inside(engine, asked, stretches, labels, [])
-    return f"{listed}SELECT {place}y, p{weight} FROM {_rows(engine, roles)} AS given{joined}{where}"
+    rows = _rows(engine, roles, *extra)
+    return f"{listed}SELECT {place}y, p{weight}{cluster} FROM {rows} AS given{joined}{where}"
+
+
+def clusters_statement(engine: Engine, roles: Roles, most: int) -> str:
+    """Write the labels of clusters in the engine's order, with how many rows have each and how many of those count."""
+    counted = "sum(CASE WHEN w > 0 THEN 1 ELSE 0 END)" if roles.sample_weight is not None else "count(*)"
+    rows = _rows(engine, roles, _cluster(engine, roles))
+    return f"SELECT c, count(*) AS n, {counted} AS counted FROM {rows} AS given GROUP BY c ORDER BY c LIMIT {most + 1}"
+
+
+def cluster_sums_statement(engine: Engine, roles: Roles, borders: FloatArray) -> str:
+    """Write the totals by cluster and block of forecasts: one GROUP BY.
+
+    In place of its label, which may be long, an entry has the place of its cluster in the engine's order of labels.
+    """
+    listed, joined, block = _blocks(engine, borders)
+    weight, where = (", w", " WHERE w > 0") if roles.weighted else ("", "")
+    rows = _rows(engine, roles, _cluster(engine, roles))
+    keyed = f"SELECT c, {block} AS block, y, y - p AS r{weight} FROM {rows} AS given{joined}{where}"
+    terms = {
+        "outcome": "y",
+        "above": "CASE WHEN r > 0 THEN r ELSE 0e0 END",
+        "below": "CASE WHEN r < 0 THEN -r ELSE 0e0 END",
+    }
+    if roles.weighted:
+        sums = {name: engine.total(f"w * ({term})") for name, term in terms.items()} | {"weight": engine.total("w")}
+    else:
+        sums = {name: engine.steady_total(term, 0) for name, term in terms.items()}
+    added = ", ".join(f"{expression} AS {name}" for name, expression in sums.items())
+    entries = f"SELECT c, block, count(*) AS n, {added} FROM ({keyed}) AS keyed GROUP BY c, block"
+    place = "dense_rank() OVER (ORDER BY c) - 1"
+    return f"{listed}SELECT {place} AS place, block, n, {', '.join(sums)} FROM ({entries}) AS entries"
+
+
+def _blocks(engine: Engine, borders: FloatArray) -> tuple[str, str, str]:
+    """Write a list of blocks, the join that finds the block of each row, and the block; the first two where needed.
+
+    Few borders are compared with one by one. Many are listed with the cells that their blocks touch, as `_inside` lists
+    stretches.
+    """
+    if borders.size <= _FEW_BLOCKS:
+        return "", "", _stepwise(borders[1:], [str(block) for block in range(borders.size)])
+    blocks = np.stack([borders, np.append(np.nextafter(borders[1:], 0.0), 1.0)], axis=1)
+    rows: list[tuple[str, ...]] = []
+    keys, starts, place, block = [], [], 0, 0
+    for own, grid in _block_grids(blocks):
+        shift = place - int(own[0, 0] * grid.scale)
+        for low, high in own.tolist():
+            cells = range(int(low * grid.scale) + shift, int(high * grid.scale) + shift + 1)
+            ends = (number_literal(low), number_literal(high))
+            rows.extend((str(block), number_literal(cell), *ends) for cell in cells)
+            block += 1
+        place = int(own[-1, 1] * grid.scale) + shift + 1
+        keys.append(f"floor(p * {number_literal(grid.scale)}) + {number_literal(shift)}")
+        starts.append(own[0, 0])
+    match = f"{_stepwise(np.array(starts[1:]), keys)} = cell AND p >= low_end AND p <= high_end"
+    return engine.listed(("block", "cell", "low_end", "high_end"), rows), f" JOIN asked ON {match}", "block"
+
+
+def _block_grids(blocks: FloatArray) -> list[tuple[FloatArray, Grid]]:
+    """Return runs of neighbouring blocks, each with its grid, as many as it takes for a cell to touch few blocks.
+
+    Where some blocks are far narrower than others, rows there would be compared with all of them on one grid for all.
+    """
+    runs: list[tuple[FloatArray, Grid]] = []
+    for count in _BLOCK_RUNS:
+        runs = [(own, matching_grid(own, more=len(own))) for own in np.array_split(blocks, count)]
+        crowds = (np.unique(np.floor(own[:, 0] * grid.scale), return_counts=True)[1].max() for own, grid in runs)
+        if max(crowds) <= _FEW_BLOCKS:
+            break
+    return runs
+
+
+def _stepwise(borders: FloatArray, values: Sequence[str]) -> str:
+    """Write which value holds from one border to the next, halving them; there is one value more than borders."""
+    if borders.size == 0:
+        return values[0]
+    middle = borders.size // 2
+    below = _stepwise(borders[:middle], values[: middle + 1])
+    above = _stepwise(borders[middle + 1 :], values[middle + 1 :])
+    return f"CASE WHEN p < {number_literal(borders[middle])} THEN {below} ELSE {above} END"
 
 
 def _inside(
@@ -317,15 +412,15 @@ def _written(engine: Engine, roles: Roles) -> list[str]:
     ]
 
 
-def matching_grid(stretches: FloatArray) -> Grid:
-    """Return the grid by whose cells rows are matched with stretches: so fine that these touch some 2^10 cells more.
+def matching_grid(stretches: FloatArray, more: int = _MORE_CELLS) -> Grid:
+    """Return the grid by whose cells rows are matched with stretches: so fine that these touch some more cells.
 
     Not so fine, though, that float64 could not tell neighbouring cells apart.
     """
     bits = _EXACT_BITS - int(np.frexp(stretches.max())[1])
     width = float((stretches[:, 1] - stretches[:, 0]).sum())
     if width > 0.0:
-        bits = min(bits, int(np.log2(len(stretches) + _MORE_CELLS) - np.log2(width)))
+        bits = min(bits, int(np.log2(len(stretches) + more) - np.log2(width)))
     return Grid(min(bits, _FINEST_BITS), 0.0, 1.0)
 
 
@@ -346,6 +441,8 @@ def scanned_grid(grid: Grid) -> Grid:
 
 def _rows(engine: Engine, roles: Roles, *extra: str) -> str:
     """Write the table with the columns in use alone, as numbers p, y and w and a text g."""
+    if roles.once_each:
+        return _rows_once_each(engine, roles, *extra)
     if roles.event is None:
         outcome = engine.number(roles.y_true)
     else:
@@ -359,6 +456,33 @@ def _rows(engine: Engine, roles: Roles, *extra: str) -> str:
     if roles.by is not None:
         fields.append(f"{engine.text(roles.by)} AS g")
     return f"(SELECT {', '.join([*fields, *extra])} FROM {engine.table})"
+
+
+def _rows_once_each(engine: Engine, roles: Roles, *extra: str) -> str:
+    """Write the rows with weights divided by the sum of weights of their cluster.
+
+    A join with the sums takes memory for the clusters alone, where a window would hold the rows.
+    """
+    plain, cluster = replace(roles, once_each=False), _cluster(engine, roles)
+    size, weight = "count(*)", "1e0 / cluster_size"
+    if roles.sample_weight is not None:
+        size, weight = engine.total("w"), "CASE WHEN w = 0 THEN w ELSE w / cluster_size END"
+    sizes = f"SELECT c AS of_cluster, {size} AS cluster_size FROM {_rows(engine, plain, cluster)} AS given GROUP BY c"
+    names = ", ".join(field.rpartition(" ")[2] for field in extra)
+    rows = _rows(engine, plain, *dict.fromkeys([cluster, *extra]))
+    return (
+        f"(SELECT p, y, {weight} AS w{', ' if names else ''}{names} FROM {rows} AS given "
+        f"JOIN ({sizes}) AS sizes ON c = of_cluster)"
+    )
+
+
+def _cluster(engine: Engine, roles: Roles) -> str:
+    """Write the label of a row's cluster as text c, where zero has no sign."""
+    assert roles.cluster is not None
+    label = engine.text(roles.cluster)
+    if engine.columns[roles.cluster] == "fraction":
+        label = f"CASE WHEN {engine.number(roles.cluster)} = 0 THEN {engine.literal('0')} ELSE {label} END"
+    return f"{label} AS c"
 
 
 def _short_names(roles: Roles) -> dict[str, str]:
@@ -380,7 +504,7 @@ def _rules(roles: Roles) -> str:
 
 def _sums(engine: Engine, roles: Roles, above: str) -> str:
     """Write the totals of a cell; what unit weights make equal to others is left out."""
-    w = "w * " if roles.sample_weight is not None else ""
+    w = "w * " if roles.weighted else ""
     sums = {"n": "count(*)", "low": "min(p)", "high": "max(p)"}
     if not w and not _may_be_fractions(engine, roles):
         sums |= {
@@ -391,7 +515,7 @@ def _sums(engine: Engine, roles: Roles, above: str) -> str:
     else:
         for name, term in (("residual", "r"), ("residual_square", "r * r"), ("outcome", "y")):
             sums[name] = engine.total(f"{w}{term}") if w else engine.steady_total(term, 0)
-        sums["between"] = "max(y * (1 - y))"
+        sums["halfway"] = "max(y * (1 - y))"
     if w:
         sums |= {
             "weight": engine.total("w"),
