@@ -72,7 +72,8 @@ def as_clustered(
 
 def are_clustered(rows: Any) -> bool:
     """Whether rows know their clusters already, as those of ``scan(..., cluster=...)`` do."""
-    return not isinstance(rows, (np.ndarray, Totals)) and isinstance(rows, ClusteredSource)
+    # Not by the protocol, which would ask a database how many clusters it has.
+    return not isinstance(rows, (np.ndarray, Totals)) and callable(getattr(rows, "cluster_sums", None))
 
 
 def as_tally(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None) -> Tally:
