@@ -14,17 +14,21 @@ import numpy as np
 import numpy.typing as npt
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, train_test_split
 from sklearn.utils import indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from calibrant.certificates.clusters import check_clusters
+from calibrant.certificates.judging import check_plan
 from calibrant.certificates.methods.registry import METHODS, POPULATION_METHODS
 from calibrant.certificates.results import Certificate
 from calibrant.certificates.verdicts import certify
+from calibrant.classifiers.clusters import RowClusters
 from calibrant.core.errors import CalibrationWarning, InputError
 from calibrant.core.types import ArrayLike, FloatArray
-from calibrant.core.words import level_said
+from calibrant.core.words import counted, level_said
+from calibrant.measures.judged import judged_measure
 from calibrant.rows.checks import check_choice, check_number, check_same_index, check_weights
 from calibrant.rows.models import check_classes
 
@@ -35,6 +39,8 @@ except ImportError:  # scikit-learn before 1.6 has no frozen models
 
 LOOK_AGAIN = "It holds for one fit: to fit again on the same rows and choose among the results is to look again."
 FEWER_FOR_JUDGING = ", or keep fewer for judging with a smaller split"
+SEARCHES = (GridSearchCV, RandomizedSearchCV)
+"""Models whose fit takes groups for their splitter without naming them."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,7 @@ class Asked:
     X: Any
     y: npt.NDArray[Any]
     weight: FloatArray | None
+    clusters: RowClusters | None
     level: float
     fit_params: dict[str, Any]
     split_params: dict[str, Any]
@@ -54,7 +61,14 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
 
     _weights_count_for: ClassVar[str]
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **fit_params: Any) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        **fit_params: Any,
+    ) -> Self:
         """Fit the model, and repair or judge it on rows that it has not seen.
 
         Parameters
@@ -65,9 +79,14 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
             Labels of two classes.
         sample_weight : array-like of shape (n,), optional
             Weights fixed beforehand: those computed from the rows, such as inverse propensities, are not covered.
+        groups : array-like of shape (n,), optional
+            The cluster of each row, as scikit-learn calls it: the patient, the day, the site. Rows of one cluster may
+            depend on each other in any way; they are never on both sides of a split, and the certificate counts
+            clusters, as ``certify(..., cluster=...)`` does, for clusters of these sizes. A splitter gets them, and a
+            model whose ``fit`` takes groups, a search for instance; with metadata routing, who requests them.
         **fit_params
             Passed on to the model's ``fit``, by metadata routing where that is enabled (then also to the ``split`` of
-            a splitter, groups for instance); values with one entry per row are split like the rows.
+            a splitter); values with one entry per row are split like the rows.
 
         Returns
         -------
@@ -77,9 +96,12 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
         level = self._check_options()
         labels = check_classes(y)
         weight = check_weights(sample_weight, labels.size)
-        check_same_index(X=X, y=y, sample_weight=sample_weight)
+        check_same_index(X=X, y=y, sample_weight=sample_weight, groups=groups)
         X, y = indexable(X, labels)
-        self._fit(Asked(X, y, weight, level, *self._routed(weight, fit_params)))
+        clusters = None if groups is None else RowClusters.of(groups, X, y, weight)
+        if clusters is not None:
+            self._check_clusters(level)
+        self._fit(Asked(X, y, weight, clusters, level, *self._routed(weight, groups, fit_params)))
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -115,7 +137,7 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
     def get_metadata_routing(self) -> Any:
-        """Say which metadata the two fits ask for: ``sample_weight`` here, and whatever the model requests.
+        """Say which metadata the two fits ask for: weights and groups here, and whatever the model requests.
 
         Returns
         -------
@@ -144,6 +166,19 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
     def _check_options(self) -> float:
         """Check what was set when the classifier was made, and return the confidence level."""
 
+    def _check_clusters(self, level: float) -> None:
+        """Refuse what no limit is known of for rows in clusters, before anything is fitted."""
+        question = check_clusters(True, "rows", None, 0)
+        named = self._judged_by()
+        measure = judged_measure(
+            named.get("measure", "cutoff"),
+            2.0,
+            named.get("threshold"),
+            named.get("cost_false_positive"),
+            named.get("cost_false_negative"),
+        )
+        check_plan(self.method, measure, level, "rows", question)
+
     @abstractmethod
     def _fit(self, asked: Asked) -> None:
         """Set the fitted attributes."""
@@ -161,7 +196,9 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
         """Whether the model comes fitted and is used as it is."""
         return self._is_frozen
 
-    def _routed(self, weight: FloatArray | None, fit_params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _routed(
+        self, weight: FloatArray | None, groups: Any, fit_params: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return what the model's fit and the splitter of rows are to be given besides features and labels."""
         if self._is_given:
             if fit_params:
@@ -171,12 +208,17 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
                 )
             return {}, {}
         if get_config()["enable_metadata_routing"]:
-            routed = process_routing(self, "fit", sample_weight=weight, **fit_params)
+            routed = process_routing(self, "fit", sample_weight=weight, groups=groups, **fit_params)
             return dict(routed.estimator.fit), dict(routed.splitter.split) if "splitter" in routed else {}
+        split_params = {}
+        if groups is not None:
+            split_params["groups"] = groups
+            if has_fit_parameter(self.estimator, "groups") or isinstance(self.estimator, SEARCHES):
+                fit_params = {**fit_params, "groups": groups}
         if weight is None:
-            return fit_params, {}
+            return fit_params, split_params
         if has_fit_parameter(self.estimator, "sample_weight"):
-            return {**fit_params, "sample_weight": weight}, {}
+            return {**fit_params, "sample_weight": weight}, split_params
         if not any(name.endswith("__sample_weight") for name in fit_params):
             warnings.warn(
                 f"{type(self.estimator).__name__}.fit takes no sample_weight, so the weights count for "
@@ -185,10 +227,15 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
                 CalibrationWarning,
                 stacklevel=3,
             )
-        return fit_params, {}
+        return fit_params, split_params
 
     def _judge(
-        self, outcome: npt.NDArray[Any], forecast: FloatArray, weight: FloatArray | None, level: float
+        self,
+        outcome: npt.NDArray[Any],
+        forecast: FloatArray,
+        weight: FloatArray | None,
+        clusters: RowClusters | None,
+        level: float,
     ) -> Certificate:
         """Certify forecasts of rows that neither the model nor its recalibration has seen."""
         certificate: Certificate = certify(
@@ -198,6 +245,7 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
             confidence_level=level,
             method=self.method,
             sample_weight=weight,
+            cluster=None if clusters is None else clusters.codes,
             **self._judged_by(),
         )
         return certificate
@@ -211,8 +259,9 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
         surely = f"With {level_said(level)} confidence"
         if not certificate.finite_sample:
             surely += ", approximately and for many rows only,"
+        whom = "" if certificate.clusters is None else certificate.clusters.of_whom.rstrip(",")
         return [
-            f"{surely} {known} in the population: {reason}.",
+            f"{surely} {known} in the population{whom}: {reason}.",
             *(f"Caution: {caution}" for caution in certificate.cautions),
             f"This assumes that {'; '.join(certificate.assumptions)}.",
             LOOK_AGAIN,
@@ -241,13 +290,17 @@ def check_judging(split: Any, method: Any) -> None:
     check_choice(method, "method", tuple(POPULATION_METHODS))
 
 
-def draw_rows(X: Any, y: npt.NDArray[Any], split: float, generator: np.random.RandomState) -> tuple[Any, ...]:
+def draw_rows(asked: Asked, split: float, generator: np.random.RandomState) -> tuple[Any, ...]:
     """Draw the rows for judging; return features, labels and positions of the others and of them.
 
     A plain random split by position: given its size, both parts are independent draws from the population, with any
-    seed that was fixed beforehand, because the positions of independent rows say nothing about them.
+    seed that was fixed beforehand, because the positions of independent rows say nothing about them. Rows in clusters
+    are drawn cluster by cluster.
     """
-    rows = y.size
+    X, y, rows = asked.X, asked.y, asked.y.size
+    if asked.clusters is not None:
+        fitting, chosen = asked.clusters.drawn(split, generator)
+        return take(X, fitting), take(X, chosen), y[fitting], y[chosen], fitting, chosen
     judging = round(split * rows)
     if judging in (0, rows):
         raise InputError(
@@ -279,15 +332,21 @@ def check_both_classes(y_fit: npt.NDArray[Any], where: str, remedy: str = "") ->
         )
 
 
-def effective_size(weight: FloatArray | None, rows: int) -> float:
-    """Return how many rows of equal weight would say as much: (sum w)^2 / sum w^2."""
-    if weight is None:
-        return float(rows)
-    if not weight.any():
+def effective_size(weight: FloatArray | None, rows: int, clusters: RowClusters | None = None) -> float:
+    """Return how many rows, or clusters, of equal weight would say as much: (sum w)^2 / sum w^2."""
+    if weight is not None and not weight.any():
         raise InputError(
             f"is 0 for all {rows:,} rows kept for judging", argument="sample_weight", remedy="at least one must count"
         )
-    return float(weight.sum() ** 2 / (weight @ weight))
+    if clusters is not None:
+        weight = np.bincount(clusters.codes, weights=weight).astype(np.float64)
+    return float(rows) if weight is None else float(weight.sum() ** 2 / (weight @ weight))
+
+
+def rows_said(certificate: Certificate) -> str:
+    """Say how many rows judged, and in how many clusters."""
+    rows = f"{certificate.rows:,} rows"
+    return rows if certificate.clusters is None else f"{rows} in {counted(certificate.clusters.count, 'cluster')}"
 
 
 def _has_one_per_row(value: Any, rows: int) -> bool:

@@ -24,7 +24,9 @@ from calibrant.classifiers.base import (
     draw_rows,
     effective_size,
     rows_of,
+    rows_said,
 )
+from calibrant.classifiers.clusters import RowClusters
 from calibrant.core.errors import InputError
 from calibrant.core.types import FloatArray
 from calibrant.core.words import shown, significant_up
@@ -49,6 +51,10 @@ class CertifiedClassifier(AroundModel):
     for every population and every model: Corollary 4.1 of [1]_. Of 1 - confidence_level the constant takes what it
     needs, 2 exp(-2 m max_error^2) with m judging rows, and the certificate all the rest; the paper gives each half.
 
+    Where rows come in clusters, several visits of one patient or flights of one day, name them: ``fit(X, y,
+    groups=...)``. Whole clusters are then drawn for judging, and m is the number of clusters of equal size that would
+    say as much, (sum m_c)^2 / sum m_c^2. Without ``groups`` the guarantee holds for independent rows only.
+
     Parameters
     ----------
     estimator : classifier with ``predict_proba``
@@ -61,8 +67,8 @@ class CertifiedClassifier(AroundModel):
     confidence_level : float from 0.5 to below 1
         Of the whole procedure. The level of the certificate on its own is a little higher.
     split : float between 0 and 1
-        Share of the rows kept for judging. They are drawn without regard to their classes: balanced parts would no
-        longer be independent draws.
+        Share of the rows, or of the clusters, kept for judging. They are drawn without regard to their classes:
+        balanced parts would no longer be independent draws.
     method : {"adaptive", "hoeffding", "normal", "paper"}
         As in `certify`; "normal" makes the guarantee a large-sample one. "exact" is refused, because it speaks of the
         forecasts at hand and not of those to come.
@@ -78,7 +84,7 @@ class CertifiedClassifier(AroundModel):
         What replaces a model that is not certified.
     random_state : int, RandomState or None
         Draws the split; an int gives the same one at every fit. Fix it beforehand: whoever tries several seeds and
-        picks one has looked several times.
+        picks one has looked several times. Clusters are drawn by what they hold, whatever their order and names.
 
     Attributes
     ----------
@@ -157,19 +163,20 @@ class CertifiedClassifier(AroundModel):
         self.random_state = random_state
 
     def _fit(self, asked: Asked) -> None:
-        X, y, weight = asked.X, asked.y, asked.weight
+        X, y, weight, clusters = asked.X, asked.y, asked.weight, asked.clusters
         if self._is_given:
             model = self.estimator.fit(X, y)  # fits nothing, but makes sure that the model is fitted
-            certificate_level = self._certificate_level(asked.level, y.size, weight, share=1.0)
+            certificate_level = self._certificate_level(asked.level, y.size, weight, clusters, share=1.0)
         else:
-            X_fit, X, y_fit, y, kept, chosen = draw_rows(X, y, self.split, check_random_state(self.random_state))
+            X_fit, X, y_fit, y, kept, chosen = draw_rows(asked, self.split, check_random_state(self.random_state))
             weight = None if weight is None else weight[chosen]
-            certificate_level = self._certificate_level(asked.level, y.size, weight, share=self.split)
+            clusters = None if clusters is None else clusters.take(chosen)
+            certificate_level = self._certificate_level(asked.level, y.size, weight, clusters, share=self.split)
             check_both_classes(y_fit, "drawn for fitting", FEWER_FOR_JUDGING)
             model = clone(self.estimator).fit(X_fit, y_fit, **rows_of(asked.fit_params, kept, asked.y.size))
         classes = two_classes(model, y)
         outcome = y == classes[1]
-        certificate = self._judge(outcome, forecasts_of(model, X)[:, 1], weight, certificate_level)
+        certificate = self._judge(outcome, forecasts_of(model, X)[:, 1], weight, clusters, certificate_level)
         self.estimator_ = model
         self.classes_ = classes
         self.certificate_ = certificate
@@ -197,19 +204,27 @@ class CertifiedClassifier(AroundModel):
         names = ("measure", "threshold", "cost_false_positive", "cost_false_negative")
         return {name: getattr(self, name) for name in names}
 
-    def _certificate_level(self, level: float, rows: int, weight: FloatArray | None, share: float) -> float:
-        """Return the level that is left for the certificate; refuse a limit that the constant could not keep to."""
-        effective_rows = effective_size(weight, rows)
-        certificate_level = level + constant_failure(effective_rows, self.max_error)
+    def _certificate_level(
+        self, level: float, rows: int, weight: FloatArray | None, clusters: RowClusters | None, *, share: float
+    ) -> float:
+        """Return the level that is left for the certificate; refuse a limit that the constant could not keep to.
+
+        Sums of outcomes of clusters lie between 0 and the weight of the cluster, as those of rows do.
+        """
+        effective = effective_size(weight, rows, clusters)
+        certificate_level = level + constant_failure(effective, self.max_error)
         if certificate_level < 1.0:
             return certificate_level
-        smallest = constant_margin(effective_rows, 1.0 - level)
-        remedy = "since no number of rows is enough for 0"
+        smallest = constant_margin(effective, 1.0 - level)
+        units, unit = (rows, "rows") if clusters is None else (clusters.count, "clusters")
+        remedy = f"since no number of {unit} is enough for 0"
         if self.max_error > 0.0:
-            # Weights like these keep the share of rows that they are worth.
-            needed = rows * (smallest / self.max_error) ** 2 / share
-            remedy = f"or collect about {math.ceil(needed):,} rows in all"
-        worth = "" if math.isclose(rows, effective_rows) else f", worth {effective_rows:,.1f} of equal weight"
+            # Weights and sizes like these keep the share of rows, or clusters, that they are worth.
+            needed = units * (smallest / self.max_error) ** 2 / share
+            remedy = f"or collect about {math.ceil(needed):,} {unit} in all"
+        worth = "" if clusters is None else f" in {clusters.count:,} clusters"
+        if not math.isclose(units, effective):
+            worth += f", worth {effective:,.1f} of equal weight"
         raise InputError(
             f"is {shown(self.max_error)}, no more than even a constant can guarantee from {rows:,} rows kept for "
             f"judging{worth} at confidence_level={self.confidence_level:g}",
@@ -220,7 +235,7 @@ class CertifiedClassifier(AroundModel):
 
     def _guarantee(self, level: float) -> str:
         certificate = self.certificate_
-        rows = f"{certificate.rows:,} rows"
+        rows = rows_said(certificate)
         if not self._is_frozen:  # nobody but the user knows about a frozen one: it is among the assumptions
             rows += " that had no part in fitting it"
         if self.fell_back_:

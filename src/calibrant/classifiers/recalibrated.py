@@ -26,8 +26,10 @@ from calibrant.classifiers.base import (
     draw_rows,
     effective_size,
     rows_of,
+    rows_said,
     take,
 )
+from calibrant.classifiers.clusters import Folds, RowClusters
 from calibrant.core.errors import InputError
 from calibrant.core.types import FloatArray
 from calibrant.core.words import rounded_up, shown
@@ -63,11 +65,12 @@ class RecalibratedClassifier(AroundModel):
         probabilities where there is none; the others read ``predict_proba``. A model that has no ``predict_proba``
         needs the first kind, and the default is then of it.
     cv : int, splitter, list of pairs, or "prefit"
-        Into how many parts the rows are cut, at random and with the classes in equal shares; or a splitter of
-        scikit-learn, for instance one that keeps groups together or respects time; or the positions of the rows that
-        fit and that are forecast, part by part. A row may be in no part, and then has no say in the recalibration, but
-        not in two, and no model may forecast rows that it was fitted on. "prefit": ``estimator`` is fitted already and
-        is used as it is; none of the rows may have been used to fit it.
+        Into how many parts the rows are cut, at random and with the classes in equal shares, or cluster by cluster
+        where ``fit`` gets ``groups``; or a splitter of scikit-learn, for instance one that respects time; or the
+        positions of the rows that fit and that are forecast, part by part. A row may be in no part, and then has no
+        say in the recalibration, but not in two, and no model may forecast rows that it was fitted on, or other rows
+        of their clusters. "prefit": ``estimator`` is fitted already and is used as it is; none of the rows may have
+        been used to fit it.
     max_error : float in [0, 1], optional
         Keep rows aside and judge the result on them, as in `certify`: is its Cutoff error at most this?
     confidence_level : float from 0.5 to below 1
@@ -76,9 +79,11 @@ class RecalibratedClassifier(AroundModel):
         Of the certificate, as in `certify`. "exact" is refused, because it speaks of the forecasts at hand and not of
         those to come.
     split : float between 0 and 1
-        Share of the rows kept aside, drawn without regard to their classes; without ``max_error`` it has no effect.
+        Share of the rows, or of the clusters, kept aside, drawn without regard to their classes; without ``max_error``
+        it has no effect.
     random_state : int, RandomState or None
-        Draws the rows kept aside and the parts; an int gives the same ones at every fit.
+        Draws the rows kept aside and the parts; an int gives the same ones at every fit. Clusters are drawn by what
+        they hold, whatever their order and names.
 
     Attributes
     ----------
@@ -144,22 +149,23 @@ class RecalibratedClassifier(AroundModel):
         self.random_state = random_state
 
     def _fit(self, asked: Asked) -> None:
-        X, y, weight, rows = asked.X, asked.y, asked.weight, asked.y.size
+        X, y, weight, clusters, rows = asked.X, asked.y, asked.weight, asked.clusters, asked.y.size
         fit_params, split_params = asked.fit_params, asked.split_params
         generator = check_random_state(self.random_state)
         X_fit, y_fit, kept = X, y, np.arange(rows)
         where, remedy = "for fitting", ""
         judging = folds = None
         if self.max_error is not None:
-            X_fit, X_judge, y_fit, y_judge, kept, chosen = draw_rows(X, y, self.split, generator)
+            X_fit, X_judge, y_fit, y_judge, kept, chosen = draw_rows(asked, self.split, generator)
             judging = X_judge, y_judge, chosen
             fit_params, split_params = rows_of(fit_params, kept, rows), rows_of(split_params, kept, rows)
             where, remedy = "drawn for fitting", FEWER_FOR_JUDGING
+            clusters = None if clusters is None else clusters.take(kept)
         if self._is_given:
             model = self._given_model(X_fit, y_fit)
         else:
             check_both_classes(y_fit, where, remedy)
-            folds = self._folds(X_fit, y_fit, kept, rows, generator, split_params)
+            folds = self._folds(X_fit, y_fit, clusters, kept, rows, generator, split_params)
             model = clone(self.estimator).fit(X_fit, y_fit, **fit_params)
         classes = two_classes(model, y)
         recalibrator, response_method = self._chosen(model)
@@ -179,7 +185,8 @@ class RecalibratedClassifier(AroundModel):
             judge_weight = None if weight is None else weight[chosen]
             effective_size(judge_weight, y_judge.size)  # refuses weights that are all zero
             judged = recalibrator.predict(response_of(model, X_judge, response_method))
-            certificate = self._judge(y_judge == classes[1], judged, judge_weight, asked.level)
+            among = None if asked.clusters is None else asked.clusters.take(chosen)
+            certificate = self._judge(y_judge == classes[1], judged, judge_weight, among, asked.level)
         self.estimator_ = model
         self.recalibrator_ = recalibrator
         self.response_method_ = response_method
@@ -193,7 +200,7 @@ class RecalibratedClassifier(AroundModel):
         return np.stack([1.0 - forecast, forecast], axis=1)
 
     def get_metadata_routing(self) -> Any:
-        """Say which metadata the fits and the splitter ask for: ``sample_weight`` here, and whatever they request.
+        """Say which metadata the fits and the splitter ask for: weights and groups here, and whatever they request.
 
         Returns
         -------
@@ -230,6 +237,10 @@ class RecalibratedClassifier(AroundModel):
             check_number(self.cv, "cv", low=2, whole=True)
         return check_confidence(self.confidence_level)
 
+    def _check_clusters(self, level: float) -> None:
+        if self.max_error is not None:
+            super()._check_clusters(level)
+
     def _given_model(self, X: Any, y: npt.NDArray[Any]) -> Any:
         if self._is_frozen:
             return self.estimator.fit(X, y)  # fits nothing, but makes sure that the model is fitted
@@ -240,20 +251,33 @@ class RecalibratedClassifier(AroundModel):
         self,
         X: Any,
         y: npt.NDArray[Any],
+        clusters: RowClusters | None,
         kept: npt.NDArray[Any],
         rows: int,
         generator: np.random.RandomState,
         split_params: dict[str, Any],
-    ) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+    ) -> Folds:
         """Return positions of the rows that fit a model, and of those that it forecasts, for each part."""
+        found: Folds | None = None
         if hasattr(self.cv, "split"):
-            return list(self.cv.split(X, y, **split_params))
-        if isinstance(self.cv, (list, tuple)):
+            found = list(self.cv.split(X, y, **split_params))
+        elif isinstance(self.cv, (list, tuple)):
             # They speak of all rows, and those kept aside are not there any more.
             number = np.full(rows, -1)
             number[kept] = np.arange(kept.size)
             listed = [[number[positions] for positions in pair] for pair in self.cv]
-            return [(others[others >= 0], part[part >= 0]) for others, part in listed]
+            found = [(others[others >= 0], part[part >= 0]) for others, part in listed]
+        elif clusters is not None:
+            return clusters.folds(int(self.cv), generator)
+        if found is None:
+            return self._stratified(X, y, generator)
+        if clusters is not None:
+            for place, (others, part) in enumerate(found, start=1):
+                clusters.check_apart(others, part, place)
+        return found
+
+    def _stratified(self, X: Any, y: npt.NDArray[Any], generator: np.random.RandomState) -> Folds:
+        """Return parts with the classes in equal shares."""
         labels, counts = (values.tolist() for values in np.unique(y, return_counts=True))
         rarer = counts.index(min(counts))
         if counts[rarer] < self.cv:
@@ -295,7 +319,7 @@ class RecalibratedClassifier(AroundModel):
         self,
         X: Any,
         y: npt.NDArray[Any],
-        folds: list[tuple[npt.NDArray[Any], npt.NDArray[Any]]],
+        folds: Folds,
         response_method: str,
         fit_params: dict[str, Any],
     ) -> tuple[FloatArray, npt.NDArray[Any]]:
@@ -355,5 +379,7 @@ class RecalibratedClassifier(AroundModel):
             limit, verdict = f"above {allowed}", f"at most {allowed} was refuted"
         else:
             limit, verdict = f"at most {rounded_up(certificate.upper)}", f"at most {allowed} could not be decided"
-        reason = f"{verdict} on {certificate.rows:,} rows that had no part in fitting {fitted} ({self.method} method)"
+        reason = (
+            f"{verdict} on {rows_said(certificate)} that had no part in fitting {fitted} ({self.method} method)"
+        )
         return self._in_words(certificate, level, f"the Cutoff calibration error of this classifier is {limit}", reason)
