@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from calibrant.certificates.clusters import Clusters
+from calibrant.certificates.results import ConfidenceInterval
 from calibrant.certificates.verdicts import confidence_interval
 from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.progress import track
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray, Randomness
 from calibrant.core.voices import Either, Option, Phrase, joined
-from calibrant.core.words import level_said, rounded, rounded_up
+from calibrant.core.words import counted, level_said, rounded, rounded_up
 from calibrant.measures.savings import check_threshold_range
 from calibrant.measures.weighted import smooth_calibration_error
 from calibrant.repairs.guard import GuardedRecalibrator
@@ -39,8 +41,11 @@ from calibrant.rows.checks import (
     check_flag,
     check_number,
     check_rng,
+    check_same_index,
 )
+from calibrant.rows.clusters import ClusteredRows
 from calibrant.rows.intake import RowsLike, rows_to_fit
+from calibrant.rows.splits import cluster_order, row_marks
 from calibrant.rows.tally import Tally
 
 AS_IS = "as is"
@@ -61,6 +66,7 @@ def compare_recalibrators(
     threshold: float | tuple[float, float] | None = None,
     cost_false_positive: float | None = None,
     cost_false_negative: float | None = None,
+    cluster: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     pos_label: ClassLabel | None = None,
     progress: bool | None = None,
@@ -92,7 +98,7 @@ def compare_recalibrators(
     cv : int, default 5
         Number of parts.
     rng : int, Generator or None
-        Draws the parts. The order of the rows makes no difference.
+        Draws the parts. The order of the rows makes no difference, nor do the names of clusters.
     confidence_level : float
         Of the limits of each candidate, and of each guarantee.
     threshold : float, or the lowest and the highest of a range, optional
@@ -100,6 +106,9 @@ def compare_recalibrators(
         save there, its risk gap, stands beside its errors. Without it the gap is the largest over all thresholds.
     cost_false_positive, cost_false_negative : float, optional
         Costs in place of one threshold, as in `decision_risk`.
+    cluster : array-like of shape (n,), optional
+        The cluster of each row, as in `certify`: the patient, the day, the site. Whole clusters are dealt to the parts,
+        limits and standard errors count clusters, and the guarantees, which need independent rows, are left out.
     sample_weight : array-like of shape (n,), optional
         Nonnegative weights, fixed beforehand. No guarantee covers weighted rows.
     pos_label : label, optional
@@ -135,7 +144,8 @@ def compare_recalibrators(
     named = _check_candidates(candidates)
     generator = check_rng(rng)
     asked = None if progress is None else check_flag(progress, "progress")
-    entries = _as_entries(y_prob, y_true, sample_weight, pos_label)
+    given = y_prob, y_true, sample_weight, pos_label
+    entries = _as_entries(*given) if cluster is None else _in_clusters(*given, cluster, generator)
     count = int(check_number(cv, "cv", low=2, whole=True))
     parts = entries.deal(count, generator)
     trials = [_Trial(name, recalibrator, entries, parts) for name, recalibrator in {AS_IS: None, **named}.items()]
@@ -156,6 +166,7 @@ def compare_recalibrators(
         cost_false_positive=costs[0],
         cost_false_negative=costs[1],
         notes=_notes(trials, entries, count),
+        clusters=trials[0].clusters,
     )
 
 
@@ -206,7 +217,8 @@ def _check_candidates(candidates: Any) -> dict[str, Recalibrator]:
 class _Entries:
     """Rows in an order that depends on nothing but their content: by forecast, outcome, weight.
 
-    Rows of unit weight with 0/1 outcomes are counted, others listed one by one.
+    Rows of unit weight with 0/1 outcomes are counted, others listed one by one. So are rows in clusters, which are
+    numbered in an order drawn at random.
     """
 
     forecast: FloatArray
@@ -214,6 +226,7 @@ class _Entries:
     weight: FloatArray | None
     count: IntArray
     binary_outcomes: bool
+    cluster: IntArray | None = None
 
     @property
     def rows(self) -> int:
@@ -239,6 +252,8 @@ class _Entries:
                 argument="y_prob",
                 remedy="draw a sample first",
             )
+        if self.cluster is not None:
+            return self._deal_clusters(self.cluster, parts)
         left, dealt = self.count.copy(), []
         for part in range(parts):
             size = (rows * (part + 1)) // parts - (rows * part) // parts
@@ -246,6 +261,28 @@ class _Entries:
             dealt.append(drawn)
             left -= drawn
         return dealt
+
+    def _deal_clusters(self, cluster: IntArray, parts: int) -> list[IntArray]:
+        """Return the rows of each part: clusters are numbered at random, so that turns are as good as draws."""
+        clusters = int(cluster.max()) + 1
+        if parts > clusters:
+            was = "is" if clusters == 1 else "are"
+            raise InputError(
+                f"is {parts}, and there {was} only {counted(clusters, 'cluster')} to deal to parts",
+                argument="cv",
+                value=parts,
+                remedy="choose fewer parts",
+            )
+        return [(cluster % parts == part).astype(np.int64) for part in range(parts)]
+
+    def limits(self, where: IntArray, forecast: FloatArray, pooled: Tally, **asked: Any) -> ConfidenceInterval:
+        """Return confidence limits for forecasts of the entries at these places, whose tally is given."""
+        if self.cluster is None:
+            return confidence_interval(pooled, **asked)
+        weight = None if self.weight is None else self.weight[where]
+        return confidence_interval(
+            self.outcome[where], forecast, sample_weight=weight, cluster=self.cluster[where], **asked
+        )
 
     def tally(self, count: IntArray, forecast: FloatArray | None = None) -> Tally:
         """Return the tally of so many rows of each entry, with new forecasts if there are any."""
@@ -280,6 +317,41 @@ def _as_entries(
     return _Entries(forecast, outcome, weight, np.ones(order.size, dtype=np.int64), rows.binary_outcomes)
 
 
+def _in_clusters(
+    y_prob: RowsLike,
+    y_true: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+    pos_label: ClassLabel | None,
+    cluster: ArrayLike,
+    generator: np.random.Generator,
+) -> _Entries:
+    """Return the rows one by one, with the cluster of each, by a number that neither order nor names decide."""
+    rows = rows_to_fit(y_prob, y_true, sample_weight=sample_weight, pos_label=pos_label, call="compare_recalibrators")
+    if isinstance(rows, Tally):
+        raise InputError(
+            "was given together with a tally, whose rows can no longer be told apart",
+            argument="cluster",
+            remedy="pass the arrays",
+        )
+    check_same_index(y_true=y_true, cluster=cluster)
+    clustered = ClusteredRows.of(rows, cluster)
+    rows, codes = clustered.observations, clustered.codes
+    weight, outcome, forecast = rows.sample_weight, rows.y_true.astype(np.float64), rows.y_prob + 0.0
+    columns = [outcome, forecast] if weight is None else [weight, outcome, forecast]
+    drawn = cluster_order(codes, row_marks(columns, codes.size), int(generator.integers(2**63)))
+    number = np.empty(drawn.size, dtype=np.int64)
+    number[drawn] = np.arange(drawn.size)
+    order = np.lexsort([number[codes], *columns])
+    return _Entries(
+        forecast[order],
+        outcome[order],
+        None if weight is None else weight[order],
+        np.ones(order.size, dtype=np.int64),
+        rows.binary_outcomes,
+        number[codes][order],
+    )
+
+
 def _counted(tally: Tally) -> _Entries:
     """Return two entries per forecast, non-events and events, as far as there are any."""
     events = tally.events
@@ -299,6 +371,7 @@ class _Trial:
         self.scores = RecalibratorScores(name)
         self.forecasts: list[FloatArray] = []
         """Held-out forecasts of the entries of each part."""
+        self.clusters: Clusters | None = None
 
     @property
     def has_failed(self) -> bool:
@@ -320,11 +393,14 @@ class _Trial:
             return
         tallies = [self.entries.tally(*each) for each in zip(self.parts, self.forecasts, strict=True)]
         pooled = reduce(add, tallies)
-        interval = confidence_interval(pooled, confidence_level=level)
-        gap = confidence_interval(pooled, confidence_level=level, measure="risk_gap", **decision)
+        held_out = np.concatenate([np.flatnonzero(part) for part in self.parts]), np.concatenate(self.forecasts), pooled
+        interval = self.entries.limits(*held_out, confidence_level=level)
+        gap = self.entries.limits(*held_out, confidence_level=level, measure="risk_gap", **decision)
+        self.clusters = interval.clusters
         auc = _auc(tallies)
         auc_as_is = auc if self is as_is else as_is.scores.auc
-        guarantee = None if fitted is None or fitted.weighted_ else fitted.guarantee(level)
+        covered = fitted is not None and not fitted.weighted_ and self.entries.cluster is None
+        guarantee = fitted.guarantee(level) if fitted is not None and covered else None
         everywhere = self.entries.forecast if fitted is None else fitted.predict(self.entries.forecast)
         self.scores = RecalibratorScores(
             name=self.scores.name,
@@ -448,6 +524,9 @@ def _is_as_good(one: _Trial, best: _Trial, entries: _Entries, parts: list[IntArr
     total = float(count @ weight)
     mean = float((count * weight) @ difference) / total
     spread = float((count * np.square(weight)) @ np.square(difference - mean))
+    if entries.cluster is not None:
+        sums = np.bincount(entries.cluster[where], weights=weight * (difference - mean))
+        spread = float(sums @ sums) * sums.size / (sums.size - 1.0)
     return mean <= math.sqrt(spread) / total
 
 
@@ -455,6 +534,8 @@ def _notes(trials: list[_Trial], entries: _Entries, parts: int) -> tuple[str, ..
     kept = "the guarantees hold for every monotone map at once (all but the constant's), so they survive the choice"
     if entries.weight is not None:
         kept = "no guarantee covers weighted rows"
+    if entries.cluster is not None:
+        kept = "guarantees known from the number of rows alone need independent rows, and are left out"
     return (
         f"the held-out forecasts of a recalibrator come from {parts} maps, one per part; its limits treat them as "
         "those of one fixed forecaster, which is exact for the forecasts as they are and approximate for the others",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+from calibrant.certificates.clusters import Clusters
 from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.words import counted, level_said, measured, printable, rounded, rounded_down, rounded_up
 from calibrant.measures.savings import REDRAWING, over_thresholds
@@ -279,6 +280,9 @@ class RecalibratorComparison(WithCosts, Result):
         The lowest and the highest threshold that the risk gaps are about; 0 and 1 for all of them.
     cost_false_positive, cost_false_negative : float or None
         The costs that were translated into a threshold, if any; a risk gap times ``cost_unit`` is in cost units.
+    clusters : Clusters or None
+        What the clusters of the rows are, with the design effect of the forecasts as they are; None for independent
+        rows.
     """
 
     candidates: tuple[RecalibratorScores, ...]
@@ -291,6 +295,7 @@ class RecalibratorComparison(WithCosts, Result):
     thresholds: tuple[float, float] = (0.0, 1.0)
     cost_false_positive: float | None = None
     cost_false_negative: float | None = None
+    clusters: Clusters | None = None
 
     _ranges: ClassVar = dict.fromkeys(("confidence_level", "thresholds"), UNIT)
 
@@ -325,6 +330,7 @@ class RecalibratorComparison(WithCosts, Result):
         lines = [
             f"{len(self)} ways to treat the forecasts of {self.rows:,} rows, judged on held-out rows ({self.cv} parts; "
             f"limits and guarantees with {level} confidence each).",
+            *([] if self.clusters is None else [f"The rows come in {self.clusters}; parts hold whole clusters."]),
             "The gap is what re-drawing the line between acting and not acting still saves per case, at "
             f"{over_thresholds(self.thresholds, self.cost_false_positive, self.cost_false_negative)}.",
             f"  {'':<{width}}   Cutoff    from      to     gap      to  smooth   Brier  log loss  AUC lost  guarantee  "
