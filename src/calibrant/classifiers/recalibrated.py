@@ -29,7 +29,7 @@ from calibrant.classifiers.base import (
     rows_said,
     take,
 )
-from calibrant.classifiers.clusters import Folds, RowClusters
+from calibrant.classifiers.clusters import LEAST_FOR_JUDGING, Folds, RowClusters
 from calibrant.core.errors import InputError
 from calibrant.core.types import FloatArray
 from calibrant.core.words import rounded_up, shown
@@ -51,8 +51,8 @@ class RecalibratedClassifier(AroundModel):
     **What is guaranteed.** Cross-fitted forecasts are not those of one fixed forecaster: each part has a model of its
     own, and the map ends up behind yet another. So the guarantee of the recalibrator does not carry over, and only
     rows kept aside from everything can tell how well the result is calibrated. Ask for that with ``max_error``. With a
-    model fitted beforehand on other rows the recalibrator's own guarantee holds. ``guarantee_`` says in words which
-    case this is.
+    model fitted beforehand on other rows the recalibrator's own guarantee holds: for independent rows, or with
+    ``groups`` for the forecasts of these clusters. ``guarantee_`` says in words which case this is.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ class RecalibratedClassifier(AroundModel):
         self.response_method_ = response_method
         self.classes_ = classes
         self.certificate_ = certificate
-        self.guarantee_ = self._guarantee(asked.level, weighted=weight is not None)
+        self.guarantee_ = self._guarantee(asked.level, clusters, weighted=weight is not None)
         self._take_names(model)
 
     def _probabilities(self, X: Any) -> FloatArray:
@@ -347,7 +347,7 @@ class RecalibratedClassifier(AroundModel):
             )
         return np.concatenate(responses), np.concatenate(positions)
 
-    def _guarantee(self, level: float, *, weighted: bool) -> str:
+    def _guarantee(self, level: float, clusters: RowClusters | None, *, weighted: bool) -> str:
         certificate = self.certificate_
         sentences = [] if certificate is None else self._certified(certificate, level)
         if not self._is_given:
@@ -365,9 +365,21 @@ class RecalibratedClassifier(AroundModel):
             sentences.append("The recalibration on its own guarantees nothing: no guarantee covers weighted rows.")
         else:
             also = "" if certificate is None else "On its own, from the rows that fitted the recalibration: "
-            sentences.append(f"{also}{self.recalibrator_.guarantee(level)}")
+            sentences.append(f"{also}{self._on_its_own(level, clusters)}")
             sentences.append("The model must have been fitted beforehand, on none of these rows.")
         return "\n".join(sentences)
+
+    def _on_its_own(self, level: float, clusters: RowClusters | None) -> str:
+        """Return what the recalibrator guarantees from the rows that it was fitted to, in these clusters."""
+        if clusters is None:
+            return str(self.recalibrator_.guarantee(level))
+        if clusters.count < LEAST_FOR_JUDGING:
+            return "Nothing is guaranteed, because they are of one cluster."
+        known = self.recalibrator_.guarantee(level, target="these forecasts", cluster=clusters.codes)
+        more = (
+            "" if self.certificate_ is not None else "\nOf other clusters only a certificate can speak: set max_error."
+        )
+        return f"{known}{more}"
 
     def _certified(self, certificate: Certificate, level: float) -> list[str]:
         """Return what the certificate says, and on what it rests."""
@@ -379,7 +391,5 @@ class RecalibratedClassifier(AroundModel):
             limit, verdict = f"above {allowed}", f"at most {allowed} was refuted"
         else:
             limit, verdict = f"at most {rounded_up(certificate.upper)}", f"at most {allowed} could not be decided"
-        reason = (
-            f"{verdict} on {rows_said(certificate)} that had no part in fitting {fitted} ({self.method} method)"
-        )
+        reason = f"{verdict} on {rows_said(certificate)} that had no part in fitting {fitted} ({self.method} method)"
         return self._in_words(certificate, level, f"the Cutoff calibration error of this classifier is {limit}", reason)

@@ -49,7 +49,9 @@ class GuardedRecalibrator(Recalibrator):
         cases (for many rows), x sqrt(mean of h (1 - h) / n) with x the 95% quantile of the range of Brownian motion: it
         notices a curve that does not fit. "paper" is (20 + sqrt(2 ln 20)) / sqrt(n), some twenty times as much: it
         notices only gross misfits, and those only with many rows (below 500 rows it is above 1). Half a row, 1/(2n), is
-        tolerated of isotonic regression with ``ends="inside"`` in any case.
+        tolerated of isotonic regression with ``ends="inside"`` in any case. Rows in clusters vary more than "null-95"
+        takes into account: the guard then steps back to isotonic regression sooner, and what it guarantees,
+        ``guarantee(target="these forecasts", cluster=...)``, holds all the same.
     ends : {"exact", "inside"}
         Whether isotonic regression of the default ladder may forecast 0 and 1, as in `IsotonicRecalibrator`; rungs of a
         ladder of your own say so themselves.
@@ -206,7 +208,7 @@ class GuardedRecalibrator(Recalibrator):
             most = float(self.tolerance)
         most = max(most, *(_most_moved(rung, self.n_rows_) for rung in self._rungs()))
         return most, (
-            "the guard promised, from the number of rows alone, isotonic regression's bound plus the tolerance, which "
+            "the guard promised, from the {known} alone, isotonic regression's bound plus the tolerance, which "
             f"is at most {rounded_up(most)}"
         )
 

@@ -14,6 +14,7 @@ from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.logistic import expit, logit, logit_of
 from calibrant.core.sql import clipped_sql, expit_sql, number_literal, with_ends_sql
 from calibrant.core.types import ClassLabel, FloatArray
+from calibrant.repairs.clustered import Layers
 from calibrant.repairs.fits import (
     FitErrors,
     Sample,
@@ -160,7 +161,7 @@ class IsotonicRecalibrator(Recalibrator):
         known = most_moved(self.ends, self.n_rows_)
         added = ", and keeping it off 0 and 1 adds at most half a row" if known else ""
         return known, (
-            "{bound} was promised, from the number of rows alone, because isotonic regression has no "
+            "{bound} was promised, from the {known} alone, because isotonic regression has no "
             f"{MEASURES[measure]} on the rows it is fitted to{added}"
         )
 
@@ -559,14 +560,16 @@ class ConstantRecalibrator(Recalibrator):
     def _direction(self) -> str:
         return "constant"
 
-    def _margins(self, delta: float, measure: str, target: str) -> tuple[float, float]:
+    def _margins(self, delta: float, measure: str, target: str, layers: Layers | None) -> tuple[float, float]:
         del measure  # how far the mean is off is all that a constant has of either error
+        if layers is not None:
+            return (layers.mean_margin(delta),) * 2
         known = constant_margin(self.n_rows_, delta)
         return known, known if target == "population" else fitted_constant_margin(self.n_rows_, self.fit_brier_, delta)
 
     def _promise(self, measure: str) -> tuple[float | None, str]:
         del measure
-        return 0.0, "{bound} was promised, from the number of rows alone: it is how far a mean can be off"
+        return 0.0, "{bound} was promised, from the {known} alone: it is how far a mean can be off"
 
     def _check_state(self) -> None:
         _check_inside("constant_", np.array([self.constant_]))

@@ -23,6 +23,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metadata_routing import UNUSED
 
+from calibrant.certificates.clusters import check_clusters
 from calibrant.certificates.margins import fitted_range_margin, monotone_margin, paper_monotone_margin, range_margin
 from calibrant.certificates.saving_limits import monotone_saving_margin
 from calibrant.core.errors import InputError
@@ -30,6 +31,7 @@ from calibrant.core.logistic import CHUNK
 from calibrant.core.sql import is_name, number_literal, quoted
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray
 from calibrant.core.words import rounded_up
+from calibrant.repairs.clustered import TO_CERTIFY, Layers
 from calibrant.repairs.fits import FitErrors, Sample
 from calibrant.repairs.results import MEASURES, TARGETS, LadderRung, RecalibrationGuarantee
 from calibrant.rows.checks import (
@@ -66,11 +68,11 @@ LARGEST = float(np.finfo(np.float64).max)
 _ROW_FACTS = ("n_rows_", "weighted_", "fit_error_", "fit_risk_gap_", "fit_brier_")
 _ASSUMED = {
     "population": (
-        "the rows are independent draws from the population",
+        "the rows are independent draws from the population, which several of one patient, day or site are not",
         "the forecaster was fixed without looking at them",
     ),
     "these forecasts": (
-        "given their forecasts the outcomes are independent",
+        "given their forecasts the outcomes are independent, which several of one patient, day or site seldom are",
         "the forecaster was fixed without looking at these outcomes, to which the map may be fitted",
     ),
 }
@@ -136,6 +138,8 @@ class Recalibrator(ABC, BaseEstimator):
         *,
         measure: GuaranteedMeasure = "cutoff",
         target: GuaranteeTarget = "population",
+        cluster: ArrayLike | None = None,
+        serial: int = 0,
     ) -> RecalibrationGuarantee:
         """Say what is guaranteed about the recalibrated forecaster: its Cutoff calibration error, or its risk gap.
 
@@ -151,6 +155,16 @@ class Recalibrator(ABC, BaseEstimator):
             were issued once more and only the outcomes drawn anew. The second needs no more than outcomes that are
             independent given the forecasts, and its bound is a third as large, or less where outcomes vary little; of
             forecasts that are not among these rows it says nothing.
+        cluster : array-like of shape (n,), optional
+            The cluster of each row that the map was fitted to: the patient, the day, the site. Rows of one cluster may
+            depend on each other in any way. Without it the guarantee holds for independent rows only, and is far too
+            small for others. With it the bound is (sum_k sqrt(G_k) / n) sqrt(ln(4e/delta) / 2), G_k the number of
+            clusters with at least k rows, on top of the error on the fitting rows: about 1.6/sqrt(G) for G clusters of
+            equal size, of these forecasts only. For the population fit on half of the clusters and `certify` on the
+            others.
+        serial : int, default 0
+            How many places apart, in the sorted order of their labels, clusters may depend on each other, as in
+            `certify`.
 
         Returns
         -------
@@ -160,7 +174,26 @@ class Recalibrator(ABC, BaseEstimator):
         Raises
         ------
         ValueError
-            When the map was fitted to weighted rows, which no guarantee covers.
+            When the map was fitted to weighted rows, which no guarantee covers, and for the population of clusters.
+
+        Examples
+        --------
+        Ten rows of each of 400 patients: what holds of these forecasts, and what of the population when half of the
+        patients are kept to judge the map.
+
+        >>> from calibrant import IsotonicRecalibrator, certify
+        >>> rng = np.random.default_rng(0)
+        >>> patient = np.repeat(np.arange(400), 10)
+        >>> y_prob = rng.random(4000)
+        >>> y_true = rng.random(4000) < y_prob**1.5
+        >>> all_rows = IsotonicRecalibrator().fit(y_prob, y_true)
+        >>> round(all_rows.guarantee(target="these forecasts", cluster=patient).upper, 3)
+        0.082
+        >>> half = rng.permutation(400)[patient] < 200
+        >>> better = IsotonicRecalibrator().fit(y_prob[half], y_true[half]).predict(y_prob[~half])
+        >>> certificate = certify(y_true[~half], better, max_error=0.1, cluster=patient[~half])
+        >>> certificate.verdict, round(certificate.upper, 3)
+        ('certified', 0.048)
         """
         level = check_confidence(confidence_level)
         check_choice(measure, "measure", tuple(MEASURES))
@@ -173,7 +206,7 @@ class Recalibrator(ABC, BaseEstimator):
                 remedy="fit without weights (counts of real observations enter as Tally.from_counts), or certify() "
                 "the recalibrated forecasts on fresh rows",
             )
-        return self._guarantee(level, measure, target)
+        return self._guarantee(level, measure, target, self._layers(cluster, serial, target))
 
     def to_json(self) -> str:
         """Return the fitted recalibrator as JSON text, for `from_json`: names and numbers, never code.
@@ -283,7 +316,7 @@ class Recalibrator(ABC, BaseEstimator):
     def _promise(self, measure: str) -> tuple[float | None, str]:
         """Return what an error on the fitting rows was known in advance to stay below, and that in words.
 
-        In the words ``{bound}`` stands for the bound that was promised.
+        In the words ``{bound}`` stands for the bound that was promised, and ``{known}`` for what was known.
         """
         del measure
         return None, (
@@ -301,7 +334,7 @@ class Recalibrator(ABC, BaseEstimator):
         self.n_rows_ = rows
         self.weighted_ = weighted
         self.fit_error_, self.fit_risk_gap_, self.fit_brier_ = errors
-        self.guarantee_ = None if weighted else self._guarantee(0.95, "cutoff", "population")
+        self.guarantee_ = None if weighted else self._guarantee(0.95, "cutoff", "population", None)
         return self
 
     def _sample(self, y_prob: RowsLike, y_true: ArrayLike | None, sample_weight: ArrayLike | None) -> Sample:
@@ -326,10 +359,27 @@ class Recalibrator(ABC, BaseEstimator):
                 f"this {type(self).__name__} is not fitted yet; call fit(y_prob, y_true) before {what}()"
             )
 
-    def _guarantee(self, level: float, measure: GuaranteedMeasure, target: GuaranteeTarget) -> RecalibrationGuarantee:
+    def _layers(self, cluster: ArrayLike | None, serial: int, target: str) -> Layers | None:
+        """Return the clusters of the rows; None for independent rows, of which no more may be said."""
+        if cluster is None:
+            check_clusters(False, "rows", None, serial)
+            return None
+        layers = Layers.of(cluster, serial, self.n_rows_)
+        if target == "population":
+            raise InputError(
+                "was given, and from the rows that fitted the map no guarantee is known for the population of clusters",
+                argument="cluster",
+                remedy=f"{TO_CERTIFY}; or ask for target='these forecasts'",
+            )
+        return layers
+
+    def _guarantee(
+        self, level: float, measure: GuaranteedMeasure, target: GuaranteeTarget, layers: Layers | None
+    ) -> RecalibrationGuarantee:
         delta = 1.0 - level
         error = {"cutoff": self.fit_error_, "risk_gap": self.fit_risk_gap_}[measure]
-        promised, margin = self._margins(delta, measure, target)
+        promised, margin = self._margins(delta, measure, target, layers)
+        clusters = None if layers is None else layers.facts(margin)
         known, promise = self._promise(measure)
         in_advance = None if known is None else min(1.0, known + promised)
         bound = "this bound" if margin == promised else f"a bound of {rounded_up(in_advance)}"
@@ -338,7 +388,8 @@ class Recalibrator(ABC, BaseEstimator):
         if self._direction == "decreasing":
             notes.append("the map reverses the order of the forecasts: higher ones went with fewer events")
         if error + margin >= 1.0:
-            notes.append(f"no {MEASURES[measure]} is above 1, so that this bound says nothing: there are too few rows")
+            few = "rows" if layers is None else "clusters"
+            notes.append(f"no {MEASURES[measure]} is above 1, so that this bound says nothing: there are too few {few}")
         return RecalibrationGuarantee(
             recalibrator=type(self).__name__,
             upper=min(1.0, error + margin),
@@ -351,16 +402,19 @@ class Recalibrator(ABC, BaseEstimator):
             confidence_level=level,
             rows=self.n_rows_,
             direction=self._direction,
-            promise=promise.format(bound=bound),
+            promise=promise.format(bound=bound, known="number of rows" if layers is None else "sizes of the clusters"),
             measure=measure,
             target=target,
             ladder=self._ladder_found(),
-            assumptions=_ASSUMED[target],
+            assumptions=_ASSUMED[target] if clusters is None else (clusters.assumed(given=True), _ASSUMED[target][-1]),
             notes=tuple(notes),
+            clusters=clusters,
         )
 
-    def _margins(self, delta: float, measure: str, target: str) -> tuple[float, float]:
+    def _margins(self, delta: float, measure: str, target: str, layers: Layers | None) -> tuple[float, float]:
         """Return by how much the error can exceed that on the fitting rows, known in advance and after the fit."""
+        if layers is not None:
+            return (layers.margin(delta),) * 2
         if target == "population":
             margin = _MARGINS[measure](self.n_rows_, delta)
             return margin, margin

@@ -110,6 +110,9 @@ class RecalibrationGuarantee(Result):
         What is bounded: "cutoff", or "risk_gap" over all thresholds.
     target : str
         Whom it speaks of: "population", or "these forecasts" if they were issued again and only outcomes drawn anew.
+    clusters : Clusters or None
+        What the clusters of the rows are, where they were named; None for independent rows. The design effect is the
+        worst there could be, that of clusters whose rows are all alike, since the bound must hold for those too.
     ladder : tuple of LadderRung
         For a guard: what it tried, which rung it kept and why.
     assumptions : tuple of str
@@ -135,6 +138,7 @@ class RecalibrationGuarantee(Result):
     ladder: tuple[LadderRung, ...] = ()
     assumptions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    clusters: Clusters | None = None
 
     _ranges: ClassVar = {
         **dict.fromkeys(("upper", "paper_upper", "in_advance", "paper_in_advance", "error", "confidence_level"), UNIT),
@@ -160,9 +164,12 @@ class RecalibrationGuarantee(Result):
         elsewhere = f"elsewhere ({through}with the paper's constants {rounded_up(self.paper_upper)})"
         if self.target != "population":
             elsewhere = "if they were issued again and only the outcomes drawn anew"
+        rows = counted(self.rows, "row")
+        if self.clusters is not None:
+            rows = f"{rows} in {counted(self.clusters.count, 'cluster')}"
         return (
             f"With {level_said(self.confidence_level)} confidence {said}: {measured(self.error, 4)} on the "
-            f"{counted(self.rows, 'row')} it was fitted to, and at most {rounded_up(self.margin)} more {elsewhere}."
+            f"{rows} it was fitted to, and at most {rounded_up(self.margin)} more {elsewhere}."
         )
 
     def __str__(self) -> str:
