@@ -112,9 +112,17 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "RecalibrationGuarantee of these forecasts": lambda: (
         calibrant.IsotonicRecalibrator().fit(tally()).guarantee(target="these forecasts")
     ),
+    "RecalibrationGuarantee for clusters": lambda: (
+        calibrant.IsotonicRecalibrator()
+        .fit(tally())
+        .guarantee(target="these forecasts", cluster=np.arange(40) // 2, serial=1)
+    ),
     "guarded RecalibrationGuarantee": lambda: calibrant.GuardedRecalibrator().fit(tally()).guarantee_,
     "LadderRung": lambda: calibrant.GuardedRecalibrator().fit(tally()).ladder_[0],
     "RecalibratorComparison": _comparison,
+    "RecalibratorComparison by clusters": lambda: calibrant.compare_recalibrators(
+        Y_PROB, Y_TRUE, candidates={"platt": calibrant.PlattRecalibrator()}, cv=2, rng=0, cluster=np.arange(40) // 2
+    ),
     "RecalibratorScores": lambda: _comparison()["as is"],
     "ModelComparison": _model_comparison,
     "ComparedModel": lambda: _model_comparison()["old"],

@@ -90,7 +90,15 @@ ADDED: dict[str | None, dict[str, Any]] = {
     "Certificate": {"relative_to": "rows", "saving": None, "clusters": None, **NO_THRESHOLD},
     "GroupCertificates": {"relative_to": "rows"},
     "DecisionGuarantee": {"thresholds": None},
-    "RecalibrationGuarantee": {"measure": "cutoff", "target": "population"},
+    "RecalibrationGuarantee": {
+        "measure": "cutoff",
+        "target": "population",
+        "clusters": None,
+        "assumptions": [  # what independent rows are not is said since
+            "the rows are independent draws from the population, which several of one patient, day or site are not",
+            "the forecaster was fixed without looking at them",
+        ],
+    },
 }
 # Tested where they belong: how frequent events are, what chance shows, and limits that are too wide.
 NEW = {"Certificate": {"event_rate", "cautions"}, "WorstInterval": {"chance"}, "Measures": {"risk_gap"}}

@@ -3,7 +3,7 @@
 Take the first row of each cluster, then the second of each that has one, and so on: layer k holds G_k rows, one of each
 cluster with at least k, and these are independent. On every interval of forecasts at once the outcomes of one layer
 stray from their chances by R_k at most, with P(R_k >= u sqrt(G_k)) <= 4 exp(-2 u^2), and those of all rows by the sum
-of the R_k, whatever layers have to do with each other. The proof is in docs/theory.md, "Rows in clusters".
+of the R_k, whatever layers have to do with each other. The proof is in docs/theory.md.
 """
 
 from __future__ import annotations
@@ -57,12 +57,14 @@ class Layers:
     def margin(self, delta: float) -> float:
         """Return how far all rows stray on any interval: (sum_k sqrt(G_k) / n) sqrt(ln(4 min(K, e) / delta) / 2).
 
-        K is the number of layers. Where neighbours depend on each other, clusters as many places apart as do not
-        have layers of their own.
+        K is the number of layers; those of so few rows that they cannot stray as far count with all they have. Where
+        neighbours depend on each other, clusters so many places apart that they do not have layers of their own.
         """
         found = self._layers()
-        exponent = math.log(4.0 * min(float(found.size), math.e) / delta)
-        return float(np.sqrt(found).sum()) / self.rows * math.sqrt(exponent / 2.0)
+        many = found[found > math.log(4.0 * math.e / delta) / 2.0]
+        few = float(found.sum() - many.sum())
+        exponent = math.log(4.0 * min(max(many.size, 1.0), math.e) / delta)
+        return (few + float(np.sqrt(many).sum()) * math.sqrt(exponent / 2.0)) / self.rows
 
     def mean_margin(self, delta: float) -> float:
         """Return how far the mean outcome strays: sums of clusters lie between 0 and their sizes."""
