@@ -194,13 +194,9 @@ def test_weights_and_clusters_together():
 
 def test_the_constant_counts_clusters():
     classifier = certified(DummyClassifier(), max_error=0.12)
-    with pytest.raises(
-        ValueError, match=r"^max_error is 0\.12, no more than even a constant can guarantee from 600 row"
-    ):
+    with pytest.raises(ValueError, match=r"^max_error is 0\.12, no more than even a constant can guarantee"):
         classifier.fit(FEATURES, LABELS, groups=GROUPS // 2)
-    with pytest.raises(
-        ValueError, match=r"in 75 clusters at .*allow max_error=0\.1569 or more, or collect about 257 clu"
-    ):
+    with pytest.raises(ValueError, match=r"600 rows .* in 75 clusters at .*allow max_error=0\.1569 .*about 257 clu"):
         classifier.fit(FEATURES, LABELS, groups=GROUPS // 2)
     smallest = math.sqrt(math.log(2 / 0.05) / (2 * 75))
     assert certified(max_error=smallest + 1e-4).fit(FEATURES, LABELS, groups=GROUPS // 2)
@@ -225,7 +221,7 @@ def test_a_fitted_model_has_a_guarantee_for_the_forecasts_of_these_clusters(max_
     classifier = recalibrated(model, cv="prefit", max_error=max_error)
     words = classifier.fit(FEATURES[400:], LABELS[400:], groups=GROUPS[400:]).guarantee_
     assert "for these forecasts" in words
-    assert "in 200 clusters it was fitted to" if max_error is None else "in 150 clusters it was fitted to" in words
+    assert f"in {200 if max_error is None else 150} clusters it was fitted to" in words
     assert ("Of other clusters only a certificate can speak: set max_error." in words) == (max_error is None)
     assert "independent draws" not in words
 
@@ -275,8 +271,8 @@ def test_too_few_clusters_for_so_many_parts():
 @pytest.mark.parametrize("options", [{"method": "paper"}, {"measure": "smooth"}])
 def test_what_has_no_limits_for_clusters_is_refused_before_anything_is_fitted(options):
     class Never(LogisticRegression):
-        def fit(self, X, y):
-            raise AssertionError
+        def fit(self, *rows):
+            raise AssertionError(rows)
 
     with pytest.raises(ValueError, match="clusters"):
         certified(Never(), **options).fit(FEATURES, LABELS, groups=GROUPS)

@@ -121,8 +121,8 @@ def test_the_words():
         "only the outcomes drawn anew.",
         "Before the data: a bound of 0.0235 was promised, from the number of rows alone, because isotonic regression "
         "has no Cutoff error on the rows it is fitted to.",
-        "This assumes that given their forecasts the outcomes are independent; the forecaster was fixed without "
-        "looking at these outcomes, to which the map may be fitted.",
+        "This assumes that given their forecasts the outcomes are independent, which several of one patient, day or "
+        "site seldom are; the forecaster was fixed without looking at these outcomes, to which the map may be fitted.",
     ]
     gap = fitted.guarantee(target="these forecasts", measure="risk_gap")
     assert gap.finding() == (

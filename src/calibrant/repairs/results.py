@@ -216,7 +216,7 @@ class RecalibratorScores(Result):
         How many different forecasts are left when the recalibrator is fitted to all rows.
     guarantee : float or None
         What bounds the Cutoff error of the recalibrator fitted to all rows, known once it is fitted; None for
-        forecasts as they are and for weighted rows.
+        forecasts as they are, for weighted rows and for rows in clusters.
     guarantee_in_advance : float or None
         The bound that was known before any data; None where there is none.
     problem : str or None
