@@ -5,6 +5,7 @@ outcomes are looked at, so that the probability of a miss is exact.
 """
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -108,11 +109,11 @@ def test_recalibrated_forecasts_of_clusters_keep_what_is_guaranteed(layout, kind
         for name, recalibrator in MAPS.items():
             fitted = recalibrator.fit(forecast, outcome)
             truth = Tally.from_arrays(np.full(codes.size, chance), fitted.predict(forecast))
-            errors = {
+            errors: dict[Any, float] = {
                 "cutoff": cutoff_calibration_error(truth),
                 "risk_gap": largest_saving(truth, EVERY_THRESHOLD).saving,
             }
-            asked = {"target": "these forecasts", "cluster": codes}
+            asked: Any = {"target": "these forecasts", "cluster": codes}
             missed[name] += any(
                 error > fitted.guarantee(level, measure=measure, **asked).upper + 1e-12
                 for measure, error in errors.items()

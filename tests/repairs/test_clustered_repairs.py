@@ -1,6 +1,7 @@
 """Recalibration of rows in clusters: what is guaranteed, what is refused, and comparisons by whole clusters."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,7 @@ from calibrant.repairs import ConstantRecalibrator
 from calibrant.repairs.clustered import Layers
 
 CLUSTERS = np.arange(P.size) % (P.size // 4)
-THESE = "these forecasts"
+THESE: Any = "these forecasts"
 RNG = np.random.default_rng(0)
 ROWS = 1200
 FORECAST = RNG.random(ROWS)
@@ -30,6 +31,12 @@ OUTCOME = (RNG.random(ROWS) < np.clip(FORECAST**2 + LEVEL, 0.0, 1.0)).astype(int
 NAMED = np.array([f"site {(11 * cluster) % 120}" for cluster in CLUSTER])
 MOVED = RNG.permutation(ROWS)
 CANDIDATES = {"platt": PlattRecalibrator(), "isotonic": IsotonicRecalibrator(ends="inside")}
+
+
+def compared(*rows: Any, **asked: Any) -> Any:
+    """The comparison that `compare_recalibrators` makes."""
+    return compare_recalibrators(*rows, **asked)
+
 
 # --- Guarantees -------------------------------------------------------------------------------------------------------
 
@@ -68,7 +75,7 @@ def test_the_constant_and_what_was_known_in_advance():
     assert constant.upper == constant.in_advance == pytest.approx(expected, rel=1e-9)
     isotonic = IsotonicRecalibrator().fit(P, Y).guarantee(target=THESE, cluster=CLUSTERS)
     assert isotonic.upper == isotonic.in_advance
-    guarded = GuardedRecalibrator().fit(P, Y).guarantee(target=THESE, cluster=CLUSTERS)
+    guarded: Any = GuardedRecalibrator().fit(P, Y).guarantee(target=THESE, cluster=CLUSTERS)
     assert guarded.in_advance > isotonic.upper
     assert PlattRecalibrator().fit(P, Y).guarantee(target=THESE, cluster=CLUSTERS).in_advance is None
 
@@ -79,7 +86,7 @@ def test_only_sizes_count_not_names_or_order_unless_neighbours_depend():
     assert fitted.guarantee(target=THESE, cluster=NAMED[MOVED]) == expected
     counts = Tally.from_arrays(OUTCOME, FORECAST)
     assert IsotonicRecalibrator().fit(counts).guarantee(target=THESE, cluster=CLUSTER).upper == expected.upper
-    neighbours = fitted.guarantee(target=THESE, cluster=CLUSTER, serial=1)
+    neighbours: Any = fitted.guarantee(target=THESE, cluster=CLUSTER, serial=1)
     assert neighbours.upper == pytest.approx(math.sqrt(2) * expected.upper, rel=1e-12)
     assert neighbours.clusters.serial == 1
     assert "clusters two or more places apart" in str(neighbours)
@@ -139,11 +146,11 @@ def test_weighted_maps_have_no_guarantee_for_clusters_either():
 
 @pytest.fixture(scope="module")
 def comparison():
-    return compare_recalibrators(FORECAST, OUTCOME, candidates=CANDIDATES, cluster=CLUSTER, rng=0)
+    return compared(FORECAST, OUTCOME, candidates=CANDIDATES, cluster=CLUSTER, rng=0)
 
 
 def test_limits_count_clusters(comparison):
-    expected = confidence_interval(OUTCOME, FORECAST, cluster=CLUSTER)
+    expected: Any = confidence_interval(OUTCOME, FORECAST, cluster=CLUSTER)
     as_is = comparison["as is"]
     assert as_is.cutoff == pytest.approx(expected.estimate, rel=1e-12)
     assert as_is.cutoff_upper == pytest.approx(expected.upper, rel=1e-9)
@@ -157,12 +164,12 @@ def test_limits_count_clusters(comparison):
 
 
 def test_the_comparison_does_not_depend_on_order_or_names(comparison):
-    again = compare_recalibrators(FORECAST[MOVED], OUTCOME[MOVED], candidates=CANDIDATES, cluster=NAMED[MOVED], rng=0)
+    again = compared(FORECAST[MOVED], OUTCOME[MOVED], candidates=CANDIDATES, cluster=NAMED[MOVED], rng=0)
     for name in comparison:
         assert again[name].brier == pytest.approx(comparison[name].brier, rel=1e-12)
         assert again[name].cutoff_upper == pytest.approx(comparison[name].cutoff_upper, rel=1e-9)
     assert again.recommended == comparison.recommended
-    other = compare_recalibrators(FORECAST, OUTCOME, candidates=CANDIDATES, cluster=CLUSTER, rng=1)
+    other = compared(FORECAST, OUTCOME, candidates=CANDIDATES, cluster=CLUSTER, rng=1)
     assert other["platt"].brier != comparison["platt"].brier
 
 
@@ -170,8 +177,8 @@ def test_parts_hold_whole_clusters():
     """Clusters with a forecast of their own: a map that has seen none of a cluster cannot know its level."""
     forecast = (CLUSTER + 0.5) / 120
     level = np.random.default_rng(5).integers(0, 2, 120)[CLUSTER]
-    by_row = compare_recalibrators(forecast, level, candidates=CANDIDATES, rng=0)
-    by_cluster = compare_recalibrators(forecast, level, candidates=CANDIDATES, rng=0, cluster=CLUSTER)
+    by_row = compared(forecast, level, candidates=CANDIDATES, rng=0)
+    by_cluster = compared(forecast, level, candidates=CANDIDATES, rng=0, cluster=CLUSTER)
     assert by_cluster["isotonic"].brier > by_row["isotonic"].brier
     assert by_cluster["as is"].brier == pytest.approx(by_row["as is"].brier, rel=1e-12)
 
@@ -181,8 +188,8 @@ def test_weights_and_fractions_in_clusters(given):
     weight = None if given == "fractions" else np.where(CLUSTER < 5, float(given == "weights"), 1.0 + MOVED / ROWS)
     outcome = np.clip(FORECAST**2 + LEVEL, 0, 1) if given == "fractions" else OUTCOME
     asked = {"candidates": CANDIDATES, "rng": 0}
-    found = compare_recalibrators(FORECAST, outcome, cluster=CLUSTER, sample_weight=weight, **asked)
-    again = compare_recalibrators(
+    found = compared(FORECAST, outcome, cluster=CLUSTER, sample_weight=weight, **asked)
+    again = compared(
         FORECAST[MOVED],
         outcome[MOVED],
         cluster=NAMED[MOVED],
@@ -195,11 +202,9 @@ def test_weights_and_fractions_in_clusters(given):
 
 def test_standard_errors_count_clusters():
     """Copies of rows in one cluster say no more than the rows: the same recommendation, however many copies."""
-    once = compare_recalibrators(FORECAST, OUTCOME, candidates=CANDIDATES, rng=0, cluster=CLUSTER)
+    once = compared(FORECAST, OUTCOME, candidates=CANDIDATES, rng=0, cluster=CLUSTER)
     copies = np.tile(np.arange(ROWS), 4)
-    more = compare_recalibrators(
-        FORECAST[copies], OUTCOME[copies], candidates=CANDIDATES, rng=0, cluster=CLUSTER[copies]
-    )
+    more = compared(FORECAST[copies], OUTCOME[copies], candidates=CANDIDATES, rng=0, cluster=CLUSTER[copies])
     assert more["as is"].cutoff_upper == pytest.approx(once["as is"].cutoff_upper, rel=1e-6)
     assert more.clusters.n_eff == pytest.approx(once.clusters.n_eff, rel=1e-9)
 
@@ -214,12 +219,12 @@ def test_standard_errors_count_clusters():
 )
 def test_clusters_that_cannot_be_dealt(given, message):
     with pytest.raises(ValueError, match=message):
-        compare_recalibrators(FORECAST, OUTCOME, candidates=CANDIDATES, rng=0, **given)
+        compared(FORECAST, OUTCOME, candidates=CANDIDATES, rng=0, **given)
 
 
 def test_a_tally_has_no_clusters_and_labels_must_match():
     with pytest.raises(ValueError, match=r"^cluster was given together with a tally"):
-        compare_recalibrators(Tally.from_arrays(OUTCOME, FORECAST), cluster=CLUSTER, rng=0)
+        compared(Tally.from_arrays(OUTCOME, FORECAST), cluster=CLUSTER, rng=0)
     outcome, cluster = pd.Series(OUTCOME), pd.Series(CLUSTER, index=np.arange(ROWS)[::-1])
     with pytest.raises(ValueError, match="paired by position"):
-        compare_recalibrators(FORECAST, outcome, cluster=cluster, rng=0)
+        compared(FORECAST, outcome, cluster=cluster, rng=0)
