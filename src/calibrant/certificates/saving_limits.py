@@ -51,7 +51,7 @@ from calibrant.rows.tally import Tally, Totals
 from calibrant.rows.weights import effective_rows
 
 _LEVELS = 15
-_RATES: FloatArray = HIGHEST_RATE * 2.0 ** (-np.arange(_LEVELS) / 2.0)
+LEVEL_RATES: FloatArray = HIGHEST_RATE * 2.0 ** (-np.arange(_LEVELS) / 2.0)
 _SKEWNESS, _LESS_SKEW = 1.0, 2.0  # rare events come as large surprises, to which rates give way
 _BOLDEST = 4.0  # what a rate may be before it gives way
 _SURPRISES = 3.0  # that nobody announced make a rate as bold as one unit of variance
@@ -61,7 +61,7 @@ _WINDOWS_FROM_ROWS = 100
 _MANY_WINDOWS = 1000
 _LEAST_EXPONENT = 1e-12  # at a confidence of one half, where z is 0
 
-_SECOND_SHARE = 0.04
+SECOND_SHARE = 0.04
 """Share of delta for bets at the rates that suit all rows, beside those that suit rows near the thresholds."""
 
 SPLIT_BELOW_ROWS = FEW_ROWS
@@ -125,7 +125,7 @@ def _windows(thresholds: Thresholds) -> tuple[_Windows, ...]:
     place = np.log(_MIDDLE) - np.log1p(-_MIDDLE)
     cells = np.clip((np.array(thresholds) * COARSE_CELLS).astype(np.int64), 0, COARSE_CELLS - 1)
     found = []
-    for rate in _RATES.tolist():
+    for rate in LEVEL_RATES.tolist():
         index = np.floor(place / (rate / 2.0))
         starts = group_starts(index)
         low, high = index[cells]
@@ -175,7 +175,7 @@ def _usual_rate(stretches: Stretches, thresholds: Thresholds, exponent: float) -
     """Return the rate that suits the rows as they are."""
     coarse = _Coarse.of(stretches, thresholds)
     surprises = max(coarse.surprises - coarse.announced, 0.0)
-    return _highest_below(each.boldness(each.sums(coarse.rows), surprises, exponent) for each in _windows(thresholds))
+    return highest_below(each.boldness(each.sums(coarse.rows), surprises, exponent) for each in _windows(thresholds))
 
 
 def saving_rates(stretches: Stretches, thresholds: Thresholds, delta: float) -> tuple[float, float]:
@@ -204,7 +204,7 @@ def saving_rates(stretches: Stretches, thresholds: Thresholds, delta: float) -> 
         level.boldness(level.limits(coarse.rows, each / max(level.kept.size, 1))[0], timid, exponent)
         for level in levels
     )
-    return _lowest_above(above), _highest_below(below)
+    return lowest_above(above), highest_below(below)
 
 
 def _shares(delta: float) -> tuple[float, float]:
@@ -215,7 +215,7 @@ def _shares(delta: float) -> tuple[float, float]:
     return math.log(1.0 / (delta * (1.0 - VARIANCE_SHARE))), delta * VARIANCE_SHARE / 8.0
 
 
-def _highest_below(levels: Iterable[float]) -> float:
+def highest_below(levels: Iterable[float]) -> float:
     """Return the highest rate that is not too bold, between levels by interpolation."""
     above = 0.0
     for level, boldness in enumerate(levels):
@@ -225,7 +225,7 @@ def _highest_below(levels: Iterable[float]) -> float:
     return _beyond(above)
 
 
-def _lowest_above(levels: list[float]) -> float:
+def lowest_above(levels: list[float]) -> float:
     """Return the lowest rate above which rates are too bold, between levels by interpolation."""
     below = -math.inf
     for level, boldness in reversed(list(enumerate(levels))):
@@ -239,12 +239,12 @@ def _between(level: int, above: float, below: float) -> float:
     """Return where the line from a level that is not too bold up to the one before, which is, crosses 0."""
     if level == 0:
         return HIGHEST_RATE
-    return float(_RATES[level - 1] * 2.0 ** (-above / (above - below) / 2.0))
+    return float(LEVEL_RATES[level - 1] * 2.0 ** (-above / (above - below) / 2.0))
 
 
 def _beyond(boldness: float) -> float:
     """Return the rate below all levels, where windows cannot be narrower and boldness falls as the square."""
-    return float(_RATES[-1]) * math.exp(-boldness / 2.0)
+    return float(LEVEL_RATES[-1]) * math.exp(-boldness / 2.0)
 
 
 # --- Upper limits ----------------------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ def betting_rates(table: Totals, thresholds: Thresholds, delta: float) -> tuple[
     """Return the rates of bets against lines near the thresholds; of few rows, those of bets against intervals."""
     if _are_few(table):
         return bet_rates(table, delta)
-    return saving_rates(Stretches.of(table), thresholds, delta * (1.0 - _SECOND_SHARE))
+    return saving_rates(Stretches.of(table), thresholds, delta * (1.0 - SECOND_SHARE))
 
 
 def _are_few(table: Totals) -> bool:
@@ -273,7 +273,7 @@ def betting_upper(
     rates, stretches = betting_rates(table, thresholds, delta), Stretches.of(table)
     if _are_few(table):
         return _betting_limit(table, rates, _growth(stretches, thresholds, rates), delta)
-    second = _SECOND_SHARE * delta
+    second = SECOND_SHARE * delta
     first = _betting_limit(table, rates, _growth(stretches, thresholds, rates), delta - second)
     slower = interval_rates(table, second)
     saved = estimate * table.weight_total / table.weight_max
@@ -289,7 +289,7 @@ def _growth(stretches: Stretches, thresholds: Thresholds, rates: tuple[float, ..
 
 def betting_bracket(table: Totals, thresholds: Thresholds, delta: float) -> tuple[float, float]:
     """Return two ends between which that limit lies, from cells alone."""
-    second = 0.0 if _are_few(table) else _SECOND_SHARE * delta
+    second = 0.0 if _are_few(table) else SECOND_SHARE * delta
     ends = [_bracketed(table, thresholds, betting_rates(table, thresholds, delta), delta - second)]
     if second > 0.0:
         ends.append(_bracketed(table, thresholds, interval_rates(table, second), second))
@@ -371,7 +371,7 @@ def planned_betting(samples: Samples, thresholds: Thresholds, delta: float) -> F
     if samples.size < _WINDOWS_FROM_ROWS:
         rates = planned_rates(samples, delta).mean(axis=1)
     else:
-        delta *= 1.0 - _SECOND_SHARE
+        delta *= 1.0 - SECOND_SHARE
         exponent, _ = _shares(delta)
         means = (np.mean(column, axis=0) for column in (samples.rows, samples.events))
         rates = np.array(saving_rates(Stretches(forecast, forecast, *means), thresholds, delta))

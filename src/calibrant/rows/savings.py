@@ -150,8 +150,8 @@ def _thinned(stretches: Stretches, thresholds: Thresholds, score: Score) -> tupl
     return starts, stretches.blocks(starts)
 
 
-def _walks(stretches: Stretches, thresholds: Thresholds) -> tuple[_Walk, _Walk]:
-    return _Walk(stretches, thresholds, more=True), _Walk(stretches, thresholds, more=False)
+def _walks(stretches: Stretches, thresholds: Thresholds) -> tuple[Walk, Walk]:
+    return Walk(stretches, thresholds, more=True), Walk(stretches, thresholds, more=False)
 
 
 def split_at_savings(
@@ -230,7 +230,7 @@ def _merged(size: int, positions: Iterable[IntArray]) -> IntArray:
     return np.flatnonzero(found)
 
 
-class _Most(NamedTuple):
+class Most(NamedTuple):
     """The most that a redrawing may score that ends inside or right after each entry, and what it is made of."""
 
     score: FloatArray
@@ -239,7 +239,7 @@ class _Most(NamedTuple):
     height: FloatArray
 
 
-class _Walk:
+class Walk:
     """Entries in the order in which a line moves away from what it passes last, the threshold.
 
     To act on more rows it moves down from the threshold: stretches end there, and entries are passed in increasing
@@ -263,10 +263,11 @@ class _Walk:
             whole = low >= most
         # Where a stretch ends at an entry's border in any case, nothing is unknown inside that matters.
         self.inside = self.several & ~whole
-        self.right, self.rows = self._ordered(np.maximum(right, 0.0)), self._ordered(rows)
+        self.right, self.rows = self.ordered(np.maximum(right, 0.0)), self.ordered(rows)
         self.height, self.width = prefix_sums(self.right), prefix_sums(self.rows)
 
-    def _ordered(self, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def ordered(self, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return a column of the entries in the order in which they are passed."""
         return column if self.more else column[::-1]
 
     def _slopes(self, score: Score, threshold: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -280,7 +281,7 @@ class _Walk:
         starts, ends = self._borders()
         if ends.size == 0:
             return NOTHING
-        threshold = self._ordered(self.near)[ends]
+        threshold = self.ordered(self.near)[ends]
         slope, scale = self._slopes(score, threshold)
         height, width = self.height, self.width
         until = np.searchsorted(starts, ends, side="right") - 1
@@ -301,36 +302,37 @@ class _Walk:
         No good one begins with rows all of which are treated wrongly, or after some that all are treated rightly; nor
         does one end with rows all of which are treated wrongly, unless no threshold is left to end it earlier.
         """
-        ends = np.flatnonzero(self._ordered(self.ends))
+        ends = np.flatnonzero(self.ordered(self.ends))
         wrong = self.rows > self.right
         ends = ends[(self.right[ends] > 0.0) | (np.arange(ends.size) == 0)]
         begins = np.append(True, wrong[:-1]) & ((self.right > 0.0) | ~wrong)
         begins[0] = True  # so that there is one
         return np.flatnonzero(begins), ends
 
-    def most(self, score: Score) -> _Most:
+    def most(self, score: Score) -> Most:
         """Return the most that redrawings may score, by the entry that they end in: rows treated rightly come first."""
-        ends = self._ends()
-        slope, scale = self._slopes(score, self._ordered(self.far)[ends])
-        height, width = self._points
+        ends = self.possible_ends()
+        slope, scale = self._slopes(score, self.ordered(self.far)[ends])
+        height, width = self.points
         right, rows = self.height, self.width
-        inside = self._ordered(self.inside)[ends]
+        inside = self.ordered(self.inside)[ends]
         until = np.where(inside, right[ends] + self.right[ends], right[ends + 1])
         passed = np.where(inside, rows[ends] + self.right[ends], rows[ends + 1])
         reached = until - slope * passed
         lowest, _ = prefix_minima(height, width, slope, 2 * ends + ~inside)  # inside an entry that ends a stretch, too
-        return _Most(scale * (reached - lowest), slope, scale, reached)
+        return Most(scale * (reached - lowest), slope, scale, reached)
 
-    def _ends(self) -> IntArray:
-        return np.flatnonzero(self._ordered(self.may_end))
+    def possible_ends(self) -> IntArray:
+        """Return the entries, in this order, inside or right after which a stretch may end."""
+        return np.flatnonzero(self.ordered(self.may_end))
 
     @cached_property
-    def _points(self) -> tuple[FloatArray, FloatArray]:
+    def points(self) -> tuple[FloatArray, FloatArray]:
         """Return where stretches may begin: borders, and inside each entry after the rows that are treated wrongly."""
         height, width = np.empty(2 * self.rows.size + 1), np.empty(2 * self.rows.size + 1)
         height[::2], width[::2] = self.height, self.width
         height[1::2] = height[:-1:2]
-        wrong = np.where(self._ordered(self.several), self.rows - self.right, 0.0)
+        wrong = np.where(self.ordered(self.several), self.rows - self.right, 0.0)
         width[1::2] = width[:-1:2] + np.maximum(wrong, 0.0)
         return height, width
 
@@ -338,18 +340,18 @@ class _Walk:
         """Return the entries inside which a redrawing that scores more than the best may begin or end."""
         if not self.several.any():
             return np.empty(0, dtype=np.int64)
-        most, ends = self.most(score), self._ends()
+        most, ends = self.most(score), self.possible_ends()
         better = np.flatnonzero(most.score > best)
         if better.size == 0:
             return np.empty(0, dtype=np.int64)
         ends = ends[better]
-        wanted = [ends[self._ordered(self.inside)[ends]]]
+        wanted = [ends[self.ordered(self.inside)[ends]]]
         # A line of slope q for each such end: a point below one of those to its right begins something better.
-        starts = np.flatnonzero(self._ordered(self.several))
+        starts = np.flatnonzero(self.ordered(self.several))
         starts = starts[starts <= ends[-1]]
         if starts.size:
             slope, needed = most.slope[better], most.height[better] - best / most.scale[better]
-            height, width = self._points
+            height, width = self.points
             later = ends.size - np.searchsorted(ends, starts)  # ends that come after each start
             above, _ = prefix_minima(-needed[::-1], -slope[::-1], -width[2 * starts + 1][::-1], later[::-1] - 1)
             wanted.append(starts[height[2 * starts + 1] < -above[::-1]])

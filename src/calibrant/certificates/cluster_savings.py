@@ -1,0 +1,349 @@
+"""Limits of the risk gap for rows in clusters: bets on whole clusters against every re-drawn line.
+
+T_c(g) is the sum over cluster c of w g, what moving a line from a threshold t to s gains or loses on its rows; m_c is
+the sum of its weights, n that of all. All limits are one-sided and fail with probability at most delta, at every number
+of clusters unless said. The proofs are in docs/theory-of-savings.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from calibrant.certificates.betting import HIGHEST_RATE, best_rate
+from calibrant.certificates.cluster_limits import LOWER_BORDERS, ClusterLimits, growth_rest
+from calibrant.certificates.cluster_saving_search import Judging, Kind, SavingMap
+from calibrant.certificates.margins import VARIANCE_SHARE
+from calibrant.certificates.saving_limits import LEVEL_RATES, SECOND_SHARE, highest_below, lowest_above
+from calibrant.core.chernoff import chernoff_interval, chernoff_intervals
+from calibrant.core.types import FloatArray, IntArray
+from calibrant.rows.clusters import ClusterSums
+from calibrant.rows.runs import group_starts
+from calibrant.rows.savings import Thresholds
+
+_NARROWEST = 5  # windows of forecasts are at least 2^-5 wide in units of ln(p / (1 - p)), and at most 2^-1
+_FARTHEST = 8  # as far from 0, in those units, as windows are told apart
+_FEW_TIMES_SQUARE = 2000.0  # from so many clusters on, squares of their sums are not cut off for the rate
+_LOWER_RATE = 0.45
+_ROOT_STEPS = 60
+_SHORTEST = 9.0  # how much shorter than the longest possible, as a logarithm, sums of clusters of a line can be
+_GOLDEN, _GOLDEN_STEPS = (math.sqrt(5.0) - 1.0) / 2.0, 12
+
+
+class SavingLimits:
+    """Limits of the risk gap over some thresholds from rows in clusters."""
+
+    def __init__(self, limits: ClusterLimits, thresholds: Thresholds) -> None:
+        self.limits = limits
+        self.thresholds = thresholds
+        self.rows = SavingMap(limits.rows, thresholds)
+
+    def _exponent(self, delta: float) -> float:
+        return self.limits.dependence.folds * math.log(1.0 / delta)
+
+    # --- Upper limits -----------------------------------------------------------------------------------------------
+
+    def hoeffding_margin(self, delta: float) -> float:
+        """Return sqrt((q + 1) ln(1/delta) sum m_c^2 / 2) / n: sums of clusters have a range of m_c."""
+        squares = float((self.limits.rows.size**2).sum())
+        return math.sqrt(self._exponent(delta) * squares / 2.0) / self.limits.total
+
+    def bets(self, estimate: float, delta: float, *, given: bool = False) -> float:
+        """Return the largest saving that bets on whole clusters leave possible.
+
+        It is the smaller of two limits: one at rates that suit rows near the thresholds, and, with a small share of
+        delta, one at rates that suit all of them. ``given`` says that forecasts count as fixed.
+        """
+        second = SECOND_SHARE * delta
+        first = self._bets(self._window_rates, delta - second, given=given)
+        if self._at_least(estimate, second, given=given) >= first:
+            return first
+        return min(first, self._bets(self._total_rates, second, given=given))
+
+    def _most(self, kind: Kind, *, given: bool) -> float:
+        """Return how large a sum of a cluster can be, a number fixed beforehand."""
+        most = kind.most_given() if given else self.limits.largest * kind.most_gained
+        return max(most, float(np.finfo(float).tiny))
+
+    def _bets(self, rates: _Rates, delta: float, *, given: bool) -> float:
+        exponent = self._exponent(delta * (1.0 - VARIANCE_SHARE))
+        found = 0.0
+        for kind in self.rows.kinds:
+            most = self._most(kind, given=given)
+            for rate in set(rates(most, delta)):
+                found = max(found, self._limit_at(kind, rate / most, exponent))
+        return min(found, 1.0)
+
+    def _at_least(self, estimate: float, delta: float, *, given: bool) -> float:
+        """Return what the limit at the rates of all rows is at least: bets grow by no less than rates times sums."""
+        limits = self.limits
+        if limits.dependence.max_size is not None:
+            return estimate
+        exponent = self._exponent(delta * (1.0 - VARIANCE_SHARE))
+        grown, alone = [], []
+        for kind in self.rows.kinds:
+            most = self._most(kind, given=given)
+            rates = np.array(self._total_rates(most, delta)) / most
+            for found, saved in ((grown, estimate), (alone, 0.0)):
+                growth = rates * saved * limits.total + exponent
+                found.append(float((-np.expm1(-growth / limits.count) / rates).max()) * limits.count / limits.total)
+        return max(min(grown), *alone)
+
+    def _limit_at(self, kind: Kind, rate: float, exponent: float) -> float:
+        limits = self.limits
+        # What stands in for -ln(1 - x T) must be above it for every T up to the reach, which rounding may pass.
+        weight = rate**2 * growth_rest(rate * kind.reach * (1.0 + 1e-12))
+        judging = Judging(kind, weight, limits.rows.size)
+        if limits.dependence.max_size is None:
+            growth = judging.largest(rate)
+            return -math.expm1(-(growth + exponent) / limits.count) * limits.count / (limits.total * rate)
+
+        def is_excluded(error: float) -> bool:
+            return rate * error * limits.total - judging.largest(rate, error) > exponent
+
+        return _last_kept(is_excluded)
+
+    # --- Rates --------------------------------------------------------------------------------------------------------
+
+    @property
+    def _cut(self) -> float:
+        return min(max(self.limits.count / _FEW_TIMES_SQUARE, 0.05), 1.0)
+
+    def _total_rates(self, most: float, delta: float) -> tuple[float, float]:
+        """Return two rates, times the largest sum, between which the one lies that suits all rows."""
+        squares = float(np.minimum((self.limits.rows.cluster_total / most) ** 2 / self._cut, 1.0).sum())
+        each = (delta * VARIANCE_SHARE / 2.0) ** self.limits.dependence.folds
+        low, high = chernoff_interval(squares, each)
+        exponent = self._exponent(delta * (1.0 - VARIANCE_SHARE))
+        return best_rate(high * self._cut, 1.0, exponent), best_rate(low * self._cut, 1.0, exponent)
+
+    @cached_property
+    def _windows(self) -> _Windows:
+        return _Windows(self.limits, self.thresholds)
+
+    def _window_rates(self, most: float, delta: float) -> tuple[float, float]:
+        """Return two rates, times the largest sum, between which the one lies that suits rows near the thresholds.
+
+        A rate is too bold where the squares of sums of some window, as wide as the best lines of this rate are apart,
+        add up to more than it can bear. Those are numbers of the population, enclosed from the rows.
+        """
+        exponent = self._exponent(delta * (1.0 - VARIANCE_SHARE))
+        share = delta * VARIANCE_SHARE / 4.0
+        folds = self.limits.dependence.folds
+        above, below = [], []
+        for rate in LEVEL_RATES.tolist():
+            squares = self._windows.squares(rate / most, most, self._cut)
+            bold = (rate / (1.0 - 2.0 / 3.0 * rate)) ** 2 * self._cut / (2.0 * exponent)
+            _, high = chernoff_intervals(squares, share**folds)
+            low, _ = chernoff_intervals(squares, (share / squares.size) ** folds)
+            above.append(math.log(max(bold * min(float(high.max()), self.limits.count), 1e-300)))
+            below.append(math.log(max(bold * float(low.max()), 1e-300)))
+        return lowest_above(above), highest_below(below)
+
+    # --- Large samples ------------------------------------------------------------------------------------------------
+
+    def large_sample(self, quantile: float) -> float:
+        """Return the most over lines of sum T + z sqrt(sum T^2 G / (G - 1)), over n: right for many clusters."""
+        limits, count = self.limits, self.limits.count
+        if count < 2:
+            return 1.0
+        more = limits.dependence.folds * count / (count - 1.0)
+        found = 0.0
+        for kind in self.rows.kinds:
+            longest = math.sqrt(more * float((np.maximum(kind.reach, kind.fall) ** 2).sum()))
+            if longest > 0.0:
+                judging = Judging(kind, np.ones(count), limits.rows.size)
+                found = max(found, _lowest_line(judging, quantile, more, longest))
+        return float(min(found / limits.total, 1.0))
+
+    # --- Lower limits -------------------------------------------------------------------------------------------------
+
+    def lower(self, estimate: float, delta: float) -> float:
+        """Return a lower limit: the largest saving that evidence averaged over lines fixed beforehand excludes."""
+        return _Evidence(self).lower(estimate, math.log(1.0 / delta))
+
+
+_Rates = Callable[[float, float], tuple[float, float]]
+
+
+def _last_kept(is_excluded: Callable[[float], bool]) -> float:
+    """Return the least error that is excluded, or about that; 1 where none is."""
+    low, high = 0.0, 1.0
+    if not is_excluded(high):
+        return 1.0
+    while high - low > 1e-6 * high:
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if is_excluded(middle) else (middle, high)
+    return high
+
+
+def _lowest_line(judging: Judging, quantile: float, more: float, longest: float) -> float:
+    """Return about the least over lengths l of the most of sum T + z v / (2 l), plus z l / 2, with v that of squares.
+
+    It is convex in 1 / l, and no less than the most of sum T + z sqrt(v) at every l.
+    """
+
+    def at(place: float) -> float:
+        length = longest * math.exp(place)
+        return judging.largest(1.0, share=quantile * more / (2.0 * length)) + quantile * length / 2.0
+
+    low, high = -_SHORTEST, 0.0
+    places = [high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)]
+    values = [at(place) for place in places]
+    for _ in range(_GOLDEN_STEPS):
+        if values[0] <= values[1]:
+            high = places[1]
+            places, values = [high - _GOLDEN * (high - low), places[0]], [math.nan, values[0]]
+            values[0] = at(places[0])
+        else:
+            low = places[0]
+            places, values = [places[1], low + _GOLDEN * (high - low)], [values[1], math.nan]
+            values[1] = at(places[1])
+    return min(values)
+
+
+class _Windows:
+    """Sums of residuals of clusters in windows of forecasts near the thresholds, which were fixed beforehand."""
+
+    def __init__(self, limits: ClusterLimits, thresholds: Thresholds) -> None:
+        steps = np.arange(-_FARTHEST * 2**_NARROWEST, _FARTHEST * 2**_NARROWEST + 1)
+        borders = np.append(0.0, 1.0 / (1.0 + np.exp(-steps / 2.0**_NARROWEST)))
+        self.sums = limits.source.cluster_sums(borders)
+        self.place = self.sums.block + (steps[0] - 1)
+        low, high = (np.searchsorted(borders, thresholds, side="right") - 1 + (steps[0] - 1)).tolist()
+        self.ends = low, high
+        # A row counts 1 in a population of clusters, and elsewhere its part of these weights, which are fixed.
+        stated = limits.dependence.max_size is not None
+        self.unit = 1.0 if stated else limits.total / limits.table.row_total
+        self._added: dict[int, tuple[IntArray, FloatArray]] = {}
+
+    def squares(self, rate: float, most: float, cut: float) -> FloatArray:
+        """Return, by window, the sum over clusters of min((T / most)^2 / cut, 1).
+
+        At rate x the best lines of a calibrated forecaster are x/2 apart in units of ln(p / (1 - p)).
+        """
+        width = max(math.floor(-math.log2(rate * self.unit / 2.0)), 1)
+        shift = _NARROWEST - min(width, _NARROWEST)
+        window, total = self._per_window(shift)
+        first, last = (self.ends[0] >> shift) - 1, (self.ends[1] >> shift) + 1
+        kept = (window >= first) & (window <= last)
+        terms = np.minimum((total[kept] / most) ** 2 / cut, 1.0)
+        found: FloatArray = np.bincount(window[kept] - first, weights=terms, minlength=last - first + 1)
+        return found
+
+    def _per_window(self, shift: int) -> tuple[IntArray, FloatArray]:
+        """Return the window of each pair of cluster and window that holds rows, and its sum of residuals."""
+        if shift not in self._added:
+            window = self.place >> shift
+            starts = group_starts(self.sums.cluster * 2**16 + window)
+            self._added[shift] = window[starts], np.add.reduceat(self.sums.residual, starts)
+        return self._added[shift]
+
+
+class _Term(NamedTuple):
+    """What the growth of a bet on each line is made of: constant, times the saving, minus times its square."""
+
+    linear: FloatArray
+    slope: FloatArray
+    square: float
+    prior: FloatArray
+
+
+class _Evidence:
+    """Bets that the saving is larger, on each of some lines and at each of some rates, all fixed beforehand."""
+
+    def __init__(self, saving: SavingLimits) -> None:
+        limits = saving.limits
+        self.limits, self.kinds = limits, saving.rows.kinds
+        self.thresholds = saving.thresholds
+        self.borders = np.unique(np.append(LOWER_BORDERS, saving.thresholds))
+        sums = limits.source.cluster_sums(self.borders)
+        self.outcome, self.weight = self._prefixes(sums, sums.outcome), self._prefixes(sums, sums.weight)
+        halvings = max(1, math.ceil(math.log2(max(limits.count, 2)) / 2.0) - 1)
+        self.rates = _LOWER_RATE * 2.0 ** -np.arange(halvings + 1.0) / limits.largest
+
+    def _prefixes(self, sums: ClusterSums, values: FloatArray) -> FloatArray:
+        found = np.zeros((self.borders.size + 1, sums.clusters))
+        found[sums.block + 1, sums.cluster] = values
+        return np.cumsum(found, axis=0, out=found)
+
+    def _lines(self, kind: Kind) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+        """Return between which borders rows are treated otherwise, the thresholds, and the share of each line.
+
+        Each threshold has the same share; half of it goes to the line that moves as far as possible.
+        """
+        begin, end = np.triu_indices(self.borders.size + 1, 1)
+        if kind.more:
+            kept = end < self.borders.size
+            begin, end = begin[kept], end[kept]
+        place = end if kind.more else begin
+        farthest = begin == 0 if kind.more else end == self.borders.size
+        threshold = self.borders[place]
+        kept = (threshold >= self.thresholds.low) & (threshold <= self.thresholds.high)
+        begin, end, place, farthest, threshold = (each[kept] for each in (begin, end, place, farthest, threshold))
+        others = np.bincount(place, minlength=self.borders.size + 1)[place] - 1
+        share = np.where(others == 0, 1.0, np.where(farthest, 0.5, 0.5 / np.maximum(others, 1)))
+        return begin, end, threshold, share / max(np.unique(place).size, 1)
+
+    def _terms(self, most_saving: float) -> list[_Term]:
+        """Return, by kind and rate, what the growth on each line is made of, up to a saving."""
+        size, found = self.limits.rows.size, []
+        for kind in self.kinds:
+            begin, end, threshold, share = self._lines(kind)
+            for rate in self.rates.tolist():
+                weight = rate**2 * growth_rest(rate * (kind.fall + most_saving * size) * (1.0 + 1e-12))
+                events, mixed, rows = (
+                    _spread(left * weight, right)[begin, end]
+                    for left, right in (
+                        (self.outcome, self.outcome),
+                        (self.outcome, self.weight),
+                        (self.weight, self.weight),
+                    )
+                )
+                squares = events - 2.0 * threshold * mixed + threshold**2 * rows
+                sums, crossed = (
+                    kind.sign * (gained[end] - gained[begin] - threshold * (passed[end] - passed[begin]))
+                    for gained, passed in (
+                        (self.outcome.sum(axis=1), self.weight.sum(axis=1)),
+                        (self.outcome @ (weight * size), self.weight @ (weight * size)),
+                    )
+                )
+                slope = 2.0 * crossed - rate * self.limits.total
+                prior = share / (2.0 * self.rates.size)
+                found.append(_Term(rate * sums - squares, slope, float(weight @ size**2), prior))
+        return found
+
+    def _averaged(self, terms: list[_Term], saving: float) -> float:
+        """Return the logarithm of the average evidence that the saving is larger than this one."""
+        folds = self.limits.dependence.folds
+        growth = np.concatenate(
+            [
+                (term.linear + saving * term.slope - saving**2 * term.square) / folds + np.log(term.prior)
+                for term in terms
+            ]
+        )
+        most = float(growth.max())
+        return most + math.log(float(np.exp(growth - most).sum()))
+
+    def lower(self, estimate: float, exponent: float) -> float:
+        """Return the largest saving up to the estimate that the evidence excludes; 0 where it excludes none."""
+        terms = self._terms(estimate)
+        if self._averaged(terms, 0.0) < exponent:
+            return 0.0
+        low, high = 0.0, estimate
+        for _ in range(_ROOT_STEPS):
+            middle = (low + high) / 2.0
+            low, high = (middle, high) if self._averaged(terms, middle) >= exponent else (low, middle)
+        return low
+
+
+def _spread(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Return sum_c (left_j - left_i) (right_j - right_i) for all pairs of places i and j."""
+    product = left @ right.T
+    own = np.diagonal(product)
+    found: FloatArray = own[:, None] + own[None, :] - product - product.T
+    return found
