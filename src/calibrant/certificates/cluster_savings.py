@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.certificates.betting import HIGHEST_RATE, best_rate
+from calibrant.certificates.betting import best_rate
 from calibrant.certificates.cluster_limits import LOWER_BORDERS, ClusterLimits, growth_rest
 from calibrant.certificates.cluster_saving_search import Judging, Kind, SavingMap
 from calibrant.certificates.margins import VARIANCE_SHARE
@@ -28,6 +28,7 @@ from calibrant.rows.savings import Thresholds
 _NARROWEST = 5  # windows of forecasts are at least 2^-5 wide in units of ln(p / (1 - p)), and at most 2^-1
 _FARTHEST = 8  # as far from 0, in those units, as windows are told apart
 _FEW_TIMES_SQUARE = 2000.0  # from so many clusters on, squares of their sums are not cut off for the rate
+_LEAST_CUT = 0.05
 _LOWER_RATE = 0.45
 _ROOT_STEPS = 60
 _SHORTEST = 9.0  # how much shorter than the longest possible, as a logarithm, sums of clusters of a line can be
@@ -84,13 +85,15 @@ class SavingLimits:
         if limits.dependence.max_size is not None:
             return estimate
         exponent = self._exponent(delta * (1.0 - VARIANCE_SHARE))
-        grown, alone = [], []
+        count, total = limits.count, limits.total
+        grown: list[float] = []
+        alone: list[float] = []
         for kind in self.rows.kinds:
             most = self._most(kind, given=given)
             rates = np.array(self._total_rates(most, delta)) / most
-            for found, saved in ((grown, estimate), (alone, 0.0)):
-                growth = rates * saved * limits.total + exponent
-                found.append(float((-np.expm1(-growth / limits.count) / rates).max()) * limits.count / limits.total)
+            for ends, saved in ((grown, estimate), (alone, 0.0)):
+                growth = rates * saved * total + exponent
+                ends.append(float((-np.expm1(-growth / count) / rates).max()) * count / total)
         return max(min(grown), *alone)
 
     def _limit_at(self, kind: Kind, rate: float, exponent: float) -> float:
@@ -111,7 +114,7 @@ class SavingLimits:
 
     @property
     def _cut(self) -> float:
-        return min(max(self.limits.count / _FEW_TIMES_SQUARE, 0.05), 1.0)
+        return min(max(self.limits.count / _FEW_TIMES_SQUARE, _LEAST_CUT), 1.0)
 
     def _total_rates(self, most: float, delta: float) -> tuple[float, float]:
         """Return two rates, times the largest sum, between which the one lies that suits all rows."""
@@ -134,10 +137,12 @@ class SavingLimits:
         exponent = self._exponent(delta * (1.0 - VARIANCE_SHARE))
         share = delta * VARIANCE_SHARE / 4.0
         folds = self.limits.dependence.folds
+        # A window holds a small part of a large cluster: squares beyond what its rows alone would have are rare.
+        cut = max(min(self._windows.unit / self.limits.largest, self._cut), _LEAST_CUT)
         above, below = [], []
         for rate in LEVEL_RATES.tolist():
-            squares = self._windows.squares(rate / most, most, self._cut)
-            bold = (rate / (1.0 - 2.0 / 3.0 * rate)) ** 2 * self._cut / (2.0 * exponent)
+            squares = self._windows.squares(rate / most, most, cut)
+            bold = (rate / (1.0 - 2.0 / 3.0 * rate)) ** 2 * cut / (2.0 * exponent)
             _, high = chernoff_intervals(squares, share**folds)
             low, _ = chernoff_intervals(squares, (share / squares.size) ** folds)
             above.append(math.log(max(bold * min(float(high.max()), self.limits.count), 1e-300)))
@@ -214,8 +219,7 @@ class _Windows:
         borders = np.append(0.0, 1.0 / (1.0 + np.exp(-steps / 2.0**_NARROWEST)))
         self.sums = limits.source.cluster_sums(borders)
         self.place = self.sums.block + (steps[0] - 1)
-        low, high = (np.searchsorted(borders, thresholds, side="right") - 1 + (steps[0] - 1)).tolist()
-        self.ends = low, high
+        self.low, self.high = (np.searchsorted(borders, thresholds, side="right") - 1 + (steps[0] - 1)).tolist()
         # A row counts 1 in a population of clusters, and elsewhere its part of these weights, which are fixed.
         stated = limits.dependence.max_size is not None
         self.unit = 1.0 if stated else limits.total / limits.table.row_total
@@ -229,7 +233,7 @@ class _Windows:
         width = max(math.floor(-math.log2(rate * self.unit / 2.0)), 1)
         shift = _NARROWEST - min(width, _NARROWEST)
         window, total = self._per_window(shift)
-        first, last = (self.ends[0] >> shift) - 1, (self.ends[1] >> shift) + 1
+        first, last = (self.low >> shift) - 1, (self.high >> shift) + 1
         kept = (window >= first) & (window <= last)
         terms = np.minimum((total[kept] / most) ** 2 / cut, 1.0)
         found: FloatArray = np.bincount(window[kept] - first, weights=terms, minlength=last - first + 1)
