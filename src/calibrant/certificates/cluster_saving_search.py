@@ -9,6 +9,7 @@ at the ends add at most their own lengths, by the triangle inequality (docs/theo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
@@ -17,6 +18,8 @@ import numpy as np
 from calibrant.certificates.cluster_search import ClusterMap
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.rows.savings import SAVING, Stretches, Thresholds, Walk, prefix_minima
+
+_CLUSTERS_AT_ONCE = 2**14
 
 
 class _Part(NamedTuple):
@@ -32,20 +35,25 @@ class _Part(NamedTuple):
 
 
 class SavingMap:
-    """Rows in clusters, cut into blocks of forecasts: events and rows of each block in each cluster."""
+    """Rows in clusters, cut into blocks of forecasts, and the lines of both kinds."""
 
     def __init__(self, rows: ClusterMap, thresholds: Thresholds) -> None:
         self.rows = rows
-        self.outcome = self._dense(rows.sums.outcome)
-        self.weight = self._dense(rows.sums.weight)
         table = rows.table
         entries = Stretches(table.low, table.high, np.multiply(table.weight, 1.0), table.outcome)
         self.kinds = (Kind(self, entries, thresholds, more=True), Kind(self, entries, thresholds, more=False))
 
-    def _dense(self, values: FloatArray) -> FloatArray:
-        found = np.zeros((self.rows.blocks, self.rows.clusters))
-        found[self.rows.sums.block, self.rows.sums.cluster] = values
-        return found
+    def parts(self) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
+        """Yield some clusters at a time, with the events and the rows of each block in each of them."""
+        sums, count = self.rows.sums, self.rows.clusters
+        for begin in range(0, count, _CLUSTERS_AT_ONCE):
+            some = slice(begin, min(begin + _CLUSTERS_AT_ONCE, count))
+            held = slice(*np.searchsorted(sums.cluster, [some.start, some.stop]))
+            place = sums.block[held], sums.cluster[held] - begin
+            outcome = np.zeros((self.rows.blocks, some.stop - begin))
+            weight = np.zeros_like(outcome)
+            outcome[place], weight[place] = sums.outcome[held], sums.weight[held]
+            yield some, outcome, weight
 
 
 class Kind:
@@ -113,47 +121,49 @@ class Kind:
 
     @cached_property
     def order(self) -> IntArray:
+        """The blocks in the order in which they are passed."""
         count = self.parent.rows.blocks
         return np.arange(count) if self.more else np.arange(count)[::-1]
 
     @property
-    def _passed(self) -> IntArray:
-        """The blocks of which a stretch may have rows, by place in a walk."""
-        return np.arange(int(self.ends[-1]) + 1) if self.ends.size else np.empty(0, dtype=np.int64)
-
-    def _gain(self, place: int) -> tuple[FloatArray, FloatArray]:
-        """Return the most that all and that the best rows of a block gain, by cluster: at the threshold next to it."""
-        block, threshold = int(self.order[place]), float(self.far[place])
-        outcome, weight = self.parent.outcome[block], self.parent.weight[block]
-        right, price = (outcome, threshold) if self.more else (weight - outcome, 1.0 - threshold)
-        return right - price * weight, (1.0 - price) * right
+    def _passed(self) -> int:
+        """How many blocks may have rows in a stretch, counted in this order."""
+        return int(self.ends[-1]) + 1 if self.ends.size else 0
 
     @cached_property
     def reach(self) -> FloatArray:
-        """How large T_c(g) can be, for each cluster, whatever the line."""
-        best = np.zeros(self.parent.rows.clusters)
-        begun = np.zeros(self.parent.rows.clusters)  # the most that ends with the block before
-        for place in self._passed.tolist():
-            whole, part = self._gain(place)
-            best = np.maximum(best, begun + part)
-            begun = np.maximum(np.maximum(begun + whole, part), 0.0)
-        return best
+        """How large T_c(g) can be, for each cluster: no row gains more than at the threshold next to its block."""
+        found = np.zeros(self.parent.rows.clusters)
+        for some, outcome, weight in self.parent.parts():
+            best, begun = found[some], np.zeros(outcome.shape[1])  # begun: the most that ends with the block before
+            for block, threshold in zip(self.order[: self._passed], self.far, strict=False):
+                rows, price = weight[block], threshold if self.more else 1.0 - threshold
+                right = outcome[block] if self.more else rows - outcome[block]
+                part = (1.0 - price) * right
+                np.maximum(best, begun + part, out=best)
+                begun = np.maximum(np.maximum(begun + (right - price * rows), part), 0.0)
+        return found
+
+    def _per_cluster(self, values: FloatArray) -> FloatArray:
+        """Add up values of the entries of clusters and blocks over the blocks that may be passed."""
+        sums = self.parent.rows.sums
+        passed = np.zeros(self.order.size)
+        passed[self.order[: self._passed]] = 1.0
+        return sums.per_cluster(values * passed[sums.block])
 
     @cached_property
     def fall(self) -> FloatArray:
         """How large -T_c(g) can be, for each cluster."""
-        passed = self.order[self._passed]
-        outcome, weight = self.parent.outcome[passed].sum(axis=0), self.parent.weight[passed].sum(axis=0)
-        found: FloatArray = self.most_lost * (np.maximum(weight - outcome, 0.0) if self.more else outcome)
-        return found
+        sums = self.parent.rows.sums
+        wrong = np.maximum(sums.weight - sums.outcome, 0.0) if self.more else sums.outcome
+        return self.most_lost * self._per_cluster(wrong)
 
     def most_given(self) -> float:
         """Return how large T_c(g) can be in any cluster, given its forecasts."""
-        room = np.zeros(self.parent.rows.clusters)
-        for place in self._passed.tolist():
-            threshold = float(self.far[place])
-            room += self.parent.weight[self.order[place]] * (1.0 - threshold if self.more else threshold)
-        return float(room.max())
+        sums = self.parent.rows.sums
+        gain = np.empty(self.order.size)
+        gain[self.order] = 1.0 - self.far if self.more else self.far
+        return float(self._per_cluster(sums.weight * gain[sums.block]).max())
 
 
 class Judging:
@@ -161,13 +171,17 @@ class Judging:
 
     def __init__(self, kind: Kind, weight: FloatArray, size: FloatArray) -> None:
         self.kind = kind
-        outcome, rows = kind.parent.outcome, kind.parent.weight
-        weighted = outcome * weight
-        events, mixed = weighted @ outcome.T, weighted @ rows.T
-        crossed = [weighted @ size]
-        np.multiply(rows, weight, out=weighted)
-        everybody = weighted @ rows.T
-        crossed.append(weighted @ size)
+        blocks = kind.order.size
+        events, mixed, everybody = (np.zeros((blocks, blocks)) for _ in range(3))
+        crossed = np.zeros((2, blocks))
+        for some, outcome, rows in kind.parent.parts():
+            root = np.sqrt(weight[some])
+            outcome *= root
+            rows *= root
+            events += outcome @ outcome.T
+            mixed += outcome @ rows.T
+            everybody += rows @ rows.T
+            crossed += [outcome @ (root * size[some]), rows @ (root * size[some])]
         self._runs = tuple(_between_borders(each) for each in (events, mixed, everybody))
         self._alike = events, np.maximum(everybody - mixed - mixed.T + events, 0.0)
         self._sized = np.stack([np.append(0.0, np.cumsum(each)) for each in crossed])

@@ -8,7 +8,7 @@ of clusters unless said. The proofs are in docs/theory-of-savings.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
@@ -65,16 +65,17 @@ class SavingLimits:
             return first
         return min(first, self._bets(self._total_rates, second, given=given))
 
-    def _most(self, kind: Kind, *, given: bool) -> float:
-        """Return how large a sum of a cluster can be, a number fixed beforehand."""
-        most = kind.most_given() if given else self.limits.largest * kind.most_gained
-        return max(most, float(np.finfo(float).tiny))
+    def _kinds(self, *, given: bool) -> Iterator[tuple[Kind, float]]:
+        """Yield the kinds of lines that can gain anything, with how large a sum of a cluster can be at all."""
+        for kind in self.rows.kinds:
+            most = kind.most_given() if given else self.limits.largest * kind.most_gained
+            if most > 0.0:
+                yield kind, most
 
     def _bets(self, rates: _Rates, delta: float, *, given: bool) -> float:
         exponent = self._exponent(delta * (1.0 - VARIANCE_SHARE))
         found = 0.0
-        for kind in self.rows.kinds:
-            most = self._most(kind, given=given)
+        for kind, most in self._kinds(given=given):
             for rate in set(rates(most, delta)):
                 found = max(found, self._limit_at(kind, rate / most, exponent))
         return min(found, 1.0)
@@ -88,13 +89,12 @@ class SavingLimits:
         count, total = limits.count, limits.total
         grown: list[float] = []
         alone: list[float] = []
-        for kind in self.rows.kinds:
-            most = self._most(kind, given=given)
+        for _, most in self._kinds(given=given):
             rates = np.array(self._total_rates(most, delta)) / most
             for ends, saved in ((grown, estimate), (alone, 0.0)):
                 growth = rates * saved * total + exponent
                 ends.append(float((-np.expm1(-growth / count) / rates).max()) * count / total)
-        return max(min(grown), *alone)
+        return max(min(grown, default=0.0), *alone, 0.0)
 
     def _limit_at(self, kind: Kind, rate: float, exponent: float) -> float:
         limits = self.limits
@@ -236,8 +236,8 @@ class _Windows:
         first, last = (self.low >> shift) - 1, (self.high >> shift) + 1
         kept = (window >= first) & (window <= last)
         terms = np.minimum((total[kept] / most) ** 2 / cut, 1.0)
-        found: FloatArray = np.bincount(window[kept] - first, weights=terms, minlength=last - first + 1)
-        return found
+        found = np.bincount(window[kept] - first, weights=terms, minlength=last - first + 1)
+        return found.astype(np.float64, copy=False)
 
     def _per_window(self, shift: int) -> tuple[IntArray, FloatArray]:
         """Return the window of each pair of cluster and window that holds rows, and its sum of residuals."""
@@ -246,6 +246,15 @@ class _Windows:
             starts = group_starts(self.sums.cluster * 2**16 + window)
             self._added[shift] = window[starts], np.add.reduceat(self.sums.residual, starts)
         return self._added[shift]
+
+
+class _Lines(NamedTuple):
+    """Lines fixed beforehand: between which borders rows are treated otherwise, the threshold, and the share of each."""
+
+    begin: IntArray
+    end: IntArray
+    threshold: FloatArray
+    share: FloatArray
 
 
 class _Term(NamedTuple):
@@ -275,51 +284,51 @@ class _Evidence:
         found[sums.block + 1, sums.cluster] = values
         return np.cumsum(found, axis=0, out=found)
 
-    def _lines(self, kind: Kind) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
-        """Return between which borders rows are treated otherwise, the thresholds, and the share of each line.
+    def _lines(self, kind: Kind) -> _Lines:
+        """Return the lines whose thresholds were asked about.
 
         Each threshold has the same share; half of it goes to the line that moves as far as possible.
         """
         begin, end = np.triu_indices(self.borders.size + 1, 1)
-        if kind.more:
-            kept = end < self.borders.size
-            begin, end = begin[kept], end[kept]
-        place = end if kind.more else begin
+        threshold = np.append(self.borders, np.inf)[end if kind.more else begin]
         farthest = begin == 0 if kind.more else end == self.borders.size
-        threshold = self.borders[place]
         kept = (threshold >= self.thresholds.low) & (threshold <= self.thresholds.high)
-        begin, end, place, farthest, threshold = (each[kept] for each in (begin, end, place, farthest, threshold))
-        others = np.bincount(place, minlength=self.borders.size + 1)[place] - 1
+        begin, end, threshold, farthest = begin[kept], end[kept], threshold[kept], farthest[kept]
+        found, place, count = np.unique(threshold, return_inverse=True, return_counts=True)
+        others = count[place] - 1
         share = np.where(others == 0, 1.0, np.where(farthest, 0.5, 0.5 / np.maximum(others, 1)))
-        return begin, end, threshold, share / max(np.unique(place).size, 1)
+        return _Lines(begin, end, threshold, share / max(found.size, 1))
 
     def _terms(self, most_saving: float) -> list[_Term]:
         """Return, by kind and rate, what the growth on each line is made of, up to a saving."""
-        size, found = self.limits.rows.size, []
-        for kind in self.kinds:
-            begin, end, threshold, share = self._lines(kind)
-            for rate in self.rates.tolist():
-                weight = rate**2 * growth_rest(rate * (kind.fall + most_saving * size) * (1.0 + 1e-12))
-                events, mixed, rows = (
-                    _spread(left * weight, right)[begin, end]
-                    for left, right in (
-                        (self.outcome, self.outcome),
-                        (self.outcome, self.weight),
-                        (self.weight, self.weight),
-                    )
-                )
-                squares = events - 2.0 * threshold * mixed + threshold**2 * rows
-                sums, crossed = (
-                    kind.sign * (gained[end] - gained[begin] - threshold * (passed[end] - passed[begin]))
-                    for gained, passed in (
-                        (self.outcome.sum(axis=1), self.weight.sum(axis=1)),
-                        (self.outcome @ (weight * size), self.weight @ (weight * size)),
-                    )
-                )
-                slope = 2.0 * crossed - rate * self.limits.total
-                prior = share / (2.0 * self.rates.size)
-                found.append(_Term(rate * sums - squares, slope, float(weight @ size**2), prior))
-        return found
+        return [
+            self._term(kind, lines, rate, most_saving)
+            for kind, lines in ((kind, self._lines(kind)) for kind in self.kinds)
+            for rate in self.rates.tolist()
+        ]
+
+    def _term(self, kind: Kind, lines: _Lines, rate: float, most_saving: float) -> _Term:
+        size, (begin, end, threshold, share) = self.limits.rows.size, lines
+        weight = rate**2 * growth_rest(rate * (kind.fall + most_saving * size) * (1.0 + 1e-12))
+        root = np.sqrt(weight)
+        outcome, rows = self.outcome * root, self.weight * root
+        events, mixed, everybody = (
+            _spread(*each)[begin, end] for each in ((outcome, outcome), (outcome, rows), (rows, rows))
+        )
+        squares = events - 2.0 * threshold * mixed + threshold**2 * everybody
+
+        def gained(of_events: FloatArray, of_rows: FloatArray) -> FloatArray:
+            found: FloatArray = of_events[end] - of_events[begin] - threshold * (of_rows[end] - of_rows[begin])
+            return kind.sign * found
+
+        sums = gained(self.outcome.sum(axis=1), self.weight.sum(axis=1))
+        crossed = gained(outcome @ (root * size), rows @ (root * size))
+        return _Term(
+            linear=rate * sums - squares,
+            slope=2.0 * crossed - rate * self.limits.total,
+            square=float(weight @ size**2),
+            prior=share / (2.0 * self.rates.size),
+        )
 
     def _averaged(self, terms: list[_Term], saving: float) -> float:
         """Return the logarithm of the average evidence that the saving is larger than this one."""
