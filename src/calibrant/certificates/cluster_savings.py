@@ -19,7 +19,7 @@ from calibrant.certificates.cluster_limits import LOWER_BORDERS, ClusterLimits, 
 from calibrant.certificates.cluster_saving_search import Judging, Kind, SavingMap
 from calibrant.certificates.margins import VARIANCE_SHARE
 from calibrant.certificates.saving_limits import LEVEL_RATES, SECOND_SHARE, highest_below, lowest_above
-from calibrant.core.chernoff import chernoff_interval, chernoff_intervals
+from calibrant.core.chernoff import chernoff_interval
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.rows.clusters import ClusterSums
 from calibrant.rows.runs import group_starts
@@ -31,6 +31,7 @@ _FEW_TIMES_SQUARE = 2000.0  # from so many clusters on, squares of their sums ar
 _LEAST_CUT = 0.05
 _LOWER_RATE = 0.45
 _ROOT_STEPS = 60
+_CLOSE = 1e-4
 _SHORTEST = 9.0  # how much shorter than the longest possible, as a logarithm, sums of clusters of a line can be
 _GOLDEN, _GOLDEN_STEPS = (math.sqrt(5.0) - 1.0) / 2.0, 12
 
@@ -143,10 +144,13 @@ class SavingLimits:
         for rate in LEVEL_RATES.tolist():
             squares = self._windows.squares(rate / most, most, cut)
             bold = (rate / (1.0 - 2.0 / 3.0 * rate)) ** 2 * cut / (2.0 * exponent)
-            _, high = chernoff_intervals(squares, share**folds)
-            low, _ = chernoff_intervals(squares, (share / squares.size) ** folds)
-            above.append(math.log(max(bold * min(float(high.max()), self.limits.count), 1e-300)))
-            below.append(math.log(max(bold * float(low.max()), 1e-300)))
+            largest = float(squares.max())  # limits grow with sums
+            _, high = chernoff_interval(largest, share**folds)
+            low, _ = chernoff_interval(largest, (share / squares.size) ** folds)
+            above.append(math.log(max(bold * min(high, self.limits.count), 1e-300)))
+            below.append(math.log(max(bold * low, 1e-300)))
+            if bold * self.limits.count <= 1.0:  # slower rates are not too bold in any case
+                break
         return lowest_above(above), highest_below(below)
 
     # --- Large samples ------------------------------------------------------------------------------------------------
@@ -180,7 +184,7 @@ def _last_kept(is_excluded: Callable[[float], bool]) -> float:
     low, high = 0.0, 1.0
     if not is_excluded(high):
         return 1.0
-    while high - low > 1e-6 * high:
+    while high - low > _CLOSE * high:
         middle = (low + high) / 2.0
         low, high = (low, middle) if is_excluded(middle) else (middle, high)
     return high
@@ -249,7 +253,7 @@ class _Windows:
 
 
 class _Lines(NamedTuple):
-    """Lines fixed beforehand: between which borders rows are treated otherwise, the threshold, and the share of each."""
+    """Lines fixed beforehand: between which borders rows are treated otherwise, their thresholds and shares."""
 
     begin: IntArray
     end: IntArray
