@@ -21,7 +21,7 @@ from calibrant.rows.refinement import whole_tally
 from calibrant.rows.savings import EVERY_THRESHOLD, SAVING, Thresholds, split_at_savings
 
 FALSE_ALARM = 1e-4
-RUNS = 60
+RUNS = 50
 FORECASTS = {"one forecast": np.array([0.3]), "several": np.array([0.1, 0.2, 0.3, 0.5, 0.7])}
 SHIFT = 0.1
 ASKED = {"all": EVERY_THRESHOLD, "one": Thresholds(0.35, 0.35)}
@@ -73,5 +73,5 @@ def test_limits_cover(kind, clusters, correlation):
         for asked in ASKED:
             assert missed[asked, "upper"] <= allowed, (name, asked, missed)
             assert missed[asked, "lower"] <= allowed, (name, asked, missed)
-        if correlation == 0.5 and forecasts.size == 1:  # or the simulation would show nothing
+        if correlation == 0.5 and clusters > 10 and forecasts.size == 1:  # or the simulation would show nothing
             assert missed["all", "single rows"] > binom.isf(0.01, RUNS, 0.05), missed
