@@ -167,3 +167,15 @@ def test_much_to_save_is_seen_from_below():
     assert 0.2 < limits.lower(saving, 0.05) < saving < limits.bets(saving, 0.05) < 0.52
     one, saving = limits_of(y, p, np.ones(2000), cluster, Thresholds(0.25, 0.25))
     assert 0.15 < one.lower(saving, 0.05) < saving
+
+
+def test_blocks_hold_the_rows_of_their_entries():
+    rng = np.random.default_rng(6)
+    p = rng.beta(2, 600, 50_000)
+    source = ClusteredRows.of(check_observations(rng.random(p.size) < p, p), rng.integers(0, 300, p.size))
+    table = split_at_savings(source, EVERY_THRESHOLD, lambda _: [SAVING])
+    assert (table.low < table.high).any()
+    rows = ClusterLimits(source, table, Dependence()).rows
+    assert (np.diff(rows.borders) > 0.0).all()
+    held = np.bincount(rows.sums.block, weights=rows.sums.rows, minlength=rows.blocks)
+    assert held.tolist() == np.add.reduceat(table.rows, rows.first).tolist()

@@ -15,8 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from calibrant.certificates.betting import best_rate
-from calibrant.certificates.cluster_limits import LOWER_BORDERS, ClusterLimits, growth_rest
+from calibrant.certificates.cluster_limits import ClusterLimits, growth_rest
 from calibrant.certificates.cluster_saving_search import Judging, Kind, SavingMap
+from calibrant.certificates.cluster_search import FIXED_BORDERS
 from calibrant.certificates.margins import VARIANCE_SHARE
 from calibrant.certificates.saving_limits import LEVEL_RATES, SECOND_SHARE, highest_below, lowest_above
 from calibrant.core.chernoff import chernoff_interval
@@ -277,7 +278,7 @@ class _Evidence:
         limits = saving.limits
         self.limits, self.kinds = limits, saving.rows.kinds
         self.thresholds = saving.thresholds
-        self.borders = np.unique(np.append(LOWER_BORDERS, saving.thresholds))
+        self.borders = np.unique(np.append(FIXED_BORDERS, saving.thresholds))
         sums = limits.source.cluster_sums(self.borders)
         self.outcome, self.weight = self._prefixes(sums, sums.outcome), self._prefixes(sums, sums.weight)
         halvings = max(1, math.ceil(math.log2(max(limits.count, 2)) / 2.0) - 1)

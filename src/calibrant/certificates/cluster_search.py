@@ -118,7 +118,9 @@ class ClusterMap:
         self.first = cut_into_blocks(table, block_count(source.cluster_count))
         self.borders = table.low[self.first].copy()
         if (table.low < table.high).any():  # cells: their borders are where forecasts are told apart most quickly
-            self.borders = np.floor(self.borders * FIRST_GRID.scale) / FIRST_GRID.scale
+            rounded = np.floor(self.borders * FIRST_GRID.scale) / FIRST_GRID.scale
+            before = np.append(-1.0, table.high[self.first[1:] - 1])  # rows of a finer entry stay in its own block
+            self.borders = np.where(rounded > before, rounded, self.borders)
         self.borders[0] = 0.0
         self.sums: ClusterSums = source.cluster_sums(self.borders)
         self.clusters = self.sums.clusters
