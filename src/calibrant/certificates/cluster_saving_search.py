@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from calibrant.certificates.cluster_search import ClusterMap
+from calibrant.core.kernels import block_products
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.rows.savings import SAVING, Stretches, Thresholds, Walk, prefix_minima
 
@@ -171,21 +172,29 @@ class Judging:
 
     def __init__(self, kind: Kind, weight: FloatArray, size: FloatArray) -> None:
         self.kind = kind
-        blocks = kind.order.size
-        events, mixed, everybody = (np.zeros((blocks, blocks)) for _ in range(3))
-        crossed = np.zeros((2, blocks))
-        for some, outcome, rows in kind.parent.parts():
-            root = np.sqrt(weight[some])
-            outcome *= root
-            rows *= root
-            events += outcome @ outcome.T
-            mixed += outcome @ rows.T
-            everybody += rows @ rows.T
-            crossed += [outcome @ (root * size[some]), rows @ (root * size[some])]
+        sums = kind.parent.rows.sums
+        other = np.maximum(sums.weight - sums.outcome, 0.0)
+        events, others, everybody = (self._products(each, weight) for each in (sums.outcome, other, sums.weight))
+        mixed = events + (everybody - events - others) / 2.0
         self._runs = tuple(_between_borders(each) for each in (events, mixed, everybody))
-        self._alike = events, np.maximum(everybody - mixed - mixed.T + events, 0.0)
-        self._sized = np.stack([np.append(0.0, np.cumsum(each)) for each in crossed])
+        self._alike = events, others
+        each = (weight * size)[sums.cluster]
+        self._sized = np.stack([self._before(each * sums.outcome), self._before(each * sums.weight)])
         self._own = float(weight @ size**2)
+
+    def _products(self, values: FloatArray, weight: FloatArray) -> FloatArray:
+        """Return, for every two blocks, the sum over clusters of weight times the product of their values."""
+        rows = self.kind.parent.rows
+        if not rows.is_small:
+            return block_products(values, weight, rows.sums.cluster, rows.sums.block, rows.blocks)
+        dense = np.zeros((rows.blocks, rows.clusters))
+        dense[rows.sums.block, rows.sums.cluster] = values
+        return (dense * weight) @ dense.T
+
+    def _before(self, values: FloatArray) -> FloatArray:
+        """Return sums of values over all blocks before each."""
+        rows = self.kind.parent.rows
+        return np.append(0.0, np.cumsum(np.bincount(rows.sums.block, weights=values, minlength=rows.blocks)))
 
     @cached_property
     def _middle(self) -> tuple[IntArray, IntArray]:
