@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.certificates.betting import best_rate
+from calibrant.certificates.betting import HIGHEST_RATE, best_rate
 from calibrant.certificates.cluster_limits import ClusterLimits, growth_rest
 from calibrant.certificates.cluster_saving_search import Judging, Kind, SavingMap
 from calibrant.certificates.cluster_search import FIXED_BORDERS
@@ -66,6 +66,16 @@ class SavingLimits:
         if self._at_least(estimate, second, given=given) >= first:
             return first
         return min(first, self._bets(self._total_rates, second, given=given))
+
+    def least_limit(self, delta: float) -> float:
+        """Return the least that the limit of bets can be, whatever the outcomes: clusters are few, or one is large."""
+        limits = self.limits
+        exponent = self._exponent((1.0 - SECOND_SHARE) * (1.0 - VARIANCE_SHARE) * delta)
+        most = max((most for _, most in self._kinds(given=False)), default=0.0)
+        if limits.dependence.max_size is not None:
+            return min(exponent * most / (HIGHEST_RATE * limits.total), 1.0)
+        share = limits.count * most / limits.total
+        return min(-math.expm1(-exponent / limits.count) * share / HIGHEST_RATE, 1.0)
 
     def _kinds(self, *, given: bool) -> Iterator[tuple[Kind, float]]:
         """Yield the kinds of lines that can gain anything, with how large a sum of a cluster can be at all."""

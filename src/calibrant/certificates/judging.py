@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from calibrant.certificates.cautions import cautions_on, saving_cautions
+from calibrant.certificates.cluster_savings import SavingLimits
 from calibrant.certificates.clusters import (
     ClusterQuestion,
     Clusters,
@@ -314,17 +315,25 @@ def _evaluate_clusters(
     if question.counts_rows and rows.cluster_count == table.row_total:
         alone = evaluate(replace(plan, clusters=None), plain, seed, lower_delta=lower_delta, upper_delta=upper_delta)
         return replace(alone, notes=(one_row_each(table.row_total), *alone.notes))
-    limits = question.limits(rows, plain if isinstance(plain, Tally) else rows.histogram(FIRST_GRID))
+    worst, saving, thresholds = find_worst_interval(table), measure.saving(table), measure.thresholds
+    fine = plain if isinstance(plain, Tally) else rows.histogram(FIRST_GRID) if thresholds is None else table
+    limits = question.limits(rows, fine)
     check_enough(question, limits)
-    worst = find_worst_interval(table)
-    saving = measure.saving(table)
-    estimate = worst.error if saving is None else saving.saving
-    lower, upper = 0.0, 1.0
-    if upper_delta is not None:
-        upper = min(method.upper_of_clusters(limits, estimate, upper_delta), 1.0)
-    if lower_delta is not None:
-        lower = method.lower_of_clusters(limits, estimate, lower_delta, seed)
-    least = method.least_of_clusters(limits, plan.delta if upper_delta is None else upper_delta)
+    lower, upper, delta = 0.0, 1.0, plan.delta if upper_delta is None else upper_delta
+    if saving is None or thresholds is None:
+        estimate = worst.error
+        if upper_delta is not None:
+            upper = min(method.upper_of_clusters(limits, estimate, upper_delta), 1.0)
+        if lower_delta is not None:
+            lower = method.lower_of_clusters(limits, estimate, lower_delta, seed)
+        least = method.least_of_clusters(limits, delta)
+    else:
+        estimate, lines = saving.saving, SavingLimits(limits, thresholds)
+        if upper_delta is not None:
+            upper = min(method.upper_saving_of_clusters(lines, estimate, upper_delta), 1.0)
+        if lower_delta is not None:
+            lower = lines.lower(estimate, lower_delta)
+        least = method.least_saving_of_clusters(lines, delta)
     notes = (*method.cluster_notes(limits), *row_hints(table))
     clusters = clusters_of(question, limits, table, least)
     return Found(estimate, lower, upper, table, worst, None, notes, saving, clusters)

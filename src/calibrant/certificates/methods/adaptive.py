@@ -16,6 +16,7 @@ from calibrant.certificates.betting import (
     split_lower,
 )
 from calibrant.certificates.cluster_limits import ClusterLimits
+from calibrant.certificates.cluster_savings import SavingLimits
 from calibrant.certificates.event_shares import planned_shares, upper_share
 from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.margins import hoeffding_margin, uniform_lower_margin
@@ -63,6 +64,14 @@ class Adaptive(CertificateMethod):
         return limits.bets(delta)
 
     def least_of_clusters(self, limits: ClusterLimits, delta: float) -> float:
+        """Return what the fastest bet on these clusters leaves possible, where all is as forecast."""
+        return limits.least_limit(delta)
+
+    def upper_saving_of_clusters(self, limits: SavingLimits, estimate: float, delta: float) -> float:
+        """Return the largest saving that bets on whole clusters leave possible."""
+        return limits.bets(estimate, delta)
+
+    def least_saving_of_clusters(self, limits: SavingLimits, delta: float) -> float:
         """Return what the fastest bet on these clusters leaves possible, where all is as forecast."""
         return limits.least_limit(delta)
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from calibrant.certificates.cluster_limits import ClusterLimits
+from calibrant.certificates.cluster_savings import SavingLimits
 from calibrant.certificates.clusters import Clusters
 from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.margins import hoeffding_margin
@@ -194,6 +195,16 @@ class CertificateMethod(ABC):
 
     def least_of_clusters(self, limits: ClusterLimits, delta: float) -> float:
         """Return the least that an upper limit from these clusters could be, whatever the outcomes."""
+        del limits, delta
+        return 0.0
+
+    def upper_saving_of_clusters(self, limits: SavingLimits, estimate: float, delta: float) -> float:
+        """Return an upper limit of the risk gap from rows in clusters: 1 where the method knows none."""
+        del limits, estimate, delta
+        return 1.0
+
+    def least_saving_of_clusters(self, limits: SavingLimits, delta: float) -> float:
+        """Return the least that an upper limit of the risk gap could be, whatever the outcomes."""
         del limits, delta
         return 0.0
 

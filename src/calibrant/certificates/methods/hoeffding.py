@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from calibrant.certificates.cluster_limits import ClusterLimits
+from calibrant.certificates.cluster_savings import SavingLimits
 from calibrant.certificates.margins import hoeffding_lower_margin, hoeffding_margin
 from calibrant.certificates.methods.base import MarginMethod
 from calibrant.rows.tally import Totals
@@ -23,6 +24,14 @@ class Hoeffding(MarginMethod):
         return estimate + limits.hoeffding_margin(delta)
 
     def least_of_clusters(self, limits: ClusterLimits, delta: float) -> float:
+        """Return the margin."""
+        return min(limits.hoeffding_margin(delta), 1.0)
+
+    def upper_saving_of_clusters(self, limits: SavingLimits, estimate: float, delta: float) -> float:
+        """Return the estimate plus the margin of sums of clusters."""
+        return estimate + limits.hoeffding_margin(delta)
+
+    def least_saving_of_clusters(self, limits: SavingLimits, delta: float) -> float:
         """Return the margin."""
         return min(limits.hoeffding_margin(delta), 1.0)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from calibrant.certificates.betting import check_fine
 from calibrant.certificates.cluster_limits import ClusterLimits
+from calibrant.certificates.cluster_savings import SavingLimits
 from calibrant.certificates.methods.base import CertificateMethod
 from calibrant.certificates.samples import Samples, largest_sums
 from calibrant.certificates.saving_limits import (
@@ -59,6 +60,11 @@ class Normal(CertificateMethod):
     def lower_of_clusters(self, limits: ClusterLimits, estimate: float, delta: float, seed: int) -> float:
         """Return the estimate minus what clusters of random sign show with probability delta."""
         return estimate - limits.noise_quantile(delta, seed)
+
+    def upper_saving_of_clusters(self, limits: SavingLimits, estimate: float, delta: float) -> float:
+        """Return the largest limit of a line, with the spread between clusters."""
+        del estimate
+        return limits.large_sample(normal_quantile(delta))
 
     def cluster_notes(self, limits: ClusterLimits) -> tuple[str, ...]:
         """Return a caution where the spread rests on few clusters."""
