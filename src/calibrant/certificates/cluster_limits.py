@@ -18,7 +18,7 @@ import numpy as np
 from calibrant.certificates.betting import HIGHEST_RATE, best_rate
 from calibrant.certificates.cluster_search import FIXED_BORDERS, ClusterMap, Weighing, largest_growth
 from calibrant.certificates.margins import VARIANCE_SHARE
-from calibrant.core.chernoff import chernoff_interval
+from calibrant.core.chernoff import chernoff_ends
 from calibrant.core.types import FloatArray
 from calibrant.rows.clusters import ClusteredSource
 from calibrant.rows.tally import Totals
@@ -28,6 +28,7 @@ _LOWER_RATE = 0.45  # of the bets of lower limits, whose factors are 1 + x (T - 
 _LINES = 10
 _DRAWS = 999
 _ROOT_STEPS = 60
+_LEAST_ROOM = 1e-9  # of the largest cluster, that sums of residuals given the forecasts are taken to have
 _FEW_TIMES_SQUARE = 2000.0  # from so many clusters on, squares of their sums are not cut off for the rate
 
 
@@ -101,9 +102,14 @@ class ClusterLimits:
     # --- Upper limits -----------------------------------------------------------------------------------------------
 
     def hoeffding_margin(self, delta: float) -> float:
-        """Return sqrt(2 (q + 1) ln(1/delta) sum m_c^2) / n: sums of clusters lie between -m_c and m_c."""
+        """Return sqrt(2 (q + 1) ln(1/delta) sum m_c^2) / n: sums of clusters lie between -m_c and m_c.
+
+        Sizes that are drawn, too, count as the largest that was stated: those here are no fixed numbers then.
+        """
         exponent = self.dependence.folds * math.log(1.0 / delta)
-        return math.sqrt(2.0 * exponent * float((self.rows.size**2).sum())) / self.total
+        drawn = self.dependence.max_size is not None
+        squares = self.count * self.largest**2 if drawn else float((self.rows.size**2).sum())
+        return math.sqrt(2.0 * exponent * squares) / self.total
 
     def bets(self, delta: float, *, given: bool = False) -> float:
         """Return the largest error that bets on whole clusters leave possible.
@@ -128,20 +134,20 @@ class ClusterLimits:
         sums = self.rows.sums
         expected = sums.per_cluster(sums.outcome - sums.residual)
         room = self.rows.size - expected if sign > 0.0 else expected
-        return max(float(room.max()), float(np.finfo(float).tiny))
+        # More than there can be is right as well, and where there is next to nothing no rate overflows.
+        return max(float(room.max()), _LEAST_ROOM * float(self.rows.size.max()))
 
     def _rates(self, most: float, delta: float) -> tuple[float, float]:
         """Return two rates, times the largest sum, between which the one to use lies.
 
-        It follows from V = sum E min(T_c^2 / M^2, t^2), T_c over all forecasts, a number of the population that is
-        enclosed from the rows; cut off at t so that few clusters enclose it well.
+        It follows from V = sum E min(T_c^2, t^2 M^2), T_c over all forecasts and M the largest size, a number of the
+        population that is enclosed from the rows; cut off at t so that few clusters enclose it well.
         """
         cut = min(max(self.count / _FEW_TIMES_SQUARE, 0.05), 1.0)
-        squares = float(np.minimum((self.rows.cluster_total / most) ** 2 / cut, 1.0).sum())
-        each = (delta * VARIANCE_SHARE / 2.0) ** self.dependence.folds
-        low, high = chernoff_interval(squares, each)
-        exponent = self._exponent(delta)
-        return best_rate(high * cut, 1.0, exponent), best_rate(low * cut, 1.0, exponent)
+        squares = float(np.minimum((self.rows.cluster_total / self.largest) ** 2 / cut, 1.0).sum())
+        low, high = chernoff_ends(squares, self.dependence.folds * math.log(2.0 / (delta * VARIANCE_SHARE)))
+        exponent, unit = self._exponent(delta), cut * (self.largest / most) ** 2
+        return best_rate(high * unit, 1.0, exponent), best_rate(low * unit, 1.0, exponent)
 
     def _limit_at(self, rate: float, sign: float, weighing: Weighing, exponent: float) -> float:
         if self.dependence.max_size is None:
