@@ -45,7 +45,7 @@ def seeded(*key):
 
 
 def equal(size):
-    return lambda rng, count: np.full(count, size)
+    return lambda _, count: np.full(count, size)
 
 
 def heavy_tailed(rng, count):
