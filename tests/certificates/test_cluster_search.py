@@ -15,19 +15,19 @@ from calibrant.certificates.cluster_search import Weighing, largest_growth
 
 DELTA = 0.05
 BLOCKS = st.sampled_from((1, 2, 3, 7, 300))
+PATCH = pytest.MonkeyPatch()
 CLUSTERS = st.sampled_from((1, 2, 3, 8, 30))
 
 
 @pytest.fixture
 def _any_blocks():
     """Restore how forecasts are cut, which examples change."""
-    before = cluster_search.block_count
     yield
-    cluster_search.block_count = before
+    PATCH.undo()
 
 
 def cut_into(blocks):
-    cluster_search.block_count = lambda _: blocks
+    PATCH.setattr(cluster_search, "block_count", lambda _: blocks)
 
 
 def visits(seed, clusters, most_rows, shared=0.3, distinct=None):
@@ -144,7 +144,7 @@ class TestBoundsAreBounds:
 
 
 class TestBoundsAreTight:
-    @pytest.mark.parametrize(("clusters", "most", "distinct"), [(60, 30, None), (300, 6, None), (150, 12, 40)])
+    @pytest.mark.parametrize(("clusters", "most", "distinct"), [(40, 20, None), (120, 6, None), (150, 12, 40)])
     def test_on_rows_like_those_of_visits(self, clusters, most, distinct):
         """The bound of what stands in is within 2% of the most; with few forecasts it is the most."""
         y, p, label = visits(clusters, clusters, most, distinct=distinct)
@@ -260,6 +260,16 @@ class TestOddClusters:
         drawn = cluster_limits(y, p, label, max_size=12.0).hoeffding_margin(DELTA)
         assert fixed == pytest.approx(math.sqrt(2.0 * math.log(20.0) * (np.bincount(label) ** 2).sum()) / p.size)
         assert drawn == pytest.approx(math.sqrt(2.0 * math.log(20.0) * 60 * 144) / p.size)
+
+    def test_noise_is_that_of_the_intervals_it_knows(self, monkeypatch):
+        """What intervals inside blocks show beyond those between blocks is no evidence."""
+        monkeypatch.setattr(cluster_search, "block_count", lambda _: 4)
+        y, p, label = visits(9, 80, 10)
+        limits = cluster_limits(y, p, label)
+        estimate = float(np.ptp(limits.rows.entry_prefix)) / limits.total
+        assert limits.border_error < estimate
+        among = limits.noise(0)[949]
+        assert estimate - limits.noise_quantile(DELTA, 0) == pytest.approx(limits.border_error - among)
 
     def test_clusters_that_count_once_have_equal_sizes(self):
         y, p, label = visits(6, 60, 12)

@@ -114,7 +114,8 @@ def every_limit(y, p, label, delta=DELTA):
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
 def test_limits_hold(law):
-    rng, count, missed = seeded(law.name), runs(60), Counter()
+    missed: Counter[str] = Counter()
+    rng, count = seeded(law.name), runs(60)
     for _ in range(count):
         upper, lower = every_limit(*law.draw(rng))
         missed.update(name for name, limit in upper.items() if limit < law.off - 1e-12)
@@ -137,7 +138,8 @@ def test_rare_shared_shocks():
     """Shocks that 94 of 100 samples of 40 clusters show: what shows none must not exclude them at 95%."""
     clusters, size, delta = 40, 25, 0.05
     often = 1.0 - 0.06 ** (1.0 / clusters)
-    rng, count, missed = seeded("shocks"), runs(300), Counter()
+    missed: Counter[str] = Counter()
+    rng, count = seeded("shocks"), runs(300)
     label = np.repeat(np.arange(clusters), size)
     by_rows = 0
     for _ in range(count):
@@ -156,7 +158,8 @@ def test_rare_shared_shocks():
 
 def test_large_clusters_off_and_small_ones_not():
     """Three targets that differ: these sizes, each cluster once, and clusters drawn with their sizes."""
-    clusters, rng, count, missed = 60, seeded("sizes"), runs(80), Counter()
+    missed: Counter[str] = Counter()
+    clusters, rng, count = 60, seeded("sizes"), runs(80)
     for _ in range(count):
         large = rng.random(clusters) < 0.25
         sizes = np.where(large, 20, 4)
@@ -182,7 +185,8 @@ def test_large_clusters_off_and_small_ones_not():
 
 def test_neighbours_that_share_luck():
     """Each day has the luck of its own pair of days; days two apart have nothing in common."""
-    days, size, off, rng, count, missed = 60, 8, 0.1, seeded("days"), runs(80), Counter()
+    missed: Counter[str] = Counter()
+    days, size, off, rng, count = 60, 8, 0.1, seeded("days"), runs(80)
     label = np.repeat(np.arange(days), size)
     for _ in range(count):
         p = rng.choice(GRID, label.size)
@@ -214,7 +218,8 @@ def test_evidence_finds_errors():
 
 def test_large_samples_miss_a_little_more_often_at_most():
     """Right in the limit of many clusters: at 300, misses of both limits stay within a quarter above their level."""
-    law, rng, count, missed = Law("large", 300, equal(5), 0.6), seeded("large"), runs(250), Counter()
+    missed: Counter[str] = Counter()
+    law, rng, count = Law("large", 300, equal(5), 0.6), seeded("large"), runs(250)
     still = Law("still", 300, equal(5), 0.6, off=0.0)
     for run in range(count):
         limits = cluster_limits(*law.draw(rng))
