@@ -159,7 +159,7 @@ class TestBoundsAreTight:
                 assert most_of_all * (1.0 - 1e-9) <= found <= most_of_all * (1.0 + (1e-9 if distinct else 0.02))
 
     def test_what_stands_in_costs_little(self):
-        y, p, label = visits(7, 150, 12)
+        y, p, label = visits(7, 80, 8)
         limits = cluster_limits(y, p, label)
         sums, size = interval_sums(y, p, label)
         exponent = math.log(1.0 / (0.98 * DELTA))
