@@ -18,7 +18,7 @@ import numpy as np
 from calibrant.certificates.betting import HIGHEST_RATE, best_rate
 from calibrant.certificates.cluster_search import FIXED_BORDERS, ClusterMap, Weighing, largest_growth
 from calibrant.certificates.margins import VARIANCE_SHARE
-from calibrant.core.chernoff import chernoff_interval
+from calibrant.core.chernoff import chernoff_ends
 from calibrant.core.types import FloatArray
 from calibrant.rows.clusters import ClusteredSource
 from calibrant.rows.tally import Totals
@@ -27,7 +27,9 @@ _EVEN_REST = 0.55
 _LOWER_RATE = 0.45  # of the bets of lower limits, whose factors are 1 + x (T - error m) with both up to m
 _LINES = 10
 _DRAWS = 999
+_NEXT_TRY = 0.8  # of an error that bets do not exclude, where a smaller one may be
 _ROOT_STEPS = 60
+_LEAST_ROOM = 1e-9  # of the largest cluster, that sums of residuals given the forecasts are taken to have
 _FEW_TIMES_SQUARE = 2000.0  # from so many clusters on, squares of their sums are not cut off for the rate
 
 
@@ -101,9 +103,14 @@ class ClusterLimits:
     # --- Upper limits -----------------------------------------------------------------------------------------------
 
     def hoeffding_margin(self, delta: float) -> float:
-        """Return sqrt(2 (q + 1) ln(1/delta) sum m_c^2) / n: sums of clusters lie between -m_c and m_c."""
+        """Return sqrt(2 (q + 1) ln(1/delta) sum m_c^2) / n: sums of clusters lie between -m_c and m_c.
+
+        Sizes that are drawn, too, count as the largest that was stated: those here are no fixed numbers then.
+        """
         exponent = self.dependence.folds * math.log(1.0 / delta)
-        return math.sqrt(2.0 * exponent * float((self.rows.size**2).sum())) / self.total
+        drawn = self.dependence.max_size is not None
+        squares = self.count * self.largest**2 if drawn else float((self.rows.size**2).sum())
+        return math.sqrt(2.0 * exponent * squares) / self.total
 
     def bets(self, delta: float, *, given: bool = False) -> float:
         """Return the largest error that bets on whole clusters leave possible.
@@ -128,20 +135,20 @@ class ClusterLimits:
         sums = self.rows.sums
         expected = sums.per_cluster(sums.outcome - sums.residual)
         room = self.rows.size - expected if sign > 0.0 else expected
-        return max(float(room.max()), float(np.finfo(float).tiny))
+        # More than there can be is right as well, and where there is next to nothing no rate overflows.
+        return max(float(room.max()), _LEAST_ROOM * float(self.rows.size.max()))
 
     def _rates(self, most: float, delta: float) -> tuple[float, float]:
         """Return two rates, times the largest sum, between which the one to use lies.
 
-        It follows from V = sum E min(T_c^2 / M^2, t^2), T_c over all forecasts, a number of the population that is
-        enclosed from the rows; cut off at t so that few clusters enclose it well.
+        It follows from V = sum E min(T_c^2, t^2 M^2), T_c over all forecasts and M the largest size, a number of the
+        population that is enclosed from the rows; cut off at t so that few clusters enclose it well.
         """
         cut = min(max(self.count / _FEW_TIMES_SQUARE, 0.05), 1.0)
-        squares = float(np.minimum((self.rows.cluster_total / most) ** 2 / cut, 1.0).sum())
-        each = (delta * VARIANCE_SHARE / 2.0) ** self.dependence.folds
-        low, high = chernoff_interval(squares, each)
-        exponent = self._exponent(delta)
-        return best_rate(high * cut, 1.0, exponent), best_rate(low * cut, 1.0, exponent)
+        squares = float(np.minimum((self.rows.cluster_total / self.largest) ** 2 / cut, 1.0).sum())
+        low, high = chernoff_ends(squares, self.dependence.folds * math.log(2.0 / (delta * VARIANCE_SHARE)))
+        exponent, unit = self._exponent(delta), cut * (self.largest / most) ** 2
+        return best_rate(high * unit, 1.0, exponent), best_rate(low * unit, 1.0, exponent)
 
     def _limit_at(self, rate: float, sign: float, weighing: Weighing, exponent: float) -> float:
         if self.dependence.max_size is None:
@@ -158,9 +165,13 @@ class ClusterLimits:
             growth = largest_growth(weighing, sign, rate, rate**2, 2.0 * error * crossed)
             return rate * error * self.total - growth - error**2 * own - exponent
 
+        # What stands in for the gain is concave in the error and may fall again; the gain itself never does, so that
+        # every error at which the stand-in is positive is excluded.
         low, high = 0.0, 1.0
-        if gained(high) <= 0.0:
-            return 1.0
+        while gained(high) <= 0.0:
+            high *= _NEXT_TRY
+            if high * rate * self.total <= exponent:
+                return 1.0
         for _ in range(_ROOT_STEPS):
             if high - low <= 1e-6 * high:
                 break
@@ -169,21 +180,28 @@ class ClusterLimits:
         return high
 
     def large_sample(self, quantile: float) -> float:
-        """Return the most over intervals of |sum T| + z sqrt(sum T^2 G / (G - 1)), over n: right for many clusters."""
+        """Return the most over intervals of |sum T| + z sqrt(sum T^2 G / (G - 1)), over n: right for many clusters.
+
+        Where sizes are drawn, too, T - error m has the place of T in the squares, with the error of these rows.
+        """
         count, folds = self.count, self.dependence.folds
         if count < 2:
             return 1.0
-        more = folds * count / (count - 1.0)
+        more, quantile = folds * count / (count - 1.0), max(quantile, 0.0)
         weighing = Weighing(self.rows, np.ones(count))
-        longest = math.sqrt(more * float(weighing.squares.max()))
+        drawn = 0.0 if self.dependence.max_size is None else float(np.ptp(self.rows.entry_prefix)) / self.total
+        own = drawn**2 * float(self.rows.size @ self.rows.size)
+        longest = math.sqrt(more * max(float(weighing.squares.max()), float(weighing.radius.max()) ** 2, own))
         if longest == 0.0:
             return 0.0
-        lengths = longest * 2.0 ** (-np.arange(_LINES) / 3.0)
-        found = min(
-            max(largest_growth(weighing, sign, 1.0, quantile * more / (2.0 * length)) for sign in (1.0, -1.0))
-            + quantile * length / 2.0
-            for length in lengths.tolist()
-        )
+
+        def most(length: float) -> float:
+            share = quantile * more / (2.0 * length)
+            less = 2.0 * share * drawn * self.rows.size if drawn > 0.0 else None
+            growth = max(largest_growth(weighing, sign, 1.0, share, less) for sign in (1.0, -1.0))
+            return growth + share * own + quantile * length / 2.0
+
+        found = min(most(length) for length in (longest * 2.0 ** (-np.arange(_LINES) / 3.0)).tolist())
         return float(min(found / self.total, 1.0))
 
     # --- Lower limits -----------------------------------------------------------------------------------------------
@@ -200,10 +218,16 @@ class ClusterLimits:
         """Return the logarithm of the evidence against calibration: large with probability at most 1 over it."""
         return self._evidence.against(0.0, 0.0)
 
+    @property
+    def border_error(self) -> float:
+        """The largest error of intervals that begin and end where blocks do: what draws of `noise` are held against."""
+        return float(np.ptp(np.append(0.0, np.cumsum(self.rows.block_totals())))) / self.total
+
     def noise(self, seed: int) -> FloatArray:
         """Return draws of the largest error that chance alone shows: sums of clusters with random signs, over n.
 
-        Right for many clusters. The draws depend on what clusters hold and not on their order or names.
+        Right for many clusters. The draws depend on what clusters hold and not on their order or names. Their intervals
+        are those of `border_error`; among all intervals chance shows more.
         """
         rows = self.rows
         rng = np.random.default_rng(seed)
@@ -218,9 +242,13 @@ class ClusterLimits:
         return np.sort(np.concatenate(found)) * math.sqrt(self.dependence.folds) / self.total
 
     def noise_quantile(self, delta: float, seed: int) -> float:
-        """Return what the largest error of chance alone exceeds with probability delta, or all draws did."""
+        """Return what the largest error of chance alone exceeds with probability delta, or all draws did.
+
+        The draws know intervals between blocks only; what others show beyond those on these rows is added.
+        """
         draws = self.noise(seed)
-        return float(draws[min(math.ceil((1.0 - delta) * (draws.size + 1)), draws.size) - 1])
+        beyond = max(float(np.ptp(self.rows.entry_prefix)) / self.total - self.border_error, 0.0)
+        return float(draws[min(math.ceil((1.0 - delta) * (draws.size + 1)), draws.size) - 1]) + beyond
 
     def participation(self) -> float:
         """Return (sum T^2)^2 / sum T^4 over all forecasts: how many clusters the variance rests on."""

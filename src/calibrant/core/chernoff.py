@@ -13,14 +13,18 @@ from calibrant.core.types import FloatArray
 _NEXT_TO_NOTHING = 1e-250  # a sum of which no limit has digits
 
 
-@lru_cache(maxsize=64)  # one limit asks for the same interval several times
 def chernoff_interval(total: float, delta: float) -> tuple[float, float]:
     """Return limits for the mean of a sum of independent terms in [0, 1], each wrong with probability at most delta.
 
     The mean m of a sum z satisfies z ln(z/m) - z + m <= ln(1/delta): Chernoff's bound with Poisson tails, which cover
     every such sum.
     """
-    exponent = math.log(1.0 / delta)
+    return chernoff_ends(total, math.log(1.0 / delta))
+
+
+@lru_cache(maxsize=64)  # one limit asks for the same interval several times
+def chernoff_ends(total: float, exponent: float) -> tuple[float, float]:
+    """Return the limits of `chernoff_interval` where ln(1/delta) is given, however small delta is."""
 
     def missing(mean: float) -> tuple[float, float]:
         excess = (total * math.log(total / mean) if total > 0.0 else 0.0) - total + mean - exponent
