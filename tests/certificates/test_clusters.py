@@ -241,3 +241,13 @@ def test_intervals_hold_together():
     assert found.upper == above.upper
     assert clusters_of(found).count == 80
     assert "for clusters of these sizes, lies between" in str(found)
+
+
+def test_texts_that_count_in_another_order_have_no_neighbours():
+    names = np.array([f"day {each}" for each in range(80)])[LABEL]
+    assert certify(Y, P, max_error=0.1, cluster=names).clusters is not None
+    with pytest.raises(ValueError, match="cluster holds texts, of which 'day 19' comes before 'day 2'; pass"):
+        certify(Y, P, max_error=0.1, cluster=names, serial=1)
+    padded = np.array([f"day {each:02d}" for each in range(80)])[LABEL]
+    found, expected = (certify(Y, P, max_error=0.1, cluster=each, serial=1) for each in (padded, LABEL))
+    assert found.upper == expected.upper

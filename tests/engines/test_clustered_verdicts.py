@@ -75,3 +75,13 @@ def test_labels_beside_a_scan_are_refused(column, message):
         pytest.raises(ValueError, match=message),
     ):
         certify(source, max_error=0.1, cluster=columns["site"])
+
+
+def test_texts_that_count_in_another_order_have_no_neighbours():
+    columns = rows(weighted=False)
+    columns["site"] = np.array([f"s{int(each[1:])}" for each in columns["site"]])
+    with (
+        scan(pa.table(columns), y_true="y", y_prob="p", cluster="site") as source,
+        pytest.raises(ValueError, match="cluster holds texts, of which 's109' comes before 's11'"),
+    ):
+        certify(source, max_error=0.1, serial=1)

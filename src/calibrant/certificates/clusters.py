@@ -15,6 +15,7 @@ from calibrant.core.voices import Argument, Option, Phrase
 from calibrant.core.words import counted, measured, percent
 from calibrant.rows.checks import check_choice, check_number
 from calibrant.rows.clusters import ClusteredSource
+from calibrant.rows.intake import few_in_memory
 from calibrant.rows.tally import Totals
 from calibrant.rows.weights import effective_rows
 
@@ -56,8 +57,11 @@ class ClusterQuestion:
         return ClusterLimits(source, table, self.dependence)
 
     def rows(self, source: ClusteredSource) -> ClusteredSource:
-        """Return the rows with the weights that this target gives them."""
-        return source.once_each() if self.target == "clusters" else source
+        """Return the rows with the weights that this target gives them; few come into memory."""
+        if self.dependence.serial > 0:
+            source.check_cluster_order()
+        rows = few_in_memory(source)
+        return rows.once_each() if self.target == "clusters" else rows
 
 
 def check_clusters(clustered: bool, cluster_target: Any, max_cluster_size: Any, serial: Any) -> ClusterQuestion | None:

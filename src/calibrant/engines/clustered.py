@@ -24,6 +24,7 @@ from calibrant.engines.statements import (
 from calibrant.rows.arrays import MISSING_REMEDY
 from calibrant.rows.checks import Observations
 from calibrant.rows.clusters import ClusterSums
+from calibrant.rows.labels import check_order
 from calibrant.rows.sources import FetchRequest
 
 MOST_CLUSTERS = 10_000_000
@@ -132,6 +133,15 @@ class ClusteredScan(Scan):
             raise self._changed()
         rows, order = self._observed(answer, request, facts)
         return rows, answer["code"][order]
+
+    def check_cluster_order(self) -> None:
+        """Refuse labels that are texts in another order than the numbers that they hold."""
+        known = self._known()
+        if (known.code == np.arange(known.code.size)).all():  # in the order of texts
+            try:
+                check_order(known.labels.tolist(), "cluster")
+            except InputError as error:
+                raise error.among(source=self._engine.name) from error
 
     def once_each(self) -> ClusteredScan:
         """Return the rows with weights divided by the sum of weights of their cluster, so that each counts once.

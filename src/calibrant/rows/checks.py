@@ -346,7 +346,7 @@ def check_rng(value: Any) -> np.random.Generator:
 
 def check_labels(values: Any, name: str, rows: int) -> tuple[list[Any], list[IntArray]]:
     """Return the distinct labels in sorted order, and the positions of the rows that carry each."""
-    labels, inverse = _label_places(values, name, rows)
+    labels, inverse = label_places(values, name, rows)
     order = np.argsort(inverse, kind="stable")
     ends = np.cumsum(np.bincount(inverse))
     return [_plain_label(label) for label in labels.tolist()], np.split(order, ends[:-1])
@@ -354,11 +354,11 @@ def check_labels(values: Any, name: str, rows: int) -> tuple[list[Any], list[Int
 
 def check_codes(values: Any, name: str, rows: int) -> tuple[IntArray, int]:
     """Return the place of each row's label among the distinct ones in sorted order, and how many there are."""
-    labels, inverse = _label_places(values, name, rows)
-    return inverse, labels.size
+    labels, places = label_places(values, name, rows)
+    return places, labels.size
 
 
-def _label_places(values: Any, name: str, rows: int) -> tuple[npt.NDArray[Any], IntArray]:
+def label_places(values: Any, name: str, rows: int) -> tuple[npt.NDArray[Any], IntArray]:
     """Return the distinct labels in sorted order, and the place among them of the label of each row."""
     array = as_array(values, name)
     if array.size != rows:

@@ -12,9 +12,11 @@ from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 
 from calibrant.core.types import FloatArray, IntArray
-from calibrant.rows.checks import Observations, check_codes
+from calibrant.rows.checks import Observations, label_places
+from calibrant.rows.labels import check_order
 from calibrant.rows.memory import ArrayRows
 from calibrant.rows.sources import RowSource
 
@@ -86,6 +88,10 @@ class ClusteredSource(RowSource, Protocol):
         """Return the rows inside closed stretches, disjoint and in increasing order, and the cluster of each."""
         ...
 
+    def check_cluster_order(self) -> None:
+        """Refuse labels whose sorted order is not the one that they seem to mean, as "day 10" before "day 2"."""
+        ...
+
     def once_each(self) -> ClusteredSource:
         """Return the rows with weights divided by the sum of weights of their cluster, so that each counts once."""
         ...
@@ -94,21 +100,26 @@ class ClusteredSource(RowSource, Protocol):
 class ClusteredRows(ArrayRows):
     """Rows in memory with the cluster of each, a number from 0 on in the sorted order of labels."""
 
-    def __init__(self, observations: Observations, codes: IntArray) -> None:
+    def __init__(self, observations: Observations, codes: IntArray, labels: npt.NDArray[Any] | None = None) -> None:
         super().__init__(observations)
         self.codes = codes
+        self.labels = labels
         self.cluster_count = int(codes.max()) + 1
 
     @classmethod
     def of(cls, observations: Observations, cluster: Any) -> ClusteredRows:
         """Check a label per row; rows of weight zero are left out."""
-        codes, count = check_codes(cluster, "cluster", observations.y_prob.size)
+        labels, places = label_places(cluster, "cluster", observations.y_prob.size)
+        return cls.at(observations, places, labels)
+
+    @classmethod
+    def at(cls, observations: Observations, codes: IntArray, labels: npt.NDArray[Any]) -> ClusteredRows:
+        """Return rows with the place of the label of each among the sorted ones, of which some may have no rows."""
         weight = observations.sample_weight
         if weight is not None and not weight.all():
             kept = np.flatnonzero(weight)
-            observations = observations.take(kept)
-            codes = _without_gaps(codes[kept], count)
-        return cls(observations, codes)
+            observations, codes = observations.take(kept), codes[kept]
+        return cls(observations, _without_gaps(codes, labels.size), labels)
 
     def take(self, positions: IntArray) -> ClusteredRows:
         """Return some of the rows, with what is there of their clusters."""
@@ -139,6 +150,11 @@ class ClusteredRows(ArrayRows):
         """Return the rows inside closed stretches, and the cluster of each."""
         inside = self.inside(low, high)
         return self.observations.take(inside), self.codes[inside]
+
+    def check_cluster_order(self) -> None:
+        """Refuse labels that are texts in another order than the numbers that they hold."""
+        if self.labels is not None and self.labels.dtype.kind in "OU":
+            check_order(self.labels.tolist(), "cluster")
 
     def once_each(self) -> ClusteredRows:
         """Return the rows with weights divided by the sum of weights of their cluster."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.core.errors import InputError
 from calibrant.core.types import ArrayLike
-from calibrant.rows.checks import Observations, check_codes, check_labels, check_observations, check_weights
+from calibrant.rows.checks import Observations, check_labels, check_observations, check_weights, label_places
 from calibrant.rows.clusters import ClusteredRows, ClusteredSource
 from calibrant.rows.groups import GroupedRows, GroupedSource, naming_group
 from calibrant.rows.memory import ArrayRows
@@ -41,9 +41,14 @@ def as_source(
 
 
 def as_clustered(
-    y_true: Any, y_prob: Any = None, *, cluster: Any = None, sample_weight: Any = None, pos_label: Any = None
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    cluster: Any = None,
+    sample_weight: Any = None,
+    pos_label: Any = None,
 ) -> ClusteredSource:
-    """Return rows with the cluster of each; few rows of a source come into memory."""
+    """Return rows with the cluster of each."""
     if are_clustered(y_true):
         refuse_more("source of rows", y_prob, sample_weight, pos_label)
         if cluster is not None:
@@ -51,9 +56,7 @@ def as_clustered(
                 "was given together with rows that are in clusters already", argument="cluster", remedy="leave it out"
             )
         found: ClusteredSource = y_true
-        if isinstance(found, ClusteredRows) or Opened(found).start().row_total >= SORT_BELOW_ROWS:
-            return found
-        return ClusteredRows(*found.fetch_clusters(np.array([0.0]), np.array([1.0])))
+        return found
     if isinstance(y_true, Totals):
         raise InputError(
             "was given together with a tally, whose rows can no longer be told apart",
@@ -201,7 +204,7 @@ def in_groups(
     if by is None:
         raise InputError("is missing: pass a group per row", argument="by")
     rows = as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, by=by, cluster=cluster)
-    codes = None if cluster is None else check_codes(cluster, "cluster", rows.y_prob.size)[0]
+    of_clusters = None if cluster is None else label_places(cluster, "cluster", rows.y_prob.size)
     labels, members = check_labels(by, "by", rows.y_prob.size)
     sources = []
     for label, positions in zip(labels, members, strict=True):
@@ -210,7 +213,10 @@ def in_groups(
             check_weights(those.sample_weight, positions.size)
             if not rows.binary_outcomes and np.isin(those.y_true, (0.0, 1.0)).all():  # as if they were alone
                 those = replace(those, y_true=those.y_true.astype(np.uint8), binary_outcomes=True)
-            sources.append(source_of(those) if codes is None else ClusteredRows.of(those, codes[positions]))
+            if of_clusters is None:
+                sources.append(source_of(those))
+            else:
+                sources.append(ClusteredRows.at(those, of_clusters[1][positions], of_clusters[0]))
     return GroupedRows(tuple(labels), tuple(sources))
 
 
@@ -218,6 +224,13 @@ def source_of(rows: Observations) -> Tally | RowSource:
     """Return checked rows in the form that gives the quickest exact answers; rows of weight zero are left out."""
     rows = rows.that_count()
     return Tally.from_observations(rows) if rows.y_prob.size < SORT_BELOW_ROWS else ArrayRows(rows)
+
+
+def few_in_memory(rows: ClusteredSource) -> ClusteredSource:
+    """Return rows in clusters, in memory if they are few."""
+    if isinstance(rows, ClusteredRows) or Opened(rows).start().row_total >= SORT_BELOW_ROWS:
+        return rows
+    return ClusteredRows(*rows.fetch_clusters(np.array([0.0]), np.array([1.0])))
 
 
 def rows_of_clusters(rows: ClusteredSource) -> Tally | RowSource:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -76,6 +77,19 @@ def against_the_rest(labels: Sequence[Any], pos_label: Any) -> Phrase:
     event = next((label for label in labels if str(_whole(label)) == str(pos_label)), pos_label)
     facts = {"count": len(labels), "listed": listed_labels(labels), "label": _whole(event)}
     return Phrase(said, code="one_against_rest", outcomes=Argument("y_true"), **facts)
+
+
+def check_order(labels: Sequence[Any], name: str) -> None:
+    """Refuse sorted texts whose numbers are in another order, as in "day 10" before "day 2"."""
+    texts = [label for label in labels if isinstance(label, str)]
+    counted = [[int(part) if part.isdigit() else part for part in re.split(r"([0-9]+)", text)] for text in texts]
+    for place in range(1, len(counted)):
+        if counted[place] < counted[place - 1]:
+            raise InputError(
+                f"holds texts, of which {texts[place - 1]!r} comes before {texts[place]!r}",
+                argument=name,
+                remedy="pass numbers or dates, whose order is that of time, such as 2 and 10 or '2026-01-02'",
+            )
 
 
 def same_label(pos_label: Any, label: Any) -> bool:
