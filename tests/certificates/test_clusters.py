@@ -251,3 +251,25 @@ def test_texts_that_count_in_another_order_have_no_neighbours():
     padded = np.array([f"day {each:02d}" for each in range(80)])[LABEL]
     found, expected = (certify(Y, P, max_error=0.1, cluster=each, serial=1) for each in (padded, LABEL))
     assert found.upper == expected.upper
+
+
+@pytest.mark.parametrize("method", ["adaptive", "hoeffding", "normal"])
+@pytest.mark.parametrize("threshold", [None, 0.5, (0.3, 0.6)])
+def test_savings_of_clusters_have_verdicts(method, threshold):
+    options: dict[str, Any] = {"max_error": 0.1, "measure": "risk_gap", "threshold": threshold, "method": method}
+    alone, found = certify(Y, P, **options), certify(Y, P, **options, cluster=LABEL)
+    assert found.estimate == alone.estimate
+    assert found.saving == alone.saving
+    assert found.lower <= found.estimate < found.upper
+    assert found.upper > alone.upper
+    assert clusters_of(found).least_limit <= found.upper
+    assert "clusters are independent of each other" in str(found)
+    assert type(found).from_json(found.to_json()) == found
+
+
+def test_too_few_clusters_for_a_saving_are_said():
+    found = certify(Y, P, max_error=0.05, measure="risk_gap", cluster=LABEL // 4)
+    assert "20 clusters, the largest with 5.0% of the rows, cannot certify 0.05" in found.cautions[0]
+    assert certify(
+        Y, P, max_error=0.05, measure="risk_gap", threshold=0.1, method="normal", cluster=LABEL // 4
+    ).clusters
