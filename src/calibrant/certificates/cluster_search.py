@@ -369,6 +369,8 @@ class _Search:
 
     def run(self) -> float:
         rows, size = self.rows, self.rows.blocks
+        if rows.is_single.all():  # no interval ends inside a block
+            return max(self._whole_blocks(), 0.0)
         first, last = np.triu_indices(size)
         bound = self._bounds(first, last)
         best = max(self._whole_blocks(), 0.0)
