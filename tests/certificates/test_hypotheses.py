@@ -15,7 +15,8 @@ from scipy.stats import binom, norm
 import calibrant
 from calibrant import Tally
 from calibrant.certificates import CalibrationTest, hypotheses
-from calibrant.certificates.hypotheses import calibration_test, spiegelhalter_test
+from calibrant.certificates.hypotheses import calibration_test
+from calibrant.certificates.spiegelhalter import spiegelhalter_test
 from calibrant.core import kernels
 from calibrant.core import progress as progress_module
 from calibrant.core.laws import brownian_range
@@ -191,7 +192,7 @@ def test_a_single_forecast_has_the_binomial_p_value():
         expected = binom.pmf(np.arange(61), 60, 0.1)[distance >= abs(events - 6.0) - 1e-9].sum()
         assert found.pvalue == pytest.approx(expected, rel=1e-10)
         assert "all possible outcomes" in str(found)
-        assert found.assumptions == hypotheses._GIVEN_FORECASTS
+        assert found.assumptions == hypotheses.GIVEN_FORECASTS
 
 
 def test_rows_in_any_order_labels_and_tallies_give_the_same():

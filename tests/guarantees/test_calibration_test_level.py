@@ -10,7 +10,8 @@ import pytest
 from scipy.stats import binom, chisquare
 
 from calibrant import Tally
-from calibrant.certificates.hypotheses import calibration_test, spiegelhalter_test
+from calibrant.certificates.hypotheses import calibration_test
+from calibrant.certificates.spiegelhalter import spiegelhalter_test
 
 FALSE_ALARM = 1e-4
 REPLICATES = 3_000

@@ -2,12 +2,7 @@ from calibrant.certificates.bands import RiskBands as RiskBands
 from calibrant.certificates.bands import risk_bands as risk_bands
 from calibrant.certificates.brackets import bracket as bracket
 from calibrant.certificates.clusters import Clusters as Clusters
-from calibrant.certificates.hypotheses import (
-    calibration_test as calibration_test,
-)
-from calibrant.certificates.hypotheses import (
-    spiegelhalter_test as spiegelhalter_test,
-)
+from calibrant.certificates.hypotheses import calibration_test as calibration_test
 from calibrant.certificates.planning import (
     RowsNeeded as RowsNeeded,
 )
@@ -35,6 +30,7 @@ from calibrant.certificates.results import (
 from calibrant.certificates.results import (
     GroupCertificates as GroupCertificates,
 )
+from calibrant.certificates.spiegelhalter import spiegelhalter_test as spiegelhalter_test
 from calibrant.certificates.verdicts import (
     certify as certify,
 )

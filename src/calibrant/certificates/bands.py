@@ -6,22 +6,39 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 
 from calibrant.certificates.betting import adaptive_upper, mean_limits
+from calibrant.certificates.cluster_bands import ClusteredBands
+from calibrant.certificates.clusters import (
+    FEW_CLUSTERS,
+    ClusterQuestion,
+    Clusters,
+    ClusterTarget,
+    check_clusters,
+    clusters_of,
+    one_row_each,
+    open_clusters,
+)
 from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.methods.registry import METHODS
 from calibrant.core.chernoff import chernoff_interval
 from calibrant.core.errors import InputError
 from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray
-from calibrant.core.words import counted, level_said, percent, rounded_down, rounded_up
+from calibrant.core.voices import Phrase
+from calibrant.core.words import counted, level_said, measured, percent, rounded_down, rounded_up
 from calibrant.rows.checks import check_confidence, check_forecasts
-from calibrant.rows.intake import RowsLike, as_tally
+from calibrant.rows.clusters import ClusteredSource
+from calibrant.rows.intake import RowsLike, are_clustered, as_clustered, as_tally, rows_of_clusters, with_unit_weights
+from calibrant.rows.refinement import split_at_extremes
+from calibrant.rows.tally import Tally
+
+_WIDE = 0.1  # limits of a bias further apart than this say little of a band
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +67,12 @@ class RiskBands(Result):
         Of each of the two sets of limits.
     assumptions : tuple of str
         What the limits rest on.
+    notes : tuple of str
+        What to keep in mind for these data.
+    clusters : Clusters or None
+        What the clusters of the rows are, where they were named; None for independent rows.
+    band_clusters : array or None
+        How many clusters have rows in the band.
     """
 
     low: FloatArray
@@ -65,6 +88,9 @@ class RiskBands(Result):
     cutoff_upper: float
     confidence_level: float
     assumptions: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    clusters: Clusters | None = None
+    band_clusters: IntArray | None = None
 
     _may_be_undefined: ClassVar = ("mean_forecast", "observed_rate", "bias")  # in a band without rows
     _ranges: ClassVar = {
@@ -75,8 +101,7 @@ class RiskBands(Result):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        columns = [getattr(self, field.name) for field in fields(self) if "Array" in str(field.type)]
-        if len({column.size for column in columns}) > 1:
+        if len({column.size for column in self._columns().values()}) > 1:
             self._refuse("rows", self.rows, "of another length than the other columns")
         self._check_order("lower", "upper")
         for name in self._may_be_undefined:
@@ -86,16 +111,24 @@ class RiskBands(Result):
 
     def frame(self) -> Any:
         """Return one row per band."""
-        skipped = ("cutoff_upper", "confidence_level", "assumptions")
-        return as_frame({field.name: getattr(self, field.name) for field in fields(self) if field.name not in skipped})
+        return as_frame(self._columns())
+
+    def _columns(self) -> dict[str, Any]:
+        listed = {field.name: getattr(self, field.name) for field in fields(self) if "Array" in str(field.type)}
+        return {name: column for name, column in listed.items() if column is not None}
 
     def __str__(self) -> str:
         level = level_said(self.confidence_level)
+        rows, whom, clusters = counted(int(self.rows.sum()), "row"), "the population", ""
+        if self.clusters is not None:
+            rows = f"{rows} in {counted(self.clusters.count, 'cluster')}"
+            whom, clusters = f"{whom}{self.clusters.of_whom}", "  clusters"
         lines = [
-            f"Bias of the population per band of forecasts; the limits hold for all {self.rows.size} bands together "
-            f"with {level} confidence ({counted(int(self.rows.sum()), 'row')}).",
+            f"Bias of {whom} per band of forecasts; the limits hold for all {self.rows.size} bands together with "
+            f"{level} confidence ({rows}).",
             f"This assumes that {'; '.join(self.assumptions)}.",
-            "  forecasts            rows   mean forecast  observed     bias     from       to  inherited",
+            *(f"Note: {note}" for note in self.notes),
+            f"  forecasts            rows{clusters}   mean forecast  observed     bias     from       to  inherited",
         ]
         for k in range(self.rows.size):
             end = "]" if k == self.rows.size - 1 else ")"
@@ -103,8 +136,9 @@ class RiskBands(Result):
             if self.rows[k] == 0:
                 lines.append(f"  {band:<15} {0:>9}   no rows")
                 continue
+            held = "" if self.band_clusters is None else f" {self.band_clusters[k]:>9,}"
             lines.append(
-                f"  {band:<15} {self.rows[k]:>9,}  {percent(self.mean_forecast[k]):>14}  "
+                f"  {band:<15} {self.rows[k]:>9,}{held}  {percent(self.mean_forecast[k]):>14}  "
                 f"{percent(self.observed_rate[k]):>8}  {self.bias[k]:+.4f}  {rounded_down(self.lower[k], sign='+')}  "
                 f"{rounded_up(self.upper[k], sign='+')}  <= {rounded_up(self.inherited[k])}"
             )
@@ -119,6 +153,10 @@ def risk_bands(
     *,
     cutoffs: ArrayLike,
     confidence_level: float = 0.95,
+    cluster: ArrayLike | None = None,
+    cluster_target: ClusterTarget = "rows",
+    max_cluster_size: float | None = None,
+    serial: int = 0,
     sample_weight: ArrayLike | None = None,
     pos_label: ClassLabel | None = None,
 ) -> RiskBands:
@@ -136,6 +174,9 @@ def risk_bands(
         Inner borders of the bands, increasing, without 0 and 1; a forecast equal to a border belongs to the band above.
     confidence_level : float
         With which all limits of the bias hold together, and so do all inherited ones.
+    cluster, cluster_target, max_cluster_size, serial
+        As in `certify`, for rows in clusters. The limits of a band then speak of clusters with as many rows in it as
+        these have, or of clusters of a population where ``max_cluster_size`` was stated, which takes many more.
 
     Examples
     --------
@@ -158,9 +199,21 @@ def risk_bands(
         )
     if borders[0] == 0.0 or borders[-1] == 1.0:
         raise InputError("cutoffs are the inner borders of bands from 0 to 1", remedy="leave out 0 and 1 themselves")
-    tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label).with_unit_weights()
     edges = np.concatenate([[0.0], borders, [1.0]])
-    ends = [0, *np.searchsorted(tally.forecast, borders).tolist(), len(tally)]
+    question = check_clusters(cluster is not None or are_clustered(y_true), cluster_target, max_cluster_size, serial)
+    if question is None:
+        return _of_rows(as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label), edges, level)
+    rows = as_clustered(y_true, y_prob, cluster=cluster, sample_weight=sample_weight, pos_label=pos_label)
+    plain = rows_of_clusters(rows)
+    if question.counts_rows and isinstance(plain, Tally) and rows.cluster_count == plain.row_total:
+        return replace(_of_rows(plain, edges, level), notes=(one_row_each(plain.row_total),))
+    return _of_clusters(question, rows, edges, level)
+
+
+def _of_rows(tally: Tally, edges: FloatArray, level: float) -> RiskBands:
+    """Return the bands of independent rows."""
+    tally = tally.with_unit_weights()
+    ends = [0, *np.searchsorted(tally.forecast, edges[1:-1]).tolist(), len(tally)]
     bands = [tally.stretch(begin, end) for begin, end in pairwise(ends)]
     delta = 1.0 - level
     each_delta = delta_of_each(delta, 2 * len(bands))
@@ -171,9 +224,9 @@ def risk_bands(
     # The population may have less of a band than the rows.
     counts = [chernoff_interval(each / tally.weight_max, each_delta)[0] for each in weight]
     least = np.array(counts) * tally.weight_max / tally.weight_total
-    counted = np.where(weight > 0.0, weight, math.nan)
-    mean_forecast = np.array([band.forecast_total() for band in bands]) / counted
-    observed_rate = np.array([band.outcome_total for band in bands]) / counted
+    inside = np.where(weight > 0.0, weight, math.nan)
+    mean_forecast = np.array([band.forecast_total() for band in bands]) / inside
+    observed_rate = np.array([band.outcome_total for band in bands]) / inside
     return RiskBands(
         low=edges[:-1],
         high=edges[1:],
@@ -188,4 +241,56 @@ def risk_bands(
         cutoff_upper=upper,
         confidence_level=level,
         assumptions=METHODS["adaptive"].assumptions(tally, parts="bands"),
+    )
+
+
+def _of_clusters(question: ClusterQuestion, source: ClusteredSource, edges: FloatArray, level: float) -> RiskBands:
+    """Return the bands of rows in clusters."""
+    limits = open_clusters(question, source)
+    table = split_at_extremes(with_unit_weights(rows_of_clusters(limits.source)))
+    bands = ClusteredBands.of(limits, edges)
+    half = delta_of_each(1.0 - level, 2)
+    each = delta_of_each(1.0 - level, 2 * bands.rows.size)
+    upper = min(limits.bets(half), 1.0)
+    clusters = clusters_of(question, limits, table, limits.least_limit(half))
+    found = bands.bias_limits(each)
+    weight = bands.weight.sum(axis=1)
+    inside = np.where(weight > 0.0, weight, math.nan)
+    bias, observed_rate = bands.residual.sum(axis=1) / inside, bands.outcome.sum(axis=1) / inside
+    return RiskBands(
+        low=edges[:-1],
+        high=edges[1:],
+        rows=bands.rows,
+        share=weight / limits.total,
+        mean_forecast=np.clip(observed_rate - bias, 0.0, 1.0),
+        observed_rate=observed_rate,
+        bias=bias,
+        lower=found[:, 0],
+        upper=found[:, 1],
+        inherited=np.minimum(upper / np.maximum(bands.least_share(half), 1e-300), 1.0),
+        cutoff_upper=upper,
+        confidence_level=level,
+        assumptions=METHODS["adaptive"].assumptions(table, parts="bands", clusters=clusters),
+        notes=_few_clusters(bands, each),
+        clusters=clusters,
+        band_clusters=bands.clusters,
+    )
+
+
+def _few_clusters(bands: ClusteredBands, delta: float) -> tuple[str, ...]:
+    """Say in which bands so few clusters have rows, or one so many, that limits are wide where all is as forecast."""
+    least, last = bands.least_limits(delta), bands.rows.size - 1
+    return tuple(
+        Phrase(
+            "in [{low:g}, {high:g}{end} there are {count}, too few or too unequal to say much: even if all were as "
+            "forecast, a limit of the bias would be {least} away from 0",
+            code=FEW_CLUSTERS,
+            low=float(bands.edges[k]),
+            high=float(bands.edges[k + 1]),
+            end="]" if k == last else ")",
+            count=counted(int(bands.clusters[k]), "cluster"),
+            least=measured(float(least[k]), 2),
+        )
+        for k in np.flatnonzero(bands.rows).tolist()
+        if least[k] > _WIDE
     )

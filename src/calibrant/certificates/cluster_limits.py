@@ -28,6 +28,7 @@ _LOWER_RATE = 0.45  # of the bets of lower limits, whose factors are 1 + x (T - 
 _LINES = 10
 _DRAWS = 999
 _NEXT_TRY = 0.8  # of an error that bets do not exclude, where a smaller one may be
+_DRAWS_AT_ONCE = 111
 _ROOT_STEPS = 60
 _LEAST_ROOM = 1e-9  # of the largest cluster, that sums of residuals given the forecasts are taken to have
 _FEW_TIMES_SQUARE = 2000.0  # from so many clusters on, squares of their sums are not cut off for the rate
@@ -63,6 +64,26 @@ class Dependence:
         return self.serial + 1
 
 
+def cluster_exponent(delta: float, dependence: Dependence) -> float:
+    """Return what a bet on clusters must gain to exclude an error, where part of delta is spent on its rate."""
+    return dependence.folds * math.log(1.0 / (delta * (1.0 - VARIANCE_SHARE)))
+
+
+def cluster_rates(
+    sums: FloatArray, largest: float, most: float, delta: float, dependence: Dependence
+) -> tuple[float, float]:
+    """Return two rates, times the most that a sum can be, between which the one to use lies.
+
+    It follows from V = sum E min(T_c^2, t^2 M^2) with T_c the sums and M the largest size, a number of the population
+    that is enclosed from the rows; cut off at t so that few clusters enclose it well.
+    """
+    cut = min(max(sums.size / _FEW_TIMES_SQUARE, 0.05), 1.0)
+    squares = float(np.minimum((sums / largest) ** 2 / cut, 1.0).sum())
+    low, high = chernoff_ends(squares, dependence.folds * math.log(2.0 / (delta * VARIANCE_SHARE)))
+    exponent, unit = cluster_exponent(delta, dependence), cut * (largest / most) ** 2
+    return best_rate(high * unit, 1.0, exponent), best_rate(low * unit, 1.0, exponent)
+
+
 class ClusterLimits:
     """Limits of the Cutoff error from rows in clusters."""
 
@@ -90,15 +111,12 @@ class ClusterLimits:
 
     def least_limit(self, delta: float, *, given: bool = False) -> float:
         """Return the least that the limit of bets can be, whatever the outcomes: clusters are few, or one is large."""
-        exponent = self._exponent(delta)
+        exponent = cluster_exponent(delta, self.dependence)
         largest = max(self._most(1.0), self._most(-1.0)) if given else self.largest
         if self.dependence.max_size is not None:
             return min(exponent * largest / (HIGHEST_RATE * self.total), 1.0)
         share = self.count * largest / self.total
         return min(-math.expm1(-exponent / self.count) * share / HIGHEST_RATE, 1.0)
-
-    def _exponent(self, delta: float) -> float:
-        return self.dependence.folds * math.log(1.0 / (delta * (1.0 - VARIANCE_SHARE)))
 
     # --- Upper limits -----------------------------------------------------------------------------------------------
 
@@ -120,14 +138,15 @@ class ClusterLimits:
         found = 0.0
         for sign in (1.0, -1.0):
             most = self._most(sign) if given else self.largest
-            rates = sorted({rate / most for rate in self._rates(most, delta)})
+            both = cluster_rates(self.rows.cluster_total, self.largest, most, delta, self.dependence)
+            rates = sorted({rate / most for rate in both})
             reach = self.rows.reach(sign) * (1.0 + 1e-12)  # which rounding may pass
             weighing: Weighing | None = None
             for rate in rates[::-1]:
                 # What stands in for -ln(1 - x T), T up to the reach, at the faster rate does so at the slower one, too.
                 if weighing is None or self.rows.is_small:
                     weighing = Weighing(self.rows, growth_rest(rate * reach))
-                found = max(found, self._limit_at(rate, sign, weighing, self._exponent(delta)))
+                found = max(found, self._limit_at(rate, sign, weighing, cluster_exponent(delta, self.dependence)))
         return min(found, 1.0)
 
     def _most(self, sign: float) -> float:
@@ -137,18 +156,6 @@ class ClusterLimits:
         room = self.rows.size - expected if sign > 0.0 else expected
         # More than there can be is right as well, and where there is next to nothing no rate overflows.
         return max(float(room.max()), _LEAST_ROOM * float(self.rows.size.max()))
-
-    def _rates(self, most: float, delta: float) -> tuple[float, float]:
-        """Return two rates, times the largest sum, between which the one to use lies.
-
-        It follows from V = sum E min(T_c^2, t^2 M^2), T_c over all forecasts and M the largest size, a number of the
-        population that is enclosed from the rows; cut off at t so that few clusters enclose it well.
-        """
-        cut = min(max(self.count / _FEW_TIMES_SQUARE, 0.05), 1.0)
-        squares = float(np.minimum((self.rows.cluster_total / self.largest) ** 2 / cut, 1.0).sum())
-        low, high = chernoff_ends(squares, self.dependence.folds * math.log(2.0 / (delta * VARIANCE_SHARE)))
-        exponent, unit = self._exponent(delta), cut * (self.largest / most) ** 2
-        return best_rate(high * unit, 1.0, exponent), best_rate(low * unit, 1.0, exponent)
 
     def _limit_at(self, rate: float, sign: float, weighing: Weighing, exponent: float) -> float:
         if self.dependence.max_size is None:
@@ -223,7 +230,11 @@ class ClusterLimits:
         """The largest error of intervals that begin and end where blocks do: what draws of `noise` are held against."""
         return float(np.ptp(np.append(0.0, np.cumsum(self.rows.block_totals())))) / self.total
 
-    def noise(self, seed: int) -> FloatArray:
+    def most_log_evidence(self) -> float:
+        """Return what the logarithm of the evidence cannot pass, whatever the outcomes: clusters are few."""
+        return float(np.log1p(_LOWER_RATE * self.rows.size / self.largest).sum()) / self.dependence.folds
+
+    def noise(self, seed: int, draws: int = _DRAWS) -> FloatArray:
         """Return draws of the largest error that chance alone shows: sums of clusters with random signs, over n.
 
         Right for many clusters. The draws depend on what clusters hold and not on their order or names. Their intervals
@@ -235,8 +246,9 @@ class ClusterLimits:
         order = np.lexsort((mixed, rows.cluster_total, rows.size))
         prefix = np.array([rows.prefix(each)[order] for each in range(rows.blocks + 1)])
         found = []
-        for _ in range(0, _DRAWS, 111):
-            signs = rng.integers(0, 2, size=(111, self.count)) * 2.0 - 1.0
+        for begin in range(0, draws, _DRAWS_AT_ONCE):
+            some = min(_DRAWS_AT_ONCE, draws - begin)
+            signs = rng.integers(0, 2, size=(some, self.count)) * 2.0 - 1.0
             path = signs @ prefix.T
             found.append(path.max(axis=1) - path.min(axis=1))
         return np.sort(np.concatenate(found)) * math.sqrt(self.dependence.folds) / self.total

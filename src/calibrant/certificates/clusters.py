@@ -15,8 +15,9 @@ from calibrant.core.voices import Argument, Option, Phrase
 from calibrant.core.words import counted, measured, percent
 from calibrant.rows.checks import check_choice, check_number
 from calibrant.rows.clusters import ClusteredSource
-from calibrant.rows.intake import few_in_memory
-from calibrant.rows.tally import Totals
+from calibrant.rows.grids import FIRST_GRID
+from calibrant.rows.intake import few_in_memory, rows_of_clusters
+from calibrant.rows.tally import Tally, Totals
 from calibrant.rows.weights import effective_rows
 
 ClusterTarget = Literal["rows", "clusters"]
@@ -209,6 +210,15 @@ def check_enough(question: ClusterQuestion, limits: ClusterLimits) -> None:
             value=stated,
             remedy="state the most that a cluster of the population can have, before looking at the rows",
         )
+
+
+def open_clusters(question: ClusterQuestion, source: ClusteredSource) -> ClusterLimits:
+    """Return what finds limits from rows in clusters, of which there must be enough."""
+    rows = question.rows(source)
+    plain = rows_of_clusters(rows)
+    limits = question.limits(rows, plain if isinstance(plain, Tally) else rows.histogram(FIRST_GRID))
+    check_enough(question, limits)
+    return limits
 
 
 def cluster_cautions(clusters: Clusters, max_error: float, delta: float) -> tuple[str, ...]:

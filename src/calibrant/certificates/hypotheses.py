@@ -7,26 +7,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Literal, overload
+from typing import Any, Literal, get_args, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.certificates.cluster_tests import check_for_clusters, check_for_rows, clustered_test
+from calibrant.certificates.clusters import ClusterQuestion, ClusterTarget, check_clusters
 from calibrant.certificates.rejections import CalibrationTest, GroupCalibrationTests
 from calibrant.core.binomial import exactly
-from calibrant.core.errors import InputError, UndefinedError
+from calibrant.core.errors import InputError
 from calibrant.core.kernels import GOLDEN, LANES, MIX_FIRST, MIX_SECOND, resampled_ranges
 from calibrant.core.laws import brownian_range
 from calibrant.core.progress import track
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray, Randomness
 from calibrant.core.voices import Argument, Either, Option, Phrase
 from calibrant.rows.checks import check_choice, check_flag, check_number, check_seed
-from calibrant.rows.groups import GroupedRows, GroupedSource, are_grouped, by_group
+from calibrant.rows.groups import are_grouped, by_group
 from calibrant.rows.hints import row_hints
-from calibrant.rows.intake import GroupsLike, RowsLike, as_source, as_tally, in_groups
+from calibrant.rows.intake import GroupsLike, RowsLike, are_clustered, as_clustered, as_source, in_groups
 from calibrant.rows.refinement import TOLERANCE, TooManyForecastsError, split_at_extremes, whole_tally
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally, Totals
+
+TestMethod = Literal["auto", "exact", "asymptotic", "evidence"]
+TEST_METHODS: tuple[str, ...] = get_args(TestMethod)
 
 SeedArray = npt.NDArray[np.uint64]
 
@@ -55,22 +60,22 @@ _COMPILED_PART = 1 << 23  # milliseconds: threads end together, and an interrupt
 _THREADS = 2
 _drawn = 0.0  # rows times resamples so far
 
-_GIVEN_FORECASTS = (
+GIVEN_FORECASTS = (
     "outcomes are independent given the forecasts",
     "the forecaster was fixed without looking at them",
     "the test was chosen beforehand and is done once",
 )
 _SEED = "the seed of the resamples was chosen beforehand too"
-_MANY_ROWS = "there are rows enough for the large-sample law"
+MANY_ROWS = "there are rows enough for the large-sample law"
 _FIXED_WEIGHTS = "the weights were fixed without looking at the outcomes"
-_EXACT, _ASYMPTOTIC = Option("method", "exact"), Option("method", "asymptotic")
+_EXACT, ASYMPTOTIC = Option("method", "exact"), Option("method", "asymptotic")
 
 
 @overload
 def calibration_test(
     y_true: GroupsLike,
     *,
-    method: Literal["auto", "exact", "asymptotic"] = "auto",
+    method: TestMethod = "auto",
     n_resamples: int = 9999,
     rng: Randomness = None,
     progress: bool | None = None,
@@ -82,10 +87,14 @@ def calibration_test(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,
     *,
-    method: Literal["auto", "exact", "asymptotic"] = "auto",
+    method: TestMethod = "auto",
     n_resamples: int = 9999,
     rng: Randomness = None,
     by: None = None,
+    cluster: ArrayLike | None = None,
+    cluster_target: ClusterTarget = "rows",
+    max_cluster_size: float | None = None,
+    serial: int = 0,
     pos_label: ClassLabel | None = None,
     sample_weight: ArrayLike | None = None,
     progress: bool | None = None,
@@ -97,10 +106,14 @@ def calibration_test(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,
     *,
-    method: Literal["auto", "exact", "asymptotic"] = "auto",
+    method: TestMethod = "auto",
     n_resamples: int = 9999,
     rng: Randomness = None,
     by: ArrayLike,
+    cluster: ArrayLike | None = None,
+    cluster_target: ClusterTarget = "rows",
+    max_cluster_size: float | None = None,
+    serial: int = 0,
     pos_label: ClassLabel | None = None,
     sample_weight: ArrayLike | None = None,
     progress: bool | None = None,
@@ -111,10 +124,14 @@ def calibration_test(
     y_true: RowsLike | GroupsLike,
     y_prob: ArrayLike | None = None,
     *,
-    method: Literal["auto", "exact", "asymptotic"] = "auto",
+    method: TestMethod = "auto",
     n_resamples: int = 9999,
     rng: Randomness = None,
     by: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
+    cluster_target: ClusterTarget = "rows",
+    max_cluster_size: float | None = None,
+    serial: int = 0,
     pos_label: ClassLabel | None = None,
     sample_weight: ArrayLike | None = None,
     progress: bool | None = None,
@@ -132,6 +149,15 @@ def calibration_test(
     - "asymptotic" compares T / sigma, where sigma^2 = sum of w^2 p (1 - p) / (sum of w)^2, with the range of Brownian
       motion. It needs many rows, and is cautious (p-values too large) when forecasts repeat.
 
+    With ``cluster`` the law of T is not known, because rows of one cluster may have anything to do with each other, and
+    the exact test for independent rows rejects far too often:
+
+    - "evidence" bets against calibration on whole clusters, over intervals fixed beforehand; the p-value is one over
+      what the bets gained. It rejects calibrated forecasts with probability at most the level at every number of
+      clusters, and is cautious.
+    - "asymptotic" then gives the clusters random signs, ``n_resamples`` times (a wild bootstrap of the range). It needs
+      many clusters, of which none stands out, and sees more.
+
     Parameters
     ----------
     y_true : array-like of shape (n,), or Tally, or Scan
@@ -139,9 +165,9 @@ def calibration_test(
         or, on its own, a tally or a `scan` of a file, table or cluster.
     y_prob : array-like of shape (n,)
         Forecast probabilities.
-    method : {"auto", "exact", "asymptotic"}
-        "auto" takes the exact test when outcomes are 0/1, rows have no weights and rows x resamples is at most 2e9;
-        the result says which test it took and why.
+    method : {"auto", "exact", "asymptotic", "evidence"}
+        "auto" takes the exact test when outcomes are 0/1, rows have no weights and rows x resamples is at most 2e9, and
+        the evidence for rows in clusters; the result says which test it took and why.
     n_resamples : int
         Simulated data sets of the exact test; the p-value is then at least 1 / (n_resamples + 1).
     rng : None, int or numpy.random.Generator
@@ -152,10 +178,12 @@ def calibration_test(
         tries several has tested several times.
     by : array-like of shape (n,), optional
         A group per row, chosen beforehand: one test per group, and what they say together.
+    cluster, cluster_target, max_cluster_size, serial
+        As in `certify`, for rows in clusters.
     pos_label : label, optional
         The label in ``y_true`` that counts as the event, against all others.
     sample_weight : array-like of shape (n,), optional
-        Nonnegative weights, fixed beforehand; for the asymptotic test only.
+        Nonnegative weights, fixed beforehand; not for the exact test.
     progress : bool, optional
         Show how far a long test has come; by default after two seconds, on a terminal only.
 
@@ -195,10 +223,17 @@ def calibration_test(
     >>> by_season.rejected(0.05), by_season["winter"].rows
     (('summer', 'winter'), 100)
     """
-    chosen = check_choice(method, "method", ("auto", "exact", "asymptotic"))
+    chosen = check_choice(method, "method", TEST_METHODS)
     resamples = int(check_number(n_resamples, "n_resamples", low=1, high=1e8, whole=True))
     shown = None if progress is None else check_flag(progress, "progress")
     seed = check_seed(rng)
+    question = check_clusters(cluster is not None or are_clustered(y_true), cluster_target, max_cluster_size, serial)
+    if question is not None:
+        check_for_clusters(chosen)
+        return _clustered_tests(
+            question, y_true, y_prob, by, cluster, sample_weight, pos_label, chosen, resamples, seed
+        )
+    check_for_rows(chosen)
     if resamples < FEWEST_SEEDED and chosen != "asymptotic" and isinstance(rng, (int, np.integer)):
         raise InputError(
             f"is {resamples:,}, too few for a fixed seed, rng={rng}: the p-values of one seed may all be too small "
@@ -215,72 +250,23 @@ def calibration_test(
     return GroupCalibrationTests(rows.groups, by_group(rows, lambda each: _cutoff_test(as_source(each), *settings)))
 
 
-@overload
-def spiegelhalter_test(y_true: GroupedSource | GroupedRows) -> GroupCalibrationTests: ...
-
-
-@overload
-def spiegelhalter_test(
-    y_true: RowsLike, y_prob: ArrayLike | None = None, *, by: None = None, pos_label: ClassLabel | None = None
-) -> CalibrationTest: ...
-
-
-@overload
-def spiegelhalter_test(
-    y_true: RowsLike, y_prob: ArrayLike | None = None, *, by: ArrayLike, pos_label: ClassLabel | None = None
-) -> GroupCalibrationTests: ...
-
-
-def spiegelhalter_test(
-    y_true: RowsLike | GroupsLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    by: ArrayLike | None = None,
-    pos_label: ClassLabel | None = None,
+def _clustered_tests(
+    question: ClusterQuestion,
+    y_true: Any,
+    y_prob: Any,
+    by: Any,
+    cluster: Any,
+    sample_weight: Any,
+    pos_label: Any,
+    *settings: Any,
 ) -> CalibrationTest | GroupCalibrationTests:
-    """Test by Spiegelhalter's z whether the Brier score is what calibrated forecasts would have.
-
-    z = sum of (y - p)(1 - 2p) / sqrt(sum of (1 - 2p)^2 p (1 - p)), standard normal when the forecasts are calibrated
-    and the rows are many; the p-value is two-sided. A positive z says that forecasts are too extreme (rare events
-    happen more often than forecast and common ones less often), a negative one that they are too timid.
-
-    It looks in that one direction only. A forecaster who is too low everywhere can have z = 0, because errors at low
-    and at high forecasts cancel: the example has forecasts of 20% and 80% where 30% and 90% happen, and
-    `calibration_test` finds it.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,), or Tally
-        Outcomes: 0/1, booleans, or labels with ``pos_label``; or a tally on its own.
-    y_prob : array-like of shape (n,)
-        Forecast probabilities.
-    by : array-like of shape (n,), optional
-        A group per row, as in `calibration_test`.
-    pos_label : label, optional
-        The label in ``y_true`` that counts as the event, against all others.
-
-    Returns
-    -------
-    CalibrationTest, or GroupCalibrationTests with ``by``
-        With ``statistic`` (z) and ``pvalue``.
-
-    References
-    ----------
-    Spiegelhalter (1986), Probabilistic prediction in patient management and clinical trials, Statistics in Medicine 5.
-
-    Examples
-    --------
-    >>> from calibrant import Tally
-    >>> too_low = Tally.from_counts(forecast=[0.2, 0.8], rows=[500, 500], events=[150, 450])
-    >>> abs(round(spiegelhalter_test(too_low).statistic, 9))
-    0.0
-    >>> calibration_test(too_low, rng=0).pvalue < 1e-6
-    True
-    """
+    """Return the test of rows in clusters, or one for each group."""
+    columns = {"cluster": cluster, "sample_weight": sample_weight, "pos_label": pos_label}
     if by is None and not are_grouped(y_true):
-        return _spiegelhalter(as_tally(y_true, y_prob, pos_label=pos_label))
-    rows = in_groups(y_true, y_prob, by=by, pos_label=pos_label)
-    return GroupCalibrationTests(rows.groups, by_group(rows, lambda each: _spiegelhalter(as_tally(each))))
+        return clustered_test(question, as_clustered(y_true, y_prob, **columns), *settings)
+    rows = in_groups(y_true, y_prob, by=by, **columns)
+    tests = by_group(rows, lambda each: clustered_test(question, as_clustered(each), *settings))
+    return GroupCalibrationTests(rows.groups, tests)
 
 
 def _cutoff_test(
@@ -295,49 +281,16 @@ def _cutoff_test(
         chosen, reason = _choose(table, resamples)
         notes = (reason,)
     elif chosen == "exact":
-        remedy = Phrase("use {asymptotic}", asymptotic=_ASYMPTOTIC)
-        _require_counts(table, Phrase("{exact}", exact=_EXACT), remedy)
+        remedy = Phrase("use {asymptotic}", asymptotic=ASYMPTOTIC)
+        require_counts(table, Phrase("{exact}", exact=_EXACT), remedy)
     notes = (*notes, *row_hints(table, every_forecast=True))
     if chosen == "exact":
         return _exact(whole_tally(table if isinstance(table, Tally) else source), resamples, seed, shown, notes)
     return _asymptotic(table, notes)
 
 
-def _spiegelhalter(tally: Tally) -> CalibrationTest:
-    remedy = Phrase("use calibration_test with {asymptotic}", asymptotic=_ASYMPTOTIC)
-    _require_counts(tally, "Spiegelhalter's z", remedy)
-    forecast = tally.forecast
-    direction = 1.0 - 2.0 * forecast
-    variance = tally.rows * forecast * (1.0 - forecast)
-    spread = float(np.square(direction) @ variance)
-    if spread == 0.0:
-        raise UndefinedError(
-            Phrase(
-                "Spiegelhalter's z is not defined when every {forecast} is 0, 0.5 or 1: calibrated outcomes would give "
-                "0 / 0",
-                forecast=Argument("y_prob"),
-            ),
-            remedy="use calibration_test",
-        )
-    z = float(direction @ tally.residual) / math.sqrt(spread)
-    notes = (
-        "this test looks in one direction only, forecasts that are too extreme or too timid: forecasts that are wrong "
-        "in another way can pass it with z near 0, so read it beside calibration_test",
-        *_few_note(float(variance.sum())),
-    )
-    return CalibrationTest(
-        test="spiegelhalter",
-        statistic=z,
-        pvalue=math.erfc(abs(z) / math.sqrt(2.0)),
-        method="asymptotic",
-        rows=tally.row_total,
-        n_resamples=None,
-        assumptions=(*_GIVEN_FORECASTS, _MANY_ROWS),
-        notes=notes,
-    )
-
-
-def _require_counts(tally: Totals, what: str, remedy: str) -> None:
+def require_counts(tally: Totals, what: str, remedy: str) -> None:
+    """Refuse fractions and weights, for a test whose law the forecasts determine."""
     if not tally.binary_outcomes:
         raise InputError(
             Phrase(
@@ -416,7 +369,7 @@ def _exact(tally: Tally, resamples: int, seed: int, shown: bool | None, notes: t
         method="exact",
         rows=tally.row_total,
         n_resamples=None if enumerated else resamples,
-        assumptions=_GIVEN_FORECASTS if enumerated else (*_GIVEN_FORECASTS, _SEED),
+        assumptions=GIVEN_FORECASTS if enumerated else (*GIVEN_FORECASTS, _SEED),
         notes=notes,
     )
 
@@ -519,7 +472,7 @@ def _asymptotic(table: Totals, notes: tuple[str, ...]) -> CalibrationTest:
     observed = float(curve.max() - curve.min())
     if total > 0.0:
         pvalue = float(brownian_range.sf(observed / math.sqrt(total)))
-        notes = (*notes, *_few_note(total / table.weight_max**2), *_ties_note(table, variance / total))
+        notes = (*notes, *few_note(total / table.weight_max**2), *_ties_note(table, variance / total))
         if least is not variance:
             smallest = float(brownian_range.sf(observed / math.sqrt(float(least.sum())))) if least.any() else 0.0
             notes = (
@@ -542,7 +495,7 @@ def _asymptotic(table: Totals, notes: tuple[str, ...]) -> CalibrationTest:
         method="asymptotic",
         rows=table.row_total,
         n_resamples=None,
-        assumptions=(*_GIVEN_FORECASTS, *weighted, _MANY_ROWS),
+        assumptions=(*GIVEN_FORECASTS, *weighted, MANY_ROWS),
         notes=notes,
     )
 
@@ -579,7 +532,8 @@ def _variances(table: Totals) -> tuple[FloatArray, FloatArray]:
     return least, most
 
 
-def _few_note(information: float) -> tuple[str, ...]:
+def few_note(information: float) -> tuple[str, ...]:
+    """Say where variances add up to too little for a large-sample law."""
     if information >= FEW:
         return ()
     return (

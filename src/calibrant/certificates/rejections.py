@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from calibrant.certificates.clusters import Clusters
 from calibrant.core.results import UNIT, PerGroup, Result, as_frame
 from calibrant.core.types import Label
 from calibrant.core.voices import Either
 from calibrant.core.words import counted, in_columns, printable
 
 USUAL_LEVEL = 0.05
+
+_HOW = {"asymptotic": "large-sample law", "evidence": "bets on whole clusters"}
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,8 @@ class CalibrationTest(Result):
         How probable a statistic at least as extreme is when the forecasts are perfectly calibrated.
     method : str
         "exact" (the law of the statistic given these forecasts, enumerated or simulated) or "asymptotic" (its limit for
-        many rows).
+        many rows, or many clusters); "evidence" for rows in clusters (what bets on whole clusters gained, the p-value
+        being one over it).
     rows : int
         Rows.
     n_resamples : int or None
@@ -36,6 +40,8 @@ class CalibrationTest(Result):
         What the p-value rests on.
     notes : tuple of str
         What to keep in mind for these data.
+    clusters : Clusters or None
+        What the clusters of the rows are, where they were named; None for independent rows.
     """
 
     test: str
@@ -46,6 +52,7 @@ class CalibrationTest(Result):
     n_resamples: int | None
     assumptions: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    clusters: Clusters | None = None
 
     _ranges: ClassVar = {"pvalue": UNIT}
     _words: ClassVar = {"test": ("cutoff", "spiegelhalter")}
@@ -82,7 +89,9 @@ class CalibrationTest(Result):
         """Say in one sentence whether perfect calibration is rejected at a level."""
         name = "Spiegelhalter's z" if self.test == "spiegelhalter" else "Cutoff calibration error"
         rows = counted(self.rows, "row")
-        how = {"asymptotic": "large-sample law"}.get(self.method, "all possible outcomes")
+        if self.clusters is not None:
+            rows = f"{rows} in {counted(self.clusters.count, 'cluster')}"
+        how = _HOW.get(self.method, "all possible outcomes")
         if self.n_resamples is not None:
             how = f"{self.n_resamples:,} resamples"
         return (
