@@ -30,6 +30,7 @@ from calibrant import (
 )
 from calibrant.certificates.bands import risk_bands as risk_bands
 from calibrant.certificates.hypotheses import calibration_test as calibration_test
+from calibrant.certificates.independence import check_independence as check_independence
 from calibrant.certificates.planning import rows_needed as rows_needed
 from calibrant.certificates.verdicts import (
     certify as certify,

@@ -3,6 +3,12 @@ from calibrant.certificates.bands import risk_bands as risk_bands
 from calibrant.certificates.brackets import bracket as bracket
 from calibrant.certificates.clusters import Clusters as Clusters
 from calibrant.certificates.hypotheses import calibration_test as calibration_test
+from calibrant.certificates.independence import (
+    IndependenceCheck as IndependenceCheck,
+)
+from calibrant.certificates.independence import (
+    check_independence as check_independence,
+)
 from calibrant.certificates.planning import (
     RowsNeeded as RowsNeeded,
 )

@@ -14,6 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from calibrant.certificates.cluster_plans import HIGHEST_CLUSTER_POWER, ClusterPlan, ClustersAsked
+from calibrant.certificates.clusters import CLUSTER_TARGETS, ClusterTarget, check_clusters
 from calibrant.certificates.event_shares import RATE_SHARE, check_yardstick, of_events
 from calibrant.certificates.methods.base import CertificateMethod
 from calibrant.certificates.methods.registry import METHODS, Method
@@ -80,6 +82,12 @@ class RowsNeeded(WithCosts, Result):
         The lowest and the highest threshold that a risk gap is about; None for other errors.
     cost_false_positive, cost_false_negative : float or None
         The costs that were translated into a threshold, if any.
+    clusters : int or None
+        Clusters that these rows are in, where rows of one cluster belong together; None for independent rows.
+    cluster_size, intra_cluster_correlation : float or None
+        Rows of a cluster, on average, and the correlation of two outcomes of one cluster, that were planned for.
+    cluster_target : str
+        What counts once: each of the "rows", or each of the "clusters".
     """
 
     rows: int
@@ -94,9 +102,15 @@ class RowsNeeded(WithCosts, Result):
     thresholds: tuple[float, float] | None = None
     cost_false_positive: float | None = None
     cost_false_negative: float | None = None
+    clusters: int | None = None
+    cluster_size: float | None = None
+    intra_cluster_correlation: float | None = None
+    cluster_target: str = "rows"
 
-    _ranges: ClassVar = dict.fromkeys(("max_error", "confidence_level", "power", "brier"), UNIT)
-    _words: ClassVar = {"measure": MEASURES, "relative_to": YARDSTICKS}
+    _ranges: ClassVar = dict.fromkeys(
+        ("max_error", "confidence_level", "power", "brier", "intra_cluster_correlation"), UNIT
+    )
+    _words: ClassVar = {"measure": MEASURES, "relative_to": YARDSTICKS, "cluster_target": CLUSTER_TARGETS}
 
     def claim(self) -> str:
         """Say what is to be certified, in a few words."""
@@ -109,10 +123,15 @@ class RowsNeeded(WithCosts, Result):
     def __str__(self) -> str:
         level = level_said(self.confidence_level)
         paper = "" if self.paper_rows is None else f"; the paper's margin needs {self.paper_rows:,}"
+        rows, alike = f"{self.rows:,} rows", ""
+        if self.clusters is not None:
+            counting = ", each counting once," if self.cluster_target == "clusters" else ""
+            rows = f"{self.clusters:,} clusters of {self.cluster_size:.4g} rows{counting} ({rows})"
+            alike = f" and outcomes of one cluster have a correlation of {self.intra_cluster_correlation:.2g}"
         return (
-            f"About {self.rows:,} rows certify {self.claim()} "
+            f"About {rows} certify {self.claim()} "
             f"with {level} confidence in {level_said(self.power)} of cases, if the forecaster is calibrated with "
-            f"a Brier score of {self.brier:.4g} ({self.method} method{paper})."
+            f"a Brier score of {self.brier:.4g}{alike} ({self.method} method{paper})."
         )
 
 
@@ -131,6 +150,13 @@ def rows_needed(
     brier: float | None = None,
     y_prob: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    cluster_size: int | None = None,
+    intra_cluster_correlation: float | None = None,
+    cluster: ArrayLike | None = None,
+    y_true: ArrayLike | None = None,
+    cluster_target: ClusterTarget = "rows",
+    max_cluster_size: float | None = None,
+    serial: int = 0,
 ) -> RowsNeeded:
     """Plan: how many rows does it take to certify a calibrated forecaster?
 
@@ -163,6 +189,19 @@ def rows_needed(
         p (1 - p).
     sample_weight : array-like, optional
         How many rows have each of them, or what share.
+    cluster_size : int, optional
+        Rows of each cluster, where rows come in clusters of which rows belong together: the plan is then for a number
+        of clusters, each of so many rows. It needs ``intra_cluster_correlation``, and is for the Cutoff error.
+    intra_cluster_correlation : float in [0, 1], optional
+        How much outcomes of one cluster go together beyond what forecasts explain: 0.01 to 0.05 for patients of one
+        site, more for visits of one patient. `check_independence` finds it from rows.
+    cluster : array-like, optional
+        Or a cluster for each forecast of ``y_prob``, a pilot sample: clusters to come have the sizes and forecasts of
+        these, and the correlation that ``y_true`` shows, or the one that is named.
+    y_true : array-like, optional
+        Outcomes of a pilot sample.
+    cluster_target, max_cluster_size, serial
+        As in `certify`, for clusters.
 
     Examples
     --------
@@ -198,6 +237,12 @@ def rows_needed(
     METHODS[method].check_measure(measure)
     METHODS[method].check_level(level)
     cutoff = judged.by_intervals
+    asked = ClustersAsked(cluster_size, intra_cluster_correlation, cluster, y_true, y_prob)
+    question = check_clusters(asked.given, cluster_target, max_cluster_size, serial)
+    if question is not None:
+        _check_clustered(judged, method, relative_to, chance, sample_weight)
+    else:
+        asked.refuse_rest()
     if (brier is None) == (y_prob is None):
         raise InputError("pass either brier= (the mean squared residual you expect) or y_prob= (forecasts like yours)")
     draws, levels = (_DRAWS, _LEVELS) if chance <= _USUAL_POWER else (_MORE_DRAWS, _FEWER_LEVELS)
@@ -235,6 +280,21 @@ def rows_needed(
     if variance == 0.0:
         given = "brier is 0" if y_prob is None else "y_prob holds only 0 and 1"
         raise InputError(f"{given}: calibrated forecasts that are never wrong leave nothing to plan for")
+    if question is not None:
+        found = ClusterPlan(METHODS[method], question, limit, 1.0 - level, chance).of(asked, variance)
+        return RowsNeeded(
+            rows=found.rows,
+            paper_rows=None,
+            max_error=limit,
+            confidence_level=level,
+            power=chance,
+            method=method,
+            brier=variance,
+            clusters=found.clusters,
+            cluster_size=found.size,
+            intra_cluster_correlation=found.correlation,
+            cluster_target=question.target,
+        )
 
     def fewest(name: str) -> int:
         plan = _Plan(METHODS[name], judged, relative_to, 1.0 - level)
@@ -316,6 +376,36 @@ def _successes(draws: int, power: float) -> int:
     successes = np.arange(1, draws + 1)
     shown = at_least(successes, draws, power) <= _DOUBT  # if the power is only just what was asked for
     return int(successes[shown.argmax()])
+
+
+def _check_clustered(measure: JudgedMeasure, method: str, relative_to: str, power: float, sample_weight: Any) -> None:
+    """Refuse what cannot be planned for rows in clusters."""
+    METHODS[method].check_clusters()
+    if not measure.by_intervals:
+        raise InputError(
+            Phrase("clusters can be planned for {cutoff} only", cutoff=Option("measure", "cutoff")),
+            remedy=Phrase(
+                "plan for it, or for independent rows times the design effect, 1 + (cluster size - 1) x correlation"
+            ),
+        )
+    if relative_to != "rows":
+        raise InputError(
+            Phrase("clusters are covered for {rows} only", rows=Option("relative_to", "rows")),
+            remedy="name the limit as a share of all rows",
+        )
+    if power > HIGHEST_CLUSTER_POWER:
+        raise InputError(
+            f"is {power:g}",
+            argument="power",
+            value=power,
+            remedy=f"plans for clusters are made for a power of up to {HIGHEST_CLUSTER_POWER:g}",
+        )
+    if sample_weight is not None:
+        raise InputError(
+            "was given together with clusters, which are planned for as they are",
+            argument="sample_weight",
+            remedy="leave it out",
+        )
 
 
 def _check_plannable(measure: JudgedMeasure) -> None:

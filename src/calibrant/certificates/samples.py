@@ -13,8 +13,8 @@ from calibrant.rows.runs import group_starts
 from calibrant.rows.tally import Tally
 
 _SEED = 0
-_STEP = 0.5826  # a walk's maximum is that of Brownian motion less so many standard deviations of a step (Chernoff 1965)
-_APART = 1e-12
+STEP = 0.5826  # a walk's maximum is that of Brownian motion less so many standard deviations of a step (Chernoff 1965)
+APART = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class Samples:
         """Return the data sets one by one; a forecast listed twice stands for two that are hardly different."""
         forecast = self.forecast
         if forecast.size > 1 and not np.diff(forecast).all():
-            forecast = forecast + _APART * np.arange(forecast.size)
+            forecast = forecast + APART * np.arange(forecast.size)
         for rows, events in zip(self.rows, self.events, strict=True):
             yield Tally.from_counts(forecast, rows, events)
 
@@ -113,7 +113,7 @@ def draw(law: Law, rows: int, draws: int) -> Samples:
     """Return data sets of so many rows, with outcomes that follow the forecasts; the same ones every time."""
     rng = np.random.default_rng(_SEED)
     counts = rng.multinomial(rows, law.share, size=draws)
-    inside = 2.0 * _STEP * math.sqrt(rows * law.joined)
+    inside = 2.0 * STEP * math.sqrt(rows * law.joined)
     return Samples(law.forecast, rows, counts, rng.binomial(counts, law.forecast), inside)
 
 

@@ -1,0 +1,109 @@
+"""Are the outcomes of a cluster more alike than those of independent rows? Overdispersion of sums over clusters.
+
+Forecasts are cut into strata, and residuals counted from the mean of their stratum, so that forecasts that are off
+everywhere alike are no sign of clusters. The sum over clusters of squared sums is compared with what independent rows
+would give, by its first three moments.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from calibrant.certificates.cluster_search import cut_into_blocks
+from calibrant.core.types import FloatArray, IntArray
+from calibrant.rows.clusters import ClusteredSource, ClusterSums
+from calibrant.rows.grids import FIRST_GRID
+from calibrant.rows.intake import rows_of_clusters
+from calibrant.rows.tally import Tally
+
+_ROWS_OF_STRATUM = 50
+_MOST_STRATA = 64
+_MOST_PAIRS = 2**23  # clusters times strata
+
+
+class Overdispersion(NamedTuple):
+    """How probable sums so far apart are for independent rows, and the correlation of rows of one cluster."""
+
+    pvalue: float
+    correlation: float
+
+
+class _Strata(NamedTuple):
+    """By stratum: rows, and mean, variance and third moment of their residuals; ``sums`` are those of clusters."""
+
+    sums: ClusterSums
+    rows: FloatArray
+    mean: FloatArray
+    variance: FloatArray
+    third: FloatArray
+
+
+def overdispersion_of(source: ClusteredSource) -> Overdispersion:
+    """Look for overdispersion of rows of unit weight."""
+    strata = _strata_of(source)
+    sums, here = strata.sums, strata.sums.block
+    number = sums.rows.astype(np.float64)
+    off = sums.per_cluster(sums.residual - number * strata.mean[here])
+    spread = sums.per_cluster(number * strata.variance[here])
+    mean, variance, third = _moments(strata, number, spread)
+    excess = float((off**2).sum()) - mean
+    pairs = float((sums.per_cluster(number * np.sqrt(strata.variance[here])) ** 2 - spread).sum())
+    correlation = excess / pairs if pairs > 0.0 else 0.0
+    return Overdispersion(_tail(excess, variance, third), min(max(correlation, -1.0), 1.0))
+
+
+def _strata_of(source: ClusteredSource) -> _Strata:
+    plain = rows_of_clusters(source)
+    table = plain if isinstance(plain, Tally) else source.histogram(FIRST_GRID)
+    most = min(_MOST_STRATA, max(_MOST_PAIRS // source.cluster_count, 1))
+    count = min(max(table.row_total // _ROWS_OF_STRATUM, 1), most)
+    # Half as many, because forecasts up to twice that number are told apart.
+    first: IntArray = cut_into_blocks(table, max(count // 2, 1))
+    borders = table.low[first].copy()
+    borders[0] = 0.0
+    rows, residual, square, outcome = (
+        np.add.reduceat(each, first).astype(np.float64)
+        for each in (table.rows, table.residual, table.residual_square, table.outcome)
+    )
+    mean, rate = residual / rows, outcome / rows
+    variance = np.maximum(square / rows - mean**2, 0.0) * rows / np.maximum(rows - 1.0, 1.0)
+    variance[rows < 2.0] = 0.0
+    return _Strata(source.cluster_sums(borders), rows, mean, variance, variance * (1.0 - 2.0 * rate))
+
+
+def _moments(strata: _Strata, number: FloatArray, spread: FloatArray) -> tuple[float, float, float]:
+    """Return mean, variance and third moment of the sum of squares if rows are independent given their forecasts.
+
+    With D the variances of sums and A A' what the means of strata take away, sums have the covariance D - A A'. The
+    squares of single rows are the same however rows are dealt to clusters, so that their share is taken out again.
+    """
+    sums, here = strata.sums, strata.sums.block
+    taken = np.zeros((sums.clusters, strata.rows.size))
+    taken[sums.cluster, here] = number * np.sqrt(strata.variance / strata.rows)[here]
+    own = (taken**2).sum(axis=1)
+    product, weighted = taken.T @ taken, (taken * spread[:, None]).T @ taken
+    squares = sums.per_cluster(number * strata.variance[here] ** 2)
+    cubes = float((number * strata.variance[here] ** 3).sum())
+    skew = sums.per_cluster(number * strata.third[here])
+    own_skew = float((number * strata.third[here] ** 2).sum())
+    mean = float((spread - own).sum())
+    variance = 2.0 * float((spread**2 - 2.0 * spread * own - squares).sum() + (product**2).sum())
+    third = float((spread**3 - 3.0 * spread**2 * own - 3.0 * spread * squares).sum()) + 2.0 * cubes
+    third += 3.0 * float((weighted * product).sum()) - float(np.trace(product @ product @ product))
+    return mean, variance, 8.0 * third + 4.0 * (float((skew**2).sum()) - own_skew)
+
+
+def _tail(excess: float, variance: float, third: float) -> float:
+    """Return the probability of an excess at least so large, for a shifted gamma law with these moments."""
+    from scipy.special import gammaincc, ndtr
+
+    if variance <= 1e-12:
+        return 1.0
+    value, skewness = excess / math.sqrt(variance), third / variance**1.5
+    if skewness <= 1e-3:  # hardly different from the normal law, which is cautious where it is negative
+        return float(ndtr(-value))
+    shape = 4.0 / skewness**2
+    return float(gammaincc(shape, max(shape + 2.0 * value / skewness, 0.0)))
