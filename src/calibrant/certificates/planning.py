@@ -126,7 +126,8 @@ class RowsNeeded(WithCosts, Result):
         rows, alike = f"{self.rows:,} rows", ""
         if self.clusters is not None:
             counting = ", each counting once," if self.cluster_target == "clusters" else ""
-            rows = f"{self.clusters:,} clusters of {self.cluster_size:.4g} rows{counting} ({rows})"
+            each = "row" if self.cluster_size == 1.0 else "rows"
+            rows = f"{self.clusters:,} clusters of {self.cluster_size:.4g} {each} ({rows}){counting}"
             alike = f" and outcomes of one cluster have a correlation of {self.intra_cluster_correlation:.2g}"
         return (
             f"About {rows} certify {self.claim()} "
