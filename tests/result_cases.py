@@ -88,7 +88,15 @@ RESULTS: dict[str, Callable[[], Any]] = {
     ),
     "RiskBands": lambda: calibrant.risk_bands(tally(), cutoffs=[0.1, 0.6]),  # the first is empty
     "RiskBands without empty ones": lambda: calibrant.risk_bands(tally(), cutoffs=[0.4, 0.6]),
+    "RiskBands of clusters": lambda: calibrant.risk_bands(
+        Y_TRUE, Y_PROB, cutoffs=[0.1, 0.6], cluster=[1, 2, 3, 4, 5] * 8
+    ),
     "RowsNeeded": lambda: calibrant.rows_needed(0.05, y_prob=Y_PROB),
+    "RowsNeeded in clusters": lambda: calibrant.rows_needed(
+        0.2, y_prob=Y_PROB, cluster_size=3, intra_cluster_correlation=0.1, method="hoeffding"
+    ),
+    "IndependenceCheck": lambda: calibrant.check_independence(Y_TRUE, Y_PROB, [1, 2, 3, 4, 5] * 8),
+    "CalibrationTest of clusters": lambda: calibrant.calibration_test(Y_TRUE, Y_PROB, cluster=[1, 2, 3, 4, 5] * 8),
     "exact CalibrationTest": lambda: calibrant.calibration_test(tally(), method="exact", n_resamples=999, rng=0),
     "asymptotic CalibrationTest": lambda: calibrant.calibration_test(tally(), method="asymptotic"),
     "Spiegelhalter's CalibrationTest": lambda: calibrant.certificates.spiegelhalter_test(tally()),

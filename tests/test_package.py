@@ -57,6 +57,7 @@ TOP = [
     "best_threshold",
     "calibration_test",
     "certify",
+    "check_independence",
     "compare_models",
     "compare_recalibrators",
     "confidence_interval",
@@ -125,6 +126,7 @@ FUNCTIONS = [name for name in PUBLIC if inspect.isfunction(public(name))]
 BY_POSITION = {
     "bracket": ["cells"],
     "by_group": ["source", "compute"],
+    "check_independence": ["y_true", "y_prob", "cluster"],
     "compare_recalibrators": ["y_prob", "y_true"],
     "decision_guarantee": ["certificate", "threshold"],
     "ece_hardness_bound": ["rows"],

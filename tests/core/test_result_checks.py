@@ -54,6 +54,7 @@ def every_result():
         calibrant.confidence_interval(tally),
         calibrant.risk_bands(tally, cutoffs=[0.1, 0.6]),
         calibrant.rows_needed(0.05, y_prob=y_prob),
+        calibrant.check_independence(y_true, y_prob, [1, 2, 3, 4, 5] * 8),
         calibrant.calibration_test(tally, method="exact", n_resamples=999, rng=0),
         calibrant.calibration_test(y_true, y_prob, by=["b", "a"] * 20, n_resamples=999, rng=0),
         decisions,

@@ -83,9 +83,17 @@ RENAMED = {
 }
 # What was added, as it is on these rows.
 NO_THRESHOLD = {"thresholds": None, "cost_false_positive": None, "cost_false_negative": None}
+NO_PLANNED_CLUSTERS = {
+    "clusters": None,
+    "cluster_size": None,
+    "intra_cluster_correlation": None,
+    "cluster_target": "rows",
+}
 ADDED: dict[str | None, dict[str, Any]] = {
     "Measures": {"others": []},
-    "RowsNeeded": {"measure": "cutoff", "relative_to": "rows", **NO_THRESHOLD},
+    "RowsNeeded": {"measure": "cutoff", "relative_to": "rows", **NO_THRESHOLD, **NO_PLANNED_CLUSTERS},
+    "CalibrationTest": {"clusters": None},
+    "RiskBands": {"notes": [], "clusters": None, "band_clusters": None},
     "ConfidenceInterval": {"relative_to": "rows", "clusters": None, **NO_THRESHOLD},
     "Certificate": {"relative_to": "rows", "saving": None, "clusters": None, **NO_THRESHOLD},
     "GroupCertificates": {"relative_to": "rows"},
@@ -111,7 +119,7 @@ def renamed(stored: dict[str, Any]) -> dict[str, Any]:
         return stored
     if stored.get("type") == "RiskBands":
         assert stored["n"] == sum(stored["rows"])
-        return {key: value for key, value in stored.items() if key != "n"}
+        return {key: value for key, value in stored.items() if key != "n"} | ADDED["RiskBands"]
     return {RENAMED.get(key, key): value for key, value in stored.items()} | ADDED.get(stored.get("type"), {})
 
 
