@@ -172,9 +172,7 @@ class ClusterPlan:
         assert isinstance(rows, ClusteredRows)
         limits = self.question.limits(rows, Tally.from_observations(rows.observations))
         check_enough(self.question, limits)
-        path = limits.rows.prefix.sum(axis=1)
-        estimate = float(path.max() - path.min()) / limits.total
-        return self.method.upper_of_clusters(limits, estimate, self.delta)
+        return self.method.upper_of_clusters(limits, limits.block_range, self.delta)
 
 
 def _aim(clusters: int, ratio: float, slope: float) -> int:
