@@ -1,5 +1,7 @@
 """Plans for rows in clusters as users meet them; that they keep their promise is simulated in tests/guarantees."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from calibrant.certificates.samples import Law
 
 RNG = np.random.default_rng(23)
 LEVELS = [0.1, 0.2, 0.4]
-ROUGH = {"y_prob": LEVELS, "method": "hoeffding", "power": 0.5}  # quick
+ROUGH: dict[str, Any] = {"y_prob": LEVELS, "method": "hoeffding", "power": 0.5}  # quick
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.05, 0.5, 1.0])
@@ -31,6 +33,7 @@ def test_simulated_clusters_are_calibrated_and_have_the_correlation_asked_for(co
 
 def test_a_plan_says_clusters_and_rows():
     plan = rows_needed(0.1, cluster_size=20, intra_cluster_correlation=0.05, **ROUGH)
+    assert plan.clusters is not None
     assert plan.rows == 20 * plan.clusters
     assert (plan.cluster_size, plan.intra_cluster_correlation, plan.paper_rows) == (20.0, 0.05, None)
     assert str(plan).startswith(f"About {plan.clusters:,} clusters of 20 rows ({plan.rows:,} rows) certify a Cutoff")
@@ -40,7 +43,7 @@ def test_a_plan_says_clusters_and_rows():
 
 
 def test_what_makes_rows_worth_less_takes_more_clusters():
-    options = {"y_prob": LEVELS, "power": 0.5}
+    options: dict[str, Any] = {"y_prob": LEVELS, "power": 0.5}
     plan = rows_needed(0.1, cluster_size=10, intra_cluster_correlation=0.1, **options)
     assert plan.clusters is not None
     for other in (

@@ -1,6 +1,7 @@
 """Tests of calibration for rows in clusters as users meet them; their levels are simulated in tests/guarantees."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -68,7 +69,7 @@ def test_to_assume_less_makes_p_values_larger():
     assert calibration_test(y, p, cluster=CODE, serial=1).pvalue > alone.pvalue
     assert calibration_test(y, p, cluster=CODE, max_cluster_size=40).pvalue > alone.pvalue
     assert "clusters two or more places apart" in str(calibration_test(y, p, cluster=CODE, serial=1))
-    bootstrap = {"method": "asymptotic", "n_resamples": 999, "rng": 0}
+    bootstrap: dict[str, Any] = {"method": "asymptotic", "n_resamples": 999, "rng": 0}
     assert (
         calibration_test(y, p, cluster=CODE, serial=1, **bootstrap).pvalue
         >= calibration_test(y, p, cluster=CODE, **bootstrap).pvalue

@@ -5,6 +5,7 @@ that take rows as independent must fail on the same data, or the data would show
 """
 
 import functools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -71,7 +72,7 @@ def test_the_exact_test_of_rows_rejects_them_far_too_often(name):
 def test_forecasts_that_are_off_are_found():
     rng = np.random.default_rng(4)
     code = np.repeat(np.arange(200), 10)
-    found = {"evidence": 0, "asymptotic": 0}
+    found: dict[Any, int] = {"evidence": 0, "asymptotic": 0}
     for _ in range(30):
         p = rng.uniform(0.0, 0.8, 2000)
         y = shared_shocks(rng, p + 0.15, code, 0.3)
@@ -132,6 +133,7 @@ def test_the_clusters_planned_are_certified_about_as_often_as_promised(size, cor
     plan = rows_needed(
         limit, y_prob=y_prob, cluster_size=size, intra_cluster_correlation=correlation, method=method, power=0.8
     )
+    assert plan.clusters is not None
     count = 100
     kept = certified(plan.clusters, size, correlation, limit, count, method=method)
     assert kept >= binom.ppf(FALSE_ALARM, count, 0.76)
