@@ -361,7 +361,7 @@ def test_auto_chooses_and_says_why(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "bootstrap"}, "method must be one of 'auto', 'exact', 'asymptotic', got 'bootstrap'"),
+        ({"method": "bootstrap"}, "method must be one of 'auto', 'exact', 'asymptotic', 'evidence', got 'bootstrap'"),
         ({"n_resamples": 0}, "n_resamples must be a whole number from 1 to 1e[+]08, got 0"),
         ({"n_resamples": 99.5}, "n_resamples must be a whole number"),
         ({"rng": "today"}, "rng must be None, a whole number from 0 on as seed, or a numpy.random.Generator, got 'to"),
