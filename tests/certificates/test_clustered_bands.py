@@ -37,7 +37,7 @@ def test_the_limit_of_a_band_is_that_of_bets_on_its_clusters():
     for sign, low in ((1.0, 0.3), (-1.0, 0.4)):
         most = size.max() * (1.0 - low)
         found = []
-        for rate in cluster_rates(sign * sums, most, delta, alone):
+        for rate in cluster_rates(sign * sums, float(size.max()), most, delta, alone):
             growth = -np.log(1.0 - rate / most * sign * sums).sum() + cluster_exponent(delta, alone)
             found.append(100 * most / (rate * size.sum()) * (1.0 - math.exp(-growth / 100)))
         assert max(found) == pytest.approx(bands.upper[1] if sign > 0.0 else -bands.lower[1])

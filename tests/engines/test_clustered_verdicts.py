@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from calibrant import certify, confidence_interval, scan
+from calibrant import calibration_test, certify, check_independence, confidence_interval, risk_bands, scan
 
 QUESTIONS: tuple[dict[str, Any], ...] = (
     {},
@@ -85,3 +85,34 @@ def test_texts_that_count_in_another_order_have_no_neighbours():
         pytest.raises(ValueError, match="cluster holds texts, of which 's109' comes before 's11'"),
     ):
         certify(source, max_error=0.1, serial=1)
+
+
+@pytest.mark.parametrize("few_below", [100_000, 1000])
+def test_bands_tests_and_the_check_of_independence_say_the_same(few_below, monkeypatch):
+    monkeypatch.setattr("calibrant.rows.intake.SORT_BELOW_ROWS", few_below)
+    columns = rows(weighted=False)
+    y, p, site = columns["y"], columns["p"], columns["site"]
+    with scan(pa.table(columns), y_true="y", y_prob="p", cluster="site") as source:
+        bands, expected = risk_bands(source, cutoffs=[0.1, 0.3]), risk_bands(y, p, cutoffs=[0.1, 0.3], cluster=site)
+        assert bands.rows.tolist() == expected.rows.tolist()
+        for name in ("lower", "upper", "inherited"):
+            assert getattr(bands, name) == pytest.approx(getattr(expected, name), rel=1e-10)
+        method: Any
+        for method in ("evidence", "asymptotic"):
+            tested = calibration_test(source, method=method, n_resamples=199, rng=0)
+            same = calibration_test(y, p, cluster=site, method=method, n_resamples=199, rng=0)
+            assert tested.pvalue == pytest.approx(same.pvalue, rel=1e-9)
+            assert tested.statistic == pytest.approx(same.statistic, rel=1e-9)
+        checked, of_arrays = check_independence(source), check_independence(y, p, site)
+        for name in ("upper_rows", "upper_clusters"):
+            assert getattr(checked, name) == pytest.approx(getattr(of_arrays, name), rel=1e-9)
+        assert checked.correlation == pytest.approx(of_arrays.correlation, rel=0.1)  # strata of cells, not of forecasts
+
+
+def test_weights_of_many_rows_that_stay_where_they_are_cannot_be_left_out(monkeypatch):
+    monkeypatch.setattr("calibrant.rows.intake.SORT_BELOW_ROWS", 1000)
+    with (
+        scan(pa.table(rows(weighted=True)), y_true="y", y_prob="p", sample_weight="w", cluster="site") as source,
+        pytest.raises(ValueError, match="sample_weight was given for many rows of a scan"),
+    ):
+        check_independence(source)

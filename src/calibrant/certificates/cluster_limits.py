@@ -138,8 +138,7 @@ class ClusterLimits:
         found = 0.0
         for sign in (1.0, -1.0):
             most = self._most(sign) if given else self.largest
-            both = cluster_rates(self.rows.cluster_total, self.largest, most, delta, self.dependence)
-            rates = sorted({rate / most for rate in both})
+            rates = sorted({rate / most for rate in self._rates(most, delta)})
             reach = self.rows.reach(sign) * (1.0 + 1e-12)  # which rounding may pass
             weighing: Weighing | None = None
             for rate in rates[::-1]:
@@ -156,6 +155,10 @@ class ClusterLimits:
         room = self.rows.size - expected if sign > 0.0 else expected
         # More than there can be is right as well, and where there is next to nothing no rate overflows.
         return max(float(room.max()), _LEAST_ROOM * float(self.rows.size.max()))
+
+    def _rates(self, most: float, delta: float) -> tuple[float, float]:
+        """Return the rates for sums over all forecasts."""
+        return cluster_rates(self.rows.cluster_total, self.largest, most, delta, self.dependence)
 
     def _limit_at(self, rate: float, sign: float, weighing: Weighing, exponent: float) -> float:
         if self.dependence.max_size is None:

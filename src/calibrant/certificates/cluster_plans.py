@@ -172,7 +172,7 @@ class ClusterPlan:
         assert isinstance(rows, ClusteredRows)
         limits = self.question.limits(rows, Tally.from_observations(rows.observations))
         check_enough(self.question, limits)
-        return self.method.upper_of_clusters(limits, limits.block_range, self.delta)
+        return self.method.upper_of_clusters(limits, limits.border_error, self.delta)
 
 
 def _aim(clusters: int, ratio: float, slope: float) -> int:

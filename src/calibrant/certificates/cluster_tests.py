@@ -111,7 +111,7 @@ def clustered_test(
 def _wild_bootstrap(limits: ClusterLimits, resamples: int, seed: int) -> float:
     """Return how often clusters of random sign range as far as these, both between the same forecasts."""
     draws = limits.noise(seed, resamples)
-    return (1 + int(np.count_nonzero(draws >= limits.block_range * (1.0 - 1e-12)))) / (1 + resamples)
+    return (1 + int(np.count_nonzero(draws >= limits.border_error * (1.0 - 1e-12)))) / (1 + resamples)
 
 
 def _bootstrap_notes(limits: ClusterLimits) -> tuple[str, ...]:
