@@ -23,7 +23,7 @@ from calibrant.core.voices import Either
 from calibrant.core.words import counted, level_said, measured, rounded_up
 from calibrant.measures.registry import MEASURES
 from calibrant.rows.clusters import ClusteredRows, ClusteredSource
-from calibrant.rows.intake import RowsLike, are_clustered, as_clustered, rows_of_clusters
+from calibrant.rows.intake import RowsLike, are_clustered, as_clustered, few_in_memory, rows_of_clusters
 from calibrant.rows.tally import Totals
 
 _FEW_SQUARES = 30.0
@@ -166,7 +166,8 @@ def check_independence(
     question = check_clusters(True, cluster_target, max_cluster_size, serial)
     assert question is not None
     plan = check_plan("adaptive", MEASURES["cutoff"], confidence_level, "rows", question)
-    source = as_clustered(y_true, y_prob, cluster=cluster, sample_weight=sample_weight, pos_label=pos_label)
+    rows = as_clustered(y_true, y_prob, cluster=cluster, sample_weight=sample_weight, pos_label=pos_label)
+    source = few_in_memory(rows)
     limits = open_clusters(question, source)
     alone = evaluate(replace(plan, clusters=None), rows_of_clusters(source), 0, upper_delta=plan.delta)
     together = evaluate(plan, source, 0, upper_delta=plan.delta)
