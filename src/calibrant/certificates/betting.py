@@ -302,11 +302,11 @@ def averaged_lower(growth: FloatArray, rates: FloatArray, rows: FloatArray | Int
         evidence = np.exp(logarithm - largest)
         total = float(np.add.reduce(evidence))
         slope = float(evidence @ (stakes / (1.0 + shrunk))) / total
-        return exponent - (largest + math.log(total / SPLITS)), slope
+        return exponent - (largest + math.log(total / growth.size)), slope
 
     # The mean of the evidence is at least its geometric mean, and ln(1 + x) is at most x: no limit is below this one.
     staked = float(stakes.sum())
-    lowest = (float(growth.sum()) - SPLITS * exponent) / staked if staked > 0.0 else -1.0
+    lowest = (float(growth.sum()) - growth.size * exponent) / staked if staked > 0.0 else -1.0
     return root_of_concave(too_little, min(max(lowest, -1.0), 1.0), 1.0)
 
 

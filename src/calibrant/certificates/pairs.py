@@ -1,0 +1,329 @@
+"""Limits of the difference of two models' errors on the same rows.
+
+Half of the rows name where the one model is worst, and how boldly to bet; on the other half a bet is placed against
+every interval of the other model at once, less what the first one loses there. Rows on which both are wrong in the same
+way count for next to nothing, which no two separate limits see. The evidence of several random halves is averaged. The
+proofs are in docs/theory-of-comparisons.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.certificates.betting import averaged_lower, best_rate
+from calibrant.core.types import FloatArray, IntArray
+from calibrant.measures.weighted import worst_stretches
+from calibrant.rows.grids import COARSE_CELLS
+from calibrant.rows.paired import GROUPS, IN_ORDER_BELOW, Half, PairedRows, halves
+from calibrant.rows.refinement import largest_stretch
+from calibrant.rows.runs import group_starts
+from calibrant.rows.tally import prefix_sums
+
+HIGHEST_PAIR_RATE = 0.45
+"""Differences of two residuals reach from -2 to 2, so that rates stay below one half."""
+
+BOLDNESS = (0.15, 0.3, 0.6, 1.2)
+"""Multiples of the usual rate among which the first half of the rows chooses."""
+
+Bools = npt.NDArray[np.bool_]
+Growth = Callable[[float], float]
+
+
+class Evidence(NamedTuple):
+    """How bets against all differences grew on one half, at which mean rate, and on how many units."""
+
+    growth: float
+    rate: float
+    units: int
+
+
+NO_EVIDENCE = Evidence(0.0, HIGHEST_PAIR_RATE, 0)
+
+
+def upper_of(evidence: list[Evidence], delta: float) -> float:
+    """Return the largest difference that the average evidence of several halves leaves possible."""
+    growth, rates, units = (np.array(column) for column in zip(*evidence, strict=True))
+    return -averaged_lower(-growth, rates, units, math.log(1.0 / delta))
+
+
+def chosen_rate(variance: float, growth: Growth, units: int, exponent: float) -> float:
+    """Return the rate at which rows that are used for nothing else would have had the lowest limit.
+
+    Bets against all intervals at once grow with intervals that are none of the worst, too: the rate that suits the
+    worst ones may be too bold for them.
+    """
+    usual = best_rate(variance / 4.0, 1.0, exponent) / 2.0
+    rates = [min(bold * usual, HIGHEST_PAIR_RATE) for bold in BOLDNESS]
+    return min(rates, key=lambda rate: -math.expm1(-(growth(rate) + exponent) / units) / rate)
+
+
+def cutoff_limits(rows: PairedRows, first: str, second: str, seed: int, delta: float) -> tuple[float, float]:
+    """Return limits of the Cutoff error of one model minus that of another, each wrong with probability delta at most.
+
+    Rows are independent draws from one population; weights are fixed beforehand.
+    """
+    ones = _Cells if rows.rows >= IN_ORDER_BELOW else _Rows
+    exponent, pair = math.log(1.0 / delta), ones(rows, first, second, seed)
+    evidence = [pair.evidence(half, exponent) for half in halves()]
+    below, above = ([each[side] for each in evidence] for side in (0, 1))
+    return -upper_of(below, delta), upper_of(above, delta)
+
+
+class _Worst(NamedTuple):
+    """The worst interval of a model on some rows, as places in the order of its forecasts, and its sign."""
+
+    begin: int
+    end: int
+    sign: float
+
+
+def _worst(residual: FloatArray, total: float) -> _Worst:
+    begin, end, sign, _ = worst_stretches(prefix_sums(residual)[None], total)
+    return _Worst(int(begin[0]), int(end[0]), float(sign[0]))
+
+
+# --- Rows one by one -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Ordered:
+    """The forecasts of one model in increasing order: the row at each place, and its number among distinct ones."""
+
+    order: IntArray
+    rank: IntArray
+    residual: FloatArray
+
+    @classmethod
+    def of(cls, rows: PairedRows, name: str) -> _Ordered:
+        forecast = rows.forecasts[name]
+        order = np.argsort(forecast, kind="stable")
+        rank = np.zeros(order.size, dtype=np.int64)
+        rank[group_starts(forecast[order])] = 1
+        residual = rows.outcome - forecast
+        return cls(order, np.cumsum(rank) - 1, residual if rows.share is None else residual * rows.share)
+
+    def worst(self, kept: Bools, total: float) -> tuple[_Worst, FloatArray]:
+        """Return the worst interval of some rows, and the signed residuals of all rows inside it, by row."""
+        own = np.bincount(self.rank, weights=np.where(kept, self.residual, 0.0)[self.order])
+        worst = _worst(own, total)
+        inside = np.zeros(self.order.size)
+        where = self.order[(self.rank >= worst.begin) & (self.rank < worst.end)]
+        inside[where] = worst.sign * self.residual[where]
+        return worst, inside
+
+
+class _Rows:
+    """Two models on rows that are looked at one by one."""
+
+    def __init__(self, rows: PairedRows, first: str, second: str, seed: int) -> None:
+        self.share = np.ones(rows.rows) if rows.share is None else rows.share
+        self.groups = rows.groups(seed)
+        self.models = _Ordered.of(rows, first), _Ordered.of(rows, second)
+
+    def evidence(self, half: Half, exponent: float) -> tuple[Evidence, Evidence]:
+        """Return the evidence against differences, second minus first and first minus second."""
+        named, tested = half.first[self.groups], half.second[self.groups]
+        found, left = int(named.sum()), int(tested.sum())
+        if found == 0 or left == 0:
+            return NO_EVIDENCE, NO_EVIDENCE
+        total = float(self.share[named].sum())
+        inside = [model.worst(named, total)[1] for model in self.models]
+        variance = float(np.square(inside[0] - inside[1])[named].sum()) / found * left
+        mean = float(self.share[tested].sum()) / left
+
+        def against(model: _Ordered, other: FloatArray) -> Evidence:
+            rate = chosen_rate(variance, _growth_of(model, other, named), found, exponent)
+            return Evidence(_growth_of(model, other, tested)(rate), rate * mean, left)
+
+        (first, second), (one, two) = self.models, inside
+        return against(second, one), against(first, two)
+
+
+def _growth_of(model: _Ordered, other: FloatArray, kept: Bools) -> Growth:
+    """Return how much a bet at a rate grows on some rows, against every interval of a model less what another loses.
+
+    With D = s r on an interval, less the other's u, the growth is the sum of -ln(1 - x D): -ln(1 + x u) for every row,
+    and -ln(1 - x s r / (1 + x u)) for those inside.
+    """
+    order = model.order[kept[model.order]]
+    rank = model.rank[kept[model.order]]
+    residual, lost = model.residual[order], other[order]
+    starts = group_starts(rank)
+
+    def growth(rate: float) -> float:
+        shifted = 1.0 + rate * lost
+        stake = rate * residual / shifted
+        inside = (np.add.reduceat(-np.log1p(-sign * stake), starts) for sign in (1.0, -1.0))
+        return max(map(largest_stretch, inside)) - float(np.log(shifted).sum())
+
+    return growth
+
+
+# --- Many rows, in cells ---------------------------------------------------------------------------------------------
+
+
+class _Sums(NamedTuple):
+    """Residuals of one model by random group and cell of its forecasts: those above 0, those below, and squares."""
+
+    above: FloatArray
+    below: FloatArray
+    square: FloatArray
+
+    @classmethod
+    def of(cls, residual: FloatArray, groups: IntArray, cells: IntArray) -> _Sums:
+        """Add up rows."""
+        place = groups * COARSE_CELLS + cells
+        sides = _added(place + (residual < 0.0) * (GROUPS * COARSE_CELLS), np.abs(residual), 2 * GROUPS)
+        return cls(sides[:GROUPS], sides[GROUPS:], _added(place, np.square(residual), GROUPS))
+
+    def among(self, groups: Bools) -> _Sums:
+        """Add up some of the groups."""
+        return _Sums(*(groups @ column for column in self))
+
+    @property
+    def residual(self) -> FloatArray:
+        """Sum of the residuals."""
+        return self.above - self.below
+
+
+def _added(place: IntArray, values: FloatArray, lines: int) -> FloatArray:
+    sums = np.bincount(place, weights=values, minlength=lines * COARSE_CELLS).reshape(lines, -1)
+    return sums.astype(np.float64, copy=False)
+
+
+class _Cells:
+    """Two models on many rows, by cells of their forecasts: a bound of the growth that is hardly above it.
+
+    -ln(1 - x D) <= x D + c D^2 with c = (-ln(1 - 2 x) - 2 x) / 4 wherever |D| <= 2, and sums of D and D^2 need totals
+    only: of residuals, their squares, and the products of the two models' residuals. Of a cell in which an interval
+    ends no more counts than the rows that add to the growth.
+    """
+
+    def __init__(self, rows: PairedRows, first: str, second: str, seed: int) -> None:
+        self.groups = rows.groups(seed).astype(np.int64)
+        self.cells, self.residuals = [], []
+        for name in (first, second):
+            forecast = rows.forecasts[name]
+            self.cells.append(np.minimum((forecast * COARSE_CELLS).astype(np.int64), COARSE_CELLS - 1))
+            residual = rows.outcome - forecast
+            self.residuals.append(residual if rows.share is None else residual * rows.share)
+        self.sums = [_Sums.of(r, self.groups, c) for r, c in zip(self.residuals, self.cells, strict=True)]
+        self.units = np.bincount(self.groups, minlength=GROUPS)
+        share = np.ones(rows.rows) if rows.share is None else rows.share
+        self.weights = np.bincount(self.groups, weights=share, minlength=GROUPS)
+
+    @cached_property
+    def _named(self) -> list[tuple[_Worst, _Worst]]:
+        """The worst intervals of both models on the first half, for all ways to make halves."""
+        return [self._name(half) for half in halves()]
+
+    def _name(self, half: Half) -> tuple[_Worst, _Worst]:
+        total = float(self.weights[half.first].sum())
+        one, two = (_worst(each.among(half.first).residual, total) for each in self.sums)
+        return one, two
+
+    @cached_property
+    def _products(self) -> tuple[_Products, _Products]:
+        """Sums of the products of residuals by cells of the second model, and by those of the first."""
+        product = self.residuals[0] * self.residuals[1]
+        ends = [np.array([[each[k].begin, each[k].end] for each in self._named]) for k in (0, 1)]
+        first, second = self.cells
+        return (
+            _Products.of(product, self.groups, second, first, ends[0]),
+            _Products.of(product, self.groups, first, second, ends[1]),
+        )
+
+    def evidence(self, half: Half, exponent: float) -> tuple[Evidence, Evidence]:
+        """Return the evidence against differences, second minus first and first minus second."""
+        found, left = int(self.units[half.first].sum()), int(self.units[half.second].sum())
+        if found == 0 or left == 0:
+            return NO_EVIDENCE, NO_EVIDENCE
+        named = self._name(half)
+        mean = float(self.weights[half.second].sum()) / left
+
+        def against(model: int) -> Evidence:
+            other = 1 - model
+            products = self._products[other]
+            growths = [
+                _bound_of(
+                    self.sums[model].among(groups), self.sums[other].among(groups), named[other],
+                    products.inside(groups, named[other]),
+                )
+                for groups in half
+            ]
+            own = named[model]
+            variance = growths[0].variance(own) / found * left
+            rate = chosen_rate(variance, growths[0], found, exponent)
+            return Evidence(growths[1](rate), rate * mean, left)
+
+        return against(1), against(0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Products:
+    """Products of two models' residuals, by random group, stretch of the one's cells and cell of the other."""
+
+    borders: IntArray
+    sums: FloatArray
+
+    @classmethod
+    def of(cls, product: FloatArray, groups: IntArray, cells: IntArray, others: IntArray, ends: IntArray) -> _Products:
+        """Add up rows; stretches of the others' cells end where some worst interval does."""
+        borders = np.unique(ends)
+        stretch = np.searchsorted(borders, np.arange(COARSE_CELLS), side="right")[others]
+        lines = borders.size + 1
+        sums = _added((groups * lines + stretch) * COARSE_CELLS + cells, product, GROUPS * lines)
+        return cls(borders, sums.reshape(GROUPS, lines, -1))
+
+    def inside(self, groups: Bools, worst: _Worst) -> FloatArray:
+        """Return the sums over an interval of the others, in some of the groups, by cell."""
+        begin, end = np.searchsorted(self.borders, [worst.begin, worst.end], side="right")
+        found: FloatArray = worst.sign * self.sums[groups, begin:end].sum(axis=(0, 1))
+        return found
+
+
+class _Bound(NamedTuple):
+    """What bounds the growth of a bet against every interval of a model, less what another loses inside its worst."""
+
+    own: _Sums
+    lost: float
+    lost_square: float
+    product: FloatArray
+
+    def variance(self, worst: _Worst) -> float:
+        """Return the sum of D^2 at the model's own worst interval."""
+        inside = slice(worst.begin, worst.end)
+        crossed = worst.sign * float(self.product[inside].sum())
+        return float(self.own.square[inside].sum()) - 2.0 * crossed + self.lost_square
+
+    def __call__(self, rate: float) -> float:
+        """Return the bound at a rate."""
+        square = (-math.log1p(-2.0 * rate) - 2.0 * rate) / 4.0
+        inside = 0.0
+        for sign in (1.0, -1.0):
+            towards, away = (self.own.above, self.own.below) if sign > 0.0 else (self.own.below, self.own.above)
+            score = sign * (rate * self.own.residual - 2.0 * square * self.product) + square * self.own.square
+            ends = (rate + 3.0 * square) * towards + max(3.0 * square - rate, 0.0) * away
+            inside = max(inside, _largest_with_ends(score, ends))
+        return inside - rate * self.lost + square * self.lost_square
+
+
+def _bound_of(own: _Sums, other: _Sums, worst: _Worst, product: FloatArray) -> _Bound:
+    inside = slice(worst.begin, worst.end)
+    lost = worst.sign * float(other.residual[inside].sum())
+    return _Bound(own, lost, worst.sign**2 * float(other.square[inside].sum()), product)
+
+
+def _largest_with_ends(score: FloatArray, ends: FloatArray) -> float:
+    """Return the largest sum of scores over neighbouring cells, where the first and the last count as much as ends."""
+    prefix = prefix_sums(score)
+    before = np.maximum.accumulate(ends - prefix[1:])
+    several = (ends[1:] + prefix[1:-1] + before[:-1]).max(initial=0.0)
+    return max(float(several), float(ends.max(initial=0.0)))
