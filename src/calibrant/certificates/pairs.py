@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from calibrant.certificates.betting import averaged_lower, best_rate
+from calibrant.core.kernels import grouped_products, grouped_residuals
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.measures.weighted import worst_stretches
 from calibrant.rows.grids import COARSE_CELLS
@@ -69,9 +69,12 @@ def cutoff_limits(rows: PairedRows, first: str, second: str, seed: int, delta: f
 
     Rows are independent draws from one population; weights are fixed beforehand.
     """
-    ones = _Cells if rows.rows >= IN_ORDER_BELOW else _Rows
-    exponent, pair = math.log(1.0 / delta), ones(rows, first, second, seed)
-    evidence = [pair.evidence(half, exponent) for half in halves()]
+    exponent = math.log(1.0 / delta)
+    if rows.rows < IN_ORDER_BELOW:
+        pair = _Rows(rows, first, second, seed)
+        evidence = [pair.evidence(half, exponent) for half in halves()]
+    else:
+        evidence = _Cells(rows, first, second, seed).evidence(exponent)
     below, above = ([each[side] for each in evidence] for side in (0, 1))
     return -upper_of(below, delta), upper_of(above, delta)
 
@@ -170,32 +173,15 @@ def _growth_of(model: _Ordered, other: FloatArray, kept: Bools) -> Growth:
 
 
 class _Sums(NamedTuple):
-    """Residuals of one model by random group and cell of its forecasts: those above 0, those below, and squares."""
+    """Residuals of one model by cell of its forecasts, or by random group and cell: those above 0, all, and squares."""
 
     above: FloatArray
-    below: FloatArray
+    residual: FloatArray
     square: FloatArray
-
-    @classmethod
-    def of(cls, residual: FloatArray, groups: IntArray, cells: IntArray) -> _Sums:
-        """Add up rows."""
-        place = groups * COARSE_CELLS + cells
-        sides = _added(place + (residual < 0.0) * (GROUPS * COARSE_CELLS), np.abs(residual), 2 * GROUPS)
-        return cls(sides[:GROUPS], sides[GROUPS:], _added(place, np.square(residual), GROUPS))
 
     def among(self, groups: Bools) -> _Sums:
         """Add up some of the groups."""
         return _Sums(*(groups @ column for column in self))
-
-    @property
-    def residual(self) -> FloatArray:
-        """Sum of the residuals."""
-        return self.above - self.below
-
-
-def _added(place: IntArray, values: FloatArray, lines: int) -> FloatArray:
-    sums = np.bincount(place, weights=values, minlength=lines * COARSE_CELLS).reshape(lines, -1)
-    return sums.astype(np.float64, copy=False)
 
 
 class _Cells:
@@ -207,84 +193,76 @@ class _Cells:
     """
 
     def __init__(self, rows: PairedRows, first: str, second: str, seed: int) -> None:
-        self.groups = rows.groups(seed).astype(np.int64)
-        self.cells, self.residuals = [], []
-        for name in (first, second):
-            forecast = rows.forecasts[name]
-            self.cells.append(np.minimum((forecast * COARSE_CELLS).astype(np.int64), COARSE_CELLS - 1))
-            residual = rows.outcome - forecast
-            self.residuals.append(residual if rows.share is None else residual * rows.share)
-        self.sums = [_Sums.of(r, self.groups, c) for r, c in zip(self.residuals, self.cells, strict=True)]
-        self.units = np.bincount(self.groups, minlength=GROUPS)
-        share = np.ones(rows.rows) if rows.share is None else rows.share
-        self.weights = np.bincount(self.groups, weights=share, minlength=GROUPS)
-
-    @cached_property
-    def _named(self) -> list[tuple[_Worst, _Worst]]:
-        """The worst intervals of both models on the first half, for all ways to make halves."""
-        return [self._name(half) for half in halves()]
+        groups = rows.groups(seed)
+        forecasts = rows.forecasts[first], rows.forecasts[second]
+        residuals = [rows.outcome - forecast for forecast in forecasts]
+        if rows.share is not None:
+            residuals = [residual * rows.share for residual in residuals]
+        self.units = np.bincount(groups, minlength=GROUPS)
+        self.weights = self.units if rows.share is None else np.bincount(groups, rows.share, minlength=GROUPS)
+        self.sums = [
+            _Sums(*np.moveaxis(grouped_residuals(residual, forecast, groups, GROUPS, COARSE_CELLS), 2, 0))
+            for residual, forecast in zip(residuals, forecasts, strict=True)
+        ]
+        self.halves = [half for half in halves(few=True) if all(self.units[part].sum() > 0 for part in half)]
+        self.worst = [self._name(half) for half in self.halves]
+        stretches = [_Stretches.between([each[k] for each in self.worst]) for k in (0, 1)]
+        sums = grouped_products(*residuals, *forecasts, groups, GROUPS, *(each.of_cell for each in stretches))
+        self.products = [_Products(*each) for each in zip(stretches, sums, strict=True)]
 
     def _name(self, half: Half) -> tuple[_Worst, _Worst]:
+        """Return the worst intervals of both models on the first half."""
         total = float(self.weights[half.first].sum())
         one, two = (_worst(each.among(half.first).residual, total) for each in self.sums)
         return one, two
 
-    @cached_property
-    def _products(self) -> tuple[_Products, _Products]:
-        """Sums of the products of residuals by cells of the second model, and by those of the first."""
-        product = self.residuals[0] * self.residuals[1]
-        ends = [np.array([[each[k].begin, each[k].end] for each in self._named]) for k in (0, 1)]
-        first, second = self.cells
-        return (
-            _Products.of(product, self.groups, second, first, ends[0]),
-            _Products.of(product, self.groups, first, second, ends[1]),
+    def evidence(self, exponent: float) -> list[tuple[Evidence, Evidence]]:
+        """Return the evidence against differences, second minus first and first minus second, of several halves."""
+        return [
+            (self._against(1, half, worst, exponent), self._against(0, half, worst, exponent))
+            for half, worst in zip(self.halves, self.worst, strict=True)
+        ] or [(NO_EVIDENCE, NO_EVIDENCE)]
+
+    def _against(self, model: int, half: Half, worst: tuple[_Worst, _Worst], exponent: float) -> Evidence:
+        found, left = (int(self.units[part].sum()) for part in half)
+        named, tested = (self._bound(model, worst[1 - model], part) for part in half)
+        rate = chosen_rate(named.variance(worst[model]) / found * left, named, found, exponent)
+        return Evidence(tested(rate), rate * float(self.weights[half.second].sum()) / left, left)
+
+    def _bound(self, model: int, worst: _Worst, groups: Bools) -> _Bound:
+        own, other = self.sums[model].among(groups), self.sums[1 - model].among(groups)
+        inside = slice(worst.begin, worst.end)
+        return _Bound(
+            own,
+            lost=worst.sign * float(other.residual[inside].sum()),
+            lost_square=worst.sign**2 * float(other.square[inside].sum()),
+            product=self.products[1 - model].inside(groups, worst),
         )
-
-    def evidence(self, half: Half, exponent: float) -> tuple[Evidence, Evidence]:
-        """Return the evidence against differences, second minus first and first minus second."""
-        found, left = int(self.units[half.first].sum()), int(self.units[half.second].sum())
-        if found == 0 or left == 0:
-            return NO_EVIDENCE, NO_EVIDENCE
-        named = self._name(half)
-        mean = float(self.weights[half.second].sum()) / left
-
-        def against(model: int) -> Evidence:
-            other = 1 - model
-            products = self._products[other]
-            growths = [
-                _bound_of(
-                    self.sums[model].among(groups), self.sums[other].among(groups), named[other],
-                    products.inside(groups, named[other]),
-                )
-                for groups in half
-            ]
-            own = named[model]
-            variance = growths[0].variance(own) / found * left
-            rate = chosen_rate(variance, growths[0], found, exponent)
-            return Evidence(growths[1](rate), rate * mean, left)
-
-        return against(1), against(0)
 
 
 @dataclass(frozen=True, eq=False)
-class _Products:
-    """Products of two models' residuals, by random group, stretch of the one's cells and cell of the other."""
+class _Stretches:
+    """Stretches of cells between the ends of all worst intervals, and the one that each cell is part of."""
 
     borders: IntArray
-    sums: FloatArray
+    of_cell: IntArray
 
     @classmethod
-    def of(cls, product: FloatArray, groups: IntArray, cells: IntArray, others: IntArray, ends: IntArray) -> _Products:
-        """Add up rows; stretches of the others' cells end where some worst interval does."""
-        borders = np.unique(ends)
-        stretch = np.searchsorted(borders, np.arange(COARSE_CELLS), side="right")[others]
-        lines = borders.size + 1
-        sums = _added((groups * lines + stretch) * COARSE_CELLS + cells, product, GROUPS * lines)
-        return cls(borders, sums.reshape(GROUPS, lines, -1))
+    def between(cls, worst: list[_Worst]) -> _Stretches:
+        """Cut cells at the ends of intervals."""
+        borders = np.unique([end for each in worst for end in (each.begin, each.end)]).astype(np.int64)
+        return cls(borders, np.searchsorted(borders, np.arange(COARSE_CELLS), side="right"))
+
+
+class _Products(NamedTuple):
+    """Products of two models' residuals by random group, stretch of the one's cells and cell of the other's."""
+
+    stretches: _Stretches
+    sums: FloatArray
 
     def inside(self, groups: Bools, worst: _Worst) -> FloatArray:
-        """Return the sums over an interval of the others, in some of the groups, by cell."""
-        begin, end = np.searchsorted(self.borders, [worst.begin, worst.end], side="right")
+        """Return the sums over an interval of the one, in some of the groups, by cell of the other."""
+        begin, end = np.searchsorted(self.stretches.borders, [worst.begin, worst.end], side="right")
         found: FloatArray = worst.sign * self.sums[groups, begin:end].sum(axis=(0, 1))
         return found
 
@@ -301,24 +279,21 @@ class _Bound(NamedTuple):
         """Return the sum of D^2 at the model's own worst interval."""
         inside = slice(worst.begin, worst.end)
         crossed = worst.sign * float(self.product[inside].sum())
-        return float(self.own.square[inside].sum()) - 2.0 * crossed + self.lost_square
+        return max(float(self.own.square[inside].sum()) - 2.0 * crossed + self.lost_square, 0.0)
 
     def __call__(self, rate: float) -> float:
         """Return the bound at a rate."""
         square = (-math.log1p(-2.0 * rate) - 2.0 * rate) / 4.0
-        inside = 0.0
-        for sign in (1.0, -1.0):
-            towards, away = (self.own.above, self.own.below) if sign > 0.0 else (self.own.below, self.own.above)
-            score = sign * (rate * self.own.residual - 2.0 * square * self.product) + square * self.own.square
-            ends = (rate + 3.0 * square) * towards + max(3.0 * square - rate, 0.0) * away
-            inside = max(inside, _largest_with_ends(score, ends))
+        above, below = self.own.above, self.own.above - self.own.residual
+        score = rate * self.own.residual - 2.0 * square * self.product
+        inside = max(
+            _largest_with_ends(
+                sign * score + square * self.own.square,
+                (rate + 3.0 * square) * towards + max(3.0 * square - rate, 0.0) * away,
+            )
+            for sign, towards, away in ((1.0, above, below), (-1.0, below, above))
+        )
         return inside - rate * self.lost + square * self.lost_square
-
-
-def _bound_of(own: _Sums, other: _Sums, worst: _Worst, product: FloatArray) -> _Bound:
-    inside = slice(worst.begin, worst.end)
-    lost = worst.sign * float(other.residual[inside].sum())
-    return _Bound(own, lost, worst.sign**2 * float(other.square[inside].sum()), product)
 
 
 def _largest_with_ends(score: FloatArray, ends: FloatArray) -> float:

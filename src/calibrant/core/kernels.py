@@ -473,3 +473,46 @@ def resampled_ranges(
                 lowest[lane] = level if level < lowest[lane] else lowest[lane]
         ranges[begin : begin + LANES] = highest - lowest
     return ranges
+
+
+@Kernel
+def grouped_residuals(
+    residual: FloatArray, forecast: FloatArray, group: npt.NDArray[np.uint8], groups: int, cells: int
+) -> FloatArray:
+    """Residuals above 0, residuals, and their squares, added up by random group and cell of forecasts."""
+    sums = np.zeros((groups, cells, 3))
+    for i in range(residual.size):
+        value = residual[i]
+        cell = min(int(forecast[i] * cells), cells - 1)
+        sums[group[i], cell, 0] += max(value, 0.0)
+        sums[group[i], cell, 1] += value
+        sums[group[i], cell, 2] += value * value
+    return sums
+
+
+@Kernel
+def grouped_products(
+    residual: FloatArray,
+    other_residual: FloatArray,
+    forecast: FloatArray,
+    other_forecast: FloatArray,
+    group: npt.NDArray[np.uint8],
+    groups: int,
+    stretch: IntArray,
+    other_stretch: IntArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Products of two models' residuals, added up by random group, stretch of the one's cells and cell of the other.
+
+    ``stretch`` holds the stretch that each cell of the one is part of, ``other_stretch`` that of each of the other's.
+    The first array has a line for each stretch of the one and a place for each cell of the other.
+    """
+    cells = stretch.size
+    first = np.zeros((groups, stretch[-1] + 1, cells))
+    second = np.zeros((groups, other_stretch[-1] + 1, cells))
+    for i in range(residual.size):
+        cell = min(int(forecast[i] * cells), cells - 1)
+        other = min(int(other_forecast[i] * cells), cells - 1)
+        product = residual[i] * other_residual[i]
+        first[group[i], stretch[cell], other] += product
+        second[group[i], other_stretch[other], cell] += product
+    return first, second

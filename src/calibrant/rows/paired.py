@@ -27,6 +27,7 @@ GROUPS = 8
 IN_ORDER_BELOW = 20_000
 """Fewer rows than this are put in an order of their own, so that not even rounding knows theirs."""
 
+_FEW_MASKS = (1, 2, 4, 7)  # no three of which say what the fourth does
 _CHUNK = 2**14  # what fits into a processor's cache
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # of splitmix64
 
@@ -38,11 +39,10 @@ class Half(NamedTuple):
     second: npt.NDArray[np.bool_]
 
 
-def halves() -> Iterator[Half]:
+def halves(*, few: bool = False) -> Iterator[Half]:
     """Return the ways to make two halves of the groups in which any two rows are apart as often as by coins."""
-    numbers = np.arange(GROUPS)
-    for mask in range(1, GROUPS):
-        odd = np.array([int(number & mask).bit_count() % 2 == 1 for number in numbers.tolist()])
+    for mask in _FEW_MASKS if few else range(1, GROUPS):
+        odd = np.array([(number & mask).bit_count() % 2 == 1 for number in range(GROUPS)])
         yield Half(odd, ~odd)
         yield Half(~odd, odd)
 
