@@ -157,7 +157,7 @@ def test_rates_enclose_that_of_the_population():
             scale = rows / law.rows.sum()
             whole = law._replace(rows=scale * law.rows, events=scale * law.events)
             exponent = saving_limits._shares(delta)[0]
-            rate = saving_limits._usual_rate(whole, EVERY_THRESHOLD, exponent)
+            rate = saving_limits.usual_rate(whole, EVERY_THRESHOLD, exponent)
             for _ in range(count):
                 tally = population.tally(rng, rows)
                 slow, fast = saving_limits.saving_rates(Stretches.of(tally), EVERY_THRESHOLD, delta)
@@ -169,7 +169,7 @@ def test_events_forecast_as_impossible_do_not_leave_the_rates_behind():
     for rows in range(100, 400, 7):
         surprise = Stretches(np.zeros(1), np.zeros(1), np.array([float(rows)]), np.array([float(rows)]))
         exponent = saving_limits._shares(0.05)[0]
-        rate = saving_limits._usual_rate(surprise, EVERY_THRESHOLD, exponent)
+        rate = saving_limits.usual_rate(surprise, EVERY_THRESHOLD, exponent)
         slow, fast = saving_limits.saving_rates(surprise, EVERY_THRESHOLD, 0.05)
         assert slow <= rate <= fast
         assert math.isfinite(slow)

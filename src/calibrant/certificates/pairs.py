@@ -53,14 +53,16 @@ def upper_of(evidence: list[Evidence], delta: float) -> float:
     return -averaged_lower(-growth, rates, units, math.log(1.0 / delta))
 
 
-def chosen_rate(variance: float, growth: Growth, units: int, exponent: float) -> float:
+def chosen_rate(
+    variance: float, growth: Growth, units: int, exponent: float, boldness: tuple[float, ...] = BOLDNESS
+) -> float:
     """Return the rate at which rows that are used for nothing else would have had the lowest limit.
 
     Bets against all intervals at once grow with intervals that are none of the worst, too: the rate that suits the
     worst ones may be too bold for them.
     """
     usual = best_rate(variance / 4.0, 1.0, exponent) / 2.0
-    rates = [min(bold * usual, HIGHEST_PAIR_RATE) for bold in BOLDNESS]
+    rates = [min(bold * usual, HIGHEST_PAIR_RATE) for bold in boldness]
     return min(rates, key=lambda rate: -math.expm1(-(growth(rate) + exponent) / units) / rate)
 
 

@@ -70,7 +70,7 @@ SPLIT_BELOW_ROWS = FEW_ROWS
 CELLS_FROM_ROWS = 10_000
 """From this many rows on lines are drawn between coarse cells in halves of the rows."""
 
-_CAUTION = 0.75
+CAUTION = 0.75
 """How bold a bet is that names a line, beside one against every line."""
 
 _MARGIN_SHARE = 0.01
@@ -171,7 +171,7 @@ _SURE: FloatArray = np.abs(1.0 - 2.0 * _MIDDLE)
 _MOST_ANNOUNCED = float((_VARIANCE * _SURE).max())
 
 
-def _usual_rate(stretches: Stretches, thresholds: Thresholds, exponent: float) -> float:
+def usual_rate(stretches: Stretches, thresholds: Thresholds, exponent: float) -> float:
     """Return the rate that suits the rows as they are."""
     coarse = _Coarse.of(stretches, thresholds)
     surprises = max(coarse.surprises - coarse.announced, 0.0)
@@ -351,7 +351,7 @@ def large_sample_rates(table: Totals, thresholds: Thresholds, quantile: float) -
     """Return the rates that suit rows near the thresholds, and all rows: z over the standard deviation of a sum."""
     exponent = max(quantile**2 / 2.0, _LEAST_EXPONENT)
     squares = float(table.weight_square_residual_square.sum()) / table.weight_max**2
-    near = _usual_rate(Stretches.of(table), thresholds, exponent)
+    near = usual_rate(Stretches.of(table), thresholds, exponent)
     return near, min(math.sqrt(2.0 * exponent / squares), HIGHEST_RATE) if squares > 0.0 else HIGHEST_RATE
 
 
@@ -519,16 +519,16 @@ def _evidence(found: _Half, rest: _Half, thresholds: Thresholds, exponent: float
     if count == 0 or rows == 0:
         return 0.0, HIGHEST_RATE, 0
     # A line that a bet gains most by, rather than one that saves most, is less often one for noise.
-    best = largest_redrawing(stretches, thresholds, win_score(_CAUTION * _usual_rate(stretches, thresholds, exponent)))
+    best = largest_redrawing(stretches, thresholds, win_score(CAUTION * usual_rate(stretches, thresholds, exponent)))
     gain, loss = (1.0 - best.threshold, best.threshold) if best.more else (best.threshold, 1.0 - best.threshold)
     right, wrong = _treated(stretches, best)
     rate = best_rate((right * gain**2 + wrong * loss**2) / count * rows, 1.0, exponent)
-    right, wrong = _treated(others, _from_found(stretches, best))
+    right, wrong = _treated(others, as_found(stretches, best))
     growth = right * math.log1p(rate * gain) + wrong * math.log1p(-rate * loss)
     return growth, rate * float(others.rows.sum()) / rows, rows
 
 
-def _from_found(stretches: Stretches, line: Redrawing) -> Redrawing:
+def as_found(stretches: Stretches, line: Redrawing) -> Redrawing:
     """Return the line as the rows found say it: it moves past all forecasts that none of them has."""
     some = stretches.rows > 0.0
     if line.more:
