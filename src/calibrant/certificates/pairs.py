@@ -98,7 +98,7 @@ def _worst(residual: FloatArray, total: float) -> _Worst:
 
 
 @dataclass(frozen=True, eq=False)
-class _Ordered:
+class Ordered:
     """The forecasts of one model in increasing order: the row at each place, and its number among distinct ones."""
 
     order: IntArray
@@ -106,7 +106,8 @@ class _Ordered:
     residual: FloatArray
 
     @classmethod
-    def of(cls, rows: PairedRows, name: str) -> _Ordered:
+    def of(cls, rows: PairedRows, name: str) -> Ordered:
+        """Put the forecasts of a model in order."""
         forecast = rows.forecasts[name]
         order = np.argsort(forecast, kind="stable")
         rank = np.zeros(order.size, dtype=np.int64)
@@ -114,14 +115,14 @@ class _Ordered:
         residual = rows.outcome - forecast
         return cls(order, np.cumsum(rank) - 1, residual if rows.share is None else residual * rows.share)
 
-    def worst(self, kept: Bools, total: float) -> tuple[_Worst, FloatArray]:
-        """Return the worst interval of some rows, and the signed residuals of all rows inside it, by row."""
+    def inside_worst(self, kept: Bools, total: float) -> FloatArray:
+        """Return the signed residuals of all rows inside the worst interval of some rows, by row, and 0 outside."""
         own = np.bincount(self.rank, weights=np.where(kept, self.residual, 0.0)[self.order])
-        worst = _worst(own, total)
+        worst = _worst(own.astype(np.float64, copy=False), total)
         inside = np.zeros(self.order.size)
         where = self.order[(self.rank >= worst.begin) & (self.rank < worst.end)]
         inside[where] = worst.sign * self.residual[where]
-        return worst, inside
+        return inside
 
 
 class _Rows:
@@ -130,7 +131,7 @@ class _Rows:
     def __init__(self, rows: PairedRows, first: str, second: str, seed: int) -> None:
         self.share = np.ones(rows.rows) if rows.share is None else rows.share
         self.groups = rows.groups(seed)
-        self.models = _Ordered.of(rows, first), _Ordered.of(rows, second)
+        self.models = Ordered.of(rows, first), Ordered.of(rows, second)
 
     def evidence(self, half: Half, exponent: float) -> tuple[Evidence, Evidence]:
         """Return the evidence against differences, second minus first and first minus second."""
@@ -139,11 +140,11 @@ class _Rows:
         if found == 0 or left == 0:
             return NO_EVIDENCE, NO_EVIDENCE
         total = float(self.share[named].sum())
-        inside = [model.worst(named, total)[1] for model in self.models]
+        inside = [model.inside_worst(named, total) for model in self.models]
         variance = float(np.square(inside[0] - inside[1])[named].sum()) / found * left
         mean = float(self.share[tested].sum()) / left
 
-        def against(model: _Ordered, other: FloatArray) -> Evidence:
+        def against(model: Ordered, other: FloatArray) -> Evidence:
             rate = chosen_rate(variance, _growth_of(model, other, named), found, exponent)
             return Evidence(_growth_of(model, other, tested)(rate), rate * mean, left)
 
@@ -151,7 +152,7 @@ class _Rows:
         return against(second, one), against(first, two)
 
 
-def _growth_of(model: _Ordered, other: FloatArray, kept: Bools) -> Growth:
+def _growth_of(model: Ordered, other: FloatArray, kept: Bools) -> Growth:
     """Return how much a bet at a rate grows on some rows, against every interval of a model less what another loses.
 
     With D = s r on an interval, less the other's u, the growth is the sum of -ln(1 - x D): -ln(1 + x u) for every row,
@@ -209,7 +210,9 @@ class _Cells:
         self.halves = [half for half in halves(few=True) if all(self.units[part].sum() > 0 for part in half)]
         self.worst = [self._name(half) for half in self.halves]
         stretches = [_Stretches.between([each[k] for each in self.worst]) for k in (0, 1)]
-        sums = grouped_products(*residuals, *forecasts, groups, GROUPS, *(each.of_cell for each in stretches))
+        sums = grouped_products(
+            residuals[0], residuals[1], *forecasts, groups, GROUPS, stretches[0].of_cell, stretches[1].of_cell
+        )
         self.products = [_Products(*each) for each in zip(stretches, sums, strict=True)]
 
     def _name(self, half: Half) -> tuple[_Worst, _Worst]:
@@ -228,8 +231,8 @@ class _Cells:
     def _against(self, model: int, half: Half, worst: tuple[_Worst, _Worst], exponent: float) -> Evidence:
         found, left = (int(self.units[part].sum()) for part in half)
         named, tested = (self._bound(model, worst[1 - model], part) for part in half)
-        rate = chosen_rate(named.variance(worst[model]) / found * left, named, found, exponent)
-        return Evidence(tested(rate), rate * float(self.weights[half.second].sum()) / left, left)
+        rate = chosen_rate(named.variance(worst[model]) / found * left, named.growth, found, exponent)
+        return Evidence(tested.growth(rate), rate * float(self.weights[half.second].sum()) / left, left)
 
     def _bound(self, model: int, worst: _Worst, groups: Bools) -> _Bound:
         own, other = self.sums[model].among(groups), self.sums[1 - model].among(groups)
@@ -283,7 +286,7 @@ class _Bound(NamedTuple):
         crossed = worst.sign * float(self.product[inside].sum())
         return max(float(self.own.square[inside].sum()) - 2.0 * crossed + self.lost_square, 0.0)
 
-    def __call__(self, rate: float) -> float:
+    def growth(self, rate: float) -> float:
         """Return the bound at a rate."""
         square = (-math.log1p(-2.0 * rate) - 2.0 * rate) / 4.0
         above, below = self.own.above, self.own.above - self.own.residual

@@ -28,7 +28,7 @@ class _Units(NamedTuple):
 
     total: FloatArray
     size: FloatArray
-    count: FloatArray
+    times: FloatArray
 
 
 def unit_mean_limits(
@@ -85,18 +85,18 @@ def _rates(units: _Units, delta: float) -> tuple[tuple[float, float], float]:
     It suits the sum of squared totals, the largest of them cut off where units are few. Sums of logarithms are concave
     in the rate, so that what two rates exclude every rate between them excludes.
     """
-    square = min(max(float(units.count.sum()) / _FEW_UNITS, _LEAST_SQUARE), 1.0)
+    square = min(max(float(units.times.sum()) / _FEW_UNITS, _LEAST_SQUARE), 1.0)
     exponent, each = math.log(1.0 / (delta * (1.0 - VARIANCE_SHARE))), delta * VARIANCE_SHARE / 2.0
-    found = float(units.count @ np.minimum(np.square(units.total), square)) / square
+    found = float(units.times @ np.minimum(np.square(units.total), square)) / square
     low, high = chernoff_interval(found, each)
     return (best_rate(high * square, 1.0, exponent), best_rate(low * square, 1.0, exponent)), exponent
 
 
 def _limit(units: _Units, rate: float, exponent: float, lowest: float) -> float:
     """Return the largest mean, from the lowest one that may be asked about, that a bet at a rate does not exclude."""
-    total, size, count = units
+    total, size, times = units
     # A logarithm is at most its argument less 1: no mean below this one is excluded.
-    start = max((exponent / rate + float(count @ total)) / float(count @ size), lowest)
+    start = max((exponent / rate + float(times @ total)) / float(times @ size), lowest)
     if total.size >= _MANY and rate <= _SLOW:
         return _limit_of_squares(units, rate, exponent, max(float(total.max()), 0.0) + max(-lowest, 0.0))
     stake, gained = rate * size, 1.0 - rate * total
@@ -104,18 +104,18 @@ def _limit(units: _Units, rate: float, exponent: float, lowest: float) -> float:
     def excess(mean: float) -> tuple[float, float]:
         """Return by how much the growth against a mean exceeds what excludes it, and how fast it rises."""
         left = gained + stake * mean
-        return float(count @ np.log(left)) - exponent, float(count @ (stake / left))
+        return float(times @ np.log(left)) - exponent, float(times @ (stake / left))
 
     return root_of_concave(excess, start, 1.0)
 
 
 def _limit_of_squares(units: _Units, rate: float, exponent: float, most: float) -> float:
     """Return a limit hardly above that one: ln(1 + v) >= v - k v^2 for v >= -b and k = (-ln(1 - b) - b) / b^2."""
-    total, size, count = units
+    total, size, times = units
     reach = max(rate * most, 1e-6)
     square = (-math.log1p(-reach) - reach) / reach**2 * rate**2
-    leading = square * float(count @ np.square(size))
-    linear = rate * float(count @ size) + 2.0 * square * float(count @ (size * total))
-    missing = rate * float(count @ total) + square * float(count @ np.square(total)) + exponent
+    leading = square * float(times @ np.square(size))
+    linear = rate * float(times @ size) + 2.0 * square * float(times @ (size * total))
+    missing = rate * float(times @ total) + square * float(times @ np.square(total)) + exponent
     inside = linear**2 - 4.0 * leading * missing
     return 1.0 if inside < 0.0 else min(2.0 * missing / (linear + math.sqrt(inside)), 1.0)

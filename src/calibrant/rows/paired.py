@@ -144,11 +144,13 @@ class PairedRows:
         ordered = np.sort(keys)
         generator = seeded(seed, "groups of forecasts", f"{int(ordered.sum()):x}")
         salt, factor = generator.integers(0, 2**64, size=2, dtype=np.uint64)
-        found = (((keys ^ salt) * (factor | np.uint64(1))) >> np.uint64(61)).astype(np.uint8)
+        found: npt.NDArray[np.uint8] = (((keys ^ salt) * (factor | np.uint64(1))) >> np.uint64(61)).astype(np.uint8)
         same = ordered[1:] == ordered[:-1]
         if same.any():
             self._draw_ties(seed, keys, ordered[1:][same], found)
-        return found if self.codes is None else found[self.codes]
+        if self.codes is not None:
+            found = found[self.codes]
+        return found
 
     def _draw_ties(self, seed: int, keys: Keys, repeated: Keys, found: npt.NDArray[np.uint8]) -> None:
         """Draw the groups of units that share their forecasts with others, in an order that follows from the rows."""
@@ -203,7 +205,7 @@ def _sums_of_keys(keys: Keys, codes: IntArray) -> Keys:
 
 
 def _as_they_come(codes: IntArray) -> IntArray:
-    """Number clusters in the order in which they first occur."""
+    """Return the numbers of clusters in the order in which they first occur."""
     _, first, place = np.unique(codes, return_index=True, return_inverse=True)
     rank = np.empty(first.size, dtype=np.int64)
     rank[np.argsort(first)] = np.arange(first.size)
