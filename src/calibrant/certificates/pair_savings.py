@@ -71,9 +71,7 @@ class _Entries:
 class _Lines:
     """Two models and the lines between acting and not acting that may be drawn with them."""
 
-    def __init__(
-        self, rows: PairedRows, models: tuple[_Entries, _Entries], thresholds: Thresholds, seed: int
-    ) -> None:
+    def __init__(self, rows: PairedRows, models: tuple[_Entries, _Entries], thresholds: Thresholds, seed: int) -> None:
         self.outcome = rows.outcome
         self.share = np.ones(rows.rows) if rows.share is None else rows.share
         self.groups = rows.groups(seed)

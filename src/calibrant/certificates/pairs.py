@@ -66,19 +66,29 @@ def chosen_rate(
     return min(rates, key=lambda rate: -math.expm1(-(growth(rate) + exponent) / units) / rate)
 
 
-def cutoff_limits(rows: PairedRows, first: str, second: str, seed: int, delta: float) -> tuple[float, float]:
+class CutoffPair(NamedTuple):
+    """Limits of a difference of Cutoff errors; of many rows also the residuals of both models by coarse cell."""
+
+    lower: float
+    upper: float
+    residuals: tuple[FloatArray, FloatArray] | None = None
+
+
+def cutoff_limits(rows: PairedRows, first: str, second: str, seed: int, delta: float) -> CutoffPair:
     """Return limits of the Cutoff error of one model minus that of another, each wrong with probability delta at most.
 
     Rows are independent draws from one population; weights are fixed beforehand.
     """
-    exponent = math.log(1.0 / delta)
+    exponent, residuals = math.log(1.0 / delta), None
     if rows.rows < IN_ORDER_BELOW:
         pair = _Rows(rows, first, second, seed)
         evidence = [pair.evidence(half, exponent) for half in halves()]
     else:
-        evidence = _Cells(rows, first, second, seed).evidence(exponent)
+        cells = _Cells(rows, first, second, seed)
+        evidence = cells.evidence(exponent)
+        residuals = cells.sums[0].residual.sum(axis=0), cells.sums[1].residual.sum(axis=0)
     below, above = ([each[side] for each in evidence] for side in (0, 1))
-    return -upper_of(below, delta), upper_of(above, delta)
+    return CutoffPair(-upper_of(below, delta), upper_of(above, delta), residuals)
 
 
 class _Worst(NamedTuple):

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
@@ -19,7 +19,7 @@ from calibrant.rows.paired import PairedRows
 
 ScoreName = Literal["brier", "log", "decision_risk", "net_benefit"]
 
-SCORES: Mapping[ScoreName, str] = {
+SCORES: Mapping[str, str] = {
     "brier": "Brier score",
     "log": "log loss",
     "decision_risk": "decision risk",
@@ -68,9 +68,7 @@ class BrierScore:
         """Return the difference on each row: (q - p) (2 y - p - q), without cancelling digits."""
         one, other = rows.forecasts[first], rows.forecasts[second]
         apart, both = other - one, one + other
-        return Values(
-            apart * (2.0 * rows.outcome - both), float((np.abs(apart) * np.maximum(both, 2.0 - both)).max())
-        )
+        return Values(apart * (2.0 * rows.outcome - both), float((np.abs(apart) * np.maximum(both, 2.0 - both)).max()))
 
 
 @dataclass(frozen=True)
@@ -133,6 +131,14 @@ class Benefit:
     larger_is_better: ClassVar[bool] = True
     given_forecasts: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        if self.threshold == 1.0:
+            raise InputError(
+                "is 1, where one false positive outweighs any number of true ones and net benefit is undefined",
+                argument="threshold",
+                remedy="keep it below 1, or use measure='decision_risk'",
+            )
+
     def of(self, rows: PairedRows, name: str) -> Values:
         """Return what each row of one model gains."""
         acts = rows.forecasts[name] >= self.threshold
@@ -151,19 +157,15 @@ class Benefit:
 
 Score = BrierScore | LogLoss | DecisionLoss | Benefit
 
+_WHOLE: Mapping[str, Score] = {"brier": BrierScore(), "log": LogLoss()}
+_AT_THRESHOLDS: Mapping[str, Callable[[float], Score]] = {"decision_risk": DecisionLoss, "net_benefit": Benefit}
 
-def scores_of(name: ScoreName, thresholds: tuple[float, ...]) -> tuple[Score, ...]:
+
+def needs_threshold(name: str) -> bool:
+    """Return whether a score is one of decisions from a threshold up."""
+    return name in _AT_THRESHOLDS
+
+
+def scores_of(name: str, thresholds: tuple[float, ...]) -> tuple[Score, ...]:
     """Return the score of a name, at each of several thresholds where it has one."""
-    if name == "brier":
-        return (BrierScore(),)
-    if name == "log":
-        return (LogLoss(),)
-    if name == "net_benefit":
-        if max(thresholds) == 1.0:
-            raise InputError(
-                "is 1, where one false positive outweighs any number of true ones and net benefit is undefined",
-                argument="threshold",
-                remedy="keep it below 1, or use measure='decision_risk'",
-            )
-        return tuple(map(Benefit, thresholds))
-    return tuple(map(DecisionLoss, thresholds))
+    return tuple(map(_AT_THRESHOLDS[name], thresholds)) if needs_threshold(name) else (_WHOLE[name],)

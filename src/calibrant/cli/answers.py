@@ -173,7 +173,7 @@ def decisions_said(found: Decisions, groups: GroupDecisions | None, by: str | No
 
 def comparison_said(found: ModelComparison) -> list[str]:
     """Say what tells models apart, and which of them is certified."""
-    lines = [found.headline(), found.table(), "Differences of the errors:", found.difference_table()]
+    lines = [found.headline(), found.table(), found.difference_headline(), found.difference_table(), *found.places()]
     if found.max_error is not None:
         bounded, count = found.error_bounded(found.max_error), len(found.models)
         if found.chosen is None:
@@ -185,7 +185,7 @@ def comparison_said(found: ModelComparison) -> list[str]:
                 f"Certified: {printable(found.chosen)}{too}, {bounded} with "
                 f"{level_said(found.confidence_level)} confidence, having chosen among {count} by the Brier score."
             )
-    assumed = dict.fromkeys(words for each in found.models for words in each.interval.assumptions)
+    assumed = found.assumed()
     advice = _next("calibrant compare --max-error says which of them may be used")
     certificates = [each.certificate for each in found.models if each.certificate is not None]
     if certificates:

@@ -7,50 +7,136 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from calibrant.certificates.results import Certificate, ConfidenceInterval, error_said
+from calibrant.certificates.scores import SCORES
 from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.words import in_columns, level_said, measured, printable, rounded_down, rounded_up, shown
+from calibrant.measures.registry import MEASURES
+from calibrant.rows.costs import WithCosts, at_threshold
+
+VERDICTS = ("better", "worse", "non-inferior", "not told apart")
+"""What limits of a difference may say of the first of two models."""
+
+_BETTER = {
+    "risk_gap": "leaves less to save",
+    "brier": "scores better",
+    "log": "scores better",
+    "decision_risk": "loses less",
+    "net_benefit": "gains more",
+}
+
+
+@dataclass(frozen=True)
+class ScoreLimits(Result):
+    """The mean score of one model, with limits.
+
+    Attributes
+    ----------
+    estimate : float
+        The mean on these rows.
+    lower, upper : float
+        Limits, true together with those of all other models and thresholds.
+    rows : int
+        Rows.
+    threshold : float or None
+        The threshold from which people act, for scores of decisions.
+    """
+
+    estimate: float
+    lower: float
+    upper: float
+    rows: int
+    threshold: float | None = None
+
+    _ranges: ClassVar = {"threshold": UNIT}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_order("lower", "upper")
+
+    def __str__(self) -> str:
+        place = "" if self.threshold is None else f" at threshold {self.threshold:g}"
+        return (
+            f"{measured(self.estimate, 4)}{place} (from {rounded_down(self.lower)} to {rounded_up(self.upper)}, "
+            f"{self.rows:,} rows)"
+        )
 
 
 @dataclass(frozen=True)
 class ComparedModel(Result):
-    """One of several models: limits for its error, its verdict, and how good its forecasts are.
+    """One of several models: limits for its error or its scores, its verdict, and how good its forecasts are.
 
     Attributes
     ----------
     name : str
         Of the model.
-    interval : ConfidenceInterval
-        Limits for its calibration error, true together with those of all other models.
+    interval : ConfidenceInterval or None
+        Limits for its calibration error, true together with those of all other models; None where scores are compared.
     certificate : Certificate or None
         The verdict on it, true together with all others; None where no largest error was named.
     brier : float
         Mean of (y - p)^2, which counts calibration and sharpness both.
+    scores : tuple of ScoreLimits
+        Its scores, one for each threshold; empty where calibration errors are compared.
     """
 
     name: str
-    interval: ConfidenceInterval
+    interval: ConfidenceInterval | None
     certificate: Certificate | None
     brier: float
+    scores: tuple[ScoreLimits, ...] = ()
 
     _ranges: ClassVar = {"brier": UNIT}
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.interval is None) != bool(self.scores):
+            self._refuse("interval", self.interval, "while there is not one of it and scores")
+
+    @property
+    def limits(self) -> tuple[ConfidenceInterval | ScoreLimits, ...]:
+        """The limits of its error, or those of its scores."""
+        return self.scores if self.interval is None else (self.interval,)
+
     def __str__(self) -> str:
-        judged = self.interval if self.certificate is None else self.certificate
+        judged = self.certificate or self.interval or "; ".join(map(str, self.scores))
         return f"{printable(self.name)} (Brier score {self.brier:.4f}): {judged}"
+
+
+def verdict_of_limits(lower: float, upper: float, margin: float | None, *, larger_is_better: bool) -> str:
+    """Return what limits of a difference say of the first of two models."""
+    least, most = (-upper, -lower) if larger_is_better else (lower, upper)  # of how much worse the first is
+    if most < 0.0:
+        return "better"
+    if least > 0.0:
+        return "worse"
+    return "non-inferior" if margin is not None and most <= margin else "not told apart"
 
 
 @dataclass(frozen=True)
 class ModelDifference(Result):
-    """What the limits of two errors say about their difference.
+    """The difference of the errors, or scores, of two models, with limits.
 
     Attributes
     ----------
     first, second : str
         The two models.
     estimate : float
-        The error of the first on its rows minus that of the second.
+        The error, or score, of the first on its rows minus that of the second.
     lower, upper : float
-        Limits for the difference of the errors, true whenever those of the two errors are.
+        Limits for the difference, true together with those of all other differences.
+    verdict : str
+        What they say of the first: "better", "worse", "non-inferior" (not worse by more than the margin), or "not told
+        apart".
+    paired : bool
+        Whether the limits are those of the difference row by row; otherwise they follow from those of the two errors.
+    margin : float or None
+        By how much the first may be worse, where that was named.
+    threshold : float or None
+        The threshold from which people act, for scores of decisions.
+    larger_is_better : bool
+        Whether a larger score is the better one.
+    where : str or None
+        Where the two differ most on these rows, in words; None where that was not looked at.
     """
 
     first: str
@@ -58,52 +144,86 @@ class ModelDifference(Result):
     estimate: float
     lower: float
     upper: float
+    verdict: str
+    paired: bool = False
+    margin: float | None = None
+    threshold: float | None = None
+    larger_is_better: bool = False
+    where: str | None = None
 
-    _ranges: ClassVar = dict.fromkeys(("estimate", "lower", "upper"), (-1.0, 1.0))
+    _ranges: ClassVar = {"threshold": UNIT}
+    _words: ClassVar = {"verdict": VERDICTS}
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_order("lower", "upper")
+        said = verdict_of_limits(self.lower, self.upper, self.margin, larger_is_better=self.larger_is_better)
+        if self.verdict != said:
+            self._refuse("verdict", self.verdict, f"while the limits say {said!r}")
 
     @classmethod
-    def of(cls, first: ComparedModel, second: ComparedModel) -> ModelDifference:
+    def of(cls, first: ComparedModel, second: ComparedModel, margin: float | None = None) -> ModelDifference:
         """Subtract what is known of two errors."""
-        one, other = first.interval, second.interval
+        one, other = first.limits[0], second.limits[0]
+        lower, upper = one.lower - other.upper, one.upper - other.lower
         return cls(
             first=first.name,
             second=second.name,
             estimate=one.estimate - other.estimate,
-            lower=one.lower - other.upper,
-            upper=one.upper - other.lower,
+            lower=lower,
+            upper=upper,
+            verdict=verdict_of_limits(lower, upper, margin, larger_is_better=False),
+            margin=margin,
         )
 
     @property
     def better(self) -> str | None:
-        """The model that is surely better calibrated; None when the two are not told apart."""
-        return self.second if self.lower > 0.0 else self.first if self.upper < 0.0 else None
+        """The model that is surely better; None when the two are not told apart."""
+        return {"better": self.first, "worse": self.second}.get(self.verdict)
+
+    @property
+    def non_inferior(self) -> tuple[str, ...]:
+        """The models that are not worse than the other by more than the margin; empty where none was named."""
+        if self.margin is None:
+            return ()
+        least, most = (-self.upper, -self.lower) if self.larger_is_better else (self.lower, self.upper)
+        held = ((self.first, most), (self.second, -least))
+        return tuple(name for name, worse in held if worse <= self.margin)
 
     def __str__(self) -> str:
-        return ": ".join(self.cells()[k] for k in (0, 4)) + f" ({self.cells()[2]} to {self.cells()[3]})"
+        cells = self.cells()
+        return f"{printable(cells[0])}: {printable(cells[4])} ({cells[2]} to {cells[3]})"
 
     def cells(self, *, better: str = "is better calibrated") -> tuple[str, ...]:
         """Return the line of this difference in a table; ``better`` says what the model with the smaller error is."""
+        said = "not told apart" if self.better is None else f"{self.better} {better}"
+        if self.margin is not None and self.non_inferior:
+            within = f"by more than {shown(self.margin)}"
+            both = len(self.non_inferior) == 2
+            so = f"neither is worse {within}" if both else f"{self.non_inferior[0]} is not worse {within}"
+            if self.better is None:
+                said = so
+            elif both:
+                said += f", not {within}"
+        place = "" if self.threshold is None else f" at {self.threshold:g}"
         return (
-            f"{self.first} - {self.second}",
+            f"{self.first} - {self.second}{place}",
             f"{self.estimate:+.4f}",
             rounded_down(self.lower),
             rounded_up(self.upper),
-            "not told apart" if self.better is None else f"{self.better} {better}",
+            said,
         )
 
 
 @dataclass(frozen=True)
-class ModelComparison(Result):
+class ModelComparison(WithCosts, Result):
     """Several models side by side, with limits that hold for all of them together.
 
     Attributes
     ----------
     confidence_level : float
-        With which all limits hold together, and so does the certificate of whichever model is chosen.
+        With which the limits of all models hold together, and so does the certificate of whichever model is chosen; and
+        with which those of all differences do.
     max_error : float or None
         The largest error you can live with, where one was named.
     chosen : str or None
@@ -111,7 +231,17 @@ class ModelComparison(Result):
     models : tuple of ComparedModel
         In the order given.
     differences : tuple of ModelDifference
-        Of every two of them.
+        Of every two of them, or of each and the reference; at each threshold where there are several.
+    measure : str
+        What is compared: a calibration error, or "brier", "log", "decision_risk" or "net_benefit".
+    reference : str or None
+        The model that all others are compared with, where one was named.
+    margin : float or None
+        By how much a model may be worse, where that was named.
+    assumptions : tuple of str
+        What the limits of the differences rest on.
+    cost_false_positive, cost_false_negative : float or None
+        The costs that were translated into a threshold, if any.
     """
 
     confidence_level: float
@@ -119,8 +249,15 @@ class ModelComparison(Result):
     chosen: str | None
     models: tuple[ComparedModel, ...]
     differences: tuple[ModelDifference, ...]
+    measure: str
+    reference: str | None = None
+    margin: float | None = None
+    assumptions: tuple[str, ...] = ()
+    cost_false_positive: float | None = None
+    cost_false_negative: float | None = None
 
     _ranges: ClassVar = dict.fromkeys(("confidence_level", "max_error"), UNIT)
+    _words: ClassVar = {"measure": (*MEASURES, *SCORES)}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -128,6 +265,8 @@ class ModelComparison(Result):
             self._refuse("models", self.models, "fewer than two")
         if self.chosen != self.choice(self.models):
             self._refuse("chosen", self.chosen, f"while the certificates say {self.choice(self.models)!r}")
+        if self.reference is not None and self.reference not in list(self):
+            self._refuse("reference", self.reference, f"not one of {', '.join(self)}")
 
     @staticmethod
     def choice(models: tuple[ComparedModel, ...]) -> str | None:
@@ -160,75 +299,128 @@ class ModelComparison(Result):
     def __len__(self) -> int:
         return len(self.models)
 
+    def difference(self, first: str, second: str, *, threshold: float | None = None) -> ModelDifference:
+        """Return what is known of the difference of two models, at a threshold where there are several."""
+        for each in self.differences:
+            if (each.first, each.second) == (first, second) and threshold in (None, each.threshold):
+                return each
+        raise KeyError((first, second))
+
     def frame(self) -> Any:
-        """Return one row per model."""
-        names = ("rows", "estimate", "lower", "upper")
-        columns: dict[str, list[Any]] = {"model": list(self)}
-        columns |= {name: [getattr(each.interval, name) for each in self.models] for name in names}
-        columns["brier"] = [each.brier for each in self.models]
+        """Return one row per model, and threshold where there are several."""
+        pairs = [(each, limits) for each in self.models for limits in each.limits]
+        columns: dict[str, list[Any]] = {"model": [each.name for each, _ in pairs]}
+        if self._at_thresholds:
+            columns["threshold"] = [getattr(limits, "threshold", None) for _, limits in pairs]
+        columns |= {
+            name: [getattr(limits, name) for _, limits in pairs] for name in ("rows", "estimate", "lower", "upper")
+        }
+        columns["brier"] = [each.brier for each, _ in pairs]
         if self.max_error is not None:
-            columns["verdict"] = [_verdict(each) for each in self.models]
+            columns["verdict"] = [_verdict(each) for each, _ in pairs]
         return as_frame(columns)
+
+    def difference_frame(self) -> Any:
+        """Return one row per difference."""
+        names = ("first", "second", "threshold", "estimate", "lower", "upper", "verdict", "paired", "where")
+        return as_frame({name: [getattr(each, name) for each in self.differences] for name in names})
 
     def __str__(self) -> str:
         level = level_said(self.confidence_level)
-        assumed = dict.fromkeys(words for each in self.models for words in each.interval.assumptions)
         return "\n".join(
             [
                 self.headline(),
                 self.table(),
                 "",
-                "Differences of the errors, with limits that follow from those above:",
+                self.difference_headline(),
                 self.difference_table(),
+                *self.places(),
                 *([] if self.max_error is None else ["", self._choice_said(self.max_error, level)]),
                 *(f"Caution: {caution}" for caution in self.cautions),
-                f"This assumes that {'; '.join(assumed)}.",
+                f"This assumes that {'; '.join(self.assumed())}.",
                 *self.remarks(),
             ]
         )
 
+    def assumed(self) -> list[str]:
+        """Return what the limits of the models and of their differences rest on."""
+        own = [each.interval.assumptions for each in self.models if each.interval is not None]
+        return list(dict.fromkeys([words for several in own for words in several] + list(self.assumptions)))
+
+    def places(self) -> list[str]:
+        """Say where models differ most, of every difference that was looked at."""
+        return [printable(each.where) for each in self.differences if each.where]
+
     def remarks(self) -> list[str]:
         """Return the notes on all models in words."""
-        return [f"Note on {printable(each.name)}: {note}" for each in self.models for note in each.interval.notes]
+        return [
+            f"Note on {printable(each.name)}: {note}"
+            for each in self.models
+            if each.interval is not None
+            for note in each.interval.notes
+        ]
+
+    @property
+    def _at_thresholds(self) -> bool:
+        return any(each.threshold is not None for each in self.differences)
+
+    @property
+    def measure_said(self) -> str:
+        """The error or score in words, a risk gap with the thresholds that it is about."""
+        interval = self.models[0].interval
+        if interval is not None:
+            return error_said(interval)
+        name = SCORES[self.measure]
+        thresholds = {each.threshold for each in self.differences if each.threshold is not None}
+        if len(thresholds) == 1:
+            (only,) = thresholds
+            return f"{name} at {at_threshold(only, self.cost_false_positive, self.cost_false_negative)}"
+        return name
 
     def headline(self) -> str:
         """Say what the table shows."""
         return (
-            f"The {error_said(self.models[0].interval)} of {len(self.models)} models, with limits that hold "
+            f"The {self.measure_said} of {len(self.models)} models, with limits that hold "
             f"for all of them together with {level_said(self.confidence_level)} confidence:"
         )
 
     def table(self) -> str:
-        """Write a line for each model."""
+        """Write a line for each model, and threshold where there are several."""
+        several = len(self.models[0].limits) > 1
         rows = [
             (
-                each.name,
-                f"{each.interval.rows:,}",
-                measured(each.interval.estimate, 4),
-                rounded_down(each.interval.lower),
-                rounded_up(each.interval.upper),
+                each.name if not several else f"{each.name} at {getattr(limits, 'threshold', 0.0):g}",
+                f"{limits.rows:,}",
+                measured(limits.estimate, 4),
+                rounded_down(limits.lower),
+                rounded_up(limits.upper),
                 f"{each.brier:.4f}",
                 _verdict(each),
             )
             for each in self.models
+            for limits in each.limits
         ]
         last = "" if self.max_error is None else "verdict"
         return in_columns(("model", "rows", "estimate", "from", "to", "Brier", last), rows)
 
+    def difference_headline(self) -> str:
+        """Say what limits the differences have."""
+        kind = "errors" if self.models[0].interval is not None else "scores"
+        if not self.differences[0].paired:
+            return f"Differences of the {kind}, with limits that follow from those above:"
+        return f"Differences of the {kind} on the same rows, with limits that hold together:"
+
     def difference_table(self) -> str:
-        """Write a line for every two models."""
-        better = "leaves less to save" if self._is_of_savings else "is better calibrated"
+        """Write a line for every difference."""
+        better = _BETTER.get(self.measure, "is better calibrated")
         rows = [each.cells(better=better) for each in self.differences]
         return in_columns(("difference", "estimate", "from", "to", ""), rows)
 
-    @property
-    def _is_of_savings(self) -> bool:
-        return self.models[0].interval.thresholds is not None
-
     def error_bounded(self, limit: float) -> str:
         """Say what a certified model is certified to have."""
-        if self._is_of_savings:
-            return f"a {error_said(self.models[0].interval)} of at most {shown(limit)} per case"
+        interval = self.models[0].interval
+        if interval is not None and interval.thresholds is not None:
+            return f"a {self.measure_said} of at most {shown(limit)} per case"
         return f"an error of at most {shown(limit)}"
 
     def _choice_said(self, max_error: float, level: str) -> str:

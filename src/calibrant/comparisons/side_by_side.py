@@ -2,22 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import combinations
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
+
+import numpy as np
 
 from calibrant.certificates.joint_levels import level_of_each
 from calibrant.certificates.methods.registry import Method
+from calibrant.certificates.scores import SCORES, ScoreName, needs_threshold, scores_of
 from calibrant.certificates.verdicts import certify, confidence_interval
+from calibrant.comparisons.differences import (
+    Question,
+    clustered_differences,
+    cutoff_differences,
+    saving_differences,
+    score_differences,
+    score_limits,
+)
 from calibrant.comparisons.results import ComparedModel, ModelComparison, ModelDifference
 from calibrant.core.errors import CalibrantError, InputError
 from calibrant.core.voices import Phrase
-from calibrant.measures.registry import Measure
-from calibrant.rows.checks import check_confidence, check_number, check_same_index, check_seed
-from calibrant.rows.intake import as_source, given_source
+from calibrant.measures.registry import MEASURES, Measure
+from calibrant.measures.savings import check_threshold_range
+from calibrant.rows.checks import (
+    Observations,
+    check_choice,
+    check_confidence,
+    check_number,
+    check_same_index,
+    check_seed,
+)
+from calibrant.rows.costs import Costs, threshold_or_costs
+from calibrant.rows.intake import are_clustered, as_observations, as_source, given_source
 from calibrant.rows.named import check_named, check_summaries
+from calibrant.rows.paired import PairedRows, check_clusters
 from calibrant.rows.refinement import some_table
-from calibrant.rows.tally import Tally
+from calibrant.rows.tally import Tally, Totals
+
+Compared = Measure | ScoreName
+"""What models may be compared by."""
+
+_ROW_BY_ROW = ("cutoff", "risk_gap")
+"""The calibration errors whose differences have limits of their own, by the adaptive method."""
 
 
 class ModelError(CalibrantError):
@@ -44,40 +71,62 @@ def compare_models(
     y_true: Any,
     y_prob: Any = None,
     *,
+    measure: Compared = "cutoff",
+    threshold: Any = None,
+    margin: float | None = None,
+    reference: str | None = None,
+    cluster: Any = None,
+    max_cluster_size: float | None = None,
     max_error: float | None = None,
     confidence_level: float = 0.95,
     method: Method = "adaptive",
-    measure: Measure = "cutoff",
     variation: float = 2.0,
-    threshold: float | tuple[float, float] | None = None,
     cost_false_positive: float | None = None,
     cost_false_negative: float | None = None,
     sample_weight: Any = None,
     pos_label: Any = None,
     rng: Any = 0,
 ) -> ModelComparison:
-    """Compare the calibration errors of several models, and choose among those that are certified.
+    """Compare several models on the same rows: their errors or scores, and every difference, with limits.
 
-    Every limit is computed at 1 - (1 - confidence level) / K for K models, so that all of them hold together: whichever
-    model you choose after looking, its certificate stands. The limits of a difference follow from those of the two
-    errors. All of it assumes independent rows and models fixed without looking at them.
+    The limits of all models hold together, so that whichever you choose after looking, its certificate stands; those of
+    all differences do, too. Differences are judged row by row: rows on which two models go wrong alike say nothing for
+    either, which two separate limits cannot know.
 
     Parameters
     ----------
     y_true : array-like of shape (n,), or dict of Tally or Scan
         Outcomes that all models are judged by, as in `certify`; or, on its own, a tally or a `scan` for each model's
-        name, which may be of different rows.
+        name, which may be of different rows: the limits of a difference then follow from those of the two errors.
     y_prob : dict of array-like of shape (n,)
         The forecasts of each model, by its name.
+    measure : str
+        What to compare: a calibration error as in `certify` ("cutoff", "risk_gap" and others), "brier", "log",
+        "decision_risk" or "net_benefit". Differences of errors other than "cutoff" and "risk_gap" follow from those of
+        the two errors, and so do those of all by methods other than "adaptive".
+    threshold : float, tuple or array
+        For "risk_gap" as in `certify`; for "decision_risk" and "net_benefit" the threshold from which people act, or
+        several, for all of which the limits hold together.
+    margin : float, optional
+        By how much a model may be worse and still do: those that surely are not worse by more are "non-inferior". Fix
+        it beforehand.
+    reference : str, optional
+        The model that all others are compared with. Fewer differences have narrower limits.
+    cluster : array-like of shape (n,), optional
+        A label per row that says which rows belong together, as in `certify`: clusters then count, not rows.
+    max_cluster_size : float, optional
+        The most rows that a cluster can have, stated beforehand, as in `certify`.
     max_error : float in [0, 1], optional
-        The largest error you can live with: each model gets a certificate, and of those certified the one with the
-        lowest Brier score is chosen.
+        The largest calibration error you can live with: each model gets a certificate, and of those certified the one
+        with the lowest Brier score is chosen.
     confidence_level : float from 0.5 to below 1
-        One minus the probability that any limit is wrong, or any verdict.
-    method, measure, variation, sample_weight, pos_label, rng
+        One minus the probability that any limit of a model is wrong, or any verdict; and that any of a difference is.
+    method, variation, sample_weight, pos_label
         As in `certify`, the same for all models.
-    threshold, cost_false_positive, cost_false_negative
-        As in `certify`, for ``measure="risk_gap"``.
+    cost_false_positive, cost_false_negative : float, optional
+        Costs in place of one threshold.
+    rng : int, Generator or None
+        Draws random halves of the rows. Their order makes no difference.
 
     Returns
     -------
@@ -104,36 +153,138 @@ def compare_models(
     >>> found = compare_models(y, {"old": np.sqrt(p), "new": p}, max_error=0.05)
     >>> found.chosen, found["old"].certificate.verdict, found.differences[0].better
     ('new', 'refuted', 'new')
+    >>> compare_models(y, {"old": np.sqrt(p), "new": p}, measure="brier").differences[0].verdict
+    'worse'
     """
+    check_choice(measure, "measure", (*MEASURES, *SCORES))
     level = check_confidence(confidence_level)
     limit = None if max_error is None else check_number(max_error, "max_error", low=0.0, high=1.0)
-    given = _named_models(y_true, y_prob, sample_weight)
+    allowed = None if margin is None else check_number(margin, "margin", low=0.0)
+    largest = None if max_cluster_size is None else check_number(max_cluster_size, "max_cluster_size", low=1.0)
+    together = not isinstance(y_true, Mapping)
+    given = _named_models(y_true, y_prob, sample_weight, cluster)
     if len(given) < 2:
         (name,) = given
         raise InputError(f"there is one model only, {name!r}, and nothing to compare it with", remedy="use certify")
-    each_level = level_of_each(level, len(given))
+    if reference is not None:
+        check_choice(reference, "reference", tuple(given))
+    question = Question(reference, allowed, level, check_seed(rng), largest)
+    columns = {"sample_weight": sample_weight, "pos_label": pos_label}
+    costs = {"cost_false_positive": cost_false_positive, "cost_false_negative": cost_false_negative}
+    if measure in SCORES:
+        if limit is not None or method != "adaptive":
+            wrong = "method" if limit is None else "max_error"
+            remedy = "leave it out, or compare calibration errors"
+            raise InputError(f"is for calibration errors, not for measure={measure!r}", argument=wrong, remedy=remedy)
+        if not together:
+            remedy = "pass the outcomes, and a dict of forecasts for y_prob"
+            raise InputError(f"measure={measure!r} compares models row by row", remedy=remedy)
+        rows = _paired(_checked(given, columns), cluster)
+        return _by_scores(rows, measure, threshold, costs, question)
     settings = {
-        "confidence_level": each_level,
+        "confidence_level": level_of_each(level, len(given)),
         "method": method,
         "measure": measure,
         "variation": variation,
         "threshold": threshold,
-        "cost_false_positive": cost_false_positive,
-        "cost_false_negative": cost_false_negative,
-        "rng": check_seed(rng),
+        **costs,
+        "rng": question.seed,
     }
-    columns = {"sample_weight": sample_weight, "pos_label": pos_label}
-    models = tuple(_judge(name, *rows, columns, limit, settings) for name, rows in given.items())
+    if cluster is not None:
+        settings |= {"cluster": cluster, "max_cluster_size": largest}
+    held = _checked(given, columns) if together else _summaries(given, columns)
+    models = {name: _judge(name, rows, limit, settings) for name, rows in held.items()}
+    differences: tuple[ModelDifference, ...] | None = None
+    assumptions: tuple[str, ...] = ()
+    if together and measure in _ROW_BY_ROW and method == "adaptive":
+        rows = _paired(held, cluster)
+        assumptions = question.assumed_of_errors(rows)
+        differences = _row_by_row(rows, held, models, settings, question)
     return ModelComparison(
         confidence_level=level,
         max_error=limit,
-        chosen=ModelComparison.choice(models),
-        models=models,
-        differences=tuple(ModelDifference.of(*pair) for pair in combinations(models, 2)),
+        chosen=ModelComparison.choice(tuple(models.values())),
+        models=tuple(models.values()),
+        differences=_from_both(models, question) if differences is None else differences,
+        measure=measure,
+        reference=reference,
+        margin=allowed,
+        assumptions=assumptions,
     )
 
 
-def _named_models(y_true: Any, y_prob: Any, sample_weight: Any) -> dict[str, tuple[Any, Any]]:
+def _by_scores(
+    rows: PairedRows, measure: str, threshold: Any, costs: dict[str, Any], question: Question
+) -> ModelComparison:
+    """Compare means of scores."""
+    thresholds, pair = _thresholds(measure, threshold, costs)
+    scores = scores_of(measure, thresholds)
+    names = list(rows.forecasts)
+    models = tuple(
+        ComparedModel(
+            name,
+            None,
+            None,
+            rows.mean(np.square(rows.outcome - rows.forecasts[name])),
+            score_limits(rows, name, scores, question),
+        )
+        for name in names
+    )
+    return ModelComparison(
+        confidence_level=question.level,
+        max_error=None,
+        chosen=None,
+        models=models,
+        differences=score_differences(rows, scores, question),
+        measure=measure,
+        reference=question.reference,
+        margin=question.margin,
+        assumptions=question.assumed_of_scores(rows, given=scores[0].given_forecasts),
+        cost_false_positive=pair[0],
+        cost_false_negative=pair[1],
+    )
+
+
+def _thresholds(measure: str, threshold: Any, costs: dict[str, Any]) -> tuple[tuple[float, ...], Costs]:
+    """Return the thresholds that scores are asked about, and the costs in place of one."""
+    if not needs_threshold(measure):
+        for name, value in {"threshold": threshold, **costs}.items():
+            if value is not None:
+                raise InputError(f"means nothing for measure={measure!r}", argument=name, remedy="leave it out")
+        return (), (None, None)
+    at, pair = threshold_or_costs(threshold, *costs.values())
+    return tuple(np.unique(at).tolist()), pair
+
+
+def _row_by_row(
+    rows: PairedRows,
+    held: Mapping[str, Any],
+    models: dict[str, ComparedModel],
+    settings: dict[str, Any],
+    question: Question,
+) -> tuple[ModelDifference, ...]:
+    """Return the differences of calibration errors on the same rows."""
+    measured = MEASURES[settings["measure"]]
+    if measured.thresholds is None and rows.codes is None:
+        return cutoff_differences(rows, models, question)
+    wider = {**settings, "confidence_level": 1.0 - question.each(list(models)) / 2.0}
+    if rows.codes is not None:
+        wider["max_cluster_size"] = question.max_cluster_size or float(np.bincount(rows.codes, rows.weight).max())
+    found = {name: confidence_interval(observed, **wider) for name, observed in held.items()}
+    bounds = {name: (each.lower, each.upper) for name, each in found.items()}
+    if measured.thresholds is None:
+        return clustered_differences(rows, models, bounds, question)
+    asked = (settings[name] for name in ("threshold", "cost_false_positive", "cost_false_negative"))
+    return saving_differences(rows, models, bounds, check_threshold_range(*asked)[0], question)
+
+
+def _from_both(models: dict[str, ComparedModel], question: Question) -> tuple[ModelDifference, ...]:
+    """Return the differences that follow from the limits of both errors."""
+    pairs = question.pairs(list(models))
+    return tuple(ModelDifference.of(models[one], models[two], question.margin) for one, two in pairs)
+
+
+def _named_models(y_true: Any, y_prob: Any, sample_weight: Any, cluster: Any) -> dict[str, tuple[Any, Any]]:
     """Return outcomes and forecasts of each model, or what stands in place of both."""
     if isinstance(y_true, Mapping):
         return {name: (held, y_prob) for name, held in check_summaries(y_true).items()}
@@ -145,20 +296,59 @@ def _named_models(y_true: Any, y_prob: Any, sample_weight: Any) -> dict[str, tup
         )
     forecasts = check_named(y_prob, "y_prob")
     named = {f"y_prob[{name!r}]": values for name, values in forecasts.items()}
-    check_same_index(y_true=y_true, **named, sample_weight=sample_weight)
+    check_same_index(y_true=y_true, **named, sample_weight=sample_weight, cluster=cluster)
     return {name: (y_true, values) for name, values in forecasts.items()}
 
 
-def _judge(
-    name: str, y_true: Any, y_prob: Any, columns: dict[str, Any], max_error: float | None, settings: dict[str, Any]
-) -> ComparedModel:
-    """Return the limits, the certificate where one is asked for, and the Brier score of one model."""
+def _checked(given: Mapping[str, tuple[Any, Any]], columns: dict[str, Any]) -> dict[str, Observations]:
+    """Return the rows of each model as the gate lets them through."""
+    found = {}
+    for name, (y_true, y_prob) in given.items():
+        with naming(name):
+            found[name] = as_observations(y_true, y_prob, **columns)
+    return found
+
+
+def _summaries(given: Mapping[str, tuple[Any, Any]], columns: dict[str, Any]) -> dict[str, Any]:
+    """Return what stands in place of the rows of each model, scanned once."""
+    found = {}
+    for name, (held, y_prob) in given.items():
+        with naming(name):
+            found[name] = held if are_clustered(held) else as_source(held, y_prob, **columns)
+    return found
+
+
+def _paired(held: Mapping[str, Any], cluster: Any) -> PairedRows:
+    rows = PairedRows.of(held, cluster)
+    check_clusters(rows)
+    return rows
+
+
+@contextmanager
+def naming(model: str) -> Iterator[None]:
+    """Let errors say which model they are about."""
     try:
-        source = as_source(y_true, y_prob, **columns)
-        rows = source if isinstance(source, Tally) else given_source(source)
+        yield
+    except CalibrantError as reason:
+        raise ModelError(model, reason) from reason
+
+
+def _judge(name: str, held: Any, max_error: float | None, settings: dict[str, Any]) -> ComparedModel:
+    """Return the limits, the certificate where one is asked for, and the Brier score of one model."""
+    with naming(name):
+        rows = held
+        if "cluster" not in settings and not are_clustered(held):
+            source = as_source(held)
+            rows = source if isinstance(source, Tally) else given_source(source)
         interval = confidence_interval(rows, **settings)
         certificate = None if max_error is None else certify(rows, max_error=max_error, **settings)
-    except CalibrantError as reason:
-        raise ModelError(name, reason) from reason
+    return ComparedModel(name, interval, certificate, _brier(held, rows))
+
+
+def _brier(held: Any, rows: Any) -> float:
+    """Return the mean of (y - p)^2, from totals where there are some."""
+    if isinstance(held, Observations) and not isinstance(rows, Totals):
+        square = np.square(held.y_true - held.y_prob)
+        return float(square.mean() if held.sample_weight is None else np.average(square, weights=held.sample_weight))
     table = some_table(rows)
-    return ComparedModel(name, interval, certificate, float(table.residual_square.sum()) / table.weight_total)
+    return float(table.residual_square.sum()) / table.weight_total
