@@ -17,10 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.certificates.betting import averaged_lower, best_rate
-from calibrant.core.kernels import grouped_products, grouped_residuals
+from calibrant.core.kernels import Places, grouped_products, grouped_residuals, stretched_cells
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.measures.weighted import worst_stretches
-from calibrant.rows.grids import COARSE_CELLS
 from calibrant.rows.paired import GROUPS, IN_ORDER_BELOW, Half, PairedRows, halves
 from calibrant.rows.refinement import largest_stretch
 from calibrant.rows.runs import group_starts
@@ -67,11 +66,15 @@ def chosen_rate(
 
 
 class CutoffPair(NamedTuple):
-    """Limits of a difference of Cutoff errors; of many rows also the residuals of both models by coarse cell."""
+    """Limits of a difference of Cutoff errors; of many rows also sums of residuals of both models.
+
+    ``residuals`` has a line for each model, and its sums between each of the ``borders`` of forecasts and the next.
+    """
 
     lower: float
     upper: float
-    residuals: tuple[FloatArray, FloatArray] | None = None
+    borders: FloatArray | None = None
+    residuals: FloatArray | None = None
 
 
 def cutoff_limits(rows: PairedRows, first: str, second: str, seed: int, delta: float) -> CutoffPair:
@@ -79,16 +82,17 @@ def cutoff_limits(rows: PairedRows, first: str, second: str, seed: int, delta: f
 
     Rows are independent draws from one population; weights are fixed beforehand.
     """
-    exponent, residuals = math.log(1.0 / delta), None
+    exponent = math.log(1.0 / delta)
+    borders = residuals = None
     if rows.rows < IN_ORDER_BELOW:
         pair = _Rows(rows, first, second, seed)
         evidence = [pair.evidence(half, exponent) for half in halves()]
     else:
         cells = _Cells(rows, first, second, seed)
         evidence = cells.evidence(exponent)
-        residuals = cells.sums[0].residual.sum(axis=0), cells.sums[1].residual.sum(axis=0)
+        borders, residuals = _place_of(np.arange(_CELLS // _EACH + 1) * _EACH / _CELLS), cells.residuals
     below, above = ([each[side] for each in evidence] for side in (0, 1))
-    return CutoffPair(-upper_of(below, delta), upper_of(above, delta), residuals)
+    return CutoffPair(-upper_of(below, delta), upper_of(above, delta), borders, residuals)
 
 
 class _Worst(NamedTuple):
@@ -184,9 +188,18 @@ def _growth_of(model: Ordered, other: FloatArray, kept: Bools) -> Growth:
 
 # --- Many rows, in cells ---------------------------------------------------------------------------------------------
 
+_CELLS = 2**16
+"""Cells of forecasts, fixed beforehand and narrower near 0 and near 1."""
+
+_EACH = 2**6
+"""So many of them are one place at which the worst interval of the first half may begin or end."""
+
+_PARTS = 2**12
+"""About so many parts with equal numbers of rows are made of the cells, between which intervals are bet against."""
+
 
 class _Sums(NamedTuple):
-    """Residuals of one model by cell of its forecasts, or by random group and cell: those above 0, all, and squares."""
+    """Residuals of one model by part of its forecasts, or by random group and part: those above 0, all, and squares."""
 
     above: FloatArray
     residual: FloatArray
@@ -197,38 +210,73 @@ class _Sums(NamedTuple):
         return _Sums(*(groups @ column for column in self))
 
 
+class _Model:
+    """One model on many rows: where its forecasts lie, and sums of its residuals by random group."""
+
+    def __init__(self, rows: PairedRows, name: str, groups: npt.NDArray[np.uint8]) -> None:
+        forecast = rows.forecasts[name]
+        self.residual = rows.outcome - forecast
+        if rows.share is not None:
+            self.residual *= rows.share
+        self.cell = stretched_cells(forecast, _CELLS)
+        self.part = _equal_parts(np.bincount(self.cell, minlength=_CELLS))
+        sums, fixed, self.single = grouped_residuals(
+            self.residual, forecast, self.cell, groups, GROUPS, self.part, _EACH
+        )
+        self.sums = _Sums(*np.ascontiguousarray(np.moveaxis(sums, 2, 0)))
+        self.fixed: FloatArray = np.ascontiguousarray(np.moveaxis(fixed, 2, 0))
+
+    def worst(self, groups: Bools, total: float) -> _Worst:
+        """Return the worst interval of some groups, between places that were fixed beforehand."""
+        return _worst(groups @ self.fixed[0], total)
+
+    def lost(self, groups: Bools, worst: _Worst) -> tuple[float, float]:
+        """Return the sum of signed residuals of some groups inside an interval, and of their squares."""
+        residual, square = (float(each[groups, worst.begin : worst.end].sum()) for each in self.fixed)
+        return worst.sign * residual, worst.sign**2 * square
+
+    def parts_inside(self, worst: _Worst) -> slice:
+        """Return the parts of about that interval."""
+        return slice(int(self.part[worst.begin * _EACH]), int(self.part[worst.end * _EACH - 1]) + 1)
+
+
+def _equal_parts(rows: IntArray) -> Places:
+    """Return the part of each cell: runs of cells with about equal numbers of rows, heavy cells alone."""
+    share = max(float(rows.sum()) / _PARTS, 1.0)
+    before = np.cumsum(rows) - rows
+    new = np.append(True, np.diff((before / share).astype(np.int64)) > 0)
+    heavy = rows >= share
+    new |= heavy
+    new[1:] |= heavy[:-1]
+    return (np.cumsum(new) - 1).astype(np.uint16)
+
+
 class _Cells:
     """Two models on many rows, by cells of their forecasts: a bound of the growth that is hardly above it.
 
     -ln(1 - x D) <= x D + c D^2 with c = (-ln(1 - 2 x) - 2 x) / 4 wherever |D| <= 2, and sums of D and D^2 need totals
-    only: of residuals, their squares, and the products of the two models' residuals. Of a cell in which an interval
-    ends no more counts than the rows that add to the growth.
+    only: of residuals, their squares, and the products of the two models' residuals. Of a part of the forecasts in
+    which an interval ends no more counts than the rows that add to the growth.
     """
 
     def __init__(self, rows: PairedRows, first: str, second: str, seed: int) -> None:
         groups = rows.groups(seed)
-        forecasts = rows.forecasts[first], rows.forecasts[second]
-        residuals = [rows.outcome - forecast for forecast in forecasts]
-        if rows.share is not None:
-            residuals = [residual * rows.share for residual in residuals]
         self.units = np.bincount(groups, minlength=GROUPS)
         self.weights = self.units if rows.share is None else np.bincount(groups, rows.share, minlength=GROUPS)
-        self.sums = [
-            _Sums(*np.moveaxis(grouped_residuals(residual, forecast, groups, GROUPS, COARSE_CELLS), 2, 0))
-            for residual, forecast in zip(residuals, forecasts, strict=True)
-        ]
+        one, two = self.models = _Model(rows, first, groups), _Model(rows, second, groups)
         self.halves = [half for half in halves(few=True) if all(self.units[part].sum() > 0 for part in half)]
         self.worst = [self._name(half) for half in self.halves]
-        stretches = [_Stretches.between([each[k] for each in self.worst]) for k in (0, 1)]
-        sums = grouped_products(
-            residuals[0], residuals[1], *forecasts, groups, GROUPS, stretches[0].of_cell, stretches[1].of_cell
-        )
-        self.products = [_Products(*each) for each in zip(stretches, sums, strict=True)]
+        borders = [_borders([each[k] for each in self.worst]) for k in (0, 1)]
+        inside, other = (np.searchsorted(each, np.arange(_CELLS) // _EACH, side="right") for each in borders)
+        stretches = inside.astype(np.uint16), other.astype(np.uint16)
+        cells, parts = (one.cell, two.cell), (one.part, two.part)
+        sums = grouped_products(one.residual, two.residual, *cells, groups, GROUPS, *stretches, *parts)
+        self.products = [_Products(*each) for each in zip(borders, sums, strict=True)]
 
     def _name(self, half: Half) -> tuple[_Worst, _Worst]:
         """Return the worst intervals of both models on the first half."""
         total = float(self.weights[half.first].sum())
-        one, two = (_worst(each.among(half.first).residual, total) for each in self.sums)
+        one, two = (model.worst(half.first, total) for model in self.models)
         return one, two
 
     def evidence(self, exponent: float) -> list[tuple[Evidence, Evidence]]:
@@ -238,46 +286,43 @@ class _Cells:
             for half, worst in zip(self.halves, self.worst, strict=True)
         ] or [(NO_EVIDENCE, NO_EVIDENCE)]
 
+    @property
+    def residuals(self) -> FloatArray:
+        """Sums of residuals of both models between places that were fixed beforehand."""
+        return np.array([model.fixed[0].sum(axis=0) for model in self.models])
+
     def _against(self, model: int, half: Half, worst: tuple[_Worst, _Worst], exponent: float) -> Evidence:
         found, left = (int(self.units[part].sum()) for part in half)
         named, tested = (self._bound(model, worst[1 - model], part) for part in half)
-        rate = chosen_rate(named.variance(worst[model]) / found * left, named.growth, found, exponent)
+        variance = named.variance(worst[model].sign, self.models[model].parts_inside(worst[model]))
+        rate = chosen_rate(variance / found * left, named.growth, found, exponent)
         return Evidence(tested.growth(rate), rate * float(self.weights[half.second].sum()) / left, left)
 
     def _bound(self, model: int, worst: _Worst, groups: Bools) -> _Bound:
-        own, other = self.sums[model].among(groups), self.sums[1 - model].among(groups)
-        inside = slice(worst.begin, worst.end)
-        return _Bound(
-            own,
-            lost=worst.sign * float(other.residual[inside].sum()),
-            lost_square=worst.sign**2 * float(other.square[inside].sum()),
-            product=self.products[1 - model].inside(groups, worst),
-        )
+        own, (lost, square) = self.models[model], self.models[1 - model].lost(groups, worst)
+        return _Bound(own.sums.among(groups), own.single, lost, square, self.products[1 - model].inside(groups, worst))
 
 
-@dataclass(frozen=True, eq=False)
-class _Stretches:
-    """Stretches of cells between the ends of all worst intervals, and the one that each cell is part of."""
+def _place_of(cell: FloatArray) -> FloatArray:
+    """Return the forecast at which a cell begins, a number of cells as a share of all."""
+    found: FloatArray = np.where(cell < 0.5, 2.0 * np.square(cell), 1.0 - 2.0 * np.square(1.0 - cell))
+    return found
 
-    borders: IntArray
-    of_cell: IntArray
 
-    @classmethod
-    def between(cls, worst: list[_Worst]) -> _Stretches:
-        """Cut cells at the ends of intervals."""
-        borders = np.unique([end for each in worst for end in (each.begin, each.end)]).astype(np.int64)
-        return cls(borders, np.searchsorted(borders, np.arange(COARSE_CELLS), side="right"))
+def _borders(worst: list[_Worst]) -> IntArray:
+    """Return where some worst interval begins or ends."""
+    return np.unique([end for each in worst for end in (each.begin, each.end)]).astype(np.int64)
 
 
 class _Products(NamedTuple):
-    """Products of two models' residuals by random group, stretch of the one's cells and cell of the other's."""
+    """Products of two models' residuals by random group, stretch of the one's forecasts and part of the other's."""
 
-    stretches: _Stretches
+    borders: IntArray
     sums: FloatArray
 
     def inside(self, groups: Bools, worst: _Worst) -> FloatArray:
-        """Return the sums over an interval of the one, in some of the groups, by cell of the other."""
-        begin, end = np.searchsorted(self.stretches.borders, [worst.begin, worst.end], side="right")
+        """Return the sums over an interval of the one, in some of the groups, by part of the other."""
+        begin, end = np.searchsorted(self.borders, [worst.begin, worst.end], side="right")
         found: FloatArray = worst.sign * self.sums[groups, begin:end].sum(axis=(0, 1))
         return found
 
@@ -286,14 +331,14 @@ class _Bound(NamedTuple):
     """What bounds the growth of a bet against every interval of a model, less what another loses inside its worst."""
 
     own: _Sums
+    single: Bools
     lost: float
     lost_square: float
     product: FloatArray
 
-    def variance(self, worst: _Worst) -> float:
-        """Return the sum of D^2 at the model's own worst interval."""
-        inside = slice(worst.begin, worst.end)
-        crossed = worst.sign * float(self.product[inside].sum())
+    def variance(self, sign: float, inside: slice) -> float:
+        """Return about the sum of D^2 where D is that of an interval of the model."""
+        crossed = sign * float(self.product[inside].sum())
         return max(float(self.own.square[inside].sum()) - 2.0 * crossed + self.lost_square, 0.0)
 
     def growth(self, rate: float) -> float:
@@ -301,18 +346,16 @@ class _Bound(NamedTuple):
         square = (-math.log1p(-2.0 * rate) - 2.0 * rate) / 4.0
         above, below = self.own.above, self.own.above - self.own.residual
         score = rate * self.own.residual - 2.0 * square * self.product
-        inside = max(
-            _largest_with_ends(
-                sign * score + square * self.own.square,
-                (rate + 3.0 * square) * towards + max(3.0 * square - rate, 0.0) * away,
-            )
-            for sign, towards, away in ((1.0, above, below), (-1.0, below, above))
-        )
+        inside = 0.0
+        for sign, towards, away in ((1.0, above, below), (-1.0, below, above)):
+            whole = sign * score + square * self.own.square
+            some = (rate + 3.0 * square) * towards + max(3.0 * square - rate, 0.0) * away
+            inside = max(inside, _largest_with_ends(whole, np.where(self.single, np.maximum(whole, 0.0), some)))
         return inside - rate * self.lost + square * self.lost_square
 
 
 def _largest_with_ends(score: FloatArray, ends: FloatArray) -> float:
-    """Return the largest sum of scores over neighbouring cells, where the first and the last count as much as ends."""
+    """Return the largest sum of scores over neighbouring parts, where the first and the last count as much as ends."""
     prefix = prefix_sums(score)
     before = np.maximum.accumulate(ends - prefix[1:])
     several = (ends[1:] + prefix[1:-1] + before[:-1]).max(initial=0.0)

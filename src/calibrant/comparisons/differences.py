@@ -94,8 +94,8 @@ def cutoff_differences(
     delta = question.each(list(models))
     found = []
     for first, second in question.pairs(list(models)):
-        lower, upper, residuals = cutoff_limits(rows, first, second, question.seed, delta)
-        where = worst_apart(rows, first, second, residuals)
+        lower, upper, *sums = cutoff_limits(rows, first, second, question.seed, delta)
+        where = worst_apart(rows, first, second, *sums)
         found.append(_difference(models[first], models[second], (lower, upper), question, where))
     return tuple(found)
 

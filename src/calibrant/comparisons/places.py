@@ -20,13 +20,17 @@ _LINES = 256  # thresholds that are looked at
 
 
 def worst_apart(
-    rows: PairedRows, first: str, second: str, residuals: tuple[FloatArray, FloatArray] | None = None
+    rows: PairedRows,
+    first: str,
+    second: str,
+    borders: FloatArray | None = None,
+    residuals: FloatArray | None = None,
 ) -> str | None:
     """Name the interval of forecasts on which the residuals of two models add up to the most different sums.
 
-    Residuals by coarse cell, in units of the largest weight, stand in for rows that are many.
+    Sums of residuals between borders, in units of the largest weight, stand in for rows that are many.
     """
-    if residuals is None:
+    if borders is None or residuals is None:
         forecasts = [rows.forecasts[name] for name in (first, second)]
         own = np.ones(rows.rows) if rows.share is None else rows.share
         low = high = np.unique(np.concatenate(forecasts))
@@ -35,8 +39,7 @@ def worst_apart(
             for each in forecasts
         ]
     else:
-        low, high = (np.arange(COARSE_CELLS + 1) / COARSE_CELLS)[:-1], (np.arange(COARSE_CELLS) + 1) / COARSE_CELLS
-        found = list(residuals)
+        low, high, found = borders[:-1], borders[1:], list(residuals)
     sums = [prefix_sums(each) for each in found]
     total = float(rows.rows) if rows.share is None else float(rows.share.sum())
     apart = sums[0] - sums[1]

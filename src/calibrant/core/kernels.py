@@ -475,44 +475,76 @@ def resampled_ranges(
     return ranges
 
 
+Places = npt.NDArray[np.uint16]
+"""Small numbers, of which a cache holds many."""
+
+
+@Kernel
+def stretched_cells(forecast: FloatArray, cells: int) -> Places:
+    """Cell of each forecast, one of so many that are narrower near 0 and near 1, as square roots are."""
+    found = np.empty(forecast.size, dtype=np.uint16)
+    for i in range(forecast.size):
+        value = forecast[i]
+        place = np.sqrt(value / 2.0) if value < 0.5 else 1.0 - np.sqrt((1.0 - value) / 2.0)
+        found[i] = min(int(place * cells), cells - 1)
+    return found
+
+
 @Kernel
 def grouped_residuals(
-    residual: FloatArray, forecast: FloatArray, group: npt.NDArray[np.uint8], groups: int, cells: int
-) -> FloatArray:
-    """Residuals above 0, residuals, and their squares, added up by random group and cell of forecasts."""
-    sums = np.zeros((groups, cells, 3))
+    residual: FloatArray,
+    forecast: FloatArray,
+    cell: Places,
+    group: npt.NDArray[np.uint8],
+    groups: int,
+    part: Places,
+    each: int,
+) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
+    """Residuals added up by random group, in parts that many cells were joined to and in so many cells each.
+
+    ``part`` holds the part of each cell. The first array has residuals above 0, residuals, and their squares; the
+    second, for every ``each`` cells, residuals and squares; the third says which parts hold a single forecast.
+    """
+    parts = int(part[-1]) + 1
+    sums = np.zeros((groups, parts, 3))
+    fixed = np.zeros((groups, part.size // each, 2))
+    seen = np.full(parts, -1.0)
+    single = np.ones(parts, dtype=np.bool_)
     for i in range(residual.size):
-        value = residual[i]
-        cell = min(int(forecast[i] * cells), cells - 1)
-        sums[group[i], cell, 0] += max(value, 0.0)
-        sums[group[i], cell, 1] += value
-        sums[group[i], cell, 2] += value * value
-    return sums
+        value, at, own = residual[i], cell[i], group[i]
+        joined, few = part[at], at // each
+        sums[own, joined, 0] += max(value, 0.0)
+        sums[own, joined, 1] += value
+        sums[own, joined, 2] += value * value
+        fixed[own, few, 0] += value
+        fixed[own, few, 1] += value * value
+        if seen[joined] != forecast[i]:
+            single[joined] = seen[joined] < 0.0
+            seen[joined] = forecast[i]
+    return sums, fixed, single
 
 
 @Kernel
 def grouped_products(
     residual: FloatArray,
     other_residual: FloatArray,
-    forecast: FloatArray,
-    other_forecast: FloatArray,
+    cell: Places,
+    other_cell: Places,
     group: npt.NDArray[np.uint8],
     groups: int,
-    stretch: IntArray,
-    other_stretch: IntArray,
+    stretch: Places,
+    other_stretch: Places,
+    part: Places,
+    other_part: Places,
 ) -> tuple[FloatArray, FloatArray]:
-    """Products of two models' residuals, added up by random group, stretch of the one's cells and cell of the other.
+    """Products of two models' residuals by random group, stretch of the one's cells, and part of the other's.
 
-    ``stretch`` holds the stretch that each cell of the one is part of, ``other_stretch`` that of each of the other's.
-    The first array has a line for each stretch of the one and a place for each cell of the other.
+    ``stretch`` and ``part`` hold those of each cell of the one, ``other_stretch`` and ``other_part`` of the other's.
     """
-    cells = stretch.size
-    first = np.zeros((groups, stretch[-1] + 1, cells))
-    second = np.zeros((groups, other_stretch[-1] + 1, cells))
+    first = np.zeros((groups, int(stretch[-1]) + 1, int(other_part[-1]) + 1))
+    second = np.zeros((groups, int(other_stretch[-1]) + 1, int(part[-1]) + 1))
     for i in range(residual.size):
-        cell = min(int(forecast[i] * cells), cells - 1)
-        other = min(int(other_forecast[i] * cells), cells - 1)
         product = residual[i] * other_residual[i]
-        first[group[i], stretch[cell], other] += product
-        second[group[i], other_stretch[other], cell] += product
+        first[group[i], stretch[cell[i]], other_part[other_cell[i]]] += product
+        second[group[i], other_stretch[other_cell[i]], part[cell[i]]] += product
     return first, second
