@@ -20,7 +20,7 @@ from calibrant.certificates.pairs import Bools, Ordered
 from calibrant.core.types import FloatArray
 from calibrant.rows.checks import Observations
 from calibrant.rows.clusters import ClusteredRows
-from calibrant.rows.paired import Half, PairedRows, halves
+from calibrant.rows.paired import FEW_GROUPS, Half, PairedRows, halves
 from calibrant.rows.tally import Tally
 
 _HIGHEST_RATE = 0.3
@@ -38,7 +38,7 @@ def clustered_cutoff_limits(
     Clusters are independent draws from one population of clusters, none larger than ``largest``, or than these.
     """
     pair = _Pair(rows, first, second, seed, largest)
-    evidence = [found for half in halves(few=True) if (found := pair.evidence(half, math.log(1.0 / delta)))]
+    evidence = [found for half in halves(FEW_GROUPS) if (found := pair.evidence(half, math.log(1.0 / delta)))]
     if not evidence:
         return -1.0, 1.0
     below, above = ([each[side] for each in evidence] for side in (0, 1))
@@ -83,7 +83,7 @@ class _Pair:
     def __init__(self, rows: PairedRows, first: str, second: str, seed: int, largest: float | None) -> None:
         assert rows.codes is not None
         self.rows, self.names, self.codes = rows, (first, second), rows.codes
-        self.groups = rows.groups(seed)
+        self.groups = rows.groups(seed, FEW_GROUPS)
         self.models = Ordered.of(rows, first), Ordered.of(rows, second)
         share = np.ones(rows.rows) if rows.share is None else rows.share
         self.share = share

@@ -16,7 +16,7 @@ from calibrant.certificates.pairs import NO_EVIDENCE, Bools, Evidence, Growth, c
 from calibrant.certificates.saving_limits import CAUTION, CELLS_FROM_ROWS, as_found, usual_rate
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.rows.grids import COARSE_CELLS
-from calibrant.rows.paired import Half, PairedRows, halves
+from calibrant.rows.paired import FEW_GROUPS, Half, PairedRows, halves
 from calibrant.rows.savings import (
     Stretches,
     Thresholds,
@@ -34,7 +34,7 @@ def saving_limits(
 ) -> tuple[float, float]:
     """Return limits of the risk gap of one model minus that of another, each wrong with probability delta at most."""
     pair = _Lines(rows, (_Entries.of(rows, first, thresholds), _Entries.of(rows, second, thresholds)), thresholds, seed)
-    evidence = [pair.evidence(half, math.log(1.0 / delta)) for half in halves(few=True)]
+    evidence = [pair.evidence(half, math.log(1.0 / delta)) for half in halves(FEW_GROUPS)]
     below, above = ([each[side] for each in evidence] for side in (0, 1))
     return -upper_of(below, delta), upper_of(above, delta)
 
@@ -74,7 +74,7 @@ class _Lines:
     def __init__(self, rows: PairedRows, models: tuple[_Entries, _Entries], thresholds: Thresholds, seed: int) -> None:
         self.outcome = rows.outcome
         self.share = np.ones(rows.rows) if rows.share is None else rows.share
-        self.groups = rows.groups(seed)
+        self.groups = rows.groups(seed, FEW_GROUPS)
         self.models = models
         self.thresholds = thresholds
 

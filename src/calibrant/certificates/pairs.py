@@ -20,7 +20,7 @@ from calibrant.certificates.betting import averaged_lower, best_rate
 from calibrant.core.kernels import Places, grouped_products, grouped_residuals, stretched_cells
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.measures.weighted import worst_stretches
-from calibrant.rows.paired import GROUPS, IN_ORDER_BELOW, Half, PairedRows, halves
+from calibrant.rows.paired import FEW_GROUPS, IN_ORDER_BELOW, Half, PairedRows, halves
 from calibrant.rows.refinement import largest_stretch
 from calibrant.rows.runs import group_starts
 from calibrant.rows.tally import prefix_sums
@@ -194,7 +194,7 @@ _CELLS = 2**16
 _EACH = 2**6
 """So many of them are one place at which the worst interval of the first half may begin or end."""
 
-_PARTS = 2**12
+_PARTS = 2**11
 """About so many parts with equal numbers of rows are made of the cells, between which intervals are bet against."""
 
 
@@ -221,7 +221,7 @@ class _Model:
         self.cell = stretched_cells(forecast, _CELLS)
         self.part = _equal_parts(np.bincount(self.cell, minlength=_CELLS))
         sums, fixed, self.single = grouped_residuals(
-            self.residual, forecast, self.cell, groups, GROUPS, self.part, _EACH
+            self.residual, forecast, self.cell, groups, FEW_GROUPS, self.part, _EACH
         )
         self.sums = _Sums(*np.ascontiguousarray(np.moveaxis(sums, 2, 0)))
         self.fixed: FloatArray = np.ascontiguousarray(np.moveaxis(fixed, 2, 0))
@@ -260,17 +260,17 @@ class _Cells:
     """
 
     def __init__(self, rows: PairedRows, first: str, second: str, seed: int) -> None:
-        groups = rows.groups(seed)
-        self.units = np.bincount(groups, minlength=GROUPS)
-        self.weights = self.units if rows.share is None else np.bincount(groups, rows.share, minlength=GROUPS)
+        groups = rows.groups(seed, FEW_GROUPS)
+        self.units = np.bincount(groups, minlength=FEW_GROUPS)
+        self.weights = self.units if rows.share is None else np.bincount(groups, rows.share, minlength=FEW_GROUPS)
         one, two = self.models = _Model(rows, first, groups), _Model(rows, second, groups)
-        self.halves = [half for half in halves(few=True) if all(self.units[part].sum() > 0 for part in half)]
+        self.halves = [half for half in halves(FEW_GROUPS) if all(self.units[part].sum() > 0 for part in half)]
         self.worst = [self._name(half) for half in self.halves]
         borders = [_borders([each[k] for each in self.worst]) for k in (0, 1)]
         inside, other = (np.searchsorted(each, np.arange(_CELLS) // _EACH, side="right") for each in borders)
         stretches = inside.astype(np.uint16), other.astype(np.uint16)
         cells, parts = (one.cell, two.cell), (one.part, two.part)
-        sums = grouped_products(one.residual, two.residual, *cells, groups, GROUPS, *stretches, *parts)
+        sums = grouped_products(one.residual, two.residual, *cells, groups, FEW_GROUPS, *stretches, *parts)
         self.products = [_Products(*each) for each in zip(borders, sums, strict=True)]
 
     def _name(self, half: Half) -> tuple[_Worst, _Worst]:

@@ -24,10 +24,12 @@ Keys = npt.NDArray[np.uint64]
 GROUPS = 8
 """Random groups of rows; halves are made of four of them."""
 
+FEW_GROUPS = 4
+"""Where halves take long: groups of two of those."""
+
 IN_ORDER_BELOW = 20_000
 """Fewer rows than this are put in an order of their own, so that not even rounding knows theirs."""
 
-_FEW_MASKS = (1, 2, 4, 7)  # no three of which say what the fourth does
 _CHUNK = 2**14  # what fits into a processor's cache
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # of splitmix64
 
@@ -39,10 +41,10 @@ class Half(NamedTuple):
     second: npt.NDArray[np.bool_]
 
 
-def halves(*, few: bool = False) -> Iterator[Half]:
-    """Return the ways to make two halves of the groups in which any two rows are apart as often as by coins."""
-    for mask in _FEW_MASKS if few else range(1, GROUPS):
-        odd = np.array([(number & mask).bit_count() % 2 == 1 for number in range(GROUPS)])
+def halves(groups: int = GROUPS) -> Iterator[Half]:
+    """Return the ways to make two halves of the groups, a power of two, so that all of them name and all test."""
+    for mask in range(1, groups):
+        odd = np.array([(number & mask).bit_count() % 2 == 1 for number in range(groups)])
         yield Half(odd, ~odd)
         yield Half(~odd, odd)
 
@@ -132,8 +134,8 @@ class PairedRows:
             return own
         return np.bincount(self.codes, weights=own, minlength=self.cluster_count).astype(np.float64, copy=False)
 
-    def groups(self, seed: int) -> npt.NDArray[np.uint8]:
-        """Send each row, or each cluster with all of its rows, to one of a few groups at random.
+    def groups(self, seed: int, count: int = GROUPS) -> npt.NDArray[np.uint8]:
+        """Send each row, or each cluster with all of its rows, to one of a few groups at random, a power of two.
 
         What tells units apart is a number made of the seed and their forecasts. Units of the same forecasts differ in
         their outcomes only, and their coins come from the seed and all of the data, as in `Tally.splits`.
@@ -148,6 +150,8 @@ class PairedRows:
         same = ordered[1:] == ordered[:-1]
         if same.any():
             self._draw_ties(seed, keys, ordered[1:][same], found)
+        if count < GROUPS:
+            found &= np.uint8(count - 1)
         if self.codes is not None:
             found = found[self.codes]
         return found
