@@ -38,11 +38,17 @@ def test_every_limit_is_that_of_certify_at_a_level_that_lets_one_choose(found):
         found["other"]
 
 
-def test_a_difference_follows_from_the_limits_of_both(found):
+@pytest.mark.parametrize("how", [{"method": "hoeffding"}, {"measure": "smooth"}])
+def test_a_difference_follows_from_the_limits_of_both(how):
+    found = compare_models(Y, MODELS, **how)
     pairs = [(each.first, each.second) for each in found.differences]
     assert pairs == [("good", "bad"), ("good", "flat"), ("bad", "flat")]
+    assert "with limits that follow from those above" in str(found)
     for each in found.differences:
         first, second = found[each.first].interval, found[each.second].interval
+        assert first is not None
+        assert second is not None
+        assert not each.paired
         assert (each.lower, each.upper) == (first.lower - second.upper, first.upper - second.lower)
         assert each.estimate == first.estimate - second.estimate
         assert each.lower <= each.estimate <= each.upper
@@ -105,7 +111,8 @@ def test_results_survive_json_and_become_a_frame(max_error):
     frame = result.frame()
     assert frame["model"].tolist() == list(MODELS)
     assert ("verdict" in frame) == (max_error is not None)
-    assert frame["upper"].tolist() == [each.interval.upper for each in result.models]
+    assert frame["upper"].tolist() == [each.limits[0].upper for each in result.models]
+    assert result.difference_frame()["verdict"].tolist() == [each.verdict for each in result.differences]
 
 
 def test_the_command_line_says_the_same(found, tmp_path):
@@ -128,11 +135,14 @@ def test_the_command_line_says_the_same(found, tmp_path):
 
 def test_models_of_different_rows_are_compared_by_their_tallies(found):
     tallies = {name: Tally.from_arrays(Y, forecasts) for name, forecasts in MODELS.items()}
-    assert compare_models(tallies, max_error=0.05) == found
+    apart = compare_models(tallies, max_error=0.05)
+    assert apart.models == found.models
+    assert not any(each.paired for each in apart.differences)
+    assert all(each.paired for each in found.differences)
     with pytest.raises(ModelError, match=r"^model 'good': y_prob was given together with a Tally"):
         compare_models(tallies, P)
     half = compare_models({"all": tallies["good"], "some": Tally.from_arrays(Y[::2], P[::2])})
-    assert [each.interval.rows for each in half.models] == [3000, 1500]
+    assert [each.limits[0].rows for each in half.models] == [3000, 1500]
 
 
 @pytest.mark.usefixtures("as_if_large")

@@ -21,7 +21,7 @@ from calibrant.core.types import FloatArray
 from calibrant.rows.checks import Observations
 from calibrant.rows.clusters import ClusteredRows
 from calibrant.rows.paired import FEW_GROUPS, Half, PairedRows, halves
-from calibrant.rows.tally import Tally
+from calibrant.rows.tally import Tally, prefix_sums
 
 _HIGHEST_RATE = 0.3
 """A bet is 1 + x (d m - D), where a difference d of errors is at least -1 and D at most twice the size m."""
@@ -140,7 +140,7 @@ class _Bets:
     def usual_growth(self, rate: float) -> float:
         """Return about the largest sum over all intervals, with squares that count alike, over whole blocks."""
         square = rate**2 / 2.0
-        linear = self.rows.prefix @ (rate - 2.0 * square * self.lost)
+        linear = prefix_sums(self.rows.block_totals(rate - 2.0 * square * self.lost))
         squares = square * self._squares
         most = max(float(np.triu(sign * (linear[None, :] - linear[:, None]) + squares).max()) for sign in self.reach)
         return most + square * float(self.lost @ self.lost) - rate * float(self.lost.sum())

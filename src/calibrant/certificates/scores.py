@@ -8,24 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from calibrant.certificates.score_names import needs_threshold
 from calibrant.certificates.unit_means import unit_mean_limits
 from calibrant.core.errors import InputError
 from calibrant.core.types import FloatArray
 from calibrant.rows.paired import PairedRows
-
-ScoreName = Literal["brier", "log", "decision_risk", "net_benefit"]
-
-SCORES: Mapping[str, str] = {
-    "brier": "Brier score",
-    "log": "log loss",
-    "decision_risk": "decision risk",
-    "net_benefit": "net benefit",
-}
-"""What people call them."""
 
 
 class MeanLimits(NamedTuple):
@@ -159,11 +150,6 @@ Score = BrierScore | LogLoss | DecisionLoss | Benefit
 
 _WHOLE: Mapping[str, Score] = {"brier": BrierScore(), "log": LogLoss()}
 _AT_THRESHOLDS: Mapping[str, Callable[[float], Score]] = {"decision_risk": DecisionLoss, "net_benefit": Benefit}
-
-
-def needs_threshold(name: str) -> bool:
-    """Return whether a score is one of decisions from a threshold up."""
-    return name in _AT_THRESHOLDS
 
 
 def scores_of(name: str, thresholds: tuple[float, ...]) -> tuple[Score, ...]:

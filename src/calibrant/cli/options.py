@@ -120,7 +120,7 @@ def takes_thresholds(function: Function) -> Function:
             )
         return function(*given, decision=decision, **rest)
 
-    return cast(Function, _with_options(run, THRESHOLD_RANGE, *COSTS))
+    return cast(Function, with_options(run, THRESHOLD_RANGE, *COSTS))
 
 
 def takes_measure(function: Function) -> Function:
@@ -134,7 +134,7 @@ def takes_measure(function: Function) -> Function:
             raise BadInput(f"{option} is for --measure risk_gap only; leave it out, or ask for that")
         return function(*given, judged={"measure": measure, "variation": variation, **decision}, **rest)
 
-    return cast(Function, _with_options(takes_thresholds(run), MEASURE, VARIATION))
+    return cast(Function, with_options(takes_thresholds(run), MEASURE, VARIATION))
 
 
 def _named(decision: dict[str, Any]) -> list[str]:
@@ -149,9 +149,9 @@ def takes_limits(function: Function) -> Function:
         limits = {"confidence_level": confidence_level, "method": method, "rng": rng, **judged}
         return function(*given, limits=limits, **rest)
 
-    return cast(Function, _with_options(takes_measure(SEED(run)), CONFIDENCE_LEVEL, LIMIT_METHOD))
+    return cast(Function, with_options(takes_measure(SEED(run)), CONFIDENCE_LEVEL, LIMIT_METHOD))
 
 
-def _with_options(function: Callable[..., Any], *options: Callable[[Any], Any]) -> Any:
+def with_options(function: Callable[..., Any], *options: Callable[[Any], Any]) -> Any:
     """Add options to a command, in this order."""
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), function)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from calibrant.certificates.results import Certificate, ConfidenceInterval, error_said
-from calibrant.certificates.scores import SCORES
+from calibrant.certificates.score_names import SCORES
 from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.words import in_columns, level_said, measured, printable, rounded_down, rounded_up, shown
 from calibrant.measures.registry import MEASURES

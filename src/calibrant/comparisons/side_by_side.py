@@ -10,7 +10,8 @@ import numpy as np
 
 from calibrant.certificates.joint_levels import level_of_each
 from calibrant.certificates.methods.registry import Method
-from calibrant.certificates.scores import SCORES, ScoreName, needs_threshold, scores_of
+from calibrant.certificates.score_names import SCORES, ScoreName, needs_threshold
+from calibrant.certificates.scores import scores_of
 from calibrant.certificates.verdicts import certify, confidence_interval
 from calibrant.comparisons.differences import (
     Question,
@@ -36,7 +37,7 @@ from calibrant.rows.checks import (
 from calibrant.rows.costs import Costs, threshold_or_costs
 from calibrant.rows.intake import are_clustered, as_observations, as_source, given_source
 from calibrant.rows.named import check_named, check_summaries
-from calibrant.rows.paired import PairedRows, check_clusters
+from calibrant.rows.paired import PairedColumns, PairedRows, check_clusters
 from calibrant.rows.refinement import some_table
 from calibrant.rows.tally import Tally, Totals
 
@@ -163,6 +164,8 @@ def compare_models(
     largest = None if max_cluster_size is None else check_number(max_cluster_size, "max_cluster_size", low=1.0)
     together = not isinstance(y_true, Mapping)
     given = _named_models(y_true, y_prob, sample_weight, cluster)
+    if isinstance(y_true, PairedColumns):
+        cluster = y_true.cluster
     if len(given) < 2:
         (name,) = given
         raise InputError(f"there is one model only, {name!r}, and nothing to compare it with", remedy="use certify")
@@ -286,6 +289,8 @@ def _from_both(models: dict[str, ComparedModel], question: Question) -> tuple[Mo
 
 def _named_models(y_true: Any, y_prob: Any, sample_weight: Any, cluster: Any) -> dict[str, tuple[Any, Any]]:
     """Return outcomes and forecasts of each model, or what stands in place of both."""
+    if isinstance(y_true, PairedColumns):
+        return {name: (held, y_prob) for name, held in y_true.columns.items()}
     if isinstance(y_true, Mapping):
         return {name: (held, y_prob) for name, held in check_summaries(y_true).items()}
     if not isinstance(y_prob, Mapping):

@@ -50,6 +50,14 @@ def halves(groups: int = GROUPS) -> Iterator[Half]:
 
 
 @dataclass(frozen=True, eq=False)
+class PairedColumns:
+    """Checked rows of several models that are known to be the same, with the label of each row's cluster if any."""
+
+    columns: Mapping[str, Observations]
+    cluster: Any = None
+
+
+@dataclass(frozen=True, eq=False)
 class PairedRows:
     """Checked rows with the forecasts of several models, none of weight zero.
 
