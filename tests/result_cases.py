@@ -32,6 +32,13 @@ def _model_comparison() -> Any:
 
 
 @functools.cache
+def _score_comparison() -> Any:
+    models = {"old": Y_PROB, "new": Y_PROB[::-1]}
+    asked: dict[str, Any] = {"measure": "net_benefit", "threshold": [0.25, 0.5], "margin": 0.05, "reference": "old"}
+    return calibrant.compare_models(Y_TRUE, models, **asked)
+
+
+@functools.cache
 def _group_decisions() -> Any:
     return calibrant.decisions.decide(Y_TRUE, Y_PROB, threshold=[0.25, 0.5], by=["b", "a"] * 20)
 
@@ -135,6 +142,8 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "ModelComparison": _model_comparison,
     "ComparedModel": lambda: _model_comparison()["old"],
     "ModelDifference": lambda: _model_comparison().differences[0],
+    "ModelComparison by scores": _score_comparison,
+    "ScoreLimits": lambda: _score_comparison()["old"].scores[1],
     "ReportSummary": _report,
     "ReportSummary with an omission": _few,
     "ReportSummary without a limit": _free,

@@ -21,6 +21,9 @@ SIGNED = CURVE if CURVE[-1] >= 0 else -CURVE
 GAP = np.diff(FORECAST)
 OUTCOME = (RNG.random(3_000) < FORECAST).astype(np.uint8)
 LOW, HIGH = np.array([0.2, 0.5]), np.array([0.21, 0.6])
+CELL = (FORECAST * 2**16).astype(np.uint16)
+PART = (np.arange(2**16) // 64).astype(np.uint16)
+GROUP = RNG.integers(0, 4, 3_000, dtype=np.uint8)
 BEGIN, END = np.array([0, 0, 1, 2]), np.array([1, 1, 2, 2])
 
 CASES: dict[str, Callable[[], tuple[Any, ...]]] = {
@@ -33,6 +36,12 @@ CASES: dict[str, Callable[[], tuple[Any, ...]]] = {
         np.arange(3_000.0),
         FORECAST,
         np.arange(3_000),
+    ),
+    "stretched_cells": lambda: (FORECAST, 2**16),
+    "grouped_residuals": lambda: (OUTCOME - FORECAST, FORECAST, CELL, GROUP, 4, PART, 64),
+    "grouped_products": lambda: (
+        *(OUTCOME - FORECAST, OUTCOME - FORECAST**2),
+        *(CELL, CELL[::-1].copy(), GROUP, 4, PART // 100, PART // 50, PART, PART),
     ),
     "smooth_fit": lambda: (SIGNED, GAP, True),
     "smooth_fit without the fit": lambda: (SIGNED, GAP, False),

@@ -263,13 +263,35 @@ def test_a_step_is_left_to_isotonic_regression_and_its_promise_is_named():
     assert comparison.recommended == "isotonic inside"
     scores, as_is = comparison["isotonic inside"], comparison["as is"]
     assert scores.log_loss < as_is.log_loss
-    assert comparison.recommendation == (
+    assert comparison.recommendation.startswith(
         f"Use isotonic inside: its held-out Brier score, {scores.brier:.4f} against {as_is.brier:.4f} as is, is the "
         f"lowest; its held-out Cutoff error is {scores.cutoff:.4f} against {as_is.cutoff:.4f}. Fitted to all rows its "
         f"Cutoff error is at most {rounded_up(scores.guarantee)} with 95% confidence; before the data "
         f"{rounded_up(scores.guarantee_in_advance)} was promised. This is "
-        "IsotonicRecalibrator(ends='inside'), which forecasts neither 0 nor 1."
+        "IsotonicRecalibrator(ends='inside'), which forecasts neither 0 nor 1. By the Brier score, with 95% "
+        "confidence, this choice is better than the forecasts as they are ("
     )
+
+
+def test_the_choice_says_whether_it_is_really_better():
+    forecast, outcome = jump(3)
+    comparison = compare(forecast, outcome)
+    as_is, next_best = comparison.differences
+    assert (as_is.first, as_is.second, as_is.verdict) == (comparison.recommended, "as is", "better")
+    assert next_best.verdict == "not told apart"
+    others = [each for each in comparison.candidates if each.name != comparison.recommended]
+    assert next_best.second == min(others, key=lambda each: each.brier).name
+    for each in comparison.differences:
+        assert each.estimate == pytest.approx(comparison[each.first].brier - comparison[each.second].brier)
+        assert each.lower <= each.estimate <= each.upper
+    weighted = compare(forecast, outcome, sample_weight=np.linspace(1, 2, forecast.size))
+    assert weighted.differences[0].verdict == "better"
+    rng = np.random.default_rng(0)
+    calibrated = rng.random(2000)
+    kept = compare(calibrated, rng.random(2000) < calibrated)
+    assert kept.recommended == "as is"
+    assert [each.verdict for each in kept.differences] == ["not told apart"]
+    assert "this choice is not told apart from the next best" in kept.recommendation
 
 
 def jump(seed, rows=3000):
@@ -312,8 +334,8 @@ def test_where_every_log_loss_is_infinite_the_words_say_so():
     forecast[:2], outcome[:2] = 0.0, True
     comparison = compare(forecast, outcome, candidates={"isotonic": IsotonicRecalibrator()})
     assert comparison.recommended == "isotonic"
-    assert comparison.recommendation.endswith(
-        "Its log loss is infinite, since it gives a probability of 0 to something that happened."
+    assert "Its log loss is infinite, since it gives a probability of 0 to something that happened." in str(
+        comparison.recommendation
     )
 
 
@@ -336,7 +358,7 @@ def test_forecasts_that_tell_nothing_apart_become_a_constant():
     outcome = np.random.default_rng(6).random(1000) < 0.3
     comparison = compare(FORECAST, outcome, candidates={"constant": ConstantRecalibrator()})
     assert comparison.recommended == "constant"
-    assert comparison.recommendation.endswith("these forecasts tell rows apart no better than one number does.")
+    assert "these forecasts tell rows apart no better than one number does." in comparison.recommendation
 
 
 def test_a_candidate_that_cannot_be_fitted_is_listed_with_the_reason():

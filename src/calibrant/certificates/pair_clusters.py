@@ -121,7 +121,7 @@ class _Bets:
         forecast = rows.forecasts[pair.names[model]][where]
         self.observations = Observations(rows.outcome[where], forecast, weight, rows.binary_outcomes)
         self.rows = self._map(self.observations)
-        self.lost = np.bincount(self.codes, weights=other[where])
+        self.lost: FloatArray = np.bincount(self.codes, weights=other[where]).astype(np.float64, copy=False)
         self.reach = {sign: self.rows.reach(sign) * (1.0 + 1e-12) for sign in (1.0, -1.0)}
 
     def _map(self, observations: Observations) -> ClusterMap:
@@ -140,7 +140,8 @@ class _Bets:
     def usual_growth(self, rate: float) -> float:
         """Return about the largest sum over all intervals, with squares that count alike, over whole blocks."""
         square = rate**2 / 2.0
-        linear = prefix_sums(self.rows.block_totals(rate - 2.0 * square * self.lost))
+        slope: FloatArray = rate - 2.0 * square * self.lost
+        linear = prefix_sums(self.rows.block_totals(slope))
         squares = square * self._squares
         most = max(float(np.triu(sign * (linear[None, :] - linear[:, None]) + squares).max()) for sign in self.reach)
         return most + square * float(self.lost @ self.lost) - rate * float(self.lost.sum())

@@ -15,7 +15,7 @@ import numpy as np
 from calibrant.certificates.betting import HIGHEST_RATE, best_rate
 from calibrant.certificates.margins import VARIANCE_SHARE
 from calibrant.core.chernoff import chernoff_interval, root_of_concave
-from calibrant.core.types import FloatArray
+from calibrant.core.types import FloatArray, IntArray
 
 _MANY = 20_000  # values from which on equal ones are counted first, ...
 _PROBED, _FEW_VALUES = 1000, 20  # ... if the first ones look as if there were few, ...
@@ -32,7 +32,13 @@ class _Units(NamedTuple):
 
 
 def unit_mean_limits(
-    total: FloatArray, size: FloatArray | None, bound: float, delta: float, *, largest: float | None = None
+    total: FloatArray,
+    size: FloatArray | None,
+    bound: float,
+    delta: float,
+    *,
+    largest: float | None = None,
+    times: FloatArray | IntArray | None = None,
 ) -> tuple[float, float]:
     """Return limits for the mean total per size, each wrong with probability at most delta.
 
@@ -48,10 +54,12 @@ def unit_mean_limits(
         How often each of the two limits may be wrong.
     largest : float, optional
         The largest size that a unit can have; by default that of these.
+    times : array, optional
+        How many units there are of each total and size; by default one.
     """
     if bound <= 0.0:
         return 0.0, 0.0
-    units = _units(total, size, bound, largest)
+    units = _units(total, size, bound, largest) if times is None else _counted(total, size, bound, times)
     upper = _upper(units, delta)
     lower = -_upper(units._replace(total=-units.total), delta)
     return bound * lower, bound * upper
@@ -64,6 +72,12 @@ def _units(total: FloatArray, size: FloatArray | None, bound: float, largest: fl
     sizes = np.ones(total.size) if size is None else size
     most = float(sizes.max()) if largest is None else largest
     return _Units(total / (bound * most), sizes / most, np.ones(total.size))
+
+
+def _counted(total: FloatArray, size: FloatArray | None, bound: float, times: FloatArray | IntArray) -> _Units:
+    sizes = np.ones(total.size) if size is None else size
+    most = float(sizes.max())
+    return _Units(total / (bound * most), sizes / most, times.astype(np.float64))
 
 
 def _upper(units: _Units, delta: float) -> float:

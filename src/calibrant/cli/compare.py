@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     calibrant compare preds.csv --y-prob old --y-prob new --reference old --margin 0.01 --cluster patient
     """,
     exit_codes={
-        DONE: "done; with --max-error: some model is certified; with --reference and --margin: some is not worse by more",
-        NOT_SHOWN: "with --max-error: every model is refuted; with --reference and --margin: every one is worse",
-        UNDECIDED: "with --max-error: none is certified, and these rows cannot tell of some; so with --margin",
+        DONE: "done; with --max-error: some model is certified; with --margin and --reference: some is not worse by it",
+        NOT_SHOWN: "with --max-error: every model is refuted; with --margin and --reference: every one is worse",
+        UNDECIDED: "with --max-error: none is certified, and these rows cannot tell of some; with --margin likewise",
     },
 )
 @click.option(

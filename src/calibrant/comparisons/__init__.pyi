@@ -1,3 +1,6 @@
+from calibrant.certificates.model_differences import (
+    ModelDifference as ModelDifference,
+)
 from calibrant.comparisons.results import (
     ComparedModel as ComparedModel,
 )
@@ -5,7 +8,7 @@ from calibrant.comparisons.results import (
     ModelComparison as ModelComparison,
 )
 from calibrant.comparisons.results import (
-    ModelDifference as ModelDifference,
+    ScoreLimits as ScoreLimits,
 )
 from calibrant.comparisons.side_by_side import (
     ModelError as ModelError,

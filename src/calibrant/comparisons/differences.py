@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from calibrant.certificates.joint_levels import delta_of_each
+from calibrant.certificates.model_differences import ModelDifference
 from calibrant.certificates.pair_clusters import clustered_cutoff_limits
 from calibrant.certificates.pair_savings import saving_limits
 from calibrant.certificates.pairs import cutoff_limits
 from calibrant.certificates.scores import Score
 from calibrant.comparisons.places import decisions_apart, gap_apart, score_apart, worst_apart
-from calibrant.comparisons.results import ComparedModel, ModelDifference, ScoreLimits, verdict_of_limits
+from calibrant.comparisons.results import ComparedModel, ScoreLimits
 from calibrant.core.words import counted
 from calibrant.rows.paired import PairedRows
 from calibrant.rows.savings import Thresholds
@@ -134,20 +135,23 @@ def _joint(limits: tuple[float, float], first: tuple[float, float], second: tupl
 def _difference(
     first: ComparedModel, second: ComparedModel, limits: tuple[float, float], question: Question, where: str | None
 ) -> ModelDifference:
-    """Return a difference of calibration errors; where limits that were found apart cross, both are the upper."""
-    upper = limits[1]
-    lower = min(limits[0], upper)
-    return ModelDifference(
-        first=first.name,
-        second=second.name,
-        estimate=first.limits[0].estimate - second.limits[0].estimate,
-        lower=lower,
-        upper=upper,
-        verdict=verdict_of_limits(lower, upper, question.margin, larger_is_better=False),
-        paired=True,
-        margin=question.margin,
-        where=where,
+    """Return a difference of calibration errors on the same rows."""
+    estimate = first.limits[0].estimate - second.limits[0].estimate
+    return ModelDifference.between(
+        first.name, second.name, estimate, limits, margin=question.margin, paired=True, where=where
     )
+
+
+def differences_of_limits(models: dict[str, ComparedModel], question: Question) -> tuple[ModelDifference, ...]:
+    """Return the differences that follow from the limits of both errors."""
+    found = []
+    for first, second in question.pairs(list(models)):
+        one, other = models[first].limits[0], models[second].limits[0]
+        limits = one.lower - other.upper, one.upper - other.lower
+        found.append(
+            ModelDifference.between(first, second, one.estimate - other.estimate, limits, margin=question.margin)
+        )
+    return tuple(found)
 
 
 def score_limits(rows: PairedRows, name: str, scores: tuple[Score, ...], question: Question) -> tuple[ScoreLimits, ...]:
@@ -169,23 +173,20 @@ def score_differences(rows: PairedRows, scores: tuple[Score, ...], question: Que
         for score in scores:
             values = score.difference(rows, first, second)
             estimate, lower, upper = values.limits(rows, delta, question.max_cluster_size)
-            better = score.larger_is_better
             if score.threshold is None:
                 where = score_apart(rows, first, second, values.each)
             else:
                 where = decisions_apart(rows, first, second, score.threshold)
             found.append(
-                ModelDifference(
-                    first=first,
-                    second=second,
-                    estimate=estimate,
-                    lower=lower,
-                    upper=upper,
-                    verdict=verdict_of_limits(lower, upper, question.margin, larger_is_better=better),
-                    paired=True,
+                ModelDifference.between(
+                    first,
+                    second,
+                    estimate,
+                    (lower, upper),
                     margin=question.margin,
+                    larger_is_better=score.larger_is_better,
+                    paired=True,
                     threshold=score.threshold,
-                    larger_is_better=better,
                     where=where,
                 )
             )

@@ -10,6 +10,7 @@ import numpy as np
 
 from calibrant.certificates.joint_levels import level_of_each
 from calibrant.certificates.methods.registry import Method
+from calibrant.certificates.model_differences import ModelDifference
 from calibrant.certificates.score_names import SCORES, ScoreName, needs_threshold
 from calibrant.certificates.scores import scores_of
 from calibrant.certificates.verdicts import certify, confidence_interval
@@ -17,11 +18,12 @@ from calibrant.comparisons.differences import (
     Question,
     clustered_differences,
     cutoff_differences,
+    differences_of_limits,
     saving_differences,
     score_differences,
     score_limits,
 )
-from calibrant.comparisons.results import ComparedModel, ModelComparison, ModelDifference
+from calibrant.comparisons.results import ComparedModel, ModelComparison
 from calibrant.core.errors import CalibrantError, InputError
 from calibrant.core.voices import Phrase
 from calibrant.measures.registry import MEASURES, Measure
@@ -45,7 +47,10 @@ Compared = Measure | ScoreName
 """What models may be compared by."""
 
 _ROW_BY_ROW = ("cutoff", "risk_gap")
-"""The calibration errors whose differences have limits of their own, by the adaptive method."""
+"""The calibration errors whose differences have limits of their own, by the adaptive method; ..."""
+
+_BY_CLUSTER = ("cutoff",)
+"""... and those among them that have where rows come in clusters."""
 
 
 class ModelError(CalibrantError):
@@ -104,7 +109,8 @@ def compare_models(
     measure : str
         What to compare: a calibration error as in `certify` ("cutoff", "risk_gap" and others), "brier", "log",
         "decision_risk" or "net_benefit". Differences of errors other than "cutoff" and "risk_gap" follow from those of
-        the two errors, and so do those of all by methods other than "adaptive".
+        the two errors; so do those of all by methods other than "adaptive", and of all but "cutoff" where rows come in
+        clusters.
     threshold : float, tuple or array
         For "risk_gap" as in `certify`; for "decision_risk" and "net_benefit" the threshold from which people act, or
         several, for all of which the limits hold together.
@@ -199,7 +205,7 @@ def compare_models(
     models = {name: _judge(name, rows, limit, settings) for name, rows in held.items()}
     differences: tuple[ModelDifference, ...] | None = None
     assumptions: tuple[str, ...] = ()
-    if together and measure in _ROW_BY_ROW and method == "adaptive":
+    if together and method == "adaptive" and measure in (_ROW_BY_ROW if cluster is None else _BY_CLUSTER):
         rows = _paired(held, cluster)
         assumptions = question.assumed_of_errors(rows)
         differences = _row_by_row(rows, held, models, settings, question)
@@ -208,7 +214,7 @@ def compare_models(
         max_error=limit,
         chosen=ModelComparison.choice(tuple(models.values())),
         models=tuple(models.values()),
-        differences=_from_both(models, question) if differences is None else differences,
+        differences=differences_of_limits(models, question) if differences is None else differences,
         measure=measure,
         reference=reference,
         margin=allowed,
@@ -267,24 +273,18 @@ def _row_by_row(
     question: Question,
 ) -> tuple[ModelDifference, ...]:
     """Return the differences of calibration errors on the same rows."""
-    measured = MEASURES[settings["measure"]]
-    if measured.thresholds is None and rows.codes is None:
+    of_savings = MEASURES[settings["measure"]].thresholds is not None
+    if not of_savings and rows.codes is None:
         return cutoff_differences(rows, models, question)
     wider = {**settings, "confidence_level": 1.0 - question.each(list(models)) / 2.0}
     if rows.codes is not None:
         wider["max_cluster_size"] = question.max_cluster_size or float(np.bincount(rows.codes, rows.weight).max())
     found = {name: confidence_interval(observed, **wider) for name, observed in held.items()}
     bounds = {name: (each.lower, each.upper) for name, each in found.items()}
-    if measured.thresholds is None:
+    if not of_savings:
         return clustered_differences(rows, models, bounds, question)
     asked = (settings[name] for name in ("threshold", "cost_false_positive", "cost_false_negative"))
     return saving_differences(rows, models, bounds, check_threshold_range(*asked)[0], question)
-
-
-def _from_both(models: dict[str, ComparedModel], question: Question) -> tuple[ModelDifference, ...]:
-    """Return the differences that follow from the limits of both errors."""
-    pairs = question.pairs(list(models))
-    return tuple(ModelDifference.of(models[one], models[two], question.margin) for one, two in pairs)
 
 
 def _named_models(y_true: Any, y_prob: Any, sample_weight: Any, cluster: Any) -> dict[str, tuple[Any, Any]]:

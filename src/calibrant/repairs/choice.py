@@ -16,6 +16,8 @@ import numpy as np
 from sklearn.base import clone
 
 from calibrant.certificates.clusters import Clusters
+from calibrant.certificates.joint_levels import delta_of_each
+from calibrant.certificates.model_differences import ModelDifference
 from calibrant.certificates.results import ConfidenceInterval
 from calibrant.certificates.verdicts import confidence_interval
 from calibrant.core.errors import InputError, UndefinedError
@@ -25,6 +27,7 @@ from calibrant.core.voices import Either, Option, Phrase, joined
 from calibrant.core.words import counted, level_said, rounded, rounded_up
 from calibrant.measures.savings import check_threshold_range
 from calibrant.measures.weighted import smooth_calibration_error
+from calibrant.repairs.apart import AS_IS, Apart, HeldOut, told_apart
 from calibrant.repairs.guard import GuardedRecalibrator
 from calibrant.repairs.maps import (
     BetaRecalibrator,
@@ -47,9 +50,6 @@ from calibrant.rows.clusters import ClusteredRows
 from calibrant.rows.intake import RowsLike, rows_to_fit
 from calibrant.rows.splits import cluster_order, row_marks
 from calibrant.rows.tally import Tally
-
-AS_IS = "as is"
-"""The name of the candidate that changes nothing; it is always compared."""
 
 MOST_ROWS = 10**9
 """numpy draws parts from fewer rows than this."""
@@ -84,6 +84,10 @@ def compare_recalibrators(
     by row) count as equally good. Among them the forecasts as they are come first, then candidates whose guarantee was
     there before the data, then the lowest score. Where some candidate has a finite held-out log loss, only those that
     have are considered: a probability of 0 for something that happens is a fault that the Brier score hardly sees.
+
+    Whether the recommended candidate is really better, than the forecasts as they are and than the next best, is said
+    with limits for the difference of their Brier scores on the same held-out rows, which hold for whichever two
+    candidates the rows pick out. They take the held-out forecasts for those of fixed forecasters, too.
 
     Parameters
     ----------
@@ -155,6 +159,9 @@ def compare_recalibrators(
         if part == count - 1:
             trial.judge(level, decision, trials[0])
     recommended, recommendation = _recommend(trials, entries, parts, level)
+    differences = _differences(trials, recommended, entries, parts, level)
+    if differences:
+        recommendation = joined(" ", [recommendation, told_apart(differences, level)])
     return RecalibratorComparison(
         candidates=tuple(trial.scores for trial in trials),
         recommended=recommended,
@@ -165,6 +172,7 @@ def compare_recalibrators(
         thresholds=(thresholds.low, thresholds.high),
         cost_false_positive=costs[0],
         cost_false_negative=costs[1],
+        differences=differences,
         notes=_notes(trials, entries, count),
         clusters=trials[0].clusters,
     )
@@ -511,23 +519,37 @@ def _brier(trial: _Trial) -> float:
     return math.inf if trial.scores.brier is None else trial.scores.brier
 
 
+def _held_out(entries: _Entries, parts: list[IntArray]) -> HeldOut:
+    """Return the rows that are held out, part by part."""
+    where = np.concatenate([np.flatnonzero(part) for part in parts])
+    weight, cluster = (None if each is None else each[where] for each in (entries.weight, entries.cluster))
+    return HeldOut(entries.outcome[where], np.concatenate([part[part > 0] for part in parts]), weight, cluster)
+
+
 def _is_as_good(one: _Trial, best: _Trial, entries: _Entries, parts: list[IntArray]) -> bool:
     """Return whether a Brier score is within one standard error of the lowest, from the differences row by row."""
-    if one is best:
-        return True
-    where = np.concatenate([np.flatnonzero(part) for part in parts])
-    count = np.concatenate([part[part > 0] for part in parts])
-    weight = np.ones(where.size) if entries.weight is None else entries.weight[where]
-    outcome = entries.outcome[where]
-    first, second = np.concatenate(one.forecasts), np.concatenate(best.forecasts)
-    difference = (second - first) * (2.0 * outcome - first - second)  # of (y - p)^2, without cancelling digits
-    total = float(count @ weight)
-    mean = float((count * weight) @ difference) / total
-    spread = float((count * np.square(weight)) @ np.square(difference - mean))
-    if entries.cluster is not None:
-        sums = np.bincount(entries.cluster[where], weights=weight * (difference - mean))
-        spread = float(sums @ sums) * sums.size / (sums.size - 1.0)
-    return mean <= math.sqrt(spread) / total
+    return one is best or _apart(one, best, _held_out(entries, parts)).is_within_noise()
+
+
+def _apart(one: _Trial, other: _Trial, rows: HeldOut) -> Apart:
+    return rows.apart(np.concatenate(one.forecasts), np.concatenate(other.forecasts))
+
+
+def _differences(
+    trials: list[_Trial], recommended: str, entries: _Entries, parts: list[IntArray], level: float
+) -> tuple[ModelDifference, ...]:
+    """Return how the recommended candidate differs from the forecasts as they are, and from the next best."""
+    fitted = {trial.scores.name: trial for trial in trials if not trial.has_failed}
+    chosen = fitted.pop(recommended)
+    if not fitted:
+        return ()
+    delta = delta_of_each(1.0 - level, (len(fitted) + 1) * len(fitted))
+    next_best = min(fitted.values(), key=_brier).scores.name
+    rows, found = _held_out(entries, parts), []
+    for name in dict.fromkeys([*([AS_IS] if AS_IS in fitted else []), next_best]):
+        apart = _apart(chosen, fitted[name], rows)
+        found.append(ModelDifference.between(recommended, name, apart.mean, apart.limits(delta), paired=True))
+    return tuple(found)
 
 
 def _notes(trials: list[_Trial], entries: _Entries, parts: int) -> tuple[str, ...]:

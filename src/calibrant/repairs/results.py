@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from calibrant.certificates.clusters import Clusters
+from calibrant.certificates.model_differences import ModelDifference
 from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.words import counted, level_said, measured, printable, rounded, rounded_down, rounded_up
 from calibrant.measures.savings import REDRAWING, over_thresholds
@@ -290,6 +291,9 @@ class RecalibratorComparison(WithCosts, Result):
     clusters : Clusters or None
         What the clusters of the rows are, with the design effect of the forecasts as they are; None for independent
         rows.
+    differences : tuple of ModelDifference
+        Of the held-out Brier scores of the recommended candidate and of the forecasts as they are, and of the next
+        best, with limits that hold for whichever two candidates are picked out.
     """
 
     candidates: tuple[RecalibratorScores, ...]
@@ -303,6 +307,7 @@ class RecalibratorComparison(WithCosts, Result):
     cost_false_positive: float | None = None
     cost_false_negative: float | None = None
     clusters: Clusters | None = None
+    differences: tuple[ModelDifference, ...] = ()
 
     _ranges: ClassVar = dict.fromkeys(("confidence_level", "thresholds"), UNIT)
 

@@ -1,0 +1,321 @@
+"""Models on the same rows: differences row by row, verdicts with a margin, scores, clusters."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from cli_cases import answer, call
+from paired_laws import LAWS
+from table_cases import write
+
+import calibrant
+from calibrant import compare_models
+from calibrant.certificates import pair_savings, pairs
+from calibrant.certificates.unit_means import unit_mean_limits
+from calibrant.comparisons import ModelComparison, ModelDifference
+from calibrant.rows.checks import Observations
+from calibrant.rows.paired import FEW_GROUPS, PairedRows, halves
+from calibrant.rows.savings import EVERY_THRESHOLD
+
+RNG = np.random.default_rng(11)
+N = 1500
+P = RNG.uniform(0.05, 0.95, N)
+Y = (RNG.random(N) < P).astype(int)
+W = RNG.random(N) + 0.5
+SITE = np.arange(N) // 10
+MODELS = {"off": np.clip(P + 0.1, 0, 1), "good": P, "coarse": np.round(P, 1)}
+EVERY: list[dict[str, Any]] = [
+    {},
+    {"measure": "risk_gap", "threshold": (0.2, 0.6)},
+    {"measure": "brier"},
+    {"measure": "log"},
+    {"measure": "decision_risk", "threshold": [0.3, 0.5]},
+    {"measure": "net_benefit", "threshold": 0.3},
+    {"sample_weight": W},
+    {"measure": "brier", "sample_weight": W},
+    {"measure": "brier", "cluster": SITE},
+]
+
+
+def rows_of(y, forecasts, weight=None, cluster=None, binary=True):
+    columns = {name: Observations(np.asarray(y), each, weight, binary) for name, each in forecasts.items()}
+    return PairedRows.of(columns, cluster)
+
+
+@pytest.mark.parametrize("asked", EVERY, ids=str)
+def test_differences_have_limits_and_survive_json(asked):
+    models = {name: np.clip(each, 0.01, 0.99) for name, each in MODELS.items()}
+    found = compare_models(Y, models, **asked)
+    for each in found.differences:
+        assert each.paired
+        assert each.lower <= each.estimate + 1e-12
+        assert each.estimate <= each.upper + 1e-12
+        first, second = (
+            next(limits for limits in found[name].limits if getattr(limits, "threshold", None) == each.threshold)
+            for name in (each.first, each.second)
+        )
+        assert each.estimate == pytest.approx(first.estimate - second.estimate, abs=1e-12)
+    assert ModelComparison.from_json(found.to_json()) == found
+    assert len(found.difference_frame()) == len(found.differences)
+    assert len(found.frame()) == sum(len(each.limits) for each in found.models)
+    assert "hold together" in str(found)
+
+
+@pytest.mark.parametrize("asked", EVERY, ids=str)
+def test_the_order_of_rows_makes_no_difference(asked):
+    order = np.random.default_rng(3).permutation(N)
+    models = {name: np.clip(each, 0.01, 0.99) for name, each in MODELS.items()}
+    turned = {name: each[order] for name, each in models.items()}
+    columns = {name: asked[name][order] for name in ("sample_weight", "cluster") if name in asked}
+    one, other = compare_models(Y, models, **asked), compare_models(Y[order], turned, **{**asked, **columns})
+    for first, second in zip(one.differences, other.differences, strict=True):
+        assert (first.lower, first.upper) == pytest.approx((second.lower, second.upper), abs=1e-12)
+
+
+def test_names_of_clusters_make_no_difference():
+    few, names = slice(0, 400), np.random.default_rng(4).permutation(40)
+    models = {"off": MODELS["off"][few], "good": P[few]}
+    one = compare_models(Y[few], models, cluster=SITE[few])
+    other = compare_models(Y[few], models, cluster=[f"site {names[each]}" for each in SITE[few]])
+    assert (one.differences[0].lower, one.differences[0].upper) == pytest.approx(
+        (other.differences[0].lower, other.differences[0].upper), abs=1e-9
+    )
+    assert one.differences[0].upper - one.differences[0].lower > 0.2  # forty clusters say little
+    assert "draws from one population of clusters, none larger than these" in str(one)
+    stated = compare_models(
+        Y[few], models, cluster=SITE[few], max_cluster_size=20, measure="decision_risk", threshold=0.3
+    )
+    assert "none has more than 20 rows" in str(stated)
+
+
+def test_pairing_tells_apart_what_two_limits_do_not():
+    rng = np.random.default_rng(5)
+    p = rng.uniform(0.1, 0.9, 5000)
+    y = rng.random(5000) < p
+    models = {"worse": p + 0.06, "better": p + 0.03}
+    paired = compare_models(y, models).differences[0]
+    apart = compare_models({name: calibrant.Tally.from_arrays(y, each) for name, each in models.items()}).differences[0]
+    assert (paired.verdict, paired.better) == ("worse", "better")
+    assert apart.verdict == "not told apart"
+    assert paired.where is not None
+    assert paired.where.startswith("worse and better differ most on forecasts from ")
+
+
+def test_verdicts_know_the_margin_and_the_reference():
+    found = compare_models(Y, MODELS, measure="brier", margin=0.02, reference="good")
+    assert [(each.first, each.second) for each in found.differences] == [("off", "good"), ("coarse", "good")]
+    off, coarse = found.differences
+    assert off.verdict == "worse"
+    assert coarse.non_inferior == ("coarse", "good")
+    assert "neither is worse by more than 0.02" in str(found) or coarse.verdict == "worse"
+    assert found.difference("coarse", "good") is coarse
+    with pytest.raises(KeyError):
+        found.difference("good", "off")
+    every = compare_models(Y, MODELS, measure="brier")
+    assert every.difference("off", "good").upper > off.upper  # one limit of six instead of one of four
+    benefit = compare_models(Y, MODELS, measure="net_benefit", threshold=0.3, margin=1.0).differences[0]
+    assert (benefit.larger_is_better, benefit.non_inferior) == (True, ("off", "good"))
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "margin", "larger", "verdict", "non_inferior"),
+    [
+        (-0.2, -0.1, None, False, "better", ()),
+        (-0.2, -0.1, None, True, "worse", ()),
+        (0.1, 0.2, None, False, "worse", ()),
+        (0.1, 0.2, 0.3, False, "worse", ("a", "b")),
+        (-0.1, 0.2, None, False, "not told apart", ()),
+        (-0.1, 0.2, 0.3, False, "non-inferior", ("a", "b")),
+        (-0.4, 0.2, 0.3, False, "non-inferior", ("a",)),
+        (-0.2, 0.4, 0.3, False, "not told apart", ("b",)),
+        (-0.2, 0.4, 0.3, True, "non-inferior", ("a",)),
+    ],
+)
+def test_what_limits_say(lower, upper, margin, larger, verdict, non_inferior):
+    found = ModelDifference.between("a", "b", 0.0, (lower, upper), margin=margin, larger_is_better=larger)
+    assert (found.verdict, found.non_inferior) == (verdict, non_inferior)
+    assert found.better == {"better": "a", "worse": "b"}.get(verdict)
+    with pytest.raises(ValueError, match=r"^verdict of this ModelDifference is 'better', while the limits say"):
+        ModelDifference("a", "b", 0.0, -0.1, 0.1, "better")
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"measure": "auc"}, "^measure must be one of"),
+        ({"reference": "none"}, "^reference must be one of"),
+        ({"margin": -0.1}, "^margin must be"),
+        ({"measure": "brier", "threshold": 0.3}, "^threshold means nothing for measure='brier'"),
+        ({"measure": "brier", "max_error": 0.1}, "^max_error is for calibration errors"),
+        ({"measure": "brier", "method": "exact"}, "^method is for calibration errors"),
+        ({"measure": "decision_risk"}, "^threshold is missing"),
+        ({"measure": "net_benefit", "threshold": 1.0}, "^threshold is 1, where one false positive"),
+        ({"measure": "log"}, "^model 'off' forecasts 0 or 1"),
+        ({"measure": "brier", "cluster": np.zeros(N)}, "^cluster holds one label only"),
+        ({"measure": "brier", "cluster": SITE[:-1]}, "^cluster has 1,499 values for 1,500 rows"),
+        ({"measure": "brier", "cluster": [None, *SITE[1:]]}, r"^cluster\[0\] is"),
+    ],
+)
+def test_bad_questions_are_refused(asked, message):
+    with pytest.raises(ValueError, match=message):
+        compare_models(Y, MODELS, **asked)
+
+
+def test_scores_need_rows_and_gaps_of_clusters_follow_from_both():
+    tallies = {name: calibrant.Tally.from_arrays(Y, each) for name, each in MODELS.items()}
+    with pytest.raises(ValueError, match=r"^measure='brier' compares models row by row; pass the outcomes"):
+        compare_models(tallies, measure="brier")
+    few = slice(0, 300)
+    gaps = compare_models(
+        Y[few], {"off": MODELS["off"][few], "good": P[few]}, measure="risk_gap", cluster=SITE[few], threshold=0.4
+    )
+    assert not gaps.differences[0].paired
+
+
+def test_scores_are_those_of_the_library():
+    found = compare_models(Y, MODELS, measure="decision_risk", threshold=[0.3, 0.6])
+    for name, forecasts in MODELS.items():
+        for limits in found[name].scores:
+            risk = calibrant.decision_risk(Y, forecasts, threshold=limits.threshold).risk
+            assert limits.estimate == pytest.approx(risk)
+    benefit = compare_models(Y, MODELS, measure="net_benefit", cost_false_positive=1, cost_false_negative=3)
+    for name, forecasts in MODELS.items():
+        assert benefit[name].scores[0].estimate == pytest.approx(
+            calibrant.net_benefit(Y, forecasts, threshold=0.25).net_benefit
+        )
+    assert "a false positive costs 1, a false negative 3" in str(benefit)
+    weighted = compare_models(Y, MODELS, measure="brier", sample_weight=W)
+    assert weighted["off"].scores[0].estimate == pytest.approx(np.average((Y - MODELS["off"]) ** 2, weights=W))
+    loss = compare_models(Y, {"a": P, "b": np.clip(MODELS["off"], 0, 0.99)}, measure="log")
+    assert loss["a"].scores[0].estimate == pytest.approx(-np.mean(np.log(np.where(Y == 1, P, 1 - P))))
+
+
+def brute_growth(y, own, lost, rate):
+    """Return the largest growth over all intervals and signs, one after another."""
+    base = -np.log1p(rate * lost).sum()
+    best = base
+    for low, high in itertools.combinations_with_replacement(np.unique(own), 2):
+        inside = (own >= low) & (own <= high)
+        for sign in (1.0, -1.0):
+            best = max(best, -np.log1p(-rate * (sign * (y - own) * inside - lost)).sum())
+    return best
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_growth_is_that_of_the_best_interval(law):
+    y, forecasts, _ = law.draw(np.random.default_rng(7), 40)
+    rows = rows_of(y, forecasts)
+    one, other = (pairs.Ordered.of(rows, name) for name in ("first", "second"))
+    everywhere = np.ones(40, dtype=bool)
+    lost = one.inside_worst(np.arange(40) < 20, 20.0)
+    for rate in (0.05, 0.4):
+        growth = pairs._growth_of(other, lost, everywhere)(rate)
+        assert growth == pytest.approx(brute_growth(rows.outcome, rows.forecasts["second"], lost, rate))
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_many_rows_have_limits_that_are_hardly_wider(law, monkeypatch):
+    y, forecasts, _ = law.draw(np.random.default_rng(8), 6000)
+    rows = rows_of(y, forecasts)
+    few = pairs.cutoff_limits(rows, "first", "second", 0, 0.05)
+    monkeypatch.setattr(pairs, "IN_ORDER_BELOW", 0)
+    many = pairs.cutoff_limits(rows, "first", "second", 0, 0.05)
+    assert many.upper - many.lower <= 1.5 * (few.upper - few.lower)
+    assert many.residuals is not None
+    np.testing.assert_allclose(
+        many.residuals.sum(axis=1), [(rows.outcome - each).sum() for each in rows.forecasts.values()]
+    )
+
+
+def test_bounds_of_many_rows_are_never_below_the_growth():
+    rng = np.random.default_rng(9)
+    for law in LAWS:
+        y, forecasts, _ = law.draw(rng, 300)
+        rows = rows_of(y, forecasts)
+        cells = pairs._Cells(rows, "first", "second", 0)
+        groups = rows.groups(0, FEW_GROUPS)
+        for half, worst in zip(cells.halves, cells.worst, strict=True):
+            inside = (cells.models[0].cell // pairs._EACH >= worst[0].begin) & (
+                cells.models[0].cell // pairs._EACH < worst[0].end
+            )
+            lost = worst[0].sign * (rows.outcome - rows.forecasts["first"]) * inside
+            kept = half.second[groups]
+            for rate in (0.02, 0.1, 0.4):
+                bound = cells._bound(1, worst[0], half.second).growth(rate)
+                exact = pairs._growth_of(pairs.Ordered.of(rows, "second"), lost, kept)(rate)
+                assert exact <= bound + 1e-9
+
+
+def test_halves_are_fair_and_know_no_order():
+    rows = rows_of(Y, MODELS)
+    counts = np.bincount(rows.groups(0), minlength=8) / N
+    assert np.abs(counts - 1 / 8).max() < 5 * np.sqrt(1 / 8 / N)
+    assert any(rows.groups(0) != rows.groups(1))
+    constant = rows_of(Y, {"a": np.full(N, 0.4), "b": np.full(N, 0.6)})
+    tied = np.bincount(constant.groups(0), minlength=8) / N
+    assert np.abs(tied - 1 / 8).max() < 5 * np.sqrt(1 / 8 / N)
+    clustered = rows_of(Y, MODELS, cluster=SITE)
+    assert clustered.codes is not None
+    for code in range(10):
+        assert len(set(clustered.groups(0)[clustered.codes == code])) == 1
+    for half in halves():
+        assert half.first.sum() == half.second.sum() == 4
+
+
+def test_gaps_of_many_rows_are_those_of_few(monkeypatch):
+    y, forecasts, _ = LAWS[3].draw(np.random.default_rng(10), 3000)
+    rows = rows_of(y, forecasts)
+    few = pair_savings.saving_limits(rows, "first", "second", EVERY_THRESHOLD, 0, 0.05)
+    monkeypatch.setattr(pair_savings, "CELLS_FROM_ROWS", 0)
+    many = pair_savings.saving_limits(rows, "first", "second", EVERY_THRESHOLD, 0, 0.05)
+    assert many == pytest.approx(few, abs=0.01)
+
+
+def test_means_of_units():
+    assert unit_mean_limits(np.zeros(10), None, 0.0, 0.05) == (0.0, 0.0)
+    values = RNG.choice([-0.3, 0.0, 0.7], size=30_000)
+    one = unit_mean_limits(values, None, 0.7, 0.05)
+    distinct, count = np.unique(values, return_counts=True)
+    assert unit_mean_limits(distinct, None, 0.7, 0.05, times=count) == pytest.approx(one)
+    assert unit_mean_limits(values, np.ones(values.size), 0.7, 0.05) == pytest.approx(one, abs=2e-4)
+    assert one[0] < values.mean() < one[1]
+    wider = unit_mean_limits(values[:500], np.ones(500), 0.7, 0.05, largest=5.0)
+    assert wider[1] - wider[0] > np.diff(unit_mean_limits(values[:500], np.ones(500), 0.7, 0.05))[0]
+    turned = unit_mean_limits(-values[:500], None, 0.7, 0.05)
+    assert turned == pytest.approx(tuple(-each for each in unit_mean_limits(values[:500], None, 0.7, 0.05)[::-1]))
+
+
+def test_the_command_line_asks_what_python_asks(tmp_path):
+    file = write({"y": Y, "site": SITE, **MODELS}, tmp_path / "t.csv", "csv")
+    named = ("--y-true", "y", "--y-prob", "off", "--y-prob", "good", "--y-prob", "coarse")
+    cases: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        (
+            ("--measure", "brier", "--margin", 0.02, "--reference", "good"),
+            {"measure": "brier", "margin": 0.02, "reference": "good"},
+        ),
+        (
+            ("--measure", "decision_risk", "--threshold", "0.3,0.5"),
+            {"measure": "decision_risk", "threshold": [0.3, 0.5]},
+        ),
+        (("--measure", "brier", "--cluster", "site"), {"measure": "brier", "cluster": SITE}),
+    ]
+    for options, asked in cases:
+        found = compare_models(Y, MODELS, **asked)
+        document = answer("compare", file, *named, *options)
+        assert document["differences"] == [vars(each) for each in found.differences]
+        assert call("compare", file, *named, *options, "--verbose").stdout == f"{found}\n"
+    gate = call("compare", file, *named[:-2], *cases[0][0])
+    assert gate.exit_code in (1, 3)
+    for options, message in (
+        (("--measure", "brier", "--threshold", 0.3), "--threshold is for --measure risk_gap"),
+        (("--measure", "net_benefit"), "--measure net_benefit needs --threshold"),
+        (("--reference", "none"), "--reference 'none' is none of the models"),
+        (("--threshold", "a"), "neither a threshold"),
+    ):
+        refused = call("compare", file, *named, *options)
+        assert refused.exit_code == 2
+        assert message in refused.stderr
+    other = write({"y": Y, "p": P}, tmp_path / "u.csv", "csv")
+    refused = call("compare", file, other, "--y-true", "y", "--measure", "brier")
+    assert refused.exit_code == 2
