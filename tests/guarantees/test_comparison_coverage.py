@@ -104,15 +104,14 @@ def test_rows_of_clusters_taken_for_independent_ones_mislead():
     rng = seeded("clusters")
     missed: Counter[Any] = Counter()
     for seed in range(40):
-        y, forecasts, cluster = in_clusters(rng, 24, 40, 0.25)
+        y, forecasts, cluster = in_clusters(rng, 24, 200, 0.25)
         (score,) = scores_of("brier", ())
         for name, rows in (("rows", paired(y, forecasts)), ("clusters", paired(y, forecasts, cluster))):
-            limits = score.difference(rows, "first", "second").limits(rows, DELTA)
+            limits = score.difference(rows, "first", "second").limits(rows, 0.05)
             missed[name] += not limits.lower <= 0.0 <= limits.upper
-        lower, upper, *_ = pairs.cutoff_limits(paired(y, forecasts), "first", "second", seed, DELTA)
+        lower, upper, *_ = pairs.cutoff_limits(paired(y, forecasts), "first", "second", seed, 0.05)
         missed["rows, cutoff"] += not lower <= 0.0 <= upper
-    assert {"rows", "rows, cutoff"} <= set(too_many(missed, 40, 2 * DELTA))
-    assert "clusters" not in too_many(missed, 40, 2 * DELTA)
+    assert set(too_many(missed, 40, 0.1)) == {"rows", "rows, cutoff"}  # 29 of 40 each, and no cluster
 
 
 @pytest.mark.parametrize(("clusters", "size"), [(24, 10), (120, 4)])
