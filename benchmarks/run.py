@@ -30,6 +30,7 @@ RACES = (
     sections.certificates,
     sections.savings,
     sections.clusters,
+    sections.comparisons,
     sections.calibration_tests,
     sections.recalibrators,
     sections.smooth,

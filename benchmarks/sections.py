@@ -172,6 +172,25 @@ def clusters(bench: Bench) -> None:
         bench.targets.append(Target(aim, f"{ours.extra_bytes / 1e6:,.0f} MB", ours.extra_bytes < CLUSTER_MEMORY))
 
 
+def comparisons(bench: Bench) -> None:
+    """Two models on the same rows against sorting as many numbers."""
+    rows = bench.rows // 10
+    forecast, outcome = uniform(rows)
+    other = np.clip(forecast + 0.02 * np.random.default_rng(SEED).standard_normal(rows), 0.0, 1.0)
+    models = {"one": forecast, "other": other}
+    compare = partial(calibrant.compare_models, outcome, models)
+    ours, sort = bench.race(
+        "Two models side by side (value: the upper limit of the difference)",
+        "uniform",
+        rows,
+        [
+            Contender("calibrant", compare, lambda found: found.differences[0].upper),
+            Contender("np.sort of as many doubles", partial(np.sort, forecast)),
+        ],
+    )
+    bench.want_at_most(f"two models at {rows:,} rows against one sort", ours.seconds / sort.seconds, 12)
+
+
 def calibration_tests(bench: Bench) -> None:
     """The exact test of calibration against drawing outcomes with numpy."""
     forecast, outcome = uniform(bench.rows // 10)

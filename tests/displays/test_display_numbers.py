@@ -11,7 +11,7 @@ from sklearn.isotonic import IsotonicRegression
 import calibrant
 from calibrant import CertificateDisplay, CumulativeDisplay, ReliabilityDisplay, Tally
 from calibrant.core.laws import brownian_range
-from calibrant.displays import DecisionCurveDisplay, RiskGapDisplay, SpectrumDisplay
+from calibrant.displays import DecisionCurveDisplay, DifferencesDisplay, RiskGapDisplay, SpectrumDisplay
 from calibrant.displays.palette import PALETTES
 
 
@@ -562,3 +562,28 @@ def test_groups_and_models_are_asked_for_one_at_a_time():
         CertificateDisplay.from_predictions(y, {"a": p}, max_error=0.1, by=y)
     with pytest.raises(ValueError, match="y_prob is an empty dict"):
         CertificateDisplay.from_predictions(y, {})
+
+
+# --- Differences of models --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("asked", [{}, {"measure": "net_benefit", "threshold": [0.2, 0.5], "margin": 0.02}])
+def test_differences_are_drawn_from_limit_to_limit(asked):
+    y, p = rows(600)
+    models = {"as it is": p, "power": p**1.3, "coarse": np.round(p, 1)}
+    display = DifferencesDisplay.from_predictions(y, models, **asked)
+    found = calibrant.compare_models(y, models, **asked)
+    assert display.comparison == found
+    assert display.names == tuple(each.cells()[0] for each in found.differences)
+    for place, segment, each in zip(
+        range(len(found.differences))[::-1], display.limits_.get_segments(), found.differences, strict=True
+    ):
+        np.testing.assert_allclose(segment, [[each.lower, place], [each.upper, place]])
+    assert (display.margin_ is None) == (found.margin is None)
+    if display.margin_ is not None:
+        assert places_of(display.margin_)[0][0] == -0.02  # less is worse
+    assert display.frame()["verdict"].tolist() == [each.verdict for each in found.differences]
+    check_words(display.figure_)
+    dark = DifferencesDisplay.from_results(found).plot(theme="dark", legend=False)
+    assert dark.legend_ is None
+    assert drawn_colours(dark.figure_) <= set(asdict(PALETTES["dark"]).values())

@@ -173,7 +173,13 @@ def decisions_said(found: Decisions, groups: GroupDecisions | None, by: str | No
 
 def comparison_said(found: ModelComparison) -> list[str]:
     """Say what tells models apart, and which of them is certified."""
-    lines = [found.headline(), found.table(), found.difference_headline(), found.difference_table(), *found.places()]
+    lines = [
+        found.headline(),
+        found.table(),
+        found.difference_headline(),
+        found.difference_table(),
+        *found.places()[:1],
+    ]
     if found.max_error is not None:
         bounded, count = found.error_bounded(found.max_error), len(found.models)
         if found.chosen is None:
