@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _LINE = 0.42  # inches for each difference
 _FRAME = 2.2  # inches for all that surrounds them
+_WORDS_WIDE = 55  # letters: names of models take room beside the axes
 _MARKERS = {"better": "o", "worse": "s", "non-inferior": "^", "not told apart": "D"}
 
 
@@ -127,7 +128,7 @@ class DifferencesDisplay(Display):
         ax.set_yticks(place, self.names, fontsize=SMALL)
         ax.set_ylim(-0.7, len(self.names) - 0.3)
         handles = [self.limits_, self.zero_, *([] if self.margin_ is None else [self.margin_])]
-        self._explain(palette, legend, handles)
+        self._explain(palette, legend, handles, width=_WORDS_WIDE)
         return self
 
     def _draw_margin(self, ax: Axes, palette: Palette) -> Any:
