@@ -17,6 +17,7 @@ from calibrant.certificates import Certificate, ConfidenceInterval, GroupCertifi
 from calibrant.certificates.results import in_order, verdict_of
 from calibrant.core.codec import derived
 from calibrant.core.results import Checked, Result
+from calibrant.displays import DifferencesDisplay
 
 NOT_FINITE = (math.nan, math.inf, -math.inf)
 
@@ -38,6 +39,7 @@ def every_result():
     certificate = calibrant.certify(tally, max_error=0.9)
     decisions = calibrant.decisions.decide(y_true, y_prob, threshold=[0.25, 0.5], by=["b", "a"] * 20)
     models = calibrant.compare_models(y_true, {"old": y_prob, "new": y_prob[::-1]}, max_error=0.9)
+    scored = calibrant.compare_models(y_true, {"old": y_prob, "new": y_prob[::-1]}, measure="brier", margin=0.1)
     found = [
         measures,
         measures.spectrum,
@@ -62,7 +64,8 @@ def every_result():
         decisions["a"].decisions[0],
         models,
         models["old"],
-        models.differences[0],
+        scored.differences[0],
+        dataclasses.replace(scored["old"].scores[0], threshold=0.5),
         calibrant.decision_risk(tally, threshold=[0.25, 0.5]),
         gap,
         dataclasses.replace(gap.rule, kind="at least", cutoff=0.5, forecasts=np.array([0.25])),
@@ -310,7 +313,8 @@ def test_displays_refuse_what_results_refuse():
         kind: Any = public(name)
         if not name.endswith("Display") or kind is CertificateDisplay:
             continue
-        display = kind.from_predictions(y_true, y_prob)
+        models: Any = {"one": y_prob, "other": y_prob**2} if kind is DifferencesDisplay else y_prob
+        display = kind.from_predictions(y_true, models)
         assert issubclass(kind, Checked)
         for field in dataclasses.fields(display):
             value = getattr(display, field.name)
