@@ -41,7 +41,7 @@ from calibrant.rows.intake import are_clustered, as_observations, as_source, giv
 from calibrant.rows.named import check_named, check_summaries
 from calibrant.rows.paired import PairedColumns, PairedRows, check_clusters
 from calibrant.rows.refinement import some_table
-from calibrant.rows.tally import Tally, Totals
+from calibrant.rows.tally import Tally
 
 Compared = Measure | ScoreName
 """What models may be compared by."""
@@ -347,13 +347,13 @@ def _judge(name: str, held: Any, max_error: float | None, settings: dict[str, An
             rows = source if isinstance(source, Tally) else given_source(source)
         interval = confidence_interval(rows, **settings)
         certificate = None if max_error is None else certify(rows, max_error=max_error, **settings)
-    return ComparedModel(name, interval, certificate, _brier(held, rows))
+    return ComparedModel(name, interval, certificate, _brier(rows))
 
 
-def _brier(held: Any, rows: Any) -> float:
+def _brier(rows: Any) -> float:
     """Return the mean of (y - p)^2, from totals where there are some."""
-    if isinstance(held, Observations) and not isinstance(rows, Totals):
-        square = np.square(held.y_true - held.y_prob)
-        return float(square.mean() if held.sample_weight is None else np.average(square, weights=held.sample_weight))
+    if isinstance(rows, Observations):
+        square = np.square(rows.y_true - rows.y_prob)
+        return float(square.mean() if rows.sample_weight is None else np.average(square, weights=rows.sample_weight))
     table = some_table(rows)
     return float(table.residual_square.sum()) / table.weight_total

@@ -154,7 +154,12 @@ class PairedRows:
         ordered = np.sort(keys)
         generator = seeded(seed, "groups of forecasts", f"{int(ordered.sum()):x}")
         salt, factor = generator.integers(0, 2**64, size=2, dtype=np.uint64)
-        found: npt.NDArray[np.uint8] = (((keys ^ salt) * (factor | np.uint64(1))) >> np.uint64(61)).astype(np.uint8)
+        found = np.empty(keys.size, dtype=np.uint8)
+        for begin in range(0, keys.size, _CHUNK):
+            part = keys[begin : begin + _CHUNK] ^ salt
+            part *= factor | np.uint64(1)
+            part >>= np.uint64(61)
+            found[begin : begin + _CHUNK] = part
         same = ordered[1:] == ordered[:-1]
         if same.any():
             self._draw_ties(seed, keys, ordered[1:][same], found)
@@ -177,12 +182,13 @@ class PairedRows:
     def _keys(self, seed: int, *, whole: bool = False) -> Keys:
         """Return a number for each row, made of a seed and its forecasts, or of all that it holds."""
         start = seeded(seed, "keys of rows", "").integers(0, 2**64, size=1, dtype=np.uint64)[0]
-        keys = np.full(self.rows, start, dtype=np.uint64)
+        keys = np.empty(self.rows, dtype=np.uint64)
         columns = [*self.forecasts.values()]
         if whole:
             columns += [self.outcome, *(() if self.weight is None else (self.weight,))]
         for begin in range(0, self.rows, _CHUNK):
             part = keys[begin : begin + _CHUNK]
+            part[:] = start
             for column in columns:
                 part += (column[begin : begin + _CHUNK] + 0.0).view(np.uint64)  # no -0.0
                 _mix(part)
