@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from calibrant.certificates.betting import HIGHEST_RATE, best_rate
-from calibrant.certificates.cluster_search import FIXED_BORDERS, ClusterMap, Weighing, largest_growth
+from calibrant.certificates.cluster_search import FIXED_BORDERS, ClusterMap, Weighing, largest_growth, may_grow_above
 from calibrant.certificates.margins import VARIANCE_SHARE
 from calibrant.core.chernoff import chernoff_ends
 from calibrant.core.types import FloatArray
@@ -30,6 +30,7 @@ _DRAWS = 999
 _NEXT_TRY = 0.8  # of an error that bets do not exclude, where a smaller one may be
 _DRAWS_AT_ONCE = 111
 _ROOT_STEPS = 60
+_CLOSE = 1e-4  # of an error itself
 _LEAST_ROOM = 1e-9  # of the largest cluster, that sums of residuals given the forecasts are taken to have
 _FEW_TIMES_SQUARE = 2000.0  # from so many clusters on, squares of their sums are not cut off for the rate
 
@@ -171,22 +172,20 @@ class ClusterLimits:
         size = self.rows.size
         crossed, own = rate**2 * weighing.weight * size, rate**2 * float(weighing.weight @ size**2)
 
-        def gained(error: float) -> float:
-            growth = largest_growth(weighing, sign, rate, rate**2, 2.0 * error * crossed)
-            return rate * error * self.total - growth - error**2 * own - exponent
+        def is_excluded(error: float) -> bool:
+            level = rate * error * self.total - error**2 * own - exponent
+            return not may_grow_above(level, weighing, sign, rate, rate**2, 2.0 * error * crossed)
 
         # What stands in for the gain is concave in the error and may fall again; the gain itself never does, so that
         # every error at which the stand-in is positive is excluded.
         low, high = 0.0, 1.0
-        while gained(high) <= 0.0:
+        while not is_excluded(high):
             high *= _NEXT_TRY
             if high * rate * self.total <= exponent:
                 return 1.0
-        for _ in range(_ROOT_STEPS):
-            if high - low <= 1e-6 * high:
-                break
+        while high - low > _CLOSE * high:
             middle = (low + high) / 2.0
-            low, high = (low, middle) if gained(middle) > 0.0 else (middle, high)
+            low, high = (low, middle) if is_excluded(middle) else (middle, high)
         return high
 
     def large_sample(self, quantile: float) -> float:

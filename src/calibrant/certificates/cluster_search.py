@@ -313,8 +313,14 @@ def largest_growth(weighing: Weighing, sign: float, rate: float, share: float, l
         At least 0, which is what an empty interval has. It is above the most by no more than what the products of
         parts of the two end blocks can add.
     """
-    search = _Search(weighing, sign, rate, share, less)
-    return search.run()
+    return _Search(weighing, sign, rate, share, less).run(0.0)
+
+
+def may_grow_above(
+    level: float, weighing: Weighing, sign: float, rate: float, share: float, less: FloatArray | None = None
+) -> bool:
+    """Return whether `largest_growth` is above a level, which takes less time than to know by how much."""
+    return level < 0.0 or _Search(weighing, sign, rate, share, less).run(level, stop_above=True) > level
 
 
 class _Middle(NamedTuple):
@@ -353,27 +359,29 @@ class _Search:
     ) -> tuple[FloatArray, FloatArray]:
         """Return the least and the most of the sum over the first rows of each block, before any is opened."""
         rows = self.rows
-        curve = sign * rate * rows.entry_prefix
+        middle = 0.0 if less is None else float(np.median(less))  # what most clusters lose is taken from all of them
+        curve = sign * (rate - middle) * rows.entry_prefix
         begin = rows.first
         end = np.append(begin[1:], len(rows.table))
         low = np.minimum(np.minimum.reduceat(curve[:-1], begin), curve[end]) - curve[begin]
         high = np.maximum(np.maximum.reduceat(curve[:-1], begin), curve[end]) - curve[begin]
-        slack = rate * rows.slack
+        slack = abs(rate - middle) * rows.slack
         if less is not None:
-            off = np.abs(less)[rows.sums.cluster] * rows.most_inside
+            off = np.abs(less - middle)[rows.sums.cluster] * rows.most_inside
             slack = slack + np.bincount(rows.sums.block, weights=off, minlength=rows.blocks)
         low, high = np.minimum(low - slack, 0.0), np.maximum(high + slack, 0.0)
         single = rows.is_single
         low[single], high[single] = np.minimum(whole[single], 0.0), np.maximum(whole[single], 0.0)
         return np.minimum(low, whole), np.maximum(high, whole)
 
-    def run(self) -> float:
+    def run(self, level: float, *, stop_above: bool = False) -> float:
+        """Return the most that is reached or bounded, at least a level; any value above it will do if so asked."""
         rows, size = self.rows, self.rows.blocks
-        if rows.is_single.all():  # no interval ends inside a block
-            return max(self._whole_blocks(), 0.0)
+        best = max(self._whole_blocks(), level)
+        if rows.is_single.all() or (stop_above and best > level):  # in the first case no interval ends inside a block
+            return best
         first, last = np.triu_indices(size)
         bound = self._bounds(first, last)
-        best = max(self._whole_blocks(), 0.0)
         order = np.argsort(-bound, kind="stable")
         order = order[bound[order] > best]
         for begin in range(0, order.size, _AT_ONCE):
@@ -386,6 +394,8 @@ class _Search:
             for pair in some.tolist():
                 if bound[pair] > best:
                     best = max(best, min(float(bound[pair]), self._pair(int(first[pair]), int(last[pair]))))
+                    if stop_above and best > level:
+                        return best
         return best
 
     def _bounds(self, first: IntArray, last: IntArray) -> FloatArray:
