@@ -92,6 +92,7 @@ RUNS = {
     "certify": ("certify", "{file}", "--max-error", "0.2"),
     "certify gap": ("certify", "{file}", "--max-error", "0.2", "--measure", "risk_gap", "--threshold", "0.1:0.3"),
     "certify by": ("certify", "{file}", "--max-error", "0.4", "--by", "ward"),
+    "certify cluster": ("certify", "{file}", "--max-error", "1", "--cluster", "ward", "--serial", "1"),
     "test": ("test", "{file}", "--resamples", "999"),
     "test by": ("test", "{file}", "--test", "spiegelhalter", "--by", "ward"),
     "decide": ("decide", "{file}", "--threshold", "0.3", "--threshold", "0.5"),

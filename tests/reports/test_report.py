@@ -198,7 +198,7 @@ def test_a_tally_says_as_much_as_its_rows():
     tally = Tally.from_arrays(Y_TRUE, Y_PROB)
     from_rows, from_tally = (CalibrationReport.from_predictions(*data) for data in ((Y_TRUE, Y_PROB), (tally,)))
     assert from_rows.json() == from_tally.json()
-    assert content(from_rows._tallies) == content(from_tally._tallies)
+    assert content(from_rows._rows) == content(from_tally._rows)
     several = CalibrationReport.from_predictions({"one": tally, "other": tally})
     assert [each.fingerprint for each in several.summary.models] == [from_rows.summary.models[0].fingerprint] * 2
 
@@ -375,7 +375,7 @@ def test_the_order_of_the_rows_changes_no_byte(kind):
         y_true[order], Y_PROB[order], **{name: value[order] for name, value in options.items()}
     )
     assert straight.json() == shuffled.json()
-    for one, other in zip(straight._tallies, shuffled._tallies, strict=True):  # all else that a page is made from
+    for one, other in zip(straight._rows, shuffled._rows, strict=True):  # all else that a page is made from
         assert content(one) == content(other)
     assert straight.summary.models[0].repair is not None
 
@@ -925,7 +925,7 @@ def test_a_source_of_rows_is_reported_like_its_rows(many):
     scanned = CalibrationReport.from_predictions(Scanned(*many, tally_limit=1_000_000))
     listed = CalibrationReport.from_predictions(*many)
     assert scanned.json() == listed.json()
-    assert content(scanned._tallies) == content(listed._tallies)
+    assert content(scanned._rows) == content(listed._rows)
 
 
 def test_parts_added_up_are_reported_like_the_whole():

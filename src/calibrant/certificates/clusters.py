@@ -152,7 +152,7 @@ class Clusters(Result):
         apart = "clusters are independent of each other"
         if self.serial:
             places = "two or more" if self.serial == 1 else f"{self.serial + 1} or more"
-            apart = f"clusters {places} places apart, in the order of their labels, are independent of each other"
+            apart = f"clusters {places} places apart in the order of their labels are independent"
         drawn = ""
         if given:
             drawn = ", given the forecasts"

@@ -53,6 +53,11 @@ _NEXT_OF_SAVINGS = {
 }
 """Advice where it is a saving that was judged."""
 
+_NEXT_OF_CLUSTERS = {
+    "undecided": "judge rows of more clusters: many more rows of the same ones help little",
+}
+"""Advice where rows are in clusters."""
+
 
 def verdict_said(found: Certificate | GroupCertificates) -> list[str]:
     """Say what a certificate says, or those of groups together."""
@@ -290,8 +295,9 @@ def _after_verdict(verdict: str, certificates: Sequence[Certificate]) -> str:
         return _next(_NEXT["caution"])
     if ONE_CLASS in cautions:
         return _next("collect rows of both kinds, then calibrant certify with the same options")
-    saving = certificates[0].thresholds is not None
-    return _next((_NEXT_OF_SAVINGS if saving else _NEXT)[verdict])
+    saving, clustered = certificates[0].thresholds is not None, certificates[0].clusters is not None
+    advice = (_NEXT_OF_SAVINGS if saving else _NEXT) | (_NEXT_OF_CLUSTERS if clustered else {})
+    return _next(advice[verdict])
 
 
 def _next(said: str) -> str:

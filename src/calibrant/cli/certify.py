@@ -8,7 +8,7 @@ import click
 
 from calibrant.cli.answers import verdict_said
 from calibrant.cli.inputs import Source, explained, takes_rows
-from calibrant.cli.options import RELATIVE_TO, takes_limits
+from calibrant.cli.options import RELATIVE_TO, takes_clusters, takes_limits
 from calibrant.cli.outputs import DONE, NOT_SHOWN, UNDECIDED, Command, Show, exit_code_of
 from calibrant.cli.rows import open_rows
 
@@ -21,6 +21,8 @@ from calibrant.cli.rows import open_rows
     calibrant certify preds.csv --max-error 0.05
     calibrant certify preds.csv --y-true label --y-prob score --max-error 0.05 --json
     calibrant certify preds.parquet --max-error 0.1 --by hospital
+    calibrant certify visits.csv --max-error 0.1 --cluster patient
+    calibrant certify flights.csv --max-error 0.1 --cluster day --serial 1
     calibrant certify preds.csv --max-error 0.02 --method exact --confidence-level 0.99
     calibrant certify fraud.csv --max-error 0.25 --relative-to events
     calibrant certify preds.csv --max-error 0.01 --measure risk_gap
@@ -37,19 +39,23 @@ from calibrant.cli.rows import open_rows
 )
 @RELATIVE_TO
 @takes_limits
-@takes_rows()
-def command(source: Source, show: Show, max_error: float, relative_to: Any, limits: dict[str, Any]) -> None:
+@takes_clusters
+@takes_rows(clusters=True)
+def command(
+    source: Source, show: Show, max_error: float, relative_to: Any, limits: dict[str, Any], clusters: dict[str, Any]
+) -> None:
     """Decide, with a guarantee, whether the calibration error is at most --max-error.
 
     The exit code is the verdict, so that a build can depend on it. A verdict is wrong with probability at most 1 -
     confidence level, for independent rows that the model was not fitted to, and with limit, method and level chosen
-    before looking at them. With --by there is a certificate for each group, all of them true together, and the exit
-    code is about all groups.
+    before looking at them. Visits of one patient or flights of one day are not independent: name what they share with
+    --cluster, and the verdict counts patients or days instead of rows. With --by there is a certificate for each group,
+    all of them true together, and the exit code is about all groups.
     """
     import calibrant
 
     with open_rows(source) as rows, explained(rows.source):
-        result = calibrant.certify(**rows.grouped, max_error=max_error, relative_to=relative_to, **limits)
+        result = calibrant.certify(**rows.grouped, max_error=max_error, relative_to=relative_to, **limits, **clusters)
         facts = rows.facts()
     said = show.words(verdict_said(result), result)
     show.answer(said, exit_code=exit_code_of(result.verdict), input=facts, result=result)

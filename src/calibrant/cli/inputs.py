@@ -32,7 +32,7 @@ class Source:
     ----------
     files : tuple of str
         Paths and patterns, whose rows are taken together; or "-" alone, for standard input.
-    y_true, y_prob, weight, by : str or None
+    y_true, y_prob, weight, by, cluster : str or None
         Columns; None for one that is to be guessed (the first two) or is not there.
     pos_label : str or None
         The label that counts as the event.
@@ -49,6 +49,7 @@ class Source:
     y_prob: str | None = None
     weight: str | None = None
     by: str | None = None
+    cluster: str | None = None
     pos_label: str | None = None
     drop_missing: bool = False
     format: str | None = None
@@ -68,6 +69,7 @@ def takes_rows(
     required: bool = True,
     outcomes: bool = True,
     by: bool = True,
+    clusters: bool = False,
     each_file: bool = False,
     models: bool = False,
     format_option: str = "--format",
@@ -94,6 +96,12 @@ def takes_rows(
         ]
     if by:
         options.append(click.option("--by", metavar="COLUMN", help="Also judge each group of this column."))
+    if clusters:
+        said = (
+            "Column that says which rows belong together, such as a patient, a site or a day: rows of one value may "
+            "depend on each other in any way, and clusters are what counts."
+        )
+        options.append(click.option("--cluster", metavar="COLUMN", help=said))
     options += [*file_options(format_option), *OUTPUT_OPTIONS]
 
     def decorate(function: Function) -> Function:
@@ -106,7 +114,7 @@ def takes_rows(
             verbose: bool,
             **rest: Any,
         ) -> Any:
-            common = {name: rest.pop(name, None) for name in ("y_true", "weight", "pos_label", "by")}
+            common = {name: rest.pop(name, None) for name in ("y_true", "weight", "pos_label", "by", "cluster")}
             common |= {name: rest.pop(name) for name in ("drop_missing", "format", "memory_limit")} | {"quiet": quiet}
             show = Show(as_json, quiet, verbose)
             if models:
@@ -173,5 +181,11 @@ def explained(source: Source, table: Table | None = None) -> Iterator[None]:
 
 def voice_of(source: Source, table: Table | None = None) -> Shell:
     """Return the words for a file's columns and rows."""
-    columns = {"y_true": source.y_true, "y_prob": source.y_prob, "sample_weight": source.weight, "by": source.by}
+    columns = {
+        "y_true": source.y_true,
+        "y_prob": source.y_prob,
+        "sample_weight": source.weight,
+        "by": source.by,
+        "cluster": source.cluster,
+    }
     return Shell(columns, None if table is None else table.row_said)

@@ -60,6 +60,29 @@ RELATIVE_TO = click.option(
     "is not.",
 )
 
+_CLUSTER_TARGET = click.option(
+    "--cluster-target",
+    type=click.Choice(["rows", "clusters"]),
+    default="rows",
+    show_default=True,
+    help="With --cluster, what counts once: each of the rows, for clusters of these sizes, or each of the clusters, "
+    "however many rows it has.",
+)
+_MAX_CLUSTER_SIZE = click.option(
+    "--max-cluster-size",
+    type=click.FloatRange(min=1.0),
+    help="With --cluster, the most rows that a cluster of the population can have: limits then speak of clusters whose "
+    "sizes are a matter of chance, too. State it before you look.",
+)
+_SERIAL = click.option(
+    "--serial",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="With --cluster, how many places apart in the order of their labels clusters may depend on each other: 1 for "
+    "days of which each may have to do with the next.",
+)
+
 
 def _threshold_range(_: click.Context, __: click.Parameter, value: str | None) -> float | tuple[float, float] | None:
     """Read one threshold, or the lowest and the highest of a range with a colon between them."""
@@ -150,6 +173,17 @@ def takes_limits(function: Function) -> Function:
         return function(*given, limits=limits, **rest)
 
     return cast(Function, with_options(takes_measure(SEED(run)), CONFIDENCE_LEVEL, LIMIT_METHOD))
+
+
+def takes_clusters(function: Function) -> Function:
+    """Add the options that say how clusters count; the function gets them as ``clusters``, to be passed on."""
+
+    @functools.wraps(function)
+    def run(*given: Any, cluster_target: str, max_cluster_size: float | None, serial: int, **rest: Any) -> Any:
+        clusters = {"cluster_target": cluster_target, "max_cluster_size": max_cluster_size, "serial": serial}
+        return function(*given, clusters=clusters, **rest)
+
+    return cast(Function, with_options(run, _CLUSTER_TARGET, _MAX_CLUSTER_SIZE, _SERIAL))
 
 
 def with_options(function: Callable[..., Any], *options: Callable[[Any], Any]) -> Any:

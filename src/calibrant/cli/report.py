@@ -13,7 +13,7 @@ import click
 
 from calibrant.certificates.methods.registry import Method
 from calibrant.cli.inputs import Source, explained, takes_rows
-from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, RELATIVE_TO, SEED
+from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, RELATIVE_TO, SEED, takes_clusters
 from calibrant.cli.outputs import DONE, NOT_SHOWN, UNDECIDED, BadInput, Command, Show, check_out, exit_code_of, working
 from calibrant.cli.rows import Rows, RowsRead, open_models
 from calibrant.core.files import replacing
@@ -33,6 +33,7 @@ FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".jso
     examples="""
     calibrant report preds.parquet --y-true y --y-prob p --max-error 0.05 --out report.html
     calibrant report preds.csv --by hospital --title "Sepsis model, March" --out report.html
+    calibrant report visits.csv --cluster patient --max-error 0.1 --out report.html
     calibrant report preds.csv --y-prob old --y-prob new --max-error 0.05 --out report.html
     calibrant report preds.csv --format md
     """,
@@ -76,7 +77,8 @@ FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".jso
 @CONFIDENCE_LEVEL
 @LIMIT_METHOD
 @SEED
-@takes_rows(models=True, format_option="--input-format")
+@takes_clusters
+@takes_rows(models=True, clusters=True, format_option="--input-format")
 def command(
     source: Source,
     show: Show,
@@ -91,10 +93,12 @@ def command(
     confidence_level: float,
     method: Method,
     rng: int,
+    clusters: dict[str, Any],
 ) -> None:
     """Write a report: verdict, plots, measures, decisions, repair, groups, in one file that works offline.
 
-    The verdict in it assumes independent rows and a model fixed without looking at them. Several columns of forecasts
+    The verdict in it assumes independent rows and a model fixed without looking at them; where rows belong together,
+    such as visits of one patient, name what they share with --cluster. Several columns of forecasts
     are several models, whose verdicts hold together.
     """
     import calibrant
@@ -111,6 +115,8 @@ def command(
         working("writing the report", quiet=source.quiet),
     ):
         facts = [rows.facts() for rows in models]
+        named: dict[str, Any] = {} if title is None else {"title": title}
+        named |= {} if len(models) > 1 else {"name": str(models[0].source.y_prob)}
         report = calibrant.CalibrationReport.from_predictions(
             **_given(models),
             max_error=max_error,
@@ -119,10 +125,10 @@ def command(
             method=method,
             threshold=threshold,
             rng=rng,
+            **clusters,
             source=_file_said(source),
             date=_today() if date is None else date,
-            **({} if title is None else {"title": title}),
-            **({} if len(models) > 1 else {"name": str(models[0].source.y_prob)}),
+            **named,
         )
         with speaking(PYTHON):  # a page is forwarded to people who did not type the command
             text = {"html": report.html, "md": report.markdown, "json": report.json}[wanted]()
@@ -150,7 +156,8 @@ def _given(models: Sequence[Rows]) -> dict[str, Any]:
     groups = None if first.source.by is None else {name: rows.grouped["y_true"] for name, rows in by_name.items()}
     if isinstance(first, RowsRead):
         groups = first.by
-    return {"y_true": data if len(models) > 1 else first.data["y_true"], "by": groups}
+    shared = {name: values for name, values in first.data.items() if name == "cluster"}
+    return {"y_true": data if len(models) > 1 else first.data["y_true"], "by": groups, **shared}
 
 
 def _file_said(source: Source) -> str | None:

@@ -68,8 +68,8 @@ class RowsRead:
         What the gate let through, so that nothing has to be checked again.
     left_out : LeftOut
         The rows of the files that are not among them.
-    by : array or None
-        The group of each row.
+    by, cluster : array or None
+        The group and the cluster of each row.
     labels : tuple
         The labels of the outcomes, where one of them is that of the event.
     """
@@ -79,12 +79,13 @@ class RowsRead:
     observations: Observations
     left_out: LeftOut
     by: Any = None
+    cluster: Any = None
     labels: tuple[Any, ...] = ()
 
     @property
     def data(self) -> dict[str, Any]:
-        """The arguments under which the library takes rows."""
-        return {"y_true": self.observations}
+        """The arguments under which the library takes rows, with their clusters where these were named."""
+        return {"y_true": self.observations, **({} if self.cluster is None else {"cluster": self.cluster})}
 
     @property
     def grouped(self) -> dict[str, Any]:
@@ -181,6 +182,7 @@ def _facts(source: Source, file_format: str, rows: int, left_out: LeftOut, label
         "y_prob": source.y_prob,
         "weight": source.weight,
         "by": source.by,
+        "cluster": source.cluster,
         "pos_label": source.pos_label,
         "rows": rows,
         "left_out": left_out.rows,
@@ -206,7 +208,7 @@ def open_models(source: Source, y_prob: Sequence[str]) -> Iterator[list[Rows]]:
         first = choose_columns(named, table, outcomes=True, models=y_prob)
         chosen = [replace(first, y_prob=name) for name in y_prob or (first.y_prob,)]
         left_out = _leave_out(chosen, table)  # of several models, the same rows
-        if not is_large(source, table):
+        if not is_large(source, table) or source.cluster is not None:
             yield [_read(each, table, left_out) for each in chosen]
             return
         limits = _share_memory(source, table)
@@ -287,6 +289,7 @@ def _leave_out(models: Sequence[Source], table: Table) -> LeftOut:
         kinds[first.y_true] = "number" if first.pos_label is None else as_class
     kinds |= {first.weight: "number"} if first.weight is not None else {}
     kinds |= {first.by: "group"} if first.by is not None else {}
+    kinds |= {first.cluster: "class"} if first.cluster is not None else {}
     check_columns(table, kinds, numbers=[str(each.y_prob) for each in models])
     with working(f"looking for missing values in {table.name}", quiet=first.quiet, connection=table.connection):
         rows, lacking = table.leave_out_missing(kinds)
@@ -328,7 +331,8 @@ def _scanned(source: Source, table: Table, left_out: LeftOut, limits: Mapping[st
 
 def _wanted(source: Source) -> tuple[list[str], set[str]]:
     """Return the columns that are needed, and those among them that must hold numbers."""
-    names = [name for name in (source.y_true, source.y_prob, source.weight, source.by) if name is not None]
+    named = (source.y_true, source.y_prob, source.weight, source.by, source.cluster)
+    names = [name for name in named if name is not None]
     return names, {name for name in (source.y_prob, source.weight) if name is not None}
 
 
@@ -344,10 +348,11 @@ def _read(source: Source, table: Table, left_out: LeftOut) -> RowsRead:
 
     names, numbers = _wanted(source)
     with working(f"reading {table.name}", quiet=source.quiet, connection=table.connection):
-        kinds: dict[str, list[str]] = {"outcomes": [str(source.y_true)]}
-        if source.pos_label is not None:
-            kinds = {} if is_missing_label(source.pos_label) else {"classes": [str(source.y_true)]}
-        values = read_columns(table, names, numbers=numbers, **kinds)
+        outcomes = [str(source.y_true)] if source.pos_label is None else []
+        classes = [] if source.cluster is None else [source.cluster]
+        if source.pos_label is not None and not is_missing_label(source.pos_label):
+            classes.append(str(source.y_true))
+        values = read_columns(table, names, numbers=numbers, outcomes=outcomes, classes=classes)
     y_true, y_prob = str(source.y_true), str(source.y_prob)
     labels, pos_label = values[y_true], _label(source.pos_label, table.columns[y_true])
     if table.is_text and source.pos_label is not None:
@@ -371,8 +376,28 @@ def _read(source: Source, table: Table, left_out: LeftOut) -> RowsRead:
                     argument="by",
                     remedy="choose another column",
                 )
+        clusters = None if source.cluster is None else _clusters(values[source.cluster], table, checked.y_prob.size)
     distinct = () if pos_label is None else tuple(np.unique(labels).tolist())
-    return RowsRead(source, table.format, checked, left_out, groups, distinct)
+    return RowsRead(source, table.format, checked, left_out, groups, clusters, distinct)
+
+
+def _clusters(labels: Any, table: Table, rows: int) -> Any:
+    """Return a label per row in an order that means something: in a text table, that of numbers where all are."""
+    import numpy as np
+
+    from calibrant.rows.checks import check_codes
+
+    if not table.is_text:
+        check_codes(labels, "cluster", rows)
+        return labels
+    texts, places = np.unique(labels.astype(str), return_inverse=True)
+    try:
+        numbers = texts.astype(np.float64)
+    except ValueError:
+        return places
+    rank = np.empty(texts.size, dtype=np.int64)
+    rank[np.argsort(numbers, kind="stable")] = np.arange(texts.size)
+    return rank[places] if np.isfinite(numbers).all() else places
 
 
 def _label(text: str | None, kind: str) -> Any:

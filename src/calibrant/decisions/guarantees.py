@@ -279,14 +279,21 @@ def _threshold_of(
 
 
 def limit_savings(
-    data: Tally | RowSource, *, confidence_level: float, method: Method, rng: Randomness = 0
+    data: Tally | RowSource, *, confidence_level: float, method: Method, rng: Randomness = 0, **clusters: Any
 ) -> ConfidenceInterval:
     """Return the upper limit that promises most about decisions, for all thresholds together.
 
-    That of the risk gap, or that of the Cutoff error where the method has none of the risk gap.
+    That of the risk gap, or that of the Cutoff error where the method has none of the risk gap. ``clusters`` are the
+    options of `confidence_interval` for rows in clusters.
     """
     covered = METHODS[check_choice(method, "method", tuple(METHODS))].measures
     measure: Measure = "cutoff" if covered and "risk_gap" not in covered else "risk_gap"
     return confidence_interval(
-        data, measure=measure, alternative="less", confidence_level=confidence_level, method=method, rng=rng
+        data,
+        measure=measure,
+        alternative="less",
+        confidence_level=confidence_level,
+        method=method,
+        rng=rng,
+        **clusters,
     )

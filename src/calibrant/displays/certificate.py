@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from calibrant.certificates.clusters import ClusterTarget
 from calibrant.certificates.joint_levels import level_of_each
 from calibrant.certificates.methods.registry import Method
 from calibrant.certificates.results import Certificate, ConfidenceInterval, GroupCertificates, Yardstick
@@ -97,7 +98,9 @@ class CertificateDisplay(Display):
         """
         if isinstance(certificates, GroupCertificates):
             groups = dict(zip(certificates.groups, certificates.certificates, strict=True))
-            display = cls._of(groups, _together(certificates.confidence_level), certificates.verdict)
+            display = cls._of(
+                groups, _together(list(groups.values()), certificates.confidence_level), certificates.verdict
+            )
         else:
             named = _check_named(certificates)
             display = cls._of(named, _limits_said(list(named.values())))
@@ -115,6 +118,10 @@ class CertificateDisplay(Display):
         measure: Measure = "cutoff",
         relative_to: Yardstick = "rows",
         by: ArrayLike | None = None,
+        cluster: ArrayLike | None = None,
+        cluster_target: ClusterTarget = "rows",
+        max_cluster_size: float | None = None,
+        serial: int = 0,
         sample_weight: ArrayLike | None = None,
         pos_label: ClassLabel | None = None,
         rng: Randomness = 0,
@@ -133,6 +140,8 @@ class CertificateDisplay(Display):
             1 - (1 - confidence_level) / K, so that all hold together whichever model is chosen afterwards.
         max_error, confidence_level, method, measure, relative_to, by, sample_weight, pos_label, rng
             As in `certify`.
+        cluster, cluster_target, max_cluster_size, serial
+            As in `certify`, for rows in clusters.
         theme, legend, ax
             As in every display.
         """
@@ -140,6 +149,10 @@ class CertificateDisplay(Display):
             "method": method,
             "measure": measure,
             "relative_to": relative_to,
+            "cluster": cluster,
+            "cluster_target": cluster_target,
+            "max_cluster_size": max_cluster_size,
+            "serial": serial,
             "sample_weight": sample_weight,
             "pos_label": pos_label,
             "rng": rng,
@@ -169,7 +182,7 @@ class CertificateDisplay(Display):
         }
         said = _limits_said(list(named.values()))
         if len(models) > 1:
-            said = _together(level)
+            said = _together(list(named.values()), level)
         return cls._of(named, said).plot(theme=theme, legend=legend, ax=ax)
 
     @classmethod
@@ -299,18 +312,29 @@ def _verdict(each: Certified) -> str:
     return each.verdict if isinstance(each, Certificate) else "interval"
 
 
-def _together(level: float) -> str:
+def _together(certificates: list[Certified], level: float) -> str:
     return (
         f"limits: all upper limits hold together with {level_said(level)} confidence, and so do all lower ones "
-        "(independent rows, forecasters fixed beforehand)"
+        f"({_independent(certificates)}, forecasters fixed beforehand)"
     )
+
+
+def _independent(certificates: list[Certified]) -> str:
+    """Say what is assumed to be independent."""
+    serial = {None if each.clusters is None else each.clusters.serial for each in certificates}
+    words = []
+    if None in serial:
+        words.append("independent rows")
+    for apart in sorted(each for each in serial if each is not None):
+        words.append("independent clusters" if not apart else f"clusters {apart + 1} or more places apart independent")
+    return ", ".join(words)
 
 
 def _limits_said(certificates: list[Certified]) -> str:
     """Say what the limits of results promise, each result by itself."""
     words = dict.fromkeys(map(_promise, certificates))
     alone = ", each result by itself" if len(certificates) > 1 else ""
-    return f"limits: {'; '.join(words)}{alone} (independent rows, forecaster fixed beforehand)"
+    return f"limits: {'; '.join(words)}{alone} ({_independent(certificates)}, forecaster fixed beforehand)"
 
 
 def _promise(each: Certified) -> str:

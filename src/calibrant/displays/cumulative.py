@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from calibrant.certificates.clusters import ClusterTarget
 from calibrant.certificates.hypotheses import outcome_variance
 from calibrant.core.errors import InputError
 from calibrant.core.laws import brownian_range
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
 from calibrant.core.words import level_said, measured, of_all, percent, significant_up
 from calibrant.displays.base import Display, check_resamples, show_forecasts
+from calibrant.displays.clusters import refuse_band, rows_to_draw
 from calibrant.displays.palette import Theme
 from calibrant.displays.thinning import thinned
 from calibrant.measures.results import WorstInterval, told_apart
 from calibrant.measures.weighted import find_worst_interval
 from calibrant.rows.checks import check_choice, check_confidence, check_seed
-from calibrant.rows.intake import RowsLike, as_tally
+from calibrant.rows.intake import RowsLike
 from calibrant.rows.tally import Tally, prefix_sums
 
 if TYPE_CHECKING:
@@ -27,6 +29,12 @@ if TYPE_CHECKING:
 
 AFFORDABLE_DRAWS = 10_000_000
 """Distinct forecasts times resamples up to which the null band is simulated: about a second."""
+
+SIGNS = "signs of clusters"
+"""Where the band of rows in clusters comes from."""
+
+CLUSTER_DRAWS = 999
+"""How often signs of clusters are drawn."""
 
 _PART = 1 << 20  # draws at a time
 
@@ -41,7 +49,8 @@ class CumulativeDisplay(Display):
 
     The band is a strip as high as the range that the curve of calibrated forecasts stays within in 95% of cases, moved
     up or down to where it holds 0 and as much of the curve as goes. The curve leaves it exactly when
-    `calibration_test`, with these draws or this law, rejects calibration at the 5% level.
+    `calibration_test`, with these draws or this law, rejects calibration at the 5% level. For rows in clusters the
+    height is that of curves whose clusters have random signs, which is right for many clusters.
 
     Use `from_predictions` or `from_estimator`; the constructor takes what they compute.
 
@@ -61,7 +70,7 @@ class CumulativeDisplay(Display):
     band_height : float or None
         Range that calibrated forecasts stay within with probability ``confidence_level``; None without a band.
     band_from : str
-        "simulation" or "large-sample law".
+        "simulation", "large-sample law" or "signs of clusters".
     n_resamples : int
         Simulated data sets behind a simulated band.
     confidence_level : float
@@ -94,6 +103,9 @@ class CumulativeDisplay(Display):
         y_true: RowsLike,
         y_prob: ArrayLike | None = None,
         *,
+        cluster: ArrayLike | None = None,
+        cluster_target: ClusterTarget = "rows",
+        serial: int = 0,
         sample_weight: ArrayLike | None = None,
         pos_label: ClassLabel | None = None,
         band: Literal["auto", "simulation", "large-sample law"] | None = "auto",
@@ -114,7 +126,9 @@ class CumulativeDisplay(Display):
         band : {"auto", "simulation", "large-sample law"} or None
             How the height of the band is found: outcomes drawn from the forecasts, which holds at every number of rows;
             or the range of Brownian motion. "auto" simulates 0/1 outcomes without weights on up to 10,000 distinct
-            forecasts (with 999 resamples), and else takes the law.
+            forecasts (with 999 resamples), and else takes the law; for rows in clusters it draws signs of clusters.
+        cluster, cluster_target, serial
+            As in `certify`, for rows in clusters.
         confidence_level : float
             How often calibrated forecasts stay in a strip as high as the band.
         n_resamples : int
@@ -130,7 +144,19 @@ class CumulativeDisplay(Display):
         level = check_confidence(confidence_level)
         resamples = check_resamples(n_resamples, level)
         seed = check_seed(rng)
-        tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+        tally, clusters = rows_to_draw(
+            y_true,
+            y_prob,
+            cluster=cluster,
+            cluster_target=cluster_target,
+            serial=serial,
+            sample_weight=sample_weight,
+            pos_label=pos_label,
+        )
+        if clusters is not None and chosen is not None:
+            if chosen != "auto":
+                raise refuse_band(chosen, "auto")
+            chosen = SIGNS
         counted = tally.binary_outcomes and tally.unit_weights
         if chosen == "simulation" and not counted:
             raise InputError(
@@ -141,7 +167,9 @@ class CumulativeDisplay(Display):
             affordable = counted and len(tally) * resamples <= AFFORDABLE_DRAWS
             chosen = "simulation" if affordable else "large-sample law"
         height = None
-        if chosen == "simulation":
+        if clusters is not None and chosen is not None:
+            height, resamples = clusters.noise_quantile(1.0 - level, seed), CLUSTER_DRAWS
+        elif chosen == "simulation":
             height = _simulated_height(tally, level, resamples, tally.generator(seed, "band"))
         elif chosen is not None:
             sigma = math.sqrt(float(outcome_variance(tally).sum())) / tally.weight_total
@@ -229,7 +257,10 @@ class CumulativeDisplay(Display):
 
     def _band_said(self) -> str:
         height = "" if self.band_height is None else significant_up(self.band_height, 3)
-        found = f"{self.n_resamples:,} simulations" if self.band_from == "simulation" else "large-sample law"
+        found = {
+            "simulation": f"{self.n_resamples:,} simulations",
+            SIGNS: f"{self.n_resamples:,} draws of signs of clusters, for many of them",
+        }.get(self.band_from, "large-sample law")
         return (
             f"what chance alone shows: the whole curve of calibrated forecasts stays in a strip this high, {height}, "
             f"in {level_said(self.confidence_level)} of cases ({found})"

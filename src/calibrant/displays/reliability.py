@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from calibrant.certificates.bands import RiskBands, risk_bands
+from calibrant.certificates.clusters import ClusterTarget
 from calibrant.core.errors import InputError
 from calibrant.core.isotonic import isotonic_fit
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray, Randomness
@@ -22,11 +23,19 @@ from calibrant.displays.base import (
     show_forecasts,
     write_beside,
 )
+from calibrant.displays.clusters import refuse_band, rows_to_draw
 from calibrant.displays.palette import WORDS, Palette, Theme, palette_of
-from calibrant.displays.reliability_bands import Band, Stretch, confidence_band, consistency_band, stretches_off
+from calibrant.displays.reliability_bands import (
+    Band,
+    Stretch,
+    clusters_band,
+    confidence_band,
+    consistency_band,
+    stretches_off,
+)
 from calibrant.displays.thinning import thinned
 from calibrant.rows.checks import check_choice, check_confidence, check_flag, check_number, check_seed
-from calibrant.rows.intake import RowsLike, as_tally
+from calibrant.rows.intake import RowsLike
 from calibrant.rows.tally import Tally, prefix_sums
 
 if TYPE_CHECKING:
@@ -54,7 +63,8 @@ class ReliabilityDisplay(Display):
       the forecasts ``n_resamples`` times and the curve is fitted to each; the band holds the middle 95% at every
       forecast taken by itself (pointwise), so a calibrated forecaster's curve leaves it somewhere more often than that.
       More than 2,000 distinct forecasts are first joined into at most 2,000 groups of neighbours. With weights or
-      fractional outcomes sums of outcomes are drawn from a normal law instead, a large-sample approximation.
+      fractional outcomes sums of outcomes are drawn from a normal law instead, a large-sample approximation. For rows
+      in clusters the residuals of whole clusters get random signs, which is right for many clusters.
     - "confidence", around the curve: where the true event rate lies, at all forecasts together (simultaneous), with at
       least 95% confidence at every number of rows. It assumes that the event rate does not fall as the forecast rises,
       and that outcomes are independent given the forecasts. Clopper-Pearson limits on all runs of up to 420 groups of
@@ -82,6 +92,8 @@ class ReliabilityDisplay(Display):
         forecast has a bar of its own.
     bins : RiskBands or None
         Event rates in bins of equal width, with limits that hold for all bins together.
+    clusters : int or None
+        How many clusters the band counts; None for independent rows.
     ax_, figure_, line_, band_, off_, bars_, bins_, histogram_ax_, legend_
         What was drawn, after `plot`.
 
@@ -111,6 +123,7 @@ class ReliabilityDisplay(Display):
     bar_high: FloatArray
     bar_rows: IntArray
     bins: RiskBands | None
+    clusters: int | None = None
 
     @classmethod
     def from_predictions(
@@ -118,6 +131,9 @@ class ReliabilityDisplay(Display):
         y_true: RowsLike,
         y_prob: ArrayLike | None = None,
         *,
+        cluster: ArrayLike | None = None,
+        cluster_target: ClusterTarget = "rows",
+        serial: int = 0,
         sample_weight: ArrayLike | None = None,
         pos_label: ClassLabel | None = None,
         band: Literal["consistency", "confidence"] | None = "consistency",
@@ -139,7 +155,9 @@ class ReliabilityDisplay(Display):
             As in every display.
         band : {"consistency", "confidence"} or None
             Where calibrated forecasts would lie, around the diagonal; or where the true event rate lies, around the
-            curve (0/1 outcomes without weights only).
+            curve (0/1 outcomes without weights or clusters only).
+        cluster, cluster_target, serial
+            As in `certify`, for rows in clusters.
         confidence_level : float
             Of the band.
         n_resamples : int
@@ -159,7 +177,17 @@ class ReliabilityDisplay(Display):
         resamples = check_resamples(n_resamples, level)
         seed = check_seed(rng)
         bins = None if n_bins is None else int(check_number(n_bins, "n_bins", low=2, high=1000, whole=True))
-        tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+        tally, clusters = rows_to_draw(
+            y_true,
+            y_prob,
+            cluster=cluster,
+            cluster_target=cluster_target,
+            serial=serial,
+            sample_weight=sample_weight,
+            pos_label=pos_label,
+        )
+        if clusters is not None and chosen == "confidence":
+            raise refuse_band(chosen, "consistency")
         if chosen == "confidence" and not (tally.binary_outcomes and tally.unit_weights):
             raise InputError(
                 "band='confidence' needs outcomes of 0 or 1 without weights, and these are fractions or weighted",
@@ -167,7 +195,9 @@ class ReliabilityDisplay(Display):
                 "observations",
             )
         limits = Band(np.empty(0), np.empty(0), np.empty(0), 0)
-        if chosen == "consistency":
+        if clusters is not None and chosen == "consistency":
+            limits = clusters_band(tally, clusters, level, resamples, tally.generator(seed, "band"))
+        elif chosen == "consistency":
             limits = consistency_band(tally, level, resamples, tally.generator(seed, "band"))
         elif chosen == "confidence":
             limits = confidence_band(tally, level)
@@ -188,6 +218,7 @@ class ReliabilityDisplay(Display):
             bar_high=bar_high,
             bar_rows=bar_rows,
             bins=None if edges is None else risk_bands(tally, cutoffs=edges, confidence_level=level),
+            clusters=None if clusters is None else clusters.count,
         )
         return display.plot(difference=difference, histogram=histogram, theme=theme, legend=legend, ax=ax)
 
@@ -371,6 +402,12 @@ class ReliabilityDisplay(Display):
 
     def _band_said(self) -> str:
         level = level_said(self.confidence_level)
+        if self.band == "consistency" and self.clusters is not None:
+            return (
+                "consistency band: where the curve of calibrated forecasts, in clusters like these "
+                f"{self.clusters:,}, lies in {level} of cases, pointwise: at each forecast by itself "
+                f"({self.n_resamples:,} draws of signs of clusters, for many of them)"
+            )
         if self.band == "consistency":
             return (
                 f"consistency band: where the curve of calibrated forecasts lies in {level} of cases, pointwise: at "

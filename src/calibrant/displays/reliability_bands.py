@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from calibrant.certificates.cluster_limits import ClusterLimits
 from calibrant.certificates.hypotheses import outcome_variance
 from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.core.binomial import lower_rate, upper_rate
@@ -110,6 +111,30 @@ def consistency_band(tally: Tally, level: float, resamples: int, generator: np.r
     curves = np.array([isotonic_fit(rate, groups.weight).x for rate in rates])
     lower, upper = np.quantile(curves, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)
     return Band(forecast, np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0), len(groups))
+
+
+def clusters_band(
+    tally: Tally, clusters: ClusterLimits, level: float, resamples: int, generator: np.random.Generator
+) -> Band:
+    """Return where, at each group's forecast by itself, curves lie whose clusters have residuals of random sign.
+
+    Right for many clusters. The draws depend on what clusters hold and not on their order or names.
+    """
+    from scipy.sparse import csr_matrix
+
+    groups = _joined(tally, MOST_GROUPS // 2, MOST_GROUPS // 2)
+    borders = groups.low.copy()
+    borders[0] = 0.0
+    sums = clusters.source.cluster_sums(borders)
+    held = csr_matrix((sums.residual, (sums.block, sums.cluster)), shape=(len(groups), sums.clusters))
+    held = held[:, np.lexsort((held.T @ np.cos(np.arange(len(groups)) + 1.0), sums.per_cluster(sums.residual)))]
+    spread = math.sqrt(clusters.dependence.folds) / groups.weight
+    curves = []
+    for _ in range(resamples):
+        signs = 2.0 * generator.integers(0, 2, size=sums.clusters) - 1.0
+        curves.append(isotonic_fit(groups.forecast + spread * (held @ signs), groups.weight).x)
+    lower, upper = np.quantile(np.array(curves), [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)
+    return Band(groups.forecast, np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0), len(groups))
 
 
 def confidence_band(tally: Tally, level: float) -> Band:

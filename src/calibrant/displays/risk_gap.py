@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from calibrant.certificates.clusters import ClusterTarget, check_clusters
 from calibrant.certificates.methods.registry import Method
 from calibrant.core.errors import InputError
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray
@@ -16,7 +17,8 @@ from calibrant.displays.base import THRESHOLD_SAID, Display, with_jumps, write_b
 from calibrant.displays.palette import Palette, Theme
 from calibrant.displays.thinning import thinned
 from calibrant.measures.registry import MEASURES
-from calibrant.rows.intake import RowsLike, as_tally
+from calibrant.rows.intake import RowsLike, are_clustered, as_clustered, as_tally, rows_of_clusters
+from calibrant.rows.refinement import whole_tally
 from calibrant.rows.savings import EVERY_THRESHOLD
 
 if TYPE_CHECKING:
@@ -76,6 +78,10 @@ class RiskGapDisplay(Display):
         y_true: RowsLike,
         y_prob: ArrayLike | None = None,
         *,
+        cluster: ArrayLike | None = None,
+        cluster_target: ClusterTarget = "rows",
+        max_cluster_size: float | None = None,
+        serial: int = 0,
         sample_weight: ArrayLike | None = None,
         pos_label: ClassLabel | None = None,
         wrapper: Wrapper = "nondecreasing",
@@ -96,12 +102,25 @@ class RiskGapDisplay(Display):
         confidence_level, method
             Of the upper limit, as in `certify`: that of the risk gap over all thresholds together or, with the methods
             "exact" and "paper", that of the Cutoff calibration error; twice that for "monotone".
+        cluster, cluster_target, max_cluster_size, serial
+            Of the limit, as in `certify`, for rows in clusters.
         theme, legend, ax
             As in every display.
         """
-        tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
-        curve = risk_gap_curve(tally, wrapper=wrapper)
-        limit = limit_savings(tally, confidence_level=confidence_level, method=method)
+        options: dict[str, Any] = {
+            "cluster_target": cluster_target,
+            "max_cluster_size": max_cluster_size,
+            "serial": serial,
+        }
+        given = {"sample_weight": sample_weight, "pos_label": pos_label}
+        question = check_clusters(cluster is not None or are_clustered(y_true), **options)
+        if question is None:
+            rows: Any = as_tally(y_true, y_prob, **given)
+            curve = risk_gap_curve(rows, wrapper=wrapper)
+        else:
+            rows = as_clustered(y_true, y_prob, cluster=cluster, **given)
+            curve = risk_gap_curve(whole_tally(rows_of_clusters(question.rows(rows))), wrapper=wrapper)
+        limit = limit_savings(rows, confidence_level=confidence_level, method=method, **options)
         display = cls.from_results(curve, decision_guarantee(limit))
         return display.plot(theme=theme, legend=legend, ax=ax)
 

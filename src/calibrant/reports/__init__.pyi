@@ -1,5 +1,8 @@
 from calibrant.reports.calibration_report import CalibrationReport as CalibrationReport
 from calibrant.reports.results import (
+    ClusterOptions as ClusterOptions,
+)
+from calibrant.reports.results import (
     DecisionTable as DecisionTable,
 )
 from calibrant.reports.results import (

@@ -10,13 +10,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from calibrant.certificates.clusters import ClusterTarget
 from calibrant.certificates.methods.registry import Method
 from calibrant.certificates.results import Yardstick
 from calibrant.core.errors import InputError
 from calibrant.core.files import replacing
+from calibrant.reports.models import ONE_MODEL, any_clusters, find_models
+from calibrant.reports.questions import Question
 from calibrant.reports.results import ReportSummary
-from calibrant.reports.summary import ONE_MODEL, Question, find_models, summarize
+from calibrant.reports.summary import summarize
 from calibrant.rows.checks import check_same_index
+from calibrant.rows.clusters import ClusteredRows
 from calibrant.rows.tally import Tally
 
 TITLE = "Can these forecasts be trusted?"
@@ -49,7 +53,7 @@ class CalibrationReport:
     """
 
     summary: ReportSummary
-    _tallies: tuple[Tally | None, ...] = field(repr=False)
+    _rows: tuple[Tally | ClusteredRows | None, ...] = field(repr=False)
 
     @classmethod
     def from_predictions(
@@ -60,6 +64,10 @@ class CalibrationReport:
         sample_weight: Any = None,
         pos_label: Any = None,
         by: Any = None,
+        cluster: Any = None,
+        cluster_target: ClusterTarget = "rows",
+        max_cluster_size: float | None = None,
+        serial: int = 0,
         max_error: float | None = None,
         relative_to: Yardstick = "rows",
         confidence_level: float = 0.95,
@@ -87,6 +95,12 @@ class CalibrationReport:
         by : array-like of shape (n,), optional
             A group per row, for a verdict per group. For a source, the same rows in groups, as ``scan(..., by=...)``
             gives them; a dict of them for several models.
+        cluster : array-like of shape (n,), optional
+            A label per row that says which rows belong together, as in `certify`: verdicts, limits, bands and the
+            halves of the repair then count clusters (docs/clusters.md). A source of rows knows them already, as
+            ``scan(..., cluster=...)``.
+        cluster_target, max_cluster_size, serial
+            As in `certify`, for rows in clusters. Where each cluster counts once, all numbers count rows by that.
         max_error : float in [0, 1], optional
             The largest Cutoff calibration error you can live with (docs/choose-max-error.md). Without it the report
             shows limits, and no verdict.
@@ -116,10 +130,23 @@ class CalibrationReport:
             method=method,
             threshold=threshold,
             rng=rng,
+            clustered=any_clusters(y_true, cluster),
+            cluster_target=cluster_target,
+            max_cluster_size=max_cluster_size,
+            serial=serial,
         )
-        models = find_models(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, by=by, name=str(name))
+        models = find_models(
+            y_true,
+            y_prob,
+            sample_weight=sample_weight,
+            pos_label=pos_label,
+            by=by,
+            cluster=cluster,
+            cluster_target=cluster_target,
+            name=str(name),
+        )
         named = {"source": None if source is None else str(source), "date": None if date is None else str(date)}
-        return cls(summarize(models, question, title=str(title), **named), tuple(model.tally for model in models))
+        return cls(summarize(models, question, title=str(title), **named), tuple(model.drawn for model in models))
 
     @classmethod
     def from_estimator(
@@ -142,7 +169,7 @@ class CalibrationReport:
         """
         from calibrant.rows.models import event_forecasts, event_outcomes
 
-        check_same_index(y=y, sample_weight=options.get("sample_weight"), by=options.get("by"))
+        check_same_index(y=y, **{name: options.get(name) for name in ("sample_weight", "by", "cluster")})
         if isinstance(estimator, Mapping):
             found = {name: event_forecasts(each, X, y, pos_label) for name, each in estimator.items()}
             forecasts: Any = {name: forecast for name, (forecast, _) in found.items()}
@@ -176,7 +203,7 @@ class CalibrationReport:
     def _page(self) -> str:
         from calibrant.reports.pages import render_html
 
-        return render_html(self.summary, self._tallies)
+        return render_html(self.summary, self._rows)
 
     def markdown(self) -> str:
         """Return the report without its plots as Markdown, for a pull request or a ticket."""

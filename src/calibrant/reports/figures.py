@@ -20,13 +20,15 @@ from calibrant.core.types import FloatArray
 from calibrant.core.words import level_said, measured, rounded_up
 from calibrant.decisions.gaps import risk_gap_curve
 from calibrant.displays.base import Display
+from calibrant.displays.clusters import rows_to_draw
 from calibrant.displays.cumulative import CumulativeDisplay
 from calibrant.displays.decision_curve import DecisionCurveDisplay
 from calibrant.displays.palette import PALETTES, SMALL, Palette
 from calibrant.displays.reliability import ReliabilityDisplay
 from calibrant.displays.risk_gap import RiskGapDisplay
 from calibrant.reports.headlines import holds_for
-from calibrant.reports.results import ModelSummary
+from calibrant.reports.results import ModelSummary, ReportSummary
+from calibrant.rows.clusters import ClusteredRows
 from calibrant.rows.tally import Tally
 
 if TYPE_CHECKING:
@@ -50,10 +52,6 @@ CHANCE_LEVEL = 0.95
 CURVE_POINTS = 200
 """Thresholds of a decision curve."""
 
-_RATE_AND_CHANCE = {
-    "curve": "event rate, by forecast",
-    "band": f"where the curve of calibrated forecasts lies in {level_said(CHANCE_LEVEL)} of cases, at each forecast",
-}
 _SVG = "{http://www.w3.org/2000/svg}"
 _LINK = "{http://www.w3.org/1999/xlink}href"
 
@@ -118,12 +116,18 @@ def palette_css(theme: str) -> str:
 
 
 def draw_model(
-    model: ModelSummary, tally: Tally, styles: Styles, *, rng: int, threshold: float, prefix: str
+    model: ModelSummary, rows: Tally | ClusteredRows, styles: Styles, *, summary: ReportSummary, prefix: str
 ) -> Iterator[Drawing]:
     """Draw the plots of one model."""
+    rng, threshold, clusters = summary.rng, summary.threshold, summary.clusters
+    counted: dict[str, Any] = {}
+    if clusters is not None:
+        counted = {"cluster_target": clusters.target, "serial": clusters.serial}
+    tally = rows if isinstance(rows, Tally) else rows_to_draw(rows, **counted).tally
+    named = _rate_and_chance(model)
     error = measured(model.measures.worst_interval.error, 4)
     display, reliability = _drawn(
-        partial(ReliabilityDisplay.from_predictions, tally, rng=rng, confidence_level=CHANCE_LEVEL),
+        partial(ReliabilityDisplay.from_predictions, rows, rng=rng, confidence_level=CHANCE_LEVEL, **counted),
         styles,
         prefix=prefix,
         name="reliability",
@@ -131,11 +135,11 @@ def draw_model(
         heading="Forecast against event rate",
         reading="On the dashed diagonal the forecasts are right; below it they are too high, above it too low.",
         size=FIRST_SIZE,
-        named=_RATE_AND_CHANCE,
+        named=named,
     )
     yield reliability
     _, cumulative = _drawn(
-        partial(CumulativeDisplay.from_predictions, tally, rng=rng),
+        partial(CumulativeDisplay.from_predictions, rows, rng=rng, **counted),
         styles,
         prefix=prefix,
         name="cumulative",
@@ -156,7 +160,7 @@ def draw_model(
         tab="Difference",
         heading="Event rate minus forecast",
         reading="The reliability diagram with its diagonal laid flat, so that small differences can be seen.",
-        named=_RATE_AND_CHANCE,
+        named=named,
     )
     yield difference
     _, benefit = _drawn(
@@ -185,8 +189,8 @@ def draw_model(
         heading="What recalibration could save",
         reading=(
             "Per row and on average, at every threshold from which somebody might act. The limit holds "
-            f"{holds_for(promise.target)}, with {level_said(promise.confidence_level)} confidence at all thresholds "
-            "together. The band below it is room for more in the population."
+            f"{holds_for(promise.target, clusters)}, with {level_said(promise.confidence_level)} confidence at all "
+            "thresholds together. The band below it is room for more in the population."
         ),
         marked=threshold,
         named={
@@ -195,6 +199,16 @@ def draw_model(
         },
     )
     yield gap
+
+
+def _rate_and_chance(model: ModelSummary) -> dict[str, str]:
+    """Word the legend of a curve of event rates and of what chance alone shows."""
+    like = "" if model.judged.clusters is None else ", in clusters like these,"
+    level = level_said(CHANCE_LEVEL)
+    return {
+        "curve": "event rate, by forecast",
+        "band": f"where the curve of calibrated forecasts{like} lies in {level} of cases, at each forecast",
+    }
 
 
 def thresholds_around(threshold: float) -> FloatArray:

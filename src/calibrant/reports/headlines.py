@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from calibrant.certificates.results import Certificate, GroupCertificates
+from calibrant.certificates.clusters import LARGE_CLUSTER, Clusters, counted_size
+from calibrant.certificates.results import Certificate, GroupCertificates, verdict_of
 from calibrant.core.types import Label
 from calibrant.core.voices import Either, Option, Phrase
 from calibrant.core.words import (
@@ -16,20 +17,20 @@ from calibrant.core.words import (
     hundredfold,
     level_said,
     measured,
+    percent,
     printable,
     rounded_down,
     rounded_up,
 )
-from calibrant.reports.results import ModelSummary, RepairTrial, ReportSummary
+from calibrant.reports.results import ClusterOptions, ModelSummary, RepairTrial, ReportSummary, apart_said
 
 GUIDE = "docs/choose-max-error.md"
 """Where the documentation says how to choose a limit."""
 
-ASSUMED = "It assumes independent rows, and a model fixed without looking at them."
-
 _LABELS = {
     "certified": "Certified",
     "cautioned": "Certified, but the limit says little",
+    "one cluster": "Certified, but one cluster holds most rows",
     "refuted": "Refuted",
     "undecided": "Undecided",
     "neutral": "Measured, no limit chosen",
@@ -52,6 +53,8 @@ class Headline:
         The answer, in one sentence without a full stop.
     promise : str
         How sure it is, of whom it speaks, and what it does not say.
+    clusters : tuple of str
+        What rows in clusters are worth, and what they would have claimed as independent ones.
     cautions : tuple of str
         Why the limit says little.
     notes : tuple of str
@@ -66,6 +69,7 @@ class Headline:
     label: str
     finding: str
     promise: str
+    clusters: tuple[str, ...]
     cautions: tuple[str, ...]
     notes: tuple[str, ...]
     worst: str
@@ -80,13 +84,49 @@ def headline_of(model: ModelSummary) -> Headline:
         state = "cautioned"
     return Headline(
         state=state,
-        label=_LABELS[state],
+        label=_label(model, state),
         finding=_finding(model),
         promise=_promise(model),
+        clusters=clusters_said(model),
         cautions=cautions,
         notes=tuple(map(str, model.judged.notes)),
         worst=_worst(model),
         next_step=_next_step(model, state),
+    )
+
+
+def _label(model: ModelSummary, state: str) -> str:
+    codes = {} if model.certificate is None else {getattr(each, "code", "") for each in model.certificate.cautions}
+    return _LABELS["one cluster" if state == "cautioned" and LARGE_CLUSTER in codes else state]
+
+
+def clusters_said(model: ModelSummary) -> tuple[str, ...]:
+    """Say what rows in clusters are worth, and what they would have claimed as independent ones; or nothing."""
+    clusters = model.judged.clusters
+    if clusters is None:
+        return ()
+    worth = (
+        f"The {counted(model.rows, 'row')} are in {counted(clusters.count, 'cluster')}, the largest with "
+        f"{percent(clusters.largest_share)} of them, and are worth about {clusters.n_eff:,.0f} independent rows "
+        f"(design effect {measured(clusters.deff, 1)})."
+    )
+    if model.row_wise is None:
+        return (worth,)
+    lower, upper = model.row_wise
+    digits = 1 if upper >= 0.01 else 2
+    most = f"at most {at_most(100.0 * upper, digits)} {per_hundred(model.judged.relative_to)}"
+    if model.certificate is not None:
+        most = f"{verdict_of(lower, upper, model.certificate.max_error)}, {most}"
+    return worth, f"Taken as independent, which they are not, they would have said: {most}."
+
+
+def assumed(summary: ReportSummary) -> str:
+    """Say what a verdict rests on, in a sentence."""
+    if summary.clusters is None:
+        return "It assumes independent rows, and a model fixed without looking at them."
+    return (
+        f"It assumes that {apart_said(summary.clusters.serial)}, whatever rows of one cluster have to do with each "
+        "other, and a model fixed without looking at them."
     )
 
 
@@ -98,6 +138,7 @@ def lines_of(summary: ReportSummary) -> list[str]:
         lines += [
             f"Model {model.name}:",
             f"{said.label}: {said.finding}. {said.promise}",
+            *said.clusters,
             *(f"Caution: {caution}" for caution in said.cautions),
             f"Where: {said.worst}",
             *(f"Note: {note}" for note in said.notes),
@@ -121,11 +162,18 @@ def state_of(certificate: Certificate) -> str:
     return "cautioned" if certificate and certificate.cautions else certificate.verdict
 
 
-def holds_for(target: str) -> str:
-    """Say whom a promise speaks of."""
+def holds_for(target: str, clusters: Clusters | ClusterOptions | None = None) -> str:
+    """Say whom a promise speaks of, and how clusters count where there are any."""
+    whom, size = "cases to come", ""
+    if clusters is not None:
+        size = " in clusters of these sizes"
+        if clusters.max_size is not None:
+            size = f" in clusters of at most {counted_size(clusters.max_size)}"
+        if clusters.target == "clusters":
+            whom, size = "clusters to come", ", each counting once"
     if target == "population":
-        return "for cases to come, if nothing changes"
-    return "for these very forecasts, as if issued once more"
+        return f"for {whom}{size}, if nothing changes"
+    return f"for these very forecasts{size}, as if issued once more"
 
 
 def per_hundred(relative_to: str, whose: str = "") -> str:
@@ -189,8 +237,9 @@ def _finding(model: ModelSummary) -> str:
 def _promise(model: ModelSummary) -> str:
     judged = model.judged
     sure = f"{level_said(judged.confidence_level)} confidence"
-    sure += "" if judged.finite_sample else ", as far as a rule for many rows applies"
-    whom = holds_for(judged.target)
+    many = "rows" if judged.clusters is None else "clusters"
+    sure += "" if judged.finite_sample else f", as far as a rule for many {many} applies"
+    whom = holds_for(judged.target, judged.clusters)
     certificate = model.certificate
     # A verdict names the limit asked about: numbers that are chosen after a look at the verdict are less sure than it.
     # Where nothing was decided the upper limit is as sure (docs/theory.md).
@@ -274,6 +323,8 @@ def _next_step(model: ModelSummary, state: str) -> str:
             limit=Either("max_error", Option("max_error")),
             guide=GUIDE,
         )
+    if state == "cautioned" and _label(model, state) == _LABELS["one cluster"]:
+        return "Judge rows of other clusters, so that no verdict rests on one of them."
     if state == "cautioned":
         return f"Ask again, for the limit that the caution names ({GUIDE})."
     took = _repair_said(repair, certificate.relative_to)
@@ -285,13 +336,16 @@ def _next_step(model: ModelSummary, state: str) -> str:
         return "Recalibrate these groups on rows of their own, and judge them again on new rows."
     if repair is not None and repair.after is not None and repair.after.verdict == "certified":
         return (
-            "Recalibrate. Learned on half of these rows and judged on the rest, recalibrated forecasts are certified "
-            "for this limit."
+            f"Recalibrate. Learned on half of these {_halved(repair)} and judged on the rest, recalibrated forecasts "
+            "are certified for this limit."
         )
     if state == "undecided":
         if certificate.rows_needed is not None:
             needed = f"about {certificate.rows_needed:,} fresh ones would decide"
             return f"Judge more rows: {needed}, if the error is as it seems."
+        if certificate.clusters is not None and certificate.clusters.needed is not None:
+            needed = f"about {certificate.clusters.needed:,} like these would decide"
+            return f"Judge rows of more clusters: {needed}, if the error is as it seems."
         if certificate:
             return "Judge more rows of these groups, which may settle it."
         return "Judge more rows, which may settle it; below is where the error is on these."
@@ -302,6 +356,10 @@ def _next_step(model: ModelSummary, state: str) -> str:
     return "Look for what is wrong with the model or the data: recalibration did not lower the error on held-out rows."
 
 
+def _halved(repair: RepairTrial) -> str:
+    return "rows" if repair.fitted_clusters is None else "clusters"
+
+
 def _repair_said(repair: RepairTrial | None, relative_to: str) -> str:
     """Say what a repair did to the error on rows that it was not learned on, if it lowered it."""
     if repair is None or repair.before is None or repair.after is None:
@@ -310,4 +368,4 @@ def _repair_said(repair: RepairTrial | None, relative_to: str) -> str:
     if not after < before < math.inf:
         return ""
     took = f"{measured(100.0 * before, 1)} to {measured(100.0 * after, 1)} {per_hundred(relative_to)}"
-    return f"learned on half of these rows, it took the error on the rest from {took}"
+    return f"learned on half of these {_halved(repair)}, it took the error on the rest from {took}"

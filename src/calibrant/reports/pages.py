@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant.core.words import printable, shown
 from calibrant.reports.figures import NEEDED, Drawing, Styles, draw_model, palette_css, roles
-from calibrant.reports.headlines import ASSUMED
+from calibrant.reports.headlines import assumed
+from calibrant.reports.models import ONE_MODEL
 from calibrant.reports.redo import FINGERPRINT_SAID, facts, ways_to_redo
 from calibrant.reports.results import ReportSummary
-from calibrant.reports.summary import ONE_MODEL
 from calibrant.reports.views import about, compared, method_lines, view_of
+from calibrant.rows.clusters import ClusteredRows
 from calibrant.rows.tally import Tally
 
 if TYPE_CHECKING:
@@ -29,18 +30,18 @@ if TYPE_CHECKING:
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~$&])")
 
 
-def render_html(summary: ReportSummary, tallies: Iterable[Tally | None]) -> str:
+def render_html(summary: ReportSummary, rows: Iterable[Tally | ClusteredRows | None]) -> str:
     """Return the page: one file, complete, that loads nothing from elsewhere."""
     environment = _environment()
     from markupsafe import Markup  # comes with jinja2
 
     styles = Styles()
     views = []
-    for number, (model, tally) in enumerate(zip(summary.models, tallies, strict=True), start=1):
+    for number, (model, held) in enumerate(zip(summary.models, rows, strict=True), start=1):
         prefix = f"m{number}"
         drawn: Iterable[Drawing] = ()
-        if tally is not None:
-            drawn = draw_model(model, tally, styles, rng=summary.rng, threshold=summary.threshold, prefix=prefix)
+        if held is not None:
+            drawn = draw_model(model, held, styles, summary=summary, prefix=prefix)
         views.append({"id": prefix, "drawings": [_shown(drawing) for drawing in drawn], **view_of(model, summary)})
     css = environment.get_template("report.css.j2").render(
         plots={theme: Markup(palette_css(theme)) for theme in ("light", "dark")},
@@ -57,7 +58,7 @@ def render_html(summary: ReportSummary, tallies: Iterable[Tally | None]) -> str:
         models=views,
         limit=None if summary.max_error is None else shown(summary.max_error),
         about=about(summary),
-        assumed=ASSUMED,
+        assumed=assumed(summary),
         whole=f"all {summary.relative_to}",
         comparison=compared(summary),
         method=method_lines(summary),

@@ -9,7 +9,8 @@ from calibrant.reports.results import ReportSummary
 
 FINGERPRINT_SAID = (
     "The fingerprint is the SHA-256 of the distinct forecasts, in order, with their rows and outcomes added up; where "
-    "there are groups, of their names and those of their rows too. It does not depend on the order of the rows."
+    "there are groups, of their names and those of their rows too; where there are clusters, of who is in which. It "
+    "does not depend on the order of the rows."
 )
 
 _OPTIONS = ("max_error", "relative_to", "confidence_level", "method", "threshold", "rng", "title", "source", "date")
@@ -40,7 +41,7 @@ def _given(summary: ReportSummary) -> dict[str, Any]:
 
 
 def _in_python(summary: ReportSummary) -> str:
-    weighted, grouped, names = data_used(summary)
+    clustered, weighted, grouped, names = data_used(summary)
     forecasts, name = "y_prob", repr(names[0])
     if len(names) > 1:
         forecasts = "{" + ", ".join(f"{name!r}: y_prob_{k}" for k, name in enumerate(names, start=1)) + "}"
@@ -48,6 +49,8 @@ def _in_python(summary: ReportSummary) -> str:
     options = {
         "sample_weight": "sample_weight" if weighted else "",
         "by": "groups" if grouped else "",
+        "cluster": "clusters" if clustered else "",
+        **{option: repr(value) for option, value in _clustering(summary).items()},
         **{option: repr(value) for option, value in _given(summary).items()},
         "name": name,
     }
@@ -61,7 +64,7 @@ def _in_python(summary: ReportSummary) -> str:
 
 
 def _on_the_command_line(summary: ReportSummary) -> str:
-    weighted, grouped, names = data_used(summary)
+    clustered, weighted, grouped, names = data_used(summary)
     forecasts = [shlex.quote(name) for name in names] if len(names) > 1 else ["y_prob"]
     given = {option: shlex.quote(str(value)) for option, value in _given(summary).items()}
     lines = [
@@ -69,21 +72,32 @@ def _on_the_command_line(summary: ReportSummary) -> str:
         + " ".join(f"--y-prob {each}" for each in forecasts),
         *(["--weight sample_weight"] if weighted else []),
         *(["--by groups"] if grouped else []),
-        " ".join(
-            f"--{option.replace('_', '-')} {value}" for option, value in given.items() if option not in _ON_THEIR_OWN
-        ),
+        *([" ".join(["--cluster clusters", *_typed(_clustering(summary))])] if clustered else []),
+        " ".join(_typed({option: value for option, value in given.items() if option not in _ON_THEIR_OWN})),
         " ".join(f"--{option} {given[option]}" for option in ("title", "date") if option in given)
         + " --out report.html",
     ]
     return " \\\n    ".join(lines) + "\n"
 
 
-def data_used(summary: ReportSummary) -> tuple[bool, bool, list[str]]:
-    """Return whether there are weights, whether there are groups, and the names of the models."""
-    models = summary.models
+def _clustering(summary: ReportSummary) -> dict[str, Any]:
+    """Return the options about clusters that are not what they are by default."""
+    given = {} if summary.clusters is None else summary.clusters.passed_on()
+    return {option: value for option, value in given.items() if value not in (None, 0, "rows")}
+
+
+def _typed(options: dict[str, Any]) -> list[str]:
+    return [f"--{option.replace('_', '-')} {value}" for option, value in options.items()]
+
+
+def data_used(summary: ReportSummary) -> tuple[bool, bool, bool, list[str]]:
+    """Return whether there are clusters, weights of rows and groups, and the names of the models."""
+    models, clusters = summary.models, summary.clusters
     weighted = not all(model.measures.worst_interval.unit_weights for model in models)
+    if clusters is not None:  # each of which may count once, by weights that nobody passed
+        weighted = clusters.weighted
     grouped = any(model.groups is not None or model.group_limits is not None for model in models)
-    return weighted, grouped, [model.name for model in models]
+    return clusters is not None, weighted, grouped, [model.name for model in models]
 
 
 def facts(summary: ReportSummary) -> list[tuple[str, str, bool]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+from calibrant.certificates.clusters import CLUSTER_TARGETS, counted_size
 from calibrant.certificates.results import YARDSTICKS, Certificate, ConfidenceInterval, GroupCertificates
 from calibrant.core.results import UNIT, PerGroup, Result, as_frame
 from calibrant.core.types import FloatArray, Label
@@ -28,6 +29,19 @@ def joint_verdict(verdicts: Iterable[str | None]) -> str | None:
     """
     found = {verdict for verdict in verdicts if verdict is not None}
     return next((verdict for verdict in ("refuted", "undecided", "certified") if verdict in found), None)
+
+
+def apart_said(serial: int, clusters: str = "clusters") -> str:
+    """Say which clusters are assumed to be independent.
+
+    Examples
+    --------
+    >>> apart_said(0), apart_said(1, "days"), apart_said(2)
+    ('clusters are independent', 'days two or more apart are independent', 'clusters 3 or more apart are independent')
+    """
+    if not serial:
+        return f"{clusters} are independent"
+    return f"{clusters} {'two' if serial == 1 else serial + 1} or more apart are independent"
 
 
 @dataclass(frozen=True)
@@ -123,6 +137,39 @@ class DecisionTable(Result):
 
 
 @dataclass(frozen=True)
+class ClusterOptions(Result):
+    """How the clusters of a report's rows count.
+
+    Attributes
+    ----------
+    target : str
+        What counts once: each of the "rows" (of clusters of these sizes), or each of the "clusters".
+    max_size : float or None
+        The largest size of a cluster of the population, where one was stated.
+    serial : int
+        How many places apart in the order of their labels clusters may depend on each other.
+    weighted : bool
+        Whether rows have weights of their own.
+    """
+
+    target: str
+    max_size: float | None = None
+    serial: int = 0
+    weighted: bool = False
+
+    _words: ClassVar = {"target": CLUSTER_TARGETS}
+
+    def passed_on(self) -> dict[str, Any]:
+        """Return the options of `certify` that say the same."""
+        return {"cluster_target": self.target, "max_cluster_size": self.max_size, "serial": self.serial}
+
+    def __str__(self) -> str:
+        counted = f"each of the {self.target} counts once"
+        sizes = "" if self.max_size is None else f", clusters have at most {counted_size(self.max_size)}"
+        return f"{counted}{sizes}, {apart_said(self.serial)}"
+
+
+@dataclass(frozen=True)
 class RepairTrial(Result):
     """A recalibrator fitted to a random half of the rows, and the forecasts before and after it on the other half.
 
@@ -142,6 +189,8 @@ class RepairTrial(Result):
         Brier score on the judged rows.
     rng : int
         Which halves.
+    fitted_clusters, judged_clusters : int or None
+        Clusters it learned from, and others it was judged on; None for independent rows.
     """
 
     recalibrator: str
@@ -155,6 +204,8 @@ class RepairTrial(Result):
     brier_before: float
     brier_after: float
     rng: int
+    fitted_clusters: int | None = None
+    judged_clusters: int | None = None
 
     _ranges: ClassVar = dict.fromkeys(("cutoff_before", "cutoff_after", "brier_before", "brier_after"), UNIT)
 
@@ -257,6 +308,8 @@ class ModelSummary(Result):
         In its place, where no limit was asked about.
     omissions : tuple of Omission
         Sections left out, and why.
+    row_wise : tuple of float or None
+        For rows in clusters: the lower and the upper limit that they would have if they were taken as independent.
     """
 
     name: str
@@ -276,6 +329,7 @@ class ModelSummary(Result):
     groups: GroupCertificates | None
     group_limits: GroupLimits | None
     omissions: tuple[Omission, ...] = ()
+    row_wise: tuple[float, float] | None = None
 
     _ranges: ClassVar = dict.fromkeys(("mean_forecast", "mean_outcome"), UNIT)
 
@@ -333,6 +387,8 @@ class ReportSummary(Result):
         One per model; each certificate is at level 1 - (1 - confidence_level) / (number of models).
     versions : tuple of str
         The software that made it.
+    clusters : ClusterOptions or None
+        How clusters count, where rows are in clusters; None for independent rows.
     """
 
     title: str
@@ -347,6 +403,7 @@ class ReportSummary(Result):
     verdict: str | None
     models: tuple[ModelSummary, ...]
     versions: tuple[str, ...]
+    clusters: ClusterOptions | None = None
 
     _ranges: ClassVar = dict.fromkeys(("max_error", "confidence_level", "threshold"), UNIT)
     _words: ClassVar = {"relative_to": YARDSTICKS}

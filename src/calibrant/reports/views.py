@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from calibrant.certificates.clusters import counted_size
 from calibrant.certificates.joint_levels import level_of_both
 from calibrant.certificates.methods.registry import METHODS
 from calibrant.certificates.results import Certificate, ConfidenceInterval, GroupCertificates
@@ -16,7 +17,14 @@ from calibrant.measures.results import LIMITS, Measures, written
 from calibrant.measures.savings import REDRAWING
 from calibrant.reports.headlines import at_most, groups_said, headline_of, holds_for, per_hundred, state_of
 from calibrant.reports.redo import data_used
-from calibrant.reports.results import DecisionTable, GroupLimits, ModelSummary, RepairTrial, ReportSummary
+from calibrant.reports.results import (
+    DecisionTable,
+    GroupLimits,
+    ModelSummary,
+    RepairTrial,
+    ReportSummary,
+    apart_said,
+)
 
 MEASURES = {
     "cutoff": (
@@ -87,10 +95,10 @@ def view_of(model: ModelSummary, summary: ReportSummary) -> dict[str, Any]:
         "more_measures": [each for each in measures if each["name"] not in SHOWN_FIRST],
         "measure_notes": [note for note in model.measures.notes if note not in judged.notes],
         "score": None if model.score is None else f"{model.score.finding()}.",
-        "decisions": None if model.decisions is None else _decisions(model.decisions, summary.threshold),
+        "decisions": None if model.decisions is None else _decisions(model.decisions, summary),
         "repair": None
         if model.repair is None
-        else _repair(model.repair, scale, ties=model.distinct_forecasts != model.rows),
+        else _repair(model.repair, scale, summary, ties=model.distinct_forecasts != model.rows),
         "groups": _grouped(model, scale),
         "omissions": model.omissions,
     }
@@ -120,7 +128,9 @@ def method_lines(summary: ReportSummary) -> list[str]:
         f"among them differs from the number forecast by at most this share of all {summary.relative_to}.",
         _limits_lead(judged, summary.max_error) + " " + METHODS[summary.method].sentence,
     ]
-    weighted, grouped, _ = data_used(summary)
+    clustered, weighted, grouped, _ = data_used(summary)
+    if clustered:
+        lines.append(_clusters_method(summary))
     if grouped and summary.max_error is not None:
         lines.append(
             "With groups the verdict on top is one on all rows and every group at once. It is certified when all of "
@@ -159,8 +169,12 @@ def about(summary: ReportSummary) -> str:
 
 def _about(model: ModelSummary) -> str:
     weight = "" if math.isclose(model.weight_total, model.rows) else f", total weight {model.weight_total:g}"
+    facts = model.judged.clusters
+    clusters = "" if facts is None else f" in {counted(facts.count, 'cluster')}"
+    if facts is not None and facts.target == "clusters":  # whose total weight is their number
+        weight = ", each counting once"
     return (
-        f"{counted(model.rows, 'row')}{weight}, mean forecast {percent(model.mean_forecast)}, event rate "
+        f"{counted(model.rows, 'row')}{clusters}{weight}, mean forecast {percent(model.mean_forecast)}, event rate "
         f"{percent(model.mean_outcome)}"
     )
 
@@ -198,10 +212,11 @@ def _limits_said(judged: Certificate | ConfidenceInterval) -> dict[str, str]:
     )
     unit = "" if judged.relative_to == "rows" else " of all events"
     lower, upper = rounded_down(judged.lower), at_most(judged.upper)
+    whom = holds_for(judged.target, judged.clusters)
     return {
         "lower": lower,
         "upper": upper,
-        "said": f"Limits {holds_for(judged.target)}: at least {lower} and at most {upper}{unit}, {sure}.",
+        "said": f"Limits {whom}: at least {lower} and at most {upper}{unit}, {sure}.",
     }
 
 
@@ -255,8 +270,8 @@ def _measured(name: str, value: float) -> str:
     return written(name, value) if name in LIMITS else measured(value)
 
 
-def _decisions(table: DecisionTable, threshold: float) -> dict[str, Any]:
-    level, whom = level_said(table.confidence_level), holds_for(table.promise.target)
+def _decisions(table: DecisionTable, summary: ReportSummary) -> dict[str, Any]:
+    level, whom = level_said(table.confidence_level), holds_for(table.promise.target, summary.clusters)
     rows = [
         {
             "threshold": f"{table.threshold[k]:g}",
@@ -270,7 +285,7 @@ def _decisions(table: DecisionTable, threshold: float) -> dict[str, Any]:
         }
         for k in range(table.threshold.size)
     ]
-    start = int((table.threshold == threshold).argmax())
+    start = int((table.threshold == summary.threshold).argmax())
     return {
         "rows": rows,
         "start": start,
@@ -284,13 +299,13 @@ def _decisions(table: DecisionTable, threshold: float) -> dict[str, Any]:
             ("guarantee", f"It saves at most, {whom} ({level} confidence)"),
         ],
         "best": str(table.best),
-        "footnote": _promise_said(table.promise),
+        "footnote": _promise_said(table.promise, summary),
     }
 
 
-def _promise_said(promise: DecisionGuarantee) -> str:
+def _promise_said(promise: DecisionGuarantee, summary: ReportSummary) -> str:
     """Say what the limit at every threshold means, what it rests on, and what it leaves open."""
-    level, whom = level_said(promise.confidence_level), holds_for(promise.target)
+    level, whom = level_said(promise.confidence_level), holds_for(promise.target, summary.clusters)
     means = (
         f"What it saves at most: with {level} confidence no {REDRAWING} saves more per case, at any threshold, {whom}. "
         "No recalibration that keeps the order of the forecasts does anything else. The limit is one for all "
@@ -313,19 +328,9 @@ def _trade_off(threshold: float) -> str:
     return f"A false alarm is {threshold / (1.0 - threshold):.3g} times as bad as a missed event."
 
 
-def _repair(repair: RepairTrial, scale: float, *, ties: bool) -> dict[str, Any]:
-    over = (
-        " Where forecasts repeat, what is said of the halves holds over the choice of the seed, which should be random."
-        if ties
-        else ""
-    )
+def _repair(repair: RepairTrial, scale: float, summary: ReportSummary, *, ties: bool) -> dict[str, Any]:
     return {
-        "story": (
-            f"Each row was sent to one of two halves by the toss of a coin (seed {repair.rng}). A guarded "
-            f"recalibrator, which tries the simplest curve first, learned from {counted(repair.fitted_rows, 'row')} "
-            f"and kept the {repair.recalibrator}; the other {counted(repair.judged_rows, 'row')}, which it has not "
-            f"seen, judge the forecasts before and after.{over}"
-        ),
+        "story": _story(repair, summary, ties=ties),
         "rows": [
             {
                 "label": label,
@@ -342,6 +347,49 @@ def _repair(repair: RepairTrial, scale: float, *, ties: bool) -> dict[str, Any]:
         ],
         "ladder": [f"{rung}." for rung in repair.ladder],
     }
+
+
+def _story(repair: RepairTrial, summary: ReportSummary, *, ties: bool) -> str:
+    """Say who taught the repair and who judged it."""
+    learned, others = counted(repair.fitted_rows, "row"), counted(repair.judged_rows, "row")
+    halved = f"Each row was sent to one of two halves by the toss of a coin (seed {repair.rng})."
+    over = ""
+    if repair.fitted_clusters is not None and repair.judged_clusters is not None and summary.clusters is not None:
+        learned += f" of {counted(repair.fitted_clusters, 'cluster')}"
+        others += f" of {counted(repair.judged_clusters, 'cluster')}"
+        halved = f"Half of the clusters, with all their rows, were drawn by lot (seed {repair.rng})."
+        if summary.clusters.serial:
+            between = counted(summary.clusters.serial, "cluster")
+            halved = (
+                f"The first half of the clusters taught and the last half judged, with {between} left out in between, "
+                "since neighbours may have to do with each other."
+            )
+    elif ties:
+        over = (
+            " Where forecasts repeat, what is said of the halves holds over the choice of the seed, which should be "
+            "random."
+        )
+    return (
+        f"{halved} A guarded recalibrator, which tries the simplest curve first, learned from {learned} and kept the "
+        f"{repair.recalibrator}; the other {others}, which it has not seen, judge the forecasts before and after.{over}"
+    )
+
+
+def _clusters_method(summary: ReportSummary) -> str:
+    """Say what counts where rows are in clusters."""
+    clusters = summary.clusters
+    assert clusters is not None
+    counts = "for clusters of these sizes"
+    if clusters.max_size is not None:
+        counts = f"for a population of clusters of at most {counted_size(clusters.max_size)}"
+    if clusters.target == "clusters":
+        counts = "with each cluster counting once, however many rows it has, in every number here"
+    return (
+        "Rows of one cluster may depend on each other in any way, so that clusters are what limits count: a rule for "
+        "any number of rows is one for any number of clusters. Limits hold if "
+        f"{apart_said(clusters.serial)}, {counts}. The design effect says how many times the variance of independent "
+        "rows theirs has. The bands of the plots flip the signs of whole clusters, which is right for many of them."
+    )
 
 
 def _groups(groups: GroupCertificates, scale: float) -> dict[str, Any]:

@@ -1,0 +1,210 @@
+"""The models of a report: their rows, with groups and clusters where there are any, and what tells data sets apart."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.core.errors import InputError
+from calibrant.core.types import IntArray
+from calibrant.core.voices import Phrase
+from calibrant.rows.checks import Observations, check_codes, check_labels, check_same_index
+from calibrant.rows.clusters import ClusteredRows, ClusteredSource
+from calibrant.rows.groups import GroupedSource, by_group
+from calibrant.rows.intake import are_clustered, as_clustered, as_observations, as_source, as_tally, rows_of_clusters
+from calibrant.rows.named import SUMMARIES, check_named, check_summaries
+from calibrant.rows.refinement import TooManyForecastsError, some_table, whole_tally
+from calibrant.rows.sources import TALLY_LIMIT, RowSource
+from calibrant.rows.tally import Tally
+
+ONE_MODEL = "model"
+"""What a model is called when it is the only one and has no name."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """One model's forecasts and outcomes, in an order that depends on nothing but their content.
+
+    ``tally`` is None, and ``refusal`` the reason, where the distinct forecasts are too many to hold. ``rows`` and
+    ``labels`` (the group of each row) are None without groups. ``groups`` are the rows of a source in groups.
+    ``clusters`` are the rows with the cluster of each, and ``codes`` its number where there are groups, too.
+    ``weighted`` says that rows in clusters have weights of their own.
+    """
+
+    name: str
+    data: Tally | RowSource
+    tally: Tally | None
+    refusal: str = ""
+    rows: Observations | None = None
+    labels: npt.NDArray[Any] | None = None
+    groups: GroupedSource | None = None
+    clusters: ClusteredSource | None = None
+    codes: IntArray | None = None
+    weighted: bool = False
+
+    @classmethod
+    def of(cls, name: str, data: Tally | RowSource, groups: GroupedSource | None = None) -> Model:
+        """Tell the distinct forecasts of a source apart, if they can be."""
+        try:
+            tally = whole_tally(data)
+        except TooManyForecastsError as refusal:
+            return cls(name, data, None, refusal.phrase, groups=groups)
+        if tally.unit_weights and tally.binary_outcomes:  # sums made elsewhere, or of parts, may round otherwise
+            tally = Tally.from_counts(tally.forecast, tally.rows, tally.events)
+        return cls(name, tally, tally, groups=groups)
+
+    @classmethod
+    def of_clusters(cls, name: str, clusters: ClusteredSource, target: str, **grouped: Any) -> Model:
+        """Return rows in clusters with the weights by which they count, if there are few enough to look at each."""
+        table = some_table(rows_of_clusters(clusters))
+        weighted = not table.unit_weights
+        most = getattr(clusters, "tally_limit", TALLY_LIMIT)
+        if not isinstance(clusters, ClusteredRows) and table.row_total <= most:
+            rows, codes = clusters.fetch_clusters(np.array([0.0]), np.array([1.0]))
+            order = _order_of(rows, codes)
+            clusters = ClusteredRows(rows.take(order), codes[order])
+        data = rows_of_clusters(clusters.once_each() if target == "clusters" else clusters)
+        if isinstance(clusters, ClusteredRows):
+            tally = whole_tally(data)
+            return cls(name, tally, tally, clusters=clusters, weighted=weighted, **grouped)
+        refusal = (
+            f"rows in clusters are looked at one by one for it, and there are {table.row_total:,}, more than the "
+            f"{most:,} that memory is meant for"
+        )
+        return cls(name, data, None, refusal, clusters=clusters, weighted=weighted, **grouped)
+
+    @property
+    def judged(self) -> Any:
+        """What limits are found from."""
+        return self.data if self.clusters is None else self.clusters
+
+    @property
+    def drawn(self) -> Tally | ClusteredRows | None:
+        """What plots are drawn from; None where there is too much of it."""
+        return self.clusters if isinstance(self.clusters, ClusteredRows) else self.tally
+
+
+def any_clusters(y_true: Any, cluster: Any) -> bool:
+    """Whether rows are in clusters; those of several models all are, or none."""
+    held = list(y_true.values()) if isinstance(y_true, Mapping) else [y_true]
+    found = [are_clustered(each) for each in held]
+    if any(found) and not all(found):
+        raise InputError(
+            "holds rows in clusters for some models and without for others",
+            argument="y_true",
+            remedy="pass the rows of every model with their clusters",
+        )
+    return cluster is not None or any(found)
+
+
+def find_models(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    sample_weight: Any,
+    pos_label: Any,
+    by: Any,
+    cluster: Any,
+    cluster_target: str,
+    name: str,
+) -> list[Model]:
+    """Return the models from whatever was passed as outcomes and forecasts."""
+    given = {"sample_weight": sample_weight, "pos_label": pos_label}
+    parts = {"by": by, "cluster": cluster, "target": cluster_target}
+    checked = {name: y_true} if isinstance(y_true, Observations) else y_true
+    if isinstance(checked, Mapping) and checked and all(isinstance(held, Observations) for held in checked.values()):
+        named = check_named(checked, "y_true")
+        return [_model_of_rows(each, as_observations(held, y_prob, **given), **parts) for each, held in named.items()]
+    if isinstance(y_true, (Mapping, *SUMMARIES)):
+        sources = check_summaries(y_true) if isinstance(y_true, Mapping) else {name: y_true}
+        groups = by if isinstance(by, Mapping) else {} if by is None else {name: by}
+        if any_clusters(y_true, cluster):
+            if groups:
+                raise _no_groups_of_clusters()
+            found = {each: as_clustered(held, y_prob, cluster=cluster, **given) for each, held in sources.items()}
+            return [Model.of_clusters(each, held, cluster_target) for each, held in found.items()]
+        if not all(isinstance(each, GroupedSource) for each in groups.values()):
+            raise InputError(
+                "was given together with a Tally, whose rows can no longer be grouped",
+                argument="by",
+                remedy="pass the arrays (or, for a source of rows, the same rows in groups, as scan(..., by=...) "
+                "gives them)",
+            )
+        return [Model.of(each, as_source(held, y_prob, **given), groups.get(each)) for each, held in sources.items()]
+    forecasts = check_named(y_prob, "y_prob") if isinstance(y_prob, Mapping) else {name: y_prob}
+    arguments = {
+        f"y_prob[{each!r}]" if isinstance(y_prob, Mapping) else "y_prob": held for each, held in forecasts.items()
+    }
+    check_same_index(y_true=y_true, **arguments, sample_weight=sample_weight, by=by, cluster=cluster)
+    return [_model_of_rows(each, as_observations(y_true, held, **given), **parts) for each, held in forecasts.items()]
+
+
+def fingerprint_of(model: Model, tally: Tally) -> str:
+    """Return the fingerprint of the tally, with groups and clusters one of who is in which (see docs/report.md)."""
+    found = tally.fingerprint
+    if isinstance(model.clusters, ClusteredRows):
+        rows = model.clusters.observations
+        digest = hashlib.sha256(b"calibrant clusters 1" + bytes.fromhex(found))
+        for values in (rows.y_prob, rows.y_true, rows.sample_weight):
+            digest.update(b"" if values is None else values.astype("<f8").tobytes())
+        digest.update(model.clusters.codes.astype("<i8").tobytes())
+        found = digest.hexdigest()
+    named: list[tuple[Any, str]] = []
+    if model.groups is not None:
+        prints = by_group(model.groups, lambda rows: as_tally(rows).fingerprint)
+        named = list(zip(model.groups.groups, prints, strict=True))
+    elif model.rows is not None and model.labels is not None:
+        labels, members = check_labels(model.labels, "by", model.labels.size)
+        prints = tuple(Tally.from_observations(model.rows.take(positions)).fingerprint for positions in members)
+        named = list(zip(labels, prints, strict=True))
+    if not named:
+        return found
+    digest = hashlib.sha256(b"calibrant groups 1" + bytes.fromhex(found))
+    for name, each in sorted((str(label), each) for label, each in named):
+        written = name.encode("utf-8", "surrogatepass")
+        digest.update(len(written).to_bytes(8, "little") + written + bytes.fromhex(each))
+    return digest.hexdigest()
+
+
+def _model_of_rows(name: str, rows: Observations, *, by: Any, cluster: Any, target: str) -> Model:
+    if by is None and cluster is None:
+        return Model.of(name, Tally.from_observations(rows))
+    codes = None if cluster is None else check_codes(cluster, "cluster", rows.y_prob.size)[0]
+    labels = None if by is None else _labels_of(by, rows.y_prob.size)
+    # Sums over groups and clusters depend on the order of the rows unless it is fixed.
+    order = _order_of(rows, codes)
+    rows = rows.take(order)
+    grouped: dict[str, Any] = {} if labels is None else {"rows": rows, "labels": labels[order]}
+    if codes is None:
+        tally = Tally.from_observations(rows)
+        return Model(name, tally, tally, **grouped)
+    codes = codes[order]
+    return Model.of_clusters(name, ClusteredRows.of(rows, codes), target, codes=codes, **grouped)
+
+
+def _labels_of(by: Any, rows: int) -> npt.NDArray[Any]:
+    distinct, members = check_labels(by, "by", rows)
+    labels = np.empty(rows, dtype=object)
+    for label, positions in zip(distinct, members, strict=True):
+        labels[positions] = [label] * positions.size
+    return labels
+
+
+def _order_of(rows: Observations, codes: IntArray | None) -> IntArray:
+    """Return the order of rows by what they hold, and by their cluster where there are any."""
+    own = () if codes is None else (codes,)
+    weight = () if rows.sample_weight is None else (rows.sample_weight,)
+    return np.lexsort((*own, *weight, rows.y_true, rows.y_prob))
+
+
+def _no_groups_of_clusters() -> InputError:
+    return InputError(
+        Phrase("was given together with a source of rows in clusters, whose groups it cannot judge"),
+        argument="by",
+        remedy="leave it out, or pass the arrays, with by and cluster both",
+    )
