@@ -117,7 +117,7 @@ def clusters_said(model: ModelSummary) -> tuple[str, ...]:
     most = f"at most {at_most(100.0 * upper, digits)} {per_hundred(model.judged.relative_to)}"
     if model.certificate is not None:
         most = f"{verdict_of(lower, upper, model.certificate.max_error)}, {most}"
-    return worth, f"Taken as independent, which they are not, they would have said: {most}."
+    return worth, f"Had they been taken as independent, they would have said: {most}."
 
 
 def assumed(summary: ReportSummary) -> str:

@@ -109,7 +109,7 @@ def summarize_model(model: Model, question: Question, level: float) -> ModelSumm
         groups=groups,
         group_limits=group_limits,
         omissions=tuple(omissions),
-        row_wise=_row_wise(model, question, level, certificate or limits),
+        row_wise=_row_wise(model, question, level, limits if certificate is None else certificate),
     )
     if tally is None:
         return summary
