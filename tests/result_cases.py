@@ -58,6 +58,11 @@ def _few() -> Any:
     return calibrant.CalibrationReport.from_predictions(Y_TRUE[:8], Y_PROB[:8], max_error=0.3).summary
 
 
+def _clustered() -> Any:
+    asked: dict[str, Any] = {"cluster": CLUSTERS, "max_cluster_size": 5, "serial": 1, "max_error": 0.3}
+    return calibrant.CalibrationReport.from_predictions(Y_TRUE, Y_PROB, **asked).summary
+
+
 RESULTS: dict[str, Callable[[], Any]] = {
     "Measures": lambda: calibrant.measure(tally()),
     "Measures with spectrum": lambda: calibrant.measure(tally(), spectrum=True),
@@ -146,6 +151,8 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "ScoreLimits": lambda: _score_comparison()["old"].scores[1],
     "ReportSummary": _report,
     "ReportSummary with an omission": _few,
+    "ReportSummary of clusters": _clustered,
+    "ClusterOptions": lambda: _clustered().clusters,
     "ReportSummary without a limit": _free,
     "GroupLimits": lambda: _free().models[0].group_limits,
     "ModelSummary": lambda: _report().models[0],

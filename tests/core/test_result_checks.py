@@ -33,6 +33,9 @@ def every_result():
     report = calibrant.CalibrationReport.from_predictions(y_true, y_prob, by=["b", "a"] * 20, max_error=0.3).summary
     free = calibrant.CalibrationReport.from_predictions(y_true, y_prob, by=["b", "a"] * 20).summary
     few = calibrant.CalibrationReport.from_predictions(y_true[:8], y_prob[:8], max_error=0.3).summary
+    clustered = calibrant.CalibrationReport.from_predictions(
+        y_true, y_prob, cluster=np.arange(40) // 4, max_cluster_size=5, max_error=0.3
+    ).summary
     guard = calibrant.GuardedRecalibrator().fit(tally)
     measures = calibrant.measure(tally, spectrum=True)
     gap = calibrant.risk_gap(tally, cost_false_positive=1, cost_false_negative=2)
@@ -89,6 +92,8 @@ def every_result():
             tally, max_error=0.1, measure="risk_gap", cost_false_positive=1, cost_false_negative=2
         ).saving,
         calibrant.certify(y_true, y_prob, max_error=0.3, cluster=np.arange(40) // 4, max_cluster_size=5).clusters,
+        clustered.models[0],
+        clustered.clusters,
     ]
     return {type(result): result for result in found}
 

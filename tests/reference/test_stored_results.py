@@ -107,6 +107,9 @@ ADDED: dict[str | None, dict[str, Any]] = {
             "the forecaster was fixed without looking at them",
         ],
     },
+    "ReportSummary": {"clusters": None},
+    "ModelSummary": {"row_wise": None},
+    "RepairTrial": {"fitted_clusters": None, "judged_clusters": None},
 }
 # Tested where they belong: how frequent events are, what chance shows, and limits that are too wide.
 NEW = {"Certificate": {"event_rate", "cautions"}, "WorstInterval": {"chance"}, "Measures": {"risk_gap"}}

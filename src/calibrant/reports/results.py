@@ -157,6 +157,7 @@ class ClusterOptions(Result):
     serial: int = 0
     weighted: bool = False
 
+    _ranges: ClassVar = {"max_size": (1.0, math.inf)}
     _words: ClassVar = {"target": CLUSTER_TARGETS}
 
     def passed_on(self) -> dict[str, Any]:
@@ -331,7 +332,7 @@ class ModelSummary(Result):
     omissions: tuple[Omission, ...] = ()
     row_wise: tuple[float, float] | None = None
 
-    _ranges: ClassVar = dict.fromkeys(("mean_forecast", "mean_outcome"), UNIT)
+    _ranges: ClassVar = dict.fromkeys(("mean_forecast", "mean_outcome", "row_wise"), UNIT)
 
     def __post_init__(self) -> None:
         super().__post_init__()

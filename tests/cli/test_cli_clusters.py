@@ -1,0 +1,134 @@
+"""Clusters on the command line: the column is read from every format, and verdicts count clusters."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from cli_cases import answer, call
+from table_cases import FORMATS, predictions, write
+
+import calibrant
+
+DATA = predictions(480, seed=2) | {"site": np.repeat(np.arange(60), 8)}
+ASKED = ("--max-error", "0.2", "--cluster", "site")
+BOTH = pytest.mark.parametrize("limit", [(), ("--memory-limit", "1GB")], ids=["read", "scanned"])
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    return write(DATA, tmp_path_factory.mktemp("clusters") / "t.csv", "csv")
+
+
+def certified(**options):
+    return calibrant.certify(DATA["y"], DATA["p"], max_error=0.2, **{"cluster": DATA["site"], **options})
+
+
+OPTIONS = {
+    "rows": ((), {}),
+    "clusters": (("--cluster-target", "clusters"), {"cluster_target": "clusters"}),
+    "largest": (("--max-cluster-size", "10"), {"max_cluster_size": 10}),
+    "neighbours": (("--serial", "1"), {"serial": 1}),
+    "weights": (("--weight", "w"), {"sample_weight": DATA["w"]}),
+    "groups": (("--by", "ward"), {"by": DATA["ward"]}),
+}
+
+
+@BOTH
+@pytest.mark.parametrize(("typed", "passed"), OPTIONS.values(), ids=OPTIONS.keys())
+def test_verdicts_are_the_librarys(typed, passed, limit, file):
+    expected = certified(**passed)
+    code = {"certified": 0, "refuted": 1, "undecided": 3}[expected.verdict]
+    found = answer("certify", file, *ASKED, *typed, *limit, exit_code=code)
+    assert found["input"]["cluster"] == "site"
+    stored = json.loads(expected.to_json())
+    assert found["result"]["upper"] == pytest.approx(stored["upper"], rel=1e-9)
+    if "by" not in passed:
+        assert found["result"]["clusters"] == pytest.approx(stored["clusters"], rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_the_column_is_read_from_every_format(kind, tmp_path):
+    found = answer("certify", write(DATA, tmp_path / f"t.{kind}", kind), *ASKED, "--serial", "1", exit_code=3)
+    assert found["result"]["clusters"]["count"] == 60
+    assert found["result"]["upper"] == pytest.approx(certified(serial=1).upper, rel=1e-9)
+
+
+@BOTH
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_neighbours_follow_each_other_as_numbers_do(kind, limit, tmp_path):
+    """In a text file, too, the day after 9 is 10, and texts that are no numbers come in the order of texts."""
+    order = np.random.default_rng(0).permutation(480)
+    days = {name: values[order] for name, values in DATA.items()} | {"site": DATA["site"][order]}
+    found = answer("certify", write(days, tmp_path / f"n.{kind}", kind), *ASKED, "--serial", "1", *limit, exit_code=3)
+    assert found["result"]["upper"] == pytest.approx(certified(serial=1).upper, rel=1e-9)
+    names = {**days, "site": np.array([f"day {each}" for each in days["site"]])}
+    found = answer("certify", write(names, tmp_path / f"d.{kind}", kind), *ASKED, "--serial", "1", *limit, exit_code=3)
+    named = calibrant.certify(names["y"], names["p"], max_error=0.2, cluster=names["site"], serial=1)
+    assert found["result"]["upper"] == pytest.approx(named.upper, rel=1e-9)
+
+
+@BOTH
+@pytest.mark.parametrize("gone", ["", "NA"])
+def test_a_row_without_a_cluster_is_an_error_that_names_it(gone, limit, tmp_path):
+    path = tmp_path / "holes.csv"
+    path.write_text(f"y,p,site\n1,0.5,a\n0,0.25,{gone}\n1,0.75,b\n0,0.5,b\n")
+    found = call("certify", path, "--max-error", "0.9", "--cluster", "site", *limit)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert re.search(r"column 'site'.*(no value|missing).*--drop-missing$", found.stderr.strip())
+    dropped = answer("certify", path, "--max-error", "1", "--cluster", "site", "--drop-missing", *limit)
+    assert (dropped["input"]["rows"], dropped["input"]["left_out"]) == (3, 1)
+
+
+BAD = {
+    ("--serial", "1"): "--serial says something of clusters, and none were named; pass --cluster",
+    ("--cluster", "none"): "has no column 'none'",
+    ("--cluster", "site", "--method", "paper"): "--method paper has no limits for rows in clusters",
+    ("--cluster", "site", "--max-cluster-size", "3"): "--max-cluster-size is 3, and a cluster here has 8 rows",
+    ("--cluster", "site", "--relative-to", "events"): "clusters are covered for --relative-to rows only",
+    ("--cluster", "site", "--measure", "ece"): "clusters are covered for --measure cutoff",
+    ("--cluster", "one"): "column 'one' holds one cluster only",
+}
+
+
+@pytest.mark.parametrize("options", BAD, ids=" ".join)
+def test_bad_clusters_are_exit_code_2(options, tmp_path):
+    path = write(DATA | {"one": np.zeros(480, dtype=int)}, tmp_path / "t.csv", "csv")
+    for command in ("certify", "report"):
+        if command == "report" and "--measure" in options:
+            continue
+        found = call(command, path, "--y-prob", "p", "--max-error", "0.2", *options)
+        assert (found.exit_code, found.stdout) == (2, "")
+        assert BAD[options] in found.stderr
+
+
+def test_advice_speaks_of_clusters(file):
+    said = call("certify", file, *ASKED).stdout
+    assert "Next: judge rows of more clusters" in said
+    assert "clusters like these would decide it" in said
+
+
+def test_a_caution_names_no_option_that_clusters_do_not_go_with(tmp_path):
+    rare = {"y": np.tile([1, 0, 0, 0, 0, 0, 0, 0], 60), "p": np.full(480, 0.125), "site": DATA["site"]}
+    said = call("certify", write(rare, tmp_path / "r.csv", "csv"), *ASKED).stdout
+    assert "For a limit that means something use --max-error 0.031." in said
+    assert "--relative-to" not in said
+
+
+def test_a_report_counts_clusters(file, tmp_path):
+    out = tmp_path / "r.md"
+    code = {"certified": 0, "refuted": 1, "undecided": 3}[certified(serial=1).verdict]
+    found = answer("report", file, *ASKED, "--y-prob", "p", "--serial", "1", "--out", out, exit_code=code)
+    assert found["result"]["clusters"] == {
+        "type": "ClusterOptions",
+        "target": "rows",
+        "max_size": None,
+        "serial": 1,
+        "weighted": False,
+    }
+    assert found["result"]["models"][0]["certificate"]["upper"] == pytest.approx(certified(serial=1).upper, rel=1e-9)
+    assert "480 rows are in 60 clusters" in out.read_text()
+    said = call("report", file, *ASKED, "--y-prob", "p", "--out", out).stdout
+    assert "Had they been taken as independent" in said
+    both = answer("report", file, *ASKED, "--y-prob", "p", "--y-prob", "worse", "--out", out, exit_code=1)
+    assert [each["certificate"]["clusters"]["count"] for each in both["result"]["models"]] == [60, 60]
