@@ -1,12 +1,17 @@
 """Bands and limits of displays for rows in clusters."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 import calibrant
-from calibrant import CertificateDisplay, CumulativeDisplay, ReliabilityDisplay
-from calibrant.displays import RiskGapDisplay
+
+CertificateDisplay: Any = calibrant.CertificateDisplay
+CumulativeDisplay: Any = calibrant.CumulativeDisplay
+ReliabilityDisplay: Any = calibrant.ReliabilityDisplay
+RiskGapDisplay: Any = calibrant.displays.RiskGapDisplay
 
 COUNT, SIZE = 100, 20
 RNG = np.random.default_rng(7)
@@ -19,8 +24,6 @@ Y_TRUE = (RNG.random(SITE.size) < np.clip(Y_PROB + SHIFT, 0.0, 1.0)).astype(int)
 def test_bands_of_clusters_are_wider():
     alone = CumulativeDisplay.from_predictions(Y_TRUE, Y_PROB)
     clustered = CumulativeDisplay.from_predictions(Y_TRUE, Y_PROB, cluster=SITE)
-    assert clustered.band_height is not None
-    assert alone.band_height is not None
     assert clustered.band_height > 1.5 * alone.band_height
     assert clustered.band_from == "signs of clusters"
     assert "999 draws of signs of clusters" in clustered.band_.get_label()
@@ -73,7 +76,7 @@ def test_clusters_of_one_row_are_independent_rows():
 
 
 def test_certificates_are_those_of_certify():
-    asked = {"max_error": 0.1, "cluster": SITE, "serial": 1}
+    asked: dict[str, Any] = {"max_error": 0.1, "cluster": SITE, "serial": 1}
     display = CertificateDisplay.from_predictions(Y_TRUE, Y_PROB, **asked)
     assert display.certificates == (calibrant.certify(Y_TRUE, Y_PROB, **asked),)
     assert "(clusters 2 or more places apart independent, forecaster fixed beforehand)" in display.limits_said

@@ -1,5 +1,6 @@
 """Reports on rows in clusters: verdicts, bands and repairs count clusters, and the page says what they are worth."""
 
+import html
 import re
 import shlex
 from typing import Any
@@ -10,11 +11,13 @@ from click.testing import CliRunner
 from result_cases import content
 
 import calibrant
-from calibrant import CalibrationReport, Tally
+from calibrant import Tally
 from calibrant.cli import main
 from calibrant.reports import ReportSummary
 from calibrant.rows.clusters import ClusteredRows
 from calibrant.rows.intake import as_clustered
+
+CalibrationReport: Any = calibrant.CalibrationReport
 
 COUNT, SIZE = 120, 12
 RNG = np.random.default_rng(3)
@@ -195,13 +198,15 @@ CASES: dict[str, dict[str, Any]] = {
 def test_the_code_in_the_report_makes_it_again(case, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     report = reported(title="Sites", source="sites.npz", date="2026-03-31", name="y_prob", **case)
-    python, shell = (
-        re.search(rf"<code>({start}.*?)</code>", report.html(), flags=re.DOTALL)[1]
-        .replace("&#39;", "'")
-        .replace("&#34;", '"')
-        for start in ("import", "calibrant report")
-    )
-    columns = {"y_true": Y_TRUE, "y_prob": Y_PROB, "clusters": SITE, "groups": HALF, "sample_weight": WEIGHT}
+    codes = re.findall(r"<code>(.*?)</code>", report.html(), flags=re.DOTALL)
+    python, shell = (html.unescape(code) for code in codes[:2])
+    columns: dict[str, Any] = {
+        "y_true": Y_TRUE,
+        "y_prob": Y_PROB,
+        "clusters": SITE,
+        "groups": HALF,
+        "sample_weight": WEIGHT,
+    }
     names: dict[str, Any] = dict(columns)
     exec(python, names)
     assert names["report"].json() == report.json()

@@ -109,10 +109,12 @@ class RowsScanned:
 
     @cached_property
     def scan(self) -> Scan:
-        """All rows, of which nothing was asked yet."""
+        """All rows, of which nothing was asked yet, with their clusters where these were named."""
         from calibrant.engines.scans import scan
 
         with explained(self.source):
+            if self.source.cluster is not None:
+                return scan(self.engine, by=None, cluster=self.source.cluster, **self._asked())
             return scan(self.engine, by=None, cluster=None, **self._asked())
 
     @cached_property
@@ -134,7 +136,7 @@ class RowsScanned:
     @property
     def data(self) -> dict[str, Any]:
         """The arguments under which the library takes rows."""
-        return {"y_true": self.whole}
+        return {"y_true": self.whole if self.source.cluster is None else self.scan}
 
     @property
     def grouped(self) -> dict[str, Any]:
@@ -208,32 +210,40 @@ def open_models(source: Source, y_prob: Sequence[str]) -> Iterator[list[Rows]]:
         first = choose_columns(named, table, outcomes=True, models=y_prob)
         chosen = [replace(first, y_prob=name) for name in y_prob or (first.y_prob,)]
         left_out = _leave_out(chosen, table)  # of several models, the same rows
-        if not is_large(source, table) or source.cluster is not None:
+        if not is_large(source, table):
             yield [_read(each, table, left_out) for each in chosen]
             return
         limits = _share_memory(source, table)
+        if source.by is not None and source.cluster is not None:
+            _check_room(source, table, limits["tally_limit"], "judging groups of rows in clusters")
+            yield [_read(each, table, left_out) for each in chosen]
+            return
         yield [_scanned(each, table, left_out, limits) for each in chosen]
 
 
 @contextlib.contextmanager
 def open_all_rows(source: Source, purpose: str) -> Iterator[RowsRead]:
     """Open a file for what needs all of its rows at once, unless there are more than memory is meant for."""
-    from calibrant.engines.columns import count_rows
-
     with open_source(source) as table:
         chosen = choose_columns(source, table, outcomes=True)
         left_out = _leave_out([chosen], table)
         if is_large(source, table):
-            most = _share_memory(source, table)["tally_limit"]
-            with working(f"counting the rows of {table.name}", quiet=source.quiet, connection=table.connection):
-                count = count_rows(table)
-            if count > most:
-                raise BadInput(
-                    f"{table.name} has {count:,} rows; {purpose} looks at all of them at once, and memory is meant for "
-                    f"{most:,}: raise --memory-limit (to {_size_said(2 * count * BYTES_PER_ROW)}), or take a random "
-                    "sample of the rows"
-                )
+            _check_room(source, table, _share_memory(source, table)["tally_limit"], purpose)
         yield _read(chosen, table, left_out)
+
+
+def _check_room(source: Source, table: Table, most: int, purpose: str) -> None:
+    """Refuse to look at all rows at once if there are more than memory is meant for."""
+    from calibrant.engines.columns import count_rows
+
+    with working(f"counting the rows of {table.name}", quiet=source.quiet, connection=table.connection):
+        count = count_rows(table)
+    if count > most:
+        raise BadInput(
+            f"{table.name} has {count:,} rows; {purpose} looks at all of them at once, and memory is meant for "
+            f"{most:,}: raise --memory-limit (to {_size_said(2 * count * BYTES_PER_ROW)}), or take a random "
+            "sample of the rows"
+        )
 
 
 @dataclass(frozen=True)
