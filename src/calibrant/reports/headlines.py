@@ -105,10 +105,12 @@ def clusters_said(model: ModelSummary) -> tuple[str, ...]:
     clusters = model.judged.clusters
     if clusters is None:
         return ()
+    largest = f"the largest with {percent(clusters.largest_share)} of them"
+    if clusters.target == "clusters":
+        largest = "each counting once"
     worth = (
-        f"The {counted(model.rows, 'row')} are in {counted(clusters.count, 'cluster')}, the largest with "
-        f"{percent(clusters.largest_share)} of them, and are worth about {clusters.n_eff:,.0f} independent rows "
-        f"(design effect {measured(clusters.deff, 1)})."
+        f"The {counted(model.rows, 'row')} are in {counted(clusters.count, 'cluster')}, {largest}, and are worth "
+        f"about {clusters.n_eff:,.0f} independent rows (design effect {measured(clusters.deff, 1)})."
     )
     if model.row_wise is None:
         return (worth,)
