@@ -59,7 +59,7 @@ def _few() -> Any:
 
 
 def _clustered() -> Any:
-    asked: dict[str, Any] = {"cluster": CLUSTERS, "max_cluster_size": 5, "serial": 1, "max_error": 0.3}
+    asked: dict[str, Any] = {"cluster": CLUSTERS, "serial": 1, "max_error": 0.3}
     return calibrant.CalibrationReport.from_predictions(Y_TRUE, Y_PROB, **asked).summary
 
 

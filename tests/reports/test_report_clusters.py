@@ -13,7 +13,7 @@ from result_cases import content
 import calibrant
 from calibrant import Tally
 from calibrant.cli import main
-from calibrant.reports import ReportSummary
+from calibrant.reports import ClusterOptions, ReportSummary
 from calibrant.rows.clusters import ClusteredRows
 from calibrant.rows.intake import as_clustered
 
@@ -128,10 +128,12 @@ def test_the_page_says_how_clusters_count():
     said = reported(cluster_target="clusters").html()
     assert "for clusters to come, each counting once, if nothing changes" in said
     assert "1,440 rows in 120 clusters, each counting once" in said
-    said = reported(max_cluster_size=20, serial=1, method="normal").html()
+    said = html.unescape(reported(max_cluster_size=20, serial=1, method="hoeffding").html())
+    assert "--cluster clusters --max-cluster-size 20.0 --serial 1" in said
+    assert "    max_cluster_size=20.0,\n    serial=1,\n" in said
     assert "in clusters of at most 20 rows" in said
     assert "clusters two or more apart are independent" in said
-    assert "as far as a rule for many clusters applies" in said
+    assert "as far as a rule for many clusters applies" in reported(method="normal").markdown()
 
 
 def test_bands_of_plots_count_clusters(report):
@@ -159,13 +161,13 @@ def test_clusters_of_one_row_are_independent_rows():
 def test_neither_the_order_of_rows_nor_names_of_clusters_change_a_byte():
     order = np.random.default_rng(0).permutation(SITE.size)
     straight = reported(by=HALF)
-    for names in (SITE, np.array([f"site {1000 + each}" for each in SITE])):
-        turned = CalibrationReport.from_predictions(
-            Y_TRUE[order], Y_PROB[order], cluster=names[order], by=HALF[order], max_error=LIMIT
-        )
-        assert turned.json() == straight.json()
-        assert content(turned._rows[0].observations) == content(straight._rows[0].observations)
-        assert turned.html() == straight.html()
+    names = np.array([f"site {1000 + each}" for each in SITE])
+    turned = CalibrationReport.from_predictions(
+        Y_TRUE[order], Y_PROB[order], cluster=names[order], by=HALF[order], max_error=LIMIT
+    )
+    assert turned.json() == straight.json()
+    assert content(turned._rows[0].observations) == content(straight._rows[0].observations)
+    assert turned.html() == straight.html()
 
 
 def test_who_is_in_which_cluster_changes_the_fingerprint():
@@ -180,7 +182,7 @@ def test_who_is_in_which_cluster_changes_the_fingerprint():
 def test_the_json_reads_back(report):
     assert ReportSummary.from_json(report.json()) == report.summary
     assert str(report.summary.clusters) == "each of the rows counts once, clusters are independent"
-    options = reported(max_cluster_size=20, serial=2).summary.clusters
+    options = ClusterOptions("rows", 20.0, 2)
     assert str(options) == (
         "each of the rows counts once, clusters have at most 20 rows, clusters 3 or more apart are independent"
     )
@@ -190,7 +192,6 @@ CASES: dict[str, dict[str, Any]] = {
     "rows": {"serial": 1},
     "clusters": {"cluster_target": "clusters", "by": HALF},
     "weights": {"sample_weight": WEIGHT, "cluster_target": "clusters"},
-    "largest": {"max_cluster_size": 20.0},
 }
 
 
