@@ -142,3 +142,93 @@ def test_a_report_counts_clusters(file, tmp_path):
     assert "Had they been taken as independent" in said
     both = answer("report", file, *ASKED, "--y-prob", "p", "--y-prob", "worse", "--out", out, exit_code=3)
     assert [each["certificate"]["clusters"]["count"] for each in both["result"]["models"]] == [60, 60]
+
+
+# --- Do rows belong together? -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def alike(tmp_path_factory):
+    """A file of rows that are alike within sites, and not within halves."""
+    rng = np.random.default_rng(4)
+    site = np.repeat(np.arange(80), 15)
+    p = rng.uniform(0.3, 0.7, site.size).round(3)
+    y = (rng.random(site.size) < p + rng.choice([-0.25, 0.25], 80)[site]).astype(int)
+    columns = {"y": y, "p": p, "q": p**1.1, "site": site, "half": rng.integers(0, 40, site.size)}
+    folder = tmp_path_factory.mktemp("alike")
+    return write(columns, folder / "t.csv", "csv"), columns
+
+
+@BOTH
+def test_the_check_is_the_librarys_and_changes_no_verdict(limit, alike):
+    path, columns = alike
+    asked = ("certify", path, "--y-prob", "p", "--max-error", "0.9", *limit)
+    plain = answer(*asked)
+    assert plain["check"] is None
+    for name in ("site", "half"):
+        found = answer(*asked, "--check-clusters", name)
+        assert found["result"]["upper"] == pytest.approx(plain["result"]["upper"], rel=1e-9)
+        expected = calibrant.check_independence(columns["y"], columns["p"], columns[name])
+        for field in ("pvalue", "correlation", "upper_rows", "upper_clusters"):
+            assert found["check"][field] == pytest.approx(getattr(expected, field), rel=1e-6, abs=1e-12)
+        assert expected.rejected() == (name == "site")
+
+
+def test_what_the_check_found_comes_before_advice(alike):
+    path, _ = alike
+    asked = ("certify", path, "--y-prob", "p", "--max-error", "0.2")
+    lines = call(*asked, "--check-clusters", "site").stdout.splitlines()
+    starts = [line.split(":")[0] for line in lines]
+    assert starts.index("Caution") < starts.index("Next")
+    said = "\n".join(lines)
+    assert "more alike than independent rows would be" in said
+    assert "use calibrant certify --cluster COLUMN" in said
+    other = call(*asked, "--check-clusters", "half").stdout
+    assert "No sign that rows of one cluster are more alike" in other
+    assert "This does not show that rows are independent" in other
+    assert "more alike than independent rows" in call(*asked, "--check-clusters", "site", "--verbose").stdout
+
+
+def test_a_report_checks_every_model(alike, tmp_path):
+    path, _ = alike
+    asked = ("report", path, "--y-prob", "p", "--y-prob", "q", "--check-clusters", "site", "--out", tmp_path / "r.md")
+    found = answer(*asked)
+    assert [check["type"] for check in found["checks"]] == ["IndependenceCheck", "IndependenceCheck"]
+    said = call(*asked).stdout
+    assert "Model p: Caution: Rows of one cluster are more alike" in said
+    assert "Model q: Caution: Rows of one cluster are more alike" in said
+
+
+@BOTH
+def test_a_check_of_a_column_that_is_none_names_it(limit, alike):
+    path, _ = alike
+    found = call("certify", path, "--y-prob", "p", "--max-error", "0.2", "--check-clusters", "none", *limit)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert "has no column 'none'" in found.stderr
+
+
+@BOTH
+def test_tests_and_plans_count_clusters(limit, alike):
+    path, columns = alike
+    for options, passed in (((), {}), (("--method", "asymptotic"), {"method": "asymptotic"})):
+        found = answer("test", path, "--y-prob", "p", "--cluster", "site", *options, *limit)
+        expected = calibrant.calibration_test(columns["y"], columns["p"], cluster=columns["site"], rng=0, **passed)
+        assert found["result"]["method"] == expected.method
+        assert found["result"]["pvalue"] == pytest.approx(expected.pvalue, abs=0.02)
+    refused = call("test", path, "--y-prob", "p", "--cluster", "site", "--test", "spiegelhalter")
+    assert refused.exit_code == 2
+    assert "--cluster does not go with --test spiegelhalter" in refused.stderr
+    refused = call("test", path, "--y-prob", "p", "--cluster", "site", "--method", "exact")
+    assert "--method exact needs independent rows" in refused.stderr
+
+
+def test_a_plan_counts_clusters():
+    asked = ("plan", "--max-error", "0.1", "--brier", "0.2", "--cluster-size", "20")
+    found = answer(*asked, "--intra-cluster-correlation", "0.1")["result"]
+    expected = calibrant.rows_needed(0.1, brier=0.2, cluster_size=20, intra_cluster_correlation=0.1)
+    assert (found["clusters"], found["rows"]) == (expected.clusters, expected.rows)
+    said = call(*asked, "--intra-cluster-correlation", "0.1").stdout
+    assert f"About {expected.clusters:,} clusters of 20 rows" in said
+    refused = call(*asked)
+    assert refused.exit_code == 2
+    assert "--intra-cluster-correlation is missing" in refused.stderr

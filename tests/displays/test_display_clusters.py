@@ -93,6 +93,14 @@ def test_the_limit_of_savings_counts_clusters():
     assert display.largest_gap == RiskGapDisplay.from_predictions(Y_TRUE, Y_PROB).largest_gap
 
 
+def test_bins_have_limits_that_count_clusters():
+    display = ReliabilityDisplay.from_predictions(Y_TRUE, Y_PROB, cluster=SITE, n_bins=4)
+    bands = calibrant.risk_bands(Y_TRUE, Y_PROB, cutoffs=[0.25, 0.5, 0.75], cluster=SITE)
+    assert np.allclose(display.bins.upper, bands.upper)
+    alone = ReliabilityDisplay.from_predictions(Y_TRUE, Y_PROB, n_bins=4)
+    assert (display.bins.upper - display.bins.lower > alone.bins.upper - alone.bins.lower).all()
+
+
 @pytest.mark.parametrize(
     ("display_type", "options", "message"),
     [

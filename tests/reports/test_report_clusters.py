@@ -228,6 +228,22 @@ def test_rows_that_know_their_clusters_are_reported_like_arrays(report):
     assert [each.certificate.clusters.count for each in both.summary.models] == [COUNT, COUNT]
 
 
+def test_groups_whose_rows_are_alike_are_noted():
+    alike = CalibrationReport.from_predictions(Y_TRUE, Y_PROB, by=SITE // 4, max_error=LIMIT)
+    check = alike.summary.models[0].group_check
+    assert check == calibrant.check_independence(Y_TRUE, Y_PROB, SITE // 4)
+    assert check.rejected()
+    for text in (alike.html(), alike.markdown()):
+        assert "Rows of one group are more alike than independent rows would be (design effect" in text
+    mixed = np.random.default_rng(0).integers(0, 20, SITE.size)
+    plain = CalibrationReport.from_predictions(Y_TRUE, Y_PROB, by=mixed)
+    assert not plain.summary.models[0].group_check.rejected()
+    assert "more alike" not in plain.html()
+    for options in ({"by": np.zeros(SITE.size)}, {"by": SITE // 4, "cluster": SITE}, {}):
+        found = CalibrationReport.from_predictions(Y_TRUE, Y_PROB, **options)
+        assert found.summary.models[0].group_check is None
+
+
 TALLY = Tally.from_arrays(Y_TRUE, Y_PROB)
 BAD: dict[str, dict[str, Any]] = {
     "serial says something of clusters, and none were named": {"cluster": None, "serial": 1},

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from calibrant.core.words import counted, in_columns, level_said, measured, printable, rounded_down, rounded_up
 
 if TYPE_CHECKING:
+    from calibrant.certificates.independence import IndependenceCheck
     from calibrant.certificates.planning import RowsNeeded
     from calibrant.certificates.rejections import CalibrationTest, GroupCalibrationTests
     from calibrant.certificates.results import Certificate, GroupCertificates
@@ -29,6 +30,9 @@ _WRAPPERS = {
     "monotone": "monotone recalibration",
     "any": "use of them",
 }
+
+USUAL_LEVEL = 0.05
+"""At which rows are said to be alike."""
 
 LONGEST_NOTE = 40
 """Words of a note that is shown at first; longer ones are counted."""
@@ -59,27 +63,30 @@ _NEXT_OF_CLUSTERS = {
 """Advice where rows are in clusters."""
 
 
-def verdict_said(found: Certificate | GroupCertificates) -> list[str]:
-    """Say what a certificate says, or those of groups together."""
+def verdict_said(found: Certificate | GroupCertificates, besides: Sequence[str] = ()) -> list[str]:
+    """Say what a certificate says, or those of groups together, and what is to be said besides before any advice."""
     from calibrant.certificates.results import Certificate
 
-    return _certificate_said(found) if isinstance(found, Certificate) else _group_certificates_said(found)
+    if isinstance(found, Certificate):
+        return _certificate_said(found, besides)
+    return _group_certificates_said(found, besides)
 
 
-def _certificate_said(certificate: Certificate) -> list[str]:
+def _certificate_said(certificate: Certificate, besides: Sequence[str]) -> list[str]:
     return [
         certificate.finding(),
         certificate.numbers(),
         certificate.where(),
         *_cautioned(certificate.cautions),
         *_noted(certificate.notes),
+        *besides,
         _after_verdict(certificate.verdict, [certificate]),
         *_assumed(certificate.assumptions),
         *_more_notes(certificate.notes),
     ]
 
 
-def _group_certificates_said(found: GroupCertificates) -> list[str]:
+def _group_certificates_said(found: GroupCertificates, besides: Sequence[str]) -> list[str]:
     rows = [
         (
             str(group),
@@ -100,10 +107,19 @@ def _group_certificates_said(found: GroupCertificates) -> list[str]:
         f"In group {printable(worst)}: {where[0].lower()}{where[1:]}",
         *_group_cautions(found),
         *_noted(notes, prefix="")[:MOST_CAUTIONS],
+        *besides,
         _after_verdict(found.verdict, found.certificates),
         *_assumed(dict.fromkeys(words for each in found.certificates for words in each.assumptions)),
         *_more_notes(notes, shown=MOST_CAUTIONS),
     ]
+
+
+def suspects_said(check: IndependenceCheck | None) -> list[str]:
+    """Say whether rows of one label are alike, and what hangs on it; nothing where nobody asked."""
+    if check is None:
+        return []
+    caution = "Caution: " if check.rejected(USUAL_LEVEL) else ""
+    return [f"{caution}{check.finding(USUAL_LEVEL)}", f"{check.limits()} {check.remedy(USUAL_LEVEL)}"]
 
 
 def measures_said(whole: Measures, groups: GroupMeasures | None, by: str | None) -> list[str]:
@@ -216,10 +232,18 @@ def comparison_said(found: ModelComparison) -> list[str]:
 
 def plan_said(found: RowsNeeded) -> list[str]:
     """Say how many rows a certificate takes."""
+    rows = f"{found.rows:,} rows"
+    if found.clusters is not None:
+        counting = ", each counting once," if found.cluster_target == "clusters" else ""
+        rows = f"{found.clusters:,} clusters of {found.cluster_size:.4g} rows ({rows}){counting}"
+    alike = ""
+    if found.intra_cluster_correlation is not None:
+        alike = f" and outcomes of one cluster with a correlation of {found.intra_cluster_correlation:.2g}"
     return [
-        f"About {found.rows:,} rows certify {found.claim()} with "
+        f"About {rows} certify {found.claim()} with "
         f"{level_said(found.confidence_level)} confidence in {level_said(found.power)} of cases.",
-        f"That is if the forecaster is calibrated with a Brier score of {found.brier:.4g} ({found.method} method).",
+        f"That is if the forecaster is calibrated with a Brier score of {found.brier:.4g}{alike} "
+        f"({found.method} method).",
         _next("collect rows that the model has not seen, then calibrant certify with the same options"),
     ]
 

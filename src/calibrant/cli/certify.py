@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from calibrant.cli.answers import verdict_said
+from calibrant.cli.answers import suspects_said, verdict_said
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import RELATIVE_TO, takes_clusters, takes_limits
 from calibrant.cli.outputs import DONE, NOT_SHOWN, UNDECIDED, Command, Show, exit_code_of
-from calibrant.cli.rows import open_rows
+from calibrant.cli.rows import check_suspects, open_rows
 
 
 @click.command(
@@ -23,6 +23,7 @@ from calibrant.cli.rows import open_rows
     calibrant certify preds.parquet --max-error 0.1 --by hospital
     calibrant certify visits.csv --max-error 0.1 --cluster patient
     calibrant certify flights.csv --max-error 0.1 --cluster day --serial 1
+    calibrant certify preds.csv --max-error 0.05 --check-clusters site
     calibrant certify preds.csv --max-error 0.02 --method exact --confidence-level 0.99
     calibrant certify fraud.csv --max-error 0.25 --relative-to events
     calibrant certify preds.csv --max-error 0.01 --measure risk_gap
@@ -40,7 +41,7 @@ from calibrant.cli.rows import open_rows
 @RELATIVE_TO
 @takes_limits
 @takes_clusters
-@takes_rows(clusters=True)
+@takes_rows(clusters=True, suspects=True)
 def command(
     source: Source, show: Show, max_error: float, relative_to: Any, limits: dict[str, Any], clusters: dict[str, Any]
 ) -> None:
@@ -54,8 +55,13 @@ def command(
     """
     import calibrant
 
-    with open_rows(source) as rows, explained(rows.source):
-        result = calibrant.certify(**rows.grouped, max_error=max_error, relative_to=relative_to, **limits, **clusters)
-        facts = rows.facts()
-    said = show.words(verdict_said(result), result)
-    show.answer(said, exit_code=exit_code_of(result.verdict), input=facts, result=result)
+    with open_rows(source) as rows:
+        with explained(rows.source):
+            result = calibrant.certify(
+                **rows.grouped, max_error=max_error, relative_to=relative_to, **limits, **clusters
+            )
+            facts = rows.facts()
+        check = check_suspects(rows, limits["confidence_level"], clusters if source.cluster else {})
+    full = "\n".join(str(each) for each in (result, check) if each is not None)
+    said = show.words(verdict_said(result, suspects_said(check)), full)
+    show.answer(said, exit_code=exit_code_of(result.verdict), input=facts, result=result, check=check)

@@ -32,8 +32,9 @@ class Source:
     ----------
     files : tuple of str
         Paths and patterns, whose rows are taken together; or "-" alone, for standard input.
-    y_true, y_prob, weight, by, cluster : str or None
-        Columns; None for one that is to be guessed (the first two) or is not there.
+    y_true, y_prob, weight, by, cluster, suspect : str or None
+        Columns, the last one of labels whose rows may depend on each other; None for one that is to be guessed (the
+        first two) or is not there.
     pos_label : str or None
         The label that counts as the event.
     drop_missing : bool
@@ -50,6 +51,7 @@ class Source:
     weight: str | None = None
     by: str | None = None
     cluster: str | None = None
+    suspect: str | None = None
     pos_label: str | None = None
     drop_missing: bool = False
     format: str | None = None
@@ -70,6 +72,7 @@ def takes_rows(
     outcomes: bool = True,
     by: bool = True,
     clusters: bool = False,
+    suspects: bool = False,
     each_file: bool = False,
     models: bool = False,
     format_option: str = "--format",
@@ -102,6 +105,12 @@ def takes_rows(
             "depend on each other in any way, and clusters are what counts."
         )
         options.append(click.option("--cluster", metavar="COLUMN", help=said))
+    if suspects:
+        said = (
+            "Also say whether rows of one value of this column are more alike than independent rows would be, and what "
+            "the limit would be with them as clusters."
+        )
+        options.append(click.option("--check-clusters", "suspect", metavar="COLUMN", help=said))
     options += [*file_options(format_option), *OUTPUT_OPTIONS]
 
     def decorate(function: Function) -> Function:
@@ -114,7 +123,9 @@ def takes_rows(
             verbose: bool,
             **rest: Any,
         ) -> Any:
-            common = {name: rest.pop(name, None) for name in ("y_true", "weight", "pos_label", "by", "cluster")}
+            common = {
+                name: rest.pop(name, None) for name in ("y_true", "weight", "pos_label", "by", "cluster", "suspect")
+            }
             common |= {name: rest.pop(name) for name in ("drop_missing", "format", "memory_limit")} | {"quiet": quiet}
             show = Show(as_json, quiet, verbose)
             if models:

@@ -8,7 +8,7 @@ import click
 
 from calibrant.cli.answers import plan_said
 from calibrant.cli.inputs import Source, explained, takes_rows
-from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, RELATIVE_TO, takes_measure
+from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, RELATIVE_TO, takes_clusters, takes_measure
 from calibrant.cli.outputs import BadInput, Command, Show, working
 from calibrant.cli.rows import open_forecasts
 
@@ -20,6 +20,7 @@ from calibrant.cli.rows import open_forecasts
     examples="""
     calibrant plan --max-error 0.05 --brier 0.15
     calibrant plan preds.csv --max-error 0.02 --power 0.8
+    calibrant plan preds.csv --max-error 0.05 --cluster-size 20 --intra-cluster-correlation 0.05
     calibrant plan preds.csv --max-error 0.25 --relative-to events
     calibrant plan preds.csv --max-error 0.01 --measure risk_gap --threshold 0.1:0.3
     """,
@@ -38,6 +39,18 @@ from calibrant.cli.rows import open_forecasts
     show_default=True,
     help="How likely the certificate should be, if the forecasts are calibrated.",
 )
+@click.option(
+    "--cluster-size",
+    type=click.IntRange(min=1),
+    help="Rows of each cluster, where rows of one belong together: the plan is then for a number of clusters.",
+)
+@click.option(
+    "--intra-cluster-correlation",
+    type=click.FloatRange(0.0, 1.0),
+    help="With --cluster-size, how much outcomes of one cluster go together beyond what forecasts explain: 0.01 to "
+    "0.05 for patients of one site, more for visits of one patient.",
+)
+@takes_clusters
 @CONFIDENCE_LEVEL
 @LIMIT_METHOD
 @takes_measure
@@ -53,6 +66,9 @@ def command(
     method: str,
     judged: dict[str, Any],
     relative_to: str,
+    cluster_size: int | None,
+    intra_cluster_correlation: float | None,
+    clusters: dict[str, Any],
 ) -> None:
     """Plan how many rows it takes to certify forecasts that are calibrated.
 
@@ -68,6 +84,9 @@ def command(
         "power": power,
         "method": method,
         "relative_to": relative_to,
+        "cluster_size": cluster_size,
+        "intra_cluster_correlation": intra_cluster_correlation,
+        **clusters,
         **judged,
     }
     if not source.files:

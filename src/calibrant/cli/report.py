@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant.certificates.methods.registry import Method
+from calibrant.cli.answers import suspects_said
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, RELATIVE_TO, SEED, takes_clusters
 from calibrant.cli.outputs import DONE, NOT_SHOWN, UNDECIDED, BadInput, Command, Show, check_out, exit_code_of, working
-from calibrant.cli.rows import Rows, RowsRead, open_models
+from calibrant.cli.rows import Rows, RowsRead, check_suspects, open_models
 from calibrant.core.files import replacing
 from calibrant.core.voices import PYTHON, speaking
 from calibrant.core.words import printable
@@ -78,7 +79,7 @@ FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".jso
 @LIMIT_METHOD
 @SEED
 @takes_clusters
-@takes_rows(models=True, clusters=True, format_option="--input-format")
+@takes_rows(models=True, clusters=True, suspects=True, format_option="--input-format")
 def command(
     source: Source,
     show: Show,
@@ -130,6 +131,7 @@ def command(
             date=_today() if date is None else date,
             **named,
         )
+        checks = [check_suspects(rows, confidence_level, clusters if source.cluster else {}) for rows in models]
         with speaking(PYTHON):  # a page is forwarded to people who did not type the command
             text = {"html": report.html, "md": report.markdown, "json": report.json}[wanted]()
     if out is not None:
@@ -137,14 +139,19 @@ def command(
             unfinished.write_text(text, encoding="utf-8", newline="\n")
     wrote = f"Wrote {printable(out)}."
     brief = [wrote, *map(printable, lines_of(report.summary))]
+    for rows, check in zip(models, checks, strict=True):
+        whose = f"Model {printable(rows.source.y_prob)}: " if len(models) > 1 else ""
+        brief += [f"{whose}{line}" for line in suspects_said(check)]
+    full = [wrote, printable(report, lines=True), *(str(check) for check in checks if check is not None)]
     show.answer(
-        text if out is None else show.words(brief, f"{wrote}\n{printable(report, lines=True)}"),
+        text if out is None else show.words(brief, "\n".join(full)),
         exit_code=DONE if report.verdict is None else exit_code_of(report.verdict),
         verbatim=out is None,
         input=facts,
         out=None if out is None else str(out),
         format=wanted,
         result=report.summary,
+        checks=[check for check in checks if check is not None],
     )
 
 

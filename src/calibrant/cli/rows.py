@@ -17,6 +17,7 @@ from calibrant.cli.outputs import BadInput, working
 from calibrant.core.errors import InputError
 
 if TYPE_CHECKING:
+    from calibrant.certificates.independence import IndependenceCheck
     from calibrant.engines.files import Table
     from calibrant.engines.handles import GroupedScan, Scan
     from calibrant.engines.statements import Engine
@@ -49,6 +50,11 @@ class Rows(Protocol):
         """The same, with the groups where there are any."""
         ...
 
+    @property
+    def suspected(self) -> dict[str, Any]:
+        """The same, with the labels whose rows may depend on each other as clusters; empty where none were named."""
+        ...
+
     def facts(self) -> dict[str, Any]:
         """Return what a JSON document says about its input."""
         ...
@@ -68,8 +74,8 @@ class RowsRead:
         What the gate let through, so that nothing has to be checked again.
     left_out : LeftOut
         The rows of the files that are not among them.
-    by, cluster : array or None
-        The group and the cluster of each row.
+    by, cluster, suspect : array or None
+        The group and the cluster of each row, and the label whose rows may depend on each other.
     labels : tuple
         The labels of the outcomes, where one of them is that of the event.
     """
@@ -80,6 +86,7 @@ class RowsRead:
     left_out: LeftOut
     by: Any = None
     cluster: Any = None
+    suspect: Any = None
     labels: tuple[Any, ...] = ()
 
     @property
@@ -91,6 +98,11 @@ class RowsRead:
     def grouped(self) -> dict[str, Any]:
         """The same, with the groups."""
         return {**self.data, "by": self.by}
+
+    @property
+    def suspected(self) -> dict[str, Any]:
+        """The rows, with the labels whose rows may depend on each other as clusters."""
+        return {} if self.suspect is None else {"y_true": self.observations, "cluster": self.suspect}
 
     def facts(self) -> dict[str, Any]:
         """Return what a JSON document says about its input."""
@@ -116,6 +128,16 @@ class RowsScanned:
             if self.source.cluster is not None:
                 return scan(self.engine, by=None, cluster=self.source.cluster, **self._asked())
             return scan(self.engine, by=None, cluster=None, **self._asked())
+
+    @property
+    def suspected(self) -> dict[str, Any]:
+        """The rows, with the labels whose rows may depend on each other as clusters."""
+        from calibrant.engines.scans import scan
+
+        if self.source.suspect is None:
+            return {}
+        with explained(self.source):
+            return {"y_true": scan(self.engine, by=None, cluster=self.source.suspect, **self._asked())}
 
     @cached_property
     def whole(self) -> Tally | RowSource:
@@ -190,6 +212,16 @@ def _facts(source: Source, file_format: str, rows: int, left_out: LeftOut, label
         "left_out": left_out.rows,
         "notes": notes,
     }
+
+
+def check_suspects(rows: Rows, confidence_level: float, clusters: Mapping[str, Any]) -> IndependenceCheck | None:
+    """Return whether rows of a column's values look independent, where one was named; errors speak of that column."""
+    import calibrant
+
+    if rows.source.suspect is None:
+        return None
+    with explained(replace(rows.source, cluster=rows.source.suspect)):
+        return calibrant.check_independence(**rows.suspected, confidence_level=confidence_level, **clusters)
 
 
 @contextlib.contextmanager
@@ -299,7 +331,7 @@ def _leave_out(models: Sequence[Source], table: Table) -> LeftOut:
         kinds[first.y_true] = "number" if first.pos_label is None else as_class
     kinds |= {first.weight: "number"} if first.weight is not None else {}
     kinds |= {first.by: "group"} if first.by is not None else {}
-    kinds |= {first.cluster: "class"} if first.cluster is not None else {}
+    kinds |= {name: "class" for name in (first.cluster, first.suspect) if name is not None}
     check_columns(table, kinds, numbers=[str(each.y_prob) for each in models])
     with working(f"looking for missing values in {table.name}", quiet=first.quiet, connection=table.connection):
         rows, lacking = table.leave_out_missing(kinds)
@@ -341,7 +373,7 @@ def _scanned(source: Source, table: Table, left_out: LeftOut, limits: Mapping[st
 
 def _wanted(source: Source) -> tuple[list[str], set[str]]:
     """Return the columns that are needed, and those among them that must hold numbers."""
-    named = (source.y_true, source.y_prob, source.weight, source.by, source.cluster)
+    named = (source.y_true, source.y_prob, source.weight, source.by, source.cluster, source.suspect)
     names = [name for name in named if name is not None]
     return names, {name for name in (source.y_prob, source.weight) if name is not None}
 
@@ -359,7 +391,7 @@ def _read(source: Source, table: Table, left_out: LeftOut) -> RowsRead:
     names, numbers = _wanted(source)
     with working(f"reading {table.name}", quiet=source.quiet, connection=table.connection):
         outcomes = [str(source.y_true)] if source.pos_label is None else []
-        classes = [] if source.cluster is None else [source.cluster]
+        classes = [name for name in (source.cluster, source.suspect) if name is not None]
         if source.pos_label is not None and not is_missing_label(source.pos_label):
             classes.append(str(source.y_true))
         values = read_columns(table, names, numbers=numbers, outcomes=outcomes, classes=classes)
@@ -386,9 +418,12 @@ def _read(source: Source, table: Table, left_out: LeftOut) -> RowsRead:
                     argument="by",
                     remedy="choose another column",
                 )
-        clusters = None if source.cluster is None else _clusters(values[source.cluster], table, checked.y_prob.size)
+        clusters, suspects = (
+            None if name is None else _clusters(values[name], table, checked.y_prob.size)
+            for name in (source.cluster, source.suspect)
+        )
     distinct = () if pos_label is None else tuple(np.unique(labels).tolist())
-    return RowsRead(source, table.format, checked, left_out, groups, clusters, distinct)
+    return RowsRead(source, table.format, checked, left_out, groups, clusters, suspects, distinct)
 
 
 def _clusters(labels: Any, table: Table, rows: int) -> Any:

@@ -8,7 +8,7 @@ import click
 
 from calibrant.cli.answers import group_tests_said, test_said
 from calibrant.cli.inputs import Source, explained, takes_rows
-from calibrant.cli.options import SEED
+from calibrant.cli.options import SEED, takes_clusters
 from calibrant.cli.outputs import DONE, NOT_SHOWN, BadInput, Command, Show
 from calibrant.cli.rows import open_rows
 
@@ -20,6 +20,7 @@ from calibrant.cli.rows import open_rows
     examples="""
     calibrant test preds.csv
     calibrant test preds.csv --y-true label --y-prob score --level 0.01
+    calibrant test visits.csv --cluster patient
     calibrant test preds.csv --test spiegelhalter --json
     """,
     exit_codes={DONE: "not rejected", NOT_SHOWN: "rejected: the forecasts are not perfectly calibrated"},
@@ -34,10 +35,11 @@ from calibrant.cli.rows import open_rows
 )
 @click.option(
     "--method",
-    type=click.Choice(["auto", "exact", "asymptotic"]),
+    type=click.Choice(["auto", "exact", "asymptotic", "evidence"]),
     default="auto",
     show_default=True,
-    help="For the cutoff test: by simulation, or by its law for many rows.",
+    help="For the cutoff test: by simulation, or by its law for many rows. With --cluster, evidence: at every number "
+    "of clusters, or asymptotic: for many of them.",
 )
 @click.option(
     "--level",
@@ -54,8 +56,18 @@ from calibrant.cli.rows import open_rows
     help="Simulated data sets, for exact where not all outcomes can be gone through.",
 )
 @SEED
-@takes_rows()
-def command(source: Source, show: Show, kind: str, method: str, level: float, resamples: int, rng: int) -> None:
+@takes_clusters
+@takes_rows(clusters=True)
+def command(
+    source: Source,
+    show: Show,
+    kind: str,
+    method: str,
+    level: float,
+    resamples: int,
+    rng: int,
+    clusters: dict[str, Any],
+) -> None:
     """Test whether the forecasts are perfectly calibrated.
 
     A rejection says that the forecasts are off, not by how much, and with
@@ -64,9 +76,12 @@ def command(source: Source, show: Show, kind: str, method: str, level: float, re
     """
     if kind == "spiegelhalter" and source.weight is not None:
         raise BadInput("--weight does not go with --test spiegelhalter, which knows no weights")
+    if kind == "spiegelhalter" and source.cluster is not None:
+        raise BadInput("--cluster does not go with --test spiegelhalter, which is for independent rows")
+    asked = {"method": method, "n_resamples": resamples, "rng": rng, **clusters}
     with open_rows(source) as rows, explained(rows.source):
-        groups = None if source.by is None else _tested(rows.grouped, kind, method, resamples, rng)
-        whole = _tested(rows.data, kind, method, resamples, rng)
+        groups = None if source.by is None else _tested(rows.grouped, kind, asked)
+        whole = _tested(rows.data, kind, asked)
         facts = rows.facts()
     parts: list[dict[str, Any]] = []
     if groups is None:
@@ -93,11 +108,11 @@ def command(source: Source, show: Show, kind: str, method: str, level: float, re
     )
 
 
-def _tested(data: dict[str, Any], kind: str, method: Any, resamples: int, rng: int) -> Any:
+def _tested(data: dict[str, Any], kind: str, asked: dict[str, Any]) -> Any:
     import calibrant
 
     if kind == "spiegelhalter":
         return calibrant.certificates.spiegelhalter_test(
             **{name: values for name, values in data.items() if name != "sample_weight"}
         )
-    return calibrant.calibration_test(**data, method=method, n_resamples=resamples, rng=rng)
+    return calibrant.calibration_test(**data, **asked)

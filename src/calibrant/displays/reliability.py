@@ -201,6 +201,8 @@ class ReliabilityDisplay(Display):
             limits = consistency_band(tally, level, resamples, tally.generator(seed, "band"))
         elif chosen == "confidence":
             limits = confidence_band(tally, level)
+        rows: Any = tally if clusters is None else clusters.source
+        counted: dict[str, Any] = {} if clusters is None else {"cluster_target": cluster_target, "serial": serial}
         edges = None if bins is None else np.linspace(0.0, 1.0, bins + 1)[1:-1]
         forecast, rate = _corners(tally)
         bar_low, bar_high, bar_rows = _bars(tally)
@@ -217,7 +219,7 @@ class ReliabilityDisplay(Display):
             bar_low=bar_low,
             bar_high=bar_high,
             bar_rows=bar_rows,
-            bins=None if edges is None else risk_bands(tally, cutoffs=edges, confidence_level=level),
+            bins=None if edges is None else risk_bands(rows, cutoffs=edges, confidence_level=level, **counted),
             clusters=None if clusters is None else clusters.count,
         )
         return display.plot(difference=difference, histogram=histogram, theme=theme, legend=legend, ax=ax)

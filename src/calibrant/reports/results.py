@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from calibrant.certificates.clusters import CLUSTER_TARGETS, counted_size
+from calibrant.certificates.independence import IndependenceCheck
 from calibrant.certificates.results import YARDSTICKS, Certificate, ConfidenceInterval, GroupCertificates
 from calibrant.core.results import UNIT, PerGroup, Result, as_frame
 from calibrant.core.types import FloatArray, Label
@@ -309,6 +310,8 @@ class ModelSummary(Result):
         In its place, where no limit was asked about.
     omissions : tuple of Omission
         Sections left out, and why.
+    group_check : IndependenceCheck or None
+        Whether rows of one group are more alike than independent rows would be, where there are groups and no clusters.
     row_wise : tuple of float or None
         For rows in clusters: the lower and the upper limit that they would have if they were taken as independent.
     """
@@ -330,6 +333,7 @@ class ModelSummary(Result):
     groups: GroupCertificates | None
     group_limits: GroupLimits | None
     omissions: tuple[Omission, ...] = ()
+    group_check: IndependenceCheck | None = None
     row_wise: tuple[float, float] | None = None
 
     _ranges: ClassVar = dict.fromkeys(("mean_forecast", "mean_outcome", "row_wise"), UNIT)

@@ -15,6 +15,7 @@ from platform import python_version
 import numpy as np
 
 import calibrant
+from calibrant.certificates.independence import IndependenceCheck, check_independence
 from calibrant.certificates.joint_levels import level_of_each
 from calibrant.certificates.methods.registry import METHODS
 from calibrant.certificates.results import Certificate, ConfidenceInterval, GroupCertificates
@@ -42,6 +43,9 @@ from calibrant.rows.groups import GroupedRows, GroupedSource, by_group
 from calibrant.rows.intake import in_groups
 from calibrant.rows.refinement import some_table
 from calibrant.rows.tally import Tally
+
+FEWEST = 2
+"""With fewer groups nothing can be said of how they differ."""
 
 GRID = 100
 """Thresholds are shown in steps of one in so many."""
@@ -109,6 +113,7 @@ def summarize_model(model: Model, question: Question, level: float) -> ModelSumm
         groups=groups,
         group_limits=group_limits,
         omissions=tuple(omissions),
+        group_check=_check_groups(model, level),
         row_wise=_row_wise(model, question, level, limits if certificate is None else certificate),
     )
     if tally is None:
@@ -117,6 +122,13 @@ def summarize_model(model: Model, question: Question, level: float) -> ModelSumm
         model.judged, confidence_level=level, method=question.method, rng=question.rng, **question.clustering
     )
     return replace(summary, decisions=tabulate(tally, limit, question.threshold))
+
+
+def _check_groups(model: Model, level: float) -> IndependenceCheck | None:
+    """Return whether rows of one group look independent, where nothing is said of clusters."""
+    if model.rows is None or model.labels is None or model.clusters is not None or len(set(model.labels)) < FEWEST:
+        return None
+    return check_independence(model.rows, cluster=model.labels, confidence_level=level)
 
 
 def _row_wise(

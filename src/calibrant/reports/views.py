@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from calibrant.certificates.clusters import counted_size
+from calibrant.certificates.independence import IndependenceCheck
 from calibrant.certificates.joint_levels import level_of_both
 from calibrant.certificates.methods.registry import METHODS
 from calibrant.certificates.results import Certificate, ConfidenceInterval, GroupCertificates
@@ -443,6 +444,22 @@ def _group_limits(groups: GroupLimits, scale: float) -> dict[str, Any]:
 
 
 def _grouped(model: ModelSummary, scale: float) -> dict[str, Any] | None:
+    found = None
     if model.groups is not None:
-        return _groups(model.groups, scale)
-    return None if model.group_limits is None else _group_limits(model.group_limits, scale)
+        found = _groups(model.groups, scale)
+    elif model.group_limits is not None:
+        found = _group_limits(model.group_limits, scale)
+    check = model.group_check
+    return (
+        None if found is None else {**found, "alike": _alike(check) if check is not None and check.rejected() else ""}
+    )
+
+
+def _alike(check: IndependenceCheck) -> str:
+    """Say that rows of one group are more alike than independent ones, and what to ask."""
+    return (
+        "Rows of one group are more alike than independent rows would be "
+        f"(design effect {measured(check.clusters.deff, 1)}). If groups are sites, patients or days whose rows share "
+        "what decides their outcomes, all limits here are too narrow: pass them as cluster= instead, with which the "
+        f"limit for all rows is {at_most(check.upper_clusters)} in place of {at_most(check.upper_rows)}."
+    )
