@@ -210,7 +210,11 @@ def test_a_check_of_a_column_that_is_none_names_it(limit, alike):
 @BOTH
 def test_tests_and_plans_count_clusters(limit, alike):
     path, columns = alike
-    for options, passed in (((), {}), (("--method", "asymptotic"), {"method": "asymptotic"})):
+    cases: list[tuple[tuple[str, ...], dict[str, Any]]] = [
+        ((), {}),
+        (("--method", "asymptotic"), {"method": "asymptotic"}),
+    ]
+    for options, passed in cases:
         found = answer("test", path, "--y-prob", "p", "--cluster", "site", *options, *limit)
         expected = calibrant.calibration_test(columns["y"], columns["p"], cluster=columns["site"], rng=0, **passed)
         assert found["result"]["method"] == expected.method
