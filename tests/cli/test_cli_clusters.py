@@ -236,3 +236,15 @@ def test_a_plan_counts_clusters():
     refused = call(*asked)
     assert refused.exit_code == 2
     assert "--intra-cluster-correlation is missing" in refused.stderr
+
+
+def test_models_are_compared_by_as_many_clusters_as_there_are(tmp_path):
+    """Also by more than there may be groups."""
+    rng = np.random.default_rng(6)
+    p = rng.uniform(0.1, 0.9, 2600).round(3)
+    columns = {"y": (rng.random(2600) < p).astype(int), "p": p, "q": np.sqrt(p), "case": np.arange(2600) // 2}
+    path = write(columns, tmp_path / "t.csv", "csv")
+    found = answer("compare", path, "--y-prob", "p", "--y-prob", "q", "--cluster", "case")
+    assert [each["input"]["cluster"] for each in found["models"]] == ["case", "case"]
+    expected = calibrant.compare_models(columns["y"], {"p": p, "q": columns["q"]}, cluster=columns["case"])
+    assert found["differences"][0]["upper"] == pytest.approx(expected.differences[0].upper, rel=1e-9)

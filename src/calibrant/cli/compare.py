@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -40,19 +39,13 @@ if TYPE_CHECKING:
     type=click.FloatRange(0.0, 1.0),
     help="Certify each model against this, so that one may be chosen.",
 )
-@click.option(
-    "--cluster",
-    metavar="COLUMN",
-    help="Which rows belong together: a patient, a site, a day. Clusters then count, not rows.",
-)
 @takes_comparison
-@takes_rows(by=False, each_file=True, models=True)
+@takes_rows(by=False, clusters=True, each_file=True, models=True)
 def command(
     sources: list[Source],
     show: Show,
     y_prob: tuple[str, ...],
     max_error: float | None,
-    cluster: str | None,
     asked: dict[str, Any],
 ) -> None:
     """Compare models: several columns of forecasts in one FILE, or several FILEs, or both.
@@ -62,14 +55,12 @@ def command(
     difference follows from the limits of the two errors. All of it assumes independent rows, or clusters, and models
     fixed without looking at them.
     """
-    if cluster is not None:
-        sources = [replace(source, by=cluster) for source in sources]
     with ExitStack() as held:
         models = [rows for source in sources for rows in held.enter_context(open_models(source, y_prob))]
         if len(models) < 2:
             raise BadInput("there is one model only; name several columns with --y-prob, or several files")
         names = _names(models)
-        result = _compared(dict(zip(names, models, strict=True)), max_error, cluster, asked)
+        result = _compared(dict(zip(names, models, strict=True)), max_error, sources[0].cluster, asked)
         facts = [rows.facts() for rows in models]
     show.answer(
         show.words(comparison_said(result), result),
@@ -143,7 +134,7 @@ def _row_by_row(models: dict[str, Rows], cluster: str | None, asked: dict[str, A
     read = [rows for rows in models.values() if isinstance(rows, RowsRead)]
     if len(read) == len(models) and len({rows.source.files for rows in read}) == 1:
         columns = {name: rows.observations for name, rows in zip(models, read, strict=True)}
-        return (PairedColumns(columns, read[0].by if cluster is not None else None),)
+        return (PairedColumns(columns, read[0].cluster),)
     if cluster is not None or asked["measure"] in SCORES:
         option = "--cluster" if cluster is not None else f"--measure {asked['measure']}"
         raise BadInput(f"{option} compares models row by row: name columns of one FILE that is read into memory")
