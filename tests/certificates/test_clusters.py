@@ -11,7 +11,7 @@ import pytest
 import calibrant
 from calibrant import certify, confidence_interval
 from calibrant.certificates import Clusters
-from calibrant.rows.intake import SORT_BELOW_ROWS
+from calibrant.rows.intake import SORT_BELOW_ROWS, in_groups
 
 
 def clusters_of(result: Any) -> Clusters:
@@ -192,6 +192,12 @@ def test_groups_have_clusters_of_their_own():
         alone = certify(Y[own], P[own], max_error=0.2, cluster=LABEL[own], confidence_level=0.975)
         assert certificate.upper == pytest.approx(alone.upper, rel=1e-12)
         assert clusters_of(certificate).count == 80
+
+
+def test_groups_that_know_their_clusters_are_judged_by_them():
+    by = np.where(np.arange(Y.size) % 2, "odd", "even")
+    found = certify(in_groups(Y, P, by=by, cluster=LABEL), max_error=0.2)
+    assert found == certify(Y, P, max_error=0.2, by=by, cluster=LABEL)
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,9 @@ def as_clustered(
 
 
 def are_clustered(rows: Any) -> bool:
-    """Whether rows know their clusters already, as those of ``scan(..., cluster=...)`` do."""
+    """Whether rows know their clusters already, as those of ``scan(..., cluster=...)`` do, or groups of such rows."""
+    if isinstance(rows, GroupedRows):
+        return are_clustered(rows.sources[0])
     # Not by the protocol, which would ask a database how many clusters it has.
     return not isinstance(rows, (np.ndarray, Totals)) and callable(getattr(rows, "cluster_sums", None))
 
