@@ -97,7 +97,7 @@ ADDED: dict[str | None, dict[str, Any]] = {
     "ConfidenceInterval": {"relative_to": "rows", "clusters": None, **NO_THRESHOLD},
     "Certificate": {"relative_to": "rows", "saving": None, "clusters": None, **NO_THRESHOLD},
     "GroupCertificates": {"relative_to": "rows"},
-    "DecisionGuarantee": {"thresholds": None},
+    "DecisionGuarantee": {"thresholds": None, "clusters": None},
     "RecalibrationGuarantee": {
         "measure": "cutoff",
         "target": "population",

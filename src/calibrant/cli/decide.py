@@ -8,7 +8,7 @@ import click
 
 from calibrant.cli.answers import decisions_said
 from calibrant.cli.inputs import Source, explained, takes_rows
-from calibrant.cli.options import CONFIDENCE_LEVEL, COSTS, LIMIT_METHOD, SEED
+from calibrant.cli.options import CONFIDENCE_LEVEL, COSTS, LIMIT_METHOD, SEED, takes_clusters
 from calibrant.cli.outputs import BadInput, Command, Show
 from calibrant.cli.rows import open_rows
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     calibrant decide preds.csv --threshold 0.1 --threshold 0.2 --threshold 0.5
     calibrant decide preds.csv --cost-false-positive 10 --cost-false-negative 90
     calibrant decide preds.csv --threshold 0.2 --by hospital --json
+    calibrant decide visits.csv --threshold 0.2 --cluster patient
     """,
 )
 @click.option(
@@ -45,7 +46,8 @@ if TYPE_CHECKING:
 @CONFIDENCE_LEVEL
 @LIMIT_METHOD
 @SEED
-@takes_rows()
+@takes_clusters
+@takes_rows(clusters=True)
 def command(
     source: Source,
     show: Show,
@@ -56,18 +58,20 @@ def command(
     confidence_level: float,
     method: str,
     rng: int,
+    clusters: dict[str, Any],
 ) -> None:
     """Say what acting on forecasts from a threshold up loses and gains, what could be saved, and what is guaranteed.
 
     Name one or several thresholds, or what the two mistakes cost; the threshold is then the share of the first cost in
     their sum. The losses are those of the rows in FILE; the guarantee, with --confidence-level, is about cases to come,
     if nothing changes (with --method exact about these very forecasts, as if issued once more). It assumes independent
-    rows and a model fixed without looking at them. With --by, the guarantees of all groups hold together.
+    rows, or with --cluster independent clusters, and a model fixed without looking at them. With --by, the guarantees
+    of all groups hold together.
     """
     costs = {"cost_false_positive": cost_false_positive, "cost_false_negative": cost_false_negative}
     _check_question(threshold, costs)
     asked: dict[str, Any] = {"threshold": threshold} if threshold else costs
-    asked |= {"wrapper": wrapper, "confidence_level": confidence_level, "method": method, "rng": rng}
+    asked |= {"wrapper": wrapper, "confidence_level": confidence_level, "method": method, "rng": rng, **clusters}
     with open_rows(source) as rows, explained(rows.source):
         whole = _decided(rows.data, asked)
         groups = None if source.by is None else _decided(rows.grouped, asked)

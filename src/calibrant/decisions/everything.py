@@ -8,6 +8,7 @@ from typing import Any, ClassVar, overload
 
 import numpy as np
 
+from calibrant.certificates.clusters import ClusterTarget, check_clusters
 from calibrant.certificates.joint_levels import level_of_each
 from calibrant.certificates.methods.registry import Method
 from calibrant.core.results import UNIT, PerGroup, Result, as_frame
@@ -29,7 +30,16 @@ from calibrant.measures.savings import REDRAWING
 from calibrant.rows.checks import check_choice, check_confidence, check_seed
 from calibrant.rows.costs import threshold_or_costs
 from calibrant.rows.groups import are_grouped, by_group
-from calibrant.rows.intake import GroupsLike, RowsLike, as_source, as_tally, in_groups
+from calibrant.rows.intake import (
+    GroupsLike,
+    RowsLike,
+    are_clustered,
+    as_clustered,
+    as_source,
+    as_tally,
+    in_groups,
+    rows_of_clusters,
+)
 from calibrant.rows.refinement import TooManyForecastsError
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally
@@ -232,6 +242,10 @@ def decide(
     confidence_level: float = 0.95,
     method: Method = "adaptive",
     by: None = None,
+    cluster: ArrayLike | None = None,
+    cluster_target: ClusterTarget = "rows",
+    max_cluster_size: float | None = None,
+    serial: int = 0,
     sample_weight: ArrayLike | None = None,
     pos_label: ClassLabel | None = None,
     rng: Randomness = 0,
@@ -250,6 +264,10 @@ def decide(
     confidence_level: float = 0.95,
     method: Method = "adaptive",
     by: ArrayLike,
+    cluster: ArrayLike | None = None,
+    cluster_target: ClusterTarget = "rows",
+    max_cluster_size: float | None = None,
+    serial: int = 0,
     sample_weight: ArrayLike | None = None,
     pos_label: ClassLabel | None = None,
     rng: Randomness = 0,
@@ -267,6 +285,10 @@ def decide(
     confidence_level: float = 0.95,
     method: Method = "adaptive",
     by: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
+    cluster_target: ClusterTarget = "rows",
+    max_cluster_size: float | None = None,
+    serial: int = 0,
     sample_weight: ArrayLike | None = None,
     pos_label: ClassLabel | None = None,
     rng: Randomness = 0,
@@ -287,6 +309,8 @@ def decide(
         together or, with the methods "exact" and "paper", that of the Cutoff calibration error.
     by : array-like of shape (n,), optional
         A group per row, chosen beforehand: an answer per group, the guarantees of all groups true together.
+    cluster, cluster_target, max_cluster_size, serial
+        As in `certify`, for rows in clusters: the guarantee then counts clusters. Losses are those of the rows.
 
     Returns
     -------
@@ -322,10 +346,16 @@ def decide(
         else tuple({"threshold": each} for each in np.atleast_1d(at).tolist()),
         wrapper=wrapper,
         limits={"method": method, "rng": check_seed(rng)},
+        clusters={"cluster_target": cluster_target, "max_cluster_size": max_cluster_size, "serial": serial},
+        clustered=cluster is not None or are_clustered(y_true),
     )
+    check_clusters(question.clustered, **question.clusters)
     if by is None and not are_grouped(y_true):
-        return question.answer(level, y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
-    rows = in_groups(y_true, y_prob, by=by, sample_weight=sample_weight, pos_label=pos_label)
+        columns = {"sample_weight": sample_weight, "pos_label": pos_label}
+        if not question.clustered:
+            return question.answer(level, y_true, y_prob, **columns)
+        return question.answer(level, as_clustered(y_true, y_prob, cluster=cluster, **columns))
+    rows = in_groups(y_true, y_prob, by=by, cluster=cluster, sample_weight=sample_weight, pos_label=pos_label)
     each_level = level_of_each(level, len(rows.groups))
     return GroupDecisions(rows.groups, by_group(rows, lambda each: question.answer(each_level, each)), level)
 
@@ -337,15 +367,19 @@ class _Question:
     asked: tuple[dict[str, Any], ...]
     wrapper: Wrapper
     limits: dict[str, Any]
+    clusters: dict[str, Any]
+    clustered: bool
 
     def answer(self, confidence_level: float, *rows: Any, **columns: Any) -> Decisions:
         refusal = None
         data: Tally | RowSource
+        plain = (rows_of_clusters(rows[0]),) if self.clustered else rows
         try:
-            data = as_tally(*rows, **columns)
+            data = as_tally(*plain, **columns)
         except TooManyForecastsError as error:
-            data, refusal = as_source(*rows, **columns), error.phrase
-        interval = limit_savings(data, confidence_level=confidence_level, **self.limits)
+            data, refusal = as_source(*plain, **columns), error.phrase
+        judged = rows[0] if self.clustered else data
+        interval = limit_savings(judged, confidence_level=confidence_level, **self.limits, **self.clusters)
         return Decisions(
             decisions=tuple(
                 Decision(

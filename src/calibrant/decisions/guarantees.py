@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from calibrant.certificates.clusters import Clusters
 from calibrant.certificates.methods.registry import METHODS, Method
 from calibrant.certificates.results import Certificate, ConfidenceInterval
 from calibrant.certificates.verdicts import confidence_interval
@@ -61,6 +62,8 @@ class DecisionGuarantee(WithCosts, Result):
         What to keep in mind.
     thresholds : tuple of float or None
         The lowest and the highest threshold that the risk gap was limited for, all together; None for other measures.
+    clusters : Clusters or None
+        What the clusters of the rows are, where they were named; None for independent rows.
     """
 
     measure: str
@@ -78,6 +81,7 @@ class DecisionGuarantee(WithCosts, Result):
     cost_false_negative: float | None = None
     notes: tuple[str, ...] = ()
     thresholds: tuple[float, float] | None = None
+    clusters: Clusters | None = None
 
     _ranges: ClassVar = dict.fromkeys(
         ("upper", "threshold", "nondecreasing", "monotone", "any", "confidence_level"), UNIT
@@ -107,10 +111,13 @@ class DecisionGuarantee(WithCosts, Result):
             if self.target == "population"
             else "averaged over these very forecasts, which says nothing of others from the same population"
         )
-        rows = "It holds at every number of rows" if self.finite_sample else "It holds approximately, for many rows"
+        counted = "rows"
+        if self.clusters is not None:
+            whom, counted = whom + self.clusters.of_whom.removesuffix(","), "clusters"
+        how = "at every number of" if self.finite_sample else "approximately, for many"
         lines = [
             f"{self.finding()} This speaks of the expected loss {whom}.",
-            f"{self.source()} {rows}, and assumes that {'; '.join(self.assumptions)}.",
+            f"{self.source()} It holds {how} {counted}, and assumes that {'; '.join(self.assumptions)}.",
         ]
         return "\n".join(lines + [f"Note: {note}" for note in self.notes])
 
@@ -252,6 +259,7 @@ def decision_guarantee(
         cost_false_negative=costs[1],
         notes=certificate.notes,
         thresholds=certificate.thresholds,
+        clusters=certificate.clusters,
     )
 
 
