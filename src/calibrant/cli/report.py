@@ -158,14 +158,18 @@ def command(
 
 def _given(models: Sequence[Rows]) -> dict[str, Any]:
     """Return the arguments under which a report takes the rows of one model, or of several."""
+    from calibrant.rows.paired import PairedColumns
+
     by_name = {str(rows.source.y_prob): rows for rows in models}
     first = models[0]
+    if isinstance(first, RowsRead):
+        if len(models) == 1:
+            return first.grouped
+        columns = {name: rows.observations for name, rows in by_name.items() if isinstance(rows, RowsRead)}
+        return {"y_true": PairedColumns(columns, first.cluster), "by": first.by}
     data = {name: rows.data["y_true"] for name, rows in by_name.items()}
     groups = None if first.source.by is None else {name: rows.grouped["y_true"] for name, rows in by_name.items()}
-    if isinstance(first, RowsRead):
-        groups = first.by
-    shared = {name: values for name, values in first.data.items() if name == "cluster"}
-    return {"y_true": data if len(models) > 1 else first.data["y_true"], "by": groups, **shared}
+    return {"y_true": data if len(models) > 1 else first.data["y_true"], "by": groups}
 
 
 def _file_said(source: Source) -> str | None:
