@@ -182,11 +182,13 @@ def test_what_the_check_found_comes_before_advice(alike):
     assert starts.index("Caution") < starts.index("Next")
     said = "\n".join(lines)
     assert "more alike than independent rows would be" in said
-    assert "use calibrant certify --cluster COLUMN" in said
+    assert "use calibrant certify --cluster site." in said
     other = call(*asked, "--check-clusters", "half").stdout
     assert "No sign that rows of one cluster are more alike" in other
     assert "This does not show that rows are independent" in other
-    assert "more alike than independent rows" in call(*asked, "--check-clusters", "site", "--verbose").stdout
+    full = call(*asked, "--check-clusters", "site", "--verbose").stdout
+    assert "more alike than independent rows" in full
+    assert "use calibrant certify --cluster site." in full
 
 
 def test_a_report_checks_every_model(alike, tmp_path):
@@ -236,6 +238,47 @@ def test_a_plan_counts_clusters():
     refused = call(*asked)
     assert refused.exit_code == 2
     assert "--intra-cluster-correlation is missing" in refused.stderr
+
+
+@BOTH
+def test_a_plan_takes_clusters_from_a_pilot_sample(limit, alike):
+    path, columns = alike
+    asked = ("plan", path, "--y-prob", "p", "--max-error", "0.1", "--cluster", "site", *limit)
+    found = answer(*asked)
+    expected = calibrant.rows_needed(0.1, y_prob=columns["p"], y_true=columns["y"], cluster=columns["site"])
+    told = found["result"]
+    assert (told["clusters"], told["rows"], told["cluster_size"]) == (expected.clusters, expected.rows, 15.0)
+    assert told["intra_cluster_correlation"] == pytest.approx(expected.intra_cluster_correlation, rel=1e-9)
+    assert (found["input"]["cluster"], found["input"]["rows"]) == ("site", 1200)
+    assert f"About {expected.clusters:,} clusters of 15 rows" in call(*asked).stdout
+
+
+def test_a_plan_takes_forecasts_of_clusters_from_a_file(alike):
+    path, columns = alike
+    sizes = ("--cluster-size", "20", "--intra-cluster-correlation", "0.1")
+    found = answer("plan", path, "--y-prob", "p", "--max-error", "0.1", *sizes)["result"]
+    expected = calibrant.rows_needed(0.1, y_prob=columns["p"], cluster_size=20, intra_cluster_correlation=0.1)
+    assert (found["clusters"], found["rows"]) == (expected.clusters, expected.rows)
+
+
+NO_PILOT = {
+    ("{file}", "--y-true", "y"): "--y-true is for a pilot sample of clusters",
+    ("{file}", "--pos-label", "1"): "--pos-label is for a pilot sample of clusters",
+    ("--brier", "0.2", "--cluster", "site"): "--cluster names a column of a FILE",
+    ("{file}", "--cluster", "site", "--intra-cluster-correlation", "0.1"): "leave --intra-cluster-correlation out",
+    ("{file}", "--cluster", "site", "--cluster-size", "20"): "--cluster-size was given together with cluster",
+    ("{file}", "--cluster", "none"): "has no column 'none'",
+}
+
+
+@pytest.mark.parametrize("options", NO_PILOT, ids=" ".join)
+def test_a_plan_refuses_what_says_nothing_of_a_pilot_sample(options, alike):
+    path, _ = alike
+    typed = [str(path) if each == "{file}" else each for each in options]
+    columns = ("--y-prob", "p") if str(path) in typed else ()
+    found = call("plan", *typed, *columns, "--max-error", "0.1")
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert NO_PILOT[options] in found.stderr
 
 
 def test_models_are_compared_by_as_many_clusters_as_there_are(tmp_path):

@@ -20,7 +20,7 @@ from calibrant.certificates.samples import APART, STEP, Law, law_of, laws_of
 from calibrant.core.errors import InputError
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.voices import Argument, Phrase
-from calibrant.rows.checks import Observations, check_codes, check_forecasts, check_number
+from calibrant.rows.checks import Observations, check_codes, check_forecasts, check_number, check_weights
 from calibrant.rows.clusters import ClusteredRows
 from calibrant.rows.intake import as_clustered
 from calibrant.rows.tally import Tally
@@ -189,6 +189,7 @@ class ClustersAsked:
     cluster: Any
     y_true: Any
     y_prob: Any
+    sample_weight: Any = None
 
     @property
     def given(self) -> bool:
@@ -224,11 +225,19 @@ class ClustersAsked:
         rho = check_number(self.correlation, "intra_cluster_correlation", low=0.0, high=1.0)
         if self.y_prob is None:
             return tuple(ClusterLaw(law, rho, size) for law in laws_of(variance, PLANNED_LEVELS))
-        return (ClusterLaw(law_of(check_forecasts(self.y_prob), None, PLANNED_LEVELS), rho, size),)
+        forecasts = check_forecasts(self.y_prob)
+        weights = check_weights(self.sample_weight, forecasts.size)
+        return (ClusterLaw(law_of(forecasts, weights, PLANNED_LEVELS), rho, size),)
 
     def _pilot(self) -> ClusterLaw:
         if self.size is not None:
             raise _not_together("cluster_size", "cluster")
+        if self.sample_weight is not None:
+            raise InputError(
+                "was given together with a pilot sample, whose clusters are planned for as they are",
+                argument="sample_weight",
+                remedy="leave it out",
+            )
         if self.y_prob is None:
             raise InputError("is missing: a pilot sample has forecasts", argument="y_prob")
         if (self.y_true is None) == (self.correlation is None):

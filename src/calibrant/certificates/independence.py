@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -81,11 +82,11 @@ class IndependenceCheck(Result):
         """Return whether rows show dependence at a level: when the p-value is at most that."""
         return self.pvalue <= level
 
-    def said(self, level: float) -> str:
-        """Say what was found at a level, what hangs on it, and what to do."""
+    def said(self, level: float, *, column: str = "COLUMN") -> str:
+        """Say what was found at a level, what hangs on it, and what to do with the column that says who is in which."""
         limits = self.limits()
         basis = f"This assumes that {'; '.join(self.assumptions)}."
-        lines = [f"{self.finding(level)} {limits} {self.remedy(level)}", basis]
+        lines = [f"{self.finding(level)} {limits} {self.remedy(level, column=column)}", basis]
         return "\n".join(lines + [f"Note: {note}" for note in self.notes])
 
     def finding(self, level: float) -> str:
@@ -107,9 +108,9 @@ class IndependenceCheck(Result):
             "only clusters are."
         )
 
-    def remedy(self, level: float) -> str:
-        """Say what to do."""
-        call = Either("certify(..., cluster=...)", "calibrant certify --cluster COLUMN")
+    def remedy(self, level: float, *, column: str = "COLUMN") -> str:
+        """Say what to do; who types commands is told the column to name."""
+        call = Either("certify(..., cluster=...)", f"calibrant certify --cluster {shlex.quote(column)}")
         if self.rejected(level):
             return f"The first is not to be trusted: use {call}."
         return (

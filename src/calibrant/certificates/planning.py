@@ -189,7 +189,7 @@ def rows_needed(
         Or forecasts like those to come, which say more: the Brier score of a calibrated forecaster is the mean of
         p (1 - p).
     sample_weight : array-like, optional
-        How many rows have each of them, or what share.
+        How many rows have each of them, or what share. A pilot sample of clusters takes none.
     cluster_size : int, optional
         Rows of each cluster, where rows come in clusters of which rows belong together: the plan is then for a number
         of clusters, each of so many rows. It needs ``intra_cluster_correlation``, and is for the Cutoff error.
@@ -238,10 +238,10 @@ def rows_needed(
     METHODS[method].check_measure(measure)
     METHODS[method].check_level(level)
     cutoff = judged.by_intervals
-    asked = ClustersAsked(cluster_size, intra_cluster_correlation, cluster, y_true, y_prob)
+    asked = ClustersAsked(cluster_size, intra_cluster_correlation, cluster, y_true, y_prob, sample_weight)
     question = check_clusters(asked.given, cluster_target, max_cluster_size, serial)
     if question is not None:
-        _check_clustered(judged, method, relative_to, chance, sample_weight)
+        _check_clustered(judged, method, relative_to, chance)
     else:
         asked.refuse_rest()
     if (brier is None) == (y_prob is None):
@@ -379,7 +379,7 @@ def _successes(draws: int, power: float) -> int:
     return int(successes[shown.argmax()])
 
 
-def _check_clustered(measure: JudgedMeasure, method: str, relative_to: str, power: float, sample_weight: Any) -> None:
+def _check_clustered(measure: JudgedMeasure, method: str, relative_to: str, power: float) -> None:
     """Refuse what cannot be planned for rows in clusters."""
     METHODS[method].check_clusters()
     if not measure.by_intervals:
@@ -400,12 +400,6 @@ def _check_clustered(measure: JudgedMeasure, method: str, relative_to: str, powe
             argument="power",
             value=power,
             remedy=f"plans for clusters are made for a power of up to {HIGHEST_CLUSTER_POWER:g}",
-        )
-    if sample_weight is not None:
-        raise InputError(
-            "was given together with clusters, which are planned for as they are",
-            argument="sample_weight",
-            remedy="leave it out",
         )
 
 

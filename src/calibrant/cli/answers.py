@@ -114,12 +114,18 @@ def _group_certificates_said(found: GroupCertificates, besides: Sequence[str]) -
     ]
 
 
-def suspects_said(check: IndependenceCheck | None) -> list[str]:
-    """Say whether rows of one label are alike, and what hangs on it; nothing where nobody asked."""
+def suspects_said(check: IndependenceCheck | None, column: str | None) -> list[str]:
+    """Say whether rows of one label of a column are alike, and what hangs on it; nothing where nobody asked."""
     if check is None:
         return []
     caution = "Caution: " if check.rejected(USUAL_LEVEL) else ""
-    return [f"{caution}{check.finding(USUAL_LEVEL)}", f"{check.limits()} {check.remedy(USUAL_LEVEL)}"]
+    remedy = check.remedy(USUAL_LEVEL, column=printable(column))
+    return [f"{caution}{check.finding(USUAL_LEVEL)}", f"{check.limits()} {remedy}"]
+
+
+def suspects_in_full(check: IndependenceCheck | None, column: str | None) -> list[str]:
+    """Say the same with all that it rests on."""
+    return [] if check is None else [check.said(USUAL_LEVEL, column=printable(column))]
 
 
 def measures_said(whole: Measures, groups: GroupMeasures | None, by: str | None) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from calibrant.cli.answers import suspects_said, verdict_said
+from calibrant.cli.answers import suspects_in_full, suspects_said, verdict_said
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import RELATIVE_TO, takes_clusters, takes_limits
 from calibrant.cli.outputs import DONE, NOT_SHOWN, UNDECIDED, Command, Show, exit_code_of
@@ -62,6 +62,6 @@ def command(
             )
             facts = rows.facts()
         check = check_suspects(rows, limits["confidence_level"], clusters if source.cluster else {})
-    full = "\n".join(str(each) for each in (result, check) if each is not None)
-    said = show.words(verdict_said(result, suspects_said(check)), full)
+    full = "\n".join([str(result), *suspects_in_full(check, source.suspect)])
+    said = show.words(verdict_said(result, suspects_said(check, source.suspect)), full)
     show.answer(said, exit_code=exit_code_of(result.verdict), input=facts, result=result, check=check)

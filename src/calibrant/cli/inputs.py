@@ -70,6 +70,7 @@ def takes_rows(
     *,
     required: bool = True,
     outcomes: bool = True,
+    weights: bool = True,
     by: bool = True,
     clusters: bool = False,
     suspects: bool = False,
@@ -90,13 +91,12 @@ def takes_rows(
         said = "Column of outcomes: 0/1, true/false, or labels."
         options.append(click.option("--y-true", metavar="COLUMN", help=said))
     options.append(click.option("--y-prob", metavar="COLUMN", multiple=models, help=forecasts))
+    if outcomes and weights:
+        said = "Column of weights: fixed beforehand, not negative."
+        options.append(click.option("--weight", metavar="COLUMN", help=said))
     if outcomes:
-        options += [
-            click.option("--weight", metavar="COLUMN", help="Column of weights: fixed beforehand, not negative."),
-            click.option(
-                "--pos-label", metavar="LABEL", help="The outcome that counts as the event, against all others."
-            ),
-        ]
+        said = "The outcome that counts as the event, against all others."
+        options.append(click.option("--pos-label", metavar="LABEL", help=said))
     if by:
         options.append(click.option("--by", metavar="COLUMN", help="Also judge each group of this column."))
     if clusters:

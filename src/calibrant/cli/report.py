@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant.certificates.methods.registry import Method
-from calibrant.cli.answers import suspects_said
+from calibrant.cli.answers import suspects_in_full, suspects_said
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, RELATIVE_TO, SEED, takes_clusters
 from calibrant.cli.outputs import DONE, NOT_SHOWN, UNDECIDED, BadInput, Command, Show, check_out, exit_code_of, working
@@ -141,8 +141,9 @@ def command(
     brief = [wrote, *map(printable, lines_of(report.summary))]
     for rows, check in zip(models, checks, strict=True):
         whose = f"Model {printable(rows.source.y_prob)}: " if len(models) > 1 else ""
-        brief += [f"{whose}{line}" for line in suspects_said(check)]
-    full = [wrote, printable(report, lines=True), *(str(check) for check in checks if check is not None)]
+        brief += [f"{whose}{line}" for line in suspects_said(check, source.suspect)]
+    full = [wrote, printable(report, lines=True)]
+    full += [line for check in checks for line in suspects_in_full(check, source.suspect)]
     show.answer(
         text if out is None else show.words(brief, "\n".join(full)),
         exit_code=DONE if report.verdict is None else exit_code_of(report.verdict),
@@ -157,14 +158,18 @@ def command(
 
 def _given(models: Sequence[Rows]) -> dict[str, Any]:
     """Return the arguments under which a report takes the rows of one model, or of several."""
+    from calibrant.rows.paired import PairedColumns
+
     by_name = {str(rows.source.y_prob): rows for rows in models}
     first = models[0]
+    if isinstance(first, RowsRead):
+        if len(models) == 1:
+            return first.grouped
+        columns = {name: rows.observations for name, rows in by_name.items() if isinstance(rows, RowsRead)}
+        return {"y_true": PairedColumns(columns, first.cluster), "by": first.by}
     data = {name: rows.data["y_true"] for name, rows in by_name.items()}
     groups = None if first.source.by is None else {name: rows.grouped["y_true"] for name, rows in by_name.items()}
-    if isinstance(first, RowsRead):
-        groups = first.by
-    shared = {name: values for name, values in first.data.items() if name == "cluster"}
-    return {"y_true": data if len(models) > 1 else first.data["y_true"], "by": groups, **shared}
+    return {"y_true": data if len(models) > 1 else first.data["y_true"], "by": groups}
 
 
 def _file_said(source: Source) -> str | None:

@@ -87,7 +87,7 @@ class CalibrationReport:
             Outcomes: 0/1, booleans, fractions in [0, 1], or two labels with ``pos_label``. A tally, or a source of rows
             such as a scanned file, holds the forecasts too; a dict of them stands for several models.
         y_prob : array-like of shape (n,), or dict of name to array-like
-            Forecast probabilities; a dict for several models judged on the same outcomes.
+            Forecast probabilities; a dict for several models judged on the same outcomes, and compared row by row.
         sample_weight : array-like of shape (n,), optional
             Weights fixed beforehand, as in `certify`.
         pos_label : label, optional
@@ -135,7 +135,7 @@ class CalibrationReport:
             max_cluster_size=max_cluster_size,
             serial=serial,
         )
-        models = find_models(
+        models, columns = find_models(
             y_true,
             y_prob,
             sample_weight=sample_weight,
@@ -146,7 +146,8 @@ class CalibrationReport:
             name=str(name),
         )
         named = {"source": None if source is None else str(source), "date": None if date is None else str(date)}
-        return cls(summarize(models, question, title=str(title), **named), tuple(model.drawn for model in models))
+        summary = summarize(models, columns, question, title=str(title), **named)
+        return cls(summary, tuple(model.drawn for model in models))
 
     @classmethod
     def from_estimator(

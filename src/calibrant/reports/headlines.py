@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from calibrant.certificates.clusters import LARGE_CLUSTER, Clusters, counted_size
 from calibrant.certificates.results import Certificate, GroupCertificates, verdict_of
+from calibrant.comparisons.results import ModelComparison
 from calibrant.core.types import Label
 from calibrant.core.voices import Either, Option, Phrase
 from calibrant.core.words import (
@@ -146,7 +147,29 @@ def lines_of(summary: ReportSummary) -> list[str]:
             *(f"Note: {note}" for note in said.notes),
             f"Next: {said.next_step}",
         ]
+    if summary.comparison is not None:
+        lines.append(f"Side by side: {side_by_side(summary.comparison)}.")
+        cells = [each.cells() for each in summary.comparison.differences]
+        lines += [f"{name}: {said}, {estimate} ({lower} to {upper})." for name, estimate, lower, upper, said in cells]
     return lines
+
+
+def side_by_side(comparison: ModelComparison) -> str:
+    """Say which of several models is better calibrated, in one sentence without a full stop."""
+    found = comparison.differences
+    told = [each for each in found if each.better is not None]
+    if not told:
+        return (
+            f"These rows do not tell {' and '.join(comparison)} apart"
+            if len(found) == 1
+            else ("These rows tell no two of the models compared apart")
+        )
+    for name in comparison:
+        own = [each for each in found if name in (each.first, each.second)]
+        if len(own) == len(comparison) - 1 and all(each.better == name for each in own):
+            others = "all others" if len(own) > 1 else next(each for each in comparison if each != name)
+            return f"{name} is better calibrated than {others}"
+    return f"In {len(told)} of {len(found)} comparisons one model is surely better calibrated"
 
 
 def cautions_of(model: ModelSummary) -> tuple[str, ...]:

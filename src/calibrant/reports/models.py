@@ -18,6 +18,7 @@ from calibrant.rows.clusters import ClusteredRows, ClusteredSource
 from calibrant.rows.groups import GroupedSource, by_group
 from calibrant.rows.intake import are_clustered, as_clustered, as_observations, as_source, as_tally, rows_of_clusters
 from calibrant.rows.named import SUMMARIES, check_named, check_summaries
+from calibrant.rows.paired import PairedColumns
 from calibrant.rows.refinement import TooManyForecastsError, some_table, whole_tally
 from calibrant.rows.sources import TALLY_LIMIT, RowSource
 from calibrant.rows.tally import Tally
@@ -91,6 +92,8 @@ class Model:
 
 def any_clusters(y_true: Any, cluster: Any) -> bool:
     """Whether rows are in clusters; those of several models all are, or none."""
+    if isinstance(y_true, PairedColumns):
+        return y_true.cluster is not None
     held = list(y_true.values()) if isinstance(y_true, Mapping) else [y_true]
     found = [are_clustered(each) for each in held]
     if any(found) and not all(found):
@@ -112,22 +115,22 @@ def find_models(
     cluster: Any,
     cluster_target: str,
     name: str,
-) -> list[Model]:
-    """Return the models from whatever was passed as outcomes and forecasts."""
+) -> tuple[list[Model], PairedColumns | None]:
+    """Return the models from whatever was passed as outcomes and forecasts, and their rows if they have the same."""
     given = {"sample_weight": sample_weight, "pos_label": pos_label}
-    parts = {"by": by, "cluster": cluster, "target": cluster_target}
-    checked = {name: y_true} if isinstance(y_true, Observations) else y_true
-    if isinstance(checked, Mapping) and checked and all(isinstance(held, Observations) for held in checked.values()):
-        named = check_named(checked, "y_true")
-        return [_model_of_rows(each, as_observations(held, y_prob, **given), **parts) for each, held in named.items()]
+    checked = PairedColumns({name: y_true}, cluster) if isinstance(y_true, Observations) else y_true
+    if isinstance(checked, PairedColumns):
+        named = check_named(dict(checked.columns), "y_true")
+        held = {each: as_observations(rows, y_prob, **given) for each, rows in named.items()}
+        return _models_of_rows(PairedColumns(held, checked.cluster), by, cluster_target)
     if isinstance(y_true, (Mapping, *SUMMARIES)):
         sources = check_summaries(y_true) if isinstance(y_true, Mapping) else {name: y_true}
         groups = by if isinstance(by, Mapping) else {} if by is None else {name: by}
         if any_clusters(y_true, cluster):
             if groups:
                 raise _no_groups_of_clusters()
-            found = {each: as_clustered(held, y_prob, cluster=cluster, **given) for each, held in sources.items()}
-            return [Model.of_clusters(each, held, cluster_target) for each, held in found.items()]
+            found = {each: as_clustered(rows, y_prob, cluster=cluster, **given) for each, rows in sources.items()}
+            return [Model.of_clusters(each, rows, cluster_target) for each, rows in found.items()], None
         if not all(isinstance(each, GroupedSource) for each in groups.values()):
             raise InputError(
                 "was given together with a Tally, whose rows can no longer be grouped",
@@ -135,13 +138,15 @@ def find_models(
                 remedy="pass the arrays (or, for a source of rows, the same rows in groups, as scan(..., by=...) "
                 "gives them)",
             )
-        return [Model.of(each, as_source(held, y_prob, **given), groups.get(each)) for each, held in sources.items()]
+        models = [Model.of(each, as_source(rows, y_prob, **given), groups.get(each)) for each, rows in sources.items()]
+        return models, None
     forecasts = check_named(y_prob, "y_prob") if isinstance(y_prob, Mapping) else {name: y_prob}
     arguments = {
-        f"y_prob[{each!r}]" if isinstance(y_prob, Mapping) else "y_prob": held for each, held in forecasts.items()
+        f"y_prob[{each!r}]" if isinstance(y_prob, Mapping) else "y_prob": column for each, column in forecasts.items()
     }
     check_same_index(y_true=y_true, **arguments, sample_weight=sample_weight, by=by, cluster=cluster)
-    return [_model_of_rows(each, as_observations(y_true, held, **given), **parts) for each, held in forecasts.items()]
+    held = {each: as_observations(y_true, column, **given) for each, column in forecasts.items()}
+    return _models_of_rows(PairedColumns(held, cluster), by, cluster_target)
 
 
 def fingerprint_of(model: Model, tally: Tally) -> str:
@@ -169,6 +174,11 @@ def fingerprint_of(model: Model, tally: Tally) -> str:
         written = name.encode("utf-8", "surrogatepass")
         digest.update(len(written).to_bytes(8, "little") + written + bytes.fromhex(each))
     return digest.hexdigest()
+
+
+def _models_of_rows(held: PairedColumns, by: Any, target: str) -> tuple[list[Model], PairedColumns]:
+    parts = {"by": by, "cluster": held.cluster, "target": target}
+    return [_model_of_rows(each, rows, **parts) for each, rows in held.columns.items()], held
 
 
 def _model_of_rows(name: str, rows: Observations, *, by: Any, cluster: Any, target: str) -> Model:

@@ -20,7 +20,7 @@ from calibrant.reports.headlines import assumed
 from calibrant.reports.models import ONE_MODEL
 from calibrant.reports.redo import FINGERPRINT_SAID, facts, ways_to_redo
 from calibrant.reports.results import ReportSummary
-from calibrant.reports.views import about, compared, method_lines, view_of
+from calibrant.reports.views import about, compared, differences_said, method_lines, view_of
 from calibrant.rows.clusters import ClusteredRows
 from calibrant.rows.tally import Tally
 
@@ -61,6 +61,7 @@ def render_html(summary: ReportSummary, rows: Iterable[Tally | ClusteredRows | N
         assumed=assumed(summary),
         whole=f"all {summary.relative_to}",
         comparison=compared(summary),
+        differences=differences_said(summary),
         method=method_lines(summary),
         ways=ways_to_redo(summary),
         facts=facts(summary),
@@ -84,6 +85,7 @@ def render_markdown(summary: ReportSummary) -> str:
             models=[view_of(model, summary) for model in summary.models],
             limit=None if summary.max_error is None else shown(summary.max_error),
             comparison=compared(summary),
+            differences=differences_said(summary),
             method=method_lines(summary),
             ways=ways_to_redo(summary),
             facts=facts(summary),

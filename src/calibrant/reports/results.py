@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from calibrant.certificates.clusters import CLUSTER_TARGETS, counted_size
 from calibrant.certificates.independence import IndependenceCheck
 from calibrant.certificates.results import YARDSTICKS, Certificate, ConfidenceInterval, GroupCertificates
+from calibrant.comparisons.results import ModelComparison
 from calibrant.core.results import UNIT, PerGroup, Result, as_frame
 from calibrant.core.types import FloatArray, Label
 from calibrant.core.words import in_columns, level_said, measured, printable, rounded_down, rounded_up
@@ -52,7 +53,7 @@ class Omission(Result):
     Attributes
     ----------
     section : str
-        "plots", "decisions" or "repair".
+        "plots", "decisions" or "repair" of a model; "differences" of several.
     reason : str
         What was missing, in words.
     """
@@ -394,6 +395,12 @@ class ReportSummary(Result):
         The software that made it.
     clusters : ClusterOptions or None
         How clusters count, where rows are in clusters; None for independent rows.
+    comparison : ModelComparison or None
+        Of several models: the differences of their Cutoff errors, as shares of all rows, with limits that hold
+        together with ``confidence_level``, a promise of its own beside the verdicts. None of one model, and where they
+        are left out.
+    omissions : tuple of Omission
+        Sections on all models that are left out, and why.
     """
 
     title: str
@@ -409,6 +416,8 @@ class ReportSummary(Result):
     models: tuple[ModelSummary, ...]
     versions: tuple[str, ...]
     clusters: ClusterOptions | None = None
+    comparison: ModelComparison | None = None
+    omissions: tuple[Omission, ...] = ()
 
     _ranges: ClassVar = dict.fromkeys(("max_error", "confidence_level", "threshold"), UNIT)
     _words: ClassVar = {"relative_to": YARDSTICKS}
@@ -418,10 +427,16 @@ class ReportSummary(Result):
         said = joint_verdict(model.verdict for model in self.models)
         if self.verdict != said:
             self._refuse("verdict", self.verdict, f"while its models say {said!r}")
+        if self.comparison is not None and list(self.comparison) != [model.name for model in self.models]:
+            self._refuse("comparison", list(self.comparison), "which are not its models")
 
     def __str__(self) -> str:
         lines = [printable(self.title), *(str(model) for model in self.models)]
         if len(self.models) > 1:
             level, said = level_said(self.confidence_level), "verdicts on" if self.verdict else "limits of"
             lines.append(f"The {said} all {len(self.models)} models hold together with {level} confidence.")
+        if self.comparison is not None:
+            found = self.comparison
+            lines += [found.difference_headline(), found.difference_table(), *found.places()]
+        lines += map(str, self.omissions)
         return "\n".join(lines)

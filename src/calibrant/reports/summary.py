@@ -27,6 +27,7 @@ from calibrant.decisions.gaps import best_threshold, risk_gap_curve
 from calibrant.decisions.guarantees import decision_guarantee, limit_savings
 from calibrant.decisions.risks import decision_risk, net_benefit
 from calibrant.measures.everything import measure
+from calibrant.reports.differences import compare
 from calibrant.reports.models import Model, fingerprint_of
 from calibrant.reports.questions import Question, judge
 from calibrant.reports.results import (
@@ -41,6 +42,7 @@ from calibrant.reports.results import (
 from calibrant.reports.trials import try_repair
 from calibrant.rows.groups import GroupedRows, GroupedSource, by_group
 from calibrant.rows.intake import in_groups
+from calibrant.rows.paired import PairedColumns
 from calibrant.rows.refinement import some_table
 from calibrant.rows.tally import Tally
 
@@ -57,11 +59,21 @@ NEED_EVERY_FORECAST = ("plots", "decisions", "repair")
 
 
 def summarize(
-    models: list[Model], question: Question, *, title: str, source: str | None, date: str | None
+    models: list[Model],
+    columns: PairedColumns | None,
+    question: Question,
+    *,
+    title: str,
+    source: str | None,
+    date: str | None,
 ) -> ReportSummary:
-    """Answer the question for every model, at levels that let one be chosen afterwards."""
+    """Answer the question for every model, at levels that let one be chosen afterwards, and compare them.
+
+    ``columns`` are the rows of all models, where these are the same and in memory.
+    """
     level = question.confidence_level if len(models) == 1 else level_of_each(question.confidence_level, len(models))
     summaries = tuple(summarize_model(model, question, level) for model in models)
+    comparison, omissions = compare(columns, question, len(models))
     clusters = question.clusters
     if clusters is not None:
         clusters = replace(clusters, weighted=any(model.weighted for model in models))
@@ -79,6 +91,8 @@ def summarize(
         models=summaries,
         versions=_versions(),
         clusters=clusters,
+        comparison=comparison,
+        omissions=omissions,
     )
 
 

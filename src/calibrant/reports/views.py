@@ -10,13 +10,23 @@ from calibrant.certificates.clusters import counted_size
 from calibrant.certificates.independence import IndependenceCheck
 from calibrant.certificates.joint_levels import level_of_both
 from calibrant.certificates.methods.registry import METHODS
+from calibrant.certificates.model_differences import ModelDifference
 from calibrant.certificates.results import Certificate, ConfidenceInterval, GroupCertificates
+from calibrant.comparisons.results import ModelComparison
 from calibrant.core.words import counted, hundredfold, level_said, measured, percent, rounded_down, rounded_up, shown
 from calibrant.decisions.guarantees import DecisionGuarantee
 from calibrant.measures.registry import MEASURES as LISTED
 from calibrant.measures.results import LIMITS, Measures, written
 from calibrant.measures.savings import REDRAWING
-from calibrant.reports.headlines import at_most, groups_said, headline_of, holds_for, per_hundred, state_of
+from calibrant.reports.headlines import (
+    at_most,
+    groups_said,
+    headline_of,
+    holds_for,
+    per_hundred,
+    side_by_side,
+    state_of,
+)
 from calibrant.reports.redo import data_used
 from calibrant.reports.results import (
     DecisionTable,
@@ -119,6 +129,48 @@ def compared(summary: ReportSummary) -> tuple[str, str]:
     return f"{finding} for a limit of {asked}", f"The verdicts {together}"
 
 
+def differences_said(summary: ReportSummary) -> dict[str, Any] | None:
+    """Return what is written of the differences of several models; None where there are none."""
+    comparison = summary.comparison
+    if comparison is None:
+        return None
+    found = comparison.differences
+    scale = (
+        0.5 * _BAR / (1.05 * max(abs(end) for each in found for end in (each.lower, each.upper, each.estimate)) or 1)
+    )
+    whom = "" if comparison.reference is None else f" Each model is compared with {comparison.reference}."
+    beside = "the verdicts" if summary.verdict else "those"
+    return {
+        "finding": side_by_side(comparison),
+        "reading": "The Cutoff error of the first minus that of the second on the same rows, as a share of all rows: "
+        "wholly below 0, the first is better calibrated. All these limits hold together with "
+        f"{level_said(comparison.confidence_level)} confidence, beside {beside} above.{whom}",
+        "rows": [_difference(each, scale) for each in found],
+        "where": [each.where for each in found if each.where],
+    }
+
+
+def _difference(each: ModelDifference, scale: float) -> dict[str, Any]:
+    label, estimate, lower, upper, said = each.cells()
+    start, end, middle = (0.5 * _BAR + scale * place for place in (each.lower, each.upper, each.estimate))
+    return {
+        "label": label,
+        "said": said,
+        "told": each.better is not None,
+        "bar": {
+            "lower": f"{start:.2f}",
+            "width": f"{max(end - start, 0.5):.2f}",
+            "estimate": f"{middle:.2f}",
+            "limit": None,
+            "zero": f"{0.5 * _BAR:g}",
+            "estimate_said": estimate,
+            "lower_said": lower,
+            "upper_said": upper,
+            "said": f"from {lower} to {upper}",
+        },
+    }
+
+
 def method_lines(summary: ReportSummary) -> list[str]:
     """Say how the verdicts were found, and what they rest on."""
     models = summary.models
@@ -146,12 +198,25 @@ def method_lines(summary: ReportSummary) -> list[str]:
             f"With {len(models)} models to choose from, each is judged at {level} confidence, so that all of it is "
             f"right together with {level_said(summary.confidence_level)} confidence, whichever model is chosen."
         )
+    if summary.comparison is not None:
+        lines.append(_differences_method(summary.comparison))
     lines.append(
         "Other sections stand by themselves: what is said of groups holds together with one another, the verdicts "
         "before and after a repair each on its own. Whoever looks at many numbers and picks one has no guarantee for "
         "it."
     )
     return lines
+
+
+def _differences_method(comparison: ModelComparison) -> str:
+    """Say how differences of models were judged."""
+    assumed = "".join(f", and that {words}" for words in comparison.assumptions)
+    return (
+        "Differences of models are judged row by row, by the adaptive method: rows on which two models go wrong alike "
+        "say nothing for either, which limits of each model on its own cannot know. Random halves of the data name "
+        "where a model is worst, and the others judge it there. It assumes what the verdicts do"
+        f"{assumed}."
+    )
 
 
 def about(summary: ReportSummary) -> str:
