@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     calibrant compare preds.csv --y-true y --y-prob old --y-prob new --max-error 0.05
     calibrant compare january.parquet february.parquet --y-true y --y-prob p
     calibrant compare preds.csv --y-prob old --y-prob new --measure decision_risk --threshold 0.3
-    calibrant compare preds.csv --y-prob old --y-prob new --reference old --margin 0.01 --cluster patient
+    calibrant compare visits.csv --y-prob old --y-prob new --reference old --margin 0.01 --cluster id
     """,
     exit_codes={
         DONE: "done; with --max-error: some model is certified; with --margin and --reference: some is not worse by it",

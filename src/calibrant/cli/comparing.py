@@ -40,7 +40,9 @@ _MEASURE = click.option(
     type=click.Choice([*MEASURES, *SCORES]),
     default="cutoff",
     show_default=True,
-    help="What to compare: a calibration error, or a score of the forecasts or of decisions.",
+    metavar="MEASURE",
+    help=f"What to compare: a calibration error ({', '.join(MEASURES)}), or a score of the forecasts or of decisions "
+    f"({', '.join(SCORES)}).",
 )
 _THRESHOLD = click.option(
     "--threshold",

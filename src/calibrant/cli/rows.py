@@ -246,8 +246,10 @@ def open_models(source: Source, y_prob: Sequence[str]) -> Iterator[list[Rows]]:
             yield [_read(each, table, left_out) for each in chosen]
             return
         limits = _share_memory(source, table)
-        if source.by is not None and source.cluster is not None:
+        is_read = source.by is not None and source.cluster is not None
+        if is_read:
             _check_room(source, table, limits["tally_limit"], "judging groups of rows in clusters")
+        if is_read or (len(chosen) > 1 and _count(source, table) <= limits["tally_limit"]):  # models row by row
             yield [_read(each, table, left_out) for each in chosen]
             return
         yield [_scanned(each, table, left_out, limits) for each in chosen]
@@ -264,12 +266,17 @@ def open_all_rows(source: Source, purpose: str) -> Iterator[RowsRead]:
         yield _read(chosen, table, left_out)
 
 
-def _check_room(source: Source, table: Table, most: int, purpose: str) -> None:
-    """Refuse to look at all rows at once if there are more than memory is meant for."""
+def _count(source: Source, table: Table) -> int:
+    """Return how many rows a file has."""
     from calibrant.engines.columns import count_rows
 
     with working(f"counting the rows of {table.name}", quiet=source.quiet, connection=table.connection):
-        count = count_rows(table)
+        return count_rows(table)
+
+
+def _check_room(source: Source, table: Table, most: int, purpose: str) -> None:
+    """Refuse to look at all rows at once if there are more than memory is meant for."""
+    count = _count(source, table)
     if count > most:
         raise BadInput(
             f"{table.name} has {count:,} rows; {purpose} looks at all of them at once, and memory is meant for "

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.certificates.joint_levels import level_of_each
-from calibrant.certificates.methods.registry import Method
+from calibrant.certificates.methods.registry import METHODS, Method
 from calibrant.certificates.model_differences import ModelDifference
 from calibrant.certificates.score_names import SCORES, ScoreName, needs_threshold
 from calibrant.certificates.scores import scores_of
@@ -180,8 +180,9 @@ def compare_models(
     question = Question(reference, allowed, level, check_seed(rng), largest)
     columns = {"sample_weight": sample_weight, "pos_label": pos_label}
     costs = {"cost_false_positive": cost_false_positive, "cost_false_negative": cost_false_negative}
+    check_choice(method, "method", tuple(METHODS))
     if measure in SCORES:
-        if limit is not None or method != "adaptive":
+        if limit is not None or not METHODS[method].pairs_rows:
             wrong = "method" if limit is None else "max_error"
             remedy = "leave it out, or compare calibration errors"
             raise InputError(f"is for calibration errors, not for measure={measure!r}", argument=wrong, remedy=remedy)
@@ -205,7 +206,7 @@ def compare_models(
     models = {name: _judge(name, rows, limit, settings) for name, rows in held.items()}
     differences: tuple[ModelDifference, ...] | None = None
     assumptions: tuple[str, ...] = ()
-    if together and method == "adaptive" and measure in (_ROW_BY_ROW if cluster is None else _BY_CLUSTER):
+    if together and METHODS[method].pairs_rows and measure in (_ROW_BY_ROW if cluster is None else _BY_CLUSTER):
         rows = _paired(held, cluster)
         assumptions = question.assumed_of_errors(rows)
         differences = _row_by_row(rows, held, models, settings, question)

@@ -332,6 +332,13 @@ class GroupedScan(_Handle):
         first = self._totals()
         return self._fetches(asked, self._texts(), [first[request.group].facts for request in asked])
 
+    def as_clusters(self) -> Scan:
+        """Return the same rows with their groups as clusters; closed when this is."""
+        from calibrant.engines.clustered import ClusteredScan
+
+        roles = replace(self._roles, by=None, cluster=self._roles.by)
+        return ClusteredScan(self._engine, roles, self._pos_label, self.fetch_limit, self.tally_limit)
+
     def _values(self) -> Sequence[tuple[Any, str]]:
         if not self._found:
             assert self._roles.by is not None

@@ -7,6 +7,7 @@ source of more rows than fit in memory still gets its verdict.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -20,7 +21,7 @@ from calibrant.certificates.joint_levels import level_of_each
 from calibrant.certificates.methods.registry import METHODS
 from calibrant.certificates.results import Certificate, ConfidenceInterval, GroupCertificates
 from calibrant.certificates.verdicts import certify, confidence_interval
-from calibrant.core.errors import UndefinedError
+from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.types import FloatArray
 from calibrant.decisions.decompositions import score_decomposition
 from calibrant.decisions.gaps import best_threshold, risk_gap_curve
@@ -140,7 +141,13 @@ def summarize_model(model: Model, question: Question, level: float) -> ModelSumm
 
 def _check_groups(model: Model, level: float) -> IndependenceCheck | None:
     """Return whether rows of one group look independent, where nothing is said of clusters."""
-    if model.rows is None or model.labels is None or model.clusters is not None or len(set(model.labels)) < FEWEST:
+    if model.clusters is not None:
+        return None
+    as_clusters = getattr(model.groups, "as_clusters", None)  # those of a scan
+    if model.groups is not None and as_clusters is not None and len(model.groups.groups) >= FEWEST:
+        with contextlib.suppress(InputError):  # of many weighted rows it cannot be told
+            return check_independence(as_clusters(), confidence_level=level)
+    if model.rows is None or model.labels is None or len(set(model.labels)) < FEWEST:
         return None
     return check_independence(model.rows, cluster=model.labels, confidence_level=level)
 

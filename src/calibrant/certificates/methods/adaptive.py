@@ -44,6 +44,7 @@ class Adaptive(CertificateMethod):
     """As sharp as the variance of the residuals allows, for the population; fractions and weights too."""
 
     name = "adaptive"
+    pairs_rows = True
     sentence = "The adaptive method holds at every number of rows and is as sharp as the residuals allow."
 
     def upper(self, source: Tally | RowSource, table: Totals, estimate: float, delta: float) -> float:

@@ -53,6 +53,8 @@ class CertificateMethod(ABC):
         Whether `bracket` finds its upper limit between two ends from totals per cell.
     no_clusters : str
         Why it has no limits for rows in clusters; empty where it has.
+    pairs_rows : bool
+        Whether two models on the same rows are compared row by row with it.
     """
 
     name: ClassVar[str]
@@ -65,6 +67,7 @@ class CertificateMethod(ABC):
     covers_fractions: ClassVar[bool] = True
     from_cells: ClassVar[bool] = True
     no_clusters: ClassVar[str] = ""
+    pairs_rows: ClassVar[bool] = False
 
     _drawn: ClassVar[str] = "the rows are independent draws from the population"
     _unseen: ClassVar[str] = "forecaster, limit, method and level were fixed without looking at these rows"
