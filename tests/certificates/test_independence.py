@@ -43,6 +43,13 @@ def test_forecasts_that_are_off_are_no_sign_of_dependence():
     assert check_independence(ALONE, np.full(3000, 0.9), RNG.permutation(DAY)).pvalue > 0.01
 
 
+def test_outcomes_that_are_all_the_same_are_no_sign_of_dependence():
+    p = np.linspace(0.01, 0.3, 1000)
+    for same in (0, 1):
+        found = check_independence(np.full(1000, same), p, np.arange(1000) // 10)
+        assert (found.pvalue, found.correlation) == (1.0, 0.0)
+
+
 def test_the_p_value_of_pairs_is_near_that_of_shuffled_rows():
     code = np.arange(300) // 3
     p = np.full(300, 0.4)
