@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -159,6 +160,19 @@ def test_few_clusters_certify_nothing_and_say_how_many_would():
         some = np.less(LABEL, count)
         limit = certify(perfect[some], perfect[some], max_error=0.05, cluster=LABEL[some]).upper
         assert (limit <= 0.05) is is_enough
+
+
+@pytest.mark.parametrize("measure", ["cutoff", "risk_gap"])
+def test_few_clusters_for_hoeffding_say_how_many_it_would_take(measure):
+    (caution,) = certify(Y, P, max_error=0.05, cluster=LABEL, method="hoeffding", measure=measure).cautions
+    assert "80 clusters, the largest with 1.2% of the rows, cannot certify 0.05, whatever the outcomes" in caution
+    (needed,) = re.findall(r"At best ([0-9,]+) clusters", caution)
+    label = np.arange(int(needed.replace(",", ""))).repeat(2)
+    nothing = np.zeros(label.size)
+    for cluster, is_enough in ((label, True), (label[:-2], False)):
+        rows = nothing[: cluster.size]
+        found = certify(rows, rows, max_error=0.05, cluster=cluster, method="hoeffding", measure=measure)
+        assert (found.upper <= 0.05) is is_enough
 
 
 def test_undecided_verdicts_say_how_many_clusters_would_decide():

@@ -221,8 +221,11 @@ def open_clusters(question: ClusterQuestion, source: ClusteredSource) -> Cluster
     return limits
 
 
-def cluster_cautions(clusters: Clusters, max_error: float, delta: float) -> tuple[str, ...]:
-    """Return why no verdict can be had from these clusters, or why it rests on one of them."""
+def cluster_cautions(clusters: Clusters, max_error: float, enough: float) -> tuple[str, ...]:
+    """Return why no verdict can be had from these clusters, or why it rests on one of them.
+
+    ``enough`` is how many of equal size could be certified at best; infinity where no number can.
+    """
     found = []
     if clusters.least_limit > max_error:
         found.append(
@@ -234,7 +237,7 @@ def cluster_cautions(clusters: Clusters, max_error: float, delta: float) -> tupl
                 share=percent(clusters.largest_share),
                 limit=max_error,
                 least=measured(clusters.least_limit, 3),
-                would=_would(clusters, max_error, delta),
+                would="" if math.isinf(enough) else f" At best {enough:,} clusters of equal size could.",
             )
         )
     if clusters.largest_share > _LARGE:
@@ -259,8 +262,3 @@ def enough_clusters(max_error: float, delta: float, serial: int = 0) -> float:
     exponent = (serial + 1) * math.log(1.0 / (delta * (1.0 - VARIANCE_SHARE)))
     left = -math.log1p(-HIGHEST_RATE * max_error)
     return max(2, math.ceil(exponent / left))
-
-
-def _would(clusters: Clusters, max_error: float, delta: float) -> str:
-    needed = enough_clusters(max_error, delta, clusters.serial)
-    return "" if math.isinf(needed) else f" At best {needed:,} clusters of equal size could."

@@ -177,7 +177,8 @@ def judge(plan: Plan, source: Tally | RowSource, limit: float, delta: float, see
     verdict = verdict_of(lower, upper, limit)
     clusters, cautions = found.clusters, _cautions(plan, limit, found.event_rate)
     if clusters is not None:
-        cautions = (*cluster_cautions(clusters, limit, delta), *cautions)
+        enough = plan.method.enough_clusters(limit, delta, clusters.serial, saving=found.saving is not None)
+        cautions = (*cluster_cautions(clusters, limit, enough), *cautions)
         if verdict == "undecided":
             clusters = replace(clusters, needed=_clusters_to_decide(found, limit, delta))
     certificate = Certificate(
