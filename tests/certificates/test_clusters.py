@@ -287,3 +287,11 @@ def test_too_few_clusters_for_a_saving_are_said():
     assert certify(
         Y, P, max_error=0.05, measure="risk_gap", threshold=0.1, method="normal", cluster=LABEL // 4
     ).clusters
+
+
+def test_large_sample_limits_at_very_high_levels_do_not_rest_on_too_few_draws():
+    off = np.clip(P + 0.3, 0.0, 1.0)
+    asked: Any = {"max_error": 0.02, "cluster": LABEL, "method": "normal"}
+    lower = [certify(Y, off, **asked, confidence_level=level).lower for level in (0.99, 0.999, 0.9998, 0.999999)]
+    assert lower[0] > lower[1] >= lower[2] > 0.0
+    assert lower[3] == 0.0

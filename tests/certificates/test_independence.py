@@ -84,6 +84,9 @@ def test_nothing_can_be_seen_where_clusters_have_one_row():
     assert found.pvalue == 1.0
     assert found.upper_clusters == found.upper_rows
     assert found.notes[0].startswith("cluster= tells all 200 rows apart")
+    neighbours = check_independence(ALONE[:200], PROB[:200], np.arange(200), serial=1)
+    assert neighbours.upper_clusters > found.upper_clusters
+    assert neighbours.notes[0].startswith("clusters hold one row each, so that nothing can be told")
 
 
 def test_serial_makes_the_limit_with_clusters_wider():

@@ -176,7 +176,8 @@ def risk_bands(
         With which all limits of the bias hold together, and so do all inherited ones.
     cluster, cluster_target, max_cluster_size, serial
         As in `certify`, for rows in clusters. The limits of a band then speak of clusters with as many rows in it as
-        these have, or of clusters of a population where ``max_cluster_size`` was stated, which takes many more.
+        these have (or as large a share of theirs, where each cluster counts once), or of clusters of a population where
+        ``max_cluster_size`` was stated, which takes many more.
 
     Examples
     --------

@@ -104,7 +104,8 @@ class Clusters(Result):
     largest_share : float
         The share of all rows, by weight, that the largest one holds.
     deff : float
-        The design effect: how many times the variance of independent rows the sum of their residuals has.
+        The design effect: how many times the variance of independent rows the sum of their residuals has, where
+        forecasts are about calibrated; forecasts that are off raise it, too.
     n_eff : float
         About how many independent rows would say as much.
     target : str

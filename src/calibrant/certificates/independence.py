@@ -203,7 +203,9 @@ def _unweighted(source: ClusteredSource, unit_weights: bool) -> ClusteredSource:
 
 def _notes(table: Totals, clusters: Clusters) -> tuple[str, ...]:
     if clusters.count == table.row_total:
-        return (one_row_each(table.row_total),)
+        if clusters.serial == 0 and clusters.max_size is None:
+            return (one_row_each(table.row_total),)
+        return ("clusters hold one row each, so that nothing can be told of rows of one; name what several rows share",)
     squares = float(table.residual_square.sum()) / float(table.weight_max)
     if squares >= _FEW_SQUARES:
         return ()
