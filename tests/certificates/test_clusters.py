@@ -162,6 +162,15 @@ def test_few_clusters_certify_nothing_and_say_how_many_would():
         assert (limit <= 0.05) is is_enough
 
 
+def test_sizes_that_are_drawn_take_a_few_clusters_more():
+    (caution,) = certify(Y, P, max_error=0.02, cluster=LABEL, max_cluster_size=25).cautions
+    assert caution.endswith("At best 170 clusters of equal size could.")
+    nothing, label = np.zeros(340), np.repeat(np.arange(170), 2)
+    for rows, is_enough in ((340, True), (338, False)):
+        found = certify(nothing[:rows], nothing[:rows], max_error=0.02, cluster=label[:rows], max_cluster_size=2)
+        assert (found.upper <= 0.02) is is_enough
+
+
 @pytest.mark.parametrize("measure", ["cutoff", "risk_gap"])
 def test_few_clusters_for_hoeffding_say_how_many_it_would_take(measure):
     (caution,) = certify(Y, P, max_error=0.05, cluster=LABEL, method="hoeffding", measure=measure).cautions

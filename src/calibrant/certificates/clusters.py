@@ -256,10 +256,14 @@ def cluster_cautions(clusters: Clusters, max_error: float, enough: float) -> tup
     return tuple(found)
 
 
-def enough_clusters(max_error: float, delta: float, serial: int = 0) -> float:
-    """Return how many clusters of equal size can be certified at best; infinity where no number can."""
+def enough_clusters(max_error: float, delta: float, serial: int = 0, *, drawn: bool = False) -> float:
+    """Return how many clusters of equal size can be certified at best; infinity where no number can.
+
+    Sizes that are drawn, with the most that was stated, take a few more.
+    """
     if max_error <= 0.0:
         return math.inf
     exponent = (serial + 1) * math.log(1.0 / (delta * (1.0 - VARIANCE_SHARE)))
-    left = -math.log1p(-HIGHEST_RATE * max_error)
+    sign = 1.0 if drawn else -1.0
+    left = sign * math.log1p(sign * HIGHEST_RATE * max_error)
     return max(2, math.ceil(exponent / left))

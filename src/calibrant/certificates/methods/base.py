@@ -208,10 +208,10 @@ class CertificateMethod(ABC):
         del limits, delta
         return 0.0
 
-    def enough_clusters(self, limit: float, delta: float, serial: int, *, saving: bool) -> float:
+    def enough_clusters(self, limit: float, delta: float, clusters: Clusters, *, saving: bool) -> float:
         """Return how many clusters of equal size can be certified at best, by bets; infinity where no number can."""
         del saving
-        return enough_clusters(limit, delta, serial)
+        return enough_clusters(limit, delta, clusters.serial, drawn=clusters.max_size is not None)
 
     @abstractmethod
     def lower_margin(self, table: Totals, delta: float, factor: float) -> float:
