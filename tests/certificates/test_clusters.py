@@ -141,7 +141,7 @@ def test_neighbours_that_depend_widen_the_limits():
     assert uppers[0] < uppers[1] < uppers[2]
     assert lowers[0] > lowers[1] > lowers[2] >= 0.0
     said = str(certify(Y, P, max_error=0.1, cluster=LABEL, serial=1))
-    assert "clusters two or more places apart, in the order of their labels, are independent" in said
+    assert "clusters two or more places apart in the order of their labels are independent" in said
 
 
 def test_few_clusters_certify_nothing_and_say_how_many_would():
