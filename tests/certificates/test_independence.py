@@ -64,6 +64,19 @@ def test_the_p_value_of_pairs_is_near_that_of_shuffled_rows():
     assert low - 0.03 < found < high + 0.03
 
 
+@pytest.mark.parametrize("largest", [100, 4000])
+def test_clusters_of_one_forecast_each_have_the_correlation_of_their_outcomes(largest):
+    """A large cluster that is a stratum by itself says nothing of it, and counts for nothing."""
+    found = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        code = np.repeat(np.arange(200), np.append(np.full(199, 100), largest))
+        p = rng.uniform(0.2, 0.8, 200)
+        chance = p + rng.choice([-1.0, 1.0], 200) * np.sqrt(0.05 * p * (1.0 - p))
+        found.append(overdispersion_of(as_clustered(rng.random(code.size) < chance[code], p[code], cluster=code)))
+    assert np.mean([each.correlation for each in found]) == pytest.approx(0.05, rel=0.1)
+
+
 def test_weights_count_for_limits_only():
     weight = RNG.exponential(size=3000)
     plain, weighted = (check_independence(TOGETHER, PROB, DAY, sample_weight=each) for each in (None, weight))

@@ -56,10 +56,12 @@ def overdispersion_of(source: ClusteredSource) -> Overdispersion:
     number = sums.rows.astype(np.float64)
     off = sums.per_cluster(sums.residual - number * strata.mean[here] - strata.ahead * strata.slope[here])
     spread = sums.per_cluster(number * strata.variance[here])
-    mean, variance, third = _moments(strata, number, spread)
+    taken = _taken(strata, number)
+    mean, variance, third = _moments(strata, number, spread, taken)
     excess = float((off**2).sum()) - mean
-    pairs = float((sums.per_cluster(number * np.sqrt(strata.variance[here])) ** 2 - spread).sum())
-    correlation = excess / pairs if pairs > 0.0 else 0.0
+    deviation = sums.per_cluster(number * np.sqrt(strata.variance[here]))
+    pairs = _together(strata, deviation, taken) - mean
+    correlation = excess / pairs if pairs > _NOTHING * float((deviation**2).sum()) else 0.0
     return Overdispersion(_tail(excess, variance, third), min(max(correlation, -1.0), 1.0))
 
 
@@ -93,18 +95,31 @@ def _strata_of(source: ClusteredSource) -> _Strata:
     return _Strata(sums, ahead, rows, forecast_square, mean, slope, variance, third)
 
 
-def _moments(strata: _Strata, number: FloatArray, spread: FloatArray) -> tuple[float, float, float]:
-    """Return mean, variance and third moment of the sum of squares if rows are independent given their forecasts.
-
-    With D the variances of sums and A A' what the lines of strata take away, a column for the height of each and one
-    for its slope, sums have the covariance D - A A'. The squares of single rows are the same however rows are dealt to
-    clusters, so that their share is taken out again.
-    """
+def _taken(strata: _Strata, number: FloatArray) -> FloatArray:
+    """Return what the lines of strata take away from clusters: a column for the height of each, and for its slope."""
     sums, here = strata.sums, strata.sums.block
     slopes = strata.variance / np.where(strata.forecast_square > 0.0, strata.forecast_square, math.inf)
     taken = np.zeros((sums.clusters, 2 * strata.rows.size))
     taken[sums.cluster, here] = number * np.sqrt(strata.variance / strata.rows)[here]
     taken[sums.cluster, strata.rows.size + here] = strata.ahead * np.sqrt(slopes)[here]
+    return taken
+
+
+def _together(strata: _Strata, deviation: FloatArray, taken: FloatArray) -> float:
+    """Return the mean of the sum of squares if all outcomes of a cluster moved as one, which lines take part of."""
+    root = np.sqrt(np.tile(strata.variance, 2))
+    part = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0.0)
+    lost = (taken**2) @ part
+    return float((deviation**2 - 2.0 * deviation * lost).sum() + ((taken.T @ taken) ** 2 * np.outer(part, part)).sum())
+
+
+def _moments(strata: _Strata, number: FloatArray, spread: FloatArray, taken: FloatArray) -> tuple[float, float, float]:
+    """Return mean, variance and third moment of the sum of squares if rows are independent given their forecasts.
+
+    With D the variances of sums and A A' what the lines of strata take away, sums have the covariance D - A A'. The
+    squares of single rows are the same however rows are dealt to clusters, so that their share is taken out again.
+    """
+    sums, here = strata.sums, strata.sums.block
     own = (taken**2).sum(axis=1)
     product, weighted = taken.T @ taken, (taken * spread[:, None]).T @ taken
     squares = sums.per_cluster(number * strata.variance[here] ** 2)
