@@ -148,7 +148,16 @@ def test_what_is_assumed_of_clusters_shows():
     assert stated.bets(saving, 0.05) == pytest.approx(upper, rel=0.1)
     larger, _ = limits_of(y, p, w, cluster, EVERY_THRESHOLD, Dependence(max_size=2.0 * sizes.max()))
     assert larger.bets(saving, 0.05) > stated.bets(saving, 0.05)
+    drawn_sizes = sizes.max() * math.sqrt(math.log(20) * sizes.size / 2) / 600
+    assert stated.hoeffding_margin(0.05) == pytest.approx(drawn_sizes)
     assert limits.bets(saving, 0.01) > upper
+
+
+def test_few_clusters_of_which_none_is_independent_of_another_leave_everything_possible():
+    y, p, w, cluster = drawn(3, rows=6, clusters=2)
+    for delta in (1e-4, 1e-12):
+        limits, saving = limits_of(y, p, w, cluster, EVERY_THRESHOLD, Dependence(serial=50))
+        assert limits.bets(saving, delta) == 1.0
 
 
 def test_nothing_can_be_saved_where_everybody_acts():

@@ -1,6 +1,7 @@
 """Risk bands of rows in clusters: limits against their definition, words, and what is refused."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -94,6 +95,28 @@ def test_clusters_of_one_row_are_independent_rows():
     )
     assert bands.upper.tolist() == rows.upper.tolist()
     assert bands.notes[0].startswith("cluster= tells all 1,500 rows apart")
+
+
+def test_each_cluster_counts_once_whatever_the_weight_of_its_only_row():
+    alone: Any = {"cutoffs": CUTOFFS, "cluster": np.arange(1500)}
+    weighted = risk_bands(TRUE, PROB, **alone, cluster_target="clusters", sample_weight=RNG.uniform(0.5, 2.0, 1500))
+    assert weighted.bias == pytest.approx(risk_bands(TRUE, PROB, **alone).bias)
+    assert weighted.upper == pytest.approx(risk_bands(TRUE, PROB, **alone).upper)
+
+
+def test_clusters_of_a_population_without_rows_in_a_band_take_part_in_its_rate():
+    """How many have some is a matter of chance, and a rate may not depend on it."""
+    code = np.arange(6000) // 15
+    p = np.where(code < 200, 0.2, 0.8)
+    y = RNG.random(6000) < p
+    bands = risk_bands(y, p, cutoffs=[0.5], cluster=code, max_cluster_size=15)
+    sums = np.bincount(code, weights=(p < 0.5) * (y - p)).astype(np.float64)
+    size, delta, most = np.where(np.arange(400) < 200, 15, 0), 0.05 / 4, Dependence(max_size=15.0)
+    gained = [
+        np.log(1.0 + rate / 15.0 * (bands.upper[0] * size - sums)).sum()
+        for rate in cluster_rates(sums, 15.0, 15.0, delta, most)
+    ]
+    assert min(gained) == pytest.approx(cluster_exponent(delta, most))
 
 
 def test_an_empty_band_has_no_numbers_and_no_note():

@@ -107,3 +107,5 @@ def test_what_cannot_be_tested_is_refused():
 def test_clusters_of_one_row_are_noted():
     found = calibration_test(TRUE, PROB, cluster=np.arange(1200))
     assert found.notes[0].startswith("cluster= tells all 1,200 rows apart")
+    neighbours = calibration_test(TRUE, PROB, cluster=np.arange(1200), serial=1)
+    assert "count as independent" not in str(neighbours)

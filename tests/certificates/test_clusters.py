@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -161,6 +162,28 @@ def test_few_clusters_certify_nothing_and_say_how_many_would():
         assert (limit <= 0.05) is is_enough
 
 
+def test_sizes_that_are_drawn_take_a_few_clusters_more():
+    (caution,) = certify(Y, P, max_error=0.02, cluster=LABEL, max_cluster_size=25).cautions
+    assert caution.endswith("At best 170 clusters of equal size could.")
+    nothing, label = np.zeros(340), np.repeat(np.arange(170), 2)
+    for rows, is_enough in ((340, True), (338, False)):
+        found = certify(nothing[:rows], nothing[:rows], max_error=0.02, cluster=label[:rows], max_cluster_size=2)
+        assert (found.upper <= 0.02) is is_enough
+
+
+@pytest.mark.parametrize("measure", ["cutoff", "risk_gap"])
+def test_few_clusters_for_hoeffding_say_how_many_it_would_take(measure):
+    (caution,) = certify(Y, P, max_error=0.05, cluster=LABEL, method="hoeffding", measure=measure).cautions
+    assert "80 clusters, the largest with 1.2% of the rows, cannot certify 0.05, whatever the outcomes" in caution
+    (needed,) = re.findall(r"At best ([0-9,]+) clusters", caution)
+    label = np.arange(int(needed.replace(",", ""))).repeat(2)
+    nothing = np.zeros(label.size)
+    for cluster, is_enough in ((label, True), (label[:-2], False)):
+        rows = nothing[: cluster.size]
+        found = certify(rows, rows, max_error=0.05, cluster=cluster, method="hoeffding", measure=measure)
+        assert (found.upper <= 0.05) is is_enough
+
+
 def test_undecided_verdicts_say_how_many_clusters_would_decide():
     found = certify(Y, P, max_error=0.06, cluster=LABEL)
     assert found.verdict == "undecided"
@@ -279,3 +302,11 @@ def test_too_few_clusters_for_a_saving_are_said():
     assert certify(
         Y, P, max_error=0.05, measure="risk_gap", threshold=0.1, method="normal", cluster=LABEL // 4
     ).clusters
+
+
+def test_large_sample_limits_at_very_high_levels_do_not_rest_on_too_few_draws():
+    off = np.clip(P + 0.3, 0.0, 1.0)
+    asked: Any = {"max_error": 0.02, "cluster": LABEL, "method": "normal"}
+    lower = [certify(Y, off, **asked, confidence_level=level).lower for level in (0.99, 0.999, 0.9998, 0.999999)]
+    assert lower[0] > lower[1] >= lower[2] > 0.0
+    assert lower[3] == 0.0

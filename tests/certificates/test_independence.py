@@ -40,7 +40,17 @@ def test_independent_rows_show_nothing_and_nothing_is_claimed():
 
 def test_forecasts_that_are_off_are_no_sign_of_dependence():
     assert check_independence(ALONE, PROB**2, DAY).pvalue > 0.01
-    assert check_independence(ALONE, np.full(3000, 0.9), RNG.permutation(DAY)).pvalue > 0.01
+    far = check_independence(ALONE, np.full(3000, 0.9), RNG.permutation(DAY))
+    assert far.pvalue > 0.05
+    assert far.clusters.deff > 5.0
+    assert "design effect" not in str(far)  # which forecasts that are off raise, too
+
+
+def test_outcomes_that_are_all_the_same_are_no_sign_of_dependence():
+    p = np.linspace(0.01, 0.3, 1000)
+    for same in (0, 1):
+        found = check_independence(np.full(1000, same), p, np.arange(1000) // 10)
+        assert (found.pvalue, found.correlation) == (1.0, 0.0)
 
 
 def test_the_p_value_of_pairs_is_near_that_of_shuffled_rows():
@@ -52,6 +62,19 @@ def test_the_p_value_of_pairs_is_near_that_of_shuffled_rows():
     shuffled = [(np.bincount(code, weights=RNG.permutation(y)) ** 2).sum() for _ in range(4000)]
     low, high = np.mean(np.greater(shuffled, shown)), np.mean(np.greater_equal(shuffled, shown))
     assert low - 0.03 < found < high + 0.03
+
+
+@pytest.mark.parametrize("largest", [100, 4000])
+def test_clusters_of_one_forecast_each_have_the_correlation_of_their_outcomes(largest):
+    """A large cluster that is a stratum by itself says nothing of it, and counts for nothing."""
+    found = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        code = np.repeat(np.arange(200), np.append(np.full(199, 100), largest))
+        p = rng.uniform(0.2, 0.8, 200)
+        chance = p + rng.choice([-1.0, 1.0], 200) * np.sqrt(0.05 * p * (1.0 - p))
+        found.append(overdispersion_of(as_clustered(rng.random(code.size) < chance[code], p[code], cluster=code)))
+    assert np.mean([each.correlation for each in found]) == pytest.approx(0.05, rel=0.1)
 
 
 def test_weights_count_for_limits_only():
@@ -77,6 +100,9 @@ def test_nothing_can_be_seen_where_clusters_have_one_row():
     assert found.pvalue == 1.0
     assert found.upper_clusters == found.upper_rows
     assert found.notes[0].startswith("cluster= tells all 200 rows apart")
+    neighbours = check_independence(ALONE[:200], PROB[:200], np.arange(200), serial=1)
+    assert neighbours.upper_clusters > found.upper_clusters
+    assert neighbours.notes[0].startswith("clusters hold one row each, so that nothing can be told")
 
 
 def test_serial_makes_the_limit_with_clusters_wider():

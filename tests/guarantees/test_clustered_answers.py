@@ -155,6 +155,11 @@ ROWS = {  # forecasts, chances and clusters of independent rows
         p**2,
         np.repeat(np.arange(60), 10),
     ),
+    "off, and clusters in the order of forecasts": lambda rng: (
+        p := np.sort(rng.random(60_000)),
+        p**2,
+        np.arange(60_000) // 1500,
+    ),
     "pairs": lambda rng: (p := rng.random(600), p, np.arange(600) // 2),
     "two clusters": lambda rng: (p := rng.random(600), p, np.arange(600) % 2),
     "rare events": lambda rng: (p := rng.beta(0.5, 20.0, 2000), p, np.arange(2000) // 10),

@@ -127,6 +127,7 @@ def test_the_population_of_clusters_is_refused_with_the_way_to_go():
         ({"cluster": np.zeros(ROWS)}, r"^cluster holds one cluster only"),
         ({"cluster": np.where(CLUSTER == 0, np.nan, CLUSTER)}, r"^cluster\[0\] is missing"),
         ({"cluster": CLUSTER, "serial": -1}, r"^serial"),
+        ({"cluster": [f"day {k}" for k in CLUSTER], "serial": 1}, r"^cluster holds texts, of which 'day .* before"),
         ({"serial": 1}, r"serial.* says something of clusters, and none were named"),
     ],
 )

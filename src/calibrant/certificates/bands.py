@@ -176,7 +176,8 @@ def risk_bands(
         With which all limits of the bias hold together, and so do all inherited ones.
     cluster, cluster_target, max_cluster_size, serial
         As in `certify`, for rows in clusters. The limits of a band then speak of clusters with as many rows in it as
-        these have, or of clusters of a population where ``max_cluster_size`` was stated, which takes many more.
+        these have (or as large a share of theirs, where each cluster counts once), or of clusters of a population where
+        ``max_cluster_size`` was stated, which takes many more.
 
     Examples
     --------
@@ -203,7 +204,9 @@ def risk_bands(
     question = check_clusters(cluster is not None or are_clustered(y_true), cluster_target, max_cluster_size, serial)
     if question is None:
         return _of_rows(as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label), edges, level)
-    rows = as_clustered(y_true, y_prob, cluster=cluster, sample_weight=sample_weight, pos_label=pos_label)
+    rows = question.rows(
+        as_clustered(y_true, y_prob, cluster=cluster, sample_weight=sample_weight, pos_label=pos_label)
+    )
     plain = rows_of_clusters(rows)
     if question.counts_rows and isinstance(plain, Tally) and rows.cluster_count == plain.row_total:
         return replace(_of_rows(plain, edges, level), notes=(one_row_each(plain.row_total),))

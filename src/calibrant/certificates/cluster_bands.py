@@ -80,8 +80,9 @@ class ClusteredBands:
         return np.array([self._band(k).least_limit(delta) if self.rows[k] else 1.0 for k in range(self.rows.size)])
 
     def _band(self, k: int) -> _Band:
-        here = self.weight[k] > 0.0
         dependence = self.limits.dependence
+        # How many of a population's clusters have rows here is a matter of chance, which no rate may depend on.
+        here = (self.weight[k] > 0.0) | (dependence.max_size is not None)
         size = self.weight[k, here]
         largest = float(size.max()) if dependence.max_size is None else dependence.max_size
         low, high = self.edges[k : k + 2].tolist()

@@ -26,7 +26,7 @@ from calibrant.rows.tally import Totals
 _EVEN_REST = 0.55
 _LOWER_RATE = 0.45  # of the bets of lower limits, whose factors are 1 + x (T - error m) with both up to m
 _LINES = 10
-_DRAWS = 999
+_DRAWS, _MOST_DRAWS = 999, 9999
 _NEXT_TRY = 0.8  # of an error that bets do not exclude, where a smaller one may be
 _DRAWS_AT_ONCE = 111
 _ROOT_STEPS = 60
@@ -256,11 +256,13 @@ class ClusterLimits:
         return np.sort(np.concatenate(found)) * math.sqrt(self.dependence.folds) / self.total
 
     def noise_quantile(self, delta: float, seed: int) -> float:
-        """Return what the largest error of chance alone exceeds with probability delta, or all draws did.
+        """Return what the largest error of chance alone exceeds with probability delta; 1 where no draws can tell.
 
         The draws know intervals between blocks only; what others show beyond those on these rows is added.
         """
-        draws = self.noise(seed)
+        if delta * (_MOST_DRAWS + 1) < 1.0:
+            return 1.0
+        draws = self.noise(seed, max(_DRAWS, math.ceil(1.0 / delta) - 1))
         beyond = max(float(np.ptp(self.rows.entry_prefix)) / self.total - self.border_error, 0.0)
         return float(draws[min(math.ceil((1.0 - delta) * (draws.size + 1)), draws.size) - 1]) + beyond
 

@@ -136,7 +136,9 @@ class ClusterPlan:
 
         ``enough`` is how many another way to come about needs: no fewer are looked for.
         """
-        least = max(int(enough_clusters(self.limit, self.delta, self.question.dependence.serial)), enough)
+        assumed = self.question.dependence
+        fewest = enough_clusters(self.limit, self.delta, assumed.serial, drawn=assumed.max_size is not None)
+        least = max(int(fewest), enough)
         most = max(_MOST_TRIED, least)
         clusters = least if enough else min(max(self._guess(law), least), most)
         found, slope = self._reached(law, clusters), 0.5

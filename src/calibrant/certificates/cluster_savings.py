@@ -20,7 +20,7 @@ from calibrant.certificates.cluster_saving_search import Judging, Kind, SavingMa
 from calibrant.certificates.cluster_search import FIXED_BORDERS
 from calibrant.certificates.margins import VARIANCE_SHARE
 from calibrant.certificates.saving_limits import LEVEL_RATES, SECOND_SHARE, highest_below, lowest_above
-from calibrant.core.chernoff import chernoff_interval
+from calibrant.core.chernoff import chernoff_ends
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.rows.clusters import ClusterSums
 from calibrant.rows.runs import group_starts
@@ -51,9 +51,11 @@ class SavingLimits:
     # --- Upper limits -----------------------------------------------------------------------------------------------
 
     def hoeffding_margin(self, delta: float) -> float:
-        """Return sqrt((q + 1) ln(1/delta) sum m_c^2 / 2) / n: sums of clusters have a range of m_c."""
-        squares = float((self.limits.rows.size**2).sum())
-        return math.sqrt(self._exponent(delta) * squares / 2.0) / self.limits.total
+        """Return sqrt((q + 1) ln(1/delta) sum m_c^2 / 2) / n: sums of clusters have a range of m_c.
+
+        It is half of that of the Cutoff error, whose sums have twice the range, for drawn sizes as well.
+        """
+        return self.limits.hoeffding_margin(delta) / 2.0
 
     def bets(self, estimate: float, delta: float, *, given: bool = False) -> float:
         """Return the largest saving that bets on whole clusters leave possible.
@@ -131,8 +133,7 @@ class SavingLimits:
     def _total_rates(self, most: float, delta: float) -> tuple[float, float]:
         """Return two rates, times the largest sum, between which the one lies that suits all rows."""
         squares = float(np.minimum((self.limits.rows.cluster_total / most) ** 2 / self._cut, 1.0).sum())
-        each = (delta * VARIANCE_SHARE / 2.0) ** self.limits.dependence.folds
-        low, high = chernoff_interval(squares, each)
+        low, high = chernoff_ends(squares, self._exponent(delta * VARIANCE_SHARE / 2.0))
         exponent = self._exponent(delta * (1.0 - VARIANCE_SHARE))
         return best_rate(high * self._cut, 1.0, exponent), best_rate(low * self._cut, 1.0, exponent)
 
@@ -148,7 +149,6 @@ class SavingLimits:
         """
         exponent = self._exponent(delta * (1.0 - VARIANCE_SHARE))
         share = delta * VARIANCE_SHARE / 4.0
-        folds = self.limits.dependence.folds
         # A window holds a small part of a large cluster: squares beyond what its rows alone would have are rare.
         cut = max(min(self._windows.unit / self.limits.largest, self._cut), _LEAST_CUT)
         above, below = [], []
@@ -156,8 +156,8 @@ class SavingLimits:
             squares = self._windows.squares(rate / most, most, cut)
             bold = (rate / (1.0 - 2.0 / 3.0 * rate)) ** 2 * cut / (2.0 * exponent)
             largest = float(squares.max())  # limits grow with sums
-            _, high = chernoff_interval(largest, share**folds)
-            low, _ = chernoff_interval(largest, (share / squares.size) ** folds)
+            _, high = chernoff_ends(largest, self._exponent(share))
+            low, _ = chernoff_ends(largest, self._exponent(share / squares.size))
             above.append(math.log(max(bold * min(high, self.limits.count), 1e-300)))
             below.append(math.log(max(bold * low, 1e-300)))
             if bold * self.limits.count <= 1.0:  # slower rates are not too bold in any case

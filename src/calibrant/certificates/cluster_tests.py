@@ -93,7 +93,7 @@ def clustered_test(
             "the evidence of bets was chosen: it holds at every number of clusters, whatever their rows do",
             *notes,
         )
-    if limits.count == table.row_total:
+    if question.counts_rows and limits.count == table.row_total:
         notes = (one_row_each(table.row_total), *notes)
     return CalibrationTest(
         test="cutoff",

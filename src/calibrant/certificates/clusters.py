@@ -104,7 +104,8 @@ class Clusters(Result):
     largest_share : float
         The share of all rows, by weight, that the largest one holds.
     deff : float
-        The design effect: how many times the variance of independent rows the sum of their residuals has.
+        The design effect: how many times the variance of independent rows the sum of their residuals has, where
+        forecasts are about calibrated; forecasts that are off raise it, too.
     n_eff : float
         About how many independent rows would say as much.
     target : str
@@ -221,8 +222,11 @@ def open_clusters(question: ClusterQuestion, source: ClusteredSource) -> Cluster
     return limits
 
 
-def cluster_cautions(clusters: Clusters, max_error: float, delta: float) -> tuple[str, ...]:
-    """Return why no verdict can be had from these clusters, or why it rests on one of them."""
+def cluster_cautions(clusters: Clusters, max_error: float, enough: float) -> tuple[str, ...]:
+    """Return why no verdict can be had from these clusters, or why it rests on one of them.
+
+    ``enough`` is how many of equal size could be certified at best; infinity where no number can.
+    """
     found = []
     if clusters.least_limit > max_error:
         found.append(
@@ -234,7 +238,7 @@ def cluster_cautions(clusters: Clusters, max_error: float, delta: float) -> tupl
                 share=percent(clusters.largest_share),
                 limit=max_error,
                 least=measured(clusters.least_limit, 3),
-                would=_would(clusters, max_error, delta),
+                would="" if math.isinf(enough) else f" At best {enough:,} clusters of equal size could.",
             )
         )
     if clusters.largest_share > _LARGE:
@@ -252,15 +256,14 @@ def cluster_cautions(clusters: Clusters, max_error: float, delta: float) -> tupl
     return tuple(found)
 
 
-def enough_clusters(max_error: float, delta: float, serial: int = 0) -> float:
-    """Return how many clusters of equal size can be certified at best; infinity where no number can."""
+def enough_clusters(max_error: float, delta: float, serial: int = 0, *, drawn: bool = False) -> float:
+    """Return how many clusters of equal size can be certified at best; infinity where no number can.
+
+    Sizes that are drawn, with the most that was stated, take a few more.
+    """
     if max_error <= 0.0:
         return math.inf
     exponent = (serial + 1) * math.log(1.0 / (delta * (1.0 - VARIANCE_SHARE)))
-    left = -math.log1p(-HIGHEST_RATE * max_error)
+    sign = 1.0 if drawn else -1.0
+    left = sign * math.log1p(sign * HIGHEST_RATE * max_error)
     return max(2, math.ceil(exponent / left))
-
-
-def _would(clusters: Clusters, max_error: float, delta: float) -> str:
-    needed = enough_clusters(max_error, delta, clusters.serial)
-    return "" if math.isinf(needed) else f" At best {needed:,} clusters of equal size could."

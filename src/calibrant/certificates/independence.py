@@ -94,10 +94,11 @@ class IndependenceCheck(Result):
         alike = "rows of one cluster are more alike than independent rows would be"
         chance = f"{self.pvalue:.2g}" if self.pvalue >= _LEAST else f"below {_LEAST:g}"
         found = alike.capitalize() if self.rejected(level) else f"No sign that {alike}"
+        # Forecasts that are off raise the design effect, too, which would be misread where rows show no dependence.
+        deff = f", design effect {measured(self.clusters.deff, 1)}" if self.rejected(level) else ""
         return (
             f"{found} (p-value {chance}, correlation {self.correlation:.2g}, "
-            f"{counted(self.rows, 'row')} in {counted(self.clusters.count, 'cluster')}, design effect "
-            f"{measured(self.clusters.deff, 1)})."
+            f"{counted(self.rows, 'row')} in {counted(self.clusters.count, 'cluster')}{deff})."
         )
 
     def limits(self) -> str:
@@ -204,7 +205,9 @@ def _unweighted(source: ClusteredSource, unit_weights: bool) -> ClusteredSource:
 
 def _notes(table: Totals, clusters: Clusters) -> tuple[str, ...]:
     if clusters.count == table.row_total:
-        return (one_row_each(table.row_total),)
+        if clusters.serial == 0 and clusters.max_size is None:
+            return (one_row_each(table.row_total),)
+        return ("clusters hold one row each, so that nothing can be told of rows of one; name what several rows share",)
     squares = float(table.residual_square.sum()) / float(table.weight_max)
     if squares >= _FEW_SQUARES:
         return ()

@@ -177,7 +177,8 @@ def judge(plan: Plan, source: Tally | RowSource, limit: float, delta: float, see
     verdict = verdict_of(lower, upper, limit)
     clusters, cautions = found.clusters, _cautions(plan, limit, found.event_rate)
     if clusters is not None:
-        cautions = (*cluster_cautions(clusters, limit, delta), *cautions)
+        enough = plan.method.enough_clusters(limit, delta, clusters, saving=found.saving is not None)
+        cautions = (*cluster_cautions(clusters, limit, enough), *cautions)
         if verdict == "undecided":
             clusters = replace(clusters, needed=_clusters_to_decide(found, limit, delta))
     certificate = Certificate(
@@ -248,7 +249,8 @@ def _clusters_to_decide(found: Found, limit: float, delta: float) -> int | None:
     distance = abs(limit - found.estimate)
     if distance <= margin * 1e-5:
         return None
-    count = max(found.clusters.count * (margin / distance) ** 2, enough_clusters(limit, delta, found.clusters.serial))
+    enough = enough_clusters(limit, delta, found.clusters.serial, drawn=found.clusters.max_size is not None)
+    count = max(found.clusters.count * (margin / distance) ** 2, enough)
     return math.ceil(count) if count < _MOST_ROWS else None
 
 

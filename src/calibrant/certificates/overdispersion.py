@@ -1,8 +1,8 @@
 """Are the outcomes of a cluster more alike than those of independent rows? Overdispersion of sums over clusters.
 
-Forecasts are cut into strata, and residuals counted from the mean of their stratum, so that forecasts that are off
-everywhere alike are no sign of clusters. The sum over clusters of squared sums is compared with what independent rows
-would give, by its first three moments.
+Forecasts are cut into strata, and residuals counted from a line through those of their stratum, so that forecasts
+that are off everywhere alike are no sign of clusters. The sum over clusters of squared sums is compared with what
+independent rows would give, by its first three moments. Why is in docs/theory-of-clusters.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from calibrant.rows.tally import Tally
 
 _ROWS_OF_STRATUM = 50
 _MOST_STRATA = 64
-_MOST_PAIRS = 2**23  # clusters times strata
+_MOST_PAIRS = 2**22  # clusters times strata
+_NOTHING = 1e-12  # of the squares, that rounding may leave where a line explains all
 
 
 class Overdispersion(NamedTuple):
@@ -32,11 +33,18 @@ class Overdispersion(NamedTuple):
 
 
 class _Strata(NamedTuple):
-    """By stratum: rows, and mean, variance and third moment of their residuals; ``sums`` are those of clusters."""
+    """By stratum: rows, their mean forecast and squares of differences from it, and a line through their residuals.
+
+    ``mean`` is its height at the mean forecast; ``variance`` and ``third`` are moments of what it leaves. ``sums`` are
+    those of clusters, ``ahead`` by how much the forecasts of each add up to more than their number times the mean.
+    """
 
     sums: ClusterSums
+    ahead: FloatArray
     rows: FloatArray
+    forecast_square: FloatArray
     mean: FloatArray
+    slope: FloatArray
     variance: FloatArray
     third: FloatArray
 
@@ -46,12 +54,14 @@ def overdispersion_of(source: ClusteredSource) -> Overdispersion:
     strata = _strata_of(source)
     sums, here = strata.sums, strata.sums.block
     number = sums.rows.astype(np.float64)
-    off = sums.per_cluster(sums.residual - number * strata.mean[here])
+    off = sums.per_cluster(sums.residual - number * strata.mean[here] - strata.ahead * strata.slope[here])
     spread = sums.per_cluster(number * strata.variance[here])
-    mean, variance, third = _moments(strata, number, spread)
+    taken = _taken(strata, number)
+    mean, variance, third = _moments(strata, number, spread, taken)
     excess = float((off**2).sum()) - mean
-    pairs = float((sums.per_cluster(number * np.sqrt(strata.variance[here])) ** 2 - spread).sum())
-    correlation = excess / pairs if pairs > 0.0 else 0.0
+    deviation = sums.per_cluster(number * np.sqrt(strata.variance[here]))
+    pairs = _together(strata, deviation, taken) - mean
+    correlation = excess / pairs if pairs > _NOTHING * float((deviation**2).sum()) else 0.0
     return Overdispersion(_tail(excess, variance, third), min(max(correlation, -1.0), 1.0))
 
 
@@ -64,25 +74,52 @@ def _strata_of(source: ClusteredSource) -> _Strata:
     first: IntArray = cut_into_blocks(table, max(count // 2, 1))
     borders = table.low[first].copy()
     borders[0] = 0.0
-    rows, residual, square, outcome = (
+    forecast = table.outcome - table.residual
+    rows, residual, square, outcome, total = (
         np.add.reduceat(each, first).astype(np.float64)
-        for each in (table.rows, table.residual, table.residual_square, table.outcome)
+        for each in (table.rows, table.residual, table.residual_square, table.outcome, forecast)
     )
-    mean, rate = residual / rows, outcome / rows
-    variance = np.maximum(square / rows - mean**2, 0.0) * rows / np.maximum(rows - 1.0, 1.0)
-    variance[rows < 2.0] = 0.0
-    return _Strata(source.cluster_sums(borders), rows, mean, variance, variance * (1.0 - 2.0 * rate))
+    mean, centre = residual / rows, total / rows
+    beside = forecast / table.rows - np.repeat(centre, np.diff(np.append(first, len(table))))
+    forecast_square = np.add.reduceat(table.rows * beside**2, first)
+    forecast_square[forecast_square <= _NOTHING * rows] = 0.0
+    several = forecast_square > 0.0
+    slope = np.where(several, np.add.reduceat(table.residual * beside, first), 0.0)
+    slope /= np.where(several, forecast_square, 1.0)
+    left = square - rows * mean**2 - slope**2 * forecast_square
+    free = rows - 1.0 - several
+    variance = np.where((free > 0.0) & (left > _NOTHING * square), left / np.maximum(free, 1.0), 0.0)
+    sums = source.cluster_sums(borders)
+    ahead = sums.outcome - sums.residual - sums.rows * centre[sums.block]
+    third = variance * (1.0 - 2.0 * outcome / rows)
+    return _Strata(sums, ahead, rows, forecast_square, mean, slope, variance, third)
 
 
-def _moments(strata: _Strata, number: FloatArray, spread: FloatArray) -> tuple[float, float, float]:
+def _taken(strata: _Strata, number: FloatArray) -> FloatArray:
+    """Return what the lines of strata take away from clusters: a column for the height of each, and for its slope."""
+    sums, here = strata.sums, strata.sums.block
+    slopes = strata.variance / np.where(strata.forecast_square > 0.0, strata.forecast_square, math.inf)
+    taken = np.zeros((sums.clusters, 2 * strata.rows.size))
+    taken[sums.cluster, here] = number * np.sqrt(strata.variance / strata.rows)[here]
+    taken[sums.cluster, strata.rows.size + here] = strata.ahead * np.sqrt(slopes)[here]
+    return taken
+
+
+def _together(strata: _Strata, deviation: FloatArray, taken: FloatArray) -> float:
+    """Return the mean of the sum of squares if all outcomes of a cluster moved as one, which lines take part of."""
+    root = np.sqrt(np.tile(strata.variance, 2))
+    part = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0.0)
+    lost = (taken**2) @ part
+    return float((deviation**2 - 2.0 * deviation * lost).sum() + ((taken.T @ taken) ** 2 * np.outer(part, part)).sum())
+
+
+def _moments(strata: _Strata, number: FloatArray, spread: FloatArray, taken: FloatArray) -> tuple[float, float, float]:
     """Return mean, variance and third moment of the sum of squares if rows are independent given their forecasts.
 
-    With D the variances of sums and A A' what the means of strata take away, sums have the covariance D - A A'. The
+    With D the variances of sums and A A' what the lines of strata take away, sums have the covariance D - A A'. The
     squares of single rows are the same however rows are dealt to clusters, so that their share is taken out again.
     """
     sums, here = strata.sums, strata.sums.block
-    taken = np.zeros((sums.clusters, strata.rows.size))
-    taken[sums.cluster, here] = number * np.sqrt(strata.variance / strata.rows)[here]
     own = (taken**2).sum(axis=1)
     product, weighted = taken.T @ taken, (taken * spread[:, None]).T @ taken
     squares = sums.per_cluster(number * strata.variance[here] ** 2)

@@ -17,7 +17,8 @@ import numpy as np
 from calibrant.certificates.clusters import Clusters, check_clusters
 from calibrant.core.errors import InputError
 from calibrant.core.types import IntArray
-from calibrant.rows.checks import check_codes
+from calibrant.rows.checks import label_places
+from calibrant.rows.labels import check_order
 
 TO_CERTIFY = (
     "fit on half of the clusters and certify the recalibrated forecasts on the others, as in "
@@ -45,8 +46,10 @@ class Layers:
         """Check a label for each row that a map was fitted to."""
         question = check_clusters(True, "rows", None, serial)
         assert question is not None
-        codes, count = check_codes(cluster, "cluster", rows)
-        if count < 2:
+        labels, codes = label_places(cluster, "cluster", rows)
+        if question.dependence.serial and labels.dtype.kind in "OU":
+            check_order(labels.tolist(), "cluster")
+        if labels.size < 2:
             raise InputError(
                 "holds one cluster only, and nothing can be said of others from one",
                 argument="cluster",

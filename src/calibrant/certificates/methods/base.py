@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.certificates.cluster_limits import ClusterLimits
 from calibrant.certificates.cluster_savings import SavingLimits
-from calibrant.certificates.clusters import Clusters
+from calibrant.certificates.clusters import Clusters, enough_clusters
 from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.margins import hoeffding_margin
 from calibrant.certificates.methods.registry import METHODS
@@ -210,6 +210,11 @@ class CertificateMethod(ABC):
         """Return the least that an upper limit of the risk gap could be, whatever the outcomes."""
         del limits, delta
         return 0.0
+
+    def enough_clusters(self, limit: float, delta: float, clusters: Clusters, *, saving: bool) -> float:
+        """Return how many clusters of equal size can be certified at best, by bets; infinity where no number can."""
+        del saving
+        return enough_clusters(limit, delta, clusters.serial, drawn=clusters.max_size is not None)
 
     @abstractmethod
     def lower_margin(self, table: Totals, delta: float, factor: float) -> float:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from calibrant.certificates.cluster_limits import ClusterLimits
 from calibrant.certificates.cluster_savings import SavingLimits
+from calibrant.certificates.clusters import Clusters
 from calibrant.certificates.margins import hoeffding_lower_margin, hoeffding_margin
 from calibrant.certificates.methods.base import MarginMethod
 from calibrant.rows.tally import Totals
@@ -34,6 +37,12 @@ class Hoeffding(MarginMethod):
     def least_saving_of_clusters(self, limits: SavingLimits, delta: float) -> float:
         """Return the margin."""
         return min(limits.hoeffding_margin(delta), 1.0)
+
+    def enough_clusters(self, limit: float, delta: float, clusters: Clusters, *, saving: bool) -> float:
+        """Return how many clusters of equal size have a margin of the limit."""
+        spread = 1.0 if saving else 2.0  # of the sum of a cluster, over its size
+        found = (clusters.serial + 1) * math.log(1.0 / delta) * spread**2 / 2.0
+        return max(2, math.ceil(found / limit**2)) if limit > 0.0 else math.inf
 
     def lower_margin(self, table: Totals, delta: float, factor: float) -> float:
         """Return the smaller of two margins that hold for all intervals at once."""
