@@ -22,7 +22,7 @@ RNG = np.random.default_rng(5)
 ROWS = 1200
 Y_PROB = RNG.uniform(0.05, 0.95, ROWS).round(4)
 Y_TRUE = (RNG.random(ROWS) < Y_PROB).astype(int)
-SITE = np.arange(ROWS) // 12
+SITE = np.arange(ROWS) // 48
 WEIGHT = RNG.integers(1, 4, ROWS).astype(float)
 TWO = {"old": np.sqrt(Y_PROB), "new": Y_PROB}
 FIVE = {f"model {power}": Y_PROB**power for power in (1.0, 1.05, 1.1, 1.15, 2.5)}
@@ -38,7 +38,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "no limit": ({"max_error": None}, {}),
     "weights": ({"sample_weight": WEIGHT}, {"sample_weight": WEIGHT}),
     "clusters": ({"cluster": SITE}, {"cluster": SITE}),
-    "largest": ({"cluster": SITE, "max_cluster_size": 20}, {"cluster": SITE, "max_cluster_size": 20}),
+    "largest": ({"cluster": SITE, "max_cluster_size": 60}, {"cluster": SITE, "max_cluster_size": 60}),
     "seed": ({"rng": 7, "confidence_level": 0.9}, {"rng": 7, "confidence_level": 0.9}),
     "another method": ({"method": "hoeffding"}, {}),
     "shares of events": ({"relative_to": "events", "max_error": 0.2}, {}),
@@ -105,7 +105,7 @@ def test_the_order_of_rows_changes_no_byte():
     count = 24_000
     rng = np.random.default_rng(0)
     y_prob, weight = rng.random(count), rng.random(count)
-    y_true, cluster, order = rng.random(count) < y_prob, np.arange(count) // 100, rng.permutation(count)
+    y_true, cluster, order = rng.random(count) < y_prob, np.arange(count) // 800, rng.permutation(count)
     for given in ({"sample_weight": weight}, {"sample_weight": weight, "cluster": cluster}):
         straight, turned = (
             CalibrationReport.from_predictions(
@@ -182,7 +182,7 @@ def test_one_model_has_no_differences():
 
 def test_a_file_that_is_read_is_compared_and_one_that_is_scanned_is_not(tmp_path):
     path = write({"y": Y_TRUE, **TWO, "site": SITE}, tmp_path / "t.csv", "csv")
-    asked = ("report", path, "--y-prob", "old", "--y-prob", "new", "--out", tmp_path / "r.html")
+    asked = ("report", path, "--y-prob", "old", "--y-prob", "new", "--out", tmp_path / "r.md")
     for options, passed in (((), {}), (("--cluster", "site"), {"cluster": SITE})):
         found = answer(*asked, *options)["result"]["comparison"]["differences"][0]
         expected = calibrant.compare_models(Y_TRUE, TWO, **passed).differences[0]
