@@ -154,6 +154,9 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "ReportSummary of clusters": _clustered,
     "ClusterOptions": lambda: _clustered().clusters,
     "ReportSummary without a limit": _free,
+    "ReportSummary of two models": lambda: (
+        calibrant.CalibrationReport.from_predictions(Y_TRUE, {"old": Y_PROB, "new": Y_PROB[::-1]}).summary
+    ),
     "GroupLimits": lambda: _free().models[0].group_limits,
     "ModelSummary": lambda: _report().models[0],
     "DecisionTable": lambda: _report().models[0].decisions,

@@ -572,9 +572,10 @@ def test_words_of_the_user_are_not_markdown_either(hostile):
     assert not re.search(r"(?<!\\)[<>]", prose)
     assert not re.search(r"(?<!\\)\[a", prose)
     assert [line for line in text.splitlines() if line.startswith("# ")] == [text.splitlines()[0]]
-    for line in prose.splitlines():
-        if line.startswith("|"):
-            assert len(re.findall(r"(?<!\\)\|", line)) in (5, 7), line
+    for table in re.findall(r"(?:^\|.*\n)+", prose, flags=re.MULTILINE):
+        widths = [len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()]
+        assert widths == [widths[0]] * len(widths), table
+        assert widths[0] in (5, 6, 7), table
 
 
 def test_names_no_file_can_hold_are_written_all_the_same(tmp_path):
