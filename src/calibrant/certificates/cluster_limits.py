@@ -26,6 +26,7 @@ from calibrant.rows.tally import Totals
 _EVEN_REST = 0.55
 _LOWER_RATE = 0.45  # of the bets of lower limits, whose factors are 1 + x (T - error m) with both up to m
 _LINES = 10
+_NO_SPREAD = 1e-9  # of the squares of residuals
 _DRAWS, _MOST_DRAWS = 999, 9999
 _NEXT_TRY = 0.8  # of an error that bets do not exclude, where a smaller one may be
 _DRAWS_AT_ONCE = 111
@@ -106,9 +107,18 @@ class ClusterLimits:
 
     @cached_property
     def design_effect(self) -> float:
-        """How many times the variance of independent rows the residuals of clusters have; 1 where all are 0."""
-        rows = float(self.table.weight_square_residual_square.sum())
-        return float((self.rows.cluster_total**2).sum()) / rows if rows > 0.0 else 1.0
+        """How many times the variance of independent rows the sum of residuals has, counted from the mean residual.
+
+        1 where residuals do not vary. What all rows are off by is no sign that rows of a cluster belong together.
+        """
+        table = self.table
+        bias = table.residual_total / table.weight_total
+        squares = float(table.residual_square.sum())
+        varied = 1.0 - bias * table.residual_total / squares if squares > 0.0 else 0.0
+        if varied <= _NO_SPREAD:
+            return 1.0
+        between = float(((self.rows.cluster_total - bias * self.rows.size) ** 2).sum())
+        return between / (varied * float(table.weight_square_residual_square.sum()))
 
     def least_limit(self, delta: float, *, given: bool = False) -> float:
         """Return the least that the limit of bets can be, whatever the outcomes: clusters are few, or one is large."""
