@@ -214,13 +214,14 @@ class ClusterLimits:
         if longest == 0.0:
             return 0.0
 
-        def most(length: float) -> float:
+        found = self.total
+        for length in (longest * 2.0 ** (-np.arange(_LINES) / 3.0)).tolist():
             share = quantile * more / (2.0 * length)
             less = 2.0 * share * drawn * self.rows.size if drawn > 0.0 else None
-            growth = max(largest_growth(weighing, sign, 1.0, share, less) for sign in (1.0, -1.0))
-            return growth + share * own + quantile * length / 2.0
-
-        found = min(most(length) for length in (longest * 2.0 ** (-np.arange(_LINES) / 3.0)).tolist())
+            besides = share * own + quantile * length / 2.0
+            asked = [(weighing, sign, 1.0, share, less) for sign in (1.0, -1.0)]
+            if not any(may_grow_above(found - besides, *each) for each in asked):  # otherwise another line is lower
+                found = max(largest_growth(*each) for each in asked) + besides
         return float(min(found / self.total, 1.0))
 
     # --- Lower limits -----------------------------------------------------------------------------------------------
