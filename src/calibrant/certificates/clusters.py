@@ -104,10 +104,10 @@ class Clusters(Result):
     largest_share : float
         The share of all rows, by weight, that the largest one holds.
     deff : float
-        The design effect: how many times the variance of independent rows the sum of their residuals has, where
-        forecasts are about calibrated; forecasts that are off raise it, too.
+        The design effect: how many times the variance of independent rows the sum of their residuals has, counted
+        from the mean residual.
     n_eff : float
-        About how many independent rows would say as much.
+        About how many independent rows would say as much; never more than there are.
     target : str
         What counts once: each of the "rows" (of clusters of these sizes), or each of the "clusters".
     max_size : float or None
