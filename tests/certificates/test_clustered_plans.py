@@ -115,7 +115,11 @@ def test_a_pilot_sample_has_sizes_forecasts_and_a_correlation():
         ),
         ({"cluster_size": 5, "intra_cluster_correlation": 0.1, "relative_to": "events"}, "relative_to='rows' only"),
         ({"cluster_size": 5, "intra_cluster_correlation": 0.1, "power": 0.999}, "power is 0.999; plans for clusters"),
-        ({"cluster_size": 5, "intra_cluster_correlation": 0.1, "sample_weight": [1, 2, 3]}, "sample_weight was given"),
+        (
+            {"cluster": [1, 2, 2], "y_true": [0, 1, 0], "sample_weight": [1, 2, 3]},
+            "sample_weight was given together with a pilot sample",
+        ),
+        ({"cluster_size": 5, "intra_cluster_correlation": 0.1, "sample_weight": [1, 2]}, "sample_weight"),
         ({"cluster_size": 5, "intra_cluster_correlation": 0.1, "max_cluster_size": 2}, "max_cluster_size is 2, and a"),
     ],
     ids=str,
@@ -123,6 +127,13 @@ def test_a_pilot_sample_has_sizes_forecasts_and_a_correlation():
 def test_what_cannot_be_planned_is_refused(options, message):
     with pytest.raises(ValueError, match=message):
         rows_needed(0.1, y_prob=LEVELS, **options)
+
+
+def test_weights_say_how_many_rows_have_each_forecast():
+    asked: dict[str, Any] = {"cluster_size": 5, "intra_cluster_correlation": 0.1, "method": "hoeffding"}
+    counts = [3, 1, 2]
+    counted = rows_needed(0.2, y_prob=LEVELS, sample_weight=counts, **asked)
+    assert counted.clusters == rows_needed(0.2, y_prob=np.repeat(LEVELS, counts), **asked).clusters
 
 
 def test_a_pilot_sample_needs_forecasts():

@@ -180,14 +180,15 @@ def test_one_model_has_no_differences():
     assert 'id="differences"' not in report.html()
 
 
-def test_a_file_that_is_read_is_compared_and_one_that_is_scanned_is_not(tmp_path):
+def test_rows_of_a_file_are_compared_unless_they_are_more_than_memory_is_meant_for(tmp_path, monkeypatch):
     path = write({"y": Y_TRUE, **TWO, "site": SITE}, tmp_path / "t.csv", "csv")
     asked = ("report", path, "--y-prob", "old", "--y-prob", "new", "--out", tmp_path / "r.md")
-    for options, passed in (((), {}), (("--cluster", "site"), {"cluster": SITE})):
+    for options, cluster in (((), None), (("--cluster", "site"), SITE), (("--memory-limit", "1GB"), None)):
         found = answer(*asked, *options)["result"]["comparison"]["differences"][0]
-        expected = calibrant.compare_models(Y_TRUE, TWO, **passed).differences[0]
+        expected = calibrant.compare_models(Y_TRUE, TWO, cluster=cluster).differences[0]
         assert found["upper"] == pytest.approx(expected.upper, rel=1e-9)
     assert "Side by side: new is better calibrated than old." in call(*asked).stdout
+    monkeypatch.setattr("calibrant.cli.rows.BYTES_PER_ROW", 10**6)
     scanned = answer(*asked, "--memory-limit", "1GB")["result"]
     assert scanned["comparison"] is None
     assert scanned["omissions"][0]["section"] == "differences"
