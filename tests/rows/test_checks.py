@@ -745,6 +745,7 @@ EXTRA_OPTIONS: dict[str, dict[str, Any]] = {
 PUBLIC_FUNCTIONS = [name for name in EVERYWHERE if inspect.isfunction(public(name))]
 OTHERS_FIRST = {
     "bracket": "cells",
+    "check_independence": "y_true",  # which must have clusters
     "by_group": "source",
     "compare_models": "y_true",  # with forecasts by the name of their model
     "compare_recalibrators": "y_prob",
