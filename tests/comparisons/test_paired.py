@@ -73,6 +73,35 @@ def test_the_order_of_rows_makes_no_difference(asked):
         assert (first.lower, first.upper) == pytest.approx((second.lower, second.upper), abs=1e-12)
 
 
+def both_ways(found):
+    """Return every difference and its mirror image."""
+    ways = {}
+    for each in found.differences:
+        ways[each.first, each.second] = each.estimate, each.lower, each.upper
+        ways[each.second, each.first] = -each.estimate, -each.upper, -each.lower
+    return ways
+
+
+@pytest.mark.parametrize("asked", [{}, {"measure": "risk_gap"}, {"measure": "brier"}, {"cluster": SITE[:200]}], ids=str)
+@pytest.mark.parametrize("names", [("off", "coarse"), ("off", "good", "coarse")], ids=len)
+@pytest.mark.parametrize("digits", [17, 1])
+def test_the_order_of_models_makes_no_difference(asked, names, digits):
+    few = slice(0, 200)
+    models = {name: MODELS[name][few].round(digits) for name in names}
+    expected = both_ways(compare_models(Y[few], models, **asked))
+    for order in list(itertools.permutations(names))[1:]:
+        assert both_ways(compare_models(Y[few], {name: models[name] for name in order}, **asked)) == expected
+
+
+def test_neither_names_nor_order_of_many_models_tell_halves(monkeypatch):
+    rows = rows_of(Y, MODELS)
+    for order in itertools.permutations(MODELS.values()):
+        np.testing.assert_array_equal(rows_of(Y, dict(zip("abc", order, strict=True))).groups(0), rows.groups(0))
+    monkeypatch.setattr(pairs, "IN_ORDER_BELOW", 0)
+    one, other = (pairs.cutoff_limits(rows, *names, 0, 0.05) for names in (("off", "good"), ("good", "off")))
+    assert (one.lower, one.upper) == (-other.upper, -other.lower)
+
+
 def test_names_of_clusters_make_no_difference():
     few, names = slice(0, 400), np.random.default_rng(4).permutation(40)
     models = {"off": MODELS["off"][few], "good": P[few]}
