@@ -175,6 +175,7 @@ def test_what_limits_say(lower, upper, margin, larger, verdict, non_inferior):
         ({"measure": "auc"}, "^measure must be one of"),
         ({"reference": "none"}, "^reference must be one of"),
         ({"margin": -0.1}, "^margin must be"),
+        ({"margin": np.inf}, "^margin is not finite; pass a finite number"),
         ({"measure": "brier", "threshold": 0.3}, "^threshold means nothing for measure='brier'"),
         ({"measure": "brier", "max_error": 0.1}, "^max_error is for calibration errors"),
         ({"measure": "brier", "method": "exact"}, "^method is for calibration errors"),
@@ -218,6 +219,23 @@ def test_scores_are_those_of_the_library():
     assert weighted["off"].scores[0].estimate == pytest.approx(np.average((Y - MODELS["off"]) ** 2, weights=W))
     loss = compare_models(Y, {"a": P, "b": np.clip(MODELS["off"], 0, 0.99)}, measure="log")
     assert loss["a"].scores[0].estimate == pytest.approx(-np.mean(np.log(np.where(Y == 1, P, 1 - P))))
+
+
+@pytest.mark.parametrize("cluster", [None, [0, 0, 1, 1, 2, 2, 3, 3]], ids=["rows", "clusters"])
+def test_limits_of_scores_are_possible_scores(cluster):
+    few: dict[str, Any] = {"cluster": cluster}
+    models = {"a": np.linspace(0.1, 0.9, 8), "b": np.linspace(0.9, 0.1, 8)}
+    for measure, least, most in (
+        ("brier", 0.0, 0.9**2),
+        ("log", 0.0, -np.log(0.1)),
+        ("decision_risk", 0.0, 0.7),
+        ("net_benefit", -3 / 7, 1.0),
+    ):
+        at = {"threshold": 0.3} if measure in ("decision_risk", "net_benefit") else {}
+        found = compare_models([0, 1] * 4, models, measure=measure, **at, **few)
+        for each in found.models:
+            (limits,) = each.scores
+            assert least - 1e-12 <= limits.lower <= limits.estimate <= limits.upper <= most + 1e-12
 
 
 def brute_growth(y, own, lost, rate):
@@ -315,6 +333,17 @@ def test_means_of_units():
     assert turned == pytest.approx(tuple(-each for each in unit_mean_limits(values[:500], None, 0.7, 0.05)[::-1]))
 
 
+def test_scores_are_not_followed_by_advice_on_certificates(tmp_path):
+    file = write({"y": Y, **MODELS}, tmp_path / "t.csv", "csv")
+    named = ("compare", file, "--y-true", "y", "--y-prob", "off", "--y-prob", "good")
+    score = ("--measure", "brier")
+    assert "Next: calibrant compare --max-error" in call(*named).stdout
+    assert "Next: calibrant compare --reference --margin" in call(*named, *score).stdout
+    said = call(*named, *score, "--reference", "good", "--margin", 0.5).stdout
+    assert "Next: a model with good scores may still be off" in said
+    assert "--max-error" not in said
+
+
 def test_the_command_line_asks_what_python_asks(tmp_path):
     file = write({"y": Y, "site": SITE, **MODELS}, tmp_path / "t.csv", "csv")
     named = ("--y-true", "y", "--y-prob", "off", "--y-prob", "good", "--y-prob", "coarse")
@@ -342,6 +371,14 @@ def test_the_command_line_asks_what_python_asks(tmp_path):
         (("--measure", "net_benefit"), "--measure net_benefit needs --threshold"),
         (("--reference", "none"), "--reference 'none' is none of the models"),
         (("--threshold", "a"), "neither a threshold"),
+        (
+            ("--measure", "net_benefit", "--threshold", "0.2:0.4"),
+            "--threshold 0.2:0.4 is a range, which means something for --measure risk_gap only; name several "
+            "thresholds with commas, as in 0.2,0.4",
+        ),
+        (("--measure", "decision_risk", "--threshold", "0.2:0.4"), "--threshold 0.2:0.4 is a range"),
+        (("--measure", "risk_gap", "--threshold", "0.2,0.4"), "or about a range, as in 0.2:0.4"),
+        (("--margin", "inf"), "not finite"),
     ):
         refused = call("compare", file, *named, *options)
         assert refused.exit_code == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -112,8 +113,9 @@ def compare_models(
         the two errors; so do those of all by methods other than "adaptive", and of all but "cutoff" where rows come in
         clusters.
     threshold : float, tuple or array
-        For "risk_gap" as in `certify`; for "decision_risk" and "net_benefit" the threshold from which people act, or
-        several, for all of which the limits hold together.
+        For "risk_gap" as in `certify`: one, or the lowest and the highest of a range. For "decision_risk" and
+        "net_benefit" the threshold from which people act, or several, for all of which the limits hold together:
+        ``[0.2, 0.3]`` is then these two, and for "risk_gap" everything between them, too.
     margin : float, optional
         By how much a model may be worse and still do: those that surely are not worse by more are "non-inferior". Fix
         it beforehand.
@@ -166,7 +168,7 @@ def compare_models(
     check_choice(measure, "measure", (*MEASURES, *SCORES))
     level = check_confidence(confidence_level)
     limit = None if max_error is None else check_number(max_error, "max_error", low=0.0, high=1.0)
-    allowed = None if margin is None else check_number(margin, "margin", low=0.0)
+    allowed = None if margin is None else _check_margin(margin)
     largest = None if max_cluster_size is None else check_number(max_cluster_size, "max_cluster_size", low=1.0)
     together = not isinstance(y_true, Mapping)
     given = _named_models(y_true, y_prob, sample_weight, cluster)
@@ -221,6 +223,15 @@ def compare_models(
         margin=allowed,
         assumptions=assumptions,
     )
+
+
+def _check_margin(margin: Any) -> float:
+    """Return by how much a model may be worse: an infinite margin would make every model do."""
+    allowed = check_number(margin, "margin", low=0.0)
+    if math.isinf(allowed):
+        remedy = "pass a finite number, the most that a model may be worse by"
+        raise InputError("is not finite", argument="margin", value=margin, remedy=remedy)
+    return allowed
 
 
 def _by_scores(
