@@ -1,5 +1,6 @@
 """Models on the same rows: differences row by row, verdicts with a margin, scores, clusters."""
 
+import dataclasses
 import itertools
 from typing import Any
 
@@ -14,6 +15,7 @@ from calibrant import compare_models
 from calibrant.certificates import pair_savings, pairs
 from calibrant.certificates.unit_means import unit_mean_limits
 from calibrant.comparisons import ModelComparison, ModelDifference
+from calibrant.core.voices import Phrase
 from calibrant.rows.checks import Observations
 from calibrant.rows.paired import FEW_GROUPS, PairedRows, halves
 from calibrant.rows.savings import EVERY_THRESHOLD
@@ -223,19 +225,62 @@ def test_scores_are_those_of_the_library():
 
 @pytest.mark.parametrize("cluster", [None, [0, 0, 1, 1, 2, 2, 3, 3]], ids=["rows", "clusters"])
 def test_limits_of_scores_are_possible_scores(cluster):
-    few: dict[str, Any] = {"cluster": cluster}
     models = {"a": np.linspace(0.1, 0.9, 8), "b": np.linspace(0.9, 0.1, 8)}
-    for measure, least, most in (
-        ("brier", 0.0, 0.9**2),
-        ("log", 0.0, -np.log(0.1)),
-        ("decision_risk", 0.0, 0.7),
-        ("net_benefit", -3 / 7, 1.0),
-    ):
-        at = {"threshold": 0.3} if measure in ("decision_risk", "net_benefit") else {}
-        found = compare_models([0, 1] * 4, models, measure=measure, **at, **few)
-        for each in found.models:
+    cases: list[tuple[dict[str, Any], float, float]] = [
+        ({"measure": "brier"}, 0.0, 0.9**2),
+        ({"measure": "log"}, 0.0, -np.log(0.1)),
+        ({"measure": "decision_risk", "threshold": 0.3}, 0.0, 0.7),
+        ({"measure": "net_benefit", "threshold": 0.3}, -3 / 7, 1.0),
+    ]
+    for asked, least, most in cases:
+        for each in compare_models([0, 1] * 4, models, cluster=cluster, **asked).models:
             (limits,) = each.scores
             assert least - 1e-12 <= limits.lower <= limits.estimate <= limits.upper <= most + 1e-12
+
+
+@pytest.mark.parametrize("weight", [None, W[:300]], ids=["rows", "weights"])
+@pytest.mark.parametrize("asked", [{}, {"measure": "brier"}, {"measure": "risk_gap", "threshold": 0.4}], ids=str)
+def test_clusters_are_named(asked, weight):
+    few = slice(0, 300)
+    models = {"off": MODELS["off"][few], "good": P[few]}
+    found = compare_models(Y[few], models, cluster=SITE[few], sample_weight=weight, **asked)
+    expected = calibrant.confidence_interval(Y[few], models["off"], cluster=SITE[few], sample_weight=weight).clusters
+    assert found.clusters is not None
+    assert expected is not None
+    for name in ("count", "largest_share", "deff", "n_eff"):
+        assert getattr(found.clusters, name) == pytest.approx(getattr(expected, name))
+    assert str(found).count(f"The rows come in {found.clusters} (by the residuals of off).") == 1
+    assert found.frame()["clusters"].tolist() == [30, 30]
+    assert ModelComparison.from_json(found.to_json()) == found
+    independent = compare_models(Y[few], models, sample_weight=weight, **asked)
+    assert independent.clusters is None
+    assert "clusters" not in independent.frame()
+
+
+@pytest.mark.parametrize(("asked", "few", "enough"), [({}, 16, 40), ({"measure": "brier"}, 6, 16)], ids=str)
+def test_clusters_too_few_to_say_anything_are_cautioned_about(asked, few, enough):
+    for count in (few, enough):
+        wrong = np.random.default_rng(0).uniform(0.0, 1e-3, 5 * count)
+        models = {"wrong": wrong, "right": 1.0 - wrong}
+        found = compare_models(np.ones(5 * count), models, cluster=np.repeat(np.arange(count), 5), **asked)
+        codes = [getattr(caution, "code", "") for caution in found.cautions]
+        assert codes == (["few_clusters"] if count == few else [])
+        assert found.differences[0].verdict == ("not told apart" if count == few else "worse")
+        assert (f"Caution: {few} clusters, the largest with" in str(found)) == (count == few)
+
+
+@pytest.mark.parametrize("asked", [{}, {"measure": "brier"}, {"measure": "risk_gap", "threshold": 0.4}], ids=str)
+def test_clusters_of_one_row_each_are_independent_rows(asked):
+    few = slice(0, 300)
+    models = {"off": MODELS["off"][few], "good": P[few]}
+    apart = compare_models(Y[few], models, cluster=[f"row {place}" for place in range(300)], **asked)
+    independent = compare_models(Y[few], models, **asked)
+    assert [note.code for note in apart.notes if isinstance(note, Phrase)] == ["one_row_each"]
+    assert "Note: cluster= tells all 300 rows apart" in str(apart)
+    assert dataclasses.replace(apart, notes=()) == independent
+    stated = compare_models(Y[few], models, cluster=np.arange(300), max_cluster_size=2, **asked)
+    assert stated.clusters is not None
+    assert stated.clusters.count == 300
 
 
 def brute_growth(y, own, lost, rate):
@@ -362,6 +407,10 @@ def test_the_command_line_asks_what_python_asks(tmp_path):
         found = compare_models(Y, MODELS, **asked)
         document = answer("compare", file, *named, *options)
         assert document["differences"] == [vars(each) for each in found.differences]
+        assert (document["clusters"] is None) == ("cluster" not in asked)
+        assert ("The rows come in 150 clusters" in call("compare", file, *named, *options).stdout) == (
+            "cluster" in asked
+        )
         assert call("compare", file, *named, *options, "--verbose").stdout == f"{found}\n"
     for models, margin, code in ((named[:-2], 0.0001, 1), (named[:-2], 0.5, 0), (named[:2] + named[4:], 1e-9, 3)):
         options = ("--measure", "brier", "--reference", "good", "--margin", margin)

@@ -203,6 +203,7 @@ def comparison_said(found: ModelComparison) -> list[str]:
     lines = [
         found.headline(),
         found.table(),
+        *found.clusters_said(),
         found.difference_headline(),
         found.difference_table(),
         *found.places()[:1],
