@@ -148,6 +148,9 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "ComparedModel": lambda: _model_comparison()["old"],
     "ModelDifference": lambda: _model_comparison().differences[0],
     "ModelComparison by scores": _score_comparison,
+    "ModelComparison of clusters": lambda: calibrant.compare_models(
+        Y_TRUE, {"old": Y_PROB, "new": Y_PROB[::-1]}, measure="brier", cluster=CLUSTERS
+    ),
     "ScoreLimits": lambda: _score_comparison()["old"].scores[1],
     "ReportSummary": _report,
     "ReportSummary with an omission": _few,

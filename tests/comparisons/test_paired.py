@@ -1,5 +1,6 @@
 """Models on the same rows: differences row by row, verdicts with a margin, scores, clusters."""
 
+import dataclasses
 import itertools
 from typing import Any
 
@@ -14,6 +15,7 @@ from calibrant import compare_models
 from calibrant.certificates import pair_savings, pairs
 from calibrant.certificates.unit_means import unit_mean_limits
 from calibrant.comparisons import ModelComparison, ModelDifference
+from calibrant.core.voices import Phrase
 from calibrant.rows.checks import Observations
 from calibrant.rows.paired import FEW_GROUPS, PairedRows, halves
 from calibrant.rows.savings import EVERY_THRESHOLD
@@ -71,6 +73,35 @@ def test_the_order_of_rows_makes_no_difference(asked):
     one, other = compare_models(Y, models, **asked), compare_models(Y[order], turned, **{**asked, **columns})
     for first, second in zip(one.differences, other.differences, strict=True):
         assert (first.lower, first.upper) == pytest.approx((second.lower, second.upper), abs=1e-12)
+
+
+def both_ways(found):
+    """Return every difference and its mirror image."""
+    ways = {}
+    for each in found.differences:
+        ways[each.first, each.second] = each.estimate, each.lower, each.upper
+        ways[each.second, each.first] = -each.estimate, -each.upper, -each.lower
+    return ways
+
+
+@pytest.mark.parametrize("asked", [{}, {"measure": "risk_gap"}, {"measure": "brier"}, {"cluster": SITE[:200]}], ids=str)
+@pytest.mark.parametrize("names", [("off", "coarse"), ("off", "good", "coarse")], ids=len)
+@pytest.mark.parametrize("digits", [17, 1])
+def test_the_order_of_models_makes_no_difference(asked, names, digits):
+    few = slice(0, 200)
+    models = {name: MODELS[name][few].round(digits) for name in names}
+    expected = both_ways(compare_models(Y[few], models, **asked))
+    for order in list(itertools.permutations(names))[1:]:
+        assert both_ways(compare_models(Y[few], {name: models[name] for name in order}, **asked)) == expected
+
+
+def test_neither_names_nor_order_of_many_models_tell_halves(monkeypatch):
+    rows = rows_of(Y, MODELS)
+    for order in itertools.permutations(MODELS.values()):
+        np.testing.assert_array_equal(rows_of(Y, dict(zip("abc", order, strict=True))).groups(0), rows.groups(0))
+    monkeypatch.setattr(pairs, "IN_ORDER_BELOW", 0)
+    one, other = (pairs.cutoff_limits(rows, *names, 0, 0.05) for names in (("off", "good"), ("good", "off")))
+    assert (one.lower, one.upper) == (-other.upper, -other.lower)
 
 
 def test_names_of_clusters_make_no_difference():
@@ -146,6 +177,7 @@ def test_what_limits_say(lower, upper, margin, larger, verdict, non_inferior):
         ({"measure": "auc"}, "^measure must be one of"),
         ({"reference": "none"}, "^reference must be one of"),
         ({"margin": -0.1}, "^margin must be"),
+        ({"margin": np.inf}, "^margin is not finite; pass a finite number"),
         ({"measure": "brier", "threshold": 0.3}, "^threshold means nothing for measure='brier'"),
         ({"measure": "brier", "max_error": 0.1}, "^max_error is for calibration errors"),
         ({"measure": "brier", "method": "exact"}, "^method is for calibration errors"),
@@ -189,6 +221,66 @@ def test_scores_are_those_of_the_library():
     assert weighted["off"].scores[0].estimate == pytest.approx(np.average((Y - MODELS["off"]) ** 2, weights=W))
     loss = compare_models(Y, {"a": P, "b": np.clip(MODELS["off"], 0, 0.99)}, measure="log")
     assert loss["a"].scores[0].estimate == pytest.approx(-np.mean(np.log(np.where(Y == 1, P, 1 - P))))
+
+
+@pytest.mark.parametrize("cluster", [None, [0, 0, 1, 1, 2, 2, 3, 3]], ids=["rows", "clusters"])
+def test_limits_of_scores_are_possible_scores(cluster):
+    models = {"a": np.linspace(0.1, 0.9, 8), "b": np.linspace(0.9, 0.1, 8)}
+    cases: list[tuple[dict[str, Any], float, float]] = [
+        ({"measure": "brier"}, 0.0, 0.9**2),
+        ({"measure": "log"}, 0.0, -np.log(0.1)),
+        ({"measure": "decision_risk", "threshold": 0.3}, 0.0, 0.7),
+        ({"measure": "net_benefit", "threshold": 0.3}, -3 / 7, 1.0),
+    ]
+    for asked, least, most in cases:
+        for each in compare_models([0, 1] * 4, models, cluster=cluster, **asked).models:
+            (limits,) = each.scores
+            assert least - 1e-12 <= limits.lower <= limits.estimate <= limits.upper <= most + 1e-12
+
+
+@pytest.mark.parametrize("weight", [None, W[:300]], ids=["rows", "weights"])
+@pytest.mark.parametrize("asked", [{}, {"measure": "brier"}, {"measure": "risk_gap", "threshold": 0.4}], ids=str)
+def test_clusters_are_named(asked, weight):
+    few = slice(0, 300)
+    models = {"off": MODELS["off"][few], "good": P[few]}
+    found = compare_models(Y[few], models, cluster=SITE[few], sample_weight=weight, **asked)
+    expected = calibrant.confidence_interval(Y[few], models["off"], cluster=SITE[few], sample_weight=weight).clusters
+    assert found.clusters is not None
+    assert expected is not None
+    for name in ("count", "largest_share", "deff", "n_eff"):
+        assert getattr(found.clusters, name) == pytest.approx(getattr(expected, name))
+    assert str(found).count(f"The rows come in {found.clusters} (by the residuals of off).") == 1
+    assert found.frame()["clusters"].tolist() == [30, 30]
+    assert ModelComparison.from_json(found.to_json()) == found
+    independent = compare_models(Y[few], models, sample_weight=weight, **asked)
+    assert independent.clusters is None
+    assert "clusters" not in independent.frame()
+
+
+@pytest.mark.parametrize(("asked", "few", "enough"), [({}, 16, 40), ({"measure": "brier"}, 6, 16)], ids=str)
+def test_clusters_too_few_to_say_anything_are_cautioned_about(asked, few, enough):
+    for count in (few, enough):
+        wrong = np.random.default_rng(0).uniform(0.0, 1e-3, 5 * count)
+        models = {"wrong": wrong, "right": 1.0 - wrong}
+        found = compare_models(np.ones(5 * count), models, cluster=np.repeat(np.arange(count), 5), **asked)
+        codes = [getattr(caution, "code", "") for caution in found.cautions]
+        assert codes == (["few_clusters"] if count == few else [])
+        assert found.differences[0].verdict == ("not told apart" if count == few else "worse")
+        assert (f"Caution: {few} clusters, the largest with" in str(found)) == (count == few)
+
+
+@pytest.mark.parametrize("asked", [{}, {"measure": "brier"}, {"measure": "risk_gap", "threshold": 0.4}], ids=str)
+def test_clusters_of_one_row_each_are_independent_rows(asked):
+    few = slice(0, 300)
+    models = {"off": MODELS["off"][few], "good": P[few]}
+    apart = compare_models(Y[few], models, cluster=[f"row {place}" for place in range(300)], **asked)
+    independent = compare_models(Y[few], models, **asked)
+    assert [note.code for note in apart.notes if isinstance(note, Phrase)] == ["one_row_each"]
+    assert "Note: cluster= tells all 300 rows apart" in str(apart)
+    assert dataclasses.replace(apart, notes=()) == independent
+    stated = compare_models(Y[few], models, cluster=np.arange(300), max_cluster_size=2, **asked)
+    assert stated.clusters is not None
+    assert stated.clusters.count == 300
 
 
 def brute_growth(y, own, lost, rate):
@@ -286,6 +378,17 @@ def test_means_of_units():
     assert turned == pytest.approx(tuple(-each for each in unit_mean_limits(values[:500], None, 0.7, 0.05)[::-1]))
 
 
+def test_scores_are_not_followed_by_advice_on_certificates(tmp_path):
+    file = write({"y": Y, **MODELS}, tmp_path / "t.csv", "csv")
+    named = ("compare", file, "--y-true", "y", "--y-prob", "off", "--y-prob", "good")
+    score = ("--measure", "brier")
+    assert "Next: calibrant compare --max-error" in call(*named).stdout
+    assert "Next: calibrant compare --reference --margin" in call(*named, *score).stdout
+    said = call(*named, *score, "--reference", "good", "--margin", 0.5).stdout
+    assert "Next: a model with good scores may still be off" in said
+    assert "--max-error" not in said
+
+
 def test_the_command_line_asks_what_python_asks(tmp_path):
     file = write({"y": Y, "site": SITE, **MODELS}, tmp_path / "t.csv", "csv")
     named = ("--y-true", "y", "--y-prob", "off", "--y-prob", "good", "--y-prob", "coarse")
@@ -304,6 +407,10 @@ def test_the_command_line_asks_what_python_asks(tmp_path):
         found = compare_models(Y, MODELS, **asked)
         document = answer("compare", file, *named, *options)
         assert document["differences"] == [vars(each) for each in found.differences]
+        assert (document["clusters"] is None) == ("cluster" not in asked)
+        assert ("The rows come in 150 clusters" in call("compare", file, *named, *options).stdout) == (
+            "cluster" in asked
+        )
         assert call("compare", file, *named, *options, "--verbose").stdout == f"{found}\n"
     for models, margin, code in ((named[:-2], 0.0001, 1), (named[:-2], 0.5, 0), (named[:2] + named[4:], 1e-9, 3)):
         options = ("--measure", "brier", "--reference", "good", "--margin", margin)
@@ -313,6 +420,14 @@ def test_the_command_line_asks_what_python_asks(tmp_path):
         (("--measure", "net_benefit"), "--measure net_benefit needs --threshold"),
         (("--reference", "none"), "--reference 'none' is none of the models"),
         (("--threshold", "a"), "neither a threshold"),
+        (
+            ("--measure", "net_benefit", "--threshold", "0.2:0.4"),
+            "--threshold 0.2:0.4 is a range, which means something for --measure risk_gap only; name several "
+            "thresholds with commas, as in 0.2,0.4",
+        ),
+        (("--measure", "decision_risk", "--threshold", "0.2:0.4"), "--threshold 0.2:0.4 is a range"),
+        (("--measure", "risk_gap", "--threshold", "0.2,0.4"), "or about a range, as in 0.2:0.4"),
+        (("--margin", "inf"), "not finite"),
     ):
         refused = call("compare", file, *named, *options)
         assert refused.exit_code == 2

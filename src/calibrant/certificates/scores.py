@@ -28,18 +28,25 @@ class MeanLimits(NamedTuple):
 
 
 class Values(NamedTuple):
-    """A value for each row, and what none of them can exceed in size."""
+    """A value for each row, the least that any can be, and the most."""
 
     each: FloatArray
-    bound: float
+    least: float
+    most: float
+
+    @classmethod
+    def within(cls, each: FloatArray, bound: float) -> Values:
+        """Return values that are at most so much in size."""
+        return cls(each, -bound, bound)
 
     def limits(self, rows: PairedRows, delta: float, largest: float | None = None) -> MeanLimits:
         """Return the weighted mean and its limits, each wrong with probability at most delta."""
         alone = rows.codes is None and rows.share is None
         size = None if alone else rows.per_unit(np.ones(rows.rows))
-        lower, upper = unit_mean_limits(rows.per_unit(self.each), size, self.bound, delta, largest=largest)
+        bound = max(-self.least, self.most)
+        lower, upper = unit_mean_limits(rows.per_unit(self.each), size, bound, delta, largest=largest)
         estimate = rows.mean(self.each)
-        return MeanLimits(estimate, min(lower, estimate), max(upper, estimate))
+        return MeanLimits(estimate, min(max(lower, self.least), estimate), max(min(upper, self.most), estimate))
 
 
 @dataclass(frozen=True)
@@ -53,13 +60,15 @@ class BrierScore:
     def of(self, rows: PairedRows, name: str) -> Values:
         """Return what each row of one model scores."""
         forecast = rows.forecasts[name]
-        return Values(np.square(rows.outcome - forecast), float(np.square(np.maximum(forecast, 1.0 - forecast)).max()))
+        most = float(np.square(np.maximum(forecast, 1.0 - forecast)).max())
+        return Values(np.square(rows.outcome - forecast), 0.0, most)
 
     def difference(self, rows: PairedRows, first: str, second: str) -> Values:
         """Return the difference on each row: (q - p) (2 y - p - q), without cancelling digits."""
         one, other = rows.forecasts[first], rows.forecasts[second]
         apart, both = other - one, one + other
-        return Values(apart * (2.0 * rows.outcome - both), float((np.abs(apart) * np.maximum(both, 2.0 - both)).max()))
+        bound = float((np.abs(apart) * np.maximum(both, 2.0 - both)).max())
+        return Values.within(apart * (2.0 * rows.outcome - both), bound)
 
 
 @dataclass(frozen=True)
@@ -73,14 +82,14 @@ class LogLoss:
     def of(self, rows: PairedRows, name: str) -> Values:
         """Return what each row of one model scores."""
         event, other = self._losses(rows, name)
-        return Values(rows.outcome * event + (1.0 - rows.outcome) * other, float(np.maximum(event, other).max()))
+        return Values(rows.outcome * event + (1.0 - rows.outcome) * other, 0.0, float(np.maximum(event, other).max()))
 
     def difference(self, rows: PairedRows, first: str, second: str) -> Values:
         """Return the difference on each row."""
         one, two = self._losses(rows, first), self._losses(rows, second)
         event, other = one[0] - two[0], one[1] - two[1]
         values = rows.outcome * event + (1.0 - rows.outcome) * other
-        return Values(values, float(np.maximum(np.abs(event), np.abs(other)).max()))
+        return Values.within(values, float(np.maximum(np.abs(event), np.abs(other)).max()))
 
     def _losses(self, rows: PairedRows, name: str) -> tuple[FloatArray, FloatArray]:
         """Return the loss if the event happens, and if it does not."""
@@ -105,13 +114,13 @@ class DecisionLoss:
         """Return what each row of one model loses."""
         acts = rows.forecasts[name] >= self.threshold
         lost = np.where(acts, self.threshold * (1.0 - rows.outcome), (1.0 - self.threshold) * rows.outcome)
-        return Values(lost, max(self.threshold, 1.0 - self.threshold))
+        return Values(lost, 0.0, max(self.threshold, 1.0 - self.threshold))
 
     def difference(self, rows: PairedRows, first: str, second: str) -> Values:
         """Return the difference on each row: t - y where only the first acts, y - t where only the second does."""
         acts, other = (rows.forecasts[name] >= self.threshold for name in (first, second))
         apart = acts.astype(np.float64) - other
-        return Values(apart * (self.threshold - rows.outcome), max(self.threshold, 1.0 - self.threshold))
+        return Values.within(apart * (self.threshold - rows.outcome), max(self.threshold, 1.0 - self.threshold))
 
 
 @dataclass(frozen=True)
@@ -133,17 +142,15 @@ class Benefit:
     def of(self, rows: PairedRows, name: str) -> Values:
         """Return what each row of one model gains."""
         acts = rows.forecasts[name] >= self.threshold
-        return Values(acts * (rows.outcome - self.threshold) / (1.0 - self.threshold), self._bound)
+        gained = acts * (rows.outcome - self.threshold) / (1.0 - self.threshold)
+        return Values(gained, -self.threshold / (1.0 - self.threshold), 1.0)
 
     def difference(self, rows: PairedRows, first: str, second: str) -> Values:
         """Return the difference on each row."""
         acts, other = (rows.forecasts[name] >= self.threshold for name in (first, second))
         apart = acts.astype(np.float64) - other
-        return Values(apart * (rows.outcome - self.threshold) / (1.0 - self.threshold), self._bound)
-
-    @property
-    def _bound(self) -> float:
-        return max(1.0, self.threshold / (1.0 - self.threshold))
+        bound = max(1.0, self.threshold / (1.0 - self.threshold))
+        return Values.within(apart * (rows.outcome - self.threshold) / (1.0 - self.threshold), bound)
 
 
 Score = BrierScore | LogLoss | DecisionLoss | Benefit

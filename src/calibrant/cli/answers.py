@@ -203,6 +203,7 @@ def comparison_said(found: ModelComparison) -> list[str]:
     lines = [
         found.headline(),
         found.table(),
+        *found.clusters_said(),
         found.difference_headline(),
         found.difference_table(),
         *found.places()[:1],
@@ -219,7 +220,7 @@ def comparison_said(found: ModelComparison) -> list[str]:
                 f"{level_said(found.confidence_level)} confidence, having chosen among {count} by the Brier score."
             )
     assumed = found.assumed()
-    advice = _next("calibrant compare --max-error says which of them may be used")
+    advice = _next(_after_comparison(found))
     certificates = [each.certificate for each in found.models if each.certificate is not None]
     if certificates:
         verdicts = [each.verdict for each in certificates]
@@ -234,6 +235,15 @@ def comparison_said(found: ModelComparison) -> list[str]:
         *_assumed(assumed),
         *_more_notes(notes),
     ]
+
+
+def _after_comparison(found: ModelComparison) -> str:
+    """Return what to do next where no model was judged by itself; scores are compared, and never certified."""
+    if found.models[0].interval is not None:
+        return "calibrant compare --max-error says which of them may be used"
+    if found.reference is None or found.margin is None:
+        return "calibrant compare --reference --margin says which of them do as well as the one in use"
+    return "a model with good scores may still be off; calibrant certify says whether its forecasts can be trusted"
 
 
 def plan_said(found: RowsNeeded) -> list[str]:

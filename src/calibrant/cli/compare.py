@@ -71,6 +71,7 @@ def command(
         measure=result.measure,
         reference=result.reference,
         margin=result.margin,
+        clusters=result.clusters,
         models=[
             {"name": each.name, "input": fact, **vars(each)} for each, fact in zip(result.models, facts, strict=True)
         ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import click
 
@@ -16,6 +16,13 @@ from calibrant.measures.registry import MEASURES
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _ASKED = ("threshold", "cost_false_positive", "cost_false_negative")
+
+
+class _Range(NamedTuple):
+    """Every threshold from the lowest to the highest, which two thresholds are not."""
+
+    low: float
+    high: float
 
 
 def _thresholds(_: click.Context, __: click.Parameter, value: str | None) -> float | tuple[float, ...] | None:
@@ -32,6 +39,8 @@ def _thresholds(_: click.Context, __: click.Parameter, value: str | None) -> flo
             f"{value!r} is neither a threshold from 0 to 1, as in 0.3, nor several, as in 0.1,0.3, nor a range, as in "
             "0.1:0.3."
         )
+    if ":" in value:
+        return _Range(*found)
     return found[0] if len(found) == 1 else found
 
 
@@ -86,3 +95,14 @@ def _check(asked: dict[str, Any]) -> None:
         raise BadInput(f"{option} is for --measure risk_gap, decision_risk and net_benefit; leave it out")
     if not given and measure in SCORES and decides:
         raise BadInput(f"--measure {measure} needs --threshold, the forecast from which people act")
+    at = asked["threshold"]
+    if isinstance(at, _Range) and measure in SCORES:
+        raise BadInput(
+            f"--threshold {at.low:g}:{at.high:g} is a range, which means something for --measure risk_gap only; name "
+            f"several thresholds with commas, as in {at.low:g},{at.high:g}"
+        )
+    if isinstance(at, tuple) and not isinstance(at, _Range) and measure not in SCORES:
+        raise BadInput(
+            f"--threshold names {len(at)} thresholds, and a risk gap is about one, or about a range, as in "
+            f"{min(at):g}:{max(at):g}"
+        )

@@ -108,10 +108,17 @@ def clustered_differences(
     delta = question.each(list(models)) / 2.0
     found = []
     for first, second in question.pairs(list(models)):
-        limits = clustered_cutoff_limits(rows, first, second, question.seed, delta, question.max_cluster_size)
-        joint = _joint(limits, bounds[first], bounds[second])
+        joint = clustered_limits(rows, first, second, bounds, question, delta)
         found.append(_difference(models[first], models[second], joint, question, worst_apart(rows, first, second)))
     return tuple(found)
+
+
+def clustered_limits(
+    rows: PairedRows, first: str, second: str, bounds: Bounds, question: Question, delta: float
+) -> tuple[float, float]:
+    """Return the limits of one difference of Cutoff errors."""
+    limits = clustered_cutoff_limits(rows, first, second, question.seed, delta, question.max_cluster_size)
+    return _joint(limits, bounds[first], bounds[second])
 
 
 def saving_differences(

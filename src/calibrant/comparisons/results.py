@@ -6,11 +6,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from calibrant.certificates.clusters import FEW_CLUSTERS, Clusters
 from calibrant.certificates.model_differences import ModelDifference
 from calibrant.certificates.results import Certificate, ConfidenceInterval, error_said
 from calibrant.certificates.score_names import SCORES
 from calibrant.core.results import UNIT, Result, as_frame
-from calibrant.core.words import in_columns, level_said, measured, printable, rounded_down, rounded_up, shown
+from calibrant.core.voices import Phrase
+from calibrant.core.words import (
+    counted,
+    in_columns,
+    level_said,
+    measured,
+    percent,
+    printable,
+    rounded_down,
+    rounded_up,
+    shown,
+)
 from calibrant.measures.registry import MEASURES
 from calibrant.rows.costs import WithCosts, at_threshold
 
@@ -21,6 +33,9 @@ _BETTER = {
     "decision_risk": "loses less",
     "net_benefit": "gains more",
 }
+
+_NOTHING_TOLD = 0.5
+"""Limits of differences, as a share of what is possible, that lie on both sides of 0."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +142,11 @@ class ModelComparison(WithCosts, Result):
         What the limits of the differences rest on.
     cost_false_positive, cost_false_negative : float or None
         The costs that were translated into a threshold, if any.
+    clusters : Clusters or None
+        What the clusters of the rows are, by the residuals of the first model; None for independent rows. Its
+        ``least_limit`` is about differences here: with 0.5 or more they cannot be told from 0, whatever the outcomes.
+    notes : tuple of str
+        What else there is to know of the rows.
     """
 
     confidence_level: float
@@ -140,6 +160,8 @@ class ModelComparison(WithCosts, Result):
     assumptions: tuple[str, ...] = ()
     cost_false_positive: float | None = None
     cost_false_negative: float | None = None
+    clusters: Clusters | None = None
+    notes: tuple[str, ...] = ()
 
     _ranges: ClassVar = dict.fromkeys(("confidence_level", "max_error"), UNIT)
     _words: ClassVar = {"measure": (*MEASURES, *SCORES)}
@@ -168,7 +190,8 @@ class ModelComparison(WithCosts, Result):
     def cautions(self) -> tuple[str, ...]:
         """Why the verdicts would mislead whoever reads nothing else; empty when they would not."""
         found = [each.certificate.cautions for each in self.models if each.certificate is not None]
-        return tuple(dict.fromkeys(caution for cautions in found for caution in cautions))
+        few = [] if self.clusters is None else _few_said(self.clusters)
+        return tuple(dict.fromkeys([*few, *(caution for cautions in found for caution in cautions)]))
 
     def __getitem__(self, name: str) -> ComparedModel:
         """Return one of the models."""
@@ -200,6 +223,8 @@ class ModelComparison(WithCosts, Result):
         columns |= {
             name: [getattr(limits, name) for _, limits in pairs] for name in ("rows", "estimate", "lower", "upper")
         }
+        if self.clusters is not None:
+            columns["clusters"] = [self.clusters.count] * len(pairs)
         columns["brier"] = [each.brier for each, _ in pairs]
         if self.max_error is not None:
             columns["verdict"] = [_verdict(each) for each, _ in pairs]
@@ -216,6 +241,7 @@ class ModelComparison(WithCosts, Result):
             [
                 self.headline(),
                 self.table(),
+                *self.clusters_said(),
                 "",
                 self.difference_headline(),
                 self.difference_table(),
@@ -237,13 +263,19 @@ class ModelComparison(WithCosts, Result):
         return [printable(each.where) for each in self.differences if each.where]
 
     def remarks(self) -> list[str]:
-        """Return the notes on all models in words."""
-        return [
+        """Return the notes on the rows and on all models in words."""
+        return [f"Note: {note}" for note in self.notes] + [
             f"Note on {printable(each.name)}: {note}"
             for each in self.models
             if each.interval is not None
             for note in each.interval.notes
         ]
+
+    def clusters_said(self) -> list[str]:
+        """Say in one line what the clusters are; nothing of independent rows."""
+        if self.clusters is None:
+            return []
+        return [f"The rows come in {self.clusters} (by the residuals of {printable(self.models[0].name)})."]
 
     @property
     def _at_thresholds(self) -> bool:
@@ -319,6 +351,21 @@ class ModelComparison(WithCosts, Result):
             f"confidence, having chosen among {count}. Of the certified models it has the lowest Brier score. "
             "(Verdicts are one-sided, so that they may come a little before the limits shown do.)"
         )
+
+
+def _few_said(clusters: Clusters) -> list[str]:
+    """Say that clusters are too few, or one too large, to tell models apart."""
+    if clusters.least_limit < _NOTHING_TOLD:
+        return []
+    return [
+        Phrase(
+            "{count}, the largest with {share} of the rows, cannot tell models apart. Were one right on every row and "
+            "another wrong on every row, limits of their difference would still include 0. Collect more clusters.",
+            code=FEW_CLUSTERS,
+            count=counted(clusters.count, "cluster"),
+            share=percent(clusters.largest_share),
+        )
+    ]
 
 
 def _verdict(model: ComparedModel) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +15,7 @@ from calibrant.certificates.model_differences import ModelDifference
 from calibrant.certificates.score_names import SCORES, ScoreName, needs_threshold
 from calibrant.certificates.scores import scores_of
 from calibrant.certificates.verdicts import certify, confidence_interval
+from calibrant.comparisons.clusters import checked_clusters, clusters_of_errors, clusters_of_scores
 from calibrant.comparisons.differences import (
     Question,
     clustered_differences,
@@ -25,6 +27,7 @@ from calibrant.comparisons.differences import (
 )
 from calibrant.comparisons.results import ComparedModel, ModelComparison
 from calibrant.core.errors import CalibrantError, InputError
+from calibrant.core.types import IntArray
 from calibrant.core.voices import Phrase
 from calibrant.measures.registry import MEASURES, Measure
 from calibrant.measures.savings import check_threshold_range
@@ -112,8 +115,9 @@ def compare_models(
         the two errors; so do those of all by methods other than "adaptive", and of all but "cutoff" where rows come in
         clusters.
     threshold : float, tuple or array
-        For "risk_gap" as in `certify`; for "decision_risk" and "net_benefit" the threshold from which people act, or
-        several, for all of which the limits hold together.
+        For "risk_gap" as in `certify`: one, or the lowest and the highest of a range. For "decision_risk" and
+        "net_benefit" the threshold from which people act, or several, for all of which the limits hold together:
+        ``[0.2, 0.3]`` is then these two, and for "risk_gap" everything between them, too.
     margin : float, optional
         By how much a model may be worse and still do: those that surely are not worse by more are "non-inferior". Fix
         it beforehand.
@@ -166,7 +170,7 @@ def compare_models(
     check_choice(measure, "measure", (*MEASURES, *SCORES))
     level = check_confidence(confidence_level)
     limit = None if max_error is None else check_number(max_error, "max_error", low=0.0, high=1.0)
-    allowed = None if margin is None else check_number(margin, "margin", low=0.0)
+    allowed = None if margin is None else _check_margin(margin)
     largest = None if max_cluster_size is None else check_number(max_cluster_size, "max_cluster_size", low=1.0)
     together = not isinstance(y_true, Mapping)
     given = _named_models(y_true, y_prob, sample_weight, cluster)
@@ -189,8 +193,11 @@ def compare_models(
         if not together:
             remedy = "pass the outcomes, and a dict of forecasts for y_prob"
             raise InputError(f"measure={measure!r} compares models row by row", remedy=remedy)
-        rows = _paired(_checked(given, columns), cluster)
-        return _by_scores(rows, measure, threshold, costs, question)
+        held = _checked(given, columns)
+        cluster, notes = _clusters(held, cluster, largest)
+        return _by_scores(_paired(held, cluster), measure, threshold, costs, question, notes)
+    held = _checked(given, columns) if together else _summaries(given, columns)
+    cluster, notes = _clusters(held, cluster, largest) if together else (cluster, ())
     settings = {
         "confidence_level": level_of_each(level, len(given)),
         "method": method,
@@ -202,14 +209,17 @@ def compare_models(
     }
     if cluster is not None:
         settings |= {"cluster": cluster, "max_cluster_size": largest}
-    held = _checked(given, columns) if together else _summaries(given, columns)
     models = {name: _judge(name, rows, limit, settings) for name, rows in held.items()}
     differences: tuple[ModelDifference, ...] | None = None
     assumptions: tuple[str, ...] = ()
+    clusters = getattr(next(iter(models.values())).interval, "clusters", None)
     if together and METHODS[method].pairs_rows and measure in (_ROW_BY_ROW if cluster is None else _BY_CLUSTER):
         rows = _paired(held, cluster)
         assumptions = question.assumed_of_errors(rows)
         differences = _row_by_row(rows, held, models, settings, question)
+        if clusters is not None:
+            wider = _wider(rows, models, settings, question)
+            clusters = clusters_of_errors(clusters, rows, wider, question, question.each(list(models)) / 2.0)
     return ModelComparison(
         confidence_level=level,
         max_error=limit,
@@ -220,11 +230,34 @@ def compare_models(
         reference=reference,
         margin=allowed,
         assumptions=assumptions,
+        clusters=clusters,
+        notes=notes,
     )
 
 
+def _clusters(
+    held: Mapping[str, Observations], cluster: Any, largest: float | None
+) -> tuple[IntArray | None, tuple[str, ...]]:
+    """Return the number of each row's cluster if they are any, and what is to be noted of them."""
+    return (None, ()) if cluster is None else checked_clusters(next(iter(held.values())), cluster, largest)
+
+
+def _check_margin(margin: Any) -> float:
+    """Return by how much a model may be worse: an infinite margin would make every model do."""
+    allowed = check_number(margin, "margin", low=0.0)
+    if math.isinf(allowed):
+        remedy = "pass a finite number, the most that a model may be worse by"
+        raise InputError("is not finite", argument="margin", value=margin, remedy=remedy)
+    return allowed
+
+
 def _by_scores(
-    rows: PairedRows, measure: str, threshold: Any, costs: dict[str, Any], question: Question
+    rows: PairedRows,
+    measure: str,
+    threshold: Any,
+    costs: dict[str, Any],
+    question: Question,
+    notes: tuple[str, ...],
 ) -> ModelComparison:
     """Compare means of scores."""
     thresholds, pair = _thresholds(measure, threshold, costs)
@@ -252,6 +285,8 @@ def _by_scores(
         assumptions=question.assumed_of_scores(rows, given=scores[0].given_forecasts),
         cost_false_positive=pair[0],
         cost_false_negative=pair[1],
+        clusters=clusters_of_scores(rows, question, question.each(names, len(scores))),
+        notes=notes,
     )
 
 
@@ -277,15 +312,23 @@ def _row_by_row(
     of_savings = MEASURES[settings["measure"]].thresholds is not None
     if not of_savings and rows.codes is None:
         return cutoff_differences(rows, models, question)
-    wider = {**settings, "confidence_level": 1.0 - question.each(list(models)) / 2.0}
-    if rows.codes is not None:
-        wider["max_cluster_size"] = question.max_cluster_size or float(np.bincount(rows.codes, rows.weight).max())
+    wider = _wider(rows, models, settings, question)
     found = {name: confidence_interval(observed, **wider) for name, observed in held.items()}
     bounds = {name: (each.lower, each.upper) for name, each in found.items()}
     if not of_savings:
         return clustered_differences(rows, models, bounds, question)
     asked = (settings[name] for name in ("threshold", "cost_false_positive", "cost_false_negative"))
     return saving_differences(rows, models, bounds, check_threshold_range(*asked)[0], question)
+
+
+def _wider(
+    rows: PairedRows, models: Mapping[str, ComparedModel], settings: dict[str, Any], question: Question
+) -> dict[str, Any]:
+    """Return the settings of intervals from which limits of differences follow, half of whose errors they may make."""
+    wider = {**settings, "confidence_level": 1.0 - question.each(list(models)) / 2.0}
+    if rows.codes is not None:
+        wider["max_cluster_size"] = question.max_cluster_size or float(np.bincount(rows.codes, rows.weight).max())
+    return wider
 
 
 def _named_models(y_true: Any, y_prob: Any, sample_weight: Any, cluster: Any) -> dict[str, tuple[Any, Any]]:

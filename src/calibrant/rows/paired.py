@@ -1,6 +1,7 @@
 """Forecasts of several models for the same rows, and coins that send rows, or whole clusters, to random groups.
 
-Coins follow from a seed and from what the rows hold, never from their order, the names of clusters or their order.
+Coins follow from a seed and from what the rows hold, never from their order, the names of clusters or their order, nor
+from the order of the models.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class PairedRows:
 
     def _in_order(self) -> PairedRows:
         """Return the rows in an order that follows from what they hold."""
-        columns: list[npt.NDArray[Any]] = [*self.forecasts.values(), self.outcome]
+        columns: list[npt.NDArray[Any]] = [*self._columns, self.outcome]
         if self.weight is not None:
             columns.append(self.weight)
         if self.codes is not None:  # clusters are told apart by all of their rows
@@ -110,6 +111,23 @@ class PairedRows:
         forecasts = {name: column[order] for name, column in self.forecasts.items()}
         kept = None if self.weight is None else self.weight[order]
         return PairedRows(self.outcome[order], forecasts, kept, codes, self.binary_outcomes)
+
+    @cached_property
+    def _columns(self) -> list[FloatArray]:
+        """The forecasts of all models, in an order that follows from them, whatever that of the models.
+
+        Outcomes have no say in it: coins must not know them. Names have where two models give the same forecasts to
+        other rows.
+        """
+        found = []
+        for name, column in self.forecasts.items():
+            total = 0
+            for begin in range(0, column.size, _CHUNK):
+                part = _bits(column[begin : begin + _CHUNK])
+                _mix(part)
+                total += int(part.sum())
+            found.append((total % 2**64, name, column))
+        return [column for *_, column in sorted(found, key=lambda each: each[:2])]
 
     @property
     def rows(self) -> int:
@@ -183,14 +201,14 @@ class PairedRows:
         """Return a number for each row, made of a seed and its forecasts, or of all that it holds."""
         start = seeded(seed, "keys of rows", "").integers(0, 2**64, size=1, dtype=np.uint64)[0]
         keys = np.empty(self.rows, dtype=np.uint64)
-        columns = [*self.forecasts.values()]
+        columns = self._columns
         if whole:
-            columns += [self.outcome, *(() if self.weight is None else (self.weight,))]
+            columns = [*columns, self.outcome, *(() if self.weight is None else (self.weight,))]
         for begin in range(0, self.rows, _CHUNK):
             part = keys[begin : begin + _CHUNK]
             part[:] = start
             for column in columns:
-                part += (column[begin : begin + _CHUNK] + 0.0).view(np.uint64)  # no -0.0
+                part += _bits(column[begin : begin + _CHUNK])
                 _mix(part)
         return keys
 
@@ -203,6 +221,11 @@ def check_clusters(rows: PairedRows) -> None:
             argument="cluster",
             remedy="name what the rows came from one by one, or leave it out if rows are independent",
         )
+
+
+def _bits(values: FloatArray) -> Keys:
+    """Return numbers as their bits, those of -0.0 as those of 0."""
+    return (values + 0.0).view(np.uint64)
 
 
 def _mix(keys: Keys) -> None:
