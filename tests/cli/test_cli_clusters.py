@@ -79,6 +79,23 @@ def test_neighbours_follow_each_other_as_numbers_do(kind, tmp_path):
 
 
 @BOTH
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_texts_that_count_in_another_order_have_no_neighbours(kind, limit, tmp_path):
+    """As in Python; numbers, written in a text file or not, have the order of numbers."""
+    site = DATA["site"]
+    texts = {"site": np.array([f"s{each}" for each in site]), "padded": np.array([f"s{each:02d}" for each in site])}
+    path = write(DATA | texts | {"part": site / 16.0}, tmp_path / f"t.{kind}", kind)
+    asked = ("certify", path, "--y-prob", "p", "--max-error", LIMIT, *limit, "--cluster")
+    assert answer(*asked, "site")["result"]["clusters"]["count"] == 60
+    refused = call(*asked, "site", "--serial", "1")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "column 'site' holds texts, of which 's19' comes before 's2'; pass numbers or dates" in refused.stderr
+    for name in ("padded", "part"):
+        found = answer(*asked, name, "--serial", "1", exit_code=3)
+        assert found["result"]["upper"] == pytest.approx(certified(serial=1).upper, rel=1e-9)
+
+
+@BOTH
 @pytest.mark.parametrize("gone", ["", "NA"])
 def test_a_row_without_a_cluster_is_an_error_that_names_it(gone, limit, tmp_path):
     path = tmp_path / "holes.csv"
