@@ -208,6 +208,35 @@ def test_what_the_check_found_comes_before_advice(alike):
     assert "use calibrant certify --cluster site." in full
 
 
+@BOTH
+def test_a_verdict_on_rows_that_depend_is_none_unless_clusters_certify_too(limit, alike, tmp_path):
+    path, columns = alike
+    check = calibrant.check_independence(columns["y"], columns["p"], columns["site"])
+    between, above = (check.upper_rows + check.upper_clusters) / 2.0, check.upper_clusters + 0.01
+    asked = ("--y-prob", "p", "--check-clusters", "site", *limit, "--max-error")
+    written = ("--out", tmp_path / "r.md")
+    for command, after in (("certify", ()), ("report", written)):
+        for max_error, code in ((between, 3), (above, 0), (0.001, 3)):
+            found = call(command, path, *asked, max_error, *after)
+            assert found.exit_code == code
+            lines = found.stdout.splitlines()[len(after) // 2 :]  # after what was written
+            assert lines[0].startswith("Caution: Rows of one cluster are more alike")
+            assert lines.index("If rows were independent:") < len(lines) - 1
+            full = call(command, path, *asked, max_error, *after, "--verbose").stdout
+            assert full.index("more alike than") < full.index("If rows were independent:\n")
+    found = answer("certify", path, *asked, between, exit_code=3)
+    assert (found["result"]["verdict"], found["exit_code"]) == ("certified", 3)
+    by = ("--max-error", "0.9", "--by", "half", "--y-prob", "p", *limit)
+    assert call("certify", path, *by).exit_code == 0
+    assert call("certify", path, *by, "--check-clusters", "site").exit_code == 3  # of groups it says nothing
+    named = call("certify", path, *asked, above, "--cluster", "site")
+    assert (named.exit_code, "If rows were" in named.stdout) == (0, False)
+    assert (
+        call("certify", path, "--y-prob", "p", *limit, "--max-error", between, "--check-clusters", "half").exit_code
+        == 0
+    )
+
+
 def test_a_report_checks_every_model(alike, tmp_path):
     path, _ = alike
     asked = ("report", path, "--y-prob", "p", "--y-prob", "q", "--check-clusters", "site", "--out", tmp_path / "r.md")

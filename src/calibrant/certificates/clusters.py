@@ -117,7 +117,8 @@ class Clusters(Result):
     least_limit : float
         The least that the upper limit could be, whatever the outcomes: clusters are few, or one is large.
     needed : int or None
-        Where a verdict is undecided: about how many clusters like these would decide, if the error is as estimated.
+        Where a verdict is undecided: about how many clusters like these would decide, if the error is as estimated;
+        None where these could certify nothing, whatever the outcomes.
     """
 
     count: int
