@@ -105,7 +105,7 @@ class Clusters(Result):
         The share of all rows, by weight, that the largest one holds.
     deff : float
         The design effect: how many times the variance of independent rows the sum of their residuals has, counted
-        from the mean residual.
+        from the mean residual; forecasts that are off in some clusters only raise it, too.
     n_eff : float
         About how many independent rows would say as much; never more than there are.
     target : str
