@@ -86,6 +86,20 @@ def test_a_pilot_sample_has_sizes_forecasts_and_a_correlation():
     assert "rows), each counting once, certify" in str(once)
 
 
+@pytest.mark.parametrize("options", [{}, {"cluster_target": "clusters"}, {"serial": 1}], ids=str)
+def test_neither_names_of_clusters_nor_the_order_of_rows_matter_to_a_plan(options):
+    rng = np.random.default_rng(8)
+    code = np.repeat(np.arange(40), rng.integers(1, 60, 40))
+    p = rng.uniform(0.1, 0.6, code.size).round(1)
+    y = rng.random(code.size) < np.clip(p + rng.choice([-0.2, 0.2], 40)[code], 0.0, 1.0)
+    names, order = np.array([f"site {each}" for each in rng.permutation(40)]), rng.permutation(code.size)
+    asked: dict[str, Any] = {"power": 0.5, **options}
+    first = rows_needed(0.15, y_prob=p, y_true=y, cluster=code, **asked)
+    second = rows_needed(0.15, y_prob=p[order], y_true=y[order], cluster=names[code][order], **asked)
+    assert (second.clusters, second.rows, second.cluster_size) == (first.clusters, first.rows, first.cluster_size)
+    assert second.intra_cluster_correlation == pytest.approx(first.intra_cluster_correlation, rel=1e-9)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

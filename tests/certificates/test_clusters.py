@@ -56,8 +56,12 @@ def test_clusters_widen_the_limits_and_results_say_what_they_are(method):
 def test_the_design_effect_is_the_spread_between_clusters_over_that_of_rows():
     totals = np.bincount(LABEL, weights=Y - P)
     found = clusters_of(certify(Y, P, max_error=0.1, cluster=LABEL))
-    assert found.deff == pytest.approx((totals**2).sum() / ((Y - P) ** 2).sum())
+    bias = np.mean(Y - P)  # what all rows are off by is no dependence
+    between = ((totals - bias * np.bincount(LABEL)) ** 2).sum()
+    assert found.deff == pytest.approx(between / ((Y - P - bias) ** 2).sum())
     assert found.deff > 1.5
+    off = clusters_of(certify(Y, P / 2.0 + 0.5, max_error=0.1, cluster=LABEL))
+    assert off.deff < 1.5 * found.deff
 
 
 @pytest.mark.parametrize(
@@ -154,6 +158,8 @@ def test_few_clusters_certify_nothing_and_say_how_many_would():
         "20 clusters, the largest with 5.0% of the rows, cannot certify 0.05, whatever the outcomes: no limit could be "
         "below 0.156. At best 66 clusters of equal size could."
     )
+    assert clusters_of(found).needed is None  # which would contradict the caution
+    assert "would decide it" not in str(found)
     assert certify(Y, P, max_error=0.2, cluster=label).cautions == ()
     perfect = np.round(P)
     for count, is_enough in ((65, False), (66, True)):

@@ -759,8 +759,15 @@ def test_a_joint_verdict_pays_nothing_for_the_number_of_groups_where_it_certifie
     grouped = certify(TRUE, PROB, max_error=between, by=SITE)
     assert (grouped.verdict, bool(grouped)) == ("certified", True)
     assert "undecided" in [each.verdict for each in grouped.certificates]
+    names = [name for name, each in grouped.pairs() if each.verdict == "undecided"]
+    assert grouped.one_by_one() == [
+        "Certified is one claim about all groups; taken one by one, with limits that hold together, "
+        f"{', '.join(names)} {'are' if len(names) > 1 else 'is'} undecided."
+    ]
+    assert grouped.one_by_one()[0] in str(grouped)
+    assert certify(TRUE, PROB, max_error=0.3, by=SITE).one_by_one() == []
     below = certify(TRUE, PROB, max_error=max(whole.upper) - 1e-6, by=SITE)
-    assert (below.verdict, bool(below)) == ("undecided", False)
+    assert (below.verdict, bool(below), below.one_by_one()) == ("undecided", False, [])
 
 
 def test_groups_share_the_smallest_delta_and_stay_below_full_confidence():

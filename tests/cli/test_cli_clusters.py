@@ -79,6 +79,23 @@ def test_neighbours_follow_each_other_as_numbers_do(kind, tmp_path):
 
 
 @BOTH
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_texts_that_count_in_another_order_have_no_neighbours(kind, limit, tmp_path):
+    """As in Python; numbers, written in a text file or not, have the order of numbers."""
+    site = DATA["site"]
+    texts = {"site": np.array([f"s{each}" for each in site]), "padded": np.array([f"s{each:02d}" for each in site])}
+    path = write(DATA | texts | {"part": site / 16.0}, tmp_path / f"t.{kind}", kind)
+    asked = ("certify", path, "--y-prob", "p", "--max-error", LIMIT, *limit, "--cluster")
+    assert answer(*asked, "site")["result"]["clusters"]["count"] == 60
+    refused = call(*asked, "site", "--serial", "1")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "column 'site' holds texts, of which 's19' comes before 's2'; pass numbers or dates" in refused.stderr
+    for name in ("padded", "part"):
+        found = answer(*asked, name, "--serial", "1", exit_code=3)
+        assert found["result"]["upper"] == pytest.approx(certified(serial=1).upper, rel=1e-9)
+
+
+@BOTH
 @pytest.mark.parametrize("gone", ["", "NA"])
 def test_a_row_without_a_cluster_is_an_error_that_names_it(gone, limit, tmp_path):
     path = tmp_path / "holes.csv"
@@ -189,6 +206,35 @@ def test_what_the_check_found_comes_before_advice(alike):
     full = call(*asked, "--check-clusters", "site", "--verbose").stdout
     assert "more alike than independent rows" in full
     assert "use calibrant certify --cluster site." in full
+
+
+@BOTH
+def test_a_verdict_on_rows_that_depend_is_none_unless_clusters_certify_too(limit, alike, tmp_path):
+    path, columns = alike
+    check = calibrant.check_independence(columns["y"], columns["p"], columns["site"])
+    between, above = (check.upper_rows + check.upper_clusters) / 2.0, check.upper_clusters + 0.01
+    asked = ("--y-prob", "p", "--check-clusters", "site", *limit, "--max-error")
+    written = ("--out", tmp_path / "r.md")
+    for command, after in (("certify", ()), ("report", written)):
+        for max_error, code in ((between, 3), (above, 0), (0.001, 3)):
+            found = call(command, path, *asked, max_error, *after)
+            assert found.exit_code == code
+            lines = found.stdout.splitlines()[len(after) // 2 :]  # after what was written
+            assert lines[0].startswith("Caution: Rows of one cluster are more alike")
+            assert lines.index("If rows were independent:") < len(lines) - 1
+            full = call(command, path, *asked, max_error, *after, "--verbose").stdout
+            assert full.index("more alike than") < full.index("If rows were independent:\n")
+    found = answer("certify", path, *asked, between, exit_code=3)
+    assert (found["result"]["verdict"], found["exit_code"]) == ("certified", 3)
+    by = ("--max-error", "0.9", "--by", "half", "--y-prob", "p", *limit)
+    assert call("certify", path, *by).exit_code == 0
+    assert call("certify", path, *by, "--check-clusters", "site").exit_code == 3  # of groups it says nothing
+    named = call("certify", path, *asked, above, "--cluster", "site")
+    assert (named.exit_code, "If rows were" in named.stdout) == (0, False)
+    assert (
+        call("certify", path, "--y-prob", "p", *limit, "--max-error", between, "--check-clusters", "half").exit_code
+        == 0
+    )
 
 
 def test_a_report_checks_every_model(alike, tmp_path):

@@ -90,7 +90,12 @@ def test_the_limit_of_savings_counts_clusters():
     display = RiskGapDisplay.from_predictions(Y_TRUE, Y_PROB, cluster=SITE)
     limit = calibrant.confidence_interval(Y_TRUE, Y_PROB, cluster=SITE, measure="risk_gap", alternative="less")
     assert display.bound == limit.upper
-    assert display.largest_gap == RiskGapDisplay.from_predictions(Y_TRUE, Y_PROB).largest_gap
+    alone = RiskGapDisplay.from_predictions(Y_TRUE, Y_PROB)
+    assert display.largest_gap == alone.largest_gap
+    assert "independent rows, forecaster fixed beforehand" in alone.bound_.get_label()
+    assert "independent clusters, forecaster fixed beforehand" in display.bound_.get_label()
+    neighbours = RiskGapDisplay.from_predictions(Y_TRUE, Y_PROB, cluster=SITE, serial=1)
+    assert "clusters 2 or more places apart independent" in neighbours.bound_.get_label()
 
 
 def test_bins_have_limits_that_count_clusters():

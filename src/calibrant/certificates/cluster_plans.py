@@ -263,7 +263,8 @@ class ClustersAsked:
         level = np.searchsorted((law.forecast[1:] + law.forecast[:-1]) / 2.0, forecasts)
         pilot = np.zeros((count, law.forecast.size), dtype=np.int64)
         np.add.at(pilot, (codes, level), 1)
-        return ClusterLaw(law, rho, pilot=pilot)
+        # Draws go by place: in the order of what clusters hold, their names do not matter.
+        return ClusterLaw(law, rho, pilot=pilot[np.lexsort(pilot.T)])
 
 
 def _not_together(one: str, other: str) -> InputError:

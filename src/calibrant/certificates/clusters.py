@@ -105,7 +105,7 @@ class Clusters(Result):
         The share of all rows, by weight, that the largest one holds.
     deff : float
         The design effect: how many times the variance of independent rows the sum of their residuals has, counted
-        from the mean residual.
+        from the mean residual; forecasts that are off in some clusters only raise it, too.
     n_eff : float
         About how many independent rows would say as much; never more than there are.
     target : str
@@ -117,7 +117,8 @@ class Clusters(Result):
     least_limit : float
         The least that the upper limit could be, whatever the outcomes: clusters are few, or one is large.
     needed : int or None
-        Where a verdict is undecided: about how many clusters like these would decide, if the error is as estimated.
+        Where a verdict is undecided: about how many clusters like these would decide, if the error is as estimated;
+        None where these could certify nothing, whatever the outcomes.
     """
 
     count: int

@@ -179,7 +179,7 @@ def judge(plan: Plan, source: Tally | RowSource, limit: float, delta: float, see
     if clusters is not None:
         enough = plan.method.enough_clusters(limit, delta, clusters, saving=found.saving is not None)
         cautions = (*cluster_cautions(clusters, limit, enough), *cautions)
-        if verdict == "undecided":
+        if verdict == "undecided" and clusters.least_limit <= limit:  # else more clusters like these say no more
             clusters = replace(clusters, needed=_clusters_to_decide(found, limit, delta))
     certificate = Certificate(
         verdict=verdict,

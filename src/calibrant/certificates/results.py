@@ -497,7 +497,7 @@ class GroupCertificates(PerGroup[Certificate], Result):
             f"from {_lower_said(each.lower)} to {_upper_said(each.upper)}  {each.verdict}"
             for name, each in zip(names, self.certificates, strict=True)
         ]
-        return "\n".join([*self.findings(), *table, *self.remarks()])
+        return "\n".join([*self.findings(), *table, *self.one_by_one(), *self.remarks()])
 
     def findings(self) -> list[str]:
         """Return the joint verdict in words, what it assumes, and what the verdicts on groups are worth."""
@@ -521,6 +521,16 @@ class GroupCertificates(PerGroup[Certificate], Result):
             f"This assumes that {'; '.join(assumed)}.",
             f"Per group, {unit}verdicts that hold together with {level} confidence (and so do all upper limits, and "
             "all lower ones):",
+        ]
+
+    def one_by_one(self) -> list[str]:
+        """Say which groups are undecided by themselves where all of them together are certified, if there are any."""
+        names = [printable(group) for group, each in self.pairs() if each.verdict == "undecided"]
+        if not self or not names:
+            return []
+        return [
+            "Certified is one claim about all groups; taken one by one, with limits that hold together, "
+            f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} undecided."
         ]
 
     def remarks(self) -> list[str]:

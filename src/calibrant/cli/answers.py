@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from calibrant.certificates.planning import RowsNeeded
     from calibrant.certificates.rejections import CalibrationTest, GroupCalibrationTests
     from calibrant.certificates.results import Certificate, GroupCertificates
+    from calibrant.cli.inputs import Source
     from calibrant.comparisons.results import ModelComparison
     from calibrant.decisions.everything import Decisions, GroupDecisions
     from calibrant.measures.groups import GroupMeasures
@@ -104,6 +105,7 @@ def _group_certificates_said(found: GroupCertificates, besides: Sequence[str]) -
     return [
         found.findings()[0],
         in_columns(("group", "rows", "estimate", "lower", "upper", "verdict"), rows),
+        *found.one_by_one(),
         f"In group {printable(worst)}: {where[0].lower()}{where[1:]}",
         *_group_cautions(found),
         *_noted(notes, prefix="")[:MOST_CAUTIONS],
@@ -112,6 +114,26 @@ def _group_certificates_said(found: GroupCertificates, besides: Sequence[str]) -
         *_assumed(dict.fromkeys(words for each in found.certificates for words in each.assumptions)),
         *_more_notes(notes, shown=MOST_CAUTIONS),
     ]
+
+
+IF_INDEPENDENT = "If rows were independent:"
+"""What comes before a verdict on rows that the check found to depend on each other."""
+
+
+def doubts_of(checks: Iterable[IndependenceCheck | None], source: Source) -> list[IndependenceCheck]:
+    """Return the checks that found rows to depend on each other which a verdict takes as independent."""
+    if source.cluster is not None:
+        return []
+    return [each for each in checks if each is not None and each.rejected(USUAL_LEVEL)]
+
+
+def are_answered(doubts: Iterable[IndependenceCheck], max_error: float, source: Source, relative_to: str) -> bool:
+    """Whether limits with clusters in place of rows certify all the same.
+
+    They are limits of the Cutoff error of all rows, and say nothing of groups or of shares of events.
+    """
+    whole = source.by is None and relative_to == "rows"
+    return all(whole and each.upper_clusters <= max_error for each in doubts)
 
 
 def suspects_said(check: IndependenceCheck | None, column: str | None) -> list[str]:

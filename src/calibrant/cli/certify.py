@@ -6,7 +6,14 @@ from typing import Any
 
 import click
 
-from calibrant.cli.answers import suspects_in_full, suspects_said, verdict_said
+from calibrant.cli.answers import (
+    IF_INDEPENDENT,
+    are_answered,
+    doubts_of,
+    suspects_in_full,
+    suspects_said,
+    verdict_said,
+)
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import RELATIVE_TO, takes_clusters, takes_limits
 from calibrant.cli.outputs import DONE, NOT_SHOWN, UNDECIDED, Command, Show, exit_code_of
@@ -32,7 +39,8 @@ from calibrant.cli.rows import check_suspects, open_rows
     exit_codes={
         DONE: "certified: the error is at most --max-error",
         NOT_SHOWN: "refuted: it is above",
-        UNDECIDED: "undecided: these rows cannot tell",
+        UNDECIDED: "undecided: these rows cannot tell, or depend on each other by --check-clusters, so that limits "
+        "with clusters would not certify",
     },
 )
 @click.option(
@@ -62,6 +70,14 @@ def command(
             )
             facts = rows.facts()
         check = check_suspects(rows, limits["confidence_level"], clusters if source.cluster else {})
-    full = "\n".join([str(result), *suspects_in_full(check, source.suspect)])
-    said = show.words(verdict_said(result, suspects_said(check, source.suspect)), full)
-    show.answer(said, exit_code=exit_code_of(result.verdict), input=facts, result=result, check=check)
+    brief, full = suspects_said(check, source.suspect), suspects_in_full(check, source.suspect)
+    code, doubts = exit_code_of(result.verdict), doubts_of([check], source)
+    if doubts:
+        # No saving is larger than the Cutoff error; other measures may be.
+        bounded = limits["measure"] in ("cutoff", "risk_gap")
+        code = code if bounded and are_answered(doubts, max_error, source, relative_to) else UNDECIDED
+        lines, in_full = [*brief, IF_INDEPENDENT, *verdict_said(result)], [*full, IF_INDEPENDENT, str(result)]
+    else:
+        lines, in_full = verdict_said(result, brief), [str(result), *full]
+    said = show.words(lines, "\n".join(in_full))
+    show.answer(said, exit_code=code, input=facts, result=result, check=check)

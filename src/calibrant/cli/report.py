@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant.certificates.methods.registry import Method
-from calibrant.cli.answers import suspects_in_full, suspects_said
+from calibrant.cli.answers import IF_INDEPENDENT, are_answered, doubts_of, suspects_in_full, suspects_said
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, RELATIVE_TO, SEED, takes_clusters
 from calibrant.cli.outputs import DONE, NOT_SHOWN, UNDECIDED, BadInput, Command, Show, check_out, exit_code_of, working
@@ -22,6 +22,8 @@ from calibrant.core.voices import PYTHON, speaking
 from calibrant.core.words import printable
 
 if TYPE_CHECKING:
+    from calibrant import CalibrationReport
+    from calibrant.certificates.independence import IndependenceCheck
     from calibrant.certificates.results import Yardstick
 
 FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".json",)}
@@ -41,7 +43,8 @@ FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".jso
     exit_codes={
         DONE: "done; with --max-error: certified, for every model and group",
         NOT_SHOWN: "with --max-error: refuted",
-        UNDECIDED: "with --max-error: undecided, these rows cannot tell",
+        UNDECIDED: "with --max-error: undecided, these rows cannot tell, or depend on each other by --check-clusters, "
+        "so that limits with clusters would not certify",
     },
 )
 @click.option(
@@ -103,7 +106,6 @@ def command(
     are several models, whose verdicts hold together.
     """
     import calibrant
-    from calibrant.reports.headlines import lines_of
 
     wanted = _format(out, to)
     if wanted == "html" and out is None and not show.as_json and sys.stdout.isatty():
@@ -137,16 +139,15 @@ def command(
     if out is not None:
         with replacing(out) as unfinished:
             unfinished.write_text(text, encoding="utf-8", newline="\n")
-    wrote = f"Wrote {printable(out)}."
-    brief = [wrote, *map(printable, lines_of(report.summary))]
-    for rows, check in zip(models, checks, strict=True):
-        whose = f"Model {printable(rows.source.y_prob)}: " if len(models) > 1 else ""
-        brief += [f"{whose}{line}" for line in suspects_said(check, source.suspect)]
-    full = [wrote, printable(report, lines=True)]
-    full += [line for check in checks for line in suspects_in_full(check, source.suspect)]
+    brief, full = _said(f"Wrote {printable(out)}.", report, models, checks)
+    code, doubts = DONE if report.verdict is None else exit_code_of(report.verdict), doubts_of(checks, source)
+    # Limits of checks hold for one model each.
+    if doubts and max_error is not None:
+        answered = len(models) == 1 and are_answered(doubts, max_error, source, relative_to)
+        code = code if answered else UNDECIDED
     show.answer(
-        text if out is None else show.words(brief, "\n".join(full)),
-        exit_code=DONE if report.verdict is None else exit_code_of(report.verdict),
+        text if out is None else show.words(brief, full),
+        exit_code=code,
         verbatim=out is None,
         input=facts,
         out=None if out is None else str(out),
@@ -154,6 +155,23 @@ def command(
         result=report.summary,
         checks=[check for check in checks if check is not None],
     )
+
+
+def _said(
+    wrote: str, report: CalibrationReport, models: Sequence[Rows], checks: Sequence[IndependenceCheck | None]
+) -> tuple[list[str], str]:
+    """Return what a report says in brief and in full, after the checks where they doubt it and else before them."""
+    from calibrant.reports.headlines import lines_of
+
+    source, brief, full = models[0].source, [], []
+    for rows, check in zip(models, checks, strict=True):
+        whose = f"Model {printable(rows.source.y_prob)}: " if len(models) > 1 else ""
+        brief += [f"{whose}{line}" for line in suspects_said(check, source.suspect)]
+        full += suspects_in_full(check, source.suspect)
+    lines, whole = list(map(printable, lines_of(report.summary))), printable(report, lines=True)
+    if doubts_of(checks, source):
+        return [wrote, *brief, IF_INDEPENDENT, *lines], "\n".join([wrote, *full, IF_INDEPENDENT, whole])
+    return [wrote, *lines, *brief], "\n".join([wrote, whole, *full])
 
 
 def _given(models: Sequence[Rows]) -> dict[str, Any]:

@@ -434,7 +434,10 @@ def _read(source: Source, table: Table, left_out: LeftOut) -> RowsRead:
 
 
 def _clusters(labels: Any, table: Table, rows: int) -> Any:
-    """Return a label per row in an order that means something: in a text table, that of numbers where all are."""
+    """Return a label per row, in a text table its place in the order of numbers where all are numbers.
+
+    Other texts stay what they are: where neighbours count, their order is looked at.
+    """
     import numpy as np
 
     from calibrant.rows.checks import check_codes
@@ -442,14 +445,15 @@ def _clusters(labels: Any, table: Table, rows: int) -> Any:
     if not table.is_text:
         check_codes(labels, "cluster", rows)
         return labels
-    texts, places = np.unique(labels.astype(str), return_inverse=True)
+    written = labels.astype(str)
+    texts, places = np.unique(written, return_inverse=True)
     try:
         numbers = texts.astype(np.float64)
     except ValueError:
-        return places
+        return written
     rank = np.empty(texts.size, dtype=np.int64)
     rank[np.argsort(numbers, kind="stable")] = np.arange(texts.size)
-    return rank[places] if np.isfinite(numbers).all() else places
+    return rank[places] if np.isfinite(numbers).all() else written
 
 
 def _label(text: str | None, kind: str) -> Any:

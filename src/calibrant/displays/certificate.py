@@ -17,6 +17,7 @@ from calibrant.core.errors import InputError
 from calibrant.core.types import ArrayLike, ClassLabel, Randomness
 from calibrant.core.words import level_said
 from calibrant.displays.base import LABEL_WIDTH, Display
+from calibrant.displays.clusters import independent_said
 from calibrant.displays.palette import SMALL, Palette, Theme
 from calibrant.measures.registry import MEASURES, Measure
 from calibrant.rows.checks import check_confidence, check_same_index
@@ -315,26 +316,16 @@ def _verdict(each: Certified) -> str:
 def _together(certificates: list[Certified], level: float) -> str:
     return (
         f"limits: all upper limits hold together with {level_said(level)} confidence, and so do all lower ones "
-        f"({_independent(certificates)}, forecasters fixed beforehand)"
+        f"({independent_said(each.clusters for each in certificates)}, forecasters fixed beforehand)"
     )
-
-
-def _independent(certificates: list[Certified]) -> str:
-    """Say what is assumed to be independent."""
-    serial = {None if each.clusters is None else each.clusters.serial for each in certificates}
-    words = []
-    if None in serial:
-        words.append("independent rows")
-    for apart in sorted(each for each in serial if each is not None):
-        words.append("independent clusters" if not apart else f"clusters {apart + 1} or more places apart independent")
-    return ", ".join(words)
 
 
 def _limits_said(certificates: list[Certified]) -> str:
     """Say what the limits of results promise, each result by itself."""
     words = dict.fromkeys(map(_promise, certificates))
     alone = ", each result by itself" if len(certificates) > 1 else ""
-    return f"limits: {'; '.join(words)}{alone} ({_independent(certificates)}, forecaster fixed beforehand)"
+    independent = independent_said(each.clusters for each in certificates)
+    return f"limits: {'; '.join(words)}{alone} ({independent}, forecaster fixed beforehand)"
 
 
 def _promise(each: Certified) -> str:

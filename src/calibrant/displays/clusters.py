@@ -1,11 +1,12 @@
-"""Rows in clusters as displays take them: a tally to draw, and the clusters that bands count."""
+"""Rows in clusters as displays take them: a tally to draw, the clusters that bands count, and words for them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from calibrant.certificates.cluster_limits import ClusterLimits
-from calibrant.certificates.clusters import check_clusters, check_enough
+from calibrant.certificates.clusters import Clusters, check_clusters, check_enough
 from calibrant.core.errors import InputError
 from calibrant.core.voices import Option, Phrase
 from calibrant.rows.clusters import ClusteredSource
@@ -43,6 +44,15 @@ def rows_to_draw(
     limits = question.limits(rows, tally)
     check_enough(question, limits)
     return Drawn(tally, limits)
+
+
+def independent_said(clusters: Iterable[Clusters | None]) -> str:
+    """Say what limits, each of rows in these clusters or in none, assume to be independent."""
+    serial = {None if each is None else each.serial for each in clusters}
+    words = ["independent rows"] if None in serial else []
+    for apart in sorted(each for each in serial if each is not None):
+        words.append("independent clusters" if not apart else f"clusters {apart + 1} or more places apart independent")
+    return ", ".join(words)
 
 
 def refuse_band(band: str, choice: str) -> InputError:

@@ -14,6 +14,7 @@ from calibrant.decisions.gaps import risk_gap_curve
 from calibrant.decisions.guarantees import DecisionGuarantee, decision_guarantee, limit_savings
 from calibrant.decisions.results import WRAPPERS, RiskGapCurve, Wrapper
 from calibrant.displays.base import THRESHOLD_SAID, Display, with_jumps, write_beside
+from calibrant.displays.clusters import independent_said
 from calibrant.displays.palette import Palette, Theme
 from calibrant.displays.thinning import thinned
 from calibrant.measures.registry import MEASURES
@@ -36,8 +37,8 @@ class RiskGapDisplay(Display):
     that a recalibration of the same forecasts attains on these rows; it cannot exceed the Cutoff calibration error of
     the rows. The limit is about rows to come, if nothing changes: with the stated confidence no recalibration lowers
     the *expected* loss by more, at all thresholds together, so that it may be read at any of them. The band from the
-    curve to the limit is room for more in the population. It assumes rows drawn independently from the population, a
-    forecaster, a method and a level fixed without looking at them.
+    curve to the limit is room for more in the population. It assumes rows, or clusters, drawn independently from the
+    population, a forecaster, a method and a level fixed without looking at them.
 
     Use `from_predictions` or `from_estimator`; the constructor takes what they compute.
 
@@ -245,10 +246,10 @@ class RiskGapDisplay(Display):
     def _bound_said(self) -> str:
         promise = self.guarantee
         whom = "in the population" if promise.target == "population" else "for these forecasts"
-        rows = "" if promise.finite_sample else ", for many rows"
+        rows = "" if promise.finite_sample else f", for many {'rows' if promise.clusters is None else 'clusters'}"
         level, bound = level_said(promise.confidence_level), rounded_up(self.bound)
         way = "" if promise.is_direct else f", by the {MEASURES.words(promise.measure)}"
         return (
             f"certified: with {level} confidence it saves at most {bound} {whom}, at all thresholds together "
-            f"({promise.method} method{way}{rows}; independent rows, forecaster fixed beforehand)"
+            f"({promise.method} method{way}{rows}; {independent_said([promise.clusters])}, forecaster fixed beforehand)"
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -136,12 +135,13 @@ class ClusteredScan(Scan):
 
     def check_cluster_order(self) -> None:
         """Refuse labels that are texts in another order than the numbers that they hold."""
-        known = self._known()
-        if (known.code == np.arange(known.code.size)).all():  # in the order of texts
-            try:
-                check_order(known.labels.tolist(), "cluster")
-            except InputError as error:
-                raise error.among(source=self._engine.name) from error
+        labels, kind = self._known().labels, self._engine.columns[str(self._roles.cluster)]
+        if kind in ("whole", "fraction") or (kind == "written" and _written_numbers(labels) is not None):
+            return
+        try:
+            check_order(labels.tolist(), "cluster")
+        except InputError as error:
+            raise error.among(source=self._engine.name) from error
 
     def once_each(self) -> ClusteredScan:
         """Return the rows with weights divided by the sum of weights of their cluster, so that each counts once.
@@ -238,15 +238,18 @@ def _order(labels: npt.NDArray[Any], kind: str) -> IntArray:
         numbers = labels.astype(np.float64)
         distinct = np.unique(numbers).size == numbers.size
         return _sorted_places(numbers if distinct else np.array([Decimal(label) for label in labels], dtype=object))
-    if kind == "written":
-        try:
-            numbers = labels.astype(np.float64)
-        except ValueError:
-            return _sorted_places(labels)
-        if all(map(math.isfinite, numbers)):
-            as_texts = _sorted_places(labels)
-            return as_texts[np.argsort(numbers[as_texts], kind="stable")]
-    return _sorted_places(labels)
+    as_texts = _sorted_places(labels)
+    written = _written_numbers(labels[as_texts]) if kind == "written" else None
+    return as_texts if written is None else as_texts[np.argsort(written, kind="stable")]
+
+
+def _written_numbers(labels: npt.NDArray[Any]) -> FloatArray | None:
+    """Return the numbers that texts stand for; None unless all of them stand for one."""
+    try:
+        numbers: FloatArray = labels.astype(np.float64)
+    except ValueError:
+        return None
+    return numbers if np.isfinite(numbers).all() else None
 
 
 def _whole(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
