@@ -435,3 +435,11 @@ def test_the_command_line_asks_what_python_asks(tmp_path):
     other = write({"y": Y, "p": P}, tmp_path / "u.csv", "csv")
     refused = call("compare", file, other, "--y-true", "y", "--measure", "brier")
     assert refused.exit_code == 2
+
+
+def test_a_stated_size_of_clusters_counts_rows_without_weights():
+    p = np.linspace(0.1, 0.9, 40)
+    options: dict[str, Any] = {"cluster": np.arange(40) // 4, "max_cluster_size": 5, "measure": "brier"}
+    assert compare_models(p > 0.5, {"a": p, "b": p**2}, **options).differences
+    with pytest.raises(ValueError, match="max_cluster_size counts rows, and was given together with sample_weight"):
+        compare_models(p > 0.5, {"a": p, "b": p**2}, sample_weight=p, **options)

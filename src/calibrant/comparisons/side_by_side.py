@@ -172,6 +172,12 @@ def compare_models(
     limit = None if max_error is None else check_number(max_error, "max_error", low=0.0, high=1.0)
     allowed = None if margin is None else _check_margin(margin)
     largest = None if max_cluster_size is None else check_number(max_cluster_size, "max_cluster_size", low=1.0)
+    if largest is not None and sample_weight is not None:
+        raise InputError(
+            "counts rows, and was given together with sample_weight",
+            argument="max_cluster_size",
+            remedy="leave out one of the two",
+        )
     together = not isinstance(y_true, Mapping)
     given = _named_models(y_true, y_prob, sample_weight, cluster)
     if isinstance(y_true, PairedColumns):
