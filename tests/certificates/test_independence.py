@@ -42,8 +42,8 @@ def test_forecasts_that_are_off_are_no_sign_of_dependence():
     assert check_independence(ALONE, PROB**2, DAY).pvalue > 0.01
     far = check_independence(ALONE, np.full(3000, 0.9), RNG.permutation(DAY))
     assert far.pvalue > 0.05
-    assert far.clusters.deff > 5.0
-    assert "design effect" not in str(far)  # which forecasts that are off raise, too
+    assert far.clusters.deff < 1.5  # counted from what all rows are off by
+    assert "design effect" not in str(far)  # which forecasts that are off in places raise, too
 
 
 def test_outcomes_that_are_all_the_same_are_no_sign_of_dependence():

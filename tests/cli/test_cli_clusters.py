@@ -130,7 +130,7 @@ def test_bad_clusters_are_exit_code_2(options, tmp_path):
 
 
 def test_advice_speaks_of_clusters(file):
-    said = call("certify", file, *ASKED, "--serial", 1).stdout
+    said = call("certify", file, "--max-error", 0.06, "--cluster", "site").stdout
     assert "Next: judge rows of more clusters" in said
     assert "clusters like these would decide it" in said
 
