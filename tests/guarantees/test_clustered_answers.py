@@ -170,7 +170,7 @@ ROWS = {  # forecasts, chances and clusters of independent rows
 @pytest.mark.parametrize("name", ROWS)
 def test_independent_rows_show_dependence_no_more_often_than_the_level_says(name):
     rng = np.random.default_rng([18, *name.encode()])
-    replicates = 300
+    replicates = 150
     values = []
     for _ in range(replicates):
         p, chance, code = ROWS[name](rng)
