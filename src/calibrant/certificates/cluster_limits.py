@@ -9,6 +9,7 @@ docs/theory-of-clusters.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -284,12 +285,33 @@ class ClusterLimits:
         return float(squares.sum()) ** 2 / fourth if fourth > 0.0 else 0.0
 
 
-class _Term(NamedTuple):
-    """What the growth of a bet on each interval is made of: constant, times the error, minus times its square."""
+class BetTerm(NamedTuple):
+    """What the growth of bets is made of: constant, times the error, minus times its square; and the share of each."""
 
     linear: FloatArray
     slope: FloatArray
     square: float
+    prior: FloatArray
+
+
+def averaged_evidence(terms: Sequence[BetTerm], error: float, folds: int) -> float:
+    """Return the logarithm of the average evidence that an error is larger than this one."""
+    growth = np.concatenate(
+        [(each.linear + error * each.slope - error**2 * each.square) / folds + np.log(each.prior) for each in terms]
+    )
+    most = float(growth.max())
+    return most + math.log(float(np.exp(growth - most).sum()))
+
+
+def evidence_lower(terms: Sequence[BetTerm], estimate: float, exponent: float, folds: int) -> float:
+    """Return the largest error up to the estimate that the evidence excludes; 0 where it excludes none."""
+    if averaged_evidence(terms, 0.0, folds) < exponent:
+        return 0.0
+    low, high = 0.0, estimate
+    for _ in range(_ROOT_STEPS):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if averaged_evidence(terms, middle, folds) >= exponent else (low, middle)
+    return low
 
 
 class _Evidence:
@@ -316,7 +338,7 @@ class _Evidence:
         share: FloatArray = np.where(from_zero & to_one, 1.0, inside) / 4.0
         return share
 
-    def _terms(self, most_error: float) -> list[_Term]:
+    def _terms(self, most_error: float) -> list[BetTerm]:
         """Return, by sign and rate, what the growth on each interval is made of, up to an error."""
         found = []
         for sign in (1.0, -1.0):
@@ -329,7 +351,7 @@ class _Evidence:
                 crossed = self.prefix @ (weight * self.size)
                 linear = rate * sign * (self.sums[self.end] - self.sums[self.begin]) - squares
                 slope = 2.0 * sign * (crossed[self.end] - crossed[self.begin]) - rate * self.limits.total
-                found.append(_Term(linear, slope, float(weight @ self.size**2)))
+                found.append(BetTerm(linear, slope, float(weight @ self.size**2), self.prior / (2 * self.rates.size)))
         return found
 
     def _squares(self, weight: FloatArray) -> FloatArray:
@@ -346,22 +368,8 @@ class _Evidence:
 
     def against(self, error: float, most_error: float) -> float:
         """Return the logarithm of the average evidence that the error is larger than this one."""
-        return self._averaged(self._terms(most_error), error)
-
-    def _averaged(self, terms: list[_Term], error: float) -> float:
-        folds = self.limits.dependence.folds
-        growth = np.array([(linear + error * slope - error**2 * square) / folds for linear, slope, square in terms])
-        growth += np.log(self.prior / growth.shape[0])
-        most = float(growth.max())
-        return most + math.log(float(np.exp(growth - most).sum()))
+        return averaged_evidence(self._terms(most_error), error, self.limits.dependence.folds)
 
     def lower(self, estimate: float, exponent: float) -> float:
         """Return the largest error up to the estimate that the evidence excludes; 0 where it excludes none."""
-        terms = self._terms(estimate)
-        if self._averaged(terms, 0.0) < exponent:
-            return 0.0
-        low, high = 0.0, estimate
-        for _ in range(_ROOT_STEPS):
-            middle = (low + high) / 2.0
-            low, high = (middle, high) if self._averaged(terms, middle) >= exponent else (low, middle)
-        return low
+        return evidence_lower(self._terms(estimate), estimate, exponent, self.limits.dependence.folds)

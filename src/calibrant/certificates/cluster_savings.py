@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from calibrant.certificates.betting import HIGHEST_RATE, best_rate
-from calibrant.certificates.cluster_limits import ClusterLimits, growth_rest
+from calibrant.certificates.cluster_limits import BetTerm, ClusterLimits, evidence_lower, growth_rest
 from calibrant.certificates.cluster_saving_search import Judging, Kind, SavingMap
 from calibrant.certificates.cluster_search import FIXED_BORDERS
 from calibrant.certificates.margins import VARIANCE_SHARE
@@ -272,15 +272,6 @@ class _Lines(NamedTuple):
     share: FloatArray
 
 
-class _Term(NamedTuple):
-    """What the growth of a bet on each line is made of: constant, times the saving, minus times its square."""
-
-    linear: FloatArray
-    slope: FloatArray
-    square: float
-    prior: FloatArray
-
-
 class _Evidence:
     """Bets that the saving is larger, on each of some lines and at each of some rates, all fixed beforehand."""
 
@@ -314,7 +305,7 @@ class _Evidence:
         share = np.where(others == 0, 1.0, np.where(farthest, 0.5, 0.5 / np.maximum(others, 1)))
         return _Lines(begin, end, threshold, share / max(found.size, 1))
 
-    def _terms(self, most_saving: float) -> list[_Term]:
+    def _terms(self, most_saving: float) -> list[BetTerm]:
         """Return, by kind and rate, what the growth on each line is made of, up to a saving."""
         return [
             self._term(kind, lines, rate, most_saving)
@@ -322,7 +313,7 @@ class _Evidence:
             for rate in self.rates.tolist()
         ]
 
-    def _term(self, kind: Kind, lines: _Lines, rate: float, most_saving: float) -> _Term:
+    def _term(self, kind: Kind, lines: _Lines, rate: float, most_saving: float) -> BetTerm:
         size, (begin, end, threshold, share) = self.limits.rows.size, lines
         weight = rate**2 * growth_rest(rate * (kind.fall + most_saving * size) * (1.0 + 1e-12))
         root = np.sqrt(weight)
@@ -338,35 +329,16 @@ class _Evidence:
 
         sums = gained(self.outcome.sum(axis=1), self.weight.sum(axis=1))
         crossed = gained(outcome @ (root * size), rows @ (root * size))
-        return _Term(
+        return BetTerm(
             linear=rate * sums - squares,
             slope=2.0 * crossed - rate * self.limits.total,
             square=float(weight @ size**2),
             prior=share / (2.0 * self.rates.size),
         )
 
-    def _averaged(self, terms: list[_Term], saving: float) -> float:
-        """Return the logarithm of the average evidence that the saving is larger than this one."""
-        folds = self.limits.dependence.folds
-        growth = np.concatenate(
-            [
-                (term.linear + saving * term.slope - saving**2 * term.square) / folds + np.log(term.prior)
-                for term in terms
-            ]
-        )
-        most = float(growth.max())
-        return most + math.log(float(np.exp(growth - most).sum()))
-
     def lower(self, estimate: float, exponent: float) -> float:
         """Return the largest saving up to the estimate that the evidence excludes; 0 where it excludes none."""
-        terms = self._terms(estimate)
-        if self._averaged(terms, 0.0) < exponent:
-            return 0.0
-        low, high = 0.0, estimate
-        for _ in range(_ROOT_STEPS):
-            middle = (low + high) / 2.0
-            low, high = (middle, high) if self._averaged(terms, middle) >= exponent else (low, middle)
-        return low
+        return evidence_lower(self._terms(estimate), estimate, exponent, self.limits.dependence.folds)
 
 
 def _spread(left: FloatArray, right: FloatArray) -> FloatArray:
