@@ -162,8 +162,8 @@ def clusters(bench: Bench) -> None:
             f"{count:,} clusters",
             rows,
             [
-                Contender("calibrant, clusters", partial(judge, cluster=label), lambda found: float(found.upper)),
-                Contender("calibrant, independent rows", judge, lambda found: float(found.upper)),
+                Contender("calibrant", partial(judge, cluster=label), lambda found: float(found.upper)),
+                Contender("the same for independent rows", judge, lambda found: float(found.upper)),
             ],
         )
         aim = f"certificate of {rows:,} rows in {count:,} clusters against independent rows"
