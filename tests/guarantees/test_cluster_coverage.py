@@ -20,7 +20,7 @@ import pytest
 from cluster_cases import cluster_limits
 from scipy.stats import binom
 
-from calibrant import Tally
+from calibrant import Tally, certify
 from calibrant.certificates import betting
 
 Array = npt.NDArray[Any]
@@ -132,6 +132,19 @@ def test_limits_for_independent_rows_fail(law):
         tally = Tally.from_arrays(y, p)
         missed += betting.adaptive_upper(tally, tally, delta) < law.off
     assert missed > allowed(count, delta)
+
+
+def test_verdicts_with_every_default_are_seldom_wrong():
+    law = next(law for law in LAWS if law.misleads)
+    rng, count, wrong = seeded("defaults"), runs(80), Counter[str]()
+    for _ in range(count):
+        y, p, label = law.draw(rng)
+        below, at = law.off - 1e-9, law.off + 1e-9
+        wrong["certified"] += certify(y, p, max_error=below, cluster=label).verdict == "certified"
+        wrong["refuted"] += certify(y, p, max_error=at, cluster=label).verdict == "refuted"
+        wrong["certified by rows"] += certify(y, p, max_error=below).verdict == "certified"
+    assert max(wrong["certified"], wrong["refuted"]) <= allowed(count, 0.05)
+    assert wrong["certified by rows"] > allowed(count, 0.05)
 
 
 def test_rare_shared_shocks():

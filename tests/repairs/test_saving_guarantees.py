@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from recalibration_cases import FIGURE_4, P, Y, guarantee_of
+from recalibration_cases import FIGURE_4, P, Y, every_map, guarantee_of
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -23,20 +23,6 @@ from calibrant.core.results import Result
 from calibrant.decisions import risk_gap_curve
 from calibrant.repairs import ConstantRecalibrator, Recalibrator
 
-KINDS = {
-    "isotonic": IsotonicRecalibrator(),
-    "isotonic, linear": IsotonicRecalibrator(interpolation="linear"),
-    "isotonic, inside": IsotonicRecalibrator(ends="inside"),
-    "Platt": PlattRecalibrator(),
-    "Platt on the logit": PlattRecalibrator(on="logit"),
-    "beta": BetaRecalibrator(),
-    "temperature": TemperatureRecalibrator(),
-    "constant": ConstantRecalibrator(),
-    "guarded": GuardedRecalibrator(),
-    "modified Platt": GuardedRecalibrator([PlattRecalibrator(), ConstantRecalibrator()], tolerance="paper"),
-}
-every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
-
 
 def gap_by_trying_everything(outcome, forecast, weight):
     """The most that any line saves at any threshold: thresholds at and just above forecasts, lines between them."""
@@ -50,7 +36,7 @@ def gap_by_trying_everything(outcome, forecast, weight):
     return best / weight.sum()
 
 
-@every_kind
+@every_map
 @pytest.mark.parametrize("outcomes", ["events", "turned round", "fractions", "weights"])
 def test_what_is_left_on_the_fitting_rows_is_the_risk_gap_there(kind, outcomes):
     rng = np.random.default_rng(3)
@@ -138,7 +124,7 @@ def test_the_guard_promises_isotonics_bound_plus_the_tolerance(tolerance):
         assert gap.in_advance == pytest.approx(gap.margin + 0.03, rel=1e-12)
 
 
-@every_kind
+@every_map
 def test_guarantees_are_results_that_say_what_they_are_about(kind):
     fitted = clone(kind).fit(P, Y)
     guarantee = fitted.guarantee(measure="risk_gap")

@@ -5,17 +5,14 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from recalibration_cases import FIGURE_4, P, Y, guarantee_of
+from recalibration_cases import FIGURE_4, P, Y, every_map, guarantee_of
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from calibrant import (
-    BetaRecalibrator,
-    GuardedRecalibrator,
     IsotonicRecalibrator,
     PlattRecalibrator,
     Tally,
-    TemperatureRecalibrator,
 )
 from calibrant.certificates.margins import (
     constant_margin,
@@ -27,23 +24,10 @@ from calibrant.certificates.margins import (
 from calibrant.core.results import Result
 from calibrant.repairs import ConstantRecalibrator, Recalibrator
 
-KINDS = {
-    "isotonic": IsotonicRecalibrator(),
-    "isotonic, linear": IsotonicRecalibrator(interpolation="linear"),
-    "isotonic, inside": IsotonicRecalibrator(ends="inside"),
-    "Platt": PlattRecalibrator(),
-    "Platt on the logit": PlattRecalibrator(on="logit"),
-    "beta": BetaRecalibrator(),
-    "temperature": TemperatureRecalibrator(),
-    "constant": ConstantRecalibrator(),
-    "guarded": GuardedRecalibrator(),
-    "modified Platt": GuardedRecalibrator([PlattRecalibrator(), ConstantRecalibrator()], tolerance="paper"),
-}
-every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
 RARE = Tally.from_counts([0.01, 0.02, 0.04], [2_000, 2_000, 1_000], [15, 50, 45])
 
 
-@every_kind
+@every_map
 @pytest.mark.parametrize("outcome", ["events", "fractions"])
 def test_the_brier_score_on_the_fitting_rows(kind, outcome):
     y = Y if outcome == "events" else np.random.default_rng(5).beta(1 + P, 2 - P)
@@ -87,7 +71,7 @@ def test_rare_events_have_less_room_to_stray():
     assert guarantee.in_advance == range_margin(5_000, 1 - 0.95)
 
 
-@every_kind
+@every_map
 @pytest.mark.parametrize("measure", ["cutoff", "risk_gap"])
 def test_what_is_guaranteed_of_every_kind(kind, measure):
     for rows in ((P, Y), (RARE, None)):
