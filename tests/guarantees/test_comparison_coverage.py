@@ -12,6 +12,7 @@ import pytest
 from paired_laws import CHANCE, LAWS, WORSE
 from scipy.stats import binom
 
+from calibrant import compare_models
 from calibrant.certificates import pair_clusters, pair_savings, pairs
 from calibrant.certificates.scores import scores_of
 from calibrant.rows.checks import Observations
@@ -79,6 +80,17 @@ def test_differences_of_scores(law, rows):
             missed[name, "above"] += limits.upper < truth - 1e-12
             missed[name, "below"] += limits.lower > truth + 1e-12
     assert not too_many(missed, 200)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_comparisons_with_every_default_are_seldom_wrong(law):
+    rng, count = seeded(law, "defaults"), 60
+    missed: Counter[Any] = Counter()
+    for _ in range(count):
+        y, forecasts, _ = law.draw(rng, 200)
+        (found,) = compare_models(y, forecasts).differences
+        missed["a limit"] += not found.lower - 1e-12 <= law.cutoff <= found.upper + 1e-12
+    assert not too_many(missed, count, 0.05)
 
 
 def test_a_worse_model_is_found_out():
