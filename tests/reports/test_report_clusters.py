@@ -107,6 +107,8 @@ def test_too_few_clusters_for_a_repair_are_no_reason_to_have_no_report():
     assert "and there are 3" in summary.models[0].omissions[0].reason
     headline = reported(cluster=few).html()
     assert re.search(r'<p class="caution">3 clusters, .* cannot certify 0.1', headline)
+    assert "Judge rows of more clusters: many more rows of the same ones help little." in headline
+    assert "Judge more rows" not in headline
 
 
 @pytest.mark.parametrize("text", ["html", "markdown"])

@@ -368,7 +368,9 @@ def _next_step(model: ModelSummary, state: str) -> str:
         if certificate.rows_needed is not None:
             needed = f"about {certificate.rows_needed:,} fresh ones would decide"
             return f"Judge more rows: {needed}, if the error is as it seems."
-        if certificate.clusters is not None and certificate.clusters.needed is not None:
+        if certificate.clusters is not None:
+            if certificate.clusters.needed is None:
+                return "Judge rows of more clusters: many more rows of the same ones help little."
             needed = f"about {certificate.clusters.needed:,} like these would decide"
             return f"Judge rows of more clusters: {needed}, if the error is as it seems."
         if certificate:
