@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from simulated import allowed, runs_needed
 
 from calibrant import GuardedRecalibrator, IsotonicRecalibrator, PlattRecalibrator, Tally, cutoff_calibration_error
 from calibrant.certificates.margins import constant_margin, range_margin
@@ -18,7 +18,6 @@ from calibrant.repairs import ConstantRecalibrator
 from calibrant.repairs.clustered import Layers
 from calibrant.rows.savings import EVERY_THRESHOLD
 
-FALSE_ALARM = 1e-4
 DELTAS = (0.5, 0.2, 0.05)
 SIZES = {
     "equal": [3] * 10,
@@ -104,7 +103,7 @@ def test_recalibrated_forecasts_of_clusters_keep_what_is_guaranteed(layout, kind
     forecast = (np.arange(codes.size) + 0.5) / codes.size  # rows of a cluster have forecasts near each other
     runs, level = 60, 0.9
     missed = dict.fromkeys(MAPS, 0)
-    for _ in range(runs):
+    for _ in runs_needed(missed, runs, allowed(runs, 0.1)):
         outcome, chance = drawn(kind, codes, rng)
         for name, recalibrator in MAPS.items():
             fitted = recalibrator.fit(forecast, outcome)
@@ -118,8 +117,7 @@ def test_recalibrated_forecasts_of_clusters_keep_what_is_guaranteed(layout, kind
                 error > fitted.guarantee(level, measure=measure, **asked).upper + 1e-12
                 for measure, error in errors.items()
             )
-    most = binom.isf(FALSE_ALARM, runs, 1 - level)
-    assert max(missed.values()) <= most
+    assert max(missed.values()) <= allowed(runs, 0.1)
 
 
 def test_guarantees_for_independent_rows_fail_for_clusters():
@@ -137,7 +135,7 @@ def test_guarantees_for_independent_rows_fail_for_clusters():
         missed["constant"] += abs(constant.constant_ - 0.5) > constant.guarantee(0.95).upper
     assert missed["these forecasts"] > 100  # at a nominal 5%
     assert missed["constant"] > 40
-    assert missed["clusters"] <= binom.isf(FALSE_ALARM, 200, 0.05)
+    assert missed["clusters"] <= allowed(200, 0.05)
 
 
 def test_neighbours_that_depend_on_each_other_have_layers_of_their_own():

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from paired_laws import CHANCE, LAWS, WORSE
-from scipy.stats import binom
+from simulated import allowed, runs_needed
 
 from calibrant import compare_models
 from calibrant.certificates import pair_clusters, pair_savings, pairs
@@ -19,7 +19,6 @@ from calibrant.rows.checks import Observations
 from calibrant.rows.paired import PairedRows
 from calibrant.rows.savings import EVERY_THRESHOLD
 
-FALSE_ALARM = 1e-4
 DELTA = 0.2
 
 
@@ -32,7 +31,7 @@ def paired(y, forecasts, cluster=None):
 
 
 def too_many(missed: Counter[Any], count: int, delta: float = DELTA) -> dict[Any, int]:
-    return {key: times for key, times in missed.items() if times > binom.isf(FALSE_ALARM, count, delta)}
+    return {key: times for key, times in missed.items() if times > allowed(count, delta)}
 
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
@@ -42,7 +41,7 @@ def test_differences_of_cutoff_errors(law, rows, count, many, monkeypatch):
         monkeypatch.setattr(pairs, "IN_ORDER_BELOW", 0)
     rng = seeded(law, rows, many)
     missed: Counter[Any] = Counter()
-    for seed in range(count):
+    for seed in runs_needed(missed, count, allowed(count, DELTA)):
         y, forecasts, _ = law.draw(rng, rows)
         found = pairs.cutoff_limits(paired(y, forecasts), "first", "second", seed, DELTA)
         missed["above"] += found.upper < law.cutoff - 1e-12
@@ -54,7 +53,7 @@ def test_differences_of_cutoff_errors(law, rows, count, many, monkeypatch):
 def test_differences_of_risk_gaps(law):
     rng = seeded(law, "gaps")
     missed: Counter[Any] = Counter()
-    for seed in range(15):
+    for seed in runs_needed(missed, 15, allowed(15, DELTA)):
         y, forecasts, _ = law.draw(rng, 400)
         found = pair_savings.saving_limits(paired(y, forecasts), "first", "second", EVERY_THRESHOLD, seed, DELTA)
         missed["above"] += found[1] < law.risk_gap - 1e-12
@@ -67,7 +66,7 @@ def test_differences_of_risk_gaps(law):
 def test_differences_of_scores(law, rows):
     rng = seeded(law, rows, "scores")
     missed: Counter[Any] = Counter()
-    for _ in range(200):
+    for _ in runs_needed(missed, 200, allowed(200, DELTA)):
         y, forecasts, place = law.draw(rng, rows)
         together = paired(y, forecasts)
         inside = all(0.0 < each.min() <= each.max() < 1.0 for each in forecasts.values())
@@ -86,7 +85,7 @@ def test_differences_of_scores(law, rows):
 def test_comparisons_with_every_default_are_seldom_wrong(law):
     rng, count = seeded(law, "defaults"), 60
     missed: Counter[Any] = Counter()
-    for _ in range(count):
+    for _ in runs_needed(missed, count, allowed(count, 0.05)):
         y, forecasts, _ = law.draw(rng, 200)
         (found,) = compare_models(y, forecasts).differences
         missed["a limit"] += not found.lower - 1e-12 <= law.cutoff <= found.upper + 1e-12
@@ -129,10 +128,10 @@ def test_rows_of_clusters_taken_for_independent_ones_mislead():
 @pytest.mark.parametrize(("clusters", "size"), [(24, 10), (120, 4)])
 def test_differences_of_cutoff_errors_of_clusters(clusters, size):
     rng = seeded("clusters, cutoff", clusters)
-    missed = 0
-    for seed in range(8):
+    missed: Counter[Any] = Counter()
+    for seed in runs_needed(missed, 8, allowed(8, 2 * DELTA)):
         y, forecasts, cluster = in_clusters(rng, clusters, size, 0.25)
         rows = paired(y, forecasts, cluster)
         lower, upper = pair_clusters.clustered_cutoff_limits(rows, "first", "second", seed, DELTA, None)
-        missed += not lower <= 0.0 <= upper
-    assert missed <= binom.isf(FALSE_ALARM, 8, 2 * DELTA)
+        missed["either"] += not lower <= 0.0 <= upper
+    assert missed["either"] <= allowed(8, 2 * DELTA)

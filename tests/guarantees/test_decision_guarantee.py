@@ -3,7 +3,7 @@
 The populations have few forecasts, so that what the best recalibration saves is known at every threshold at once. In
 two of them the promise is as tight as it can be: a constant that is too low (the gap is the Cutoff error, and the ECE)
 and forecasts in the wrong order (the gap to monotone maps is nearly twice the Cutoff error).
-Seeds are fixed and limits are binomial: a correct promise fails one of these with probability ``FALSE_ALARM``.
+Seeds are fixed and limits are binomial: a correct promise fails one of these with probability 1e-4.
 
     CALIBRANT_REPLICATES=10 python -m pytest tests/guarantees/test_decision_guarantee.py
 
@@ -18,12 +18,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from populations import CONSTANT, FOUR_LEVELS, NOISY_ATOM, WRONG_ORDER
-from scipy.stats import binom
+from simulated import allowed, runs_needed
 
 from calibrant import Tally, confidence_interval, decision_guarantee
 from calibrant.decisions import risk_gap_curve
 
-FALSE_ALARM = 1e-4
 RUNS = round(300 * float(os.environ.get("CALIBRANT_REPLICATES", "1")))
 LEVEL = 0.8  # low, so that failures are frequent enough to be counted
 ROWS = 400
@@ -31,7 +30,7 @@ METHODS = ("adaptive", "hoeffding", "exact")
 
 
 def most(chance):
-    return binom.isf(FALSE_ALARM, RUNS, chance)
+    return allowed(RUNS, chance)
 
 
 def largest_gaps(law):
@@ -65,8 +64,8 @@ def broken(limit, gaps):
 def failures(population, method, measure="cutoff", margin=True):
     rng = np.random.default_rng([2025, *population.name.encode(), *method.encode()])
     gaps = largest_gaps(population.law)
-    failed: Counter[str] = Counter()
-    for _ in range(RUNS):
+    failed: Counter[str] = Counter(dict.fromkeys(gaps, 0))
+    for _ in runs_needed(failed, RUNS, most(1.0 - LEVEL)):
         tally = population.tally(rng, ROWS)
         limit = confidence_interval(tally, alternative="less", confidence_level=LEVEL, method=method, measure=measure)
         if not margin:

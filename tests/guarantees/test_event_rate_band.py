@@ -1,16 +1,15 @@
 """The confidence band of a reliability diagram holds the true event rate at all forecasts together.
 
-Seeds are fixed and limits are binomial: a correct band fails one of these with probability ``FALSE_ALARM``.
+Seeds are fixed and limits are binomial: a correct band fails one of these with probability 1e-4.
 """
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from simulated import allowed, runs_needed
 
 from calibrant import Tally
 from calibrant.displays.reliability_bands import confidence_band
 
-FALSE_ALARM = 1e-4
 REPLICATES = 300
 
 FORECASTS = {
@@ -31,8 +30,8 @@ RATES = {
 @pytest.mark.parametrize("name", FORECASTS)
 def test_covers_the_event_rate_at_all_forecasts_together(name, rate):
     rng = np.random.default_rng([7, *name.encode(), *rate.encode()])
-    event_rate, missed = RATES[rate], 0
-    for _ in range(REPLICATES):
+    event_rate, missed = RATES[rate], {"band": 0}
+    for _ in runs_needed(missed, REPLICATES, allowed(REPLICATES, 0.2)):
         p = FORECASTS[name](rng)
         band = confidence_band(Tally.from_arrays(rng.random(p.size) < event_rate(p), p), 0.8)
         # Stairs: at a forecast the tightest of the points drawn there counts.
@@ -41,8 +40,8 @@ def test_covers_the_event_rate_at_all_forecasts_together(name, rate):
         assert (np.diff(band.lower) >= 0).all()
         assert (np.diff(band.upper) >= 0).all()
         truth = event_rate(forecast)
-        missed += bool((truth < lower).any() or (truth > upper).any())
-    assert missed <= binom.isf(FALSE_ALARM, REPLICATES, 0.2)
+        missed["band"] += bool((truth < lower).any() or (truth > upper).any())
+    assert missed["band"] <= allowed(REPLICATES, 0.2)
 
 
 def test_says_something_up_to_the_highest_confidence_that_can_be_written():

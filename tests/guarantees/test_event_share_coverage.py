@@ -4,6 +4,7 @@ The share is the Cutoff error divided by the event rate, both known exactly here
 as in test_certificate_coverage.py; for one forecast all counts of events are gone through, which leaves no chance.
 """
 
+import itertools
 import math
 import zlib
 from collections import Counter
@@ -13,13 +14,15 @@ import numpy as np
 import pytest
 from populations import EVENT_RATE, POPULATIONS
 from scipy.stats import binom
+from simulated import FALSE_ALARM, allowed, runs_needed
 
 import calibrant
 from calibrant import Tally, certify, confidence_interval
 from calibrant.certificates.betting import adaptive_upper
 from calibrant.certificates.event_shares import RATE_SHARE, event_rate_limits, of_events, upper_share
+from calibrant.certificates.margins import hoeffding_margin
+from calibrant.rows.weights import effective_rows
 
-FALSE_ALARM = 1e-4
 LEVELS = (0.95, 0.8)
 
 
@@ -27,14 +30,41 @@ def seeded(*key):
     return np.random.default_rng([zlib.crc32(str(part).encode()) for part in key])
 
 
+def until_plain(missed, count):
+    return runs_needed(missed, count, lambda key: allowed(count, 1.0 - key[-1]))
+
+
 def too_many(missed, count):
-    return {key: n for key, n in missed.items() if n > binom.isf(FALSE_ALARM, count, 1.0 - key[-1])}
+    return {key: n for key, n in missed.items() if n > allowed(count, 1.0 - key[-1])}
 
 
 @pytest.mark.parametrize("population", POPULATIONS, ids=str)
 def test_event_rates_are_those_of_the_populations(population):
     y, _, _ = population.draw(np.random.default_rng(5), 400_000)
     assert y.mean() == pytest.approx(EVENT_RATE[population], abs=4.0 * math.sqrt(y.var() / y.size))
+
+
+def upper_limits(tally, level):
+    """Upper limits of the share: the adaptive method bets on both at once, unless weights differ."""
+    spent = RATE_SHARE * (1.0 - level)
+    rest = 1.0 - level - spent
+    low, _ = event_rate_limits(tally, spent)
+    wide = calibrant.cutoff_calibration_error(tally) + hoeffding_margin(effective_rows(tally), rest)
+    limits = {"hoeffding": of_events(min(wide, 1.0), low)}
+    if tally.unit_weights:
+        limits["adaptive"] = upper_share(tally, tally, 1.0 - level)
+    else:
+        limits["adaptive"] = of_events(min(adaptive_upper(tally, tally, rest), 1.0), low)
+    return limits
+
+
+@pytest.mark.parametrize("population", POPULATIONS, ids=str)
+def test_these_are_the_limits_that_users_get(population):
+    tallies = [population.tally(np.random.default_rng(1), rows) for rows in (50, 200, 1000)]
+    for tally, level in itertools.product(tallies, LEVELS):
+        asked: dict[str, Any] = {"alternative": "less", "confidence_level": level, "relative_to": "events"}
+        for method, limit in upper_limits(tally, level).items():
+            assert confidence_interval(tally, method=method, **asked).upper == pytest.approx(limit, rel=1e-12)
 
 
 @pytest.mark.parametrize("rows", [50, 200, 1000])
@@ -44,13 +74,11 @@ def test_upper_limits_cover(population, rows):
     count = (300 if rows < 1000 else 150) if truth else 5  # an upper limit cannot miss 0
     rng = seeded(population, rows, "share above")
     missed: Counter[Any] = Counter()
-    for _ in range(count):
+    for _ in until_plain(missed, count):
         tally = population.tally(rng, rows)
         for level in LEVELS:
-            asked: dict[str, Any] = {"alternative": "less", "confidence_level": level, "relative_to": "events"}
-            for method in ("adaptive", "hoeffding"):
-                found = confidence_interval(tally, method=method, **asked)
-                missed[method, level] += found.upper < truth * (1.0 - 1e-12)
+            for method, limit in upper_limits(tally, level).items():
+                missed[method, level] += limit < truth * (1.0 - 1e-12)
     assert not too_many(missed, count)
 
 
@@ -61,7 +89,7 @@ def test_lower_limits_cover(population, rows):
     count = 100 if population.unit_weights and population.binary else 40
     rng = seeded(population, rows, "share below")
     missed: Counter[Any] = Counter()
-    for _ in range(count):
+    for _ in until_plain(missed, count):
         tally = population.tally(rng, rows)
         asked: dict[str, Any] = {"alternative": "greater", "confidence_level": 0.8, "relative_to": "events"}
         missed["adaptive", 0.8] += confidence_interval(tally, **asked).lower > truth + 1e-12
@@ -76,7 +104,7 @@ def test_exact_limits_cover_the_share_of_these_forecasts(shape):
     chance = np.where(p < 0.5, 0.6 * p, np.minimum(1.2 * p, 1.0))
     truth = calibrant.cutoff_calibration_error(chance, p) / chance.mean()
     missed: Counter[Any] = Counter()
-    for _ in range(count):
+    for _ in until_plain(missed, count):
         tally = Tally.from_arrays(rng.random(rows) < chance, p)
         for level in LEVELS:
             asked: dict[str, Any] = {"confidence_level": level, "method": "exact", "relative_to": "events"}

@@ -11,6 +11,7 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import binom, chi2
+from simulated import FALSE_ALARM, allowed, runs_needed
 
 import calibrant
 from calibrant import CalibrationReport, GuardedRecalibrator, Tally, calibration_test, confidence_interval
@@ -18,7 +19,6 @@ from calibrant.certificates import betting
 from calibrant.certificates.binomial_limits import exact_upper
 from calibrant.measures.witnesses import interval_weight
 
-FALSE_ALARM = 1e-4
 DELTA = 0.05
 SEEDS = range(4)
 
@@ -52,10 +52,6 @@ def draw(name, rng):
     return rng.random(rows) < p + bias, p, abs(bias)
 
 
-def allowed(count, share=DELTA):
-    return binom.isf(FALSE_ALARM, count, share)
-
-
 def seeded(name):
     return np.random.default_rng([13, *name.encode()])
 
@@ -63,21 +59,21 @@ def seeded(name):
 class TestHalvesOfTheReport:
     @pytest.mark.parametrize("name", ["near ties", "spread out"])
     def test_the_certificate_before_the_repair_holds_at_the_default_seed(self, name):
-        count, rng, missed = 30, seeded(name), 0
-        for _ in range(count):
+        count, rng, missed = 30, seeded(name), {"before": 0}
+        for _ in runs_needed(missed, count, allowed(count, DELTA)):
             y, p, error = draw(name, rng)
             report = CalibrationReport.from_predictions(y, p, method="exact", max_error=0.05)
             found = report.summary.models[0].repair
             assert found is not None
             assert found.before is not None
-            missed += found.before.upper < error
-        assert missed <= allowed(count)
+            missed["before"] += found.before.upper < error
+        assert missed["before"] <= allowed(count, DELTA)
 
     @pytest.mark.parametrize("name", SHIFTED)
     def test_limits_of_the_second_half_hold_before_and_after_a_repair(self, name):
         count, rng = 80, seeded(name)
         missed = dict.fromkeys(["adaptive", "exact", "adaptive after", "exact after"], 0)
-        for _ in range(count):
+        for _ in runs_needed(missed, count, allowed(count, DELTA)):
             y, p, error = draw(name, rng)
             learned, kept = Tally.from_arrays(y, p).halves(0)
             missed["adaptive"] += betting.adaptive_upper(kept, kept, DELTA) < error
@@ -89,7 +85,7 @@ class TestHalvesOfTheReport:
             error = calibrant.cutoff_calibration_error(means, moved, sample_weight=kept.rows)
             missed["adaptive after"] += betting.adaptive_upper(after, after, DELTA) < error
             missed["exact after"] += exact_upper(after, DELTA) < error
-        assert {key: misses for key, misses in missed.items() if misses > allowed(count)} == {}
+        assert {key: misses for key, misses in missed.items() if misses > allowed(count, DELTA)} == {}
 
 
 class TestDistinctForecasts:
@@ -212,4 +208,4 @@ class TestLevelOfTheTest:
         p = np.linspace(0.1, 0.3, 60)
         outcomes = rng.random((count, 60)) < p
         rejected = sum(calibration_test(y, p, rng=seed, n_resamples=999).pvalue <= 0.05 for y in outcomes)
-        assert binom.ppf(FALSE_ALARM, count, 0.05) <= rejected <= allowed(count)
+        assert binom.ppf(FALSE_ALARM, count, 0.05) <= rejected <= allowed(count, DELTA)

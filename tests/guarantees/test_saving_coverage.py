@@ -4,6 +4,7 @@ The savings of the populations are known. Misses are counted over seeded runs, a
 one forecast all counts of events are gone through, which leaves no chance.
 """
 
+import itertools
 import math
 import zlib
 from collections import Counter
@@ -14,14 +15,15 @@ import pytest
 from gap_laws import CLOSE, LAWS, betting_upper, gap
 from populations import CONSTANT, FRACTIONS, OVERCONFIDENT, POPULATIONS, SHIFTED, UNIFORM, WEIGHTED_CONSTANT
 from scipy.stats import binom
+from simulated import allowed, runs_needed
 
 from calibrant import Tally, certify, confidence_interval
 from calibrant.certificates import saving_limits
 from calibrant.certificates.margins import VARIANCE_SHARE
 from calibrant.measures.savings import largest_saving
 from calibrant.rows.savings import EVERY_THRESHOLD, Stretches, Thresholds
+from calibrant.rows.weights import effective_rows
 
-FALSE_ALARM = 1e-4
 ASKED: dict[str, Any] = {"all": None, "a range": (0.25, 0.45), "one": 0.3}
 
 
@@ -33,8 +35,12 @@ def thresholds_of(asked):
     return EVERY_THRESHOLD if asked is None else Thresholds(*(asked if isinstance(asked, tuple) else (asked, asked)))
 
 
+def until_plain(missed, count):
+    return runs_needed(missed, count, lambda key: allowed(count, 1.0 - key[-1]))
+
+
 def too_many(missed, count):
-    return {key: n for key, n in missed.items() if n > binom.isf(FALSE_ALARM, count, 1.0 - key[-1])}
+    return {key: n for key, n in missed.items() if n > allowed(count, 1.0 - key[-1])}
 
 
 def test_populations_of_rows_save_what_their_laws_say():
@@ -51,6 +57,26 @@ def test_populations_of_rows_save_what_their_laws_say():
     assert gap(CONSTANT, EVERY_THRESHOLD) == pytest.approx(0.1)
 
 
+def upper_limits(tally, thresholds):
+    """Upper limits by method and level, before they are cut at 1."""
+    saving = largest_saving(tally, thresholds).saving
+    margin = saving_limits.saving_margin(effective_rows(tally), 0.2)
+    limits = {("hoeffding", 0.8): saving + margin}
+    for level in (0.8, 0.95):
+        limits["adaptive", level] = saving_limits.betting_upper(tally, tally, thresholds, saving, 1.0 - level)
+    return limits
+
+
+@pytest.mark.parametrize("population", POPULATIONS, ids=str)
+def test_these_are_the_limits_that_users_get(population):
+    for rows, asked in itertools.product((20, 700, 5000), ASKED.values()):
+        tally = population.tally(np.random.default_rng(1), rows)
+        for (method, level), limit in upper_limits(tally, thresholds_of(asked)).items():
+            how: dict[str, Any] = {"method": method, "confidence_level": level, "alternative": "less"}
+            found = confidence_interval(tally, measure="risk_gap", threshold=asked, **how)
+            assert found.upper == pytest.approx(min(limit, 1.0), abs=1e-12)
+
+
 @pytest.mark.parametrize(("rows", "count"), [(20, 50), (100, 50), (700, 20), (5000, 3)])
 @pytest.mark.parametrize("population", POPULATIONS, ids=str)
 def test_upper_limits_cover(population, rows, count):
@@ -59,20 +85,11 @@ def test_upper_limits_cover(population, rows, count):
     if not any(truths.values()):
         count = 3  # an upper limit cannot miss 0
     missed: Counter[Any] = Counter()
-    for _ in range(count):
+    for _ in until_plain(missed, count):
         tally = population.tally(rng, rows)
         for asked, truth in truths.items():
-            how: tuple[tuple[Any, float], ...] = (("adaptive", 0.8), ("adaptive", 0.95), ("hoeffding", 0.8))
-            for method, level in how:
-                found = confidence_interval(
-                    tally,
-                    measure="risk_gap",
-                    threshold=asked,
-                    method=method,
-                    alternative="less",
-                    confidence_level=level,
-                )
-                missed[method, asked, level] += found.upper < truth - 1e-12
+            for (method, level), limit in upper_limits(tally, thresholds_of(asked)).items():
+                missed[method, asked, level] += limit < truth - 1e-12
     assert not too_many(missed, count)
 
 
@@ -80,25 +97,26 @@ def test_upper_limits_cover(population, rows, count):
 @pytest.mark.parametrize("population", POPULATIONS, ids=str)
 def test_lower_limits_cover(population, rows, count):
     rng = seeded(population, rows, "saving below")
+    truths = {asked: largest_saving(LAWS[population], thresholds_of(asked)).saving for asked in ASKED.values()}
     missed: Counter[Any] = Counter()
-    for _ in range(count):
+    for _ in until_plain(missed, count):
         tally = population.tally(rng, rows)
-        for asked in ASKED.values():
-            most = largest_saving(LAWS[population], thresholds_of(asked)).saving + CLOSE
+        for asked, truth in truths.items():
             found = confidence_interval(
                 tally, measure="risk_gap", threshold=asked, alternative="greater", confidence_level=0.8
             )
-            missed["adaptive", asked, 0.8] += found.lower > most
+            missed["adaptive", asked, 0.8] += found.lower > truth + CLOSE
     assert not too_many(missed, count)
 
 
 def test_verdicts_with_every_default_are_seldom_wrong():
     rng, count = seeded("defaults"), 60
     wrong: Counter[Any] = Counter()
-    for _ in range(count):
+    truths = {population: gap(population, EVERY_THRESHOLD) for population in (SHIFTED, OVERCONFIDENT)}
+    for _ in until_plain(wrong, count):
         for population, rows in ((SHIFTED, 800), (OVERCONFIDENT, 300)):
             y, p, _ = population.draw(rng, rows)
-            truth = gap(population, EVERY_THRESHOLD)
+            truth = truths[population]
             for limit, error in ((truth - 2 * CLOSE, "certified"), (truth + 3 * CLOSE, "refuted")):
                 wrong[population, error, 0.95] += certify(y, p, max_error=limit, measure="risk_gap").verdict == error
     assert not too_many(wrong, count)
@@ -162,7 +180,7 @@ def test_rates_enclose_that_of_the_population():
                 tally = population.tally(rng, rows)
                 slow, fast = saving_limits.saving_rates(Stretches.of(tally), EVERY_THRESHOLD, delta)
                 outside += not slow * (1 - 1e-9) <= rate <= fast * (1 + 1e-9)
-        assert outside <= binom.isf(FALSE_ALARM, 2 * count, VARIANCE_SHARE * delta)
+        assert outside <= allowed(2 * count, VARIANCE_SHARE * delta)
 
 
 def test_events_forecast_as_impossible_do_not_leave_the_rates_behind():

@@ -3,20 +3,22 @@
 A constant that is further off than c takes 2 exp(-2 m c^2) of what may go wrong, and the certificate the rest.
 
 Truths are in closed form. Seeds are fixed and limits are binomial: a correct procedure fails one of these with
-probability ``FALSE_ALARM``.
+probability 1e-4.
 """
 
 import math
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from simulated import allowed, runs_needed
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from calibrant import CertifiedClassifier, confidence_interval, cutoff_calibration_error
+from calibrant import CertifiedClassifier, Tally, cutoff_calibration_error
+from calibrant.measures.savings import largest_saving
+from calibrant.rows.savings import EVERY_THRESHOLD, Thresholds
 
-FALSE_ALARM = 1e-4
 LEVEL = 0.8  # low, so that failures are frequent enough to be counted
 LIMIT = 0.13
 JUDGING = 500  # the constant is within the limit but for one time in ten million
@@ -77,11 +79,16 @@ CASES = {
 }
 
 
-def fits(name, method, replicates, rows=2 * JUDGING, limit=LIMIT, weight=None):
-    """Fit many times; return whether the model was kept and the true Cutoff error of what was returned."""
+def fits(name, method, replicates, rows=2 * JUDGING, limit=LIMIT, weight=None, left=None):
+    """Fit many times; return whether the model was kept and the true Cutoff error of what was returned.
+
+    Where to keep the model is to fail, which may happen with the chance that is left, runs end when both are plainly
+    seldom.
+    """
     draw, rate, truth, mean = CASES[name]
     rng = np.random.default_rng([2025, *name.encode(), *method.encode()])
-    kept, error = np.empty(replicates, dtype=bool), np.empty(replicates)
+    kept: list[bool] = []
+    error: list[float] = []
     classifier = CertifiedClassifier(
         Fixed(),
         max_error=limit,
@@ -89,13 +96,18 @@ def fits(name, method, replicates, rows=2 * JUDGING, limit=LIMIT, weight=None):
         method=method,
         random_state=np.random.RandomState(5),
     )
-    for k in range(replicates):
+    failed: Counter[str] = Counter()
+    chances = {"kept": left, "wrong": 1.0 - LEVEL}
+    counted = runs_needed(failed, replicates, lambda what: most(chances[what], replicates))
+    for _ in range(replicates) if left is None else counted:
         p = draw(rng, rows)
         y = (rng.random(rows) < rate(p)).astype(int)
         classifier.fit(p[:, None], y, sample_weight=weight)
-        kept[k] = not classifier.fell_back_
-        error[k] = truth if kept[k] else abs(mean - classifier.constant_)
-    return kept, error
+        kept.append(not classifier.fell_back_)
+        error.append(truth if kept[-1] else abs(mean - classifier.constant_))
+        failed["kept"] += kept[-1]
+        failed["wrong"] += error[-1] > limit
+    return np.array(kept), np.array(error)
 
 
 def left_for_the_certificate(limit, rows=JUDGING):
@@ -106,7 +118,7 @@ DELTA = left_for_the_certificate(LIMIT)
 
 
 def most(chance, replicates):
-    return binom.isf(FALSE_ALARM, replicates, chance)
+    return allowed(replicates, chance)
 
 
 @pytest.mark.parametrize("method", RULES)
@@ -125,7 +137,7 @@ def test_good_and_bad_models(name, method):
 @pytest.mark.parametrize("name", ["borderline", "borderline in one spot"])
 def test_a_model_just_above_the_limit(name, method):
     replicates = 400
-    kept, error = fits(name, method, replicates)
+    kept, error = fits(name, method, replicates, left=DELTA)
     assert (kept == (error == CASES[name][2])).all()  # to keep it is to fail
     assert kept.sum() <= most(DELTA, replicates)
     assert (error > LIMIT).sum() <= most(1.0 - LEVEL, replicates)
@@ -146,7 +158,7 @@ def test_a_borderline_model_where_certificate_and_constant_share(rows):
     replicates, limit = 200, CASES["borderline"][2] - 1e-6  # to keep the model is to fail
     left = left_for_the_certificate(limit, rows // 2)
     assert 0.05 < left < 0.19
-    kept, error = fits("borderline", "adaptive", replicates, rows=rows, limit=limit)
+    kept, error = fits("borderline", "adaptive", replicates, rows=rows, limit=limit, left=left)
     assert kept.sum() <= most(left, replicates)
     assert (error > limit).sum() <= most(1.0 - LEVEL, replicates)
 
@@ -154,14 +166,14 @@ def test_a_borderline_model_where_certificate_and_constant_share(rows):
 def test_default_options():
     # At 95% with half of the rows for judging: 0.0496 is left for the certificate.
     replicates, limit, rng = 150, 0.12, np.random.default_rng(77)
-    failed = 0
-    for _ in range(replicates):
+    failed = {"default": 0}
+    for _ in runs_needed(failed, replicates, most(0.05, replicates)):
         p = 0.1 + 0.6 * rng.random(600)
         y = (rng.random(600) < p + limit + 1e-6).astype(int)
         classifier = CertifiedClassifier(Fixed(), max_error=limit, random_state=0).fit(p[:, None], y)
         assert classifier.certificate_.confidence_level == pytest.approx(0.95 + 2.0 * math.exp(-600.0 * limit**2))
-        failed += not classifier.fell_back_ or abs(0.4 + limit + 1e-6 - classifier.constant_) > limit
-    assert failed <= most(0.05, replicates)
+        failed["default"] += not classifier.fell_back_ or abs(0.4 + limit + 1e-6 - classifier.constant_) > limit
+    assert failed["default"] <= most(0.05, replicates)
 
 
 def test_the_papers_margin():
@@ -178,7 +190,7 @@ def test_weights(method):
     replicates, rows = 120, 4 * JUDGING
     weight = np.random.default_rng(3).gamma(4.0, size=rows)
     with pytest.warns(UserWarning, match="Fixed.fit takes no sample_weight"):
-        kept, error = fits("borderline", method, replicates, rows=rows, weight=weight)
+        kept, error = fits("borderline", method, replicates, rows=rows, weight=weight, left=DELTA)
     assert kept.sum() <= most(DELTA, replicates)
     assert (error > LIMIT).sum() <= most(1.0 - LEVEL, replicates)
 
@@ -187,12 +199,14 @@ def test_weights(method):
 def test_a_model_that_learns_too_much(method):
     limit = 0.075  # half of these models are worse
     replicates, rng = 200, np.random.default_rng([9, *method.encode()])
-    above, kept_above, failed = 0, 0, 0
+    chances = {"kept above": DELTA, "returned": 1.0 - LEVEL}
+    above: list[bool] = []
+    failed = {"kept above": 0, "returned": 0}
     classifier = CertifiedClassifier(
         CellMeans(), max_error=limit, confidence_level=LEVEL, method=method, random_state=np.random.RandomState(6)
     )
     every_cell = np.arange(CELLS)[:, None]
-    for _ in range(replicates):
+    for _ in runs_needed(failed, replicates, lambda what: most(chances[what], replicates), at_least=60):
         cell = rng.integers(CELLS, size=2 * JUDGING)
         classifier.fit(cell[:, None], (rng.random(cell.size) < CELL_RATE[cell]).astype(int))
         # All cells are equally frequent, so that their rates and forecasts are the whole population.
@@ -200,12 +214,11 @@ def test_a_model_that_learns_too_much(method):
             cutoff_calibration_error(CELL_RATE, each.predict_proba(every_cell)[:, 1])
             for each in (classifier.estimator_, classifier)
         )
-        above += model > limit
-        kept_above += model > limit and not classifier.fell_back_
-        failed += returned > limit
-    assert 0.3 * replicates < above < 0.7 * replicates
-    assert kept_above <= most(DELTA, replicates)
-    assert failed <= most(1.0 - LEVEL, replicates)
+        above.append(model > limit)
+        failed["kept above"] += model > limit and not classifier.fell_back_
+        failed["returned"] += returned > limit
+    assert 0.3 < np.mean(above) < 0.7
+    assert all(failed[what] <= most(chance, replicates) for what, chance in chances.items()), failed
 
 
 @pytest.mark.parametrize(
@@ -213,21 +226,23 @@ def test_a_model_that_learns_too_much(method):
 )
 def test_savings_of_a_model_that_learns_too_much(asked, limit):
     replicates, judging, rng = 120, 6 * JUDGING, np.random.default_rng(13)
-    above, kept_above, failed = 0, 0, 0
+    chances = {"kept above": left_for_the_certificate(limit, judging), "returned": 1.0 - LEVEL}
+    above: list[bool] = []
+    failed = {"kept above": 0, "returned": 0}
     judged: dict[str, Any] = {"measure": "risk_gap", **asked}
+    thresholds = Thresholds(*asked["threshold"]) if asked else EVERY_THRESHOLD
     options: dict[str, Any] = {"confidence_level": LEVEL, "split": 6.0 / 7.0, "random_state": np.random.RandomState(7)}
     classifier = CertifiedClassifier(CellMeans(), max_error=limit, **options, **judged)
     every_cell = np.arange(CELLS)[:, None]
-    for _ in range(replicates):
+    for _ in runs_needed(failed, replicates, lambda what: most(chances[what], replicates), at_least=60):
         cell = rng.integers(CELLS, size=JUDGING + judging)
         classifier.fit(cell[:, None], (rng.random(cell.size) < CELL_RATE[cell]).astype(int))
         model, returned = (
-            confidence_interval(CELL_RATE, each.predict_proba(every_cell)[:, 1], **judged).estimate
+            largest_saving(Tally.from_arrays(CELL_RATE, each.predict_proba(every_cell)[:, 1]), thresholds).saving
             for each in (classifier.estimator_, classifier)
         )
-        above += model > limit
-        kept_above += model > limit and not classifier.fell_back_
-        failed += returned > limit
-    assert 0.3 * replicates < above < 0.7 * replicates
-    assert kept_above <= most(left_for_the_certificate(limit, judging), replicates)
-    assert failed <= most(1.0 - LEVEL, replicates)
+        above.append(model > limit)
+        failed["kept above"] += model > limit and not classifier.fell_back_
+        failed["returned"] += returned > limit
+    assert 0.3 < np.mean(above) < 0.7
+    assert all(failed[what] <= most(chance, replicates) for what, chance in chances.items()), failed
