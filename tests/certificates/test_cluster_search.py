@@ -26,8 +26,10 @@ def _any_blocks():
     PATCH.undo()
 
 
-def cut_into(blocks):
+def cut_into(blocks, many=False):
+    """Cut forecasts into so many blocks, with the bounds for few clusters or for many."""
     PATCH.setattr(cluster_search, "block_count", lambda _: blocks)
+    PATCH.setattr(cluster_search, "_DENSE", 0 if many else 2**20)
 
 
 def visits(seed, clusters, most_rows, shared=0.3, distinct=None):
@@ -46,12 +48,12 @@ def exact_growth(sums, rate, sign):
 
 @pytest.mark.usefixtures("_any_blocks")
 class TestBoundsAreBounds:
-    @given(rows=brute_force.rows(), count=CLUSTERS, blocks=BLOCKS, seed=st.integers(0, 2**16))
-    def test_no_interval_grows_more(self, rows, count, blocks, seed):
+    @given(rows=brute_force.rows(), count=CLUSTERS, blocks=BLOCKS, many=st.booleans(), seed=st.integers(0, 2**16))
+    def test_no_interval_grows_more(self, rows, count, blocks, many, seed):
         y, p, w = rows
         rng = np.random.default_rng(seed)
         label = rng.integers(0, count, p.size)
-        cut_into(blocks)
+        cut_into(blocks, many)
         limits = cluster_limits(y, p, label, w)
         sums, size = interval_sums(y, p, label, w)
         assert limits.rows.size == pytest.approx(size)
@@ -63,6 +65,36 @@ class TestBoundsAreBounds:
             most = max(float((sums @ each + share * sums**2 @ weight).max()), 0.0)
             found = largest_growth(Weighing(limits.rows, weight), sign, 1.0, share, less)
             assert found >= most - 1e-9 * scale
+            if most > 0.0:  # what others have reached is not looked at again
+                again = largest_growth(Weighing(limits.rows, weight), sign, 1.0, share, less, at_least=2.0 * found)
+                assert again == 2.0 * found
+
+    @given(
+        clusters=st.integers(1, 40), most_rows=st.integers(1, 6), blocks=st.integers(2, 9), seed=st.integers(0, 2**16)
+    )
+    def test_crossings_are_never_passed_and_never_looser(self, clusters, most_rows, blocks, seed):
+        y, p, label = visits(seed, clusters, most_rows)
+        rng = np.random.default_rng(seed)
+        cut_into(blocks, many=True)
+        rows = cluster_limits(y, p, label).rows
+        weight = rng.exponential(size=rows.clusters)
+        crossings = rows.crossings(weight)
+        assert crossings is not None
+        after, before, both = crossings
+        matrix = np.zeros((rows.blocks, rows.clusters))
+        matrix[rows.sums.block, rows.sums.cluster] = rows.sums.residual
+        most = np.zeros_like(matrix)
+        most[rows.sums.block, rows.sums.cluster] = rows.most_inside
+        first, last = np.triu_indices(rows.blocks, 1)
+        for one, two in zip(first, last, strict=True):
+            between = np.abs(matrix[one + 1 : two].sum(axis=0))
+            assert after[one, two - 1] == pytest.approx(float((weight * most[one]) @ between), abs=1e-9)
+            assert before[one + 1, two] == pytest.approx(float((weight * most[two]) @ between), abs=1e-9)
+            assert both[one, two] == pytest.approx(float((weight * most[one]) @ most[two]), abs=1e-9)
+        weighing = Weighing(rows, weight)
+        radius = weighing.radius
+        loose = (np.sqrt(weighing.squares[first + 1, last]) + radius[first] + radius[last]) ** 2
+        assert (weighing.most_squares(first, last, radius) <= loose).all()
 
     @given(rows=brute_force.rows(), count=CLUSTERS, blocks=BLOCKS, seed=st.integers(0, 2**16))
     def test_reach_is_out_of_reach(self, rows, count, blocks, seed):

@@ -31,6 +31,7 @@ def test_simulated_clusters_are_calibrated_and_have_the_correlation_asked_for(co
     assert np.bincount(drawn.codes, weights=weight).tolist() == [10.0] * 500
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_a_plan_says_clusters_and_rows():
     plan = rows_needed(0.1, cluster_size=20, intra_cluster_correlation=0.05, **ROUGH)
     assert plan.clusters is not None
@@ -56,6 +57,7 @@ def test_what_makes_rows_worth_less_takes_more_clusters():
         assert other.clusters > plan.clusters
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_however_many_rows_clusters_must_not_be_few():
     plan = rows_needed(0.05, y_prob=[0.01], cluster_size=5000, intra_cluster_correlation=0.0, power=0.5)
     assert plan.clusters is not None
@@ -65,6 +67,7 @@ def test_however_many_rows_clusters_must_not_be_few():
     assert twice.clusters >= enough_clusters(0.05, 0.05, 1)
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_more_clusters_than_are_simulated_follow_from_the_root():
     plan = rows_needed(0.01, cluster_size=2, intra_cluster_correlation=0.0, **ROUGH)
     assert plan.clusters is not None
@@ -86,6 +89,7 @@ def test_a_pilot_sample_has_sizes_forecasts_and_a_correlation():
     assert "rows), each counting once, certify" in str(once)
 
 
+@pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize("options", [{}, {"cluster_target": "clusters"}, {"serial": 1}], ids=str)
 def test_neither_names_of_clusters_nor_the_order_of_rows_matter_to_a_plan(options):
     rng = np.random.default_rng(8)
@@ -143,6 +147,7 @@ def test_what_cannot_be_planned_is_refused(options, message):
         rows_needed(0.1, y_prob=LEVELS, **options)
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_weights_say_how_many_rows_have_each_forecast():
     asked: dict[str, Any] = {"cluster_size": 5, "intra_cluster_correlation": 0.1, "method": "hoeffding"}
     counts = [3, 1, 2]

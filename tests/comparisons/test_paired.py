@@ -16,6 +16,7 @@ from calibrant.certificates import pair_savings, pairs
 from calibrant.certificates.unit_means import unit_mean_limits
 from calibrant.comparisons import ModelComparison, ModelDifference
 from calibrant.core.voices import Phrase
+from calibrant.rows import paired
 from calibrant.rows.checks import Observations
 from calibrant.rows.paired import FEW_GROUPS, PairedRows, halves
 from calibrant.rows.savings import EVERY_THRESHOLD
@@ -353,6 +354,20 @@ def test_halves_are_fair_and_know_no_order():
         assert len(set(clustered.groups(0)[clustered.codes == code])) == 1
     for half in halves():
         assert half.first.sum() == half.second.sum() == 4
+
+
+def test_halves_of_many_rows_are_those_of_few(monkeypatch):
+    p = np.random.default_rng(12).random(30_000)
+    p[:3000] = np.round(p[:3000], 1)
+    p[3000:3010] = -0.0
+    y = (p > 0.4).astype(float)
+    for weight in (None, 1.0 + y):
+        rows = rows_of(y, {"a": p, "b": np.sqrt(p), "c": np.round(p, 3)}, weight)
+        few = rows.groups(3)
+        with monkeypatch.context() as patched:
+            patched.setattr(paired, "_MANY_ROWS", 12_000)
+            many = rows_of(y, rows.forecasts, weight).groups(3)
+        assert few.tolist() == many.tolist()
 
 
 def test_gaps_of_many_rows_are_those_of_few(monkeypatch):

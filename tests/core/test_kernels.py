@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cli_cases import SOURCE
 
-from calibrant.core import kernels
+from calibrant.core import kernels, row_kernels
 
 RNG = np.random.default_rng(6)
 FORECAST = np.sort(RNG.random(3_000))
@@ -24,6 +24,9 @@ LOW, HIGH = np.array([0.2, 0.5]), np.array([0.21, 0.6])
 CELL = (FORECAST * 2**16).astype(np.uint16)
 PART = (np.arange(2**16) // 64).astype(np.uint16)
 GROUP = RNG.integers(0, 4, 3_000, dtype=np.uint8)
+ROWS = OUTCOME.astype(float), FORECAST
+PLACES = CELL, CELL[::-1].copy(), GROUP, 4, PART[::64] // 100, PART[::64] // 50, PART, PART, 6
+KEY = RNG.integers(0, 2**64, 3_000, dtype=np.uint64)
 BEGIN, END = np.array([0, 0, 1, 2]), np.array([1, 1, 2, 2])
 
 CASES: dict[str, Callable[[], tuple[Any, ...]]] = {
@@ -38,11 +41,14 @@ CASES: dict[str, Callable[[], tuple[Any, ...]]] = {
         np.arange(3_000),
     ),
     "stretched_cells": lambda: (FORECAST, 2**16),
-    "grouped_residuals": lambda: (OUTCOME - FORECAST, FORECAST, CELL, GROUP, 4, PART, 64),
-    "grouped_products": lambda: (
-        *(OUTCOME - FORECAST, OUTCOME - FORECAST**2),
-        *(CELL, CELL[::-1].copy(), GROUP, 4, PART // 100, PART // 50, PART, PART),
-    ),
+    "grouped_residuals": lambda: (*ROWS, np.empty(0), CELL, GROUP, 4, PART, 6),
+    "grouped_residuals weighted": lambda: (*ROWS, FORECAST[::-1].copy(), CELL, GROUP, 4, PART, 6),
+    "grouped_products": lambda: (*ROWS, FORECAST**2, np.empty(0), *PLACES),
+    "grouped_products weighted": lambda: (*ROWS, FORECAST**2, FORECAST[::-1].copy(), *PLACES),
+    "mixed_keys": lambda: (FORECAST.view(np.uint64), KEY),
+    "mixed_keys of one start": lambda: (FORECAST.view(np.uint64), KEY[:1]),
+    "repeated_keys": lambda: (np.concatenate([KEY, KEY[::7], KEY[::21]]),),
+    "repeated_keys of which most are the same": lambda: (np.repeat(KEY[:2], 4_500),),
     "smooth_fit": lambda: (SIGNED, GAP, True),
     "smooth_fit without the fit": lambda: (SIGNED, GAP, False),
     "smooth_weights": lambda: (SIGNED, GAP, kernels.smooth_fit.plain(SIGNED, GAP, True)[1]),
@@ -52,14 +58,21 @@ CASES: dict[str, Callable[[], tuple[Any, ...]]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_compiled_equals_plain(name, monkeypatch):
-    kernel = getattr(kernels, name.split()[0])
-    plain = kernel(*CASES[name]())
+    kernel = getattr(kernels, name.split()[0], None) or getattr(row_kernels, name.split()[0])
+    with np.errstate(over="ignore"):  # of keys, which wrap
+        plain = kernel(*CASES[name]())
     monkeypatch.setattr(kernels, "PLAIN_LIMIT", 0)
     compiled = kernel(*CASES[name]())
     if not isinstance(plain, tuple):
         plain, compiled = (plain,), (compiled,)
     for one, other in zip(plain, compiled, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+
+
+def test_repeated_keys_are_found_once_each():
+    found = row_kernels.repeated_keys(*CASES["repeated_keys"]())
+    assert np.sort(found).tolist() == np.sort(KEY[::7]).tolist()
+    assert row_kernels.repeated_keys(KEY).size == 0
 
 
 def test_stretches_are_found():
@@ -143,7 +156,7 @@ def test_without_a_home_and_beside_code_that_cannot_be_written_it_compiles_in_me
     program = """
     import numba.core.caching as caching
     import numpy as np
-    from calibrant.core import kernels
+    from calibrant.core import kernels, row_kernels
     def refuse(self):
         raise PermissionError(13, "Permission denied")
     caching._CacheLocator.ensure_cache_path = refuse

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from public_names import EVERYWHERE, public
+from result_cases import result_of
 
 import calibrant
-from calibrant import CertificateDisplay, Tally
+from calibrant import CertificateDisplay, MonitorDisplay, Tally
 from calibrant.certificates import Certificate, ConfidenceInterval, GroupCertificates, RiskBands
 from calibrant.certificates.results import in_order, verdict_of
 from calibrant.core.codec import derived
@@ -43,6 +44,15 @@ def every_result():
     decisions = calibrant.decisions.decide(y_true, y_prob, threshold=[0.25, 0.5], by=["b", "a"] * 20)
     models = calibrant.compare_models(y_true, {"old": y_prob, "new": y_prob[::-1]}, max_error=0.9)
     scored = calibrant.compare_models(y_true, {"old": y_prob, "new": y_prob[::-1]}, measure="brier", margin=0.1)
+    monitors = calibrant.Monitors(max_error=0.3, unit="row", periods_between_false_alarms=5)
+    for period in range(1, 9):
+        monitors.update(y_true, np.array(y_prob) / 4.0, segment=["b", "a"] * 20, period=period)
+    watched = monitors.read()
+    rolling = calibrant.RollingRecalibrator(window=2, max_error=0.3, min_rows=40, periods_between_false_alarms=5)
+    for period in range(4):
+        rolling.update(y_true, y_prob, period=period)
+    windows = calibrant.monitors.compare_windows(y_true, y_prob, period=np.arange(40) // 4, windows=[2, 4])
+    over_time: Any = result_of("ChangeOverTime")
     found = [
         measures,
         measures.spectrum,
@@ -94,6 +104,14 @@ def every_result():
         calibrant.certify(y_true, y_prob, max_error=0.3, cluster=np.arange(40) // 4, max_cluster_size=5).clusters,
         clustered.models[0],
         clustered.clusters,
+        watched,
+        watched["a"],
+        watched["a"].alarm,
+        rolling.read(),
+        windows,
+        windows.scores[0],
+        over_time,
+        over_time.history,
     ]
     return {type(result): result for result in found}
 
@@ -147,7 +165,10 @@ def test_what_may_be_infinite_or_undefined_is_declared_field_by_field(results):
         "RecalibratorScores": ("log_loss",),
     }
     undefined = {kind.__name__: kind._may_be_undefined for kind in results if kind._may_be_undefined}
-    assert undefined == {"RiskBands": ("mean_forecast", "observed_rate", "bias")}
+    assert undefined == {
+        "RiskBands": ("mean_forecast", "observed_rate", "bias"),
+        "MonitorHistory": ("overdispersion",),  # of the first period
+    }
 
 
 @pytest.mark.parametrize("value", [None, "0.1", True, [0.1], 10**400], ids=repr)
@@ -319,7 +340,8 @@ def test_displays_refuse_what_results_refuse():
         if not name.endswith("Display") or kind is CertificateDisplay:
             continue
         models: Any = {"one": y_prob, "other": y_prob**2} if kind is DifferencesDisplay else y_prob
-        display = kind.from_predictions(y_true, models)
+        over_time = {"period": np.arange(200) // 50, "max_error": 0.1} if kind is MonitorDisplay else {}
+        display = kind.from_predictions(y_true, models, **over_time)
         assert issubclass(kind, Checked)
         for field in dataclasses.fields(display):
             value = getattr(display, field.name)

@@ -753,7 +753,11 @@ OTHERS_FIRST = {
     "ece_hardness_bound": "rows",
     "effective_support_size": "y_prob",
     "effective_variance": "mean_outcome",
+    "compare_windows": "y_true",  # which must have periods
     "in_groups": "y_true",  # which must have groups
+    "new_files": "folders",
+    "openmetrics": "reading",
+    "period_of": "times",
     "rows_needed": "max_error",
     "scan": "source",
 }

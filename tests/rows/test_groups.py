@@ -8,9 +8,17 @@ from table_cases import predictions
 
 import calibrant
 from calibrant.rows import GroupedRows, by_group, in_groups
+from calibrant.rows.runs import stable_order
 
 COLUMNS = predictions(500, seed=8)
 Y, P, W, WARD = (COLUMNS[name] for name in ("y", "p", "w", "ward"))
+
+
+@pytest.mark.parametrize("most", [1, 7, 10**6, 2**62])
+@pytest.mark.parametrize("rows", [0, 1, 1000])
+def test_positions_are_those_of_a_stable_sort(most, rows):
+    keys = np.random.default_rng(rows).integers(0, most, rows)
+    assert (stable_order(keys) == np.argsort(keys, kind="stable")).all()
 
 
 def test_each_group_is_measured_as_if_it_were_alone():

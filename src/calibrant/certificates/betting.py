@@ -9,7 +9,6 @@ forecaster that was fixed without looking at them. The proofs are in docs/theory
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
@@ -24,7 +23,7 @@ from calibrant.core.types import FloatArray, IntArray
 from calibrant.measures.weighted import worst_stretches
 from calibrant.measures.witnesses import Witnessing, interval_weight
 from calibrant.rows.grids import COARSE_CELLS, coarse_spread
-from calibrant.rows.refinement import Pair, growth_error, growth_scores, largest_stretch, opened, split_for_growth
+from calibrant.rows.refinement import growth_error, growth_pairs, largest_stretch, opened, split_for_growth
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally, Totals
 
@@ -108,14 +107,6 @@ def _largest(growth: FloatArray, rates: FloatArray, rows: int, exponent: float) 
     return float((-np.expm1(-(growth + exponent) / rows) / rates).max())
 
 
-def _bets(rates: tuple[float, ...]) -> Pairs:
-    def pairs(table: Totals) -> Iterator[Pair]:
-        for rate in rates:
-            yield growth_scores(table, rate, 1.0), growth_scores(table, rate, -1.0)
-
-    return pairs
-
-
 def adaptive_upper(source: Tally | RowSource, table: Totals, delta: float) -> float:
     """Return the adaptive upper limit of the Cutoff error: as sharp as the variance of the residuals allows.
 
@@ -186,7 +177,7 @@ def _scores_at(tally: Tally, rates: tuple[float, ...]) -> FloatArray:
 
 def _pairs_at(table: Totals, rates: tuple[float, ...]) -> Pairs:
     if table.counted:
-        return _bets(rates)
+        return lambda table: growth_pairs(table, rates)
     return square_scores([square_coefficient(table, rate) for rate in rates])
 
 
@@ -410,7 +401,7 @@ def mean_limits(tally: Tally, delta: float) -> tuple[float, float]:
     exponent, _ = _shares(delta)
     if tally.binary_outcomes and tally.unit_weights:
         rates = bet_rates(tally, delta)
-        growth = np.array([[scores.total.sum() for scores in pair] for pair in _bets(rates)(tally)])
+        growth = np.array([[scores.total.sum() for scores in pair] for pair in growth_pairs(tally, rates)])
         limits = [_largest(growth[:, side], np.array(rates), tally.row_total, exponent) for side in (0, 1)]
     else:
         bias = tally.residual_total / tally.weight_total

@@ -17,7 +17,14 @@ from typing import NamedTuple
 import numpy as np
 
 from calibrant.certificates.betting import HIGHEST_RATE, best_rate
-from calibrant.certificates.cluster_search import FIXED_BORDERS, ClusterMap, Weighing, largest_growth, may_grow_above
+from calibrant.certificates.cluster_search import (
+    FIXED_BORDERS,
+    ClusterMap,
+    Weighing,
+    interval_shares,
+    largest_growth,
+    may_grow_above,
+)
 from calibrant.certificates.margins import VARIANCE_SHARE
 from calibrant.core.chernoff import chernoff_ends
 from calibrant.core.types import FloatArray
@@ -157,7 +164,7 @@ class ClusterLimits:
                 # What stands in for -ln(1 - x T), T up to the reach, at the faster rate does so at the slower one, too.
                 if weighing is None or self.rows.is_small:
                     weighing = Weighing(self.rows, growth_rest(rate * reach))
-                found = max(found, self._limit_at(rate, sign, weighing, cluster_exponent(delta, self.dependence)))
+                found = self._limit_at(rate, sign, weighing, cluster_exponent(delta, self.dependence), found)
         return min(found, 1.0)
 
     def _most(self, sign: float) -> float:
@@ -172,11 +179,17 @@ class ClusterLimits:
         """Return the rates for sums over all forecasts."""
         return cluster_rates(self.rows.cluster_total, self.largest, most, delta, self.dependence)
 
-    def _limit_at(self, rate: float, sign: float, weighing: Weighing, exponent: float) -> float:
-        if self.dependence.max_size is None:
-            growth = largest_growth(weighing, sign, rate, rate**2)
-            return -math.expm1(-(growth + exponent) / self.count) * self.count / (self.total * rate)
-        return self._ratio_limit(weighing, rate, sign, exponent)
+    def _limit_at(self, rate: float, sign: float, weighing: Weighing, exponent: float, others: float) -> float:
+        """Return the limit of one rate and sign, or that of others if it is larger."""
+        if self.dependence.max_size is not None:
+            return max(others, self._ratio_limit(weighing, rate, sign, exponent))
+        scale = self.count / (self.total * rate)
+        if others >= scale:  # more than any growth leads to
+            return others
+        growth = largest_growth(
+            weighing, sign, rate, rate**2, at_least=-self.count * math.log1p(-others / scale) - exponent
+        )
+        return max(others, -math.expm1(-(growth + exponent) / self.count) * scale)
 
     def _ratio_limit(self, weighing: Weighing, rate: float, sign: float, exponent: float) -> float:
         """Return the least error that bets on clusters of a population exclude: sum ln(1 + x (error m - s T)) > L."""
@@ -325,18 +338,10 @@ class _Evidence:
         self.sums = self.prefix.sum(axis=1)
         self.size = rows.size
         self.begin, self.end = np.triu_indices(FIXED_BORDERS.size + 1, 1)
-        self.prior = self._prior()
+        self.prior = interval_shares(self.begin, self.end, FIXED_BORDERS.size)
         halvings = max(1, math.ceil(math.log2(max(limits.count, 2)) / 2.0) - 1)
         self.rates = _LOWER_RATE * 2.0 ** -np.arange(halvings + 1.0) / limits.largest
         self.reach = {sign: rows.reach(-sign) for sign in (1.0, -1.0)}
-
-    def _prior(self) -> FloatArray:
-        """Return the share of each interval: each end is that of [0, 1] in one half of them, inside in the other."""
-        inner = FIXED_BORDERS.size - 1
-        from_zero, to_one = self.begin == 0, self.end == FIXED_BORDERS.size
-        inside = np.where(from_zero | to_one, 1.0 / inner, 2.0 / (inner * (inner - 1)))
-        share: FloatArray = np.where(from_zero & to_one, 1.0, inside) / 4.0
-        return share
 
     def _terms(self, most_error: float) -> list[BetTerm]:
         """Return, by sign and rate, what the growth on each interval is made of, up to an error."""

@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.core.kernels import block_products
+from calibrant.core.kernels import block_crossings, block_products
 from calibrant.core.types import BoolArray, FloatArray, IntArray
 from calibrant.rows.clusters import ClusteredSource, ClusterSums
 from calibrant.rows.grids import FIRST_GRID
-from calibrant.rows.runs import group_starts
+from calibrant.rows.runs import group_starts, stable_order
 from calibrant.rows.sources import FETCH_LIMIT
 from calibrant.rows.tally import Totals
 
@@ -41,6 +41,15 @@ def _fixed_borders() -> FloatArray:
 
 FIXED_BORDERS = _fixed_borders()
 """Where the intervals of lower limits begin and end: fixed beforehand, finer towards 0 and 1."""
+
+
+def interval_shares(begin: IntArray, end: IntArray, last: int) -> FloatArray:
+    """Return the share of each interval between borders 0 to last: each end is the outermost one in half of them."""
+    inner = last - 1
+    from_first, to_last = begin == 0, end == last
+    inside = np.where(from_first | to_last, 1.0 / inner, 2.0 / (inner * (inner - 1)))
+    share: FloatArray = np.where(from_first & to_last, 1.0, inside) / 4.0
+    return share
 
 
 def block_count(clusters: int) -> int:
@@ -85,7 +94,7 @@ class _OpenBlock:
     def of(cls, forecast: FloatArray, residual: FloatArray, code: IntArray) -> _OpenBlock:
         order = np.argsort(forecast)
         forecast, residual, code = forecast[order], residual[order], code[order]
-        together = np.argsort(code, kind="stable")
+        together = stable_order(code)
         firsts = group_starts(code[together])
         running = np.cumsum(residual[together]) - residual[together]
         running -= np.repeat(running[firsts], np.diff(np.append(firsts, code.size)))
@@ -128,7 +137,7 @@ class ClusterMap:
         self.blocks = self.first.size
         self.size = self.sums.per_cluster(self.sums.weight)
         self.total = float(self.size.sum())
-        order = np.argsort(self.sums.block, kind="stable")
+        order = stable_order(self.sums.block)
         self.cluster, self.residual = self.sums.cluster[order], self.sums.residual[order]
         self.above, self.below = self.sums.above[order], self.sums.below[order]
         self.ends = np.concatenate([[0], np.cumsum(np.bincount(self.sums.block, minlength=self.blocks))])
@@ -172,6 +181,18 @@ class ClusterMap:
             return (self._dense * weight) @ self._dense.T
         sums = self.sums
         return block_products(sums.residual, weight, sums.cluster, sums.block, self.blocks)
+
+    def crossings(self, weight: FloatArray) -> FloatArray | None:
+        """Return how much blocks can have in common with what lies after, before and with single later ones.
+
+        None where clusters are few: nearly all of them have rows in every block then, and norms say as much.
+        """
+        if self.is_small:
+            return None
+        sums = self.sums
+        found = block_crossings(sums.residual, self.most_inside, weight, sums.cluster, sums.block, self.blocks)
+        after, before = found[0].cumsum(axis=1), found[1][:, ::-1].cumsum(axis=1)[:, ::-1]
+        return np.stack([after, before.T, found[2]])
 
     def block_totals(self, coefficient: FloatArray | None = None) -> FloatArray:
         """Return the sum of residuals in each block, each cluster times a coefficient of its own."""
@@ -234,7 +255,7 @@ class ClusterMap:
         if found.sample_weight is not None:
             residual = residual * found.sample_weight
         place = np.searchsorted(low, found.y_prob, side="right") - 1
-        order = np.argsort(place, kind="stable")
+        order = stable_order(place)
         ends = np.searchsorted(place[order], np.arange(blocks.size + 1))
         for k, begin, end in zip(blocks.tolist(), ends, ends[1:], strict=False):
             rows = order[begin:end]
@@ -271,7 +292,27 @@ class Weighing:
         sums = rows.sums
         inside = np.bincount(sums.block, weights=weight[sums.cluster] * rows.most_inside**2, minlength=rows.blocks)
         self.radius: FloatArray = np.where(rows.is_single, 0.0, np.sqrt(inside))
+        self._crossings = rows.crossings(weight)
         self._norms: dict[int, tuple[FloatArray, FloatArray]] = {}
+
+    def most_squares(self, first: IntArray, last: IntArray, radius: FloatArray) -> FloatArray:
+        """Return bounds of the squares on intervals that begin in one block and end in a later one.
+
+        ``radius`` is the most that the norm of part of each block can be.
+        """
+        inner = self.squares[first + 1, last]
+        found: FloatArray = (np.sqrt(inner) + radius[first] + radius[last]) ** 2
+        if self._crossings is None:
+            return found
+        after, before, both = self._crossings
+        crossed = after[first, last - 1] + before[first + 1, last] + both[first, last]
+        np.minimum(found, inner + radius[first] ** 2 + radius[last] ** 2 + 2.0 * crossed, out=found)
+        return found
+
+    def most_common(self, first: int, last: int) -> float:
+        """Return the most that the end of one opened block and the begin of a later one have in common."""
+        found = self.exact_radius(first)[0] * self.exact_radius(last)[1]
+        return found if self._crossings is None else min(found, float(self._crossings[2][first, last]))
 
     def norms(self, block: int) -> tuple[FloatArray, FloatArray]:
         """Return the squares of rows up to, and from, each distinct forecast of an opened block."""
@@ -295,7 +336,15 @@ class Weighing:
         return float(np.sqrt(max(from_on.max(), 0.0))), float(np.sqrt(max(up_to.max(), 0.0)))
 
 
-def largest_growth(weighing: Weighing, sign: float, rate: float, share: float, less: FloatArray | None = None) -> float:
+def largest_growth(
+    weighing: Weighing,
+    sign: float,
+    rate: float,
+    share: float,
+    less: FloatArray | None = None,
+    *,
+    at_least: float = 0.0,
+) -> float:
     """Return an upper bound of the most, over intervals I, of sign rate sum T_c(I) + share sum k_c T_c(I)^2.
 
     Parameters
@@ -306,6 +355,8 @@ def largest_growth(weighing: Weighing, sign: float, rate: float, share: float, l
         How sums and squares count.
     less : array, optional
         By cluster, what is taken from the rate: sums then count sign sum (rate - less_c) T_c(I).
+    at_least : float, optional
+        What is returned where all intervals have less, which takes less time than to know by how much.
 
     Returns
     -------
@@ -313,7 +364,7 @@ def largest_growth(weighing: Weighing, sign: float, rate: float, share: float, l
         At least 0, which is what an empty interval has. It is above the most by no more than what the products of
         parts of the two end blocks can add.
     """
-    return _Search(weighing, sign, rate, share, less).run(0.0)
+    return _Search(weighing, sign, rate, share, less).run(max(at_least, 0.0))
 
 
 def may_grow_above(
@@ -400,14 +451,13 @@ class _Search:
 
     def _bounds(self, first: IntArray, last: IntArray) -> FloatArray:
         """Return bounds of intervals that begin in one block and end in another, or in the same."""
-        weighing, radius = self.weighing, self._radius
-        same = first == last
-        inner = np.where(same, 0.0, weighing.squares[np.minimum(first + 1, last), last])
-        norm = np.where(same, radius[first], np.sqrt(inner) + radius[first] + radius[last])
+        same, radius = first == last, self._radius
+        squares = np.where(same, radius[first] ** 2, 0.0)
+        squares[~same] = self.weighing.most_squares(first[~same], last[~same], radius)
         between = np.where(same, 0.0, self.linear[last] - self.linear[np.minimum(first + 1, last)])
         whole = self.linear[first + 1] - self.linear[first]
         ends = np.where(same, self.high[first] - self.low[first], whole - self.low[first] + self.high[last])
-        found: FloatArray = between + ends + self.share * norm**2
+        found: FloatArray = between + ends + self.share * squares
         return found
 
     @property
@@ -437,7 +487,7 @@ class _Search:
         if end == last:
             found += self._up_to(last, middle)
         if begin > first and end == last:
-            found += 2.0 * self.share * weighing.exact_radius(first)[0] * weighing.exact_radius(last)[1]
+            found += 2.0 * self.share * weighing.most_common(first, last)
         return float(found)
 
     def _scores(self, block: _OpenBlock, middle: _Middle) -> FloatArray:

@@ -9,7 +9,7 @@ the bet does worst is one pass over the forecasts. The proofs are in docs/theory
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -31,9 +31,8 @@ from calibrant.core.voices import Argument, Option, Phrase
 from calibrant.measures.judged import JudgedMeasure
 from calibrant.rows.checks import check_choice
 from calibrant.rows.refinement import (
-    Pair,
     growth_error,
-    growth_scores,
+    growth_pairs,
     largest_of,
     opened,
     split_at_stretches,
@@ -139,12 +138,7 @@ def _scores(table: Totals, rate: float) -> Callable[[float], Pairs]:
     def at(share: float) -> Pairs:
         if not table.counted:
             return square_scores([square_coefficient(table, rate) + rate * share / 2.0])
-
-        def pairs(fine: Totals) -> Iterator[Pair]:
-            slower = _event_rate(rate, share)
-            yield growth_scores(fine, rate, 1.0, slower), growth_scores(fine, rate, -1.0, slower)
-
-        return pairs
+        return lambda fine: growth_pairs(fine, (rate,), _event_rate(rate, share))
 
     return at
 

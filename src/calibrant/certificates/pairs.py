@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.certificates.betting import averaged_lower, best_rate
-from calibrant.core.kernels import Places, grouped_products, grouped_residuals, stretched_cells
+from calibrant.core.row_kernels import Places, grouped_products, grouped_residuals, stretched_cells
+from calibrant.core.threads import in_threads
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.measures.weighted import worst_stretches
 from calibrant.rows.paired import FEW_GROUPS, IN_ORDER_BELOW, Half, PairedRows, halves
@@ -191,7 +192,8 @@ def _growth_of(model: Ordered, other: FloatArray, kept: Bools) -> Growth:
 _CELLS = 2**16
 """Cells of forecasts, fixed beforehand and narrower near 0 and near 1."""
 
-_EACH = 2**6
+_EACH_BITS = 6
+_EACH = 2**_EACH_BITS
 """So many of them are one place at which the worst interval of the first half may begin or end."""
 
 _PARTS = 2**11
@@ -214,14 +216,12 @@ class _Model:
     """One model on many rows: where its forecasts lie, and sums of its residuals by random group."""
 
     def __init__(self, rows: PairedRows, name: str, groups: npt.NDArray[np.uint8]) -> None:
-        forecast = rows.forecasts[name]
-        self.residual = rows.outcome - forecast
-        if rows.share is not None:
-            self.residual *= rows.share
-        self.cell = stretched_cells(forecast, _CELLS)
-        self.part = _equal_parts(np.bincount(self.cell, minlength=_CELLS))
+        self.forecast = rows.forecasts[name]
+        self.cell, count = stretched_cells(self.forecast, _CELLS)
+        self.part = _equal_parts(count)
+        share = np.empty(0) if rows.share is None else rows.share
         sums, fixed, self.single = grouped_residuals(
-            self.residual, forecast, self.cell, groups, FEW_GROUPS, self.part, _EACH
+            rows.outcome, self.forecast, share, self.cell, groups, FEW_GROUPS, self.part, _EACH_BITS
         )
         self.sums = _Sums(*np.ascontiguousarray(np.moveaxis(sums, 2, 0)))
         self.fixed: FloatArray = np.ascontiguousarray(np.moveaxis(fixed, 2, 0))
@@ -261,16 +261,31 @@ class _Cells:
 
     def __init__(self, rows: PairedRows, first: str, second: str, seed: int) -> None:
         groups = rows.groups(seed, FEW_GROUPS)
-        self.units = np.bincount(groups, minlength=FEW_GROUPS)
+        self.units = np.array([np.count_nonzero(groups == number) for number in range(FEW_GROUPS)])
         self.weights = self.units if rows.share is None else np.bincount(groups, rows.share, minlength=FEW_GROUPS)
-        one, two = self.models = _Model(rows, first, groups), _Model(rows, second, groups)
+        both = in_threads(lambda name: _Model(rows, name, groups), (first, second), rows=rows.rows)
+        one, two = self.models = both
         self.halves = [half for half in halves(FEW_GROUPS) if all(self.units[part].sum() > 0 for part in half)]
         self.worst = [self._name(half) for half in self.halves]
         borders = [_borders([each[k] for each in self.worst]) for k in (0, 1)]
-        inside, other = (np.searchsorted(each, np.arange(_CELLS) // _EACH, side="right") for each in borders)
-        stretches = inside.astype(np.uint16), other.astype(np.uint16)
-        cells, parts = (one.cell, two.cell), (one.part, two.part)
-        sums = grouped_products(one.residual, two.residual, *cells, groups, FEW_GROUPS, *stretches, *parts)
+        places = np.arange(_CELLS // _EACH)
+        inside, other = (np.searchsorted(each, places, side="right").astype(np.uint16) for each in borders)
+        share = np.empty(0) if rows.share is None else rows.share
+        sums = grouped_products(
+            rows.outcome,
+            one.forecast,
+            two.forecast,
+            share,
+            one.cell,
+            two.cell,
+            groups,
+            FEW_GROUPS,
+            inside,
+            other,
+            one.part,
+            two.part,
+            _EACH_BITS,
+        )
         self.products = [_Products(*each) for each in zip(borders, sums, strict=True)]
 
     def _name(self, half: Half) -> tuple[_Worst, _Worst]:

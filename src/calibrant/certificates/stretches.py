@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -27,8 +28,21 @@ def square_scores(coefficients: Sequence[float]) -> Pairs:
 
 def largest_stretches(source: Tally | RowSource, all_pairs: Pairs) -> FloatArray:
     """Return the largest stretch of each pair of scores."""
-    fine = split_at_stretches(source, all_pairs)
-    return np.array([largest_of(pair) for pair in all_pairs(fine)])
+    looked_at: Totals | None = None
+    largest: list[float] = []
+
+    def pairs(table: Totals) -> Iterator[Pair]:
+        nonlocal looked_at
+        looked_at = table
+        largest.clear()
+        for pair in all_pairs(table):
+            largest.append(largest_of(pair))
+            yield pair
+
+    fine = split_at_stretches(source, pairs)
+    if looked_at is not fine:  # rows were looked at one by one since
+        deque(pairs(fine), maxlen=0)
+    return np.array(largest)
 
 
 def bracketed(table: Totals, all_pairs: Pairs) -> FloatArray:

@@ -27,6 +27,7 @@ from calibrant.comparisons.differences import (
 )
 from calibrant.comparisons.results import ComparedModel, ModelComparison
 from calibrant.core.errors import CalibrantError, InputError
+from calibrant.core.threads import in_threads
 from calibrant.core.types import IntArray
 from calibrant.core.voices import Phrase
 from calibrant.measures.registry import MEASURES, Measure
@@ -215,7 +216,7 @@ def compare_models(
     }
     if cluster is not None:
         settings |= {"cluster": cluster, "max_cluster_size": largest}
-    models = {name: _judge(name, rows, limit, settings) for name, rows in held.items()}
+    models = _judged(held, limit, settings)
     differences: tuple[ModelDifference, ...] | None = None
     assumptions: tuple[str, ...] = ()
     clusters = getattr(next(iter(models.values())).interval, "clusters", None)
@@ -386,6 +387,17 @@ def naming(model: str) -> Iterator[None]:
         yield
     except CalibrantError as reason:
         raise ModelError(model, reason) from reason
+
+
+def _judged(held: Mapping[str, Any], max_error: float | None, settings: dict[str, Any]) -> dict[str, ComparedModel]:
+    """Return each model with its limits; side by side where there are many rows, which must be in memory."""
+
+    def judge(name: str) -> ComparedModel:
+        return _judge(name, held[name], max_error, settings)
+
+    alone = "cluster" in settings or not all(isinstance(rows, Observations) for rows in held.values())
+    rows = 0 if alone else min(each.y_prob.size for each in held.values())
+    return dict(zip(held, in_threads(judge, held, rows=rows), strict=True))
 
 
 def _judge(name: str, held: Any, max_error: float | None, settings: dict[str, Any]) -> ComparedModel:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import heapq
+import threading
 from collections.abc import Callable
 from functools import update_wrapper
 from pathlib import Path
@@ -22,6 +23,8 @@ from calibrant.core.types import FloatArray, IntArray
 
 PLAIN_LIMIT = 10_000
 """Inputs up to this many entries run as plain Python: tens of milliseconds, against half a second to load numba."""
+
+_ONE_AT_A_TIME = threading.Lock()
 
 Parameters = ParamSpec("Parameters")
 Returned = TypeVar("Returned")
@@ -37,14 +40,15 @@ class Kernel(Generic[Parameters, Returned]):
 
     def compiled(self, *, cached: bool = True) -> Callable[..., Returned]:
         """Return the compiled loop, importing numba the first time."""
-        if self._compiled is None or not cached:
-            import numba
+        with _ONE_AT_A_TIME:  # threads that share it compile it once
+            if self._compiled is None or not cached:
+                import numba
 
-            try:
-                self._compiled = numba.njit(cache=cached, nogil=True)(self.plain)
-            except RuntimeError:  # no folder numba may write to
-                self._compiled = numba.njit(nogil=True)(self.plain)
-        return self._compiled
+                try:
+                    self._compiled = numba.njit(cache=cached, nogil=True)(self.plain)
+                except RuntimeError:  # no folder numba may write to
+                    self._compiled = numba.njit(nogil=True)(self.plain)
+            return self._compiled
 
     def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
         """Run the loop."""
@@ -208,6 +212,39 @@ def block_products(
         for first in range(begin, end):
             for second in range(begin, end):
                 found[block[first], block[second]] += times * value[first] * value[second]
+        begin = end
+    return found
+
+
+@Kernel
+def block_crossings(
+    value: FloatArray, most: FloatArray, weight: FloatArray, cluster: IntArray, block: IntArray, blocks: int
+) -> FloatArray:
+    """Return what blocks can have in common with what lies beside them, as three matrices to be added up.
+
+    Entries come cluster by cluster with rising numbers of blocks; ``weight`` is by cluster, ``most`` how far from 0 the
+    sum of some rows of the entry can be. With |sum| that of a cluster over the blocks a + 1 to k, row a of the first
+    matrix adds up to weight times most times |sum|, over the clusters that have rows in a; the second is alike for the
+    blocks k to a - 1, added up from the last; the third holds weight times most in one block times most in a later one.
+    """
+    found = np.zeros((3, blocks, blocks))
+    begin = 0
+    for end in range(1, value.size + 1):
+        if end < value.size and cluster[end] == cluster[begin]:
+            continue
+        for one in range(begin, end):
+            at, times = block[one], weight[cluster[begin]] * most[one]
+            total = 0.0
+            for other in range(one + 1, end):
+                found[2, at, block[other]] += times * most[other]
+                before = abs(total)
+                total += value[other]
+                found[0, at, block[other]] += times * (abs(total) - before)
+            total = 0.0
+            for other in range(one - 1, begin - 1, -1):
+                before = abs(total)
+                total += value[other]
+                found[1, at, block[other]] += times * (abs(total) - before)
         begin = end
     return found
 
@@ -473,78 +510,3 @@ def resampled_ranges(
                 lowest[lane] = level if level < lowest[lane] else lowest[lane]
         ranges[begin : begin + LANES] = highest - lowest
     return ranges
-
-
-Places = npt.NDArray[np.uint16]
-"""Small numbers, of which a cache holds many."""
-
-
-@Kernel
-def stretched_cells(forecast: FloatArray, cells: int) -> Places:
-    """Cell of each forecast, one of so many that are narrower near 0 and near 1, as square roots are."""
-    found = np.empty(forecast.size, dtype=np.uint16)
-    for i in range(forecast.size):
-        value = forecast[i]
-        place = np.sqrt(value / 2.0) if value < 0.5 else 1.0 - np.sqrt((1.0 - value) / 2.0)
-        found[i] = min(int(place * cells), cells - 1)
-    return found
-
-
-@Kernel
-def grouped_residuals(
-    residual: FloatArray,
-    forecast: FloatArray,
-    cell: Places,
-    group: npt.NDArray[np.uint8],
-    groups: int,
-    part: Places,
-    each: int,
-) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
-    """Residuals added up by random group, in parts that many cells were joined to and in so many cells each.
-
-    ``part`` holds the part of each cell. The first array has residuals above 0, residuals, and their squares; the
-    second, for every ``each`` cells, residuals and squares; the third says which parts hold a single forecast.
-    """
-    parts = int(part[-1]) + 1
-    sums = np.zeros((groups, parts, 3))
-    fixed = np.zeros((groups, part.size // each, 2))
-    seen = np.full(parts, -1.0)
-    single = np.ones(parts, dtype=np.bool_)
-    for i in range(residual.size):
-        value, at, own = residual[i], cell[i], group[i]
-        joined, few = part[at], at // each
-        sums[own, joined, 0] += max(value, 0.0)
-        sums[own, joined, 1] += value
-        sums[own, joined, 2] += value * value
-        fixed[own, few, 0] += value
-        fixed[own, few, 1] += value * value
-        if seen[joined] != forecast[i]:
-            single[joined] = seen[joined] < 0.0
-            seen[joined] = forecast[i]
-    return sums, fixed, single
-
-
-@Kernel
-def grouped_products(
-    residual: FloatArray,
-    other_residual: FloatArray,
-    cell: Places,
-    other_cell: Places,
-    group: npt.NDArray[np.uint8],
-    groups: int,
-    stretch: Places,
-    other_stretch: Places,
-    part: Places,
-    other_part: Places,
-) -> tuple[FloatArray, FloatArray]:
-    """Products of two models' residuals by random group, stretch of the one's cells, and part of the other's.
-
-    ``stretch`` and ``part`` hold those of each cell of the one, ``other_stretch`` and ``other_part`` of the other's.
-    """
-    first = np.zeros((groups, int(stretch[-1]) + 1, int(other_part[-1]) + 1))
-    second = np.zeros((groups, int(other_stretch[-1]) + 1, int(part[-1]) + 1))
-    for i in range(residual.size):
-        product = residual[i] * other_residual[i]
-        first[group[i], stretch[cell[i]], other_part[other_cell[i]]] += product
-        second[group[i], other_stretch[other_cell[i]], part[cell[i]]] += product
-    return first, second

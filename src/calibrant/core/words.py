@@ -123,8 +123,11 @@ def level_said(level: float) -> str:
 
 
 def shown(value: Any) -> str:
-    """Write a number with all its digits, so that a value just outside a limit does not look like the limit."""
-    return repr(float(value)).removesuffix(".0")
+    """Write a number with all its digits, so that a value just outside a limit does not look like the limit.
+
+    A text, such as the name of a period, stands as it is.
+    """
+    return printable(value) if isinstance(value, str) else repr(float(value)).removesuffix(".0")
 
 
 def printable(value: object, *, lines: bool = False) -> str:

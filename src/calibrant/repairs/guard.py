@@ -228,7 +228,7 @@ class GuardedRecalibrator(Recalibrator):
     @classmethod
     def _from_params(cls, params: Any) -> Self:
         if isinstance(params, dict) and isinstance(params.get("ladder"), list):
-            params = {**params, "ladder": [_rebuilt_rung(rung) for rung in params["ladder"]]}
+            params = {**params, "ladder": [rebuilt_rung(rung) for rung in params["ladder"]]}
         return super()._from_params(params)
 
     def _restored(self, name: str, value: Any) -> Any:
@@ -263,7 +263,8 @@ def _null_range() -> float:
     return float(brownian_range.ppf(_NULL_LEVEL))
 
 
-def _rebuilt_rung(data: Any) -> Recalibrator:
+def rebuilt_rung(data: Any) -> Recalibrator:
+    """Return a recalibrator, not fitted, from its type and parameters."""
     check_fields(data, ("type", "params"), "a rung of the ladder")
     kind = kinds().get(str(data["type"]))
     if kind is None:

@@ -426,7 +426,7 @@ class Recalibrator(ABC, BaseEstimator):
     def _to_dict(self) -> dict[str, Any]:
         return {
             "type": type(self).__name__,
-            "params": _plain_params(self),
+            "params": plain_params(self),
             "fitted": {name: _plain_state(getattr(self, name)) for name in self._fitted},
             "rows": {name: getattr(self, name) for name in _ROW_FACTS},
         }
@@ -510,7 +510,7 @@ def check_fields(data: Any, names: Sequence[str], where: str) -> None:
 def _plain_param(name: str, value: Any) -> Any:
     """Return a parameter as JSON holds it: names, numbers, and the rungs of a ladder unfitted."""
     if name == "ladder" and value is not None:
-        return [{"type": type(rung).__name__, "params": _plain_params(rung)} for rung in value]
+        return [{"type": type(rung).__name__, "params": plain_params(rung)} for rung in value]
     plain = value.item() if isinstance(value, np.generic) else value
     is_plain = plain is None or isinstance(plain, (str, bool, int, float))
     if not is_plain or (isinstance(plain, float) and not math.isfinite(plain)):
@@ -523,7 +523,8 @@ def _plain_param(name: str, value: Any) -> Any:
     return plain
 
 
-def _plain_params(recalibrator: Recalibrator) -> dict[str, Any]:
+def plain_params(recalibrator: Recalibrator) -> dict[str, Any]:
+    """Return the parameters of a recalibrator as JSON holds them."""
     return {name: _plain_param(name, value) for name, value in recalibrator.get_params(deep=False).items()}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -19,10 +19,11 @@ import numpy as np
 from calibrant.core.errors import CalibrantError, InputError
 from calibrant.core.files import replacing
 from calibrant.core.kernels import cell_totals
+from calibrant.core.threads import in_threads
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray
 from calibrant.rows.checks import Observations, check_number, check_observations
 from calibrant.rows.grids import Grid
-from calibrant.rows.runs import group_starts
+from calibrant.rows.runs import group_starts, stable_order
 from calibrant.rows.tally import ADDITIVE, Tally, Totals
 
 DEFAULT_BITS = 16
@@ -32,8 +33,8 @@ _ROWS_PER_CELL = 8
 
 _PARTS = 2
 _ROWS_WORTH_SPLITTING = 4_000_000
-_COLUMNS = ("index", "low", "high", *ADDITIVE)
-_FACTS = ("bits", "weight_max", "unit_weights", "binary_outcomes")
+CELL_COLUMNS = ("index", "low", "high", *ADDITIVE)
+CELL_FACTS = ("bits", "weight_max", "unit_weights", "binary_outcomes")
 _FORMAT = "calibrant/cells/1"
 _FORMAT_KEY = b"calibrant"
 
@@ -80,9 +81,13 @@ class Cells(Totals):
         The memory that it takes is bounded by the rows given, however many cells there are.
         """
         grid = Grid(int(check_number(bits, "bits", low=0, high=24, whole=True)), 0.0, 1.0)
-        rows = check_observations(
-            y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, order=None
-        ).that_count()
+        rows = check_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, order=None)
+        return cls.from_rows(rows, grid)
+
+    @classmethod
+    def from_rows(cls, observations: Observations, grid: Grid) -> Cells:
+        """Add up checked rows, all of which the grid covers, in one pass or sorted, whichever takes less."""
+        rows = observations.that_count()
         if grid.size * _ROWS_PER_CELL <= rows.y_prob.size:
             return cls.from_observations(rows, grid)
         return cls.from_tally(Tally.from_observations(rows), grid)
@@ -146,21 +151,11 @@ class Cells(Totals):
         """Merge the cells of two different sets of rows."""
         if not isinstance(other, Cells):
             return NotImplemented
-        bits = min(self.bits, other.bits)
-        parts = (self, other)
-        index = np.concatenate([part.index >> (part.bits - bits) for part in parts])
-        order = np.argsort(index, kind="stable")
-        merged, starts = np.unique(index[order], return_index=True)
-        columns: dict[str, Any] = {
-            name: np.add.reduceat(np.concatenate([getattr(part, name) for part in parts])[order], starts)
-            for name in ADDITIVE
-        }
-        columns["low"] = np.minimum.reduceat(np.concatenate([part.low for part in parts])[order], starts)
-        columns["high"] = np.maximum.reduceat(np.concatenate([part.high for part in parts])[order], starts)
-        columns["weight_max"] = max(self.weight_max, other.weight_max)
-        columns["unit_weights"] = self.unit_weights and other.unit_weights
-        columns["binary_outcomes"] = self.binary_outcomes and other.binary_outcomes
-        return Cells(bits=bits, index=merged, **columns)
+        return _merged((self, other), min(self.bits, other.bits))
+
+    def coarsened(self, bits: int) -> Cells:
+        """Return the cells of a coarser grid that hold the same rows; those that are no finer stay as they are."""
+        return self if self.bits <= bits else _merged((self,), bits)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the cells to a Parquet file, so that those of other days or machines can be added to them later.
@@ -176,8 +171,8 @@ class Cells(Totals):
         Cells(4 rows in 3 of 4 cells)
         """
         arrow, parquet = _arrow()
-        facts = {name: getattr(self, name) for name in _FACTS}
-        table = arrow.table({name: getattr(self, name) for name in _COLUMNS})
+        facts = {name: getattr(self, name) for name in CELL_FACTS}
+        table = arrow.table({name: getattr(self, name) for name in CELL_COLUMNS})
         table = table.replace_schema_metadata({_FORMAT_KEY: json.dumps({"format": _FORMAT, **facts})})
         with replacing(path) as unfinished, unfinished.open("wb") as file:
             parquet.write_table(table, file, write_page_checksum=True)
@@ -198,31 +193,63 @@ class Cells(Totals):
                 raise InputError(f"{name} is not a Parquet file, or a damaged one: {error}") from error
             except (ValueError, RecursionError):
                 facts = None
-        if not isinstance(facts, dict) or facts.pop("format", None) != _FORMAT or names != list(_COLUMNS):
+        if not isinstance(facts, dict) or facts.pop("format", None) != _FORMAT or names != list(CELL_COLUMNS):
             raise InputError(
                 f"{name} does not hold cells as this version of calibrant writes them ({_FORMAT})",
                 remedy="rows are read by scan(), cells by the version that wrote them",
             )
         columns: dict[str, Any] = {}
-        for column in _COLUMNS:
+        for column in CELL_COLUMNS:
             kinds = _KINDS.get(column, ("double",))
             if str(table[column].type) not in kinds or table[column].null_count:
                 found = "values that are missing" if table[column].null_count else f"the type {table[column].type}"
                 raise _damaged(name, f"column {column} has {found}, not numbers of type {' or '.join(kinds)}")
             columns[column] = table[column].to_numpy()
-        _check_facts(facts, name)
-        for column, values in columns.items():
-            _refuse_entries(name, column, values, np.isfinite(values), "not a finite number")
-        _refuse_entries(name, "rows", columns["rows"], columns["rows"] >= 1, "not a number of rows")
         try:
-            cells = cls(**facts, **columns)
+            return cls.from_columns(facts, columns)
         except CalibrantError as error:
             raise _damaged(name, str(error)) from error
-        _check_cells(cells, name)
+
+    @classmethod
+    def from_columns(cls, facts: dict[str, Any], columns: dict[str, Any]) -> Cells:
+        """Rebuild cells from what was stored of them; whatever no rows can have is refused.
+
+        Parameters
+        ----------
+        facts : dict
+            What `CELL_FACTS` names.
+        columns : dict
+            An array of one dimension for each of `CELL_COLUMNS`, all of one length.
+        """
+        _check_facts(facts)
+        for column, values in columns.items():
+            _refuse_entries(column, values, np.isfinite(values), "not a finite number")
+        _refuse_entries("rows", columns["rows"], columns["rows"] >= 1, "not a number of rows")
+        cells = cls(**facts, **columns)
+        with np.errstate(over="ignore"):  # of weights that only a damaged file holds
+            _check_cells(cells)
         return cells
 
     def __repr__(self) -> str:
         return f"Cells({self.row_total:,} rows in {len(self):,} of {2**self.bits:,} cells)"
+
+
+def _merged(parts: Sequence[Cells], bits: int) -> Cells:
+    """Add up the cells of different sets of rows on a grid that is finer than none of theirs."""
+    index = np.concatenate([part.index >> (part.bits - bits) for part in parts])
+    order = stable_order(index)
+    index = index[order]
+    starts = group_starts(index)
+    columns: dict[str, Any] = {
+        name: np.add.reduceat(np.concatenate([getattr(part, name) for part in parts])[order], starts)
+        for name in ADDITIVE
+    }
+    columns["low"] = np.minimum.reduceat(np.concatenate([part.low for part in parts])[order], starts)
+    columns["high"] = np.maximum.reduceat(np.concatenate([part.high for part in parts])[order], starts)
+    columns["weight_max"] = max(part.weight_max for part in parts)
+    columns["unit_weights"] = all(part.unit_weights for part in parts)
+    columns["binary_outcomes"] = all(part.binary_outcomes for part in parts)
+    return Cells(bits=bits, index=index[starts], **columns)
 
 
 def over_parts(observations: Observations, loop: Callable[[Observations], Returned]) -> list[Returned]:
@@ -230,12 +257,9 @@ def over_parts(observations: Observations, loop: Callable[[Observations], Return
     rows = observations.y_prob.size
     if rows < _ROWS_WORTH_SPLITTING:
         return [loop(observations)]
-    from concurrent.futures import ThreadPoolExecutor
-
     borders = [rows * part // _PARTS for part in range(_PARTS + 1)]
     parts = [observations.take(slice(begin, end)) for begin, end in pairwise(borders)]
-    with ThreadPoolExecutor(_PARTS) as threads:
-        return list(threads.map(loop, parts))
+    return in_threads(loop, parts, rows=rows)
 
 
 def _arrow() -> tuple[Any, Any]:
@@ -259,28 +283,25 @@ _ROUNDING = 1e-6
 """What sums over the rows of a cell may be off by, as a share of their weight."""
 
 
-def _check_facts(facts: dict[str, Any], name: str) -> None:
+def _check_facts(facts: dict[str, Any]) -> None:
     """Refuse what stands beside the columns of a file unless it is just what `Cells` needs."""
-    if sorted(facts) != sorted(_FACTS):
-        raise _damaged(name, f"it has the facts {', '.join(sorted(facts))} instead of {', '.join(sorted(_FACTS))}")
-    try:
-        facts["bits"] = int(check_number(facts["bits"], "bits", low=0, high=61, whole=True))
-        facts["weight_max"] = check_number(facts["weight_max"], "weight_max", low=0.0, high=sys.float_info.max)
-    except CalibrantError as error:
-        raise _damaged(name, str(error)) from error
+    if sorted(facts) != sorted(CELL_FACTS):
+        raise InputError(f"it has the facts {', '.join(sorted(facts))} instead of {', '.join(sorted(CELL_FACTS))}")
+    facts["bits"] = int(check_number(facts["bits"], "bits", low=0, high=61, whole=True))
+    facts["weight_max"] = check_number(facts["weight_max"], "weight_max", low=0.0, high=sys.float_info.max)
     for flag in ("unit_weights", "binary_outcomes"):
         if not isinstance(facts[flag], bool):
-            raise _damaged(name, f"{flag} is {facts[flag]!r}, not true or false")
+            raise InputError(f"{flag} is {facts[flag]!r}, not true or false")
 
 
-def _check_cells(cells: Cells, name: str) -> None:
+def _check_cells(cells: Cells) -> None:
     """Refuse totals that no rows can have."""
 
     def check(column: str, good: Any, why: str) -> None:
-        _refuse_entries(name, column, getattr(cells, column), good, why)
+        _refuse_entries(column, getattr(cells, column), good, why)
 
     if not len(cells):
-        raise _damaged(name, "it holds no cells")
+        raise InputError("it holds no cells")
     grid = Grid(cells.bits, 0.0, 1.0)
     index, low, high, rows, outcome, residual = (
         getattr(cells, column) for column in ("index", "low", "high", "rows", "outcome", "residual")
@@ -297,14 +318,14 @@ def _check_cells(cells: Cells, name: str) -> None:
     check("weight", weight > 0.0, "not above 0")
     if cells.unit_weights:
         if most != 1.0:
-            raise _damaged(name, f"weight_max is {most!r}, although every weight is 1")
+            raise InputError(f"weight_max is {most!r}, although every weight is 1")
         for column in ("weight", "weight_square"):
             check(column, getattr(cells, column) == rows, "not the number of rows, although every weight is 1")
     check("weight", weight <= (1.0 + _ROUNDING) * most * rows, f"too much for its rows and weights up to {most!r}")
     check("weight_square", square <= (1.0 + _ROUNDING) * most * weight, f"too much for weights up to {most!r}")
     check("weight_square", rows * square >= (1.0 - _ROUNDING) * weight * weight, "too little for its weight")
     if (1.0 + _ROUNDING) * weight.max() < most:
-        raise _damaged(name, f"weight_max is {most!r}, more than the rows of any cell weigh together")
+        raise InputError(f"weight_max is {most!r}, more than the rows of any cell weigh together")
     check("outcome", (outcome >= -slack) & (outcome <= weight + slack), "not from 0 to the weight of its cell")
     if cells.unit_weights and cells.binary_outcomes:
         check("outcome", outcome == np.rint(outcome), "not a number of events, although outcomes are 0 or 1")
@@ -325,10 +346,10 @@ def _check_cells(cells: Cells, name: str) -> None:
     check(column, inside, "not what the weights and residuals of its cell leave")
 
 
-def _refuse_entries(name: str, column: str, values: Any, good: Any, why: str) -> None:
+def _refuse_entries(column: str, values: Any, good: Any, why: str) -> None:
     bad = np.flatnonzero(~good)
     if bad.size:
-        raise _damaged(name, f"{column}[{bad[0]}] is {values[bad[0]].item()!r}, {why}")
+        raise InputError(f"{column}[{bad[0]}] is {values[bad[0]].item()!r}, {why}")
 
 
 def _damaged(name: str, what: str) -> InputError:

@@ -20,6 +20,7 @@ from calibrant.core.voices import Argument, Either, Option, Phrase
 from calibrant.core.words import shown
 from calibrant.rows.arrays import as_array, as_numbers, check_finite, check_objects, is_missing, refuse_missing
 from calibrant.rows.labels import check_pos_label, listed_labels, same_label
+from calibrant.rows.runs import stable_order
 
 _CHUNK = 1 << 16
 _FEW_TIMES = 4  # whole numbers that span no more than so many times the rows are counted, not sorted
@@ -68,6 +69,12 @@ class Observations:
         if self.sample_weight is None or self.sample_weight.all():
             return self
         return self.take(np.flatnonzero(self.sample_weight))
+
+    def alone(self) -> Observations:
+        """Return some rows of a larger set as if they had come alone, with outcomes that may all be 0 or 1."""
+        if self.binary_outcomes or not np.isin(self.y_true, (0.0, 1.0)).all():
+            return self
+        return Observations(self.y_true.astype(np.uint8), self.y_prob, self.sample_weight, True)
 
     def in_order(self) -> Observations:
         """Return the rows in the order of forecast, outcome and weight: a function of what they hold alone."""
@@ -347,7 +354,7 @@ def check_rng(value: Any) -> np.random.Generator:
 def check_labels(values: Any, name: str, rows: int) -> tuple[list[Any], list[IntArray]]:
     """Return the distinct labels in sorted order, and the positions of the rows that carry each."""
     labels, inverse = label_places(values, name, rows)
-    order = np.argsort(inverse, kind="stable")
+    order = stable_order(inverse)
     ends = np.cumsum(np.bincount(inverse))
     return [_plain_label(label) for label in labels.tolist()], np.split(order, ends[:-1])
 

@@ -18,6 +18,7 @@ from calibrant.core.types import FloatArray, IntArray
 from calibrant.rows.checks import Observations, label_places
 from calibrant.rows.labels import check_order
 from calibrant.rows.memory import ArrayRows
+from calibrant.rows.runs import group_sizes, group_starts, stable_order
 from calibrant.rows.sources import RowSource
 
 _CHUNK = 2**20
@@ -132,8 +133,13 @@ class ClusteredRows(ArrayRows):
         size = self.cluster_count * borders.size
         blocks = Blocks(borders)
         if size > _TIMES_ROWS * self.codes.size:  # most pairs hold no row: sorting takes less memory
-            held, place = np.unique(self.codes * borders.size + blocks(self.observations.y_prob), return_inverse=True)
-            added = _added(self.observations, place, held.size)
+            pair = self.codes * borders.size + blocks(self.observations.y_prob)
+            order = stable_order(pair)
+            pair = pair[order]
+            starts = group_starts(pair)
+            held = pair[starts]
+            place = np.repeat(np.arange(held.size), group_sizes(starts, pair.size))
+            added = _added(self.observations.take(order), place, held.size)
         else:
             added = [np.zeros(size) for _ in range(5)]
             for begin in range(0, self.codes.size, _CHUNK):

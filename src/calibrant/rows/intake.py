@@ -211,10 +211,8 @@ def in_groups(
     sources = []
     for label, positions in zip(labels, members, strict=True):
         with naming_group(label):
-            those = rows.take(positions)
+            those = rows.take(positions).alone()
             check_weights(those.sample_weight, positions.size)
-            if not rows.binary_outcomes and np.isin(those.y_true, (0.0, 1.0)).all():  # as if they were alone
-                those = replace(those, y_true=those.y_true.astype(np.uint8), binary_outcomes=True)
             if of_clusters is None:
                 sources.append(source_of(those))
             else:

@@ -82,7 +82,7 @@ def against_the_rest(labels: Sequence[Any], pos_label: Any) -> Phrase:
 def check_order(labels: Sequence[Any], name: str) -> None:
     """Refuse sorted texts whose numbers are in another order, as in "day 10" before "day 2"."""
     texts = [label for label in labels if isinstance(label, str)]
-    counted = [[int(part) if part.isdigit() else part for part in re.split(r"([0-9]+)", text)] for text in texts]
+    counted = [[int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", text)] for text in texts]
     for place in range(1, len(counted)):
         if counted[place] < counted[place - 1]:
             raise InputError(

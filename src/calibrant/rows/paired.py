@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from calibrant.core.errors import InputError
+from calibrant.core.kernels import MIX_FIRST, MIX_SECOND
+from calibrant.core.row_kernels import Keys, mixed_keys, repeated_keys
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.rows.checks import Observations, check_codes
 from calibrant.rows.runs import group_starts
 from calibrant.rows.splits import seeded
-
-Keys = npt.NDArray[np.uint64]
 
 GROUPS = 8
 """Random groups of rows; halves are made of four of them."""
@@ -31,8 +32,11 @@ FEW_GROUPS = 4
 IN_ORDER_BELOW = 20_000
 """Fewer rows than this are put in an order of their own, so that not even rounding knows theirs."""
 
+_MANY_ROWS = 2**18
+"""From so many on, keys are made and compared by compiled loops."""
+
+_NO_KEY = np.zeros(1, dtype=np.uint64)
 _CHUNK = 2**14  # what fits into a processor's cache
-_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # of splitmix64
 
 
 class Half(NamedTuple):
@@ -121,13 +125,15 @@ class PairedRows:
         """
         found = []
         for name, column in self.forecasts.items():
-            total = 0
-            for begin in range(0, column.size, _CHUNK):
-                part = _bits(column[begin : begin + _CHUNK])
-                _mix(part)
-                total += int(part.sum())
+            total = sum(int(_mixed(column[lot], _NO_KEY).sum()) for lot in self._lots)
             found.append((total % 2**64, name, column))
         return [column for *_, column in sorted(found, key=lambda each: each[:2])]
+
+    @property
+    def _lots(self) -> list[slice]:
+        """Rows whose keys are made at a time: all, unless they are many."""
+        count = max(self.rows // _MANY_ROWS, 1)
+        return [slice(*ends) for ends in pairwise(self.rows * number // count for number in range(count + 1))]
 
     @property
     def rows(self) -> int:
@@ -169,8 +175,7 @@ class PairedRows:
         keys = self._keys(seed)
         if self.codes is not None:
             keys = _sums_of_keys(keys, self.codes)
-        ordered = np.sort(keys)
-        generator = seeded(seed, "groups of forecasts", f"{int(ordered.sum()):x}")
+        generator = seeded(seed, "groups of forecasts", f"{int(keys.sum()):x}")
         salt, factor = generator.integers(0, 2**64, size=2, dtype=np.uint64)
         found = np.empty(keys.size, dtype=np.uint8)
         for begin in range(0, keys.size, _CHUNK):
@@ -178,9 +183,9 @@ class PairedRows:
             part *= factor | np.uint64(1)
             part >>= np.uint64(61)
             found[begin : begin + _CHUNK] = part
-        same = ordered[1:] == ordered[:-1]
-        if same.any():
-            self._draw_ties(seed, keys, ordered[1:][same], found)
+        repeated = _repeated(keys)
+        if repeated.size:
+            self._draw_ties(seed, keys, repeated, found)
         if count < GROUPS:
             found &= np.uint8(count - 1)
         if self.codes is not None:
@@ -199,17 +204,13 @@ class PairedRows:
 
     def _keys(self, seed: int, *, whole: bool = False) -> Keys:
         """Return a number for each row, made of a seed and its forecasts, or of all that it holds."""
-        start = seeded(seed, "keys of rows", "").integers(0, 2**64, size=1, dtype=np.uint64)[0]
+        start = seeded(seed, "keys of rows", "").integers(0, 2**64, size=1, dtype=np.uint64)
         keys = np.empty(self.rows, dtype=np.uint64)
         columns = self._columns
         if whole:
             columns = [*columns, self.outcome, *(() if self.weight is None else (self.weight,))]
-        for begin in range(0, self.rows, _CHUNK):
-            part = keys[begin : begin + _CHUNK]
-            part[:] = start
-            for column in columns:
-                part += _bits(column[begin : begin + _CHUNK])
-                _mix(part)
+        for lot in self._lots:
+            keys[lot] = reduce(lambda part, column: _mixed(column[lot], part), columns, start)
         return keys
 
 
@@ -223,17 +224,31 @@ def check_clusters(rows: PairedRows) -> None:
         )
 
 
-def _bits(values: FloatArray) -> Keys:
-    """Return numbers as their bits, those of -0.0 as those of 0."""
-    return (values + 0.0).view(np.uint64)
+def _mixed(column: FloatArray, keys: Keys) -> Keys:
+    """Return the keys of rows, or one for all of them, scattered together with a column of numbers from 0 on."""
+    if column.size >= _MANY_ROWS:
+        return mixed_keys(column.view(np.uint64), keys)
+    found = (column + 0.0).view(np.uint64)  # the bits of -0.0 as those of 0
+    found += keys
+    _mix(found)
+    return found
+
+
+def _repeated(keys: Keys) -> Keys:
+    """Return the keys that occur more than once."""
+    if keys.size >= _MANY_ROWS:
+        return repeated_keys(keys)
+    ordered = np.sort(keys)
+    found: Keys = ordered[1:][ordered[1:] == ordered[:-1]]
+    return found
 
 
 def _mix(keys: Keys) -> None:
     """Scatter numbers in place, so that a change of any bit changes every other (the last steps of splitmix64)."""
     keys ^= keys >> np.uint64(30)
-    keys *= _FIRST
+    keys *= MIX_FIRST
     keys ^= keys >> np.uint64(27)
-    keys *= _SECOND
+    keys *= MIX_SECOND
     keys ^= keys >> np.uint64(31)
 
 

@@ -7,8 +7,9 @@ rows of those cells are looked at one by one, whatever source the rows come from
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ _ZOOM_SPAN = 64.0  # ... if they are not that many times narrower than the wides
 _MOST_CUT = 1 << 17  # cells of one loop over rows in memory, ...
 _ROWS_PER_CUT = 4  # ... which pays where they hold so many rows each
 _TALLY_GRID = Grid(20, 0.0, 1.0)
+_ROUNDING = 1e-6  # more than sums in another order can differ by
 
 
 class TooManyForecastsError(InputError):
@@ -256,6 +258,20 @@ class Scores:
     up: FloatArray
     down: FloatArray
 
+    @cached_property
+    def prefix(self) -> FloatArray:
+        """The running sum of scores at every border of entries."""
+        return prefix_sums(self.total)
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest sum of scores over neighbouring entries (none of them included: 0)."""
+        return _largest_rise(self.prefix)
+
+
+Pair = tuple[Scores, Scores]
+"""Scores for the two signs of the residual."""
+
 
 def linear_scores(table: Totals, sign: float, coefficient: float) -> Scores:
     """Score a row by sign w r + coefficient w^2 r^2 (coefficient >= 0)."""
@@ -266,34 +282,63 @@ def linear_scores(table: Totals, sign: float, coefficient: float) -> Scores:
     return Scores(sign * table.residual + square, positive + square, negative)
 
 
-def growth_scores(table: Totals, rate: float, sign: float, event_rate: float | None = None) -> Scores:
+@dataclass(frozen=True)
+class GrowthMoments:
+    """What the growth of bets at any rate needs of entries of 0/1 outcomes: around the middles of their forecasts.
+
+    The forecasts of events, c + d around the middle c, have a sum of d that follows from the sums of r and r^2, but for
+    the sum of all d^2.
+    """
+
+    table: Totals
+    others: FloatArray
+    middle: FloatArray
+    shift: FloatArray
+    event_shift: FloatArray
+
+    @classmethod
+    def of(cls, table: Totals) -> GrowthMoments:
+        """Return those of a table."""
+        events = table.outcome
+        others = table.rows - events
+        middle = (table.low + table.high) / 2.0
+        half = (table.high - table.low) / 2.0
+        shift = events - table.residual - middle * table.rows
+        excess = table.residual_square - events * np.square(1.0 - middle) - others * np.square(middle)
+        event_shift = middle * shift + (np.square(half) * table.rows / 2.0 - excess) / 2.0
+        return cls(table, others, middle, shift, event_shift)
+
+
+def growth_pairs(table: Totals, rates: Iterable[float], event_rate: float | None = None) -> Iterator[Pair]:
+    """Return the `growth_scores` of both signs at each rate."""
+    moments = table if isinstance(table, Tally) else GrowthMoments.of(table)
+    for rate in rates:
+        yield growth_scores(moments, rate, 1.0, event_rate), growth_scores(moments, rate, -1.0, event_rate)
+
+
+def growth_scores(table: Totals | GrowthMoments, rate: float, sign: float, event_rate: float | None = None) -> Scores:
     """Score a row of unit weight, with an outcome of 0 or 1, by -ln(1 - rate sign r).
 
     Events may be scored at a rate of their own, the smaller one.
     """
     step = rate if event_rate is None else event_rate
     if not isinstance(table, Tally):
-        return _growth_from_moments(table, rate, sign, step)
+        moments = table if isinstance(table, GrowthMoments) else GrowthMoments.of(table)
+        return _growth_from_moments(moments, rate, sign, step)
     event = -table.outcome * np.log1p(-step * sign * (1.0 - table.forecast))
     other = -(table.rows - table.outcome) * np.log1p(rate * sign * table.forecast)
     up, down = (event, other) if sign > 0.0 else (other, event)
     return Scores(up + down, up, -down)
 
 
-def _growth_from_moments(table: Totals, rate: float, sign: float, event_rate: float) -> Scores:
+def _growth_from_moments(moments: GrowthMoments, rate: float, sign: float, event_rate: float) -> Scores:
     """Score entries of 0/1 outcomes from their sums of r and r^2, to within `growth_error`.
 
     -ln(1 - x) is x + x^2 / 2 plus a rest of third order, which is taken to be linear in the forecast inside an entry.
-    Around its middle c the forecasts of its events, c + d, have a sum of d that follows from the two sums, but for the
-    sum of all d^2. What events lose by a smaller rate is taken to be linear too.
+    What events lose by a smaller rate is taken to be linear too.
     """
-    events = table.outcome
-    others = table.rows - events
-    middle = (table.low + table.high) / 2.0
-    half = (table.high - table.low) / 2.0
-    shift = events - table.residual - middle * table.rows
-    excess = table.residual_square - events * np.square(1.0 - middle) - others * np.square(middle)
-    event_shift = middle * shift + (np.square(half) * table.rows / 2.0 - excess) / 2.0
+    table, others, middle = moments.table, moments.others, moments.middle
+    events, shift, event_shift = table.outcome, moments.shift, moments.event_shift
     step = rate * sign
     total = step * table.residual + step**2 / 2.0 * table.residual_square
     for count, moved, bet in (
@@ -340,6 +385,8 @@ def split_for_growth(source: Tally | RowSource, rate: float, most: float, event_
         return rows
     table = rows.start()
     error = growth_error(table, rate, event_rate)
+    if float(error.sum()) < most / (1.0 + _ROUNDING):  # far enough from it, and no order is needed
+        return table
     order = np.argsort(error)
     together = np.cumsum(error[order])
     if together[-1] <= most:
@@ -352,7 +399,10 @@ def split_for_growth(source: Tally | RowSource, rate: float, most: float, event_
 
 def largest_stretch(total: FloatArray) -> float:
     """Return the largest sum of scores over neighbouring entries (none of them included: 0)."""
-    prefix = prefix_sums(total)
+    return _largest_rise(prefix_sums(total))
+
+
+def _largest_rise(prefix: FloatArray) -> float:
     return float((prefix - np.minimum.accumulate(prefix)).max())
 
 
@@ -360,22 +410,20 @@ def bracket_stretch(scores: Scores) -> tuple[float, float]:
     """Return two ends between which the largest sum of neighbouring rows' scores lies."""
     highest, lowest = inner_bounds(scores)
     most = float((highest - np.minimum.accumulate(lowest)).max())
-    return largest_stretch(scores.total), max(most, 0.0)
-
-
-Pair = tuple[Scores, Scores]
-"""Scores for the two signs of the residual."""
+    return scores.largest, max(most, 0.0)
 
 
 def largest_of(pair: Pair) -> float:
     """Return the largest stretch of either sign."""
-    return max(largest_stretch(scores.total) for scores in pair)
+    return max(scores.largest for scores in pair)
 
 
 def may_hold_end(table: Totals, scores: Scores, best: float) -> IntArray:
     """Return the entries inside which a stretch of a larger sum than the best so far might begin or end."""
     highest, lowest = inner_bounds(scores)
     ends = highest - np.minimum.accumulate(lowest) > best
+    if not ends.any():  # then none begins
+        return np.empty(0, dtype=np.int64)
     begins = np.maximum.accumulate(highest[::-1])[::-1] - lowest > best
     return np.flatnonzero((ends | begins) & (table.high > table.low))
 
@@ -496,7 +544,7 @@ def inner_bounds(scores: Scores) -> tuple[FloatArray, FloatArray]:
     Counting either the rows passed or the rows still to come bounds how far it rises above, or falls below, its value
     on entering.
     """
-    start = prefix_sums(scores.total)[:-1]
+    start = scores.prefix[:-1]
     highest: FloatArray = start + np.minimum(scores.up, scores.total + scores.down)
     lowest: FloatArray = start - np.minimum(scores.down, scores.up - scores.total)
     return highest, lowest

@@ -10,6 +10,21 @@ import numpy.typing as npt
 from calibrant.core.types import IntArray
 
 
+def stable_order(keys: IntArray) -> IntArray:
+    """Return the positions of numbers from 0 on in increasing order, equal ones in the order in which they come.
+
+    Numbers with their positions in the lower bits are sorted in a fraction of the time that positions alone take.
+    """
+    bits = int(keys.size).bit_length()
+    if keys.size == 0 or int(keys.max()).bit_length() + bits > 62:
+        return np.argsort(keys, kind="stable")
+    packed = np.left_shift(keys, bits, dtype=np.int64)
+    packed |= np.arange(keys.size)
+    packed.sort()
+    packed &= (1 << bits) - 1
+    return packed
+
+
 def group_starts(ordered: npt.NDArray[Any]) -> IntArray:
     """Return the positions at which a new value begins in an ordered array."""
     new = np.empty(ordered.size, dtype=bool)
