@@ -1,3 +1,4 @@
+import gc
 import os
 import signal
 import sys
@@ -14,6 +15,19 @@ from hypothesis import settings
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=150)
 settings.register_profile("local", deadline=None, max_examples=150)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+# What collecting the tests creates is no garbage before they end, and looking through it again and again takes time.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()  # so that the interpreter finds at its end what libraries want to have back
 
 
 @pytest.hookimpl(wrapper=True)
@@ -63,6 +77,18 @@ def as_if_large(monkeypatch: pytest.MonkeyPatch) -> None:
     first_grid(monkeypatch, 12)
 
 
+@pytest.fixture
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plan clusters by few simulated samples, where it does not matter how well the plan keeps its promise."""
+    monkeypatch.setattr("calibrant.certificates.cluster_plans._DRAWS", 20)
+
+
+@pytest.fixture
+def without_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the plots of a page, where only its words are looked at: they take most of its time."""
+    monkeypatch.setattr("calibrant.reports.pages.draw_model", lambda *_, **__: ())
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """Start Spark once, on two threads of this machine and nothing else."""
@@ -92,3 +118,14 @@ def spark() -> Iterator[Any]:
         session.sparkContext.setLogLevel("OFF")
         yield session
         session.stop()
+
+
+@pytest.fixture(autouse=True)
+def _signals_as_they_were() -> Iterator[None]:
+    """Restore what signals do: the program ignores those that it was ended by, and here the process goes on."""
+    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    handlers = {number: signal.getsignal(number) for number in numbers}
+    yield
+    for number, handler in handlers.items():
+        if signal.getsignal(number) is not handler:
+            signal.signal(number, handler)

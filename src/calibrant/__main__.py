@@ -1,6 +1,6 @@
 """``python -m calibrant`` is the command line of calibrant."""
 
-from calibrant.cli import main
+from calibrant.cli import run
 
 if __name__ == "__main__":
-    main(prog_name="calibrant")
+    run()

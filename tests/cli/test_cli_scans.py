@@ -379,7 +379,7 @@ while line := sys.stdin.readline():
         for file, place in ((said, 1), (remarks, 2)):
             os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT), place)
         stop_at(stage, number)
-        main(words)
+        main(words, ends_process=True)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 

@@ -85,6 +85,24 @@ def test_a_signal_that_was_ignored_stays_ignored():
         signal.signal(signal.SIGHUP, before)
 
 
+def test_a_process_that_ends_with_it_does_not_hear_it_again():
+    def work():
+        with ended_by_signals(for_good=True):
+            signal.raise_signal(signal.SIGTERM)
+
+    usual = signal.getsignal(signal.SIGALRM)
+    try:
+        with ended_by_signals(for_good=True):
+            pass
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL  # nobody told it to stop
+        with pytest.raises(SystemExit) as ended:
+            work()
+        signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGALRM, usual)
+    assert ended.value.code == 143
+
+
 def test_other_threads_are_left_alone():
     seen = []
 
@@ -125,7 +143,7 @@ for name in sys.argv[1:]:
         os.close(said)
         os.close(saying)
         pathlib.Path.write_text = slowly
-        main(["report", "t.csv", "--out", "page.md"])
+        main(["report", "t.csv", "--out", "page.md"], ends_process=True)
     os.close(saying)
     with os.fdopen(said) as output:
         begun = output.readline()

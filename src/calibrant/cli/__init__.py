@@ -16,7 +16,7 @@ from calibrant import __version__
 from calibrant.cli.outputs import WithExamples, no_verdict_by_accident
 from calibrant.cli.signals import ended_by_signals
 
-COMMANDS = ("measure", "certify", "test", "decide", "recalibrate", "compare", "plan", "report", "reproduce")
+COMMANDS = ("measure", "certify", "test", "decide", "recalibrate", "compare", "plan", "watch", "report", "reproduce")
 
 
 class Program(WithExamples, click.Group):
@@ -33,9 +33,9 @@ class Program(WithExamples, click.Group):
         found: click.Command = import_module(f"calibrant.cli.{cmd_name}").command
         return found
 
-    def main(self, *args: Any, **settings: Any) -> Any:
+    def main(self, *args: Any, ends_process: bool = False, **settings: Any) -> Any:
         """Run the program; being told to stop is no verdict."""
-        with ended_by_signals():
+        with ended_by_signals(for_good=ends_process):
             return super().main(*args, **settings)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -52,6 +52,7 @@ class Program(WithExamples, click.Group):
     Is the error at most 0.05?        calibrant certify preds.csv --max-error 0.05
     What does acting on them lose?    calibrant decide preds.csv --threshold 0.2
     Repair them:                      calibrant recalibrate fit preds.csv --out model.json
+    Do they stay right?               calibrant watch days/ --time issued --every day --max-error 0.05
     A page to forward:                calibrant report preds.csv --out report.html
     """,
 )
@@ -63,8 +64,13 @@ def main() -> None:
     true or false, or labels). CSV, TSV, Parquet, Arrow/Feather, NPZ and JSON lines are read; "-" is standard input.
 
     The exit code makes it a gate: 0 when done or certified, 1 when refuted or rejected, 3 when these rows cannot tell,
-    2 for bad input or usage.
+    4 for an alarm, 2 for bad input or usage.
 
     "calibrant COMMAND --help" explains a command. docs/cli.md describes what --json prints, and how to switch on
     completion in your shell.
     """
+
+
+def run() -> None:
+    """Be the program of a process, which ends with it."""
+    main(prog_name="calibrant", ends_process=True)

@@ -22,11 +22,12 @@ _SOON_SECONDS = 0.01
 
 
 @contextlib.contextmanager
-def ended_by_signals() -> Iterator[None]:
+def ended_by_signals(*, for_good: bool = False) -> Iterator[None]:
     """Let a signal unwind the program like Ctrl-C, so that nothing unfinished stays behind, and decide its exit code.
 
     Whatever a library that was interrupted makes of it, the exit code is 128 and the signal's number. Signals that the
-    program was started to ignore, as under nohup, stay ignored.
+    program was started to ignore, as under nohup, stay ignored. ``for_good`` says that the process ends with it: who
+    says it again meanwhile does not change the exit code any more.
     """
     if threading.current_thread() is not threading.main_thread():  # where no signals arrive
         yield
@@ -46,7 +47,7 @@ def ended_by_signals() -> Iterator[None]:
         told.is_over = True
         sys.unraisablehook = hook
         for number, handler in before.items():
-            signal.signal(number, handler)
+            signal.signal(number, signal.SIG_IGN if for_good and told.number is not None else handler)
         if told.number is not None:
             raise SystemExit(BY_SIGNAL + told.number) from None
 
