@@ -19,7 +19,7 @@ help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
-demo: $(VENV)/.installed-demo ## Forecast late flights on real data, judge the forecast and write a report (about a minute the first time)
+demo: $(VENV)/.installed-demo ## Forecast late flights on real data; judge, watch and repair the forecast, and write a report (a minute or two)
 	@$(BIN)/python examples/flights.py
 
 # The workers of pytest fill the cores: threads of linear algebra beside them spend a quarter of the time on waiting.

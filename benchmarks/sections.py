@@ -191,6 +191,49 @@ def comparisons(bench: Bench) -> None:
     bench.want_at_most(f"two models at {rows:,} rows against one sort", ours.seconds / sort.seconds, 12)
 
 
+def monitors(bench: Bench) -> None:
+    """A batch of a stream against counting rows and events by cell, and a reading."""
+    rows = bench.rows // 10
+    forecast, outcome = uniform(rows)
+    cells = 2**16
+
+    def update() -> Any:
+        monitor = calibrant.Monitor(max_error=0.05, unit="row")
+        monitor.update(outcome, forecast, period=1)
+        return monitor
+
+    def count() -> float:
+        place = np.minimum((forecast * cells).astype(np.int64), cells - 1)
+        return float(np.bincount(place, minlength=cells).max() + np.bincount(place, weights=outcome).max())
+
+    ours, counting = bench.race(
+        "A batch of a stream (value: open periods)",
+        "uniform",
+        rows,
+        [
+            Contender("calibrant", update, lambda monitor: float(monitor.open_periods)),
+            Contender("two np.bincount", count, value=None),
+        ],
+    )
+    bench.want_at_most(f"a batch of {rows:,} rows against two np.bincount", ours.seconds / counting.seconds, 3)
+    aim = f"batches of {rows:,} rows: at least 10 million rows a second"
+    bench.targets.append(Target(aim, f"{rows / ours.seconds / 1e6:,.1f} million", rows / ours.seconds >= 1e7))
+    full = calibrant.rows.Cells.from_arrays(outcome, forecast)
+
+    def read() -> float:
+        monitor = calibrant.Monitor(max_error=0.05, unit="row")
+        monitor.update(full, period=1)
+        return float(monitor.read().upper)
+
+    (reading,) = bench.race(
+        f"Reading of a stream in {cells:,} cells (value: the upper limit)",
+        "uniform",
+        rows,
+        [Contender("calibrant", read)],
+    )
+    bench.targets.append(Target("a reading below 50 ms", f"{reading.seconds * 1e3:.0f} ms", reading.seconds < 0.05))
+
+
 def calibration_tests(bench: Bench) -> None:
     """The exact test of calibration against drawing outcomes with numpy."""
     forecast, outcome = uniform(bench.rows // 10)

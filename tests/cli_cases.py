@@ -98,6 +98,7 @@ RUNS = {
     "decide": ("decide", "{file}", "--threshold", "0.3", "--threshold", "0.5"),
     "decide by": ("decide", "{file}", "--cost-false-positive", "1", "--cost-false-negative", "4", "--by", "ward"),
     "compare": ("compare", "{file}", "--y-prob", "p", "--y-prob", "worse"),
+    "watch": ("watch", "{file}", "--max-error", "0.4", "--unit", "row"),
     "plan": ("plan", "{file}", "--max-error", "0.05"),
     "recalibrate fit": ("recalibrate", "fit", "{file}", "--method", "guarded", "--out", "{out}/model.json"),
     "recalibrate apply": ("recalibrate", "apply", "{model}", "{file}", "--out", "{out}/repaired.csv"),

@@ -11,6 +11,7 @@ ROOMS = (
     "displays",
     "engines",
     "measures",
+    "monitors",
     "repairs",
     "reports",
     "rows",

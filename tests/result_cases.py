@@ -63,6 +63,48 @@ def _clustered() -> Any:
     return calibrant.CalibrationReport.from_predictions(Y_TRUE, Y_PROB, **asked).summary
 
 
+@functools.cache
+def _segment_readings() -> Any:
+    monitors = calibrant.Monitors(max_error=0.3, unit="row", periods_between_false_alarms=5)
+    for period in range(1, 9):
+        worse = np.array(Y_PROB) / 4.0
+        segment = ["b", "a"] * 20
+        monitors.update(Y_TRUE, np.where(np.arange(40) % 2 == 0, Y_PROB, worse), segment=segment, period=period)
+    return monitors.read()
+
+
+def _reading() -> Any:
+    monitor = calibrant.Monitor(max_error=0.3, periods_between_false_alarms=None)
+    monitor.update(Y_TRUE, Y_PROB, period="2026-01-31")
+    return monitor.read()
+
+
+@functools.cache
+def _over_time() -> Any:
+    place = np.arange(600)
+    y_prob = 0.1 + 0.8 * (place % 12) / 12
+    y_true = (place % 10 < 10 * np.where(place < 180, y_prob, 1.0)).astype(int)
+    period = [f"2026-{1 + each // 240:02d}-{1 + each % 240 // 12:02d}" for each in place]
+    return calibrant.CalibrationReport.from_predictions(y_true, y_prob, period=period, max_error=0.3).summary
+
+
+@functools.cache
+def _rolling() -> Any:
+    rolling = calibrant.RollingRecalibrator(
+        window=2, max_error=0.3, min_rows=40, unit="row", periods_between_false_alarms=5
+    )
+    for period in range(1, 9):
+        y_prob = np.array(Y_PROB) / (4.0 if period > 4 else 1.0)
+        rolling.update(Y_TRUE, y_prob, period=period)
+    return rolling.read()
+
+
+@functools.cache
+def _windows() -> Any:
+    period = np.repeat(np.arange(10), 40)
+    return calibrant.monitors.compare_windows(Y_TRUE * 10, Y_PROB * 10, period=period, windows=[2, 4])
+
+
 RESULTS: dict[str, Callable[[], Any]] = {
     "Measures": lambda: calibrant.measure(tally()),
     "Measures with spectrum": lambda: calibrant.measure(tally(), spectrum=True),
@@ -128,6 +170,9 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "DecisionGuarantee": lambda: calibrant.decision_guarantee(calibrant.certify(tally(), max_error=0.9)),
     "ScoreDecomposition": lambda: calibrant.decisions.score_decomposition(tally(), score="log"),
     "NetBenefit": lambda: calibrant.net_benefit(tally()),
+    "RollingReading": _rolling,
+    "WindowComparison": _windows,
+    "WindowScores": lambda: _windows().scores[0],
     "RecalibrationGuarantee": lambda: calibrant.PlattRecalibrator().fit(tally()).guarantee_,
     "RecalibrationGuarantee of these forecasts": lambda: (
         calibrant.IsotonicRecalibrator().fit(tally()).guarantee(target="these forecasts")
@@ -152,6 +197,10 @@ RESULTS: dict[str, Callable[[], Any]] = {
         Y_TRUE, {"old": Y_PROB, "new": Y_PROB[::-1]}, measure="brier", cluster=CLUSTERS
     ),
     "ScoreLimits": lambda: _score_comparison()["old"].scores[1],
+    "Reading": _reading,
+    "Reading with an alarm": lambda: _segment_readings()["a"],
+    "Alarm": lambda: _segment_readings()["a"].alarm,
+    "SegmentReadings": _segment_readings,
     "ReportSummary": _report,
     "ReportSummary with an omission": _few,
     "ReportSummary of clusters": _clustered,
@@ -160,6 +209,9 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "ReportSummary of two models": lambda: (
         calibrant.CalibrationReport.from_predictions(Y_TRUE, {"old": Y_PROB, "new": Y_PROB[::-1]}).summary
     ),
+    "ReportSummary over time": _over_time,
+    "ChangeOverTime": lambda: _over_time().models[0].change,
+    "MonitorHistory": lambda: _over_time().models[0].change.history,
     "GroupLimits": lambda: _free().models[0].group_limits,
     "ModelSummary": lambda: _report().models[0],
     "DecisionTable": lambda: _report().models[0].decisions,

@@ -49,9 +49,13 @@ TOP = [
     "GuardedRecalibrator",
     "InputError",
     "IsotonicRecalibrator",
+    "Monitor",
+    "MonitorDisplay",
+    "Monitors",
     "PlattRecalibrator",
     "RecalibratedClassifier",
     "ReliabilityDisplay",
+    "RollingRecalibrator",
     "Tally",
     "TemperatureRecalibrator",
     "best_threshold",
@@ -132,6 +136,9 @@ BY_POSITION = {
     "ece_hardness_bound": ["rows"],
     "effective_support_size": ["y_prob", "gamma"],
     "effective_variance": ["mean_outcome", "gamma"],
+    "new_files": ["folders"],
+    "openmetrics": ["reading"],
+    "period_of": ["times", "every"],
     "rows_needed": ["max_error"],
     "scan": ["source"],
 }  # all others: outcomes and forecasts
@@ -170,7 +177,9 @@ def test_what_is_required_cannot_be_forgotten():
     }
     assert {name: names for name, names in required.items() if names} == {
         "certify": ["max_error"],
+        "compare_windows": ["period", "windows"],
         "ece_hardness_bound": ["max_error", "confidence_level", "effective_variance"],
+        "new_files": ["poll"],
         "risk_bands": ["cutoffs"],
         "scan": ["y_true", "y_prob"],
         "sign_testing_gap": ["threshold"],

@@ -47,6 +47,15 @@ def digits() -> tuple[Any, dict[str, Any]]:
     return large[1::2], {name: model.predict_proba(X[1::2])[:, 1] for name, model in fitted.items()}
 
 
+def days() -> tuple[Any, Any, Any]:
+    """Return outcomes, forecasts and days of a model that forecasts too low from the 61st of 90 days on."""
+    rng = np.random.default_rng(0)
+    place = np.arange(90 * 200) // 200
+    y_prob = rng.random(place.size)
+    y_true = rng.random(place.size) < np.where(place >= 60, np.sqrt(y_prob), y_prob)
+    return y_true, y_prob, (np.datetime64("2026-01-01") + place).astype(str)
+
+
 PICTURES: dict[str, Callable[[str], Any]] = {
     "cumulative": lambda theme: calibrant.CumulativeDisplay.from_predictions(*tumours(), theme=theme),
     "reliability": lambda theme: calibrant.ReliabilityDisplay.from_predictions(*tumours(), theme=theme),
@@ -58,6 +67,7 @@ PICTURES: dict[str, Callable[[str], Any]] = {
         *tumours(), threshold=np.arange(1, 100) / 200, theme=theme
     ),
     "spectrum": lambda theme: calibrant.displays.SpectrumDisplay.from_predictions(*tumours(), theme=theme),
+    "monitor": lambda theme: calibrant.MonitorDisplay.from_predictions(*days(), max_error=0.1, theme=theme),
     "certificate": lambda theme: calibrant.CertificateDisplay.from_predictions(*digits(), max_error=0.048, theme=theme),
 }
 """What draws each picture, in a given theme."""

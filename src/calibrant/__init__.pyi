@@ -20,6 +20,9 @@ from calibrant import (
     measures as measures,
 )
 from calibrant import (
+    monitors as monitors,
+)
+from calibrant import (
     repairs as repairs,
 )
 from calibrant import (
@@ -65,6 +68,7 @@ from calibrant.decisions.risks import (
 )
 from calibrant.displays.certificate import CertificateDisplay as CertificateDisplay
 from calibrant.displays.cumulative import CumulativeDisplay as CumulativeDisplay
+from calibrant.displays.monitor import MonitorDisplay as MonitorDisplay
 from calibrant.displays.reliability import ReliabilityDisplay as ReliabilityDisplay
 from calibrant.engines.scans import scan as scan
 from calibrant.measures.distance import distance_from_calibration as distance_from_calibration
@@ -79,6 +83,9 @@ from calibrant.measures.weighted import (
 from calibrant.measures.weighted import (
     worst_interval as worst_interval,
 )
+from calibrant.monitors.monitor import Monitor as Monitor
+from calibrant.monitors.rolling import RollingRecalibrator as RollingRecalibrator
+from calibrant.monitors.segments import Monitors as Monitors
 from calibrant.repairs.choice import compare_recalibrators as compare_recalibrators
 from calibrant.repairs.guard import GuardedRecalibrator as GuardedRecalibrator
 from calibrant.repairs.maps import (

@@ -274,6 +274,7 @@ def test_tests_and_plans_count_clusters(limit, alike):
     assert "--method exact needs independent rows" in refused.stderr
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_a_plan_counts_clusters():
     asked = ("plan", "--max-error", "0.1", "--brier", "0.2", "--cluster-size", "20")
     found = answer(*asked, "--intra-cluster-correlation", "0.1")["result"]
@@ -287,6 +288,7 @@ def test_a_plan_counts_clusters():
 
 
 @BOTH
+@pytest.mark.usefixtures("few_draws")
 def test_a_plan_takes_clusters_from_a_pilot_sample(limit, alike):
     path, columns = alike
     asked = ("plan", path, "--y-prob", "p", "--max-error", "0.1", "--cluster", "site", *limit)
@@ -299,6 +301,7 @@ def test_a_plan_takes_clusters_from_a_pilot_sample(limit, alike):
     assert f"About {expected.clusters:,} clusters of 15 rows" in call(*asked).stdout
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_a_plan_takes_forecasts_of_clusters_from_a_file(alike):
     path, columns = alike
     sizes = ("--cluster-size", "20", "--intra-cluster-correlation", "0.1")
@@ -330,7 +333,7 @@ def test_a_plan_refuses_what_says_nothing_of_a_pilot_sample(options, alike):
 def test_models_are_compared_by_as_many_clusters_as_there_are(tmp_path):
     """Also by more than there may be groups."""
     rng = np.random.default_rng(6)
-    p = rng.uniform(0.1, 0.9, 2600).round(3)
+    p = rng.uniform(0.1, 0.9, 2600).round(2)
     columns = {"y": (rng.random(2600) < p).astype(int), "p": p, "q": np.sqrt(p), "case": np.arange(2600) // 2}
     path = write(columns, tmp_path / "t.csv", "csv")
     found = answer("compare", path, "--y-prob", "p", "--y-prob", "q", "--cluster", "case")

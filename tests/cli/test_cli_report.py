@@ -47,6 +47,7 @@ def test_the_page_is_the_librarys_and_is_written_whole(files, tmp_path):
     assert list(tmp_path.iterdir()) == [out]
 
 
+@pytest.mark.usefixtures("without_plots")
 @pytest.mark.parametrize(("name", "start"), [("r.md", "# "), ("r.json", '{"schema"'), ("r.htm", "<!DOCTYPE html>")])
 def test_the_name_says_what_to_write(name, start, files, tmp_path):
     assert call("report", files / "t.csv", "--out", tmp_path / name).exit_code == 0
@@ -105,6 +106,7 @@ def test_without_a_limit_there_is_no_verdict(files, tmp_path):
             assert not re.search("certified|refuted|undecided", text, re.IGNORECASE)
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_page_is_never_printed_on_a_terminal(files, monkeypatch):
     class Terminal(io.TextIOWrapper):
         def isatty(self):
@@ -127,6 +129,7 @@ def test_a_page_is_never_printed_on_a_terminal(files, monkeypatch):
     assert json.loads(printed)["format"] == "html"
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_the_day_is_told_or_looked_up(files, monkeypatch):
     def day(*options):
         return answer("report", files / "t.csv", *options)["result"]["date"]

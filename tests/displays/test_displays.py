@@ -258,7 +258,9 @@ def test_global_state_is_left_alone():
         "import sys, calibrant\n"
         "for name in dir(calibrant):\n"
         "    if name.endswith('Display'):\n"
-        "        getattr(calibrant.displays, name).from_predictions([0, 1, 1], [0.2, 0.5, 0.7])._repr_png_()\n"
+        "        over_time = {'period': [1, 2, 3], 'max_error': 0.1} if name == 'MonitorDisplay' else {}\n"
+        "        kind = getattr(calibrant.displays, name)\n"
+        "        kind.from_predictions([0, 1, 1], [0.2, 0.5, 0.7], **over_time)._repr_png_()\n"
         "assert 'matplotlib.figure' in sys.modules\n"
         "assert 'matplotlib.pyplot' not in sys.modules"
     )

@@ -108,7 +108,7 @@ ADDED: dict[str | None, dict[str, Any]] = {
         ],
     },
     "ReportSummary": {"clusters": None},
-    "ModelSummary": {"row_wise": None, "group_check": None},
+    "ModelSummary": {"row_wise": None, "group_check": None, "change": None},
     "RepairTrial": {"fitted_clusters": None, "judged_clusters": None},
 }
 # Tested where they belong: how frequent events are, what chance shows, and limits that are too wide.

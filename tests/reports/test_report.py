@@ -214,6 +214,7 @@ def test_counts_are_never_listed_row_by_row():
 # --- Limits, groups and cautions --------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_without_a_limit_there_are_limits_and_no_verdict():
     report = CalibrationReport.from_predictions(Y_TRUE, Y_PROB, by=GROUPS)
     model = model_of(report)
@@ -257,6 +258,7 @@ def test_the_verdict_is_one_on_all_rows_and_every_group():
     assert "undecided" not in text.partition("### Before and after")[0].lower()
 
 
+@pytest.mark.usefixtures("without_plots")
 @pytest.mark.parametrize(("bad", "verdict"), [("north", "refuted"), (None, "undecided")])
 def test_a_group_can_spoil_the_verdict(bad, verdict):
     y_true, y_prob = rows(4000, seed=7)
@@ -275,6 +277,7 @@ def test_a_group_can_spoil_the_verdict(bad, verdict):
     assert f"\nAll rows and every group together: {verdict}.\n" in str(report)
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_shares_of_events_are_passed_on():
     asked: dict[str, Any] = {"max_error": 0.25, "relative_to": "events"}
     report = CalibrationReport.from_predictions(Y_TRUE, Y_PROB, by=GROUPS, **asked)
@@ -289,6 +292,7 @@ def test_shares_of_events_are_passed_on():
     assert free.limits == calibrant.confidence_interval(Y_TRUE, Y_PROB, relative_to="events")
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_rows_without_an_event_set_no_limit_to_shares_of_events():
     report = CalibrationReport.from_predictions(
         np.zeros(200), Y_PROB[:200] / 50.0, max_error=0.25, relative_to="events"
@@ -299,6 +303,7 @@ def test_rows_without_an_event_set_no_limit_to_shares_of_events():
     assert ReportSummary.from_json(report.json()) == report.summary
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_limit_that_says_little_is_never_green():
     y_prob = np.random.default_rng(8).beta(0.5, 20.0, 4000)
     y_true = np.random.default_rng(9).random(4000) < y_prob
@@ -316,6 +321,7 @@ def test_a_limit_that_says_little_is_never_green():
         assert "## Certified, but the limit says little. " in report.markdown()
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_caution_on_a_group_is_a_caution():
     y_true, y_prob = rows(6000, seed=3)
     groups = np.where(np.arange(6000) % 2 == 0, "common", "rare")
@@ -330,6 +336,7 @@ def test_a_caution_on_a_group_is_a_caution():
     assert page.count('class="state certified"') < page.count('class="state cautioned"') + 3
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_note_comes_before_advice():
     report = CalibrationReport.from_predictions(Y_TRUE, 1.0 - Y_PROB, max_error=0.05)
     first = report.markdown().partition("### Where")[0]
@@ -595,6 +602,7 @@ def test_a_line_break_in_a_group_ends_no_sentence():
 # --- What is said is what is meant ------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_hint_stands_in_the_words_of_the_report_once():
     report = CalibrationReport.from_predictions(Y_TRUE, 1 - Y_PROB, max_error=0.05)
     for text in (report.html().partition("<script")[0], report.markdown()):
@@ -630,6 +638,7 @@ def test_a_verdict_in_plain_words_names_only_numbers_as_sure_as_itself():
         assert not [number for number in unsure if f" {number} per 100" in first]
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_what_differs_between_models_is_not_said_of_all():
     several = CalibrationReport.from_predictions(Y_TRUE, {"a": Y_PROB, "b": Y_PROB**2})
     head = several.html().partition("<main")[0].rpartition("<h1>")[2]
@@ -639,6 +648,7 @@ def test_what_differs_between_models_is_not_said_of_all():
     assert "<span>99 rows to 800 rows</span>" in CalibrationReport.from_predictions(parts).html()
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_the_exact_method_speaks_of_these_forecasts_only():
     text = CalibrationReport.from_predictions(Y_TRUE, Y_PROB, method="exact").html()
     shown = re.sub(r"<(script|style).*?</\1>", "", text, flags=re.DOTALL)

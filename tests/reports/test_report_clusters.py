@@ -89,6 +89,7 @@ def test_the_repair_learns_from_some_clusters_and_is_judged_on_others(report):
     assert "Half of the clusters, with all their rows, were drawn by lot" in report.html()
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_neighbours_that_depend_are_not_on_both_sides_of_a_repair():
     report = reported(serial=2)
     repair = report.summary.models[0].repair
@@ -100,6 +101,7 @@ def test_neighbours_that_depend_are_not_on_both_sides_of_a_repair():
     assert "with 2 clusters left out in between" in report.html()
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_too_few_clusters_for_a_repair_are_no_reason_to_have_no_report():
     few = SITE // 40
     summary = reported(cluster=few).summary
@@ -126,6 +128,7 @@ def test_the_page_says_what_rows_are_worth_and_would_have_claimed(report, text):
     assert "for cases to come in clusters of these sizes" in said
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_the_page_says_how_clusters_count():
     said = reported(cluster_target="clusters").html()
     assert "for clusters to come, each counting once, if nothing changes" in said
@@ -143,6 +146,7 @@ def test_bands_of_plots_count_clusters(report):
     assert "draws of signs of clusters" in report.html()
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_without_clusters_nothing_is_said_of_them():
     plain = CalibrationReport.from_predictions(Y_TRUE, Y_PROB, max_error=LIMIT)
     assert plain.summary.clusters is None
@@ -230,6 +234,7 @@ def test_rows_that_know_their_clusters_are_reported_like_arrays(report):
     assert [each.certificate.clusters.count for each in both.summary.models] == [COUNT, COUNT]
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_groups_whose_rows_are_alike_are_noted():
     alike = CalibrationReport.from_predictions(Y_TRUE, Y_PROB, by=SITE // 4, max_error=LIMIT)
     check = alike.summary.models[0].group_check

@@ -49,7 +49,8 @@ def choose_columns(source: Source, table: Table, *, outcomes: bool, models: Sequ
 
     ``models`` are further columns of forecasts that were named.
     """
-    named = (source.y_true, source.y_prob, source.weight, source.by, source.cluster, source.suspect, *models)
+    others = (source.weight, source.by, source.cluster, source.suspect, source.time, source.period)
+    named = (source.y_true, source.y_prob, *others, *models)
     taken = list(dict.fromkeys(name for name in named if name is not None))
     table.check_all(taken)
     y_true, y_prob = source.y_true, source.y_prob

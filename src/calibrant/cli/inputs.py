@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 
 import click
 
@@ -17,11 +17,34 @@ from calibrant.core.errors import CalibrantError
 
 if TYPE_CHECKING:
     from calibrant.engines.files import Table
+    from calibrant.rows.times import Every
 
 _FORMATS = ("csv", "tsv", "parquet", "arrow", "feather", "npz", "jsonl")
 _STANDARD_INPUT = "-"
 
+LENGTHS = ("hour", "day", "week", "month")
+"""Of periods, as in `calibrant.rows.times`, which takes numpy to load."""
+
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+PERIOD_OPTIONS = (
+    click.option(
+        "--time",
+        metavar="COLUMN",
+        help="Also say whether anything has changed: column of dates or times, cut into periods.",
+    ),
+    click.option(
+        "--every",
+        type=click.Choice(LENGTHS),
+        help="How long the periods of --time are; a day by default.",
+    ),
+    click.option(
+        "--period",
+        metavar="COLUMN",
+        help="In place of --time: column of the periods themselves, whole numbers or dates.",
+    ),
+)
+"""Which period a row lies in."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +58,10 @@ class Source:
     y_true, y_prob, weight, by, cluster, suspect : str or None
         Columns, the last one of labels whose rows may depend on each other; None for one that is to be guessed (the
         first two) or is not there.
+    time, period : str or None
+        The column of times, which are cut into periods as long as ``every`` says; or of the periods themselves.
+    every : str or None
+        How long a period is.
     pos_label : str or None
         The label that counts as the event.
     drop_missing : bool
@@ -52,6 +79,9 @@ class Source:
     by: str | None = None
     cluster: str | None = None
     suspect: str | None = None
+    time: str | None = None
+    period: str | None = None
+    every: Every | None = None
     pos_label: str | None = None
     drop_missing: bool = False
     format: str | None = None
@@ -74,6 +104,7 @@ def takes_rows(
     by: bool = True,
     clusters: bool = False,
     suspects: bool = False,
+    periods: bool = False,
     each_file: bool = False,
     models: bool = False,
     format_option: str = "--format",
@@ -111,7 +142,7 @@ def takes_rows(
             "the limit would be with them as clusters."
         )
         options.append(click.option("--check-clusters", "suspect", metavar="COLUMN", help=said))
-    options += [*file_options(format_option), *OUTPUT_OPTIONS]
+    options += [*(PERIOD_OPTIONS if periods else ()), *file_options(format_option), *OUTPUT_OPTIONS]
 
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
@@ -123,9 +154,11 @@ def takes_rows(
             verbose: bool,
             **rest: Any,
         ) -> Any:
-            common = {
-                name: rest.pop(name, None) for name in ("y_true", "weight", "pos_label", "by", "cluster", "suspect")
-            }
+            named = ("y_true", "weight", "pos_label", "by", "cluster", "suspect")
+            common = {name: rest.pop(name, None) for name in named}
+            if "time" in rest:  # which a command may declare in words of its own
+                common |= {name: rest.pop(name) for name in ("time", "every", "period")}
+                check_periods(common)
             common |= {name: rest.pop(name) for name in ("drop_missing", "format", "memory_limit")} | {"quiet": quiet}
             show = Show(as_json, quiet, verbose)
             if models:
@@ -139,6 +172,14 @@ def takes_rows(
         return cast(Function, functools.reduce(lambda decorated, option: option(decorated), reversed(options), run))
 
     return decorate
+
+
+def check_periods(named: Mapping[str, Any]) -> None:
+    """Refuse two ways to name periods, and a length of periods without times to cut."""
+    if named["time"] is not None and named["period"] is not None:
+        raise BadInput("--time and --period both say which period a row lies in; name one of them")
+    if named["every"] is not None and named["time"] is None:
+        raise BadInput("--every says how long the periods of --time are; name the column of times, too")
 
 
 def file_options(format_option: str = "--format") -> tuple[Callable[[Function], Function], ...]:
@@ -159,12 +200,12 @@ def file_options(format_option: str = "--format") -> tuple[Callable[[Function], 
     )
 
 
-def open_source(source: Source) -> Table:
-    """Open the files of a source as one table."""
+def open_source(source: Source, content: BinaryIO | None = None) -> Table:
+    """Open the files of a source as one table; or bytes that came from there."""
     from calibrant.engines.files import open_table
 
-    named: Any = source.files
-    if _STANDARD_INPUT in source.files:
+    named: Any = source.files if content is None else content
+    if content is None and _STANDARD_INPUT in source.files:
         if len(source.files) > 1:
             raise BadInput('"-" reads standard input, which cannot be read together with files; name it alone')
         if sys.stdin.isatty():
@@ -198,5 +239,7 @@ def voice_of(source: Source, table: Table | None = None) -> Shell:
         "sample_weight": source.weight,
         "by": source.by,
         "cluster": source.cluster,
+        "period": source.period or source.time,
+        "times": source.time,
     }
     return Shell(columns, None if table is None else table.row_said)

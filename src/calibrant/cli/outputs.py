@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
     from rich.progress import Progress, TaskID
 
-DONE, NOT_SHOWN, BAD_INPUT, UNDECIDED = 0, 1, 2, 3
+DONE, NOT_SHOWN, BAD_INPUT, UNDECIDED, ALARM = 0, 1, 2, 3, 4
 INTERRUPTED, PIPE_CLOSED = 130, 141  # what shells use for processes ended by these signals
 
-_EXIT_CODES = {"certified": DONE, "refuted": NOT_SHOWN, "undecided": UNDECIDED}
+_EXIT_CODES = {"certified": DONE, "refuted": NOT_SHOWN, "undecided": UNDECIDED, "void": UNDECIDED}
 _DEBUG = "calibrant.debug"
 _WIDEST = 100
 _LOOK_SECONDS = 0.1
@@ -54,7 +54,7 @@ _CAUTION = re.compile(r"(?m)^Caution: ")
 
 
 def exit_code_of(verdict: str) -> int:
-    """Return the exit code of a verdict: "certified", "refuted" or "undecided"."""
+    """Return the exit code of a verdict: "certified", "refuted", "undecided", or "void", which decides nothing."""
     return _EXIT_CODES[verdict]
 
 
@@ -201,6 +201,11 @@ class Show:
 
     def answer(self, text: str, *, exit_code: int = DONE, verbatim: bool = False, **facts: Any) -> NoReturn:
         """Print an answer in words (or a document as it is) or as JSON, and end with its exit code."""
+        self.say(text, exit_code=exit_code, verbatim=verbatim, **facts)
+        raise click.exceptions.Exit(exit_code)
+
+    def say(self, text: str, *, exit_code: int, verbatim: bool = False, **facts: Any) -> None:
+        """Print an answer, and go on."""
         if self.as_json:
             command = " ".join(click.get_current_context().command_path.split()[1:])
             click.echo(json.dumps(document(command, exit_code, facts), allow_nan=False))
@@ -212,7 +217,6 @@ class Show:
             lines = [text, *_notes_on_input(facts)]
             click.echo(_coloured(wrapped(printable("\n".join(lines), lines=True))))
         sys.stdout.flush()
-        raise click.exceptions.Exit(exit_code)
 
 
 def _notes_on_input(facts: dict[str, Any]) -> list[str]:

@@ -37,6 +37,7 @@ FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".jso
     calibrant report preds.parquet --y-true y --y-prob p --max-error 0.05 --out report.html
     calibrant report preds.csv --by hospital --title "Sepsis model, March" --out report.html
     calibrant report visits.csv --cluster patient --max-error 0.1 --out report.html
+    calibrant report loans.csv --time decided_on --every week --max-error 0.05 --out report.html
     calibrant report preds.csv --y-prob old --y-prob new --max-error 0.05 --out report.html
     calibrant report preds.csv --format md
     """,
@@ -81,8 +82,15 @@ FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".jso
 @CONFIDENCE_LEVEL
 @LIMIT_METHOD
 @SEED
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0.0, 1.0),
+    default=0.0,
+    show_default=True,
+    help="With --time, the error that is no reason for an alarm.",
+)
 @takes_clusters
-@takes_rows(models=True, clusters=True, suspects=True, format_option="--input-format")
+@takes_rows(models=True, clusters=True, suspects=True, periods=True, format_option="--input-format")
 def command(
     source: Source,
     show: Show,
@@ -97,13 +105,14 @@ def command(
     confidence_level: float,
     method: Method,
     rng: int,
+    tolerance: float,
     clusters: dict[str, Any],
 ) -> None:
     """Write a report: verdict, plots, measures, decisions, repair, groups, in one file that works offline.
 
     The verdict in it assumes independent rows and a model fixed without looking at them; where rows belong together,
     such as visits of one patient, name what they share with --cluster. Several columns of forecasts
-    are several models, whose verdicts hold together.
+    are several models, whose verdicts hold together. With --time a section says whether anything has changed.
     """
     import calibrant
 
@@ -128,6 +137,7 @@ def command(
             method=method,
             threshold=threshold,
             rng=rng,
+            tolerance=tolerance,
             **clusters,
             source=_file_said(source),
             date=_today() if date is None else date,
@@ -182,9 +192,9 @@ def _given(models: Sequence[Rows]) -> dict[str, Any]:
     first = models[0]
     if isinstance(first, RowsRead):
         if len(models) == 1:
-            return first.grouped
+            return {**first.grouped, "period": first.period}
         columns = {name: rows.observations for name, rows in by_name.items() if isinstance(rows, RowsRead)}
-        return {"y_true": PairedColumns(columns, first.cluster), "by": first.by}
+        return {"y_true": PairedColumns(columns, first.cluster), "by": first.by, "period": first.period}
     data = {name: rows.data["y_true"] for name, rows in by_name.items()}
     groups = None if first.source.by is None else {name: rows.grouped["y_true"] for name, rows in by_name.items()}
     return {"y_true": data if len(models) > 1 else first.data["y_true"], "by": groups}

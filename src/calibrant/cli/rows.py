@@ -6,7 +6,7 @@ This is the only place where the command line reads predictions.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -74,8 +74,8 @@ class RowsRead:
         What the gate let through, so that nothing has to be checked again.
     left_out : LeftOut
         The rows of the files that are not among them.
-    by, cluster, suspect : array or None
-        The group and the cluster of each row, and the label whose rows may depend on each other.
+    by, cluster, suspect, period : array or None
+        The group and the cluster of each row, the label whose rows may depend on each other, and the period.
     labels : tuple
         The labels of the outcomes, where one of them is that of the event.
     """
@@ -87,6 +87,7 @@ class RowsRead:
     by: Any = None
     cluster: Any = None
     suspect: Any = None
+    period: Any = None
     labels: tuple[Any, ...] = ()
 
     @property
@@ -199,6 +200,7 @@ def _facts(source: Source, file_format: str, rows: int, left_out: LeftOut, label
     notes = list(left_out.notes)
     if len(labels) > 2:
         notes.append(against_the_rest(labels, source.pos_label).said(voice_of(source)))
+    over_time = {"time": source.time, "every": source.every, "period": source.period}
     return {
         "files": list(source.files),
         "format": file_format,
@@ -207,6 +209,7 @@ def _facts(source: Source, file_format: str, rows: int, left_out: LeftOut, label
         "weight": source.weight,
         "by": source.by,
         "cluster": source.cluster,
+        **{name: value for name, value in over_time.items() if value is not None},
         "pos_label": source.pos_label,
         "rows": rows,
         "left_out": left_out.rows,
@@ -246,9 +249,11 @@ def open_models(source: Source, y_prob: Sequence[str]) -> Iterator[list[Rows]]:
             yield [_read(each, table, left_out) for each in chosen]
             return
         limits = _share_memory(source, table)
-        is_read = source.by is not None and source.cluster is not None
+        in_periods = source.time is not None or source.period is not None
+        is_read = in_periods or (source.by is not None and source.cluster is not None)
         if is_read:
-            _check_room(source, table, limits["tally_limit"], "judging groups of rows in clusters")
+            purpose = "reading periods one by one" if in_periods else "judging groups of rows in clusters"
+            _check_room(source, table, limits["tally_limit"], purpose)
         if is_read or (len(chosen) > 1 and _count(source, table) <= limits["tally_limit"]):  # models row by row
             yield [_read(each, table, left_out) for each in chosen]
             return
@@ -264,6 +269,30 @@ def open_all_rows(source: Source, purpose: str) -> Iterator[RowsRead]:
         if is_large(source, table):
             _check_room(source, table, _share_memory(source, table)["tally_limit"], purpose)
         yield _read(chosen, table, left_out)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Checked rows of a batch, and what its column of times or periods holds."""
+
+    rows: RowsRead
+    labels: Any
+    row_said: Callable[[int], str]
+
+
+@contextlib.contextmanager
+def open_batch(source: Source, content: Any = None) -> Iterator[Batch]:
+    """Open a file, or what came on a stream, as a batch; ``by`` names its column of times or periods."""
+    from calibrant.engines.columns import read_columns
+
+    with open_source(source, content) as table:
+        chosen = choose_columns(source, table, outcomes=True)
+        left_out = _leave_out([chosen], table)
+        rows = _read(replace(chosen, by=None), table, left_out)
+        labels = None
+        if chosen.by is not None:
+            labels = read_columns(table, [chosen.by])[chosen.by]
+        yield Batch(replace(rows, source=chosen), labels, table.row_said)
 
 
 def _count(source: Source, table: Table) -> int:
@@ -338,7 +367,8 @@ def _leave_out(models: Sequence[Source], table: Table) -> LeftOut:
         kinds[first.y_true] = "number" if first.pos_label is None else as_class
     kinds |= {first.weight: "number"} if first.weight is not None else {}
     kinds |= {first.by: "group"} if first.by is not None else {}
-    kinds |= {name: "class" for name in (first.cluster, first.suspect) if name is not None}
+    named = (first.cluster, first.suspect, first.time, first.period)
+    kinds |= {name: "class" for name in named if name is not None}
     check_columns(table, kinds, numbers=[str(each.y_prob) for each in models])
     with working(f"looking for missing values in {table.name}", quiet=first.quiet, connection=table.connection):
         rows, lacking = table.leave_out_missing(kinds)
@@ -380,7 +410,8 @@ def _scanned(source: Source, table: Table, left_out: LeftOut, limits: Mapping[st
 
 def _wanted(source: Source) -> tuple[list[str], set[str]]:
     """Return the columns that are needed, and those among them that must hold numbers."""
-    named = (source.y_true, source.y_prob, source.weight, source.by, source.cluster, source.suspect)
+    others = (source.weight, source.by, source.cluster, source.suspect, source.time, source.period)
+    named = (source.y_true, source.y_prob, *others)
     names = [name for name in named if name is not None]
     return names, {name for name in (source.y_prob, source.weight) if name is not None}
 
@@ -398,7 +429,8 @@ def _read(source: Source, table: Table, left_out: LeftOut) -> RowsRead:
     names, numbers = _wanted(source)
     with working(f"reading {table.name}", quiet=source.quiet, connection=table.connection):
         outcomes = [str(source.y_true)] if source.pos_label is None else []
-        classes = [name for name in (source.cluster, source.suspect) if name is not None]
+        named = (source.cluster, source.suspect, source.time, source.period)
+        classes = [name for name in named if name is not None]
         if source.pos_label is not None and not is_missing_label(source.pos_label):
             classes.append(str(source.y_true))
         values = read_columns(table, names, numbers=numbers, outcomes=outcomes, classes=classes)
@@ -429,8 +461,29 @@ def _read(source: Source, table: Table, left_out: LeftOut) -> RowsRead:
             None if name is None else _clusters(values[name], table, checked.y_prob.size)
             for name in (source.cluster, source.suspect)
         )
+        periods = _periods(source, values, table)
     distinct = () if pos_label is None else tuple(np.unique(labels).tolist())
-    return RowsRead(source, table.format, checked, left_out, groups, clusters, suspects, distinct)
+    return RowsRead(source, table.format, checked, left_out, groups, clusters, suspects, periods, distinct)
+
+
+def _periods(source: Source, values: Mapping[str, Any], table: Table) -> Any:
+    """Return the period of each row: that of its time, or as it is named, in a text table maybe by a whole number."""
+    import numpy as np
+
+    from calibrant.rows.times import period_of
+
+    if source.time is not None:
+        return period_of(values[source.time], source.every or "day")
+    if source.period is None:
+        return None
+    named = values[source.period]
+    if not table.is_text:
+        return named
+    texts, places = np.unique(named.astype(str), return_inverse=True)
+    try:
+        return texts.astype(np.int64)[places]
+    except ValueError:
+        return texts[places]
 
 
 def _clusters(labels: Any, table: Table, rows: int) -> Any:

@@ -2,6 +2,7 @@ from calibrant.displays.certificate import CertificateDisplay as CertificateDisp
 from calibrant.displays.cumulative import CumulativeDisplay as CumulativeDisplay
 from calibrant.displays.decision_curve import DecisionCurveDisplay as DecisionCurveDisplay
 from calibrant.displays.differences import DifferencesDisplay as DifferencesDisplay
+from calibrant.displays.monitor import MonitorDisplay as MonitorDisplay
 from calibrant.displays.reliability import ReliabilityDisplay as ReliabilityDisplay
 from calibrant.displays.risk_gap import RiskGapDisplay as RiskGapDisplay
 from calibrant.displays.spectrum import SpectrumDisplay as SpectrumDisplay

@@ -110,7 +110,7 @@ class Display(Checked, ABC):
         """
         from calibrant.rows.models import event_forecasts, event_outcomes
 
-        check_same_index(y=y, **{name: options.get(name) for name in ("sample_weight", "by", "cluster")})
+        check_same_index(y=y, **{name: options.get(name) for name in ("sample_weight", "by", "cluster", "period")})
         forecasts, event = event_forecasts(estimator, X, y, pos_label)
         return cls.from_predictions(event_outcomes(y, event), forecasts, **options)
 

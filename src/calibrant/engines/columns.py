@@ -68,7 +68,7 @@ def read_columns(
                 return read_columns(table, names, numbers=numbers, outcomes=rest, classes=classes)
             _refuse_missing(table, name, int(missing[0]), missing.size)
         arrays[name] = np.ma.getdata(values)
-        if table.is_text and name in classes:
+        if table.is_text and name in classes and name not in as_numbers:
             missing = np.flatnonzero([is_missing_label(text) for text in arrays[name]])
             if missing.size:
                 _refuse_missing(table, name, int(missing[0]), missing.size)

@@ -205,22 +205,32 @@ def _expanded(name: str, any_name: bool) -> list[Path]:
 
 def _files_below(top: Path, any_name: bool) -> list[Path]:
     """Return the tables in a folder, without markers and what editors and broken downloads leave behind."""
+    found = list_files(top)
+    for path in found:
+        check_file(path, any_name=any_name, top=top)
+    return found
+
+
+def list_files(top: Path) -> list[Path]:
+    """Return what is in a folder and those inside it, in the order of names, without markers and leftovers."""
     found = []
     for folder, folders, names in os.walk(top, onerror=_raise):
         folders[:] = [each for each in folders if not _hidden(each)]
         links = [each for each in folders if os.path.islink(os.path.join(folder, each))]  # which os.walk leaves out
-        for path in (Path(folder, each) for each in (*links, *names) if not _hidden(each)):
-            where = f"{top} holds {str(path.relative_to(top))!r}"
-            if not path.is_file():
-                raise TableError(f"{where}, which is no file", remedy="take it away, or name the files themselves")
-            if not any_name and suffix_format(path) is None:
-                raise TableError(
-                    f"{where}, whose name ends in none of {', '.join(_SUFFIXES)}",
-                    remedy="take it away, name the files with a pattern such as '*.csv', or name the format of all of "
-                    "them",
-                )
-            found.append(path)
+        found += [Path(folder, each) for each in (*links, *names) if not _hidden(each)]
     return sorted(found)
+
+
+def check_file(path: Path, *, any_name: bool, top: Path) -> None:
+    """Refuse what stands in a folder of tables and is none, by its name."""
+    where = f"{top} holds {str(path.relative_to(top))!r}"
+    if not path.is_file():
+        raise TableError(f"{where}, which is no file", remedy="take it away, or name the files themselves")
+    if not any_name and suffix_format(path) is None:
+        raise TableError(
+            f"{where}, whose name ends in none of {', '.join(_SUFFIXES)}",
+            remedy="take it away, name the files with a pattern such as '*.csv', or name the format of all of them",
+        )
 
 
 def _raise(error: OSError) -> NoReturn:
@@ -282,11 +292,20 @@ def find_format(path: Path, asked: str | None, name: str) -> str:
     known = suffix_format(path)
     if known is not None:
         return known
-    head = read_head(path, name)
+    return format_of(read_head(path, name))
+
+
+def format_of(head: bytes) -> str:
+    """Return the format that the first bytes of a file look like."""
     for magic, kind in _MAGIC.items():
         if head.startswith(magic):
             return kind
     return "jsonl" if head.lstrip()[:1] in (b"{", b"[") else "csv"
+
+
+def is_lines(head: bytes) -> bool:
+    """Whether the first bytes are those of a text with a record on each line."""
+    return _compression(head) is None and format_of(head) in ("csv", "jsonl") and head.lstrip()[:1] != b"["
 
 
 def read_head(path: Path, name: str) -> bytes:

@@ -1,5 +1,8 @@
 from calibrant.reports.calibration_report import CalibrationReport as CalibrationReport
 from calibrant.reports.results import (
+    ChangeOverTime as ChangeOverTime,
+)
+from calibrant.reports.results import (
     ClusterOptions as ClusterOptions,
 )
 from calibrant.reports.results import (

@@ -68,6 +68,8 @@ class CalibrationReport:
         cluster_target: ClusterTarget = "rows",
         max_cluster_size: float | None = None,
         serial: int = 0,
+        period: Any = None,
+        tolerance: float = 0.0,
         max_error: float | None = None,
         relative_to: Yardstick = "rows",
         confidence_level: float = 0.95,
@@ -101,6 +103,11 @@ class CalibrationReport:
             ``scan(..., cluster=...)``.
         cluster_target, max_cluster_size, serial
             As in `certify`, for rows in clusters. Where each cluster counts once, all numbers count rows by that.
+        period : array-like of shape (n,), optional
+            The period of each row, a whole number or a date, as in `Monitor`: then a section says whether anything has
+            changed. `calibrant.monitors.period_of` makes days, weeks or months of times.
+        tolerance : float in [0, 1], default 0
+            The error that is no reason for an alarm, where periods are given.
         max_error : float in [0, 1], optional
             The largest Cutoff calibration error you can live with (docs/choose-max-error.md). Without it the report
             shows limits, and no verdict.
@@ -134,6 +141,7 @@ class CalibrationReport:
             cluster_target=cluster_target,
             max_cluster_size=max_cluster_size,
             serial=serial,
+            tolerance=tolerance,
         )
         models, columns = find_models(
             y_true,
@@ -143,6 +151,7 @@ class CalibrationReport:
             by=by,
             cluster=cluster,
             cluster_target=cluster_target,
+            period=period,
             name=str(name),
         )
         named = {"source": None if source is None else str(source), "date": None if date is None else str(date)}
@@ -170,7 +179,7 @@ class CalibrationReport:
         """
         from calibrant.rows.models import event_forecasts, event_outcomes
 
-        check_same_index(y=y, **{name: options.get(name) for name in ("sample_weight", "by", "cluster")})
+        check_same_index(y=y, **{name: options.get(name) for name in ("sample_weight", "by", "cluster", "period")})
         if isinstance(estimator, Mapping):
             found = {name: event_forecasts(each, X, y, pos_label) for name, each in estimator.items()}
             forecasts: Any = {name: forecast for name, (forecast, _) in found.items()}

@@ -23,11 +23,12 @@ from calibrant.displays.base import Display
 from calibrant.displays.clusters import rows_to_draw
 from calibrant.displays.cumulative import CumulativeDisplay
 from calibrant.displays.decision_curve import DecisionCurveDisplay
+from calibrant.displays.monitor import MonitorDisplay
 from calibrant.displays.palette import PALETTES, SMALL, Palette
 from calibrant.displays.reliability import ReliabilityDisplay
 from calibrant.displays.risk_gap import RiskGapDisplay
 from calibrant.reports.headlines import holds_for
-from calibrant.reports.results import ModelSummary, ReportSummary
+from calibrant.reports.results import ChangeOverTime, ModelSummary, ReportSummary
 from calibrant.rows.clusters import ClusteredRows
 from calibrant.rows.tally import Tally
 
@@ -45,6 +46,9 @@ SIZE = (5.6, 3.7)
 
 FIRST_SIZE = (5.6, 4.3)
 """Of the plot beside the verdict."""
+
+TALL_SIZE = (5.6, 5.2)
+"""Of two plots, one below the other."""
 
 CHANCE_LEVEL = 0.95
 """Of the band that says what chance alone shows."""
@@ -201,6 +205,25 @@ def draw_model(
     yield gap
 
 
+def draw_change(change: ChangeOverTime, styles: Styles, *, prefix: str, asked: bool) -> Drawing:
+    """Draw what was said period by period, with the limit if one was asked about."""
+    _, drawing = _drawn(
+        MonitorDisplay.from_history(change.history, show_limit=asked).plot,
+        styles,
+        prefix=prefix,
+        name="change",
+        tab="Over time",
+        heading="Limits and evidence, period by period",
+        reading=(
+            "Above: the error of all periods so far, with limits that become narrower as periods come in. Below: the "
+            "evidence that forecasts are off, on a scale on which each step multiplies. Where it reaches the dotted "
+            "line there is an alarm."
+        ),
+        size=TALL_SIZE,
+    )
+    return drawing
+
+
 def _rate_and_chance(model: ModelSummary) -> dict[str, str]:
     """Word the legend of a curve of event rates and of what chance alone shows."""
     like = "" if model.judged.clusters is None else ", in clusters like these,"
@@ -266,7 +289,7 @@ def _drawn(
         heading=heading,
         reading=reading,
         svg=ElementTree.tostring(root, encoding="unicode"),
-        legend=tuple(_legend(axes, named)),
+        legend=tuple(entry for each in (axes, *_below(axes)) for entry in _legend(each, named)),
     )
     return display, drawing
 
@@ -330,6 +353,13 @@ def _rewritten(
         said.text = words
         root.insert(0, said)
     return root
+
+
+def _below(axes: Axes) -> list[Axes]:
+    """Return the axes that stand below others and belong to them."""
+    from matplotlib.axes import Axes
+
+    return [each for each in axes.child_axes if isinstance(each, Axes)]
 
 
 def _legend(axes: Axes, named: Mapping[str, str] | None) -> Iterator[Entry]:

@@ -23,6 +23,8 @@ from calibrant.core.words import (
     rounded_down,
     rounded_up,
 )
+from calibrant.reports.over_time import HEADING, caution_of, change_of
+from calibrant.reports.over_time import next_step as after_change
 from calibrant.reports.results import ClusterOptions, ModelSummary, RepairTrial, ReportSummary, apart_said
 
 GUIDE = "docs/choose-max-error.md"
@@ -64,6 +66,8 @@ class Headline:
         Where these rows are worst calibrated, and by how much.
     next_step : str
         What to do.
+    changed : str
+        That an alarm went off over time, which makes the past a poor witness; empty where none did.
     """
 
     state: str
@@ -75,11 +79,12 @@ class Headline:
     notes: tuple[str, ...]
     worst: str
     next_step: str
+    changed: str = ""
 
 
 def headline_of(model: ModelSummary) -> Headline:
     """Say what matters most about a model."""
-    cautions = cautions_of(model)
+    cautions, changed = cautions_of(model), caution_of(model)
     state = model.verdict or "neutral"
     if state == "certified" and cautions:
         state = "cautioned"
@@ -92,7 +97,8 @@ def headline_of(model: ModelSummary) -> Headline:
         cautions=cautions,
         notes=tuple(map(str, model.judged.notes)),
         worst=_worst(model),
-        next_step=_next_step(model, state),
+        next_step=_next_step(model, state) if not changed or model.change is None else after_change(model.change),
+        changed=changed,
     )
 
 
@@ -147,6 +153,8 @@ def lines_of(summary: ReportSummary) -> list[str]:
             *(f"Note: {note}" for note in said.notes),
             f"Next: {said.next_step}",
         ]
+        if (changed := change_of(model)) is not None:
+            lines.append(f"{HEADING} {changed.finding}. {changed.next_step}")
     if summary.comparison is not None:
         lines.append(f"Side by side: {side_by_side(summary.comparison)}.")
         cells = [each.cells() for each in summary.comparison.differences]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,18 +13,35 @@ import numpy.typing as npt
 from calibrant.core.errors import InputError
 from calibrant.core.types import IntArray
 from calibrant.core.voices import Phrase
-from calibrant.rows.checks import Observations, check_codes, check_labels, check_same_index
+from calibrant.rows.checks import Observations, check_codes, check_labels, check_same_index, label_places
 from calibrant.rows.clusters import ClusteredRows, ClusteredSource
 from calibrant.rows.groups import GroupedSource, by_group
 from calibrant.rows.intake import are_clustered, as_clustered, as_observations, as_source, as_tally, rows_of_clusters
 from calibrant.rows.named import SUMMARIES, check_named, check_summaries
 from calibrant.rows.paired import PairedColumns
 from calibrant.rows.refinement import TooManyForecastsError, some_table, whole_tally
+from calibrant.rows.runs import stable_order
 from calibrant.rows.sources import TALLY_LIMIT, RowSource
 from calibrant.rows.tally import Tally
 
 ONE_MODEL = "model"
 """What a model is called when it is the only one and has no name."""
+
+MOST_PERIODS = 5_000
+"""Each period is read by itself, which takes its time."""
+
+
+@dataclass(frozen=True)
+class Periods:
+    """The rows of a model with the period of each.
+
+    ``labels`` are the distinct names of periods, in order, and ``place`` is the place of the period of each row among
+    them.
+    """
+
+    rows: Observations
+    labels: npt.NDArray[Any]
+    place: IntArray
 
 
 @dataclass(frozen=True)
@@ -34,7 +51,8 @@ class Model:
     ``tally`` is None, and ``refusal`` the reason, where the distinct forecasts are too many to hold. ``rows`` and
     ``labels`` (the group of each row) are None without groups. ``groups`` are the rows of a source in groups.
     ``clusters`` are the rows with the cluster of each, and ``codes`` its number where there are groups, too.
-    ``weighted`` says that rows in clusters have weights of their own.
+    ``weighted`` says that rows in clusters have weights of their own. ``periods`` are the rows with the period of each,
+    where these were named.
     """
 
     name: str
@@ -47,6 +65,7 @@ class Model:
     clusters: ClusteredSource | None = None
     codes: IntArray | None = None
     weighted: bool = False
+    periods: Periods | None = None
 
     @classmethod
     def of(cls, name: str, data: Tally | RowSource, groups: GroupedSource | None = None) -> Model:
@@ -114,6 +133,7 @@ def find_models(
     by: Any,
     cluster: Any,
     cluster_target: str,
+    period: Any,
     name: str,
 ) -> tuple[list[Model], PairedColumns | None]:
     """Return the models from whatever was passed as outcomes and forecasts, and their rows if they have the same."""
@@ -122,8 +142,14 @@ def find_models(
     if isinstance(checked, PairedColumns):
         named = check_named(dict(checked.columns), "y_true")
         held = {each: as_observations(rows, y_prob, **given) for each, rows in named.items()}
-        return _models_of_rows(PairedColumns(held, checked.cluster), by, cluster_target)
+        return _models_of_rows(PairedColumns(held, checked.cluster), by, cluster_target, period)
     if isinstance(y_true, (Mapping, *SUMMARIES)):
+        if period is not None:
+            raise InputError(
+                "was given together with a Tally or a source of rows, whose rows have no order in time",
+                argument="period",
+                remedy="pass the arrays, with the period of each row",
+            )
         sources = check_summaries(y_true) if isinstance(y_true, Mapping) else {name: y_true}
         groups = by if isinstance(by, Mapping) else {} if by is None else {name: by}
         if any_clusters(y_true, cluster):
@@ -144,9 +170,9 @@ def find_models(
     arguments = {
         f"y_prob[{each!r}]" if isinstance(y_prob, Mapping) else "y_prob": column for each, column in forecasts.items()
     }
-    check_same_index(y_true=y_true, **arguments, sample_weight=sample_weight, by=by, cluster=cluster)
+    check_same_index(y_true=y_true, **arguments, sample_weight=sample_weight, by=by, cluster=cluster, period=period)
     held = {each: as_observations(y_true, column, **given) for each, column in forecasts.items()}
-    return _models_of_rows(PairedColumns(held, cluster), by, cluster_target)
+    return _models_of_rows(PairedColumns(held, cluster), by, cluster_target, period)
 
 
 def fingerprint_of(model: Model, tally: Tally) -> str:
@@ -159,6 +185,13 @@ def fingerprint_of(model: Model, tally: Tally) -> str:
             digest.update(b"" if values is None else values.astype("<f8").tobytes())
         digest.update(model.clusters.codes.astype("<i8").tobytes())
         found = digest.hexdigest()
+    if model.periods is not None:
+        periods = model.periods
+        parts = np.split(stable_order(periods.place), np.cumsum(np.bincount(periods.place))[:-1])
+        prints = tuple(Tally.from_observations(periods.rows.take(part)).fingerprint for part in parts)
+        found = _fingerprint_of_parts(
+            b"calibrant periods 1", found, list(zip(periods.labels.tolist(), prints, strict=True))
+        )
     named: list[tuple[Any, str]] = []
     if model.groups is not None:
         prints = by_group(model.groups, lambda rows: as_tally(rows).fingerprint)
@@ -167,18 +200,37 @@ def fingerprint_of(model: Model, tally: Tally) -> str:
         labels, members = check_labels(model.labels, "by", model.labels.size)
         prints = tuple(Tally.from_observations(model.rows.take(positions)).fingerprint for positions in members)
         named = list(zip(labels, prints, strict=True))
-    if not named:
-        return found
-    digest = hashlib.sha256(b"calibrant groups 1" + bytes.fromhex(found))
+    return _fingerprint_of_parts(b"calibrant groups 1", found, named) if named else found
+
+
+def _fingerprint_of_parts(kind: bytes, whole: str, named: list[tuple[Any, str]]) -> str:
+    """Return the fingerprint of rows and of their parts, each with its name."""
+    digest = hashlib.sha256(kind + bytes.fromhex(whole))
     for name, each in sorted((str(label), each) for label, each in named):
         written = name.encode("utf-8", "surrogatepass")
         digest.update(len(written).to_bytes(8, "little") + written + bytes.fromhex(each))
     return digest.hexdigest()
 
 
-def _models_of_rows(held: PairedColumns, by: Any, target: str) -> tuple[list[Model], PairedColumns]:
+def _models_of_rows(held: PairedColumns, by: Any, target: str, period: Any) -> tuple[list[Model], PairedColumns]:
     parts = {"by": by, "cluster": held.cluster, "target": target}
-    return [_model_of_rows(each, rows, **parts) for each, rows in held.columns.items()], held
+    models = [_model_of_rows(each, rows, **parts) for each, rows in held.columns.items()]
+    if period is None:
+        return models, held
+    pairs = zip(models, held.columns.values(), strict=True)
+    return [replace(model, periods=_in_periods(rows, period)) for model, rows in pairs], held
+
+
+def _in_periods(rows: Observations, period: Any) -> Periods:
+    labels, place = label_places(period, "period", rows.y_prob.size)
+    if labels.size > MOST_PERIODS:
+        raise InputError(
+            f"has {labels.size:,} different values, more than the {MOST_PERIODS:,} periods that are read one by one",
+            argument="period",
+            remedy="take longer periods, such as days",
+        )
+    order = _order_of(rows, place)
+    return Periods(rows.take(order), labels, place[order])
 
 
 def _model_of_rows(name: str, rows: Observations, *, by: Any, cluster: Any, target: str) -> Model:

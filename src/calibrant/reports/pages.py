@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from calibrant.core.words import printable, shown
-from calibrant.reports.figures import NEEDED, Drawing, Styles, draw_model, palette_css, roles
+from calibrant.reports.figures import NEEDED, Drawing, Styles, draw_change, draw_model, palette_css, roles
 from calibrant.reports.headlines import assumed
 from calibrant.reports.models import ONE_MODEL
 from calibrant.reports.redo import FINGERPRINT_SAID, facts, ways_to_redo
@@ -39,9 +39,11 @@ def render_html(summary: ReportSummary, rows: Iterable[Tally | ClusteredRows | N
     views = []
     for number, (model, held) in enumerate(zip(summary.models, rows, strict=True), start=1):
         prefix = f"m{number}"
-        drawn: Iterable[Drawing] = ()
+        drawn: list[Drawing] = []
         if held is not None:
-            drawn = draw_model(model, held, styles, summary=summary, prefix=prefix)
+            drawn += draw_model(model, held, styles, summary=summary, prefix=prefix)
+        if model.change is not None:
+            drawn.append(draw_change(model.change, styles, prefix=prefix, asked=summary.max_error is not None))
         views.append({"id": prefix, "drawings": [_shown(drawing) for drawing in drawn], **view_of(model, summary)})
     css = environment.get_template("report.css.j2").render(
         plots={theme: Markup(palette_css(theme)) for theme in ("light", "dark")},

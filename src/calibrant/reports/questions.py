@@ -18,7 +18,8 @@ from calibrant.rows.checks import check_number
 class Question:
     """What is asked of every model: fixed before any row is looked at.
 
-    ``clusters`` says how clusters count; None for independent rows.
+    ``clusters`` says how clusters count; None for independent rows. ``tolerance`` is the error that is no reason for an
+    alarm, where rows have periods.
     """
 
     max_error: float | None
@@ -28,6 +29,7 @@ class Question:
     threshold: float
     rng: int
     clusters: ClusterOptions | None = None
+    tolerance: float = 0.0
 
     @classmethod
     def checked(
@@ -39,6 +41,7 @@ class Question:
         cluster_target: ClusterTarget,
         max_cluster_size: float | None,
         serial: int,
+        tolerance: Any,
         **asked: Any,
     ) -> Question:
         """Check what `certify` does not check itself."""
@@ -55,7 +58,8 @@ class Question:
         if counted is not None:
             clusters = ClusterOptions(counted.target, counted.dependence.max_size, counted.dependence.serial)
         seed = int(check_number(rng, "rng", low=0.0, whole=True))
-        return cls(threshold=at, rng=seed, clusters=clusters, **asked)
+        allowed = check_number(tolerance, "tolerance", low=0.0, high=1.0)
+        return cls(threshold=at, rng=seed, clusters=clusters, tolerance=allowed, **asked)
 
     @property
     def clustering(self) -> dict[str, Any]:

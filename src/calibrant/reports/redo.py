@@ -9,8 +9,8 @@ from calibrant.reports.results import ReportSummary
 
 FINGERPRINT_SAID = (
     "The fingerprint is the SHA-256 of the distinct forecasts, in order, with their rows and outcomes added up; where "
-    "there are groups, of their names and those of their rows too; where there are clusters, of who is in which. It "
-    "does not depend on the order of the rows."
+    "there are groups or periods, of their names and those of their rows too; where there are clusters, of who is in "
+    "which. It does not depend on the order of the rows."
 )
 
 _OPTIONS = ("max_error", "relative_to", "confidence_level", "method", "threshold", "rng", "title", "source", "date")
@@ -51,6 +51,7 @@ def _in_python(summary: ReportSummary) -> str:
         "by": "groups" if grouped else "",
         "cluster": "clusters" if clustered else "",
         **{option: repr(value) for option, value in _clustering(summary).items()},
+        **{option: value if option == "period" else repr(value) for option, value in _watching(summary).items()},
         **{option: repr(value) for option, value in _given(summary).items()},
         "name": name,
     }
@@ -73,6 +74,7 @@ def _on_the_command_line(summary: ReportSummary) -> str:
         *(["--weight sample_weight"] if weighted else []),
         *(["--by groups"] if grouped else []),
         *([" ".join(["--cluster clusters", *_typed(_clustering(summary))])] if clustered else []),
+        *([" ".join(_typed(_watching(summary)))] if _watching(summary) else []),
         " ".join(_typed({option: value for option, value in given.items() if option not in _ON_THEIR_OWN})),
         " ".join(f"--{option} {given[option]}" for option in ("title", "date") if option in given)
         + " --out report.html",
@@ -84,6 +86,16 @@ def _clustering(summary: ReportSummary) -> dict[str, Any]:
     """Return the options about clusters that are not what they are by default."""
     given = {} if summary.clusters is None else summary.clusters.passed_on()
     return {option: value for option, value in given.items() if value not in (None, 0, "rows")}
+
+
+def _watching(summary: ReportSummary) -> dict[str, Any]:
+    """Return the options about periods, where there are any."""
+    first = summary.models[0]
+    if first.change is None:
+        left_out = any(omission.section == "change" for omission in first.omissions)
+        return {"period": "periods"} if left_out else {}
+    tolerance = first.change.reading.tolerance
+    return {"period": "periods", **({"tolerance": tolerance} if tolerance else {})}
 
 
 def _typed(options: dict[str, Any]) -> list[str]:

@@ -13,11 +13,13 @@ from calibrant.certificates.results import YARDSTICKS, Certificate, ConfidenceIn
 from calibrant.comparisons.results import ModelComparison
 from calibrant.core.results import UNIT, PerGroup, Result, as_frame
 from calibrant.core.types import FloatArray, Label
-from calibrant.core.words import in_columns, level_said, measured, printable, rounded_down, rounded_up
+from calibrant.core.words import counted, in_columns, level_said, measured, printable, rounded_down, rounded_up
 from calibrant.decisions.decompositions import ScoreDecomposition
 from calibrant.decisions.guarantees import DecisionGuarantee
 from calibrant.decisions.results import BestThreshold
 from calibrant.measures.results import Measures
+from calibrant.monitors.histories import MonitorHistory
+from calibrant.monitors.results import Reading
 from calibrant.repairs.results import LadderRung
 
 
@@ -53,7 +55,7 @@ class Omission(Result):
     Attributes
     ----------
     section : str
-        "plots", "decisions" or "repair" of a model; "differences" of several.
+        "plots", "decisions", "repair" or "change" of a model; "differences" of several.
     reason : str
         What was missing, in words.
     """
@@ -222,6 +224,51 @@ class RepairTrial(Result):
         )
 
 
+def _difference(outcome: float | None, forecast: float | None) -> float | None:
+    return None if outcome is None or forecast is None else outcome - forecast
+
+
+@dataclass(frozen=True)
+class ChangeOverTime(Result):
+    """What rows say that are read period by period, each of which counts once.
+
+    Attributes
+    ----------
+    history : MonitorHistory
+        What was said after each period.
+    reading : Reading
+        What was said after the last one. Its ``max_error`` is 1, which excludes nothing, where no limit was asked
+        about. Its alarm is false with probability at most 1 - confidence_level, over all these periods.
+    forecast_before, outcome_before : float or None
+        Where an alarm names an interval and a begin: mean forecast and outcome of the rows in this interval, of the
+        periods before. None without an alarm, or where no such rows are.
+    forecast_since, outcome_since : float or None
+        The same of the periods from the begin on.
+    """
+
+    history: MonitorHistory
+    reading: Reading
+    forecast_before: float | None = None
+    outcome_before: float | None = None
+    forecast_since: float | None = None
+    outcome_since: float | None = None
+
+    _ranges: ClassVar = dict.fromkeys(("forecast_before", "outcome_before", "forecast_since", "outcome_since"), UNIT)
+
+    @property
+    def from_the_start(self) -> bool:
+        """Whether there is an alarm, and the error in its range was half as large or larger before it began."""
+        alarm = self.reading.alarm
+        if alarm is None or alarm.since == self.history.period[0]:
+            return alarm is not None
+        before = _difference(self.outcome_before, self.forecast_before)
+        since = _difference(self.outcome_since, self.forecast_since)
+        return before is None or since is None or before * since >= 0.5 * since**2
+
+    def __str__(self) -> str:
+        return f"{counted(self.reading.periods, 'period')}, each counting once. {self.reading.watched()}"
+
+
 @dataclass(frozen=True)
 class GroupLimits(PerGroup[ConfidenceInterval], Result):
     """Limits for the error of every group, where no limit was asked about.
@@ -315,6 +362,8 @@ class ModelSummary(Result):
         Whether rows of one group are more alike than independent rows would be, where there are groups and no clusters.
     row_wise : tuple of float or None
         For rows in clusters: the lower and the upper limit that they would have if they were taken as independent.
+    change : ChangeOverTime or None
+        What the rows say period by period, where periods were named.
     """
 
     name: str
@@ -336,6 +385,7 @@ class ModelSummary(Result):
     omissions: tuple[Omission, ...] = ()
     group_check: IndependenceCheck | None = None
     row_wise: tuple[float, float] | None = None
+    change: ChangeOverTime | None = None
 
     _ranges: ClassVar = dict.fromkeys(("mean_forecast", "mean_outcome", "row_wise"), UNIT)
 
@@ -356,7 +406,7 @@ class ModelSummary(Result):
         return self.limits
 
     def __str__(self) -> str:
-        parts = (self.judged, self.repair, self.groups, self.group_limits, *self.omissions)
+        parts = (self.judged, self.repair, self.groups, self.group_limits, self.change, *self.omissions)
         together = [] if self.groups is None else [f"All rows and every group together: {self.verdict}."]
         lines = [f"Model {printable(self.name)}:", *together, *(str(part) for part in parts if part is not None)]
         return "\n".join(lines)

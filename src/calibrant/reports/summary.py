@@ -28,6 +28,7 @@ from calibrant.decisions.gaps import best_threshold, risk_gap_curve
 from calibrant.decisions.guarantees import decision_guarantee, limit_savings
 from calibrant.decisions.risks import decision_risk, net_benefit
 from calibrant.measures.everything import measure
+from calibrant.reports.changes import watch
 from calibrant.reports.differences import compare
 from calibrant.reports.models import Model, fingerprint_of
 from calibrant.reports.questions import Question, judge
@@ -103,7 +104,8 @@ def summarize_model(model: Model, question: Question, level: float) -> ModelSumm
     certificate = judge(model.judged, question, level)
     limits = confidence_interval(model.judged, **question.asked(level)) if certificate is None else None
     groups, group_limits = _judge_groups(model, question, level)
-    omissions = [Omission(section, model.refusal) for section in NEED_EVERY_FORECAST if tally is None]
+    change, left_out = watch(model.periods, question, level)
+    omissions = [*(Omission(section, model.refusal) for section in NEED_EVERY_FORECAST if tally is None), *left_out]
     repair: RepairTrial | None = None
     if tally is not None:
         try:
@@ -130,6 +132,7 @@ def summarize_model(model: Model, question: Question, level: float) -> ModelSumm
         omissions=tuple(omissions),
         group_check=_check_groups(model, level),
         row_wise=_row_wise(model, question, level, limits if certificate is None else certificate),
+        change=change,
     )
     if tally is None:
         return summary

@@ -27,6 +27,7 @@ from calibrant.reports.headlines import (
     side_by_side,
     state_of,
 )
+from calibrant.reports.over_time import change_method, change_of
 from calibrant.reports.redo import data_used
 from calibrant.reports.results import (
     DecisionTable,
@@ -111,6 +112,7 @@ def view_of(model: ModelSummary, summary: ReportSummary) -> dict[str, Any]:
         if model.repair is None
         else _repair(model.repair, scale, summary, ties=model.distinct_forecasts != model.rows),
         "groups": _grouped(model, scale),
+        "change": change_of(model),
         "omissions": model.omissions,
     }
 
@@ -200,6 +202,7 @@ def method_lines(summary: ReportSummary) -> list[str]:
         )
     if summary.comparison is not None:
         lines.append(_differences_method(summary.comparison))
+    lines += [change_method(model.change) for model in models[:1] if model.change is not None]
     lines.append(
         "Other sections stand by themselves: what is said of groups holds together with one another, the verdicts "
         "before and after a repair each on its own. Whoever looks at many numbers and picks one has no guarantee for "
