@@ -107,6 +107,67 @@ class _OpenBlock:
         return np.concatenate([[0.0], np.cumsum(np.add.reduceat(values, self.starts))])
 
 
+@dataclass(frozen=True, eq=False)
+class BlockSums:
+    """Sums of residuals by cluster and block, for what becomes of their products.
+
+    Attributes
+    ----------
+    residual : array
+        The sum of each entry; entries come cluster by cluster, with rising numbers of blocks, one for each at most.
+    cluster, block : array of int
+        Where each entry belongs.
+    clusters, blocks : int
+        How many there are.
+    """
+
+    residual: FloatArray
+    cluster: IntArray
+    block: IntArray
+    clusters: int
+    blocks: int
+
+    @property
+    def is_small(self) -> bool:
+        """Whether sums by block and cluster fit into a matrix whose products take no time."""
+        return self.clusters * self.blocks <= _DENSE
+
+    @cached_property
+    def _dense(self) -> FloatArray:
+        found = np.zeros((self.blocks, self.clusters))
+        found[self.block, self.cluster] = self.residual
+        return found
+
+    def products(self, weight: FloatArray) -> FloatArray:
+        """Return, for every two blocks, the sum over clusters of weight times the product of their sums."""
+        if self.is_small:
+            return (self._dense * weight) @ self._dense.T
+        return block_products(self.residual, weight, self.cluster, self.block, self.blocks)
+
+    def squares(self, weight: FloatArray) -> FloatArray:
+        """Return, for every two borders, the sum over clusters of weight times the square of their sum in between."""
+        both = np.zeros((self.blocks + 1, self.blocks + 1))
+        both[1:, 1:] = self.products(weight).cumsum(axis=0).cumsum(axis=1)
+        corner = np.diagonal(both)
+        found: FloatArray = np.maximum(corner[:, None] + corner[None, :] - 2.0 * both, 0.0)
+        return found
+
+    def totals(self, coefficient: FloatArray | None = None) -> FloatArray:
+        """Return the sum of residuals in each block, each cluster times a coefficient of its own."""
+        values = self.residual if coefficient is None else self.residual * coefficient[self.cluster]
+        return np.bincount(self.block, weights=values, minlength=self.blocks).astype(np.float64, copy=False)
+
+    def joined(self, firsts: IntArray) -> BlockSums:
+        """Return sums of blocks that are joined, in runs that begin with these blocks, the first with block 0.
+
+        A run that begins where the next one does holds nothing.
+        """
+        block = np.searchsorted(firsts, np.arange(self.blocks), side="right")[self.block] - 1
+        starts = group_starts(self.cluster * firsts.size + block)
+        residual = np.add.reduceat(self.residual, starts)
+        return BlockSums(residual, self.cluster[starts], block[starts], self.clusters, firsts.size)
+
+
 class ClusterMap:
     """Rows in clusters, cut into blocks of forecasts: what is known before any score.
 
@@ -141,7 +202,7 @@ class ClusterMap:
         self.cluster, self.residual = self.sums.cluster[order], self.sums.residual[order]
         self.above, self.below = self.sums.above[order], self.sums.below[order]
         self.ends = np.concatenate([[0], np.cumsum(np.bincount(self.sums.block, minlength=self.blocks))])
-        self._dense: FloatArray | None = None
+        self.by_block = BlockSums(self.sums.residual, self.sums.cluster, self.sums.block, self.clusters, self.blocks)
         self._opened: dict[int, _OpenBlock] = {}
         self._prefix: dict[int, FloatArray] = {}
         self._reach: dict[float, FloatArray] = {}
@@ -155,9 +216,10 @@ class ClusterMap:
         if block not in self._prefix:
             near = max((each for each in self._prefix if each < block), default=0)
             some = slice(int(self.ends[near]), int(self.ends[block]))
-            added: FloatArray = np.zeros(self.clusters) if near == 0 else self._prefix[near].copy()
-            np.add.at(added, self.cluster[some], self.residual[some])
-            self._prefix[block] = added
+            added: FloatArray = np.bincount(
+                self.cluster[some], weights=self.residual[some], minlength=self.clusters
+            ).astype(np.float64, copy=False)
+            self._prefix[block] = added if near == 0 else self._prefix[near] + added
         return self._prefix[block]
 
     def inside(self, block: int) -> FloatArray:
@@ -167,37 +229,17 @@ class ClusterMap:
         found[self.cluster[some]] = self.residual[some]
         return found
 
-    @property
-    def is_small(self) -> bool:
-        """Whether sums by block and cluster fit into a matrix whose products take no time."""
-        return self.clusters * self.blocks <= _DENSE
-
-    def products(self, weight: FloatArray) -> FloatArray:
-        """Return, for every two blocks, the sum over clusters of weight times the product of their sums."""
-        if self.is_small:
-            if self._dense is None:
-                self._dense = np.zeros((self.blocks, self.clusters))
-                self._dense[self.sums.block, self.sums.cluster] = self.sums.residual
-            return (self._dense * weight) @ self._dense.T
-        sums = self.sums
-        return block_products(sums.residual, weight, sums.cluster, sums.block, self.blocks)
-
     def crossings(self, weight: FloatArray) -> FloatArray | None:
         """Return how much blocks can have in common with what lies after, before and with single later ones.
 
         None where clusters are few: nearly all of them have rows in every block then, and norms say as much.
         """
-        if self.is_small:
+        if self.by_block.is_small:
             return None
         sums = self.sums
         found = block_crossings(sums.residual, self.most_inside, weight, sums.cluster, sums.block, self.blocks)
         after, before = found[0].cumsum(axis=1), found[1][:, ::-1].cumsum(axis=1)[:, ::-1]
         return np.stack([after, before.T, found[2]])
-
-    def block_totals(self, coefficient: FloatArray | None = None) -> FloatArray:
-        """Return the sum of residuals in each block, each cluster times a coefficient of its own."""
-        values = self.sums.residual if coefficient is None else self.sums.residual * coefficient[self.sums.cluster]
-        return np.bincount(self.sums.block, weights=values, minlength=self.blocks).astype(np.float64, copy=False)
 
     @cached_property
     def cluster_total(self) -> FloatArray:
@@ -285,10 +327,7 @@ class Weighing:
     def __init__(self, rows: ClusterMap, weight: FloatArray) -> None:
         self.rows = rows
         self.weight = weight
-        both = np.zeros((rows.blocks + 1, rows.blocks + 1))
-        both[1:, 1:] = rows.products(weight).cumsum(axis=0).cumsum(axis=1)
-        corner = np.diagonal(both)
-        self.squares: FloatArray = np.maximum(corner[:, None] + corner[None, :] - 2.0 * both, 0.0)
+        self.squares: FloatArray = rows.by_block.squares(weight)
         sums = rows.sums
         inside = np.bincount(sums.block, weights=weight[sums.cluster] * rows.most_inside**2, minlength=rows.blocks)
         self.radius: FloatArray = np.where(rows.is_single, 0.0, np.sqrt(inside))
@@ -401,7 +440,8 @@ class _Search:
         self.share = share
         self.coefficient: FloatArray | None = None if less is None else sign * (rate - less)
         self.slope = sign * rate
-        linear = self.slope * rows.block_totals() if self.coefficient is None else rows.block_totals(self.coefficient)
+        totals = rows.by_block.totals(self.coefficient)
+        linear = self.slope * totals if self.coefficient is None else totals
         self.linear = np.concatenate([[0.0], np.cumsum(linear)])
         self.low, self.high = self._inside(linear, sign, rate, less)
 
