@@ -277,6 +277,7 @@ FIRST_USES = {
     "certify groups": "calibrant.certify(y_true, y_prob, max_error=0.05, by=y_true).certificates[0].estimate",
     "risk_bands": "calibrant.risk_bands(y_true, y_prob, cutoffs=[0.5]).cutoff_upper",
     "calibration_test": "calibrant.calibration_test(y_true, y_prob, rng=0).statistic",
+    "thresholds": "calibrant.threshold_calibration_error(y_prob, ensemble=[[p / 2] * 20 for p in y_prob]).error",
 }
 
 

@@ -1,6 +1,7 @@
 """Certificates over thresholds and PIT values: computed by brute force, and what must not matter."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,9 +58,8 @@ def test_the_upper_limit_by_brute_force(rows, members, seed):
     z, ensemble = drawn(np.random.default_rng(seed), rows, members)
     steps = steps_of(z, ensemble)
     forecast_at = share_up_to(ensemble)
-    expected = 0.0
+    expected, thresholds = 0.0, np.unique(np.append(z, ensemble))
     for rate in _rates(steps, DELTA).tolist():
-        thresholds = np.unique(np.append(z, ensemble))
         growth = max(largest_growth((z <= t) - forecast_at(t), forecast_at(t), rate) for t in thresholds)
         expected = max(expected, -math.expm1(-(growth + bet_exponent(DELTA)) / rows) / rate)
     assert threshold_upper(steps, DELTA) == pytest.approx(min(expected, 1.0), abs=1e-12)
@@ -69,7 +69,7 @@ def test_the_upper_limit_by_brute_force(rows, members, seed):
 
 def test_a_list_and_all_thresholds_agree_where_the_list_has_all():
     z, ensemble = drawn(np.random.default_rng(0), 60, 3)
-    asked = {"max_error": 0.3, "rng": 3}
+    asked: dict[str, Any] = {"max_error": 0.3, "rng": 3}
     one = certify_thresholds(z, ensemble=ensemble, **asked)
     other = certify_thresholds(z, ensemble=ensemble, thresholds=range(5), **asked)
     third = certify_thresholds(z, cdf=share_up_to(ensemble), thresholds=range(5), **asked)
@@ -90,8 +90,8 @@ def test_the_order_of_rows_and_members_plays_no_part(places):
     assert one.lower > 0.0
     pit = pit_calibration(z, ensemble=ensemble)
     assert pit_calibration(z[order], ensemble=rng.permuted(ensemble, axis=1)[order]) == pit
-    function = {"cdf": share_up_to(ensemble), "thresholds": [1.0, 2.0, 3.0]}
-    turned = {"cdf": share_up_to(ensemble[order]), "thresholds": [1.0, 2.0, 3.0]}
+    function: dict[str, Any] = {"cdf": share_up_to(ensemble), "thresholds": [1.0, 2.0, 3.0]}
+    turned: dict[str, Any] = {"cdf": share_up_to(ensemble[order]), "thresholds": [1.0, 2.0, 3.0]}
     assert certify_thresholds(z, max_error=0.1, **function) == certify_thresholds(z[order], max_error=0.1, **turned)
 
 
@@ -165,7 +165,8 @@ def kuiper_by_hand(values):
 @pytest.mark.parametrize("seed", range(12))
 def test_kuiper_by_brute_force(seed):
     rng = np.random.default_rng(seed)
-    values = rng.beta(*rng.uniform(0.4, 3.0, 2), size=int(rng.integers(1, 9)))
+    one, two = rng.uniform(0.4, 3.0, 2).tolist()
+    values = rng.beta(one, two, size=int(rng.integers(1, 9)))
     if seed % 3 == 0:
         values = np.round(values, 1)
     found, low, high, sign = kuiper(values)

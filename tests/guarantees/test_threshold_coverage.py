@@ -72,8 +72,9 @@ POPULATIONS = {
 }
 
 
-def asked_of(kinds, z, kind, listed):
+def asked_of(kinds, drawn, listed):
     """The rows as an ensemble at all thresholds, or as functions at a list."""
+    z, kind = drawn
     if listed:
         return check_distributions(z, None, None, lambda t: kinds.forecast(t)[kind]).at(range(kinds.law.shape[1]))[0]
     return check_distributions(z, kinds.ensemble[kind], None, None).at("all")[0]
@@ -87,7 +88,7 @@ def test_limits_over_thresholds_hold(name, listed):
     missed = dict.fromkeys(itertools.product(("upper", "lower"), sizes), 0)
     for run in runs_needed(missed, RUNS, allowed(RUNS, DELTA)):
         for rows in sizes:
-            asked = asked_of(kinds, *kinds.draw(rng, rows), listed)
+            asked = asked_of(kinds, kinds.draw(rng, rows), listed)
             missed["upper", rows] += threshold_upper(asked, DELTA) < kinds.error - 1e-12
             missed["lower", rows] += threshold_lower(asked, DELTA, run) > kinds.error + 1e-12
     assert max(missed.values()) <= allowed(RUNS, DELTA)

@@ -52,6 +52,9 @@ def test_the_tree_and_the_table_agree(members, monkeypatch):
     grown = largest_runs.plain(sweep.leaf, sweep.kind, sweep.last, *scores, 30)
     assert sweep.largest(*scores, 30) == pytest.approx(grown, abs=1e-12)
     before = steps.cutoffs()[1]
+    monkeypatch.setattr(sweeps, "_AT_ONCE", 7)
+    assert (steps.cutoffs()[1] == before).all()
+    assert sweep.largest(*scores, 30) == pytest.approx(grown, abs=1e-12)
     monkeypatch.setattr(sweeps, "_TABLE", 0)
     np.testing.assert_allclose(steps.cutoffs()[1], before, atol=1e-12)
     assert sweep.largest(*scores, 30) == grown
@@ -59,7 +62,7 @@ def test_the_tree_and_the_table_agree(members, monkeypatch):
 
 def test_many_rows_go_through_the_compiled_tree():
     rng = np.random.default_rng(0)
-    z, ensemble = rng.normal(size=3000), rng.normal(size=(3000, 10))  # too many for a table
+    z, ensemble = rng.normal(size=5000), rng.normal(size=(5000, 30))  # too many for a table
     found = threshold_calibration_error(z, ensemble=ensemble)
     forecast = share_up_to(ensemble)(found.threshold)
     assert found.error == pytest.approx(calibrant.cutoff_calibration_error(z <= found.threshold, forecast), abs=1e-12)
@@ -167,6 +170,7 @@ def test_no_order_keeping_recalibration_lowers_the_crps_by_more_than_the_bound(s
         outcome, forecast = (z <= low).astype(float), share_up_to(ensemble)(low)
         best = IsotonicRegression().fit_transform(forecast, outcome)  # of all non-decreasing wrappers at this threshold
         lowered += (high - low) * float(((forecast - outcome) ** 2 - (best - outcome) ** 2).mean())
+    assert found.crps_gap_bound is not None
     assert 0.0 <= lowered <= found.crps_gap_bound + 1e-12
 
 

@@ -94,7 +94,7 @@ def pit_calibration(
     >>> z = (np.arange(200) + 0.5) / 200
     >>> found = pit_calibration(z, cdf=lambda outcome: outcome**2)
     >>> round(found.estimate, 4), found.direction, round(found.low, 2), round(found.high, 2)
-    (0.2525, 'too few', 0.25, 0.99)
+    (0.2525, 'too few', 0.25, 1.0)
     """
     limit = None if max_error is None else check_number(max_error, "max_error", low=0.0, high=1.0)
     level = check_confidence(confidence_level)

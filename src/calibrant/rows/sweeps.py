@@ -26,7 +26,8 @@ from calibrant.rows.splits import Marks, row_marks, seeded
 Score = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 """What an event and another row score, at each of several forecasts."""
 
-_TABLE = 2**20  # thresholds times levels that are counted at once; beyond, a tree keeps what changes
+_TABLE = 2**22  # thresholds times levels that are counted one by one; beyond, a tree keeps what changes
+_AT_ONCE = 2**15  # of them, in what a processor's cache has room for
 _UNIT = 2.0**40  # fixed point in which spreads add up exactly, in whatever order rows come
 _SLIP = 1e-9  # by which computed distribution functions may fall without anybody having meant it
 
@@ -247,36 +248,48 @@ class Sweep:
         """Return the range of the residual curve at each threshold."""
         if not self._fits(levels.size):
             return prefix_ranges(self.leaf, self.kind, self.last, levels, rows)
-        counts, events = self._table(levels.size, rows)
-        curve = np.cumsum(events - levels * counts, axis=1)
-        found: FloatArray = np.maximum(curve.max(axis=1), 0.0) - np.minimum(curve.min(axis=1), 0.0)
-        return found
+        found = [np.empty(0)]
+        for counts, events in self._tables(levels.size, rows):
+            curve = np.cumsum(events - levels * counts, axis=1)
+            found.append(np.maximum(curve.max(axis=1), 0.0) - np.minimum(curve.min(axis=1), 0.0))
+        return np.concatenate(found)
 
     def largest(self, event_score: FloatArray, other_score: FloatArray, rows: int) -> float:
         """Return the largest sum of scores over neighbouring levels at any threshold."""
         if not self._fits(event_score.size):
             return float(largest_runs(self.leaf, self.kind, self.last, event_score, other_score, rows))
-        counts, events = self._table(event_score.size, rows)
-        first = rows * float(other_score[0])  # before every threshold
-        sums = _largest_sums(events * event_score + (counts - events) * other_score)
-        return max(first, float(sums.max(initial=0.0)))
+        found = max(rows * float(other_score[0]), 0.0)  # before every threshold
+        for counts, events in self._tables(event_score.size, rows):
+            sums = _largest_sums(events * event_score + (counts - events) * other_score)
+            found = max(found, float(sums.max()))
+        return found
 
     def _fits(self, levels: int) -> bool:
         return int(self.last.sum()) * levels <= _TABLE
 
-    def _table(self, levels: int, rows: int) -> tuple[FloatArray, FloatArray]:
-        """Count rows and events at each level, in a line for each threshold."""
-        number: IntArray = np.cumsum(self.last) - self.last
-        shape = (int(self.last.sum()), levels)
-        place = number * levels + self.leaf
+    def _tables(self, levels: int, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Count rows and events at each level, in a line for each threshold, some thresholds at a time."""
+        ends = np.concatenate([[0], np.flatnonzero(self.last) + 1])
+        count, events = np.zeros(levels), np.zeros(levels)
+        count[0] = rows
+        together = max(_AT_ONCE // levels, 1)
+        for first in range(0, ends.size - 1, together):
+            until = min(first + together, ends.size - 1)
+            steps = slice(ends[first], ends[until])
+            kind, last = self.kind[steps], self.last[steps]
+            lines: IntArray = np.cumsum(last) - last
+            place = lines * levels + self.leaf[steps]
+            rises, late = kind != _OUTCOME, kind == 1
+            shape = (until - first, levels)
+            counts = count + np.cumsum(_added(place[rises] + 1, shape) - _added(place[rises], shape), axis=0)
+            moved = _added(place[late] + 1, shape) - _added(place[late], shape)
+            happened = events + np.cumsum(moved + _added(place[~rises], shape), axis=0)
+            yield counts, happened
+            count, events = counts[-1], happened[-1]
 
-        def added(kept: BoolArray, shift: int = 0) -> FloatArray:
-            return np.bincount(place[kept] + shift, minlength=shape[0] * levels).astype(np.float64).reshape(shape)
 
-        rises, late = self.kind != _OUTCOME, self.kind == 1
-        counts = np.cumsum(added(rises, 1) - added(rises), axis=0)
-        counts[:, 0] += rows
-        return counts, np.cumsum(added(late, 1) - added(late) + added(~rises), axis=0)
+def _added(places: IntArray, shape: tuple[int, int]) -> IntArray:
+    return np.bincount(places, minlength=shape[0] * shape[1]).reshape(shape)
 
 
 def _ends(place: FloatArray) -> BoolArray:
