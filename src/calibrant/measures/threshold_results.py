@@ -114,16 +114,20 @@ class ThresholdCalibration(Result):
             f"{self._forecast_said()}).",
             at_threshold(self.threshold, self.interval),
         ]
-        if self.crps is not None and self.crps_gap_bound is not None:
-            lines.append(
-                f"The mean CRPS is {self.crps:.4g}; recalibration that keeps the order of forecasts at each threshold "
-                f"would lower it on these rows by at most {self.crps_gap_bound:.3g}."
-            )
+        if self.crps is not None:
+            lines.append(f"The mean CRPS is {self.crps:.4g}{self._gap_said(self.crps)}.")
         lines.append(
             "The worst of many thresholds looks bad by chance too: certify_thresholds() says what holds beyond these "
             "rows."
         )
         return "\n".join(lines + [f"Note: {note}" for note in self.notes])
+
+    def _gap_said(self, crps: float) -> str:
+        """Say what recalibration could lower the score by, unless that is all of it."""
+        if self.crps_gap_bound is None or self.crps_gap_bound >= crps:
+            return ""
+        lower = f"would lower it on these rows by at most {self.crps_gap_bound:.3g}"
+        return f"; recalibration that keeps the order of forecasts at each threshold {lower}"
 
     def _forecast_said(self) -> str:
         if self.members is None:
