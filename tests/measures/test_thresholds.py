@@ -160,6 +160,13 @@ def test_one_member_is_a_point_forecast():
     assert found.crps == 0.5  # the mean absolute error
 
 
+def test_the_crps_of_a_normal_law():
+    # 2 phi(0) - 1/sqrt(pi) at its mean (Gneiting, Raftery 2007), as nearly as 2,000 members are a normal law.
+    members = norm.ppf((np.arange(2000) + 0.5) / 2000)
+    found = threshold_calibration_error([0.0, 0.0], ensemble=np.tile(members, (2, 1)), thresholds=[0.0])
+    assert found.crps == pytest.approx((np.sqrt(2.0) - 1.0) / np.sqrt(np.pi), abs=1e-4)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_no_order_keeping_recalibration_lowers_the_crps_by_more_than_the_bound(seed):
     z, ensemble = drawn(np.random.default_rng(seed), 12, 3)
