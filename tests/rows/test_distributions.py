@@ -116,6 +116,13 @@ def test_the_same_gate_stands_before_certificates():
         calibrant.certificates.certify_thresholds(Z, ensemble=MEMBERS, max_error=0.1, confidence_level=95)
 
 
+def test_numbers_too_far_apart_are_refused_and_zeros_are_one():
+    with pytest.raises(InputError, match=r"ensemble and z reach from -1e\+308 to 3, too far for float64"):
+        asked(ensemble=[[-1e308, 1.0], [1.0, 2.0], [1.0, 2.0]])
+    one, other = (asked([0.0, 1.0], ensemble=[[zero, 1.0], [-zero, 2.0]]) for zero in (0.0, -0.0))
+    assert one.to_json() == other.to_json()
+
+
 PIT_BAD = {
     "without cdf": ({"ensemble": MEMBERS, "cdf_before": norm.cdf}, "cdf_before is a function that goes with cdf="),
     "no function": ({"cdf": norm.cdf, "cdf_before": 0.5}, "cdf_before is a function that goes with cdf="),

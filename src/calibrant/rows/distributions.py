@@ -28,6 +28,8 @@ Quantiles: TypeAlias = tuple[ArrayLike, ArrayLike]
 DistributionFunction: TypeAlias = Callable[[Any], Any]
 """Takes a threshold, returns for each row the probability that the outcome is at most that."""
 
+_FAR = 1e300  # many such distances add up to a number
+
 ThresholdsLike: TypeAlias = ArrayLike | Literal["all"]
 
 
@@ -104,7 +106,7 @@ def check_distributions(z: Any, ensemble: Any, quantiles: Any, cdf: Any) -> Dist
             "pass one of ensemble=, quantiles= and cdf="
             + (f", got {' and '.join(f'{name}=' for name in named)}" if named else ", got none of them")
         )
-    outcome = check_scores(z, name="z")
+    outcome = check_scores(z, name="z") + 0.0  # one zero
     if cdf is not None:
         if not callable(cdf):
             raise InputError(
@@ -116,11 +118,13 @@ def check_distributions(z: Any, ensemble: Any, quantiles: Any, cdf: Any) -> Dist
     if ensemble is not None:
         values = np.sort(_check_matrix(ensemble, "ensemble", outcome.size, "member"), axis=1)
         check_same_index(z=z, ensemble=ensemble)
+        _check_reach(outcome, values, "ensemble")
         count = values.shape[1]
         levels, stated = np.arange(count + 1) / count, np.arange(1, count + 1) / (count + 1)
         return Distributions("ensemble", outcome, values, levels, stated)
     stated, values = _check_quantiles(quantiles, outcome.size)
     check_same_index(z=z, quantiles=quantiles[1])
+    _check_reach(outcome, values, "values of quantiles")
     levels = np.concatenate([[0.0], (stated[1:] + stated[:-1]) / 2.0, [1.0]])
     return Distributions("quantiles", outcome, values, levels, stated)
 
@@ -160,13 +164,24 @@ def _check_matrix(values: Any, name: str, rows: int, what: str) -> FloatArray:
         raise InputError(
             f"has dtype {array.dtype}, not numbers", argument=name, remedy="convert it with astype(float) first"
         )
-    table: FloatArray = np.ascontiguousarray(array, dtype=np.float64)
+    table: FloatArray = np.ascontiguousarray(array, dtype=np.float64) + 0.0
     if not np.isfinite(table).all():
         row, column = np.argwhere(~np.isfinite(table))[0]
         value = float(table[row, column])
         said = "is missing" if np.isnan(value) else f"is {shown(value)}"
         raise _bad_entry(name, np.array([row, column]), said, value, what)
     return table
+
+
+def _check_reach(outcome: FloatArray, values: FloatArray, name: str) -> None:
+    """Refuse numbers whose distances float64 cannot add up."""
+    low, high = min(float(outcome.min()), float(values.min())), max(float(outcome.max()), float(values.max()))
+    if not high / _FAR - low / _FAR <= 1.0:
+        raise InputError(
+            f"and z reach from {low:g} to {high:g}, too far for float64 to add up their distances",
+            argument=name,
+            remedy="divide both by a power of ten",
+        )
 
 
 def _bad_entry(name: str, place: Any, said: str, value: float | None, what: str) -> InputError:
