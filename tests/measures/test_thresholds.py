@@ -142,6 +142,23 @@ def test_quantiles_at_the_middle_of_equal_steps_are_an_ensemble():
     assert "0.125 and 0.875" in other.notes[0]
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_quantiles_at_unequal_levels_by_brute_force(seed):
+    rng = np.random.default_rng(seed)
+    z, values = drawn(rng, 11, 3)
+    values.sort(axis=1)
+    stated = np.array([0.05, 0.6, 0.7])
+    levels = np.array([0.0, 0.325, 0.65, 1.0])
+    found = threshold_calibration_error(z, quantiles=(stated, values))
+    cutoffs = every_threshold(z, lambda t: levels[(values <= t).sum(axis=1)], {*z, *values.ravel()})
+    assert found.error == pytest.approx(max(cutoffs.values()), abs=1e-13)
+    assert found.crps_gap_bound == pytest.approx(2.0 * integral_of(cutoffs), abs=1e-12)
+    # The score as a Riemann sum: steps at whole numbers, and nothing beyond them.
+    grid = np.arange(5.0)
+    squares = [((levels[(values <= t).sum(axis=1)] - (z <= t)) ** 2).mean() for t in grid[:-1]]
+    assert found.crps == pytest.approx(sum(squares), abs=1e-12)
+
+
 def test_the_law_of_all_outcomes_is_calibrated_for_everybody():
     # A constant forecast: the outcomes themselves as members.
     z = np.random.default_rng(0).normal(size=30)
