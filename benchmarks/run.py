@@ -31,6 +31,7 @@ RACES = (
     sections.savings,
     sections.clusters,
     sections.comparisons,
+    sections.thresholds,
     sections.monitors,
     sections.calibration_tests,
     sections.recalibrators,

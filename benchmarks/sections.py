@@ -191,6 +191,37 @@ def comparisons(bench: Bench) -> None:
     bench.want_at_most(f"two models at {rows:,} rows against one sort", ours.seconds / sort.seconds, 12)
 
 
+ENSEMBLE = (10_000, 50)
+"""Rows, and members of each, of forecasts of an amount."""
+
+
+def thresholds(bench: Bench) -> None:
+    """All thresholds of an ensemble against sorting its members once."""
+    rows, members = ENSEMBLE
+    rng = np.random.default_rng(SEED)
+    mean = rng.normal(size=rows)
+    outcome = mean + rng.normal(size=rows)
+    ensemble = mean[:, None] + rng.normal(size=(rows, members))
+    ours, certificate, sort = bench.race(
+        "An ensemble at all thresholds (value: the error, and its limit)",
+        f"{members} members",
+        rows,
+        [
+            Contender("calibrant", partial(calibrant.threshold_calibration_error, outcome, ensemble=ensemble)),
+            Contender(
+                "its certificate",
+                partial(calibrant.certificates.certify_thresholds, outcome, ensemble=ensemble, max_error=0.05),
+                lambda found: float(found.upper),
+            ),
+            Contender("np.sort of all members", partial(np.sort, ensemble.ravel()), value=None),
+        ],
+    )
+    aim = f"{rows:,} ensembles of {members} members at all thresholds against sorting all members"
+    bench.want_at_most(aim, ours.seconds / sort.seconds, 30)
+    aim = "a certificate of them, with its sixteen pairs of halves, against one search"
+    bench.want_at_most(aim, certificate.seconds / ours.seconds, 20)
+
+
 def monitors(bench: Bench) -> None:
     """A batch of a stream against counting rows and events by cell, and a reading."""
     rows = bench.rows // 10

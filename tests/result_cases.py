@@ -13,6 +13,8 @@ from calibrant import Cells, Tally
 Y_TRUE = [0, 0, 1, 0, 1, 1, 1, 0] * 5
 Y_PROB = [0.25, 0.25, 0.25, 0.75, 0.75, 0.75, 0.5, 0.5] * 5
 CLUSTERS = [place // 4 for place in range(40)]
+AMOUNTS = np.arange(40) % 7 / 2.0
+MEMBERS = np.arange(120).reshape(40, 3) % 8 / 2.0
 
 
 @functools.cache
@@ -145,6 +147,16 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "RiskBands of clusters": lambda: calibrant.risk_bands(
         Y_TRUE, Y_PROB, cutoffs=[0.1, 0.6], cluster=[1, 2, 3, 4, 5] * 8
     ),
+    "ThresholdCalibration": lambda: calibrant.threshold_calibration_error(AMOUNTS, ensemble=MEMBERS),
+    "ThresholdCalibration of quantiles": lambda: calibrant.threshold_calibration_error(
+        AMOUNTS, quantiles=([0.25, 0.5, 0.75], np.sort(MEMBERS, axis=1)), thresholds=[1.0, 2.5]
+    ),
+    "ThresholdCalibration of functions": lambda: calibrant.threshold_calibration_error(
+        AMOUNTS, cdf=lambda t: np.clip(t / (2.0 + AMOUNTS), 0.0, 1.0), thresholds=[1.0, 2.5]
+    ),
+    "ThresholdCertificate": lambda: calibrant.certificates.certify_thresholds(AMOUNTS, ensemble=MEMBERS, max_error=0.3),
+    "PitCalibration": lambda: calibrant.pit_calibration(AMOUNTS, ensemble=MEMBERS),
+    "PitCalibration with a verdict": lambda: calibrant.pit_calibration(AMOUNTS, ensemble=MEMBERS, max_error=0.9),
     "RowsNeeded": lambda: calibrant.rows_needed(0.05, y_prob=Y_PROB),
     "RowsNeeded in clusters": lambda: calibrant.rows_needed(
         0.2, y_prob=Y_PROB, cluster_size=3, intra_cluster_correlation=0.1, method="hoeffding"

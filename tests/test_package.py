@@ -72,11 +72,13 @@ TOP = [
     "expected_calibration_error",
     "measure",
     "net_benefit",
+    "pit_calibration",
     "risk_bands",
     "risk_gap",
     "rows_needed",
     "scan",
     "smooth_calibration_error",
+    "threshold_calibration_error",
     "worst_interval",
 ]
 
@@ -130,6 +132,7 @@ FUNCTIONS = [name for name in PUBLIC if inspect.isfunction(public(name))]
 BY_POSITION = {
     "bracket": ["cells"],
     "by_group": ["source", "compute"],
+    "certify_thresholds": ["z"],
     "check_independence": ["y_true", "y_prob", "cluster"],
     "compare_recalibrators": ["y_prob", "y_true"],
     "decision_guarantee": ["certificate", "threshold"],
@@ -139,8 +142,10 @@ BY_POSITION = {
     "new_files": ["folders"],
     "openmetrics": ["reading"],
     "period_of": ["times", "every"],
+    "pit_calibration": ["z"],
     "rows_needed": ["max_error"],
     "scan": ["source"],
+    "threshold_calibration_error": ["z"],
 }  # all others: outcomes and forecasts
 
 
@@ -177,6 +182,7 @@ def test_what_is_required_cannot_be_forgotten():
     }
     assert {name: names for name, names in required.items() if names} == {
         "certify": ["max_error"],
+        "certify_thresholds": ["max_error"],
         "compare_windows": ["period", "windows"],
         "ece_hardness_bound": ["max_error", "confidence_level", "effective_variance"],
         "new_files": ["poll"],
@@ -271,6 +277,7 @@ FIRST_USES = {
     "certify groups": "calibrant.certify(y_true, y_prob, max_error=0.05, by=y_true).certificates[0].estimate",
     "risk_bands": "calibrant.risk_bands(y_true, y_prob, cutoffs=[0.5]).cutoff_upper",
     "calibration_test": "calibrant.calibration_test(y_true, y_prob, rng=0).statistic",
+    "thresholds": "calibrant.threshold_calibration_error(y_prob, ensemble=[[p / 2] * 20 for p in y_prob]).error",
 }
 
 

@@ -34,6 +34,7 @@ from calibrant import (
 from calibrant.certificates.bands import risk_bands as risk_bands
 from calibrant.certificates.hypotheses import calibration_test as calibration_test
 from calibrant.certificates.independence import check_independence as check_independence
+from calibrant.certificates.pit import pit_calibration as pit_calibration
 from calibrant.certificates.planning import rows_needed as rows_needed
 from calibrant.certificates.verdicts import (
     certify as certify,
@@ -74,6 +75,7 @@ from calibrant.engines.scans import scan as scan
 from calibrant.measures.distance import distance_from_calibration as distance_from_calibration
 from calibrant.measures.everything import measure as measure
 from calibrant.measures.expected import expected_calibration_error as expected_calibration_error
+from calibrant.measures.thresholds import threshold_calibration_error as threshold_calibration_error
 from calibrant.measures.weighted import (
     cutoff_calibration_error as cutoff_calibration_error,
 )

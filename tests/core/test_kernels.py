@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cli_cases import SOURCE
 
-from calibrant.core import kernels, row_kernels
+from calibrant.core import kernels, row_kernels, threshold_kernels
 
 RNG = np.random.default_rng(6)
 FORECAST = np.sort(RNG.random(3_000))
@@ -28,6 +28,12 @@ ROWS = OUTCOME.astype(float), FORECAST
 PLACES = CELL, CELL[::-1].copy(), GROUP, 4, PART[::64] // 100, PART[::64] // 50, PART, PART, 6
 KEY = RNG.integers(0, 2**64, 3_000, dtype=np.uint64)
 BEGIN, END = np.array([0, 0, 1, 2]), np.array([1, 1, 2, 2])
+LEVELS = np.arange(4) / 3
+STEPS = (  # of 750 rows: outcomes, and three values each of which one is below the outcome
+    np.tile(np.array([0, 1, 1, 2]), 750),
+    np.tile(np.array([0, 2, 1, 1], dtype=np.uint8), 750),
+    np.tile(np.array([True, False, True, True]), 750),
+)
 
 CASES: dict[str, Callable[[], tuple[Any, ...]]] = {
     "cell_totals": lambda: (FORECAST, OUTCOME, np.empty(0), 8.0, 0, 8, 0.0, 1.0, True),
@@ -45,6 +51,8 @@ CASES: dict[str, Callable[[], tuple[Any, ...]]] = {
     "grouped_residuals weighted": lambda: (*ROWS, FORECAST[::-1].copy(), CELL, GROUP, 4, PART, 6),
     "grouped_products": lambda: (*ROWS, FORECAST**2, np.empty(0), *PLACES),
     "grouped_products weighted": lambda: (*ROWS, FORECAST**2, FORECAST[::-1].copy(), *PLACES),
+    "prefix_ranges": lambda: (*STEPS, LEVELS, 750),
+    "largest_runs": lambda: (*STEPS, 1.0 - LEVELS, -LEVELS, 750),
     "mixed_keys": lambda: (FORECAST.view(np.uint64), KEY),
     "mixed_keys of one start": lambda: (FORECAST.view(np.uint64), KEY[:1]),
     "repeated_keys": lambda: (np.concatenate([KEY, KEY[::7], KEY[::21]]),),
@@ -58,7 +66,8 @@ CASES: dict[str, Callable[[], tuple[Any, ...]]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_compiled_equals_plain(name, monkeypatch):
-    kernel = getattr(kernels, name.split()[0], None) or getattr(row_kernels, name.split()[0])
+    homes = kernels, row_kernels, threshold_kernels
+    kernel = next(getattr(home, name.split()[0]) for home in homes if hasattr(home, name.split()[0]))
     with np.errstate(over="ignore"):  # of keys, which wrap
         plain = kernel(*CASES[name]())
     monkeypatch.setattr(kernels, "PLAIN_LIMIT", 0)

@@ -112,6 +112,9 @@ def every_result():
         windows.scores[0],
         over_time,
         over_time.history,
+        result_of("ThresholdCalibration"),
+        result_of("ThresholdCertificate"),
+        result_of("PitCalibration with a verdict"),
     ]
     return {type(result): result for result in found}
 

@@ -9,6 +9,7 @@ from calibrant.certificates.independence import (
 from calibrant.certificates.independence import (
     check_independence as check_independence,
 )
+from calibrant.certificates.pit import pit_calibration as pit_calibration
 from calibrant.certificates.planning import (
     RowsNeeded as RowsNeeded,
 )
@@ -37,6 +38,13 @@ from calibrant.certificates.results import (
     GroupCertificates as GroupCertificates,
 )
 from calibrant.certificates.spiegelhalter import spiegelhalter_test as spiegelhalter_test
+from calibrant.certificates.threshold_results import (
+    PitCalibration as PitCalibration,
+)
+from calibrant.certificates.threshold_results import (
+    ThresholdCertificate as ThresholdCertificate,
+)
+from calibrant.certificates.thresholds import certify_thresholds as certify_thresholds
 from calibrant.certificates.verdicts import (
     certify as certify,
 )

@@ -46,6 +46,8 @@ from calibrant.measures.results import (
 from calibrant.measures.savings import (
     LargestSaving as LargestSaving,
 )
+from calibrant.measures.threshold_results import ThresholdCalibration as ThresholdCalibration
+from calibrant.measures.thresholds import threshold_calibration_error as threshold_calibration_error
 from calibrant.measures.weighted import (
     bounded_variation_calibration_error as bounded_variation_calibration_error,
 )

@@ -76,7 +76,9 @@ class WorstInterval(Result):
         """Whether perfectly calibrated forecasts would show as much: the error is at most ``chance``."""
         return self.error <= self.chance
 
-    def where(self, *, event_rate: float | None = None, off: bool = False, whole: str = "") -> str:
+    def where(
+        self, *, event_rate: float | None = None, off: bool = False, whole: str = "", forecasts: str = "forecasts"
+    ) -> str:
         """Say in a sentence or two where the forecasts are worst, and by how much.
 
         Parameters
@@ -87,6 +89,8 @@ class WorstInterval(Result):
             Whether it is known that forecasts are off, so that nothing is put down to chance.
         whole : str
             What the share is a share of, where these are not all rows, as in "of its rows".
+        forecasts : str
+            What the forecasts are called, where more is to be said of them.
         """
         if self.direction == "none":
             return "No interval of forecasts is off."
@@ -97,10 +101,11 @@ class WorstInterval(Result):
             amount = f"{measured(100.0 * self.error / event_rate, 1)} per 100 events"
         if self.within_chance and not off:
             return (
-                f"No interval is off by more than chance shows. The largest deviation is on forecasts {where} "
+                f"No interval is off by more than chance shows. The largest deviation is on {forecasts} {where} "
                 f"({share}): {points} points {self.direction}."
             )
-        return f"Forecasts {where} ({share}) are {points} points {self.direction} on average: {amount}."
+        subject = f"{forecasts[:1].upper()}{forecasts[1:]} {where}"
+        return f"{subject} ({share}) are {points} points {self.direction} on average: {amount}."
 
     def __str__(self) -> str:
         if self.direction == "none":
