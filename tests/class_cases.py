@@ -8,9 +8,11 @@ import brute_force
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.rows.classes import QuestionsAsked
+
 Array = npt.NDArray[Any]
 
-ASKED = ("confidence", "classwise", "top_label", "pairs", "subsets")
+ASKED: tuple[QuestionsAsked, ...] = ("confidence", "classwise", "top_label", "pairs", "subsets")
 
 
 def listed(*parts: tuple[tuple[float, ...], tuple[int, ...]]) -> tuple[Array, Array]:
@@ -39,7 +41,7 @@ RIGHT_ONE_BY_ONE = listed(
 def columns(y: Array, p: Array, asked: str) -> Iterator[tuple[Array, Array]]:
     """Make outcomes and forecasts of every question, row by row."""
     count = p.shape[1]
-    top = [min(range(count), key=lambda k: (-row[k], k)) for row in p.tolist()]
+    top = np.argmax(p, axis=1)
     if asked == "confidence":
         yield np.array(y == top, dtype=float), p[np.arange(y.size), top]
     elif asked == "classwise":
@@ -47,7 +49,7 @@ def columns(y: Array, p: Array, asked: str) -> Iterator[tuple[Array, Array]]:
             yield np.array(y == k, dtype=float), p[:, k]
     elif asked == "top_label":
         for k in range(count):
-            mask = np.array(top) == k
+            mask = top == k
             yield np.where(mask, y == k, 0.0), np.where(mask, p[:, k], 0.0)
     elif asked == "pairs":
         for j, k in combinations(range(count), 2):
@@ -65,12 +67,12 @@ def largest(y: Array, p: Array, asked: str) -> float:
 
 def drawn(rng: np.random.Generator, p: Array) -> Array:
     """Draw a class per row from its probabilities."""
-    return np.array((p.cumsum(axis=1) < rng.random(p.shape[0])[:, None]).sum(axis=1))
+    return np.array((p.cumsum(axis=1) < rng.random((p.shape[0], 1))).sum(axis=1))
 
 
 def some_rows(rng: np.random.Generator, rows: int, count: int, *, tied: bool = False) -> tuple[Array, Array]:
     """Return classes and forecasts that have little to do with them, every class with a row."""
-    p = rng.dirichlet(np.full(count, 0.7), rows)
+    p: Array = rng.dirichlet(np.full(count, 0.7), rows)
     if tied:
         p = np.maximum(np.round(p * 4.0), 0.0)
         p[p.sum(axis=1) == 0.0, 0] = 1.0

@@ -1,6 +1,7 @@
 """Families of questions: one verdict for all, single verdicts that hold together, tests, words and JSON."""
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -191,7 +192,7 @@ def test_the_test_does_not_depend_on_the_order_of_rows():
     rng = np.random.default_rng(8)
     p = rng.dirichlet(np.ones(3), 80)
     y, order = drawn(rng, p), rng.permutation(80)
-    asked = {"questions": "classwise", "n_resamples": 999, "rng": 0}
+    asked: Any = {"questions": "classwise", "n_resamples": 999, "rng": 0}
     assert calibration_test(y, p, **asked) == calibration_test(y[order], p[order], **asked)
     certain = calibration_test([0, 1, 2, 0], np.eye(3)[[0, 1, 2, 0]], **asked)
     assert certain.pvalue == 1.0

@@ -1,5 +1,7 @@
 """Forecasts of several classes: what is let in, what is refused and how, and which class a column is taken for."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -45,14 +47,13 @@ def test_which_question_is_asked_matters():
         }
         for name, rows in (("class", RIGHT_BY_CLASS), ("top", RIGHT_ON_TOP), ("one", RIGHT_ONE_BY_ONE))
     }
-    exactly = {"abs": 1e-14}
-    assert errors["class"]["classwise"] == pytest.approx(0.0, **exactly)
-    assert errors["class"]["confidence"] == pytest.approx(0.16, **exactly)
-    assert errors["top"]["confidence"] == errors["top"]["top_label"] == pytest.approx(0.0, **exactly)
-    assert errors["top"]["classwise"] == pytest.approx(0.499, **exactly)
-    assert errors["one"]["classwise"] == pytest.approx(0.0, **exactly)
-    assert errors["one"]["top_label"] == pytest.approx(0.0, **exactly)
-    assert errors["one"]["subsets"] == pytest.approx(0.1, **exactly)
+    assert errors["class"]["classwise"] == pytest.approx(0.0, abs=1e-14)
+    assert errors["class"]["confidence"] == pytest.approx(0.16, abs=1e-14)
+    assert errors["top"]["confidence"] == errors["top"]["top_label"] == pytest.approx(0.0, abs=1e-14)
+    assert errors["top"]["classwise"] == pytest.approx(0.499, abs=1e-14)
+    assert errors["one"]["classwise"] == pytest.approx(0.0, abs=1e-14)
+    assert errors["one"]["top_label"] == pytest.approx(0.0, abs=1e-14)
+    assert errors["one"]["subsets"] == pytest.approx(0.1, abs=1e-14)
     assert worst_interval(*RIGHT_ONE_BY_ONE, questions="subsets").worst in ("1 or 3", "2 or 3")
 
 
@@ -143,7 +144,7 @@ def _with(row: int, column: int, value: float) -> np.ndarray:
     return changed
 
 
-BAD = {
+BAD: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
     "sums": (
         Y,
         _with(3, 0, 0.5),
@@ -210,7 +211,8 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_what_is_wrong_is_named_with_its_place_and_remedy(case):
     y, p, options, message = BAD[case]
-    for function in (cutoff_calibration_error, measure):
+    functions: tuple[Any, ...] = (cutoff_calibration_error, measure)
+    for function in functions:
         with pytest.raises(ValueError, match=message):
             function(y, p, **options)
 
@@ -218,8 +220,9 @@ def test_what_is_wrong_is_named_with_its_place_and_remedy(case):
 def test_groups_go_with_one_question():
     by = list("aabbab")
     assert set(certify(Y, P, max_error=0.9, by=by)) == {"a", "b"}
+    asked: Any = {"by": by, "questions": "classwise"}
     with pytest.raises(ValueError, match=r"^by was given together with several questions"):
-        certify(Y, P, max_error=0.9, by=by, questions="classwise")
+        certify(Y, P, max_error=0.9, **asked)
 
 
 def test_many_classes():
