@@ -23,12 +23,12 @@ _BOLDEST = 0.75
 _STEPS = 3  # from the boldest rate to that of the population, equally far apart in logarithm
 _WEIGHTS = (0.3, 0.25, 0.2, 0.25)  # of the stakes at these rates, the boldest first
 
-_HALVINGS = 60
+_HALVINGS = 44
 
 
 def regret_estimate(table: ActionTable) -> float:
     """Return the swap regret on the rows, in units of the table."""
-    return float(table.added(table.saving).max(axis=1).sum()) / table.total
+    return float(table.saved.max(axis=1).sum()) / table.total
 
 
 # --- Rates -----------------------------------------------------------------------------------------------------------
@@ -41,7 +41,7 @@ def regret_rates(table: ActionTable, delta: float) -> FloatArray:
     would have made on a row; others lie between that rate and a bold one. V is a mean of terms from 0 to 1, and lies
     between its limits but for a small share of delta: so does each rate, a falling function of it.
     """
-    squares = float((table.outcome * np.square(table.saving).max(axis=1)).sum())
+    squares = float((table.outcome * np.square(table.most_at_stake)).sum())
     low, high = chernoff_interval(squares, delta * VARIANCE_SHARE / 2.0)
     exponent = _exponent(delta)
     ends = np.array([best_rate(most, 1.0, exponent) for most in (high, low)])
@@ -73,7 +73,7 @@ def betting_upper_regret(table: ActionTable, delta: float) -> float:
 
 def _growth(table: ActionTable, rate: float) -> float:
     """Return how much a bet grows at most by a relabelling: of each action into the worst one for the bet."""
-    return float(table.added(-np.log1p(-rate * table.saving)).max(axis=1).sum())
+    return float(table.added(lambda saving: -np.log1p(-rate * saving)).max(axis=1).sum())
 
 
 def _border(excluded: Callable[[float], bool]) -> float:
@@ -102,8 +102,8 @@ def betting_lower_regret(table: ActionTable, delta: float) -> float:
     turn each into one and the same or not, by the toss of a coin; and that turn each into any other or not, by the toss
     of a coin. All of these averages have closed forms, and need neither halves of the rows nor chance.
     """
-    rates, share, actions = regret_rates(table, delta), table.total / table.rows, table.taken.size
-    won = np.array([[table.added(np.log1p(rate * table.saving)) for rate in pair] for pair in rates.tolist()])
+    rates, share = regret_rates(table, delta), table.total / table.rows
+    won = np.array([[_won(table, rate) for rate in pair] for pair in rates.tolist()])
     weights = np.log(_WEIGHTS)[:, None]
 
     def possible(regret: float) -> bool:
@@ -120,6 +120,11 @@ def betting_lower_regret(table: ActionTable, delta: float) -> float:
         middle = (low + high) / 2.0
         low, high = (low, middle) if possible(middle) else (middle, high)
     return low
+
+
+def _won(table: ActionTable, rate: float) -> FloatArray:
+    """Return how much a bet on each action in place of each one taken grows."""
+    return table.added(lambda saving: np.log1p(rate * saving))
 
 
 def _averages(gained: FloatArray) -> tuple[FloatArray, ...]:
@@ -145,5 +150,5 @@ def _averages(gained: FloatArray) -> tuple[FloatArray, ...]:
 def hoeffding_lower_regret(table: ActionTable, delta: float) -> float:
     """Return the estimate minus Hoeffding's margin for all relabellings at once: A ln A beside ln(1/delta)."""
     actions = table.taken.size
-    margin = hoeffding_margin(table.n_eff, delta * float(actions) ** -actions) if actions < 100 else math.inf
-    return max(regret_estimate(table) - margin, 0.0)
+    exponent = math.log(1.0 / delta) + actions * math.log(actions)
+    return max(regret_estimate(table) - math.sqrt(2.0 * exponent / table.n_eff), 0.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from calibrant.certificates.joint_levels import level_of_both
 from calibrant.certificates.results import VERDICTS, verdict_of
-from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.results import UNIT, PerPart, Result, as_frame
 from calibrant.core.types import FloatArray, Label
 from calibrant.core.voices import Phrase
 from calibrant.core.words import (
@@ -25,7 +24,7 @@ from calibrant.core.words import (
     rounded_up,
     shown,
 )
-from calibrant.rows.actions import check_losses, in_order_of
+from calibrant.rows.actions import best_action, check_losses, in_order_of, in_units
 
 _NOT_NEGATIVE = (0.0, math.inf)
 
@@ -72,8 +71,9 @@ class LossTable(Result):
 
     def best_action(self, y_prob: Any) -> tuple[Label, ...]:
         """Return the action of least expected loss for each line of probabilities, in the order of the classes."""
-        expected = np.atleast_2d(np.asarray(y_prob, dtype=np.float64)) @ self.array().T
-        return tuple(self.actions[place] for place in expected.argmin(axis=1))
+        loss, _, _ = in_units(self.array())
+        places = best_action(loss, np.atleast_2d(np.asarray(y_prob, dtype=np.float64)))
+        return tuple(self.actions[place] for place in places)
 
     def for_classes(self, classes: tuple[Label, ...]) -> LossTable:
         """Return the table with its columns in the order of these classes."""
@@ -308,7 +308,7 @@ class DecisionCertificate(Result):
 
 
 @dataclass(frozen=True)
-class DecisionCertificates(Result):
+class DecisionCertificates(PerPart[DecisionCertificate], Result):
     """A certificate per declared problem, and one verdict for "no exchange of actions saves too much in any".
 
     To certify, the joint verdict needs no correction for the number of problems: only one in which too much is saved,
@@ -335,13 +335,15 @@ class DecisionCertificates(Result):
     upper: tuple[float, ...]
     certificates: tuple[DecisionCertificate, ...]
 
+    _names: ClassVar = "problems"
+    _parts: ClassVar = "certificates"
     _ranges: ClassVar = {"confidence_level": UNIT, "upper": _NOT_NEGATIVE}
     _words: ClassVar = {"verdict": VERDICTS}
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not len(self.problems) == len(self.certificates) == len(self.upper) > 0:
-            self._refuse("problems", self.problems, "not as many as certificates and upper limits, or none")
+        if len(self.problems) != len(self.upper):
+            self._refuse("problems", self.problems, "not as many as upper limits")
         said = self.verdict_of(self.upper, self.certificates)
         if self.verdict != said:
             self._refuse("verdict", self.verdict, f"while the problems' limits say {said!r}")
@@ -356,23 +358,6 @@ class DecisionCertificates(Result):
     def __bool__(self) -> bool:
         """Return whether all problems are certified together."""
         return self.verdict == "certified"
-
-    def __getitem__(self, problem: Any) -> DecisionCertificate:
-        """Return the certificate of a problem."""
-        if problem not in self.problems:
-            raise KeyError(problem)
-        return self.certificates[self.problems.index(problem)]
-
-    def __iter__(self) -> Iterator[Any]:
-        """Go through the problems' names, as through the keys of a dict."""
-        return iter(self.problems)
-
-    def __len__(self) -> int:
-        return len(self.problems)
-
-    def pairs(self) -> Iterator[tuple[Any, DecisionCertificate]]:
-        """Go through the problems' names, each with its certificate."""
-        return zip(self.problems, self.certificates, strict=True)
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -391,7 +376,6 @@ class DecisionCertificates(Result):
 
     def __str__(self) -> str:
         assumed = dict.fromkeys(words for each in self.certificates for words in each.assumptions)
-        notes = [f"Note on {printable(name)}: {note}" for name, each in self.pairs() for note in each.notes]
         return "\n".join(
             [
                 self.finding(),
@@ -399,9 +383,20 @@ class DecisionCertificates(Result):
                 *(f"{printable(name)}: {each.better()}" for name, each in self.pairs() if each.changes),
                 *(f"Caution: {caution}" for caution in self.cautions),
                 f"This assumes that {'; '.join(assumed)}.",
-                *notes,
+                *self.remarks(),
             ]
         )
+
+    def remarks(self) -> list[str]:
+        """Return the notes of all problems in words, those that several share once."""
+        found: dict[str, list[str]] = {}
+        for name, each in self.pairs():
+            for note in each.notes:
+                found.setdefault(note, []).append(printable(name))
+        return [
+            f"Note: {note}" if len(names) == len(self) else f"Note on {', '.join(names)}: {note}"
+            for note, names in found.items()
+        ]
 
     def finding(self) -> str:
         """Say the joint verdict in one sentence."""

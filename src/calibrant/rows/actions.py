@@ -7,16 +7,19 @@ action was taken: as many numbers as the table of losses has.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from calibrant.core.errors import InputError
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.rows.labels import listed_labels
 
 _CHUNK = 1 << 16
+_AT_ONCE = 1 << 20  # savings looked at together
 TIE = 1e-12
 """Expected losses that differ by less than this share of the largest difference are tied: rounding decides nothing."""
 
@@ -52,9 +55,8 @@ def check_losses(losses: Any, name: str = "losses") -> FloatArray:
     if bad.size:
         line, column = bad[0].tolist()
         value = float(table[line, column])
-        problem = "is missing" if np.isnan(value) else f"is {value:g}"
         raise InputError(
-            f"[{line}, {column}] {problem}",
+            f"{'is missing' if np.isnan(value) else f'is {value:g}'} in column {column}",
             argument=name,
             position=line,
             value=value,
@@ -85,6 +87,17 @@ def in_order_of(classes: tuple[Any, ...], known: tuple[Any, ...], name: str = "l
             remedy=f"its columns must be the classes of the forecasts: {listed_labels(classes)}",
         )
     return np.array([places[label] for label in classes], dtype=np.int64)
+
+
+def in_units(losses: FloatArray) -> tuple[FloatArray, float, FloatArray]:
+    """Return losses from 0 to 1, what one of their units is, and the smallest loss of each class, taken off before.
+
+    What every action loses in a class has no say in which is best.
+    """
+    least = losses.min(axis=0)
+    loss: FloatArray = losses - least
+    unit = float(loss.max())
+    return loss / unit, unit, least
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,18 +131,17 @@ class ActionTable:
     n_eff: float
 
     @classmethod
-    def of(cls, losses: FloatArray, y_true: IntArray, y_prob: FloatArray, weight: FloatArray | None) -> ActionTable:
+    def of(
+        cls, losses: FloatArray, y_true: IntArray, y_prob: npt.NDArray[Any], weight: FloatArray | None
+    ) -> ActionTable:
         """Act on checked rows: ``y_true`` holds the place of each row's class among the columns."""
-        least = losses.min(axis=0)
-        loss = losses - least
-        unit = float(loss.max())
-        loss /= unit
+        loss, unit, least = in_units(losses)
         actions, classes = loss.shape
         outcome, taken = np.zeros((actions, classes)), np.zeros(actions, dtype=np.int64)
         share = None if weight is None else weight / weight.max()
         for start in range(0, y_true.size, _CHUNK):
             part = slice(start, start + _CHUNK)
-            action = best_action(loss, y_prob[part])
+            action = best_action(loss, y_prob[part].astype(np.float64, copy=False))
             cell = action * classes + y_true[part]
             counted = np.bincount(cell, None if share is None else share[part], minlength=outcome.size)
             outcome += counted.reshape(outcome.shape)
@@ -149,14 +161,29 @@ class ActionTable:
         return float(self.outcome.sum())
 
     @property
-    def saving(self) -> FloatArray:
-        """For each action taken (first) and each in its place (second), the loss that this saves in each class."""
-        return self.loss[:, None, :] - self.loss[None, :, :]
-
-    def added(self, score: FloatArray) -> FloatArray:
-        """Add up a score of action taken, action in its place and class over the rows."""
-        found: FloatArray = np.einsum("ak,abk->ab", self.outcome, score)
+    def most_at_stake(self) -> FloatArray:
+        """For each action taken and each class, the most that another action in its place saves or loses."""
+        found: FloatArray = np.maximum(self.loss, self.loss.max(axis=0) - self.loss)  # the least loss is 0
         return found
+
+    def added(self, score: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        """Add up a score of what is saved, for each action taken (first) and each in its place (second).
+
+        Tables of many actions and classes are mostly empty: only cells that hold rows are looked at.
+        """
+        action, label = np.nonzero(self.outcome)
+        found = np.zeros((self.taken.size, self.taken.size))
+        step = max(_AT_ONCE // self.taken.size, 1)
+        for start in range(0, action.size, step):
+            one, other = action[start : start + step], label[start : start + step]
+            saved = self.loss[one, other][:, None] - self.loss[:, other].T
+            np.add.at(found, one, self.outcome[one, other][:, None] * score(saved))
+        return found
+
+    @property
+    def saved(self) -> FloatArray:
+        """What each action in place of each one taken would have saved on all rows together."""
+        return self.added(lambda saving: saving)
 
 
 def best_action(loss: FloatArray, y_prob: FloatArray) -> IntArray:
