@@ -47,7 +47,7 @@ def _group_decisions() -> Any:
 
 @functools.cache
 def _declared() -> Any:
-    problems = {"act": [[0.5, 0.0], [0.0, 1.0]], "name": calibrant.decisions.reject_option(cost=0.3)}
+    problems: dict[str, Any] = {"act": [[0.5, 0.0], [0.0, 1.0]], "name": calibrant.decisions.reject_option(cost=0.3)}
     return calibrant.certify_decisions(Y_TRUE, Y_PROB, problems, max_regret={"act": 0.3, "name": 0.1})
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,7 +53,7 @@ def test_gaps_of_straight_losses_are_kappa_times_those_of_a_threshold(shape, dat
     not_acting, acting = pair
     costs = affine_costs(not_acting=not_acting, acting=acting)
     best, kappa = brute_gap(y, p, not_acting, acting, shape)
-    assert sum(costs.values()) == pytest.approx(kappa)
+    assert costs["cost_false_positive"] + costs["cost_false_negative"] == pytest.approx(kappa)
     tally = calibrant.Tally.from_arrays(y, p)
     threshold = (acting[0] - not_acting[0]) / kappa
     if np.min(np.abs(np.array(GRID) - threshold)) < 1e-9:
@@ -60,6 +61,8 @@ def test_gaps_of_straight_losses_are_kappa_times_those_of_a_threshold(shape, dat
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", calibrant.CalibrationWarning)
         found = calibrant.risk_gap(tally, wrapper=shape, **costs)
+    assert found.cost_unit is not None
+    assert found.cost_bound is not None
     assert found.gap * found.cost_unit == pytest.approx(best, abs=1e-9)
     assert best <= found.cost_bound + 1e-9
     error = {"any": sum(abs(np.sum((y - p)[p == value])) for value in set(p)) / y.size}.get(
@@ -91,7 +94,7 @@ def test_certificates_speak_of_straight_losses():
     assert "in cost units" in str(promised)
 
 
-BAD = {
+BAD: dict[str, Any] = {
     "the same": (((1, 2), (1, 2)), "both actions lose the same"),
     "exchanged": (((3, 2), (0, 10)), "acting has the smaller loss at outcome 0 .* exchange the two actions"),
     "acting always": (((2, 3), (0, 1)), "acting is better whatever the outcome"),

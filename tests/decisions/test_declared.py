@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -40,6 +41,10 @@ def simulated(rows, classes, seed=0, power=1.0):
     return place, forecast / forecast.sum(axis=1, keepdims=True)
 
 
+def table_of(losses, place, forecast):
+    return ActionTable.of(losses, place, forecast, None)
+
+
 def brute_regret(losses, place, forecast, weight=None):
     """Try every relabelling of the actions on the rows themselves."""
     losses = np.asarray(losses, dtype=float)
@@ -67,7 +72,7 @@ def problems(draw):
 @given(problems())
 def test_the_regret_is_that_of_the_best_of_all_relabellings(problem):
     losses, place, forecast, weight = problem
-    asked = {"classes": range(len(losses[0])), "sample_weight": weight}
+    asked: dict[str, Any] = {"classes": range(len(losses[0])), "sample_weight": weight}
     found = calibrant.certify_decisions(place, forecast, losses, max_regret=1.0, **asked)
     assert found.regret == pytest.approx(brute_regret(losses, place, forecast, weight), abs=1e-12)
     assert found.regret == pytest.approx(sum(each.saved for each in found.changes), abs=1e-11)
@@ -176,7 +181,7 @@ def test_neither_names_nor_order_matter(rows, method):
 def test_what_every_action_loses_in_a_class_does_not_matter_and_units_scale(rows, method):
     place, forecast = rows
     losses = TRIP.to_numpy()
-    asked = {"max_regret": 0.05, "method": method}
+    asked: dict[str, Any] = {"max_regret": 0.05, "method": method}
     plain = calibrant.certify_decisions(place, forecast, losses, **asked)
     shifted = calibrant.certify_decisions(place, forecast, losses + np.array([5.0, -3.0, 100.0]), **asked)
     assert numbers(shifted)[:3] == pytest.approx(numbers(plain)[:3], abs=1e-12)
@@ -188,7 +193,7 @@ def test_what_every_action_loses_in_a_class_does_not_matter_and_units_scale(rows
 
 def test_equal_weights_are_none_and_rows_of_weight_zero_are_not_there(rows):
     place, forecast = rows
-    asked = {"losses": TRIP.to_numpy(), "max_regret": 0.05}
+    asked: dict[str, Any] = {"losses": TRIP.to_numpy(), "max_regret": 0.05}
     plain = calibrant.certify_decisions(place, forecast, **asked)
     assert numbers(calibrant.certify_decisions(place, forecast, **asked, sample_weight=np.full(400, 2.5))) == (
         pytest.approx(numbers(plain), abs=1e-12)
@@ -291,7 +296,7 @@ def test_good_forecasts_have_narrow_limits():
     uppers, wide = [], []
     losses = np.random.default_rng(1).random((4, 3))
     for seed in range(8):
-        table = ActionTable.of(losses, *simulated(500, 3, seed), None)
+        table = table_of(losses, *simulated(500, 3, seed))
         uppers.append(table.unit * betting_upper_regret(table, 0.05))
         wide.append(table.unit * hoeffding_upper_regret(table, 0.05))
     assert np.mean(uppers) < 0.014
@@ -299,9 +304,7 @@ def test_good_forecasts_have_narrow_limits():
 
 
 def test_a_limit_falls_as_one_over_the_number_of_rows():
-    few, many = (
-        betting_upper_regret(ActionTable.of(TRIP.to_numpy(), *simulated(rows, 3), None), 0.05) for rows in (1000, 16000)
-    )
+    few, many = (betting_upper_regret(table_of(TRIP.to_numpy(), *simulated(rows, 3)), 0.05) for rows in (1000, 16000))
     assert many < few / 10.0
 
 
@@ -337,9 +340,10 @@ def test_every_method_that_has_limits_says_so():
 
 def test_several_problems_share_one_verdict():
     place, forecast = simulated(3000, 3, power=3.0)
-    asked = {"trip": TRIP, "name": reject_option(cost=0.2)}
+    asked: dict[str, Any] = {"trip": TRIP, "name": reject_option(cost=0.2)}
     limits = {"trip": 0.05, "name": 0.15}
-    labels, options = NAMES[place], {"classes": NAMES}
+    labels = NAMES[place]
+    options: dict[str, Any] = {"classes": NAMES}
     joint = calibrant.certify_decisions(labels, forecast, asked, max_regret=limits, **options)
     assert joint
     assert list(joint) == ["trip", "name"]
@@ -400,7 +404,7 @@ def test_the_reject_option_is_a_table():
 
 # --- Bad input -------------------------------------------------------------------------------------------------------
 
-BAD = {
+BAD: dict[str, Any] = {
     "missing loss": (
         [[0, np.nan, 1], [1, 0, 0]],
         {},

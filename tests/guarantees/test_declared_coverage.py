@@ -7,6 +7,7 @@ taken and two classes all tables are gone through, which leaves no chance; other
 import zlib
 from collections import Counter
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,7 +65,7 @@ def test_no_chance_of_a_gain_is_missed_too_often(method, gain, rows, delta):
 
 TRIP = [[0.0, 0.4, 1.0], [0.3, 0.2, 0.5], [0.6, 0.6, 0.0]]
 NAME = np.vstack([1.0 - np.eye(3), np.full(3, 0.3)])
-POPULATIONS = {
+POPULATIONS: dict[str, Any] = {
     "no regret, many ties": (NAME, np.vstack([np.full((3, 3), 0.1), [0.0, 0.1, 0.0]])),
     "overconfident": (NAME, np.vstack([0.33 * (0.6 * np.eye(3) + 0.4 / 3.0), [0.01, 0.0, 0.0]])),
     "a rare class that costs much": ([[0, 0, 9.0], [1, 1, 0]], [[0.48, 0.5, 0.02], [0.0, 0.0, 0.0]]),
@@ -85,7 +86,7 @@ def test_populations_are_what_they_are_called():
 def test_limits_of_several_actions_hold(name, rows, delta):
     losses, chance = POPULATIONS[name]
     truth, shape, count = regret(losses, chance), np.shape(chance), 150
-    rng, missed = seeded(name, rows), Counter()
+    rng, missed = seeded(name, rows), Counter[tuple[str, str]]()
     missed.update(dict.fromkeys([(method, side) for method in METHOD_NAMES for side in ("lower", "upper")], 0))
     for _ in runs_needed(missed, count, allowed(count, delta)):
         table = table_of(losses, rng.multinomial(rows, np.ravel(chance)).reshape(shape))
@@ -105,7 +106,7 @@ def population_of_rows(rng, rows):
 
 def test_verdicts_on_several_problems_at_once_are_seldom_wrong():
     """Limits at the regrets themselves: no verdict is right, so that every one counts."""
-    problems = {"trip": np.array(TRIP), "name": reject_option(cost=0.35).for_classes((0, 1, 2)).array()}
+    problems: dict[str, Any] = {"trip": np.array(TRIP), "name": reject_option(cost=0.35).for_classes((0, 1, 2)).array()}
     place, forecast = population_of_rows(seeded("large"), 400_000)
     truth = {
         name: calibrant.certify_decisions(place, forecast, losses, max_regret=1.0).regret
@@ -117,9 +118,9 @@ def test_verdicts_on_several_problems_at_once_are_seldom_wrong():
     delta, count, rng = 0.2, 100, seeded("verdicts")
     wrong = Counter({"certified": 0, "refuted": 0})
     for _ in runs_needed(wrong, count, allowed(count, delta)):
-        rows = population_of_rows(rng, 120)
-        asked = {"confidence_level": 1.0 - delta, "classes": range(3)}
-        wrong["certified"] += bool(calibrant.certify_decisions(*rows, problems, max_regret=below, **asked))
-        refuted = calibrant.certify_decisions(*rows, problems, max_regret=above, **asked)
+        place, forecast = population_of_rows(rng, 120)
+        asked: dict[str, Any] = {"confidence_level": 1.0 - delta, "classes": range(3)}
+        wrong["certified"] += bool(calibrant.certify_decisions(place, forecast, problems, max_regret=below, **asked))
+        refuted = calibrant.certify_decisions(place, forecast, problems, max_regret=above, **asked)
         wrong["refuted"] += refuted.verdict == "refuted"
     assert max(wrong.values()) <= allowed(count, delta), wrong

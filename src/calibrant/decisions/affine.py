@@ -8,6 +8,7 @@ forecast alone is right for every population of which it is the mean (docs/theor
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypedDict
 
 import numpy as np
 
@@ -16,7 +17,14 @@ from calibrant.core.types import ArrayLike
 from calibrant.rows.arrays import as_numbers, check_finite
 
 
-def affine_costs(*, not_acting: ArrayLike, acting: ArrayLike) -> dict[str, float]:
+class StraightCosts(TypedDict):
+    """The two costs as options of other functions."""
+
+    cost_false_positive: float
+    cost_false_negative: float
+
+
+def affine_costs(*, not_acting: ArrayLike, acting: ArrayLike) -> StraightCosts:
     """Return the two costs that stand for losses which are straight lines in an outcome from 0 to 1.
 
     Each action has an intercept alpha and a slope beta, and loses alpha + beta y, besides anything that both lose. What

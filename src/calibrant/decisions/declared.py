@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 
@@ -40,10 +40,42 @@ from calibrant.rows.refinement import TOLERANCE
 _WIDE, _SENSIBLE = 0.5, 0.25  # of what the forecasts are worth: a limit above the first says little, the second is one
 
 
+LossesLike: TypeAlias = ArrayLike | LossTable | RejectOption
+"""What users may pass for a table of losses; data frames have ``__array__``."""
+
+
+@overload
 def certify_decisions(
     y_true: ArrayLike,
     y_prob: ArrayLike,
-    losses: Any,
+    losses: LossesLike,
+    *,
+    max_regret: float,
+    confidence_level: float = 0.95,
+    method: Method = "adaptive",
+    classes: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> DecisionCertificate: ...
+
+
+@overload
+def certify_decisions(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    losses: Mapping[Any, LossesLike],
+    *,
+    max_regret: float | Mapping[Any, float],
+    confidence_level: float = 0.95,
+    method: Method = "adaptive",
+    classes: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> DecisionCertificates: ...
+
+
+def certify_decisions(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    losses: LossesLike | Mapping[Any, LossesLike],
     *,
     max_regret: float | Mapping[Any, float],
     confidence_level: float = 0.95,
@@ -109,7 +141,9 @@ def certify_decisions(
     chosen = METHODS[check_choice(method, "method", tuple(METHODS))]
     chosen.check_regret()
     several = isinstance(losses, Mapping)
-    problems: dict[Any, Any] = {_plain(name): table for name, table in losses.items()} if several else {None: losses}
+    problems: dict[Any, Any] = {None: losses}
+    if isinstance(losses, Mapping):
+        problems = {_plain(name): table for name, table in losses.items()}
     if not problems:
         raise InputError("is empty", argument="losses", remedy="pass one table of losses or more")
     limits = _limits(max_regret, list(problems), several=several)

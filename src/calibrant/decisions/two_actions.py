@@ -1,14 +1,14 @@
-"""Two actions and several classes are one question with outcomes in [0, 1], to which everything on thresholds applies."""
+"""Two actions and several classes are one question with outcomes in [0, 1]: all about thresholds applies to it."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from calibrant.core.errors import InputError
 from calibrant.core.types import ArrayLike, FloatArray
-from calibrant.decisions.declared import as_losses, class_rows
+from calibrant.decisions.declared import LossesLike, as_losses, class_rows
 from calibrant.rows.actions import TIE
 
 
@@ -34,7 +34,7 @@ class TwoActionQuestion(NamedTuple):
 def two_action_question(
     y_true: ArrayLike,
     y_prob: ArrayLike,
-    losses: Any,
+    losses: LossesLike,
     *,
     classes: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
