@@ -185,7 +185,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
         Y_TRUE, Y_PROB, [[0.5, 0.0], [0.0, 1.0]], max_regret=0.3, sample_weight=[1.0, 2.5] * 20, method="hoeffding"
     ),
     "LossTable": lambda: _declared()["name"].problem,
-    "Relabelling": lambda: _declared()["act"].changes[0],
+    "Relabelling": lambda: _declared()["name"].changes[0],
     "RejectOption": lambda: calibrant.decisions.reject_option(cost=0.3),
     "GroupDecisions": _group_decisions,
     "Decisions": lambda: _group_decisions()["a"],

@@ -45,9 +45,7 @@ def affine_costs(*, not_acting: ArrayLike, acting: ArrayLike) -> StraightCosts:
 
     Examples
     --------
-    A train ordered for 3, which leaves 2 per unit of demand to pay, against 10 per unit without it:
-
-    >>> costs = affine_costs(not_acting=(0, 10), acting=(3, 2))
+    >>> costs = affine_costs(not_acting=(0, 10), acting=(3, 2))  # a longer train for 3, or 8 more where it is full
     >>> costs
     {'cost_false_positive': 3.0, 'cost_false_negative': 5.0}
     >>> from calibrant import risk_gap

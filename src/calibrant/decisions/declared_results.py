@@ -59,6 +59,8 @@ class LossTable(Result):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        for line in self.losses:
+            self._check_numbers("losses", line)
         shape = check_losses(self.losses).shape
         for name, labels, size in (("actions", self.actions, shape[0]), ("classes", self.classes, shape[1])):
             if len(labels) != size or len(set(labels)) != size:
