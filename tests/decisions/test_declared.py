@@ -402,6 +402,14 @@ def test_the_reject_option_is_a_table():
     assert table.best_action([[0.9, 0.1], [0.6, 0.4], [0.1, 0.9]]) == ("a", "reject!", "reject")
 
 
+def test_many_actions_on_few_rows_have_a_note():
+    place, forecast = simulated(60, 30)
+    found = calibrant.certify_decisions(place, forecast, 1 - np.eye(30), max_regret=0.1, classes=range(30))
+    assert found.upper > found.regret > 0.1
+    assert found.notes[-1].startswith("the rule takes an action on ")
+    assert found.lower == 0.0
+
+
 # --- Bad input -------------------------------------------------------------------------------------------------------
 
 BAD: dict[str, Any] = {

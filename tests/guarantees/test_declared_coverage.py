@@ -96,6 +96,24 @@ def test_limits_of_several_actions_hold(name, rows, delta):
     assert max(missed.values()) <= allowed(count, delta), missed
 
 
+def test_limits_of_weighted_rows_hold():
+    """Few heavy rows lose most: weights have a say in whom the regret is about, and rows are not alike."""
+    losses, delta, count = np.array(TRIP), 0.2, 150
+    weight = np.repeat([1.0, 0.1], [12, 60])
+    heavy, light = np.array([0.2, 0.1, 0.7]), np.array([0.7, 0.3, 0.0])
+    forecast = np.tile([1.0, 0.0, 0.0], (72, 1))  # so that everybody walks
+    chance = (12.0 * heavy + 6.0 * light) / 18.0
+    truth = regret(losses, np.vstack([chance, np.zeros((2, 3))]))
+    assert truth > 0.1
+    rng, missed = seeded("weights"), Counter({"lower": 0, "upper": 0})
+    for _ in runs_needed(missed, count, allowed(count, delta)):
+        place = np.concatenate([rng.choice(3, size=12, p=heavy), rng.choice(3, size=60, p=light)])
+        table = ActionTable.of(losses, place, forecast, weight)
+        missed["upper"] += table.unit * METHODS["adaptive"].upper_regret(table, delta) < truth - 1e-12
+        missed["lower"] += table.unit * METHODS["adaptive"].lower_regret(table, delta) > truth + 1e-12
+    assert max(missed.values()) <= allowed(count, delta), missed
+
+
 def population_of_rows(rng, rows):
     """Forecasts too sure of themselves that take few values, so that ties and equal expected losses are many."""
     chance = rng.choice([0.2, 0.3, 0.5], size=(rows, 3), p=[0.3, 0.3, 0.4])

@@ -37,6 +37,8 @@ from calibrant.rows.checks import check_choice, check_confidence, check_forecast
 from calibrant.rows.classes import ClassRows, check_classes_of
 from calibrant.rows.refinement import TOLERANCE
 
+_FEW_NAMES = 5  # actions that are listed
+_FEW_ROWS = 10  # per action taken, on which some other action looks better by chance
 _WIDE, _SENSIBLE = 0.5, 0.25  # of what the forecasts are worth: a limit above the first says little, the second is one
 
 
@@ -365,11 +367,18 @@ def _cautions(limit: float, table: ActionTable, unit: float) -> tuple[str, ...]:
 
 
 def _notes(problem: LossTable, table: ActionTable) -> tuple[str, ...]:
-    """Return which actions the rule never takes, so that nothing was learned about them."""
-    never = [printable(action) for action, count in zip(problem.actions, table.taken, strict=True) if count == 0]
-    if not never:
-        return ()
-    verb = "is" if len(never) == 1 else "are"
-    return (
-        Phrase("the rule says {never} on none of these rows", code="never_taken", never=" and ".join(never), verb=verb),
-    )
+    """Return which actions the rule never takes, and where rows are too few for as many actions."""
+    found: list[str] = []
+    never = [action for action, count in zip(problem.actions, table.taken, strict=True) if count == 0]
+    if never:
+        said = "the rule says {never} on none of these rows"
+        listed = " and ".join(map(printable, never)) if len(never) <= _FEW_NAMES else f"{len(never):,} of the actions"
+        found.append(Phrase(said, code="never_taken", never=listed))
+    usual = table.rows / int(np.count_nonzero(table.taken))
+    if usual < _FEW_ROWS:
+        said = (
+            "the rule takes an action on {usual:.3g} rows on average, and the estimate has the best of {count:,} for each "
+            "on the same rows: it is mostly chance; the limits hold"
+        )
+        found.append(Phrase(said, code="few_rows_per_action", usual=usual, count=len(problem.actions)))
+    return tuple(found)
