@@ -111,6 +111,42 @@ def test_lines_that_leave_nothing_to_decide_are_refused(bad):
         affine_costs(not_acting=not_acting, acting=acting)
 
 
+BREGMAN: dict[str, Any] = {
+    "square": (np.square, lambda p: 2.0 * p, 2.0),
+    "exponential": (np.exp, np.exp, float(np.e - 1.0)),
+    "bend": (lambda p: np.abs(p - 0.3), lambda p: np.where(p > 0.3, 1.0, -1.0), 2.0),
+}
+
+
+@pytest.mark.parametrize("name", BREGMAN)
+@settings(max_examples=25)
+@given(data=rows, steps=st.lists(st.floats(0.0, 1.0), min_size=len(GRID), max_size=len(GRID)))
+def test_losses_consistent_for_the_mean_are_mixtures(name, data, steps):
+    """Whatever a non-decreasing map makes of the forecasts, it saves at most the mass times the Cutoff error."""
+    convex, slope, mass = BREGMAN[name]
+    y, p = np.array(data).T
+
+    def score(forecast):
+        return float((convex(y) - convex(forecast) - slope(forecast) * (y - forecast)).mean())
+
+    mapped = np.array(sorted(steps))[np.searchsorted(GRID, p)]
+    tally = calibrant.Tally.from_arrays(y, p)
+    cutoff = calibrant.cutoff_calibration_error(tally)
+    assert score(p) - score(mapped) <= mass * cutoff + 1e-9
+    turned = np.array(sorted(steps, reverse=True))[np.searchsorted(GRID, p)]
+    assert score(p) - score(turned) <= 2.0 * mass * cutoff + 1e-9
+
+
+def test_a_consistent_loss_is_the_integral_of_sign_testing():
+    y, p, place = 0.83, 0.21, (np.arange(4000) + 0.5) / 4000
+    separated = (min(y, p) <= place) & (place < max(y, p))
+    second: dict[str, Any] = {"square": lambda t: np.full(t.size, 2.0), "exponential": np.exp}
+    for name, density in second.items():
+        convex, slope, _ = BREGMAN[name]
+        loss = convex(y) - convex(p) - slope(p) * (y - p)
+        assert float((np.abs(y - place) * separated * density(place)).mean()) == pytest.approx(loss, rel=1e-2)
+
+
 # --- No other losses -------------------------------------------------------------------------------------------------
 
 PLACES = np.linspace(0.0, 1.0, 41)

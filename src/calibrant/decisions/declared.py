@@ -377,8 +377,8 @@ def _notes(problem: LossTable, table: ActionTable) -> tuple[str, ...]:
     usual = table.rows / int(np.count_nonzero(table.taken))
     if usual < _FEW_ROWS:
         said = (
-            "the rule takes an action on {usual:.3g} rows on average, and the estimate has the best of {count:,} for each "
-            "on the same rows: it is mostly chance; the limits hold"
+            "the rule takes an action on {usual:.3g} rows on average, and the estimate has the best of {count:,} for "
+            "each on the same rows: it is mostly chance; the limits hold"
         )
         found.append(Phrase(said, code="few_rows_per_action", usual=usual, count=len(problem.actions)))
     return tuple(found)

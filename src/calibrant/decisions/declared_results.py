@@ -404,7 +404,8 @@ class DecisionCertificates(PerPart[DecisionCertificate], Result):
         """Say the joint verdict in one sentence."""
         level, count = level_said(self.confidence_level), len(self.problems)
         if self.verdict == "undecided":
-            return f"Undecided: these rows do not show whether exchanging actions saves too much in one of {count} problems."
+            said = f"exchanging actions saves too much in one of {count} problems"
+            return f"Undecided: these rows do not show whether {said}."
         if self:
             return f"Certified: with {level} confidence exchanging actions saves too much in none of {count} problems."
         names = [printable(name) for name, each in self.pairs() if each.verdict == "refuted"]
