@@ -48,6 +48,12 @@ def _group_decisions() -> Any:
 
 
 @functools.cache
+def _declared() -> Any:
+    problems: dict[str, Any] = {"act": [[0.5, 0.0], [0.0, 1.0]], "name": calibrant.decisions.reject_option(cost=0.3)}
+    return calibrant.certify_decisions(Y_TRUE, Y_PROB, problems, max_regret={"act": 0.3, "name": 0.1})
+
+
+@functools.cache
 def _report() -> Any:
     return calibrant.CalibrationReport.from_predictions(Y_TRUE, Y_PROB, by=["b", "a"] * 20, max_error=0.3).summary
 
@@ -185,6 +191,14 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "GroupCalibrationTests": lambda: calibrant.calibration_test(
         Y_TRUE, Y_PROB, by=["b", "a"] * 20, n_resamples=999, rng=0
     ),
+    "DecisionCertificates": _declared,
+    "DecisionCertificate": lambda: _declared()["act"],
+    "weighted DecisionCertificate": lambda: calibrant.certify_decisions(
+        Y_TRUE, Y_PROB, [[0.5, 0.0], [0.0, 1.0]], max_regret=0.3, sample_weight=[1.0, 2.5] * 20, method="hoeffding"
+    ),
+    "LossTable": lambda: _declared()["name"].problem,
+    "Relabelling": lambda: _declared()["name"].changes[0],
+    "RejectOption": lambda: calibrant.decisions.reject_option(cost=0.3),
     "GroupDecisions": _group_decisions,
     "Decisions": lambda: _group_decisions()["a"],
     "Decision": lambda: _group_decisions()["a"].decisions[0],

@@ -61,6 +61,7 @@ TOP = [
     "best_threshold",
     "calibration_test",
     "certify",
+    "certify_decisions",
     "check_independence",
     "compare_models",
     "compare_recalibrators",
@@ -130,9 +131,11 @@ def test_every_public_name_resolves_and_is_documented(name):
 
 FUNCTIONS = [name for name in PUBLIC if inspect.isfunction(public(name))]
 BY_POSITION = {
+    "affine_costs": [],
     "bracket": ["cells"],
     "by_group": ["source", "compute"],
     "certify_thresholds": ["z"],
+    "certify_decisions": ["y_true", "y_prob", "losses"],
     "check_independence": ["y_true", "y_prob", "cluster"],
     "compare_recalibrators": ["y_prob", "y_true"],
     "decision_guarantee": ["certificate", "threshold"],
@@ -146,6 +149,8 @@ BY_POSITION = {
     "rows_needed": ["max_error"],
     "scan": ["source"],
     "threshold_calibration_error": ["z"],
+    "reject_option": [],
+    "two_action_question": ["y_true", "y_prob", "losses"],
 }  # all others: outcomes and forecasts
 
 
@@ -181,15 +186,16 @@ def test_what_is_required_cannot_be_forgotten():
         for name in FUNCTIONS
     }
     assert {name: names for name, names in required.items() if names} == {
+        "affine_costs": ["not_acting", "acting"],
         "certify": ["max_error"],
         "certify_thresholds": ["max_error"],
+        "certify_decisions": ["max_regret"],
         "compare_windows": ["period", "windows"],
         "ece_hardness_bound": ["max_error", "confidence_level", "effective_variance"],
         "new_files": ["poll"],
+        "reject_option": ["cost"],
         "risk_bands": ["cutoffs"],
         "scan": ["y_true", "y_prob"],
-        "sign_testing_gap": ["threshold"],
-        "sign_testing_risk": ["threshold"],
         "weighted_calibration_error": ["weight"],
     }
 

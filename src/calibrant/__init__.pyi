@@ -54,6 +54,7 @@ from calibrant.core.errors import (
 from calibrant.core.errors import (
     InputError as InputError,
 )
+from calibrant.decisions.declared import certify_decisions as certify_decisions
 from calibrant.decisions.gaps import (
     best_threshold as best_threshold,
 )

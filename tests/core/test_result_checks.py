@@ -53,6 +53,7 @@ def every_result():
         rolling.update(y_true, y_prob, period=period)
     windows = calibrant.monitors.compare_windows(y_true, y_prob, period=np.arange(40) // 4, windows=[2, 4])
     over_time: Any = result_of("ChangeOverTime")
+    declared: Any = result_of("DecisionCertificates")
     found = [
         measures,
         measures.spectrum,
@@ -115,6 +116,11 @@ def every_result():
         result_of("ThresholdCalibration"),
         result_of("ThresholdCertificate"),
         result_of("PitCalibration with a verdict"),
+        declared,
+        declared["name"],
+        declared["name"].problem,
+        declared["name"].changes[0],
+        calibrant.decisions.reject_option(cost=0.3),
     ]
     return {type(result): result for result in found}
 
@@ -132,6 +138,8 @@ def number_fields(kind):
 def with_number(result, name, number):
     """The same field with one number replaced: the only one, or the last of several."""
     value = getattr(result, name)
+    if name == "losses":  # lines of a table
+        return (*value[:-1], (*value[-1][:-1], number))
     if name == "others":  # numbers with their names
         return (("cutoff", number),)
     if isinstance(value, np.ndarray):

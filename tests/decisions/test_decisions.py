@@ -106,7 +106,7 @@ NO_SCORE: Any = np.cos
         ),
         (
             lambda: calibrant.decisions.sign_testing_risk(*ROWS, threshold=None),
-            r"^threshold must be a number, got None",
+            r"^threshold is missing: pass threshold=, or cost_false_positive=",
         ),
         (lambda: calibrant.net_benefit(*ROWS, threshold=[0.5, 1.0]), r"^threshold is 1, .*keep it below 1"),
         (

@@ -744,7 +744,9 @@ EXTRA_OPTIONS: dict[str, dict[str, Any]] = {
 }
 PUBLIC_FUNCTIONS = [name for name in EVERYWHERE if inspect.isfunction(public(name))]
 OTHERS_FIRST = {
+    "affine_costs": "not_acting",
     "bracket": "cells",
+    "certify_decisions": "y_true",  # with a column per class
     "check_independence": "y_true",  # which must have clusters
     "by_group": "source",
     "compare_models": "y_true",  # with forecasts by the name of their model
@@ -758,8 +760,10 @@ OTHERS_FIRST = {
     "new_files": "folders",
     "openmetrics": "reading",
     "period_of": "times",
+    "reject_option": "cost",
     "rows_needed": "max_error",
     "scan": "source",
+    "two_action_question": "y_true",  # with a column per class
 }
 """What functions take first that do not take outcomes and forecasts alone; they are tested beside what they compute."""
 WITHOUT_WEIGHTS = "spiegelhalter_test"  # nobody has defined it for weighted rows

@@ -1,3 +1,25 @@
+from calibrant.decisions.affine import affine_costs as affine_costs
+from calibrant.decisions.declared import (
+    certify_decisions as certify_decisions,
+)
+from calibrant.decisions.declared import (
+    reject_option as reject_option,
+)
+from calibrant.decisions.declared_results import (
+    DecisionCertificate as DecisionCertificate,
+)
+from calibrant.decisions.declared_results import (
+    DecisionCertificates as DecisionCertificates,
+)
+from calibrant.decisions.declared_results import (
+    LossTable as LossTable,
+)
+from calibrant.decisions.declared_results import (
+    RejectOption as RejectOption,
+)
+from calibrant.decisions.declared_results import (
+    Relabelling as Relabelling,
+)
 from calibrant.decisions.decompositions import (
     ScoreDecomposition as ScoreDecomposition,
 )
@@ -68,3 +90,9 @@ from calibrant.decisions.risks import (
     sign_testing_risk as sign_testing_risk,
 )
 from calibrant.decisions.scores import SchervishMeasure as SchervishMeasure
+from calibrant.decisions.two_actions import (
+    TwoActionQuestion as TwoActionQuestion,
+)
+from calibrant.decisions.two_actions import (
+    two_action_question as two_action_question,
+)

@@ -29,8 +29,8 @@ from calibrant.measures.clinical import isotonic_curve
 from calibrant.measures.expected import FEW_ROWS, lonely_rows, plug_in_error
 from calibrant.measures.results import PAPER, PROJECT, Relation
 from calibrant.measures.weighted import cutoff_calibration_error
-from calibrant.rows.checks import check_choice, check_thresholds
-from calibrant.rows.costs import one_number, one_threshold
+from calibrant.rows.checks import check_choice
+from calibrant.rows.costs import one_threshold
 from calibrant.rows.intake import RowsLike, as_observations, as_tally
 from calibrant.rows.refinement import TOLERANCE
 from calibrant.rows.runs import group_starts
@@ -174,8 +174,10 @@ def sign_testing_gap(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,
     *,
-    threshold: float,
+    threshold: float | None = None,
     wrapper: Wrapper = "nondecreasing",
+    cost_false_positive: float | None = None,
+    cost_false_negative: float | None = None,
     sample_weight: ArrayLike | None = None,
     pos_label: ClassLabel | None = None,
 ) -> RiskGap:
@@ -193,6 +195,9 @@ def sign_testing_gap(
         The value y* that outcomes are compared with.
     wrapper : {"nondecreasing", "monotone", "any"}
         As in `risk_gap`; "any" warns on nearly continuous forecasts whatever the outcomes.
+    cost_false_positive, cost_false_negative : float, optional
+        Costs in place of ``threshold``: what a wrong guess costs at y = 0 and at y = 1, as `affine_costs` gives them.
+        The distance to y* then costs their sum.
 
     Returns
     -------
@@ -208,7 +213,7 @@ def sign_testing_gap(
     >>> round(sign_testing_gap([0.1, 0.7, 0.4], [0.2, 0.4, 0.9], threshold=0.5, wrapper="monotone").gap, 12)
     0.066666666667
     """
-    at = one_number(check_thresholds(threshold))
+    at, (vain_cost, missed_cost) = one_threshold(threshold, cost_false_positive, cost_false_negative)
     check_choice(wrapper, "wrapper", tuple(WRAPPERS))
     risk: float | None = None
     if isinstance(y_true, Totals):
@@ -230,6 +235,8 @@ def sign_testing_gap(
         gap=gap,
         rule=rule,
         bound=_gap_bound(tally, gap, wrapper, propositions=("B.2", "B.2")),
+        cost_false_positive=vain_cost,
+        cost_false_negative=missed_cost,
         notes=notes,
     )
 

@@ -305,6 +305,11 @@ class RiskGap(WithCosts, Result):
     _ranges: ClassVar = dict.fromkeys(("threshold", "risk", "best_risk", "gap"), UNIT)
     _words: ClassVar = {"loss": ("decision", "sign testing"), "wrapper": tuple(WRAPPERS)}
 
+    @property
+    def cost_bound(self) -> float | None:
+        """The bound in the units of the costs given, kappa times the error; None where a threshold was given."""
+        return None if self.cost_unit is None else self.bound.right * self.cost_unit
+
     def frame(self) -> Any:
         """Return one row, to be joined with those of other thresholds or wrappers."""
         names = ["threshold", "wrapper", "risk", "best_risk", "gap"]

@@ -10,6 +10,8 @@ missed, so that with calibrated forecasts acting from tau up is best. Each funct
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from calibrant.core.errors import InputError
@@ -115,7 +117,9 @@ def sign_testing_risk(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,
     *,
-    threshold: ArrayLike | None,
+    threshold: ArrayLike | None = None,
+    cost_false_positive: float | None = None,
+    cost_false_negative: float | None = None,
     sample_weight: ArrayLike | None = None,
     pos_label: ClassLabel | None = None,
 ) -> DecisionRisk:
@@ -131,6 +135,9 @@ def sign_testing_risk(
         As in `decision_risk`. A tally is enough for 0/1 outcomes only: for others it no longer holds their distances.
     threshold : float in [0, 1], or array of them
         The value y* that outcomes are compared with.
+    cost_false_positive, cost_false_negative : float, optional
+        Costs in place of ``threshold``: what a wrong guess costs at y = 0 and at y = 1. The distance to y* then costs
+        their sum.
 
     Returns
     -------
@@ -146,7 +153,7 @@ def sign_testing_risk(
     >>> round(sign_testing_risk([0.1, 0.7, 0.4], [0.2, 0.4, 0.9], threshold=0.5).risk, 12)
     0.1
     """
-    at = check_thresholds(threshold)
+    at, costs = threshold_or_costs(threshold, cost_false_positive, cost_false_negative)
     if isinstance(y_true, Totals):
         tally = given_tally(y_true, y_prob, sample_weight, pos_label)
         if not tally.binary_outcomes:
@@ -156,9 +163,13 @@ def sign_testing_risk(
                 argument="y_true",
                 remedy="pass the arrays, or use sign_testing_gap, which a Tally is enough for",
             )
-        return risk_of_totals(tally, at, strict=True)
+        return _with_costs(risk_of_totals(tally, at, strict=True), costs)
     observations = as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
-    return sign_testing_of_rows(observations, at)
+    return _with_costs(sign_testing_of_rows(observations, at), costs)
+
+
+def _with_costs(found: DecisionRisk, costs: Costs) -> DecisionRisk:
+    return replace(found, cost_false_positive=costs[0], cost_false_negative=costs[1])
 
 
 def net_benefit(

@@ -21,6 +21,7 @@ from calibrant.certificates.event_shares import planned_shares, upper_share
 from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.margins import hoeffding_margin, uniform_lower_margin
 from calibrant.certificates.methods.base import CertificateMethod
+from calibrant.certificates.regrets import betting_lower_regret, betting_upper_regret
 from calibrant.certificates.samples import Samples
 from calibrant.certificates.saving_limits import (
     betting_bracket,
@@ -31,6 +32,7 @@ from calibrant.certificates.saving_limits import (
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.measures.judged import WeightedMeasure
 from calibrant.measures.results import WorstInterval
+from calibrant.rows.actions import ActionTable
 from calibrant.rows.refinement import stretch_ends, whole_tally
 from calibrant.rows.savings import Score, Thresholds, bet_score
 from calibrant.rows.sources import FEW_ROWS, RowSource
@@ -44,6 +46,7 @@ class Adaptive(CertificateMethod):
     """As sharp as the variance of the residuals allows, for the population; fractions and weights too."""
 
     name = "adaptive"
+    covers_regret = True
     pairs_rows = True
     sentence = "The adaptive method holds at every number of rows and is as sharp as the residuals allow."
 
@@ -101,6 +104,14 @@ class Adaptive(CertificateMethod):
     def ends(self, delta: float) -> tuple[Callable[[Totals], IntArray], ...]:
         """Return what says where stretches of bets may begin and end."""
         return (lambda table: stretch_ends(table, adaptive_pairs(table, delta)(table)),)
+
+    def upper_regret(self, table: ActionTable, delta: float) -> float:
+        """Return the largest regret that bets against every relabelling leave possible."""
+        return betting_upper_regret(table, delta)
+
+    def lower_regret(self, table: ActionTable, delta: float) -> float:
+        """Return what bets on relabellings, averaged, leave possible."""
+        return betting_lower_regret(table, delta)
 
     def lower_margin(self, table: Totals, delta: float, factor: float) -> float:
         """Return the margin of all intervals at once, with a variance learned from the rows."""

@@ -21,6 +21,7 @@ from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.voices import Argument, Either, Option, Phrase
 from calibrant.measures.judged import WeightedMeasure
 from calibrant.measures.results import WorstInterval
+from calibrant.rows.actions import ActionTable
 from calibrant.rows.savings import SAVING, Score, Stretches, Thresholds, largest_redrawing
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally, Totals
@@ -55,6 +56,8 @@ class CertificateMethod(ABC):
         Why it has no limits for rows in clusters; empty where it has.
     pairs_rows : bool
         Whether two models on the same rows are compared row by row with it.
+    covers_regret : bool
+        Whether it has limits of the regret of declared decisions.
     """
 
     name: ClassVar[str]
@@ -68,6 +71,7 @@ class CertificateMethod(ABC):
     from_cells: ClassVar[bool] = True
     no_clusters: ClassVar[str] = ""
     pairs_rows: ClassVar[bool] = False
+    covers_regret: ClassVar[bool] = False
 
     _drawn: ClassVar[str] = "the rows are independent draws from the population"
     _unseen: ClassVar[str] = "forecaster, limit, method and level were fixed without looking at these rows"
@@ -100,6 +104,14 @@ class CertificateMethod(ABC):
                     why=self.no_clusters,
                 ),
                 remedy=Phrase("use {adaptive}", adaptive=Option("method", "adaptive")),
+            )
+
+    def check_regret(self) -> None:
+        """Refuse declared decisions, where the method has no limits of their regret."""
+        if not self.covers_regret:
+            known = " or ".join(map(repr, METHODS.where(lambda method: method.covers_regret)))
+            raise InputError(
+                Phrase("{method} has no limits of regret", method=Option("method", self.name)), remedy=f"use {known}"
             )
 
     def check_level(self, level: float) -> None:
@@ -216,6 +228,16 @@ class CertificateMethod(ABC):
         del saving
         return enough_clusters(limit, delta, clusters.serial, drawn=clusters.max_size is not None)
 
+    def upper_regret(self, table: ActionTable, delta: float) -> float:
+        """Return an upper limit of swap regret, in units of the table: 1 where the method knows none."""
+        del table, delta
+        return 1.0
+
+    def lower_regret(self, table: ActionTable, delta: float) -> float:
+        """Return a lower limit of swap regret, in units of the table: 0 where the method knows none."""
+        del table, delta
+        return 0.0
+
     @abstractmethod
     def lower_margin(self, table: Totals, delta: float, factor: float) -> float:
         """Return how far an error of the rows can be above the population's, for weights of total variation M.
@@ -286,7 +308,7 @@ class CertificateMethod(ABC):
     # --- Words ------------------------------------------------------------------------------------------------------
 
     def assumptions(
-        self, table: Totals, *, parts: str | None = None, clusters: Clusters | None = None
+        self, table: Totals | ActionTable, *, parts: str | None = None, clusters: Clusters | None = None
     ) -> tuple[str, ...]:
         """Return what the limits rest on, for the words of a result; parts are "groups" or "bands"."""
         drawn = self._drawn if clusters is None else clusters.assumed(given=self.target != "population")
