@@ -60,13 +60,29 @@ CASES: dict[str, Callable[[], tuple[Any, ...]]] = {
 def test_compiled_equals_plain(name, monkeypatch):
     kernel = getattr(kernels, name.split()[0], None) or getattr(row_kernels, name.split()[0])
     with np.errstate(over="ignore"):  # of keys, which wrap
-        plain = kernel(*CASES[name]())
+        plain = kernel.plain(*CASES[name]())
     monkeypatch.setattr(kernels, "PLAIN_LIMIT", 0)
     compiled = kernel(*CASES[name]())
     if not isinstance(plain, tuple):
         plain, compiled = (plain,), (compiled,)
     for one, other in zip(plain, compiled, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(one, other)  # to the last bit: which of them runs depends on what ran before
+
+
+def test_short_inputs_run_compiled_once_long_ones_did():
+    runs = []
+
+    def first(values, factor):
+        runs.append(factor)
+        return values[0] * factor
+
+    kernel, long = kernels.Kernel(first), np.ones(kernels.PLAIN_LIMIT + 1)
+    kernel._compiled = lambda values, factor: values[0] * factor
+    assert kernel(long[:3], 2.0) == 2.0
+    assert kernel(long, 3.0) == 3.0
+    assert kernel(long[:3], 4.0) == 4.0
+    assert kernel(long[:3].astype(np.int64), 5.0) == 5.0  # there is no version for those yet
+    assert runs == [2.0, 5.0]
 
 
 def test_repeated_keys_are_found_once_each():

@@ -3,7 +3,8 @@
 Every kernel is ordinary Python that numba can compile. Short inputs run as plain Python, so that a first call never
 waits for a compiler; long ones are compiled once and kept in numba's cache on disk (beside the package, or in the
 user's own cache folder when the package is installed read-only). Where that cache cannot be read or written they are
-compiled in memory, once per process.
+compiled in memory, once per process. What a process has compiled serves its short inputs, too: both give the same, to
+the last bit.
 """
 
 from __future__ import annotations
@@ -31,12 +32,13 @@ Returned = TypeVar("Returned")
 
 
 class Kernel(Generic[Parameters, Returned]):
-    """A loop over arrays that runs plain when its first array is short and compiled when it is long."""
+    """A loop over arrays that runs compiled when its first array is long, or once it was; plain before."""
 
     def __init__(self, function: Callable[Parameters, Returned]) -> None:
         update_wrapper(self, function)
         self.plain = function
         self._compiled: Callable[..., Returned] | None = None
+        self._seen: set[tuple[object, ...]] = set()  # kinds of arguments that there is a compiled version for
 
     def compiled(self, *, cached: bool = True) -> Callable[..., Returned]:
         """Return the compiled loop, importing numba the first time."""
@@ -53,16 +55,19 @@ class Kernel(Generic[Parameters, Returned]):
     def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
         """Run the loop."""
         first: Any = args[0]
-        if first.size <= PLAIN_LIMIT:
+        kinds = tuple(map(_kind, args))
+        if first.size <= PLAIN_LIMIT and kinds not in self._seen:
             return self.plain(*args, **kwargs)
         # Numba compiles a separate version for writable and for read-only arrays: hand it read-only views only.
         given = [_read_only(arg) for arg in args]
         compiled = self.compiled()
         try:
-            return compiled(*given, **kwargs)
+            found = compiled(*given, **kwargs)
         except Exception:  # a full disk or a damaged file in the cache can raise anything; the loops themselves do not
             self._forget(compiled)
-            return self.compiled(cached=False)(*given, **kwargs)
+            found = self.compiled(cached=False)(*given, **kwargs)
+        self._seen.add(kinds)
+        return found
 
     def _forget(self, compiled: Any) -> None:
         """Remove what the cache on disk lists of this loop.
@@ -74,6 +79,11 @@ class Kernel(Generic[Parameters, Returned]):
         with contextlib.suppress(OSError, TypeError):  # the latter: there is no folder
             for index in Path(folder).glob(f"*{self.plain.__name__}-{line}.*.nbi"):
                 index.unlink()
+
+
+def _kind(value: Any) -> object:
+    """Return what numba tells arguments apart by."""
+    return (value.dtype, value.ndim) if isinstance(value, np.ndarray) else type(value)
 
 
 def _read_only(value: Any) -> Any:
