@@ -26,6 +26,7 @@ PART = (np.arange(2**16) // 64).astype(np.uint16)
 GROUP = RNG.integers(0, 4, 3_000, dtype=np.uint8)
 ROWS = OUTCOME.astype(float), FORECAST
 PLACES = CELL, CELL[::-1].copy(), GROUP, 4, PART[::64] // 100, PART[::64] // 50, PART, PART, 6
+STRETCHES = np.ones(3_000), OUTCOME.astype(float), FORECAST, FORECAST
 KEY = RNG.integers(0, 2**64, 3_000, dtype=np.uint64)
 BEGIN, END = np.array([0, 0, 1, 2]), np.array([1, 1, 2, 2])
 
@@ -40,6 +41,8 @@ CASES: dict[str, Callable[[], tuple[Any, ...]]] = {
         FORECAST,
         np.arange(3_000),
     ),
+    "best_stretch": lambda: (*STRETCHES, FORECAST, np.ones(3_000), 0.2, 0.7, True),
+    "best_stretch downwards": lambda: (*STRETCHES, 1.0 - FORECAST, 1.0 + FORECAST, 0.2, 0.7, False),
     "stretched_cells": lambda: (FORECAST, 2**16),
     "grouped_residuals": lambda: (*ROWS, np.empty(0), CELL, GROUP, 4, PART, 6),
     "grouped_residuals weighted": lambda: (*ROWS, FORECAST[::-1].copy(), CELL, GROUP, 4, PART, 6),
