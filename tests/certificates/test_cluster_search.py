@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from calibrant.certificates import cluster_search
 from calibrant.certificates.cluster_limits import growth_rest
-from calibrant.certificates.cluster_search import Weighing, largest_growth
+from calibrant.certificates.cluster_search import FIXED_BORDERS, Weighing, largest_growth
 
 DELTA = 0.05
 BLOCKS = st.sampled_from((1, 2, 3, 7, 300))
@@ -146,7 +146,11 @@ class TestBoundsAreBounds:
         limits = cluster_limits(y, p, label, w)
         evidence = limits._evidence
         error = 0.7
-        prefix, size = evidence.prefix, evidence.size
+        weight = np.ones(p.size) if w is None else w
+        code = np.unique(label[weight > 0.0], return_inverse=True)[1]
+        y, p, weight = y[weight > 0.0], p[weight > 0.0], weight[weight > 0.0]
+        size = np.bincount(code, weights=weight)
+        prefix = np.array([np.bincount(code, weights=weight * (y - p) * (p < end)) for end in (*FIXED_BORDERS, np.inf)])
         logs = [
             np.log(evidence.prior)
             + np.log1p(x * (sign * (prefix[evidence.end] - prefix[evidence.begin]) - error * size)).sum(axis=1)

@@ -473,8 +473,13 @@ def limited(code, size, **environment):
         [sys.executable, "-c", textwrap.dedent(program) + textwrap.dedent(code)],
         capture_output=True,
         text=True,
-        # Python would keep compiled modules that it could not write whole, and no process would start with them.
-        env={**os.environ, "PYTHONPATH": SOURCE, "NUMBA_DISABLE_JIT": "1", "PYTHONDONTWRITEBYTECODE": "1", **environment},
+        env={
+            **os.environ,
+            "PYTHONPATH": SOURCE,
+            "PYTHONDONTWRITEBYTECODE": "1",  # Python would keep what it could not write whole
+            "NUMBA_DISABLE_JIT": "1",
+            **environment,
+        },
         check=False,
     )
     assert found.returncode == 0, found.stderr

@@ -104,6 +104,7 @@ class ClusterLimits:
         self.rows = ClusterMap(source, table)
         self.count = self.rows.clusters
         self.total = self.rows.total
+        self._weighed: tuple[float, Weighing] | None = None
 
     # --- What the clusters are --------------------------------------------------------------------------------------
 
@@ -155,17 +156,28 @@ class ClusterLimits:
         ``given`` says that forecasts count as fixed, so that sums have the limits that the forecasts of a cluster set.
         """
         found = 0.0
+        exponent = cluster_exponent(delta, self.dependence)
         for sign in (1.0, -1.0):
             most = self._most(sign) if given else self.largest
             rates = sorted({rate / most for rate in self._rates(most, delta)})
-            reach = self.rows.reach(sign) * (1.0 + 1e-12)  # which rounding may pass
-            weighing: Weighing | None = None
             for rate in rates[::-1]:
-                # What stands in for -ln(1 - x T), T up to the reach, at the faster rate does so at the slower one, too.
-                if weighing is None or self.rows.is_small:
-                    weighing = Weighing(self.rows, growth_rest(rate * reach))
-                found = self._limit_at(rate, sign, weighing, cluster_exponent(delta, self.dependence), found)
+                found = self._limit_at(rate, sign, self._weighing(sign, rate, rates[-1]), exponent, found)
         return min(found, 1.0)
+
+    def _weighing(self, sign: float, rate: float, fastest: float) -> Weighing:
+        """Return weights of squares that stand in for what -ln(1 - x T) has beyond x T, T up to the reach of a cluster.
+
+        Those of a faster rate or a farther reach do so as well: where clusters are many, and differ little from 1/2,
+        the same serve all rates and both signs.
+        """
+        if self.rows.by_block.is_small:
+            reach = self.rows.reach(sign)
+        else:
+            rate, reach = fastest, np.maximum(self.rows.reach(1.0), self.rows.reach(-1.0))
+        if self._weighed is None or self._weighed[0] != rate or self.rows.by_block.is_small:
+            # Rounding may pass the reach.
+            self._weighed = rate, Weighing(self.rows, growth_rest(rate * reach * (1.0 + 1e-12)))
+        return self._weighed[1]
 
     def _most(self, sign: float) -> float:
         """Return how large a sum of residuals of this sign can be in a cluster, given its forecasts."""
@@ -242,7 +254,7 @@ class ClusterLimits:
 
     @cached_property
     def _evidence(self) -> _Evidence:
-        return _Evidence(self)
+        return _Evidence(self.rows, self.largest, self.dependence.folds)
 
     def lower(self, estimate: float, delta: float) -> float:
         """Return a lower limit: the largest error that evidence averaged over intervals fixed beforehand excludes."""
@@ -255,7 +267,7 @@ class ClusterLimits:
     @property
     def border_error(self) -> float:
         """The largest error of intervals that begin and end where blocks do: what draws of `noise` are held against."""
-        return float(np.ptp(np.append(0.0, np.cumsum(self.rows.block_totals())))) / self.total
+        return float(np.ptp(np.append(0.0, np.cumsum(self.rows.by_block.totals())))) / self.total
 
     def most_log_evidence(self) -> float:
         """Return what the logarithm of the evidence cannot pass, whatever the outcomes: clusters are few."""
@@ -330,17 +342,17 @@ def evidence_lower(terms: Sequence[BetTerm], estimate: float, exponent: float, f
 class _Evidence:
     """Bets that the error is larger, on each of some intervals and at each of some rates, all fixed beforehand."""
 
-    def __init__(self, limits: ClusterLimits) -> None:
-        self.limits = limits
-        rows = limits.rows
-        ends = np.searchsorted(rows.table.low[rows.first], FIXED_BORDERS).tolist()
-        self.prefix = np.array([rows.prefix(each) for each in (*ends, rows.blocks)])
-        self.sums = self.prefix.sum(axis=1)
+    def __init__(self, rows: ClusterMap, largest: float, folds: int) -> None:
+        self.folds = folds
+        self.total = rows.total
+        ends = np.searchsorted(rows.table.low[rows.first], FIXED_BORDERS)
+        self.between = rows.by_block.joined(ends)
+        self.sums = self._prefix()
         self.size = rows.size
         self.begin, self.end = np.triu_indices(FIXED_BORDERS.size + 1, 1)
         self.prior = interval_shares(self.begin, self.end, FIXED_BORDERS.size)
-        halvings = max(1, math.ceil(math.log2(max(limits.count, 2)) / 2.0) - 1)
-        self.rates = _LOWER_RATE * 2.0 ** -np.arange(halvings + 1.0) / limits.largest
+        halvings = max(1, math.ceil(math.log2(max(rows.clusters, 2)) / 2.0) - 1)
+        self.rates = _LOWER_RATE * 2.0 ** -np.arange(halvings + 1.0) / largest
         self.reach = {sign: rows.reach(-sign) for sign in (1.0, -1.0)}
 
     def _terms(self, most_error: float) -> list[BetTerm]:
@@ -348,22 +360,27 @@ class _Evidence:
         found = []
         for sign in (1.0, -1.0):
             for rate in self.rates.tolist():
-                rest = growth_rest(rate * (self.reach[sign] + most_error * self.size))
-                most = float(rest.max())
-                even = most <= _EVEN_REST  # one weight for all loses next to nothing, and needs no other matrix
-                weight = rate**2 * (np.full(rest.size, most) if even else rest)
-                squares = self.even_squares * (rate**2 * most) if even else self._squares(weight)
-                crossed = self.prefix @ (weight * self.size)
+                value = rate * (self.reach[sign] + most_error * self.size)
+                most = float(growth_rest(value.max(keepdims=True))[0])
+                if most <= _EVEN_REST:  # one weight for all loses next to nothing, and needs no other matrix
+                    even = rate**2 * most
+                    squares, crossed, own = even * self.even_squares, even * self.even_crossed, even * self.even_own
+                else:
+                    weight = rate**2 * growth_rest(value)
+                    squares, crossed = self._squares(weight), self._prefix(weight * self.size)
+                    own = float(weight @ self.size**2)
                 linear = rate * sign * (self.sums[self.end] - self.sums[self.begin]) - squares
-                slope = 2.0 * sign * (crossed[self.end] - crossed[self.begin]) - rate * self.limits.total
-                found.append(BetTerm(linear, slope, float(weight @ self.size**2), self.prior / (2 * self.rates.size)))
+                slope = 2.0 * sign * (crossed[self.end] - crossed[self.begin]) - rate * self.total
+                found.append(BetTerm(linear, slope, own, self.prior / (2 * self.rates.size)))
         return found
+
+    def _prefix(self, coefficient: FloatArray | None = None) -> FloatArray:
+        """Return sums of residuals up to each border, each cluster times a coefficient of its own."""
+        return np.append(0.0, np.cumsum(self.between.totals(coefficient)))
 
     def _squares(self, weight: FloatArray) -> FloatArray:
         """Return the sum over clusters of weight times the square of their sum, for each interval."""
-        product = (self.prefix * weight) @ self.prefix.T
-        own = np.diagonal(product)
-        found: FloatArray = (own[:, None] + own[None, :] - 2.0 * product)[self.begin, self.end]
+        found: FloatArray = self.between.squares(weight)[self.begin, self.end]
         return found
 
     @cached_property
@@ -371,10 +388,20 @@ class _Evidence:
         """The sum of squares of clusters, for each interval."""
         return self._squares(np.ones(self.size.size))
 
+    @cached_property
+    def even_crossed(self) -> FloatArray:
+        """Sums of residuals up to each border, each cluster times its size."""
+        return self._prefix(self.size)
+
+    @cached_property
+    def even_own(self) -> float:
+        """The sum of squares of sizes."""
+        return float(self.size @ self.size)
+
     def against(self, error: float, most_error: float) -> float:
         """Return the logarithm of the average evidence that the error is larger than this one."""
-        return averaged_evidence(self._terms(most_error), error, self.limits.dependence.folds)
+        return averaged_evidence(self._terms(most_error), error, self.folds)
 
     def lower(self, estimate: float, exponent: float) -> float:
         """Return the largest error up to the estimate that the evidence excludes; 0 where it excludes none."""
-        return evidence_lower(self._terms(estimate), estimate, exponent, self.limits.dependence.folds)
+        return evidence_lower(self._terms(estimate), estimate, exponent, self.folds)

@@ -10,13 +10,13 @@ at the ends add at most their own lengths, by the triangle inequality (docs/theo
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from calibrant.certificates.cluster_search import ClusterMap
-from calibrant.core.kernels import block_products
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.rows.savings import SAVING, Stretches, Thresholds, Walk, prefix_minima
 
@@ -184,12 +184,7 @@ class Judging:
 
     def _products(self, values: FloatArray, weight: FloatArray) -> FloatArray:
         """Return, for every two blocks, the sum over clusters of weight times the product of their values."""
-        rows = self.kind.parent.rows
-        if not rows.is_small:
-            return block_products(values, weight, rows.sums.cluster, rows.sums.block, rows.blocks)
-        dense = np.zeros((rows.blocks, rows.clusters))
-        dense[rows.sums.block, rows.sums.cluster] = values
-        return (dense * weight) @ dense.T
+        return replace(self.kind.parent.rows.by_block, residual=values).products(weight)
 
     def _before(self, values: FloatArray) -> FloatArray:
         """Return sums of values over all blocks before each."""

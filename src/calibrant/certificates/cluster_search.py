@@ -108,6 +108,72 @@ class _OpenBlock:
         return np.concatenate([[0.0], np.cumsum(np.add.reduceat(values, self.starts))])
 
 
+@dataclass(frozen=True, eq=False)
+class BlockSums:
+    """Sums of residuals by cluster and block, for what becomes of their products.
+
+    Attributes
+    ----------
+    residual : array
+        The sum of each entry; entries come cluster by cluster, with rising numbers of blocks, one for each at most.
+    cluster, block : array of int
+        Where each entry belongs.
+    clusters, blocks : int
+        How many there are.
+    """
+
+    residual: FloatArray
+    cluster: IntArray
+    block: IntArray
+    clusters: int
+    blocks: int
+
+    @property
+    def is_small(self) -> bool:
+        """Whether sums by block and cluster fit into a matrix whose products take no time."""
+        return self.clusters * self.blocks <= _DENSE
+
+    @cached_property
+    def dense(self) -> FloatArray:
+        """The sums as a matrix."""
+        return self.as_matrix(self.residual)
+
+    def as_matrix(self, column: FloatArray) -> FloatArray:
+        """Return a number for each entry as a line for each block, with 0 for clusters that have no rows there."""
+        found = np.zeros((self.blocks, self.clusters))
+        found[self.block, self.cluster] = column
+        return found
+
+    def products(self, weight: FloatArray) -> FloatArray:
+        """Return, for every two blocks, the sum over clusters of weight times the product of their sums."""
+        if self.is_small:
+            return (self.dense * weight) @ self.dense.T
+        return block_products(self.residual, weight, self.cluster, self.block, self.blocks)
+
+    def squares(self, weight: FloatArray) -> FloatArray:
+        """Return, for every two borders, the sum over clusters of weight times the square of their sum in between."""
+        both = np.zeros((self.blocks + 1, self.blocks + 1))
+        both[1:, 1:] = self.products(weight).cumsum(axis=0).cumsum(axis=1)
+        corner = np.diagonal(both)
+        found: FloatArray = np.maximum(corner[:, None] + corner[None, :] - 2.0 * both, 0.0)
+        return found
+
+    def totals(self, coefficient: FloatArray | None = None) -> FloatArray:
+        """Return the sum of residuals in each block, each cluster times a coefficient of its own."""
+        values = self.residual if coefficient is None else self.residual * coefficient[self.cluster]
+        return np.bincount(self.block, weights=values, minlength=self.blocks).astype(np.float64, copy=False)
+
+    def joined(self, firsts: IntArray) -> BlockSums:
+        """Return sums of blocks that are joined, in runs that begin with these blocks, the first with block 0.
+
+        A run that begins where the next one does holds nothing.
+        """
+        block = np.searchsorted(firsts, np.arange(self.blocks), side="right")[self.block] - 1
+        starts = group_starts(self.cluster * firsts.size + block)
+        residual = np.add.reduceat(self.residual, starts)
+        return BlockSums(residual, self.cluster[starts], block[starts], self.clusters, firsts.size)
+
+
 class ClusterMap:
     """Rows in clusters, cut into blocks of forecasts: what is known before any score.
 
@@ -142,6 +208,7 @@ class ClusterMap:
         self.cluster, self.residual = self.sums.cluster[order], self.sums.residual[order]
         self.above, self.below = self.sums.above[order], self.sums.below[order]
         self.ends = np.concatenate([[0], np.cumsum(np.bincount(self.sums.block, minlength=self.blocks))])
+        self.by_block = BlockSums(self.sums.residual, self.sums.cluster, self.sums.block, self.clusters, self.blocks)
         self._opened: dict[int, _OpenBlock] = {}
         self._prefix: dict[int, FloatArray] = {}
         self._reach: dict[float, FloatArray] = {}
@@ -157,9 +224,10 @@ class ClusterMap:
             while near > 0 and near not in self._prefix:
                 near -= 1
             some = slice(int(self.ends[near]), int(self.ends[block]))
-            added = self._prefix[near].copy() if near in self._prefix else np.zeros(self.clusters)
-            np.add.at(added, self.cluster[some], self.residual[some])
-            self._prefix[block] = added
+            added: FloatArray = np.bincount(
+                self.cluster[some], weights=self.residual[some], minlength=self.clusters
+            ).astype(np.float64, copy=False)
+            self._prefix[block] = added if near == 0 else self._prefix[near] + added
         return self._prefix[block]
 
     def inside(self, block: int) -> FloatArray:
@@ -169,44 +237,17 @@ class ClusterMap:
         found[self.cluster[some]] = self.residual[some]
         return found
 
-    @property
-    def is_small(self) -> bool:
-        """Whether sums by block and cluster fit into a matrix whose products take no time."""
-        return self.clusters * self.blocks <= _DENSE
-
-    def products(self, weight: FloatArray) -> FloatArray:
-        """Return, for every two blocks, the sum over clusters of weight times the product of their sums."""
-        if self.is_small:
-            return (self._dense_residual * weight) @ self._dense_residual.T
-        sums = self.sums
-        return block_products(sums.residual, weight, sums.cluster, sums.block, self.blocks)
-
-    @cached_property
-    def _dense_residual(self) -> FloatArray:
-        return self._as_matrix(self.sums.residual)
-
-    def _as_matrix(self, column: FloatArray) -> FloatArray:
-        """Return a column of ``sums`` as a line for each block, with 0 for clusters that have no rows there."""
-        found = np.zeros((self.blocks, self.clusters))
-        found[self.sums.block, self.sums.cluster] = column
-        return found
-
     def crossings(self, weight: FloatArray) -> FloatArray | None:
         """Return how much blocks can have in common with what lies after, before and with single later ones.
 
         None where clusters are few: nearly all of them have rows in every block then, and norms say as much.
         """
-        if self.is_small:
+        if self.by_block.is_small:
             return None
         sums = self.sums
         found = block_crossings(sums.residual, self.most_inside, weight, sums.cluster, sums.block, self.blocks)
         after, before = found[0].cumsum(axis=1), found[1][:, ::-1].cumsum(axis=1)[:, ::-1]
         return np.stack([after, before.T, found[2]])
-
-    def block_totals(self, coefficient: FloatArray | None = None) -> FloatArray:
-        """Return the sum of residuals in each block, each cluster times a coefficient of its own."""
-        values = self.sums.residual if coefficient is None else self.sums.residual * coefficient[self.sums.cluster]
-        return np.bincount(self.sums.block, weights=values, minlength=self.blocks).astype(np.float64, copy=False)
 
     @cached_property
     def cluster_total(self) -> FloatArray:
@@ -224,9 +265,9 @@ class ClusterMap:
             return self._reach[sign]
         best = np.zeros(self.clusters)
         so_far = np.zeros(self.clusters)  # the most that ends with the block before
-        if self.is_small and self.clusters <= _FEW:
-            most = self._as_matrix(self.sums.above if sign > 0.0 else self.sums.below)
-            for inside, whole in zip(most, sign * self._dense_residual, strict=True):
+        if self.by_block.is_small and self.clusters <= _FEW:
+            most = self.by_block.as_matrix(self.sums.above if sign > 0.0 else self.sums.below)
+            for inside, whole in zip(most, sign * self.by_block.dense, strict=True):
                 np.maximum(best, so_far + inside, out=best)
                 so_far = np.maximum(so_far + whole, inside)
             self._reach[sign] = best
@@ -320,10 +361,7 @@ class Weighing:
     def __init__(self, rows: ClusterMap, weight: FloatArray) -> None:
         self.rows = rows
         self.weight = weight
-        both = np.zeros((rows.blocks + 1, rows.blocks + 1))
-        both[1:, 1:] = rows.products(weight).cumsum(axis=0).cumsum(axis=1)
-        corner = np.diagonal(both)
-        self.squares: FloatArray = np.maximum(corner[:, None] + corner[None, :] - 2.0 * both, 0.0)
+        self.squares: FloatArray = rows.by_block.squares(weight)
         sums = rows.sums
         inside = np.bincount(sums.block, weights=weight[sums.cluster] * rows.most_inside**2, minlength=rows.blocks)
         self.radius: FloatArray = np.where(rows.is_single, 0.0, np.sqrt(inside))
@@ -447,7 +485,8 @@ class _Search:
         self.share = share
         self.coefficient: FloatArray | None = None if less is None else sign * (rate - less)
         self.slope = sign * rate
-        linear = self.slope * rows.block_totals() if self.coefficient is None else rows.block_totals(self.coefficient)
+        totals = rows.by_block.totals(self.coefficient)
+        linear = self.slope * totals if self.coefficient is None else totals
         self.linear = np.concatenate([[0.0], np.cumsum(linear)])
         self.low, self.high = self._inside(linear, sign, rate, less)
 

@@ -141,7 +141,7 @@ class _Bets:
         """Return about the largest sum over all intervals, with squares that count alike, over whole blocks."""
         square = rate**2 / 2.0
         slope: FloatArray = rate - 2.0 * square * self.lost
-        linear = prefix_sums(self.rows.block_totals(slope))
+        linear = prefix_sums(self.rows.by_block.totals(slope))
         squares = square * self._squares
         most = max(float(np.triu(sign * (linear[None, :] - linear[:, None]) + squares).max()) for sign in self.reach)
         return most + square * float(self.lost @ self.lost) - rate * float(self.lost.sum())
