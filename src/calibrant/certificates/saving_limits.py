@@ -383,11 +383,12 @@ def planned_betting(samples: Samples, thresholds: Thresholds, delta: float) -> F
         means = (np.mean(column, axis=0) for column in (samples.rows, samples.events))
         rates = np.array(saving_rates(Stretches(forecast, forecast, *means), thresholds, delta))
     scores = list(map(bet_score, rates.tolist()))
+    times = len(samples.rows) * len(scores)
     limits = []
     for rows, events in zip(samples.rows.astype(np.float64), samples.events.astype(np.float64), strict=True):
         kept = rows > 0.0
         stretches = Stretches(forecast[kept], forecast[kept], rows[kept], events[kept])
-        growth = np.array([largest_redrawing(stretches, thresholds, score).score for score in scores])
+        growth = np.array([largest_redrawing(stretches, thresholds, score, times=times).score for score in scores])
         limits.append(float((-np.expm1(-(growth + exponent) / samples.size) / rates).max()))
     return np.array(limits)
 

@@ -55,9 +55,12 @@ class Kernel(Generic[Parameters, Returned]):
     def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
         """Run the loop."""
         first: Any = args[0]
-        kinds = tuple(map(_kind, args))
-        if first.size <= PLAIN_LIMIT and kinds not in self._seen:
+        if first.size <= PLAIN_LIMIT and tuple(map(_kind, args)) not in self._seen:
             return self.plain(*args, **kwargs)
+        return self.often(*args, **kwargs)
+
+    def often(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
+        """Run the loop compiled, however short its first array is: for those who run it often enough."""
         # Numba compiles a separate version for writable and for read-only arrays: hand it read-only views only.
         given = [_read_only(arg) for arg in args]
         compiled = self.compiled()
@@ -66,7 +69,7 @@ class Kernel(Generic[Parameters, Returned]):
         except Exception:  # a full disk or a damaged file in the cache can raise anything; the loops themselves do not
             self._forget(compiled)
             found = self.compiled(cached=False)(*given, **kwargs)
-        self._seen.add(kinds)
+        self._seen.add(tuple(map(_kind, args)))
         return found
 
     def _forget(self, compiled: Any) -> None:

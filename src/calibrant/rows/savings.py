@@ -130,12 +130,13 @@ NOTHING = Redrawing(0.0, 0.0, True, 0, 0, more=True)
 """The line stays where it is."""
 
 
-def largest_redrawing(stretches: Stretches, thresholds: Thresholds, score: Score) -> Redrawing:
+def largest_redrawing(stretches: Stretches, thresholds: Thresholds, score: Score, *, times: int = 1) -> Redrawing:
     """Return the redrawing of the largest score whose ends are borders of entries: exact where they are fine enough.
 
-    Of many entries, those are joined inside which nothing better may begin or end; of more, one loop looks at all.
+    Of many entries, those are joined inside which nothing better may begin or end; of more, one loop looks at all, or
+    if one asks so many ``times`` for as many entries that they are more together.
     """
-    if stretches.low.size > _COMPILED:
+    if stretches.low.size * times > _COMPILED:
         ways = [_best_of_many(stretches, thresholds, score, more=more) for more in (True, False)]
         return max(ways, key=lambda each: each.score)
     starts, fewer = _thinned(stretches, thresholds, score)
@@ -150,7 +151,8 @@ def _best_of_many(stretches: Stretches, thresholds: Thresholds, score: Score, *,
     least, most = thresholds
     near = np.maximum(high, least) if more else np.minimum(low, most)
     slope, scale = score.slopes(near, more=more)
-    found, first, end = best_stretch(rows, events, low, high, slope, scale, least, most, more)
+    loop = best_stretch if low.size > _COMPILED else best_stretch.often
+    found, first, end = loop(rows, events, low, high, slope, scale, least, most, more)
     if not found > 0.0:
         return NOTHING
     attained = not more or bool(near[end] > high[end])
