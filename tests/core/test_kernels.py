@@ -26,6 +26,7 @@ PART = (np.arange(2**16) // 64).astype(np.uint16)
 GROUP = RNG.integers(0, 4, 3_000, dtype=np.uint8)
 ROWS = OUTCOME.astype(float), FORECAST
 PLACES = CELL, CELL[::-1].copy(), GROUP, 4, PART[::64] // 100, PART[::64] // 50, PART, PART, 6
+STRETCHES = np.ones(3_000), OUTCOME.astype(float), FORECAST, FORECAST
 KEY = RNG.integers(0, 2**64, 3_000, dtype=np.uint64)
 BEGIN, END = np.array([0, 0, 1, 2]), np.array([1, 1, 2, 2])
 LEVELS = np.arange(4) / 3
@@ -46,6 +47,8 @@ CASES: dict[str, Callable[[], tuple[Any, ...]]] = {
         FORECAST,
         np.arange(3_000),
     ),
+    "best_stretch": lambda: (*STRETCHES, FORECAST, np.ones(3_000), 0.2, 0.7, True),
+    "best_stretch downwards": lambda: (*STRETCHES, 1.0 - FORECAST, 1.0 + FORECAST, 0.2, 0.7, False),
     "stretched_cells": lambda: (FORECAST, 2**16),
     "grouped_residuals": lambda: (*ROWS, np.empty(0), CELL, GROUP, 4, PART, 6),
     "grouped_residuals weighted": lambda: (*ROWS, FORECAST[::-1].copy(), CELL, GROUP, 4, PART, 6),
@@ -69,13 +72,29 @@ def test_compiled_equals_plain(name, monkeypatch):
     homes = kernels, row_kernels, threshold_kernels
     kernel = next(getattr(home, name.split()[0]) for home in homes if hasattr(home, name.split()[0]))
     with np.errstate(over="ignore"):  # of keys, which wrap
-        plain = kernel(*CASES[name]())
+        plain = kernel.plain(*CASES[name]())
     monkeypatch.setattr(kernels, "PLAIN_LIMIT", 0)
     compiled = kernel(*CASES[name]())
     if not isinstance(plain, tuple):
         plain, compiled = (plain,), (compiled,)
     for one, other in zip(plain, compiled, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(one, other)  # to the last bit: which of them runs depends on what ran before
+
+
+def test_short_inputs_run_compiled_once_long_ones_did():
+    runs = []
+
+    def first(values, factor):
+        runs.append(factor)
+        return values[0] * factor
+
+    kernel, long = kernels.Kernel(first), np.ones(kernels.PLAIN_LIMIT + 1)
+    kernel._compiled = lambda values, factor: values[0] * factor
+    assert kernel(long[:3], 2.0) == 2.0
+    assert kernel(long, 3.0) == 3.0
+    assert kernel(long[:3], 4.0) == 4.0
+    assert kernel(long[:3].astype(np.int64), 5.0) == 5.0  # there is no version for those yet
+    assert runs == [2.0, 5.0]
 
 
 def test_repeated_keys_are_found_once_each():

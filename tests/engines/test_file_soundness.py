@@ -473,7 +473,13 @@ def limited(code, size, **environment):
         [sys.executable, "-c", textwrap.dedent(program) + textwrap.dedent(code)],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": SOURCE, "NUMBA_DISABLE_JIT": "1", **environment},
+        env={
+            **os.environ,
+            "PYTHONPATH": SOURCE,
+            "PYTHONDONTWRITEBYTECODE": "1",  # Python would keep what it could not write whole
+            "NUMBA_DISABLE_JIT": "1",
+            **environment,
+        },
         check=False,
     )
     assert found.returncode == 0, found.stderr

@@ -128,55 +128,61 @@ HEADLINES = {
 }
 
 
-@pytest.mark.parametrize("screen", FIRST_SCREENS)
+# A page takes longer to open than to be looked at: it is opened once, and shown on screens and in colours in turn.
+
+
 @pytest.mark.parametrize("name", FIRST)
-def test_the_first_screen_answers(visit, name, screen):
-    size = FIRST_SCREENS[screen]
-    page = visit(name, viewport=size)
-    places = {
-        part: page.locator(selector).bounding_box()
-        for part, selector in (
-            ("verdict", "#m1-verdict .state"),
-            ("finding", "#m1-verdict-heading"),
-            ("worst interval", "#m1-worst"),
-            ("next step", "#m1-next"),
-            ("diagram", "#m1-reliability svg.plot"),
-        )
-    }
-    for part, box in places.items():
-        assert box["y"] >= 0.0, part
-        assert box["x"] + box["width"] <= size["width"], part
-        # A caution takes room on a phone, where the foot of the diagram may make way for it.
-        slack = 100 if (name, screen, part) == ("cautioned", "phone", "diagram") else 0
-        assert box["y"] + box["height"] <= size["height"] + slack, part
-    if screen == "desktop":
-        assert places["diagram"]["x"] > places["next step"]["x"] + places["next step"]["width"]  # side by side
-    assert places["diagram"]["width"] > 0.6 * min(size["width"], 800)
+def test_the_first_screen_answers(visit, name):
+    page = visit(name)
+    for screen, size in FIRST_SCREENS.items():
+        page.set_viewport_size(size)
+        places = {
+            part: page.locator(selector).bounding_box()
+            for part, selector in (
+                ("verdict", "#m1-verdict .state"),
+                ("finding", "#m1-verdict-heading"),
+                ("worst interval", "#m1-worst"),
+                ("next step", "#m1-next"),
+                ("diagram", "#m1-reliability svg.plot"),
+            )
+        }
+        for part, box in places.items():
+            assert box["y"] >= 0.0, (screen, part)
+            assert box["x"] + box["width"] <= size["width"], (screen, part)
+            # A caution takes room on a phone, where the foot of the diagram may make way for it.
+            slack = 100 if (name, screen, part) == ("cautioned", "phone", "diagram") else 0
+            assert box["y"] + box["height"] <= size["height"] + slack, (screen, part)
+        if screen == "desktop":
+            assert places["diagram"]["x"] > places["next step"]["x"] + places["next step"]["width"]  # side by side
+        assert places["diagram"]["width"] > 0.6 * min(size["width"], 800), screen
     sentences = page.locator("header, #m1-verdict p, #m1-verdict h2, #m1-verdict .legend li").all_inner_texts()
     for sentence in (part for text in sentences for part in re.split(r"(?<=[.?!])\s|\n", text)):
         assert len(sentence.split()) <= 30, sentence
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_colour_of_the_headline_follows_verdict_and_caution(visit, scheme):
-    colours = {}
+def test_the_colour_of_the_headline_follows_verdict_and_caution(visit):
+    colours: dict[str, dict[str, str]] = {"light": {}, "dark": {}}
     for name, state in HEADLINES.items():
-        page = visit(name, color_scheme=scheme)
+        page = visit(name)
         card = page.locator("#m1-verdict")
         assert state in card.get_attribute("class").split()
-        colours[name] = card.evaluate("card => getComputedStyle(card).borderInlineStartColor")
-        assert card.locator(".state").evaluate("pill => getComputedStyle(pill).color") == colours[name]
         assert (card.locator(".caution").count() > 0) == (state == "cautioned")
+        for scheme, found in colours.items():
+            page.emulate_media(color_scheme=scheme)
+            found[name] = card.evaluate("card => getComputedStyle(card).borderInlineStartColor")
+            assert card.locator(".state").evaluate("pill => getComputedStyle(pill).color") == found[name]
 
     def green(colour):
         red, most, blue = map(int, re.findall(r"\d+", colour))
         return most > 1.2 * max(red, blue)
 
-    assert [name for name in colours if green(colours[name])] == ["certified"]
-    assert colours["cautioned"] == colours["undecided"]
-    assert len(set(colours.values())) == 4
-    red, green_part, blue = map(int, re.findall(r"\d+", colours["no limit"]))
-    assert max(red, green_part, blue) - min(red, green_part, blue) < 40  # a grey
+    assert colours["light"] != colours["dark"]
+    for found in colours.values():
+        assert [name for name in found if green(found[name])] == ["certified"]
+        assert found["cautioned"] == found["undecided"]
+        assert len(set(found.values())) == 4
+        red, green_part, blue = map(int, re.findall(r"\d+", found["no limit"]))
+        assert max(red, green_part, blue) - min(red, green_part, blue) < 40  # a grey
 
 
 def test_four_measures_are_open_and_the_rest_is_folded(visit):
@@ -365,8 +371,9 @@ def test_a_narrow_screen_never_scrolls_sideways(visit, name, width):
 
 
 def test_tables_that_scroll_on_a_phone_say_so_there_and_only_there(visit):
+    page = visit("hostile", viewport=PHONE)
     for viewport, cued in ((PHONE, True), (DESKTOP, False)):
-        page = visit("hostile", viewport=viewport)
+        page.set_viewport_size(viewport)
         cues = [cue for cue in page.locator("#m1-groups .cue").all() if cue.is_visible()]
         assert bool(cues) == cued
         table = page.locator("#m1-groups .scroll").first

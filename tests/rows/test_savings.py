@@ -76,14 +76,17 @@ def questions(draw):
 def test_the_search_finds_what_trying_every_threshold_and_line_finds(name, question):
     (y, p, w), thresholds = question
     tally = Tally.from_arrays(y, p, sample_weight=w)
-    best = largest_redrawing(Stretches.of(tally), thresholds, SCORES[name])
     expected = tried(y, p, w, thresholds, BETS[name])
-    assert best.score == pytest.approx(expected, abs=1e-12)
-    # The witness is one of those tried.
-    changed = np.isin(p, tally.forecast[best.first : best.last])
-    score = math.fsum((w / w.max())[changed] * row_scores(y[changed], best.threshold, best.more, BETS[name]))
-    assert score == pytest.approx(expected, abs=1e-12)
-    assert thresholds.low <= best.threshold <= thresholds.high or best.score == 0.0
+    for compiled in (10**9, 0):  # by arrays, and by the loop that many entries are given to
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(savings, "_COMPILED", compiled)
+            best = largest_redrawing(Stretches.of(tally), thresholds, SCORES[name])
+        assert best.score == pytest.approx(expected, abs=1e-12)
+        # The witness is one of those tried.
+        changed = np.isin(p, tally.forecast[best.first : best.last])
+        score = math.fsum((w / w.max())[changed] * row_scores(y[changed], best.threshold, best.more, BETS[name]))
+        assert score == pytest.approx(expected, abs=1e-12)
+        assert thresholds.low <= best.threshold <= thresholds.high or best.score == 0.0
 
 
 @pytest.mark.parametrize("name", BETS)

@@ -31,6 +31,7 @@ _MOST_PAIRS = 2**24
 """Clusters times blocks: at most so many numbers of 8 bytes are held a few times over."""
 
 _DENSE = 2**20  # sums by block and cluster of which a full matrix is the quickest form
+_FEW = 2**11  # clusters, most of which may have no rows in a block without a loss of time
 _AT_ONCE = 32  # pairs of blocks that are opened together
 
 
@@ -133,15 +134,20 @@ class BlockSums:
         return self.clusters * self.blocks <= _DENSE
 
     @cached_property
-    def _dense(self) -> FloatArray:
+    def dense(self) -> FloatArray:
+        """The sums as a matrix."""
+        return self.as_matrix(self.residual)
+
+    def as_matrix(self, column: FloatArray) -> FloatArray:
+        """Return a number for each entry as a line for each block, with 0 for clusters that have no rows there."""
         found = np.zeros((self.blocks, self.clusters))
-        found[self.block, self.cluster] = self.residual
+        found[self.block, self.cluster] = column
         return found
 
     def products(self, weight: FloatArray) -> FloatArray:
         """Return, for every two blocks, the sum over clusters of weight times the product of their sums."""
         if self.is_small:
-            return (self._dense * weight) @ self._dense.T
+            return (self.dense * weight) @ self.dense.T
         return block_products(self.residual, weight, self.cluster, self.block, self.blocks)
 
     def squares(self, weight: FloatArray) -> FloatArray:
@@ -214,7 +220,9 @@ class ClusterMap:
     def prefix(self, block: int) -> FloatArray:
         """Return the sum of residuals of each cluster in the blocks before one."""
         if block not in self._prefix:
-            near = max((each for each in self._prefix if each < block), default=0)
+            near = max(block - 1, 0)
+            while near > 0 and near not in self._prefix:
+                near -= 1
             some = slice(int(self.ends[near]), int(self.ends[block]))
             added: FloatArray = np.bincount(
                 self.cluster[some], weights=self.residual[some], minlength=self.clusters
@@ -255,9 +263,16 @@ class ClusterMap:
         """Return how large sign times T_c(I) can be, for each cluster, on any interval."""
         if sign in self._reach:
             return self._reach[sign]
-        add = self.above if sign > 0.0 else self.below
         best = np.zeros(self.clusters)
         so_far = np.zeros(self.clusters)  # the most that ends with the block before
+        if self.by_block.is_small and self.clusters <= _FEW:
+            most = self.by_block.as_matrix(self.sums.above if sign > 0.0 else self.sums.below)
+            for inside, whole in zip(most, sign * self.by_block.dense, strict=True):
+                np.maximum(best, so_far + inside, out=best)
+                so_far = np.maximum(so_far + whole, inside)
+            self._reach[sign] = best
+            return best
+        add = self.above if sign > 0.0 else self.below
         for block in range(self.blocks):
             some = self.entries(block)
             cluster, inside = self.cluster[some], add[some]
@@ -313,6 +328,25 @@ class ClusterMap:
         return np.concatenate([[0.0], np.cumsum(self.table.residual)])
 
     @cached_property
+    def ways(self) -> tuple[FloatArray, FloatArray]:
+        """By block: the least and the most of those sums, from its begin to its end."""
+        curve, begin = self.entry_prefix, self.first
+        ends = curve[np.append(begin[1:], len(self.table))]
+        least = np.minimum(np.minimum.reduceat(curve[:-1], begin), ends)
+        return least, np.maximum(np.maximum.reduceat(curve[:-1], begin), ends)
+
+    @cached_property
+    def pairs(self) -> tuple[IntArray, IntArray]:
+        """Every two blocks, the second of which is not before the first."""
+        first, last = np.triu_indices(self.blocks)
+        return first, last
+
+    @cached_property
+    def forwards(self) -> BoolArray:
+        """Which borders of blocks, by column, are not before others, by line."""
+        return np.triu(np.ones((self.blocks + 1, self.blocks + 1), dtype=np.bool_))
+
+    @cached_property
     def slack(self) -> FloatArray:
         """By block: the most that rows of part of one entry add to a sum, for both signs; 0 for single forecasts."""
         table = self.table
@@ -333,6 +367,17 @@ class Weighing:
         self.radius: FloatArray = np.where(rows.is_single, 0.0, np.sqrt(inside))
         self._crossings = rows.crossings(weight)
         self._norms: dict[int, tuple[FloatArray, FloatArray]] = {}
+
+    @cached_property
+    def most_of_pairs(self) -> FloatArray:
+        """Bounds of the squares on intervals that begin in the first of `ClusterMap.pairs` and end in the second."""
+        whole = np.sqrt(np.diagonal(self.squares, 1))
+        radius = np.maximum(self.radius, np.where(self.rows.is_single, whole, 0.0))
+        first, last = self.rows.pairs
+        apart = first < last
+        found = radius[first] ** 2
+        found[apart] = self.most_squares(first[apart], last[apart], radius)
+        return found
 
     def most_squares(self, first: IntArray, last: IntArray, radius: FloatArray) -> FloatArray:
         """Return bounds of the squares on intervals that begin in one block and end in a later one.
@@ -451,11 +496,10 @@ class _Search:
         """Return the least and the most of the sum over the first rows of each block, before any is opened."""
         rows = self.rows
         middle = 0.0 if less is None else float(np.median(less))  # what most clusters lose is taken from all of them
-        curve = sign * (rate - middle) * rows.entry_prefix
-        begin = rows.first
-        end = np.append(begin[1:], len(rows.table))
-        low = np.minimum(np.minimum.reduceat(curve[:-1], begin), curve[end]) - curve[begin]
-        high = np.maximum(np.maximum.reduceat(curve[:-1], begin), curve[end]) - curve[begin]
+        slope = sign * (rate - middle)
+        least, most = rows.ways if slope >= 0.0 else rows.ways[::-1]
+        begin = slope * rows.entry_prefix[rows.first]
+        low, high = slope * least - begin, slope * most - begin
         slack = abs(rate - middle) * rows.slack
         if less is not None:
             off = np.abs(less - middle)[rows.sums.cluster] * rows.most_inside
@@ -467,14 +511,14 @@ class _Search:
 
     def run(self, level: float, *, stop_above: bool = False) -> float:
         """Return the most that is reached or bounded, at least a level; any value above it will do if so asked."""
-        rows, size = self.rows, self.rows.blocks
+        rows = self.rows
         best = max(self._whole_blocks(), level)
         if rows.is_single.all() or (stop_above and best > level):  # in the first case no interval ends inside a block
             return best
-        first, last = np.triu_indices(size)
-        bound = self._bounds(first, last)
-        order = np.argsort(-bound, kind="stable")
-        order = order[bound[order] > best]
+        first, last = rows.pairs
+        bound = self._bounds()
+        order = np.flatnonzero(bound > best)
+        order = order[np.argsort(-bound[order], kind="stable")]
         for begin in range(0, order.size, _AT_ONCE):
             some = order[begin : begin + _AT_ONCE]
             some = some[bound[some] > best]
@@ -489,26 +533,20 @@ class _Search:
                         return best
         return best
 
-    def _bounds(self, first: IntArray, last: IntArray) -> FloatArray:
-        """Return bounds of intervals that begin in one block and end in another, or in the same."""
-        same, radius = first == last, self._radius
-        squares = np.where(same, radius[first] ** 2, 0.0)
-        squares[~same] = self.weighing.most_squares(first[~same], last[~same], radius)
-        between = np.where(same, 0.0, self.linear[last] - self.linear[np.minimum(first + 1, last)])
-        whole = self.linear[first + 1] - self.linear[first]
-        ends = np.where(same, self.high[first] - self.low[first], whole - self.low[first] + self.high[last])
-        found: FloatArray = between + ends + self.share * squares
+    def _bounds(self) -> FloatArray:
+        """Return bounds of intervals that begin in the first of two blocks and end in the second, for all pairs."""
+        first, last = self.rows.pairs
+        low, high, linear = self.low, self.high, self.linear
+        between = linear[last] - linear[np.minimum(first + 1, last)]
+        ends = (linear[1:] - linear[:-1] - low)[first] + high[last]
+        ends[first == last] = high - low
+        found: FloatArray = between + ends + self.share * self.weighing.most_of_pairs
         return found
-
-    @property
-    def _radius(self) -> FloatArray:
-        whole = np.sqrt(np.diagonal(self.weighing.squares, 1))
-        return np.maximum(self.weighing.radius, np.where(self.rows.is_single, whole, 0.0))
 
     def _whole_blocks(self) -> float:
         """Return the most of intervals of whole blocks, which is no bound but is reached."""
         found = self.linear[None, :] - self.linear[:, None] + self.share * self.weighing.squares
-        return float(np.triu(found).max())
+        return float(found.max(initial=0.0, where=self.rows.forwards))
 
     def _pair(self, first: int, last: int) -> float:
         """Return the bound of intervals that begin in one block and end in a later one, from the rows of both.

@@ -34,6 +34,7 @@ from calibrant.rows.refinement import (
     growth_error,
     growth_pairs,
     largest_of,
+    largest_stretch,
     opened,
     split_at_stretches,
     split_for_growth,
@@ -102,6 +103,9 @@ def upper_share(source: Tally | RowSource, table: Totals, delta: float) -> float
 
 def _limit_at(source: Tally | RowSource, table: Totals, rate: float, exponent: float) -> float:
     """Return the least share at which the worst interval leaves the bet with a gain of the exponent."""
+    if isinstance(source, Tally) and table.counted:
+        stretch = _stretches(source, rate)
+        return _root(lambda share: _gain(source, rate, share, stretch(share)) - exponent)
     scores = _scores(table, rate)
 
     def limit(fine: Totals, missing: float) -> float:
@@ -122,6 +126,24 @@ def _limit_at(source: Tally | RowSource, table: Totals, rate: float, exponent: f
         if not math.isfinite(after) or after <= place * (1.0 + 10.0 * _PRECISION):
             return after
         place = after
+
+
+def _stretches(tally: Tally, rate: float) -> Callable[[float], float]:
+    """Return the largest stretch of `growth_scores`, of either sign, by share: only what events score depends on it."""
+    forecast, events = tally.forecast, tally.outcome
+    some = np.flatnonzero(events)
+    surprise, count = 1.0 - forecast[some], events[some]
+    others = [-(tally.rows - events) * np.log1p(rate * sign * forecast) for sign in (1.0, -1.0)]
+
+    def largest(share: float) -> float:
+        step, found = _event_rate(rate, share), []
+        for other, bet in zip(others, (-step * surprise, step * surprise), strict=True):
+            total = other.copy()
+            total[some] -= count * np.log1p(bet)
+            found.append(largest_stretch(total))
+        return max(found)
+
+    return largest
 
 
 def _gain(table: Totals, rate: float, share: float, stretch: float) -> float:

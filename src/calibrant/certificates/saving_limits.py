@@ -28,7 +28,7 @@ from calibrant.certificates.betting import (
 )
 from calibrant.certificates.margins import VARIANCE_SHARE
 from calibrant.certificates.samples import Samples
-from calibrant.core.chernoff import chernoff_intervals
+from calibrant.core.chernoff import chernoff_intervals, lower_means, upper_means
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.rows.grids import COARSE_CELLS
 from calibrant.rows.refinement import whole_tally
@@ -102,9 +102,17 @@ class _Windows:
         found: FloatArray = np.add.reduceat(rows, self.starts)[self.kept]
         return found
 
-    def limits(self, rows: FloatArray, delta: float) -> FloatArray:
-        """Return limits for the means of those sums, low ones first; where windows are many, so are rows."""
-        return chernoff_intervals(self.sums(rows), delta, steps=2 if self.kept.size < _MANY_WINDOWS else 0)
+    def lower(self, rows: FloatArray, delta: float) -> FloatArray:
+        """Return lower limits for the means of those sums."""
+        return lower_means(self.sums(rows), delta, steps=self._steps)
+
+    def upper(self, rows: FloatArray, delta: float) -> FloatArray:
+        """Return upper limits for the means of those sums."""
+        return upper_means(self.sums(rows), delta, steps=self._steps)
+
+    @property
+    def _steps(self) -> int:
+        return 2 if self.kept.size < _MANY_WINDOWS else 0  # where windows are many, so are rows
 
     def boldness(self, rows: FloatArray, surprises: float, exponent: float) -> float:
         """Return the logarithm of how much too bold the rate is for windows with so many rows, and surprises."""
@@ -197,12 +205,11 @@ def saving_rates(stretches: Stretches, thresholds: Thresholds, delta: float) -> 
     # Windows with all of the rows tell which rates are not too bold in any case: the lowest above is not below those.
     needed = sum(total * max(float(level.factor.max(initial=0.0)), level.surprise) > 2.0 * exponent for level in levels)
     above = [
-        level.boldness(np.minimum(level.limits(coarse.rows, each)[1], total), bold, exponent)
+        level.boldness(np.minimum(level.upper(coarse.rows, each), total), bold, exponent)
         for level in levels[: needed + 1]
     ]
     below = (
-        level.boldness(level.limits(coarse.rows, each / max(level.kept.size, 1))[0], timid, exponent)
-        for level in levels
+        level.boldness(level.lower(coarse.rows, each / max(level.kept.size, 1)), timid, exponent) for level in levels
     )
     return lowest_above(above), highest_below(below)
 
@@ -376,11 +383,12 @@ def planned_betting(samples: Samples, thresholds: Thresholds, delta: float) -> F
         means = (np.mean(column, axis=0) for column in (samples.rows, samples.events))
         rates = np.array(saving_rates(Stretches(forecast, forecast, *means), thresholds, delta))
     scores = list(map(bet_score, rates.tolist()))
+    times = len(samples.rows) * len(scores)
     limits = []
     for rows, events in zip(samples.rows.astype(np.float64), samples.events.astype(np.float64), strict=True):
         kept = rows > 0.0
         stretches = Stretches(forecast[kept], forecast[kept], rows[kept], events[kept])
-        growth = np.array([largest_redrawing(stretches, thresholds, score).score for score in scores])
+        growth = np.array([largest_redrawing(stretches, thresholds, score, times=times).score for score in scores])
         limits.append(float((-np.expm1(-(growth + exponent) / samples.size) / rates).max()))
     return np.array(limits)
 

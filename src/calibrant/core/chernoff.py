@@ -102,16 +102,54 @@ def chernoff_intervals(total: FloatArray, delta: float, *, steps: int = 60) -> F
     limits, too, of which six have most digits.
     """
     exponent = -math.log(delta)
-    some = np.maximum(total, exponent / 600.0)  # below, the limits of almost nothing: wide enough, and no underflow
-    # The rest that makes the mean differ from the sum is at least the square of the difference over twice the larger.
-    low = np.maximum(some * np.exp(-1.0 - exponent / some), some - np.sqrt(2.0 * exponent * some))
-    ends = np.stack([low, some + exponent + np.sqrt(exponent * (exponent + 2.0 * some))])
+    some = _something(total, exponent)
+    ends = _nearer(np.stack([_below(some, exponent), _above(some, exponent)]), some, exponent, steps)
+    ends[0, total == 0.0] = 0.0
+    return ends
+
+
+def lower_means(total: FloatArray, delta: float, *, steps: int) -> FloatArray:
+    """Return the low limits of `chernoff_intervals` alone."""
+    exponent = -math.log(delta)
+    some = _something(total, exponent)
+    ends = _nearer(_below(some, exponent), some, exponent, steps)
+    ends[total == 0.0] = 0.0
+    return ends
+
+
+def upper_means(total: FloatArray, delta: float, *, steps: int) -> FloatArray:
+    """Return the high limits of `chernoff_intervals` alone."""
+    exponent = -math.log(delta)
+    some = _something(total, exponent)
+    return _nearer(_above(some, exponent), some, exponent, steps)
+
+
+def _something(total: FloatArray, exponent: float) -> FloatArray:
+    some: FloatArray = np.maximum(total, exponent / 600.0)  # below, limits of almost nothing: wide, and no underflow
+    return some
+
+
+def _below(some: FloatArray, exponent: float) -> FloatArray:
+    """Return something below the low limit.
+
+    The rest that makes the mean differ from the sum is at least the square of the difference over twice the larger.
+    """
+    low: FloatArray = np.maximum(some * np.exp(-1.0 - exponent / some), some - np.sqrt(2.0 * exponent * some))
+    return low
+
+
+def _above(some: FloatArray, exponent: float) -> FloatArray:
+    """Return something above the high limit, for the same reason."""
+    high: FloatArray = some + exponent + np.sqrt(exponent * (exponent + 2.0 * some))
+    return high
+
+
+def _nearer(ends: FloatArray, some: FloatArray, exponent: float, steps: int) -> FloatArray:
     for _ in range(steps):
         step = (some * np.log(some / ends) - some + ends - exponent) / (1.0 - some / ends)
         ends = ends - step
         if (np.abs(step) <= 1e-14 * ends).all():
             break
-    ends[0, total == 0.0] = 0.0
     return ends
 
 

@@ -3,7 +3,8 @@
 Every kernel is ordinary Python that numba can compile. Short inputs run as plain Python, so that a first call never
 waits for a compiler; long ones are compiled once and kept in numba's cache on disk (beside the package, or in the
 user's own cache folder when the package is installed read-only). Where that cache cannot be read or written they are
-compiled in memory, once per process.
+compiled in memory, once per process. What a process has compiled serves its short inputs, too: both give the same, to
+the last bit.
 """
 
 from __future__ import annotations
@@ -31,12 +32,13 @@ Returned = TypeVar("Returned")
 
 
 class Kernel(Generic[Parameters, Returned]):
-    """A loop over arrays that runs plain when its first array is short and compiled when it is long."""
+    """A loop over arrays that runs compiled when its first array is long, or once it was; plain before."""
 
     def __init__(self, function: Callable[Parameters, Returned]) -> None:
         update_wrapper(self, function)
         self.plain = function
         self._compiled: Callable[..., Returned] | None = None
+        self._seen: set[tuple[object, ...]] = set()  # kinds of arguments that there is a compiled version for
 
     def compiled(self, *, cached: bool = True) -> Callable[..., Returned]:
         """Return the compiled loop, importing numba the first time."""
@@ -53,16 +55,22 @@ class Kernel(Generic[Parameters, Returned]):
     def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
         """Run the loop."""
         first: Any = args[0]
-        if first.size <= PLAIN_LIMIT:
+        if first.size <= PLAIN_LIMIT and tuple(map(_kind, args)) not in self._seen:
             return self.plain(*args, **kwargs)
+        return self.often(*args, **kwargs)
+
+    def often(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
+        """Run the loop compiled, however short its first array is: for those who run it often enough."""
         # Numba compiles a separate version for writable and for read-only arrays: hand it read-only views only.
         given = [_read_only(arg) for arg in args]
         compiled = self.compiled()
         try:
-            return compiled(*given, **kwargs)
+            found = compiled(*given, **kwargs)
         except Exception:  # a full disk or a damaged file in the cache can raise anything; the loops themselves do not
             self._forget(compiled)
-            return self.compiled(cached=False)(*given, **kwargs)
+            found = self.compiled(cached=False)(*given, **kwargs)
+        self._seen.add(tuple(map(_kind, args)))
+        return found
 
     def _forget(self, compiled: Any) -> None:
         """Remove what the cache on disk lists of this loop.
@@ -74,6 +82,11 @@ class Kernel(Generic[Parameters, Returned]):
         with contextlib.suppress(OSError, TypeError):  # the latter: there is no folder
             for index in Path(folder).glob(f"*{self.plain.__name__}-{line}.*.nbi"):
                 index.unlink()
+
+
+def _kind(value: Any) -> object:
+    """Return what numba tells arguments apart by."""
+    return (value.dtype, value.ndim) if isinstance(value, np.ndarray) else type(value)
 
 
 def _read_only(value: Any) -> Any:
@@ -287,6 +300,82 @@ def lowest_tangents(height: FloatArray, width: FloatArray, slope: FloatArray, la
             best += 1
         found[j] = corners[best]
     return found
+
+
+@Kernel
+def best_stretch(
+    rows: FloatArray,
+    events: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    slope: FloatArray,
+    scale: FloatArray,
+    least: float,
+    most: float,
+    more: bool,
+) -> tuple[float, int, int]:
+    """Find the stretch of entries that scores most: what it scores, the entry it begins with, the one it ends with.
+
+    With more, entries are passed upwards and events are right, otherwise downwards and the rest is right. A stretch
+    that ends with entry k scores scale[k] x (what is right in it - slope[k] x its rows). It ends with an entry below
+    ``most``, the next of which reaches ``least``, or, downwards, with one from ``least`` on, the one below which is
+    below ``most``. Slopes never fall on the way, so that the corners of the lower convex hull of right over rows, all
+    passed so far, are all that can begin the best: a stack, as in `lowest_tangents`. No good stretch begins with rows
+    all of which are wrong, or after some that all are right; nor does one end with rows all of which are wrong, unless
+    it is the first that may.
+    """
+    size = rows.size
+    corner = np.empty(size, dtype=np.int64)
+    height, width = np.empty(size), np.empty(size)  # of the corners
+    top, best = -1, 0
+    right_passed, rows_passed = 0.0, 0.0
+    largest, begin, end = 0.0, 0, 0
+    wrong_before, is_first_end = True, True
+    for step in range(size):
+        k = step if more else size - 1 - step
+        right = max(events[k] if more else rows[k] - events[k], 0.0)
+        wrong = rows[k] > right
+        if step == 0 or (wrong_before and (right > 0.0 or not wrong)):
+            is_new = True
+            if top >= 0 and rows_passed == width[top]:
+                if right_passed >= height[top]:
+                    is_new = False  # never better than the one before it
+                else:
+                    top -= 1
+            if is_new:
+                while top >= 1:
+                    rise = (height[top] - height[top - 1]) * (rows_passed - width[top])
+                    if rise < (right_passed - height[top]) * (width[top] - width[top - 1]):
+                        break
+                    top -= 1  # above the line from the corner before it to the new point
+                top += 1
+                corner[top], height[top], width[top] = k, right_passed, rows_passed
+        wrong_before = wrong
+        right_passed += right
+        rows_passed += rows[k]
+        if more:
+            ends = high[k] < most and (k == size - 1 or low[k + 1] >= least)
+        else:
+            ends = low[k] >= least and (k == 0 or high[k - 1] < most)
+        if not ends or not (right > 0.0 or is_first_end):
+            continue
+        is_first_end = False
+        best = min(best, top)
+        lowest = height[best] - slope[k] * width[best]
+        while best > 0:
+            other = height[best - 1] - slope[k] * width[best - 1]
+            if other > lowest:
+                break
+            best, lowest = best - 1, other
+        while best < top:
+            other = height[best + 1] - slope[k] * width[best + 1]
+            if other >= lowest:
+                break
+            best, lowest = best + 1, other
+        found = scale[k] * ((right_passed - slope[k] * rows_passed) - lowest)
+        if found > largest:
+            largest, begin, end = found, corner[best], k
+    return largest, begin, end
 
 
 @Kernel

@@ -13,6 +13,8 @@ from calibrant.rows.checks import Observations
 from calibrant.rows.grids import FIRST_GRID, Grid
 from calibrant.rows.tally import Tally
 
+_FEW = 10_000  # rows, each of which is looked up among all stretches in less time than cells take
+
 
 class ArrayRows:
     """Rows in memory as a `RowSource`; since they are there already, any number of them may be fetched."""
@@ -37,6 +39,10 @@ class ArrayRows:
         """Return which rows are inside the given closed stretches."""
         if low[0] <= 0.0 and high[0] >= 1.0:
             return slice(None)
+        forecast = self.observations.y_prob
+        if forecast.size <= _FEW:
+            stretch = np.searchsorted(low, forecast, side="right") - 1
+            return np.flatnonzero((stretch >= 0) & (forecast <= high[stretch]))
         # A coarse cell per row says which stretches are worth comparing with, usually none.
         wide = high[-1] - low[0] > 1.0 / 64.0
         grid = FIRST_GRID if wide else Grid.covering(float(low[0]), float(high[-1]))

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.core.kernels import lowest_tangents
+from calibrant.core.kernels import best_stretch, lowest_tangents
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.rows.grids import FIRST_BITS, FIRST_GRID
 from calibrant.rows.refinement import Opened, opened, refine
@@ -72,6 +72,12 @@ class Score:
     gain: Callable[[FloatArray], FloatArray]
     loss: Callable[[FloatArray], FloatArray]
 
+    def slopes(self, threshold: FloatArray, *, more: bool) -> tuple[FloatArray, FloatArray]:
+        """Return the share of rightly treated rows at which a score is 0, and what it adds per row beyond."""
+        right, wrong = (1.0 - threshold, threshold) if more else (threshold, 1.0 - threshold)
+        gain, loss = self.gain(right), self.loss(wrong)
+        return loss / (gain + loss), gain + loss
+
 
 SAVING = Score(lambda margin: margin, lambda margin: margin)
 """The saving itself."""
@@ -124,15 +130,34 @@ NOTHING = Redrawing(0.0, 0.0, True, 0, 0, more=True)
 """The line stays where it is."""
 
 
-def largest_redrawing(stretches: Stretches, thresholds: Thresholds, score: Score) -> Redrawing:
+def largest_redrawing(stretches: Stretches, thresholds: Thresholds, score: Score, *, times: int = 1) -> Redrawing:
     """Return the redrawing of the largest score whose ends are borders of entries: exact where they are fine enough.
 
-    Of many entries, those are joined inside which nothing better may begin or end.
+    Of many entries, those are joined inside which nothing better may begin or end; of more, one loop looks at all, or
+    if one asks so many ``times`` for as many entries that they are more together.
     """
+    if stretches.low.size * times > _COMPILED:
+        ways = [_best_of_many(stretches, thresholds, score, more=more) for more in (True, False)]
+        return max(ways, key=lambda each: each.score)
     starts, fewer = _thinned(stretches, thresholds, score)
     best = max((walk.best(score) for walk in _walks(fewer, thresholds)), key=lambda each: each.score)
     borders = np.append(starts, stretches.low.size)
     return replace(best, first=int(borders[best.first]), last=int(borders[best.last]))
+
+
+def _best_of_many(stretches: Stretches, thresholds: Thresholds, score: Score, *, more: bool) -> Redrawing:
+    """Return what `Walk.best` does, by a loop."""
+    low, high, rows, events = stretches
+    least, most = thresholds
+    near = np.maximum(high, least) if more else np.minimum(low, most)
+    slope, scale = score.slopes(near, more=more)
+    loop = best_stretch if low.size > _COMPILED else best_stretch.often
+    found, first, end = loop(rows, events, low, high, slope, scale, least, most, more)
+    if not found > 0.0:
+        return NOTHING
+    attained = not more or bool(near[end] > high[end])
+    first, last = (first, end + 1) if more else (end, first + 1)
+    return Redrawing(float(found), float(near[end]), attained, int(first), int(last), more)
 
 
 def _thinned(stretches: Stretches, thresholds: Thresholds, score: Score) -> tuple[IntArray, Stretches]:
@@ -270,19 +295,13 @@ class Walk:
         """Return a column of the entries in the order in which they are passed."""
         return column if self.more else column[::-1]
 
-    def _slopes(self, score: Score, threshold: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the share of rightly treated rows at which a score is 0, and what it adds per row beyond."""
-        right, wrong = (1.0 - threshold, threshold) if self.more else (threshold, 1.0 - threshold)
-        gain, loss = score.gain(right), score.loss(wrong)
-        return loss / (gain + loss), gain + loss
-
     def best(self, score: Score) -> Redrawing:
         """Return the best redrawing whose ends are borders of entries."""
         starts, ends = self._borders()
         if ends.size == 0:
             return NOTHING
         threshold = self.ordered(self.near)[ends]
-        slope, scale = self._slopes(score, threshold)
+        slope, scale = score.slopes(threshold, more=self.more)
         height, width = self.height, self.width
         until = np.searchsorted(starts, ends, side="right") - 1
         lowest, place = prefix_minima(height[starts], width[starts], slope, until)
@@ -312,7 +331,7 @@ class Walk:
     def most(self, score: Score) -> Most:
         """Return the most that redrawings may score, by the entry that they end in: rows treated rightly come first."""
         ends = self.possible_ends()
-        slope, scale = self._slopes(score, self.ordered(self.far)[ends])
+        slope, scale = score.slopes(self.ordered(self.far)[ends], more=self.more)
         height, width = self.points
         right, rows = self.height, self.width
         inside = self.ordered(self.inside)[ends]
