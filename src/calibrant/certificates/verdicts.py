@@ -10,17 +10,20 @@ from dataclasses import replace
 from typing import Any, Literal, get_args, overload
 
 from calibrant.certificates.clusters import ClusterTarget, check_clusters
+from calibrant.certificates.group_verdicts import certify_groups
 from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.judging import Plan, check_plan, evaluate, interval_of, judge, judge_part
 from calibrant.certificates.methods.registry import Method
+from calibrant.certificates.question_results import QuestionCertificates
 from calibrant.certificates.results import Certificate, ConfidenceInterval, GroupCertificates, Yardstick
 from calibrant.core.errors import CalibrationWarning
 from calibrant.core.types import ArrayLike, ClassLabel, Randomness
 from calibrant.measures.judged import judged_measure
 from calibrant.measures.registry import Measure
-from calibrant.rows.checks import check_choice, check_number, check_seed
+from calibrant.rows.checks import Observations, check_choice, check_number, check_seed
 from calibrant.rows.groups import are_grouped, by_group
 from calibrant.rows.intake import GroupsLike, RowsLike, are_clustered, as_clustered, as_source, in_groups
+from calibrant.rows.masks import Scale
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally
 
@@ -95,6 +98,32 @@ def certify(
 ) -> GroupCertificates: ...
 
 
+@overload
+def certify(
+    y_true: ArrayLike | Observations,
+    y_prob: ArrayLike | None = None,
+    *,
+    max_error: float,
+    confidence_level: float = 0.95,
+    method: Method = "adaptive",
+    measure: Measure = "cutoff",
+    variation: float = 2.0,
+    threshold: float | tuple[float, float] | None = None,
+    cost_false_positive: float | None = None,
+    cost_false_negative: float | None = None,
+    relative_to: Yardstick = "rows",
+    groups: Any,
+    scale: Scale = "mass",
+    cluster: ArrayLike | None = None,
+    cluster_target: ClusterTarget = "rows",
+    max_cluster_size: float | None = None,
+    serial: int = 0,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
+    rng: Randomness = 0,
+) -> QuestionCertificates: ...
+
+
 def certify(
     y_true: RowsLike | GroupsLike,
     y_prob: ArrayLike | None = None,
@@ -109,6 +138,8 @@ def certify(
     cost_false_negative: float | None = None,
     relative_to: Yardstick = "rows",
     by: ArrayLike | None = None,
+    groups: Any = None,
+    scale: Scale = "mass",
     cluster: ArrayLike | None = None,
     cluster_target: ClusterTarget = "rows",
     max_cluster_size: float | None = None,
@@ -116,7 +147,7 @@ def certify(
     sample_weight: ArrayLike | None = None,
     pos_label: ClassLabel | None = None,
     rng: Randomness = 0,
-) -> Certificate | GroupCertificates:
+) -> Certificate | GroupCertificates | QuestionCertificates:
     """Decide, with a guarantee, whether the calibration error is at most ``max_error``.
 
     The verdict is "certified" when an upper confidence limit of the error is at most ``max_error``, "refuted" when a
@@ -166,6 +197,14 @@ def certify(
     by : array-like of shape (n,), optional
         A group per row: one certificate per group, and one verdict for "every group is at most ``max_error``". Choose
         the groups before looking at the rows: for groups found by looking nothing holds.
+    groups : frame, dict of columns, or one column, optional
+        Groups that may overlap, chosen before looking at the rows: a column of truth values is a group, a column of
+        labels has a group for each label. One verdict for "every group is at most ``max_error``", with no correction
+        for their number, and verdicts on single groups that hold together (docs/groups.md). For groups to be found by
+        looking there is `worst_group`.
+    scale : {"mass", "group"}
+        With ``groups``: whether errors are shares of all rows, so that small groups need few of them, or of the rows of
+        each group.
     cluster : array-like of shape (n,), optional
         A label per row that says which rows belong together: a patient, a site, a day. Rows of one cluster may depend
         on each other in any way; the guarantee then counts clusters, not rows (docs/clusters.md).
@@ -190,7 +229,7 @@ def certify(
 
     Returns
     -------
-    Certificate, or GroupCertificates with ``by``
+    Certificate, or GroupCertificates with ``by``, or QuestionCertificates with ``groups``
         ``bool(certificate)`` is True when certified; ``str(certificate)`` is a few sentences for a report. Look at
         ``certificate.cautions`` too: they are not empty when the limit is so wide that the verdict says little.
 
@@ -213,6 +252,11 @@ def certify(
     plan = check_plan(method, kind, confidence_level, relative_to, question)
     limit = check_number(max_error, "max_error", low=0.0, high=1.0)
     seed = check_seed(rng)
+    if groups is not None:
+        given = {"groups": groups, "scale": scale, "by": by, "cluster": cluster}
+        return certify_groups(
+            plan, limit, seed, y_true, y_prob, **given, sample_weight=sample_weight, pos_label=pos_label
+        )
     if by is None and not are_grouped(y_true):
         source = _rows_asked(plan, y_true, y_prob, cluster, sample_weight, pos_label)
         found = judge(plan, source, limit, plan.delta, seed)

@@ -55,6 +55,10 @@ class Kernel(Generic[Parameters, Returned]):
         first: Any = args[0]
         if first.size <= PLAIN_LIMIT:
             return self.plain(*args, **kwargs)
+        return self.run_compiled(*args, **kwargs)
+
+    def run_compiled(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
+        """Run the loop compiled, however short its arrays are: for callers who know that it goes through them often."""
         # Numba compiles a separate version for writable and for read-only arrays: hand it read-only views only.
         given = [_read_only(arg) for arg in args]
         compiled = self.compiled()

@@ -1,0 +1,410 @@
+"""The worst group and interval among all of them: every half-line of every ordered feature, every label of the others.
+
+Errors are on the scale of all rows: |sum of w r over the rows of a group with forecasts in an interval|. What can be
+bounded from a few looks is not looked at: the answers are those of looking everywhere. The loops that grow groups row
+by row are in `core.group_kernels`; few rows are looked at with numpy, as many groups at once as a cache has room for.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from calibrant.certificates.samples import largest_sums
+from calibrant.core.group_kernels import growing_ranges, growing_stretches
+from calibrant.core.types import BoolArray, FloatArray, IntArray
+from calibrant.rows.checks import Observations
+from calibrant.rows.features import MISSING, Feature
+from calibrant.rows.runs import group_starts
+from calibrant.rows.splits import row_marks
+
+ALL, KNOWN, UNKNOWN, AT_MOST, AT_LEAST, IS = "all", "known", "missing", "at most", "at least", "is"
+"""The kinds of groups: all rows, those where a feature is known or missing, and those on one side of, or at, a value."""
+
+FEW = 1 << 11
+"""Up to so many rows groups are looked at by numpy, many at once; beyond, row by row in a compiled loop."""
+
+_AT_ONCE = 1 << 17  # numbers looked at together: what a cache has room for
+_FEW_STEPS = 48  # groups that are looked at first, evenly spread
+_BINS = 1 << 12  # stretches of forecasts on which a first look at many rows is enough
+_ROUNDING = 1e-12  # of all rows: groups whose errors are no further apart are equal
+
+
+_More: TypeAlias = Callable[[IntArray, IntArray], FloatArray]
+
+
+class Cut(NamedTuple):
+    """A group of rows: which feature, which kind of group, and the place of its value among the feature's."""
+
+    kind: str
+    feature: int | None = None
+    place: int | None = None
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Rows in an order that what they hold decides, and what each of them adds to a group.
+
+    Attributes
+    ----------
+    rows : Observations
+        Ordered by forecast, outcome, weight and features; none of weight zero.
+    gain : array
+        w r / largest w: between -1 and 1.
+    features : tuple of Feature
+        Of the rows in this order.
+    """
+
+    rows: Observations
+    gain: FloatArray
+    features: tuple[Feature, ...]
+
+    @classmethod
+    def of(cls, rows: Observations, features: Sequence[Feature]) -> Scene:
+        """Put rows and features in order."""
+        order = np.argsort(rows.y_prob)
+        forecast = rows.y_prob[order]
+        same = np.diff(forecast) == 0.0
+        tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+        if tied.size:
+            among = order[tied]
+            marks = row_marks((each.codes[among] for each in features), among.size)
+            weight = () if rows.sample_weight is None else (rows.sample_weight[among],)
+            order[tied] = among[np.lexsort((marks, *weight, rows.y_true[among], forecast[tied]))]
+        rows = rows.take(order)
+        gain = rows.y_true - rows.y_prob
+        if rows.sample_weight is not None:
+            gain = gain * (rows.sample_weight / rows.sample_weight.max())
+        return cls(rows, gain, tuple(each.taken(order) for each in features))
+
+    @property
+    def size(self) -> int:
+        """Rows."""
+        return self.gain.size
+
+    def members(self, cut: Cut) -> BoolArray:
+        """Return which rows are in a group."""
+        if cut.feature is None:
+            return np.ones(self.size, dtype=np.bool_)
+        codes = self.features[cut.feature].codes
+        if cut.kind == UNKNOWN:
+            return codes == MISSING
+        if cut.kind == KNOWN:
+            return codes != MISSING
+        if cut.kind == IS:
+            return codes == cut.place
+        assert cut.place is not None
+        return codes >= cut.place if cut.kind == AT_LEAST else (codes <= cut.place) & (codes != MISSING)
+
+
+@dataclass
+class Side:
+    """Groups of which each holds the one before it, or that have nothing in common: the steps of one feature.
+
+    Attributes
+    ----------
+    order : array of int
+        Rows, by their place among those that are looked at, in the order in which they enter.
+    end : array of int
+        How many rows have entered after each step; for labels, where the rows of each end.
+    cuts : tuple
+        The kind of group, and for each step the place of its value.
+    most : array
+        At each step, what the largest |sum of gains| over intervals is, or is at most.
+    entered : array of int or None
+        The step at which each row enters, once it has been asked for.
+    """
+
+    order: IntArray
+    end: IntArray
+    kind: str
+    places: IntArray
+    grows: bool = True
+    most: FloatArray = field(default_factory=lambda: np.empty(0))
+    entered: IntArray | None = None
+
+    @property
+    def begin(self) -> IntArray:
+        """Where the rows of each step begin."""
+        return np.concatenate([[0], self.end[:-1]])
+
+
+class Looked:
+    """The rows for which one feature has a value, with what is looked for among their groups."""
+
+    def __init__(self, scene: Scene, place: int) -> None:
+        feature = scene.features[place]
+        self.place = place
+        known = np.flatnonzero(~feature.missing)
+        self.whole = known.size == scene.size
+        self.positions: IntArray | None = None if self.whole else known
+        forecast = scene.rows.y_prob if self.whole else scene.rows.y_prob[known]
+        self.leaf_starts = group_starts(forecast)
+        new = np.zeros(forecast.size, dtype=np.int64)
+        new[self.leaf_starts[1:]] = 1
+        self.leaf = np.cumsum(new)
+        self.gain = self.of(scene.gain)
+        self.sides = tuple(_sides(feature, self.positions))
+
+    def of(self, values: FloatArray) -> FloatArray:
+        """Return the values of the rows that are looked at."""
+        return values if self.positions is None else values[self.positions]
+
+    @property
+    def size(self) -> int:
+        """Rows that are looked at."""
+        return self.leaf.size
+
+    @property
+    def leaves(self) -> int:
+        """Their distinct forecasts."""
+        return self.leaf_starts.size
+
+    def look(self) -> None:
+        """Find, at each step of each side, the largest |sum| over intervals, or a bound of what cannot be largest."""
+        for side in self.sides:
+            if not side.grows:
+                side.most = self._of_labels(side, self.gain)
+                continue
+            if self.size > FEW:
+                self._look_at_many(side)
+                continue
+            entering = self.gain[side.order]
+            up = _before(np.maximum(entering, 0.0))[side.end]
+            down = _before(np.maximum(-entering, 0.0))[side.end]
+
+            def more(since: IntArray, until: IntArray, up: FloatArray = up, down: FloatArray = down) -> FloatArray:
+                """Return how much the rows that enter between two steps, or leave, can change a largest |sum|."""
+                return np.maximum(up[until] - up[since], down[until] - down[since])
+
+            side.most, _ = self._search_few(side, self.gain, _range_of, (more, more), None, 0.0)
+
+    def largest(self, side: Side, scores: FloatArray, bound: FloatArray, best: float) -> tuple[FloatArray, float]:
+        """Return, step by step, the largest sum of scores over intervals or a bound of it, and the largest of all.
+
+        Only what may be larger than the best so far, which is the largest unless more is found, is looked at.
+        """
+        if bound.max() <= best:
+            return bound, best
+        if side.grows and self.size <= FEW:
+            entering = scores[side.order]
+            up = _before(np.maximum(entering, 0.0))[side.end]
+            down = _before(np.maximum(-entering, 0.0))[side.end]
+            more = (lambda since, until: up[until] - up[since], lambda since, until: down[until] - down[since])
+            return self._search_few(side, scores, largest_sums, more, bound, best)
+        wanted = bound > best
+        found = bound.copy()
+        if side.grows:
+            looked = growing_stretches.run_compiled(
+                self.leaf[side.order], scores[side.order], side.end, wanted, self.leaves
+            )
+            found[wanted] = looked[wanted]
+        else:
+            for k in np.flatnonzero(wanted):
+                found[k] = self._largest_of(side.order[side.begin[k] : side.end[k]], scores)
+        return found, max(best, float(found[wanted].max()))
+
+    def _search_few(
+        self,
+        side: Side,
+        values: FloatArray,
+        measured: Callable[[FloatArray], FloatArray],
+        more: tuple[_More, _More],
+        bound: FloatArray | None,
+        best: float,
+    ) -> tuple[FloatArray, float]:
+        """Look at some steps, and then where what lies between them could be larger than the largest seen.
+
+        ``more`` says how much what is measured can grow between two steps because of the rows that enter, and going
+        back because of those that leave.
+        """
+        steps = np.arange(side.end.size)
+        seen = np.unique(np.linspace(0, steps.size - 1, min(_FEW_STEPS, steps.size)).round().astype(np.int64))
+        found = self._measured(side, seen, values, measured)
+        place = np.searchsorted(seen, steps, side="right") - 1
+        following = np.minimum(place + 1, seen.size - 1)
+        most = found[place] + more[0](seen[place], steps)
+        behind = seen[following] > steps
+        most[behind] = np.minimum(
+            most[behind], found[following[behind]] + more[1](steps[behind], seen[following[behind]])
+        )
+        if bound is not None:
+            most = np.minimum(most, bound)
+        most[seen] = found
+        best = max(best, float(found.max()))
+        waiting = most > best
+        waiting[seen] = False
+        for some in _largest_first(most, waiting, self.at_once):
+            those = some[most[some] > best]
+            if those.size == 0:
+                break
+            most[those] = self._measured(side, those, values, measured)
+            best = max(best, float(most[those].max()))
+        return most, best
+
+    def _measured(
+        self, side: Side, steps: IntArray, values: FloatArray, measured: Callable[[FloatArray], FloatArray]
+    ) -> FloatArray:
+        """Measure sums per forecast of the groups after given steps, some at a time."""
+        if side.entered is None:
+            side.entered = np.empty(self.size, dtype=np.int64)
+            side.entered[side.order] = np.repeat(np.arange(side.end.size), side.end - side.begin)
+        found = np.empty(steps.size)
+        for begin in range(0, steps.size, self.at_once):
+            some = steps[begin : begin + self.at_once]
+            lines = np.where(side.entered <= some[:, None], values, 0.0)
+            if self.leaves < self.size:
+                lines = np.add.reduceat(lines, self.leaf_starts, axis=1)
+            found[begin : begin + some.size] = measured(lines)
+        return found
+
+    @property
+    def at_once(self) -> int:
+        """How many groups are looked at together by numpy."""
+        return max(_AT_ONCE // self.size, 1)
+
+    def _look_at_many(self, side: Side) -> None:
+        """Look at every step with forecasts in stretches, and then at each where forecasts inside may matter."""
+        stretch, inside = self._stretches
+        wanted, entering = np.ones(side.end.size, dtype=np.bool_), self.gain[side.order]
+        coarse = growing_ranges.run_compiled(stretch[side.order], entering, side.end, wanted, _BINS)
+        side.most = coarse + 2.0 * inside + _ROUNDING * self.size
+        best = float(self._measured(side, np.array([int(coarse.argmax())]), self.gain, _range_of)[0])
+        wanted = side.most >= best - _ROUNDING * self.size
+        looked = growing_ranges.run_compiled(self.leaf[side.order], entering, side.end, wanted, self.leaves)
+        side.most[wanted] = looked[wanted]
+
+    @cached_property
+    def _stretches(self) -> tuple[IntArray, float]:
+        """The stretch of forecasts of each row, and how far a running total can leave the space between their ends.
+
+        Inside a stretch, by the less of what rises and of what falls there; a single forecast has no inside.
+        """
+        leaf_end = np.append(self.leaf_starts[1:], self.size)
+        stretch = (leaf_end - 1) * _BINS // self.size
+        of_row = stretch[self.leaf]
+        up = np.bincount(of_row, np.maximum(self.gain, 0.0), _BINS)
+        down = np.bincount(of_row, np.maximum(-self.gain, 0.0), _BINS)
+        inside = np.where(np.bincount(stretch, minlength=_BINS) > 1, np.minimum(up, down), 0.0)
+        return of_row, float(inside.max())
+
+    def _largest_of(self, members: IntArray, scores: FloatArray) -> float:
+        """Return the largest sum of scores over intervals of some rows, which are in order."""
+        sums = np.add.reduceat(scores[members], group_starts(self.leaf[members]))
+        return float(largest_sums(sums[None])[0])
+
+    def _of_labels(self, side: Side, values: FloatArray) -> FloatArray:
+        """Return the largest |sum| over intervals of the rows of each label."""
+        running = _before(values[side.order])
+        leaf = self.leaf[side.order]
+        ends = np.append(np.flatnonzero(np.diff(leaf)) + 1, leaf.size)
+        ends = np.union1d(ends, side.end)  # what is seen of the running total: no forecast is divided
+        first = np.searchsorted(ends, side.begin, side="right")
+        start = running[side.begin]
+        high = np.maximum(np.maximum.reduceat(running[ends], first) - start, 0.0)
+        low = np.minimum(np.minimum.reduceat(running[ends], first) - start, 0.0)
+        found: FloatArray = high - low
+        return found
+
+    def worst(self) -> tuple[float, Cut]:
+        """Return the largest |sum| over intervals of any group, and the first group that has it."""
+        best = max(float(side.most.max()) for side in self.sides)
+        slack = _ROUNDING * self.size
+        for side in self.sides:
+            step = int((side.most >= best - slack).argmax())
+            if side.most[step] >= best - slack:
+                break
+        if side.grows and step == side.end.size - 1:
+            return best, Cut(ALL) if self.whole else Cut(KNOWN, self.place)
+        return best, Cut(side.kind, self.place, int(side.places[step]))
+
+
+def _sides(feature: Feature, positions: IntArray | None) -> Iterator[Side]:
+    """Return the steps of a feature: up from its lowest value and down from its highest, or label by label."""
+    order, starts = feature.order, feature.starts
+    places = feature.codes[order][starts]
+    if positions is not None:  # among the rows that have a value
+        order = np.searchsorted(positions, order)
+    end = np.append(starts[1:], order.size)
+    if not feature.ordered:
+        yield Side(order, end, IS, places, grows=False)
+        return
+    yield Side(order, end, AT_MOST, places)
+    yield Side(order[::-1].copy(), (order.size - starts[::-1]).copy(), AT_LEAST, places[::-1].copy())
+
+
+def _before(values: FloatArray) -> FloatArray:
+    """Return sums of the first 0, 1, ... values."""
+    found = np.zeros(values.size + 1)
+    np.cumsum(values, out=found[1:])
+    return found
+
+
+def _range_of(lines: FloatArray) -> FloatArray:
+    """Return the largest |sum| over neighbouring numbers of each line: the range of their running total from 0."""
+    curves = np.cumsum(lines, axis=1)
+    found: FloatArray = np.maximum(curves.max(axis=1), 0.0) - np.minimum(curves.min(axis=1), 0.0)
+    return found
+
+
+def _largest_first(bound: FloatArray, open_: BoolArray, together: int) -> Iterator[IntArray]:
+    """Return the places that are open, those of the largest bounds first, so many at a time and rising each time."""
+    places = np.flatnonzero(open_)
+    places = places[np.argsort(-bound[places], kind="stable")]
+    for begin in range(0, places.size, together):
+        yield np.sort(places[begin : begin + together])
+
+
+class Growths:
+    """The largest growth of bets against every group and interval, at each of a few rates and in both signs.
+
+    A bet at rate x on the sign s grows by -ln(1 - x s g) for a row of gain g, which is at most x s g + psi(x) g^2 with
+    psi(x) = -ln(1 - x) - x; and at a faster rate y by at most y/x times that and (psi(y) - psi(x) y/x) g^2. Groups for
+    which this cannot reach what others have reached are left out.
+    """
+
+    def __init__(self, scene: Scene, rates: Sequence[float]) -> None:
+        self._rates = rates
+        self._scores = [[-np.log1p(-rate * sign * scene.gain) for sign in (1.0, -1.0)] for rate in rates]
+        self._starts = group_starts(scene.rows.y_prob)
+        self._square = np.square(scene.gain)
+        self._one_at_a_time = threading.Lock()
+        self.largest = np.zeros(len(rates))
+        self.try_group(np.ones(scene.size, dtype=np.bool_))
+
+    def try_group(self, members: BoolArray) -> None:
+        """Look at one group of rows."""
+        for k, pair in enumerate(self._scores):
+            for scores in pair:
+                sums = np.add.reduceat(np.where(members, scores, 0.0), self._starts)
+                self._reached(k, float(largest_sums(sums[None])[0]))
+
+    def _reached(self, rate: int, growth: float) -> None:
+        with self._one_at_a_time:  # features are looked at side by side
+            self.largest[rate] = max(self.largest[rate], growth)
+
+    def look(self, looked: Looked) -> None:
+        """Look at all groups of a feature that could be larger than what has been seen."""
+        square = looked.of(self._square)
+        for side in looked.sides:
+            running = _before(square[side.order])
+            spread = running[side.end] if side.grows else running[side.end] - running[side.begin]
+            for sign in (0, 1):
+                bound, slower = np.full(side.end.size, math.inf), 1.0
+                for k, rate in enumerate(self._rates):
+                    bound = rate / slower * bound + (_psi(rate) - _psi(slower) * rate / slower) * spread
+                    bound = np.minimum(bound, rate * side.most + _psi(rate) * spread) + _ROUNDING * looked.size
+                    scores = looked.of(self._scores[k][sign])
+                    bound, best = looked.largest(side, scores, bound, float(self.largest[k]))
+                    self._reached(k, best)
+                    slower = rate
+
+
+def _psi(rate: float) -> float:
+    return -math.log1p(-rate) - rate if rate < 1.0 else 0.0
