@@ -77,6 +77,7 @@ TOP = [
     "rows_needed",
     "scan",
     "smooth_calibration_error",
+    "worst_group",
     "worst_interval",
 ]
 
@@ -141,6 +142,7 @@ BY_POSITION = {
     "period_of": ["times", "every"],
     "rows_needed": ["max_error"],
     "scan": ["source"],
+    "worst_group": ["y_true", "y_prob", "X"],
 }  # all others: outcomes and forecasts
 
 
@@ -271,6 +273,8 @@ FIRST_USES = {
     "certify groups": "calibrant.certify(y_true, y_prob, max_error=0.05, by=y_true).certificates[0].estimate",
     "risk_bands": "calibrant.risk_bands(y_true, y_prob, cutoffs=[0.5]).cutoff_upper",
     "calibration_test": "calibrant.calibration_test(y_true, y_prob, rng=0).statistic",
+    "certify overlapping groups": "calibrant.certify(y_true, y_prob, max_error=0.05, groups=y_true).estimate",
+    "worst_group": "calibrant.worst_group(y_true, y_prob, {'x': y_prob[::-1], 'y': y_true}).error",
 }
 
 

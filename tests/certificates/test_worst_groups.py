@@ -1,6 +1,7 @@
 """The worst group is the one that looking at every cut, label and interval finds."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -142,7 +143,7 @@ def test_compiled_equals_plain(kernel):
     rows = 600
     leaf, value = rng.integers(0, 200, rows), rng.normal(size=rows)
     end = np.append(np.unique(rng.integers(1, rows, 400)), rows)
-    given = (leaf, value, end, rng.random(end.size) < 0.5, 200)
+    given: tuple[Any, ...] = (leaf, value, end, rng.random(end.size) < 0.5, 200)
     if kernel == "stepped_table":
         stretch = rng.integers(0, 9, rows).astype(np.uint16)
         given = (rng.permutation(rows), np.sort(leaf), value, stretch, int((stretch < 8).sum()), 6, 8)
@@ -257,10 +258,11 @@ def test_words():
     found = worst_group(y, p, {"age": age, "x": rng.random(2000)}, max_error=0.02)
     text = str(found)
     assert text.startswith("Refuted: with 95% confidence some group, on some interval of forecasts, is off by more")
-    assert "Worst on age >= " in text and "of 2,000 rows" in text and "By feature:" in text
+    for said in ("Worst on age >= ", "of 2,000 rows", "By feature:"):
+        assert said in text
     assert "Action: on these rows no non-decreasing recalibration" in text
     assert str(worst_group(y, p, {"age": age})).startswith("Worst on age >= ")
-    assert "undecided" in worst_group(y, p, {"age": age}, max_error=found.error).verdict
+    assert worst_group(y, p, {"age": age}, max_error=found.error).verdict == "undecided"
     assert list(found.frame()["feature"]) == ["age", "x"]
     assert type(found).from_json(found.to_json()) == found
     exact = worst_group([0, 1], [0.0, 1.0], {"a": [1, 2]})
@@ -293,8 +295,9 @@ def test_bad_features(name):
 
 
 def test_bad_rows_and_options():
+    given: Any = calibrant.Tally.from_arrays(Y, P)
     with pytest.raises(calibrant.InputError, match="whose features are not known"):
-        worst_group(calibrant.Tally.from_arrays(Y, P), X=[[1]] * 4)
+        worst_group(given, X=[[1]] * 4)
     with pytest.raises(calibrant.InputError, match="max_error"):
         worst_group(Y, P, [1, 2, 3, 4], max_error=2)
     with pytest.raises(calibrant.InputError, match="confidence_level"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -139,11 +139,11 @@ def _table_of(
     starts = group_starts(found)
     step_of_value = starts * steps // count
     step = np.repeat(step_of_value, np.diff(starts, append=count))
-    table = np.bincount(step * stretches + at[chosen], value[chosen], steps * stretches).reshape(steps, stretches)
+    table = _sums(step * stretches + at[chosen], value[chosen], steps * stretches)
     least, most = np.full(steps, -1), np.full(steps, -1)
     least[step_of_value[::-1]] = found[starts][::-1]  # the first of several stays
     most[step_of_value] = found[starts]
-    return table, least, most
+    return table.reshape(steps, stretches), least, most
 
 
 def _labels_of(feature: Feature, place: int, stretch: _Stretches, gain: FloatArray) -> Iterator[tuple[float, Cut]]:
@@ -156,18 +156,22 @@ def _labels_of(feature: Feature, place: int, stretch: _Stretches, gain: FloatArr
     step = np.full(held.size, frequent.size)
     step[frequent] = np.arange(frequent.size)
     cell = step[feature.codes[rows]] * _STRETCHES + stretch[rows]
-    table = np.bincount(cell, gain[rows], (frequent.size + 1) * _STRETCHES).reshape(-1, _STRETCHES)
-    ranges = _ranges(np.cumsum(table[:-1], axis=1))
+    table = _sums(cell, gain[rows], (frequent.size + 1) * _STRETCHES)
+    ranges = _ranges(np.cumsum(table.reshape(-1, _STRETCHES)[:-1], axis=1))
     best = int(ranges.argmax())
     yield float(ranges[best]), Cut(IS, place, int(frequent[best]))
 
 
 def _range_in(stretch: _Stretches, gain: FloatArray) -> float:
     """Return the largest |sum of gains| over stretches side by side."""
-    table = np.bincount(stretch, gain, _STRETCHES + 1)[:_STRETCHES]
+    table = _sums(stretch, gain, _STRETCHES + 1)[:_STRETCHES]
     return float(_ranges(np.cumsum(table)[None])[0])
 
 
 def _ranges(curves: FloatArray) -> FloatArray:
     found: FloatArray = np.maximum(curves.max(axis=1), 0.0) - np.minimum(curves.min(axis=1), 0.0)
     return found
+
+
+def _sums(cells: npt.NDArray[np.integer[Any]], values: FloatArray, count: int) -> FloatArray:
+    return np.bincount(cells, values, count).astype(np.float64, copy=False)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from calibrant.certificates.limit_words import lower_said, upper_said
-from calibrant.certificates.results import VERDICTS, verdict_of
+from calibrant.certificates.results import verdict_of
 from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.types import Label
 from calibrant.core.words import counted, hundredfold, in_columns, level_said, measured, percent, printable, shown
@@ -164,7 +164,7 @@ class WorstGroup(Result):
             self._refuse("features", self.features, "not as many as groups, or none")
         said = None if self.max_error is None else verdict_of(self.lower, self.upper, self.max_error)
         if self.verdict != said:
-            self._refuse("verdict", self.verdict, f"while its limits say {said!r}; one of {', '.join(VERDICTS)} or None")
+            self._refuse("verdict", self.verdict, f"while its limits say {said!r}")
 
     @property
     def error(self) -> float:
@@ -215,11 +215,11 @@ class WorstGroup(Result):
         """Say for whom these rows are worst calibrated."""
         if self.worst.direction == "none":
             return "No group is off on any interval of forecasts."
-        points = measured(100.0 * abs(self.worst.bias), 1)
+        points, worst = measured(100.0 * abs(self.worst.bias), 1), self.worst
         return (
-            f"Worst on {self.worst.group} and {self.worst.interval}: {self.worst.rows:,} of {counted(self.rows, 'row')}, "
-            f"{points} points {self.worst.direction} on average (mean forecast {percent(self.worst.mean_forecast)}, "
-            f"event rate {percent(self.worst.mean_outcome)})."
+            f"Worst on {worst.group} and {worst.interval}: {worst.rows:,} of {counted(self.rows, 'row')}, {points} "
+            f"points {worst.direction} on average (mean forecast {percent(worst.mean_forecast)}, event rate "
+            f"{percent(worst.mean_outcome)})."
         )
 
     def numbers(self) -> str:
@@ -227,9 +227,9 @@ class WorstGroup(Result):
         level = level_said(self.confidence_level)
         return (
             f"Spread over all rows that is {measured(100.0 * self.error, 2)} per 100 rows (error "
-            f"{measured(self.error)}); without groups the Cutoff error is {measured(self.overall)}. In the population the "
-            f"worst group's error is from {lower_said(self.lower)} to {upper_said(self.upper)}, each limit with {level} "
-            "confidence and for every group at once."
+            f"{measured(self.error)}); without groups the Cutoff error is {measured(self.overall)}. In the population "
+            f"the worst group's error is from {lower_said(self.lower)} to {upper_said(self.upper)}, each limit with "
+            f"{level} confidence and for every group at once."
         )
 
     def action(self) -> str:

@@ -25,7 +25,7 @@ from calibrant.rows.runs import group_starts
 from calibrant.rows.splits import row_marks
 
 ALL, KNOWN, UNKNOWN, AT_MOST, AT_LEAST, IS = "all", "known", "missing", "at most", "at least", "is"
-"""The kinds of groups: all rows, those where a feature is known or missing, and those on one side of, or at, a value."""
+"""The kinds of groups: all rows, those where a feature is known or missing, those on a side of a value, or at it."""
 
 FEW = 1 << 11
 """Up to so many rows groups are looked at by numpy, many at once; beyond, row by row in a compiled loop."""
@@ -93,14 +93,15 @@ class Scene:
         if cut.feature is None:
             return np.ones(self.size, dtype=np.bool_)
         codes = self.features[cut.feature].codes
-        if cut.kind == UNKNOWN:
-            return codes == MISSING
-        if cut.kind == KNOWN:
-            return codes != MISSING
-        if cut.kind == IS:
-            return codes == cut.place
-        assert cut.place is not None
-        return codes >= cut.place if cut.kind == AT_LEAST else (codes <= cut.place) & (codes != MISSING)
+        missing: BoolArray = codes == MISSING
+        if cut.place is None:
+            return missing if cut.kind == UNKNOWN else ~missing
+        found: BoolArray = codes == cut.place
+        if cut.kind == AT_LEAST:
+            found = codes >= cut.place
+        elif cut.kind == AT_MOST:
+            found = (codes <= cut.place) & ~missing
+        return found
 
 
 @dataclass
@@ -315,11 +316,9 @@ class Looked:
     def worst(self) -> tuple[float, Cut]:
         """Return the largest |sum| over intervals of any group, and the first group that has it."""
         best = max(float(side.most.max()) for side in self.sides)
-        slack = _ROUNDING * self.size
-        for side in self.sides:
-            step = int((side.most >= best - slack).argmax())
-            if side.most[step] >= best - slack:
-                break
+        reached = [side.most >= best - _ROUNDING * self.size for side in self.sides]
+        side, steps = next(pair for pair in zip(self.sides, reached, strict=True) if pair[1].any())
+        step = int(steps.argmax())
         if side.grows and step == side.end.size - 1:
             return best, Cut(ALL) if self.whole else Cut(KNOWN, self.place)
         return best, Cut(side.kind, self.place, int(side.places[step]))

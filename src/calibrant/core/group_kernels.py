@@ -15,15 +15,13 @@ from calibrant.core.types import BoolArray, FloatArray, IntArray
 
 
 @Kernel
-def growing_ranges(
-    leaf: IntArray, value: FloatArray, end: IntArray, wanted: BoolArray, leaves: int
-) -> FloatArray:
+def growing_ranges(leaf: IntArray, value: FloatArray, end: IntArray, wanted: BoolArray, leaves: int) -> FloatArray:
     """Return the largest |sum of values over an interval of leaves|, of the rows that have entered, step by step.
 
     Rows come in the order in which they enter, those up to ``end[k]`` in steps 0 to k; row i adds ``value[i]`` to leaf
-    ``leaf[i]``. What a step reaches is looked at only if it is wanted, and -1 otherwise. That is the range of the running total over the
-    leaves, which starts at 0: a node of the tree holds the total of its leaves, and how far up and down the running
-    total goes inside.
+    ``leaf[i]``. What a step reaches is looked at only if it is wanted, and -1 otherwise. That is the range of the
+    running total over the leaves, which starts at 0: a node of the tree holds the total of its leaves, and how far up
+    and down the running total goes inside.
     """
     found = np.full(end.size, -1.0)
     depth = 0
@@ -76,9 +74,7 @@ def growing_ranges(
 
 
 @Kernel
-def growing_stretches(
-    leaf: IntArray, value: FloatArray, end: IntArray, wanted: BoolArray, leaves: int
-) -> FloatArray:
+def growing_stretches(leaf: IntArray, value: FloatArray, end: IntArray, wanted: BoolArray, leaves: int) -> FloatArray:
     """Return the largest sum of values over an interval of leaves, at least 0, step by step; -1 where none is wanted.
 
     As `growing_ranges`, for values of which a change of sign makes others: a node holds the total of its leaves, the

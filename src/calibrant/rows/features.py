@@ -61,7 +61,8 @@ class Feature:
     @cached_property
     def missing(self) -> BoolArray:
         """Which rows have no value."""
-        return self.codes == MISSING
+        found: BoolArray = self.codes == MISSING
+        return found
 
     @cached_property
     def order(self) -> IntArray:

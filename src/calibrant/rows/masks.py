@@ -80,10 +80,12 @@ def group_masks(groups: Any, rows: int) -> Iterator[tuple[Label, BoolArray]]:
 
 def _one_column(groups: Any) -> Any:
     """Return one column of labels or truth values as a frame of one."""
-    if groups is not None and not hasattr(groups, "columns") and not hasattr(groups, "keys"):
-        if np.ndim(groups) == 1:
-            return {getattr(groups, "name", None) or "group": groups}
-    return groups
+    is_table = (
+        groups is None or hasattr(groups, "columns") or (hasattr(groups, "keys") and not hasattr(groups, "dtype"))
+    )
+    if is_table or np.ndim(groups) != 1:
+        return groups
+    return {getattr(groups, "name", None) or "group": groups}
 
 
 def _is_flag(column: Feature) -> bool:
