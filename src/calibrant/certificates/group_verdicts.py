@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 from calibrant.certificates.families import certify_family
 from calibrant.certificates.judging import Plan
@@ -21,7 +21,7 @@ def certify_groups(
     limit: float,
     seed: int,
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     groups: Any,
     scale: str,
@@ -56,3 +56,12 @@ def certify_groups(
             replace(plan, parts="groups"), asked, limit, seed, opened=lambda column: ClusteredRows.of(column, cluster)
         )
     return certify_family(replace(plan, parts="groups"), asked, limit, seed, opened=opened)
+
+
+def refuse_groups(kind: str) -> NoReturn:
+    """Refuse groups together with several questions about classes."""
+    raise InputError(
+        f"was given together with several questions ({kind})",
+        argument="groups",
+        remedy="ask about the confidence, or about one class at a time, as in y_true == k with its column of y_prob",
+    )
