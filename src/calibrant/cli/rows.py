@@ -76,6 +76,8 @@ class RowsRead:
         The rows of the files that are not among them.
     by, cluster, suspect, period : array or None
         The group and the cluster of each row, the label whose rows may depend on each other, and the period.
+    features : dict of arrays or None
+        The columns that say who a row is about.
     labels : tuple
         The labels of the outcomes, where one of them is that of the event.
     """
@@ -89,6 +91,7 @@ class RowsRead:
     suspect: Any = None
     period: Any = None
     labels: tuple[Any, ...] = ()
+    features: Mapping[str, Any] | None = None
 
     @property
     def data(self) -> dict[str, Any]:
@@ -210,6 +213,7 @@ def _facts(source: Source, file_format: str, rows: int, left_out: LeftOut, label
         "by": source.by,
         "cluster": source.cluster,
         **{name: value for name, value in over_time.items() if value is not None},
+        **({} if source.features is None else {"features": list(source.features)}),
         "pos_label": source.pos_label,
         "rows": rows,
         "left_out": left_out.rows,
@@ -420,7 +424,7 @@ def _read(source: Source, table: Table, left_out: LeftOut) -> RowsRead:
     """Read the columns that were chosen, and let the one gate check them."""
     import numpy as np
 
-    from calibrant.engines.columns import read_columns, written_labels
+    from calibrant.engines.columns import read_columns, read_features, written_labels
     from calibrant.engines.handles import MOST_GROUPS
     from calibrant.engines.statements import is_missing_label
     from calibrant.rows.checks import check_labels
@@ -463,7 +467,8 @@ def _read(source: Source, table: Table, left_out: LeftOut) -> RowsRead:
         )
         periods = _periods(source, values, table)
     distinct = () if pos_label is None else tuple(np.unique(labels).tolist())
-    return RowsRead(source, table.format, checked, left_out, groups, clusters, suspects, periods, distinct)
+    features = None if source.features is None else read_features(table, source.features)
+    return RowsRead(source, table.format, checked, left_out, groups, clusters, suspects, periods, distinct, features)
 
 
 def _periods(source: Source, values: Mapping[str, Any], table: Table) -> Any:
