@@ -234,10 +234,11 @@ class WorstGroup(Result):
 
     def action(self) -> str:
         """Say what a repair of the group's forecasts could save."""
+        alone = "" if self.worst.kind == "all" else " of this group alone"
         return (
-            f"Action: on these rows no non-decreasing recalibration of this group alone saves more than "
-            f"{measured(self.error)} per case, counted over all cases, at any threshold; in the population none of any "
-            f"group saves more than {upper_said(self.upper)}."
+            f"Action: on these rows no non-decreasing recalibration{alone} saves more than {measured(self.error)} per "
+            "case, counted over all cases, at any threshold; in the population none of any group saves more than "
+            f"{upper_said(self.upper)}."
         )
 
     def table(self) -> list[str]:

@@ -254,9 +254,12 @@ def open_models(source: Source, y_prob: Sequence[str]) -> Iterator[list[Rows]]:
             return
         limits = _share_memory(source, table)
         in_periods = source.time is not None or source.period is not None
-        is_read = in_periods or (source.by is not None and source.cluster is not None)
+        featured = source.features is not None
+        is_read = in_periods or featured or (source.by is not None and source.cluster is not None)
         if is_read:
-            purpose = "reading periods one by one" if in_periods else "judging groups of rows in clusters"
+            purpose = "judging groups of rows in clusters"
+            if in_periods or featured:
+                purpose = "reading periods one by one" if in_periods else "looking at every group"
             _check_room(source, table, limits["tally_limit"], purpose)
         if is_read or (len(chosen) > 1 and _count(source, table) <= limits["tally_limit"]):  # models row by row
             yield [_read(each, table, left_out) for each in chosen]
