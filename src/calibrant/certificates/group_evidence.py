@@ -37,7 +37,7 @@ def split_lower_group(scene: Scene, tally: Tally, delta: float, seed: int) -> fl
     the direction that its first half named, at a rate that suits what was seen there; the evidence of all is averaged.
     """
     exponent = math.log(1.0 / delta)
-    splits = SPLITS if scene.size * len(scene.features) <= _MANY else SPLITS // 2
+    splits = SPLITS if scene.size * len(scene.features) <= _MANY else SPLITS // 4
     halves = [heads for (heads,) in islice(tally.heads(seed, 1), splits)]
     named = named_groups(scene, halves)
     evidence = [_evidence(scene, heads, cut, exponent) for heads, cut in zip(halves, named, strict=True)]
@@ -77,7 +77,7 @@ def _worst_interval(scene: Scene, chosen: BoolArray) -> tuple[float, float, floa
 
 def named_groups(scene: Scene, halves: Sequence[BoolArray]) -> list[Cut]:
     """Return the worst group of each of several parts of the rows, among those that end after every so many rows."""
-    leaf_sizes = np.diff(group_starts(scene.rows.y_prob), append=scene.size)
+    leaf_sizes = np.diff(scene.leaves.starts, append=scene.size)
     leaf_ends = np.cumsum(leaf_sizes)
     stretches = []
     for heads in halves:

@@ -88,6 +88,11 @@ class Scene:
         """Rows."""
         return self.gain.size
 
+    @cached_property
+    def leaves(self) -> Leaves:
+        """All rows with the place of each among the distinct forecasts."""
+        return Leaves(self.rows.y_prob, self.gain)
+
     def members(self, cut: Cut) -> BoolArray:
         """Return which rows are in a group."""
         if cut.feature is None:
@@ -101,6 +106,48 @@ class Scene:
             found = codes >= cut.place
         elif cut.kind == AT_MOST:
             found = (codes <= cut.place) & ~missing
+        return found
+
+
+class Leaves:
+    """Rows in the order of their forecasts, with the place of each among the distinct ones.
+
+    Attributes
+    ----------
+    starts : array of int
+        Where another forecast begins.
+    leaf : array of int
+        The place of each row's forecast.
+    gain : array
+        What each row adds.
+    """
+
+    def __init__(self, forecast: FloatArray, gain: FloatArray) -> None:
+        self.starts = group_starts(forecast)
+        new = np.zeros(forecast.size, dtype=np.int64)
+        new[self.starts[1:]] = 1
+        self.leaf: IntArray = np.cumsum(new)
+        self.gain = gain
+
+    @cached_property
+    def stretches(self) -> tuple[IntArray, float]:
+        """The stretch of forecasts of each row, and how far a running total can leave the space between their ends.
+
+        Inside a stretch, by the less of what rises and of what falls there; a single forecast has no inside.
+        """
+        size = self.leaf.size
+        stretch = (np.append(self.starts[1:], size) - 1) * _BINS // size
+        of_row = stretch[self.leaf]
+        up = np.bincount(of_row, np.maximum(self.gain, 0.0), _BINS)
+        down = np.bincount(of_row, np.maximum(-self.gain, 0.0), _BINS)
+        inside = np.where(np.bincount(stretch, minlength=_BINS) > 1, np.minimum(up, down), 0.0)
+        return of_row, float(inside.max())
+
+    def summed(self, lines: FloatArray) -> FloatArray:
+        """Return the sum at each forecast of numbers per row, for one or several lines of them."""
+        if self.starts.size == self.leaf.size:
+            return lines
+        found: FloatArray = np.add.reduceat(lines, self.starts, axis=-1)
         return found
 
 
@@ -145,12 +192,8 @@ class Looked:
         known = np.flatnonzero(~feature.missing)
         self.whole = known.size == scene.size
         self.positions: IntArray | None = None if self.whole else known
-        forecast = scene.rows.y_prob if self.whole else scene.rows.y_prob[known]
-        self.leaf_starts = group_starts(forecast)
-        new = np.zeros(forecast.size, dtype=np.int64)
-        new[self.leaf_starts[1:]] = 1
-        self.leaf = np.cumsum(new)
-        self.gain = self.of(scene.gain)
+        self.leaves = scene.leaves if self.whole else Leaves(scene.rows.y_prob[known], scene.gain[known])
+        self.leaf, self.gain = self.leaves.leaf, self.leaves.gain
         self.sides = tuple(_sides(feature, self.positions))
 
     def of(self, values: FloatArray) -> FloatArray:
@@ -161,11 +204,6 @@ class Looked:
     def size(self) -> int:
         """Rows that are looked at."""
         return self.leaf.size
-
-    @property
-    def leaves(self) -> int:
-        """Their distinct forecasts."""
-        return self.leaf_starts.size
 
     def look(self) -> None:
         """Find, at each step of each side, the largest |sum| over intervals, or a bound of what cannot be largest."""
@@ -186,30 +224,34 @@ class Looked:
 
             side.most, _ = self._search_few(side, self.gain, _range_of, (more, more), None, 0.0)
 
-    def largest(self, side: Side, scores: FloatArray, bound: FloatArray, best: float) -> tuple[FloatArray, float]:
-        """Return, step by step, the largest sum of scores over intervals or a bound of it, and the largest of all.
+    def largest(
+        self, side: Side, steps: IntArray, scores: FloatArray, bound: FloatArray, best: float
+    ) -> tuple[FloatArray, float]:
+        """Return, for given steps, the largest sum of scores over intervals or a bound of it, and the largest of all.
 
-        Only what may be larger than the best so far, which is the largest unless more is found, is looked at.
+        ``bound`` is one for these steps. The best so far is the largest unless more is found.
         """
-        if bound.max() <= best:
-            return bound, best
         if side.grows and self.size <= FEW:
             entering = scores[side.order]
             up = _before(np.maximum(entering, 0.0))[side.end]
             down = _before(np.maximum(-entering, 0.0))[side.end]
             more = (lambda since, until: up[until] - up[since], lambda since, until: down[until] - down[since])
-            return self._search_few(side, scores, largest_sums, more, bound, best)
-        wanted = bound > best
-        found = bound.copy()
+            everywhere = np.full(side.end.size, -math.inf)
+            everywhere[steps] = bound
+            found, best = self._search_few(side, scores, largest_sums, more, everywhere, best)
+            return found[steps], best
         if side.grows:
+            last = int(steps[-1]) + 1
+            wanted = np.zeros(last, dtype=np.bool_)
+            wanted[steps] = True
+            rows = side.order[: side.end[last - 1]]
             looked = growing_stretches.run_compiled(
-                self.leaf[side.order], scores[side.order], side.end, wanted, self.leaves
-            )
-            found[wanted] = looked[wanted]
+                self.leaf[rows], scores[rows], side.end[:last], wanted, self.leaves.starts.size
+            )[steps]
         else:
-            for k in np.flatnonzero(wanted):
-                found[k] = self._largest_of(side.order[side.begin[k] : side.end[k]], scores)
-        return found, max(best, float(found[wanted].max()))
+            begin = side.begin
+            looked = np.array([self._largest_of(side.order[begin[k] : side.end[k]], scores) for k in steps])
+        return looked, max(best, float(looked.max()))
 
     def _search_few(
         self,
@@ -259,9 +301,7 @@ class Looked:
         found = np.empty(steps.size)
         for begin in range(0, steps.size, self.at_once):
             some = steps[begin : begin + self.at_once]
-            lines = np.where(side.entered <= some[:, None], values, 0.0)
-            if self.leaves < self.size:
-                lines = np.add.reduceat(lines, self.leaf_starts, axis=1)
+            lines = self.leaves.summed(np.where(side.entered <= some[:, None], values, 0.0))
             found[begin : begin + some.size] = measured(lines)
         return found
 
@@ -272,28 +312,21 @@ class Looked:
 
     def _look_at_many(self, side: Side) -> None:
         """Look at every step with forecasts in stretches, and then at each where forecasts inside may matter."""
-        stretch, inside = self._stretches
+        stretch, inside = self.leaves.stretches
         wanted, entering = np.ones(side.end.size, dtype=np.bool_), self.gain[side.order]
         coarse = growing_ranges.run_compiled(stretch[side.order], entering, side.end, wanted, _BINS)
         side.most = coarse + 2.0 * inside + _ROUNDING * self.size
-        best = float(self._measured(side, np.array([int(coarse.argmax())]), self.gain, _range_of)[0])
+        best = self._range_at(side, int(coarse.argmax()))
         wanted = side.most >= best - _ROUNDING * self.size
-        looked = growing_ranges.run_compiled(self.leaf[side.order], entering, side.end, wanted, self.leaves)
+        looked = growing_ranges.run_compiled(self.leaf[side.order], entering, side.end, wanted, self.leaves.starts.size)
         side.most[wanted] = looked[wanted]
 
-    @cached_property
-    def _stretches(self) -> tuple[IntArray, float]:
-        """The stretch of forecasts of each row, and how far a running total can leave the space between their ends.
-
-        Inside a stretch, by the less of what rises and of what falls there; a single forecast has no inside.
-        """
-        leaf_end = np.append(self.leaf_starts[1:], self.size)
-        stretch = (leaf_end - 1) * _BINS // self.size
-        of_row = stretch[self.leaf]
-        up = np.bincount(of_row, np.maximum(self.gain, 0.0), _BINS)
-        down = np.bincount(of_row, np.maximum(-self.gain, 0.0), _BINS)
-        inside = np.where(np.bincount(stretch, minlength=_BINS) > 1, np.minimum(up, down), 0.0)
-        return of_row, float(inside.max())
+    def _range_at(self, side: Side, step: int) -> float:
+        """Return the largest |sum of gains| over intervals of the group after one step."""
+        line = np.zeros(self.size)
+        rows = side.order[: side.end[step]]
+        line[rows] = self.gain[rows]
+        return float(_range_of(self.leaves.summed(line)[None])[0])
 
     def _largest_of(self, members: IntArray, scores: FloatArray) -> float:
         """Return the largest sum of scores over intervals of some rows, which are in order."""
@@ -371,7 +404,7 @@ class Growths:
     def __init__(self, scene: Scene, rates: Sequence[float]) -> None:
         self._rates = rates
         self._scores = [[-np.log1p(-rate * sign * scene.gain) for sign in (1.0, -1.0)] for rate in rates]
-        self._starts = group_starts(scene.rows.y_prob)
+        self._leaves = scene.leaves
         self._square = np.square(scene.gain)
         self._one_at_a_time = threading.Lock()
         self.largest = np.zeros(len(rates))
@@ -381,7 +414,7 @@ class Growths:
         """Look at one group of rows."""
         for k, pair in enumerate(self._scores):
             for scores in pair:
-                sums = np.add.reduceat(np.where(members, scores, 0.0), self._starts)
+                sums = self._leaves.summed(np.where(members, scores, 0.0))
                 self._reached(k, float(largest_sums(sums[None])[0]))
 
     def _reached(self, rate: int, growth: float) -> None:
@@ -394,13 +427,22 @@ class Growths:
         for side in looked.sides:
             running = _before(square[side.order])
             spread = running[side.end] if side.grows else running[side.end] - running[side.begin]
+            bounds = [rate * side.most + (_psi(rate) * spread + _ROUNDING * looked.size) for rate in self._rates]
             for sign in (0, 1):
-                bound, slower = np.full(side.end.size, math.inf), 1.0
+                # What is looked at for the slower rate is all that may matter for either.
+                wanted = np.logical_or.reduce([bound > most for bound, most in zip(bounds, self.largest, strict=True)])
+                steps = np.flatnonzero(wanted)
+                found = np.full(steps.size, math.inf)
+                slower = 1.0
                 for k, rate in enumerate(self._rates):
-                    bound = rate / slower * bound + (_psi(rate) - _psi(slower) * rate / slower) * spread
-                    bound = np.minimum(bound, rate * side.most + _psi(rate) * spread) + _ROUNDING * looked.size
+                    more = (_psi(rate) - _psi(slower) * rate / slower) * spread[steps] + _ROUNDING * looked.size
+                    bound = np.minimum(rate / slower * found + more, bounds[k][steps])
+                    left = bound > self.largest[k] if k else np.ones(steps.size, dtype=np.bool_)
+                    steps, bound = steps[left], bound[left]
+                    if steps.size == 0:
+                        break
                     scores = looked.of(self._scores[k][sign])
-                    bound, best = looked.largest(side, scores, bound, float(self.largest[k]))
+                    found, best = looked.largest(side, steps, scores, bound, float(self.largest[k]))
                     self._reached(k, best)
                     slower = rate
 
