@@ -12,9 +12,10 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from calibrant.certificates.samples import largest_sums
 from calibrant.core.group_kernels import growing_ranges, growing_stretches
@@ -131,17 +132,17 @@ class Leaves:
 
     @cached_property
     def stretches(self) -> tuple[IntArray, float]:
-        """The stretch of forecasts of each row, and how far a running total can leave the space between their ends.
+        """The stretch of each forecast, and how far a running total can leave the space between their ends.
 
         Inside a stretch, by the less of what rises and of what falls there; a single forecast has no inside.
         """
         size = self.leaf.size
-        stretch = (np.append(self.starts[1:], size) - 1) * _BINS // size
+        stretch: IntArray = (np.append(self.starts[1:], size) - 1) * _BINS // size
         of_row = stretch[self.leaf]
         up = np.bincount(of_row, np.maximum(self.gain, 0.0), _BINS)
         down = np.bincount(of_row, np.maximum(-self.gain, 0.0), _BINS)
         inside = np.where(np.bincount(stretch, minlength=_BINS) > 1, np.minimum(up, down), 0.0)
-        return of_row, float(inside.max())
+        return stretch, float(inside.max())
 
     def summed(self, lines: FloatArray) -> FloatArray:
         """Return the sum at each forecast of numbers per row, for one or several lines of them."""
@@ -195,6 +196,7 @@ class Looked:
         self.leaves = scene.leaves if self.whole else Leaves(scene.rows.y_prob[known], scene.gain[known])
         self.leaf, self.gain = self.leaves.leaf, self.leaves.gain
         self.sides = tuple(_sides(feature, self.positions))
+        self._held: dict[int, tuple[Any, Any]] = {}  # values with themselves in the order of the first side
 
     def of(self, values: FloatArray) -> FloatArray:
         """Return the values of the rows that are looked at."""
@@ -244,10 +246,11 @@ class Looked:
             last = int(steps[-1]) + 1
             wanted = np.zeros(last, dtype=np.bool_)
             wanted[steps] = True
-            rows = side.order[: side.end[last - 1]]
-            looked = growing_stretches.run_compiled(
-                self.leaf[rows], scores[rows], side.end[:last], wanted, self.leaves.starts.size
-            )[steps]
+            rows = int(side.end[last - 1])
+            leaf, entering = self.entering(side, self.leaf)[:rows], self.entering(side, scores)[:rows]
+            looked = growing_stretches.run_compiled(leaf, entering, side.end[:last], wanted, self.leaves.starts.size)[
+                steps
+            ]
         else:
             begin = side.begin
             looked = np.array([self._largest_of(side.order[begin[k] : side.end[k]], scores) for k in steps])
@@ -313,20 +316,20 @@ class Looked:
     def _look_at_many(self, side: Side) -> None:
         """Look at every step with forecasts in stretches, and then at each where forecasts inside may matter."""
         stretch, inside = self.leaves.stretches
-        wanted, entering = np.ones(side.end.size, dtype=np.bool_), self.gain[side.order]
-        coarse = growing_ranges.run_compiled(stretch[side.order], entering, side.end, wanted, _BINS)
+        leaf, entering = self.entering(side, self.leaf), self.entering(side, self.gain)
+        wanted = np.ones(side.end.size, dtype=np.bool_)
+        coarse = growing_ranges.run_compiled(stretch[leaf], entering, side.end, wanted, _BINS)
         side.most = coarse + 2.0 * inside + _ROUNDING * self.size
-        best = self._range_at(side, int(coarse.argmax()))
-        wanted = side.most >= best - _ROUNDING * self.size
-        looked = growing_ranges.run_compiled(self.leaf[side.order], entering, side.end, wanted, self.leaves.starts.size)
+        wanted = side.most >= coarse.max()  # which is a range, too: that of some of the points
+        looked = growing_ranges.run_compiled(leaf, entering, side.end, wanted, self.leaves.starts.size)
         side.most[wanted] = looked[wanted]
 
-    def _range_at(self, side: Side, step: int) -> float:
-        """Return the largest |sum of gains| over intervals of the group after one step."""
-        line = np.zeros(self.size)
-        rows = side.order[: side.end[step]]
-        line[rows] = self.gain[rows]
-        return float(_range_of(self.leaves.summed(line)[None])[0])
+    def entering(self, side: Side, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return values in the order in which rows enter; what enters from above is the other way round."""
+        held = self._held.get(id(values))
+        if held is None:
+            held = self._held[id(values)] = (values, values[self.sides[0].order])
+        return held[1] if side is self.sides[0] else held[1][::-1].copy()
 
     def _largest_of(self, members: IntArray, scores: FloatArray) -> float:
         """Return the largest sum of scores over intervals of some rows, which are in order."""
@@ -425,7 +428,7 @@ class Growths:
         """Look at all groups of a feature that could be larger than what has been seen."""
         square = looked.of(self._square)
         for side in looked.sides:
-            running = _before(square[side.order])
+            running = _before(looked.entering(side, square))
             spread = running[side.end] if side.grows else running[side.end] - running[side.begin]
             bounds = [rate * side.most + (_psi(rate) * spread + _ROUNDING * looked.size) for rate in self._rates]
             for sign in (0, 1):
