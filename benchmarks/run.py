@@ -30,6 +30,7 @@ RACES = (
     sections.certificates,
     sections.savings,
     sections.clusters,
+    sections.worst_groups,
     sections.comparisons,
     sections.monitors,
     sections.calibration_tests,
