@@ -14,6 +14,8 @@ from calibrant.rows.clusters import ClusteredRows
 from calibrant.rows.intake import as_observations, source_of
 from calibrant.rows.masks import group_questions
 from calibrant.rows.named import SUMMARIES
+from calibrant.rows.scanned_groups import GroupColumns, scanned_questions
+from calibrant.rows.tally import refuse_more
 
 
 def certify_groups(
@@ -37,11 +39,21 @@ def certify_groups(
             argument="by",
             remedy=Phrase("put the column among {groups}", groups=Option("groups")),
         )
+    if isinstance(y_true, GroupColumns):
+        if groups is not None:
+            raise InputError(
+                "was given together with rows that name their groups already",
+                argument="groups",
+                remedy="leave it out",
+            )
+        refuse_more("source of rows in groups", y_prob, sample_weight, pos_label)
+        asked = scanned_questions(y_true, scale)
+        return certify_family(replace(plan, parts="groups"), asked, limit, seed, opened=lambda source: source)
     if isinstance(y_true, SUMMARIES) and not hasattr(y_true, "y_prob"):
         raise InputError(
             "was given together with rows that are not in arrays, which are in no group",
             argument="groups",
-            remedy="pass outcomes, forecasts and groups as arrays, or name one column of groups, as scan(..., by=...)",
+            remedy="pass outcomes, forecasts and groups as arrays, or name their columns, as scan(..., groups=[...])",
         )
     rows = as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, cluster=cluster)
     asked = group_questions(rows, groups, scale, y_true=y_true, y_prob=y_prob)

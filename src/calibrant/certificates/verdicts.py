@@ -28,6 +28,7 @@ from calibrant.rows.classes import FamilyAsked, QuestionsAsked, SingleAsked
 from calibrant.rows.groups import are_grouped, by_group
 from calibrant.rows.intake import GroupsLike, RowsLike, are_clustered, as_clustered, as_source, in_groups, source_of
 from calibrant.rows.masks import Scale
+from calibrant.rows.scanned_groups import GroupColumns
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally
 
@@ -162,6 +163,24 @@ def certify(
 
 @overload
 def certify(
+    y_true: GroupColumns,
+    *,
+    max_error: float,
+    confidence_level: float = 0.95,
+    method: Method = "adaptive",
+    measure: Measure = "cutoff",
+    variation: float = 2.0,
+    threshold: float | tuple[float, float] | None = None,
+    cost_false_positive: float | None = None,
+    cost_false_negative: float | None = None,
+    relative_to: Yardstick = "rows",
+    scale: Scale = "mass",
+    rng: Randomness = 0,
+) -> QuestionCertificates: ...
+
+
+@overload
+def certify(
     y_true: ArrayLike | Observations,
     y_prob: ArrayLike | None = None,
     *,
@@ -190,7 +209,7 @@ def certify(
 
 
 def certify(
-    y_true: RowsLike | GroupsLike,
+    y_true: RowsLike | GroupsLike | GroupColumns,
     y_prob: ArrayLike | None = None,
     *,
     max_error: float,
@@ -324,6 +343,11 @@ def certify(
     plan = check_plan(method, kind, confidence_level, relative_to, question)
     limit = check_number(max_error, "max_error", low=0.0, high=1.0)
     seed = check_seed(rng)
+    if isinstance(y_true, GroupColumns):
+        given = {"groups": groups, "scale": scale, "by": by, "cluster": cluster}
+        return certify_groups(
+            plan, limit, seed, y_true, y_prob, **given, sample_weight=sample_weight, pos_label=pos_label
+        )
     family = asked_of_classes(y_true, y_prob, classes, questions, multilabel, sample_weight, pos_label)
     if family is not None:
         if groups is not None:

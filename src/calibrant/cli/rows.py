@@ -130,8 +130,8 @@ class RowsScanned:
 
         with explained(self.source):
             if self.source.cluster is not None:
-                return scan(self.engine, by=None, cluster=self.source.cluster, **self._asked())
-            return scan(self.engine, by=None, cluster=None, **self._asked())
+                return scan(self.engine, by=None, cluster=self.source.cluster, groups=None, **self._asked())
+            return scan(self.engine, by=None, cluster=None, groups=None, **self._asked())
 
     @property
     def suspected(self) -> dict[str, Any]:
@@ -141,7 +141,7 @@ class RowsScanned:
         if self.source.suspect is None:
             return {}
         with explained(self.source):
-            return {"y_true": scan(self.engine, by=None, cluster=self.source.suspect, **self._asked())}
+            return {"y_true": scan(self.engine, by=None, cluster=self.source.suspect, groups=None, **self._asked())}
 
     @cached_property
     def whole(self) -> Tally | RowSource:
@@ -157,7 +157,7 @@ class RowsScanned:
         from calibrant.engines.scans import scan
 
         with explained(self.source):
-            return scan(self.engine, by=str(self.source.by), cluster=None, **self._asked())
+            return scan(self.engine, by=str(self.source.by), cluster=None, groups=None, **self._asked())
 
     @property
     def data(self) -> dict[str, Any]:

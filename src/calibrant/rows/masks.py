@@ -20,7 +20,9 @@ Scale = Literal["mass", "group"]
 SCALES: tuple[str, ...] = get_args(Scale)
 """What errors of groups are shares of: all rows, or the group's own."""
 
-_KINDS = {"mass": "groups", "group": "within_groups"}
+GROUP_KINDS = {"mass": "groups", "group": "within_groups"}
+"""The kind of question that a scale makes."""
+
 _MOST_LABELS = 1000
 
 
@@ -54,7 +56,7 @@ def group_questions(rows: Observations, groups: Any, scale: str, **others: Any) 
     if len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
         raise InputError(f"has two groups named {twice!r}", argument="groups", remedy="give each column its own name")
-    within = _KINDS[scale] != "groups"
+    within = GROUP_KINDS[scale] != "groups"
 
     def make(place: int) -> Observations:
         label, (column, code) = named[place]
@@ -67,7 +69,7 @@ def group_questions(rows: Observations, groups: Any, scale: str, **others: Any) 
             return part
 
     disjoint = within and alone and not _is_flag(columns[0])
-    return Questions(_KINDS[scale], labels, rows.y_prob.size, make, disjoint=disjoint)
+    return Questions(GROUP_KINDS[scale], labels, rows.y_prob.size, make, disjoint=disjoint)
 
 
 def group_masks(groups: Any, rows: int) -> Iterator[tuple[Label, BoolArray]]:
