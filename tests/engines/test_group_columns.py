@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from spark_cases import needs_java, spark_frame
 
 import calibrant
 from calibrant import certify, scan
@@ -78,3 +79,12 @@ def test_what_is_refused():
         ask(given, max_error=0.1, groups=frame["ward"])
     with scan(frame, **columns) as given, pytest.raises(calibrant.InputError, match=r"scan\(..., groups="):
         ask(given, max_error=0.1, groups=frame["ward"])
+
+
+@needs_java
+def test_spark(spark):
+    frame = drawn(1_000)
+    expected = certify(frame["y"], frame["p"], max_error=0.05, groups=frame[["old", "ward"]])
+    columns = {name: frame[name].to_numpy() for name in ("y", "p", "old", "ward")}
+    with scan(spark_frame(spark, columns), y_true="y", y_prob="p", groups=["old", "ward"]) as held:
+        same(certify(held, max_error=0.05), expected)
