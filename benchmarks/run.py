@@ -31,6 +31,7 @@ RACES = (
     sections.classes,
     sections.savings,
     sections.clusters,
+    sections.worst_groups,
     sections.comparisons,
     sections.thresholds,
     sections.monitors,

@@ -544,6 +544,24 @@ def power(bench: Bench) -> None:
         bench.targets.append(Target(aim, f"{rows:,}", rows <= limit))
 
 
+def worst_groups(bench: Bench) -> None:
+    """The worst group of many features, with its limits, against sorting each of the features once."""
+    rows, features = 100_000, 20
+    random = np.random.default_rng(SEED)
+    forecast, columns = random.random(rows), random.random((features, rows))
+    outcome = draw_events(random, forecast)
+    ours, sorts = bench.race(
+        "Worst group",
+        f"{features} features",
+        rows,
+        [
+            Contender("calibrant", partial(calibrant.worst_group, outcome, forecast, columns.T), value=None),
+            Contender("one sort of each feature", lambda: [np.sort(column) for column in columns], value=None),
+        ],
+    )
+    bench.want_at_most(f"worst group of {features} features against a sort of each", ours.seconds / sorts.seconds, 20)
+
+
 def rows_that_certify(
     method: Method,
     limit: float,

@@ -43,7 +43,7 @@ def fits(value: Any, words: str) -> bool:
     """Whether a value is one of the things that the words name."""
     for word in re.split(r" or |, or ", words):
         kind, _, names = word.partition(" of ")
-        kind = kind.removesuffix(" with `--by`")
+        kind = re.sub(r" with `--\w+`$", "", kind)
         if kind in PLAIN:
             parts = value if isinstance(value, list) else [value]
             listed = re.findall(r"`(\w+)`", names)
@@ -92,7 +92,9 @@ RUNS = {
     "certify": ("certify", "{file}", "--max-error", "0.2"),
     "certify gap": ("certify", "{file}", "--max-error", "0.2", "--measure", "risk_gap", "--threshold", "0.1:0.3"),
     "certify by": ("certify", "{file}", "--max-error", "0.4", "--by", "ward"),
+    "certify groups": ("certify", "{file}", "--max-error", "0.4", "--groups", "ward,w", "--scale", "mass"),
     "certify cluster": ("certify", "{file}", "--max-error", "1", "--cluster", "ward", "--serial", "1"),
+    "groups": ("groups", "{file}", "--features", "w,ward", "--max-error", "0.5"),
     "test": ("test", "{file}", "--resamples", "999"),
     "test by": ("test", "{file}", "--test", "spiegelhalter", "--by", "ward"),
     "decide": ("decide", "{file}", "--threshold", "0.3", "--threshold", "0.5"),

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -146,6 +147,17 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "weighted GroupCertificates": lambda: calibrant.certify(
         Y_TRUE, Y_PROB, max_error=0.3, by=[2, 1, 3, 1] * 10, sample_weight=[1.0, 2.5] * 20, measure="smooth"
     ),
+    "QuestionCertificates of groups": lambda: calibrant.certify(
+        Y_TRUE, Y_PROB, max_error=0.3, groups={"old": [True, True, False, True] * 10, "ward": ["b", "a"] * 20}
+    ),
+    "QuestionCertificates within groups": lambda: calibrant.certify(
+        Y_TRUE, Y_PROB, max_error=0.3, groups=["b", "a"] * 20, scale="group"
+    ),
+    "WorstGroup": lambda: calibrant.worst_group(
+        Y_TRUE, Y_PROB, {"age": [*range(39), math.inf], "ward": ["b", None] * 20}, max_error=0.3
+    ),
+    "WorstGroup without a limit": lambda: calibrant.worst_group(Y_TRUE, Y_PROB, [1] * 40),
+    "FoundGroup": lambda: calibrant.worst_group(Y_TRUE, Y_PROB, {"ward": ["b", None] * 20}).by_feature[0],
     "QuestionMeasures": lambda: calibrant.measure(CLASSES, VECTORS, questions="classwise"),
     "QuestionWorstIntervals": lambda: calibrant.worst_interval(CLASSES, VECTORS, questions="pairs"),
     "QuestionCertificates": lambda: calibrant.certify(CLASSES, VECTORS, max_error=0.3, questions="classwise"),

@@ -80,6 +80,7 @@ TOP = [
     "scan",
     "smooth_calibration_error",
     "threshold_calibration_error",
+    "worst_group",
     "worst_interval",
 ]
 
@@ -151,6 +152,7 @@ BY_POSITION = {
     "threshold_calibration_error": ["z"],
     "reject_option": [],
     "two_action_question": ["y_true", "y_prob", "losses"],
+    "worst_group": ["y_true", "y_prob", "X"],
 }  # all others: outcomes and forecasts
 
 
@@ -284,6 +286,8 @@ FIRST_USES = {
     "risk_bands": "calibrant.risk_bands(y_true, y_prob, cutoffs=[0.5]).cutoff_upper",
     "calibration_test": "calibrant.calibration_test(y_true, y_prob, rng=0).statistic",
     "thresholds": "calibrant.threshold_calibration_error(y_prob, ensemble=[[p / 2] * 20 for p in y_prob]).error",
+    "certify overlapping groups": "calibrant.certify(y_true, y_prob, max_error=0.05, groups=y_true).estimate",
+    "worst_group": "calibrant.worst_group(y_true, y_prob, {'x': y_prob[::-1], 'y': y_true}).error",
 }
 
 

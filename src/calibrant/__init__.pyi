@@ -42,6 +42,7 @@ from calibrant.certificates.verdicts import (
 from calibrant.certificates.verdicts import (
     confidence_interval as confidence_interval,
 )
+from calibrant.certificates.worst_groups import worst_group as worst_group
 from calibrant.classifiers.certified import CertifiedClassifier as CertifiedClassifier
 from calibrant.classifiers.recalibrated import RecalibratedClassifier as RecalibratedClassifier
 from calibrant.comparisons.side_by_side import compare_models as compare_models

@@ -3,6 +3,12 @@ from calibrant.certificates.bands import RiskBands as RiskBands
 from calibrant.certificates.bands import risk_bands as risk_bands
 from calibrant.certificates.brackets import bracket as bracket
 from calibrant.certificates.clusters import Clusters as Clusters
+from calibrant.certificates.group_results import (
+    FoundGroup as FoundGroup,
+)
+from calibrant.certificates.group_results import (
+    WorstGroup as WorstGroup,
+)
 from calibrant.certificates.hypotheses import calibration_test as calibration_test
 from calibrant.certificates.independence import (
     IndependenceCheck as IndependenceCheck,
@@ -59,4 +65,5 @@ from calibrant.certificates.verdicts import (
 from calibrant.certificates.verdicts import (
     confidence_interval as confidence_interval,
 )
+from calibrant.certificates.worst_groups import worst_group as worst_group
 from calibrant.core.laws import brownian_range as brownian_range

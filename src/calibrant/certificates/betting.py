@@ -111,6 +111,15 @@ def _largest(growth: FloatArray, rates: FloatArray, rows: int, exponent: float) 
     return float((-np.expm1(-(growth + exponent) / rows) / rates).max())
 
 
+def growth_limit(table: Totals, rates: tuple[float, ...], growth: FloatArray, delta: float) -> float:
+    """Return the upper limit of a largest mean from how bets grew at the two `interval_rates` of the rows.
+
+    ``growth`` is the largest over all that the mean is the largest of, of -sum ln(1 - rate w r / largest w).
+    """
+    exponent, _ = _shares(delta)
+    return _largest(growth, np.array(rates) * _mean_weight_share(table), table.row_total, exponent)
+
+
 def adaptive_upper(source: Tally | RowSource, table: Totals, delta: float) -> float:
     """Return the adaptive upper limit of the Cutoff error: as sharp as the variance of the residuals allows.
 

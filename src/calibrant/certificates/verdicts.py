@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, get_args, overload
 
 from calibrant.certificates.clusters import ClusterTarget, check_clusters
 from calibrant.certificates.families import Opening, certify_family, interval_family
+from calibrant.certificates.group_verdicts import certify_groups, refuse_groups
 from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.judging import Plan, check_plan, evaluate, interval_of, judge, judge_part
 from calibrant.certificates.methods.registry import Method
@@ -21,10 +23,12 @@ from calibrant.core.types import ArrayLike, ClassLabel, Randomness
 from calibrant.measures.judged import judged_measure
 from calibrant.measures.registry import Measure
 from calibrant.rows.asked import asked_of_classes, without_groups
-from calibrant.rows.checks import check_choice, check_number, check_seed
+from calibrant.rows.checks import Observations, check_choice, check_number, check_seed
 from calibrant.rows.classes import FamilyAsked, QuestionsAsked, SingleAsked
 from calibrant.rows.groups import are_grouped, by_group
 from calibrant.rows.intake import GroupsLike, RowsLike, are_clustered, as_clustered, as_source, in_groups, source_of
+from calibrant.rows.masks import Scale
+from calibrant.rows.scanned_groups import GroupColumns
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally
 
@@ -157,8 +161,55 @@ def certify(
 ) -> QuestionCertificates: ...
 
 
+@overload
 def certify(
-    y_true: RowsLike | GroupsLike,
+    y_true: GroupColumns,
+    *,
+    max_error: float,
+    confidence_level: float = 0.95,
+    method: Method = "adaptive",
+    measure: Measure = "cutoff",
+    variation: float = 2.0,
+    threshold: float | tuple[float, float] | None = None,
+    cost_false_positive: float | None = None,
+    cost_false_negative: float | None = None,
+    relative_to: Yardstick = "rows",
+    scale: Scale = "mass",
+    rng: Randomness = 0,
+) -> QuestionCertificates: ...
+
+
+@overload
+def certify(
+    y_true: ArrayLike | Observations,
+    y_prob: ArrayLike | None = None,
+    *,
+    max_error: float,
+    confidence_level: float = 0.95,
+    method: Method = "adaptive",
+    measure: Measure = "cutoff",
+    variation: float = 2.0,
+    threshold: float | tuple[float, float] | None = None,
+    cost_false_positive: float | None = None,
+    cost_false_negative: float | None = None,
+    relative_to: Yardstick = "rows",
+    groups: Any,
+    scale: Scale = "mass",
+    classes: ArrayLike | None = None,
+    questions: SingleAsked | None = None,
+    multilabel: Literal[False] = False,
+    cluster: ArrayLike | None = None,
+    cluster_target: ClusterTarget = "rows",
+    max_cluster_size: float | None = None,
+    serial: int = 0,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
+    rng: Randomness = 0,
+) -> QuestionCertificates: ...
+
+
+def certify(
+    y_true: RowsLike | GroupsLike | GroupColumns,
     y_prob: ArrayLike | None = None,
     *,
     max_error: float,
@@ -171,6 +222,8 @@ def certify(
     cost_false_negative: float | None = None,
     relative_to: Yardstick = "rows",
     by: ArrayLike | None = None,
+    groups: Any = None,
+    scale: Scale = "mass",
     classes: ArrayLike | None = None,
     questions: QuestionsAsked | None = None,
     multilabel: bool = False,
@@ -231,6 +284,14 @@ def certify(
     by : array-like of shape (n,), optional
         A group per row: one certificate per group, and one verdict for "every group is at most ``max_error``". Choose
         the groups before looking at the rows: for groups found by looking nothing holds.
+    groups : frame, dict of columns, or one column, optional
+        Groups that may overlap, chosen before looking at the rows: a column of truth values is a group, a column of
+        labels has a group for each label. One verdict for "every group is at most ``max_error``", with no correction
+        for their number, and verdicts on single groups that hold together (docs/groups.md). For groups to be found by
+        looking there is `worst_group`.
+    scale : {"mass", "group"}
+        With ``groups``: whether errors are shares of all rows, so that small groups need few of them, or of the rows of
+        each group.
     classes, questions, multilabel
         As in `cutoff_calibration_error`, for ``y_prob`` of shape (n, K). Several questions have one
         certificate each, and one verdict for "every question is at most ``max_error``".
@@ -258,7 +319,8 @@ def certify(
 
     Returns
     -------
-    Certificate, or GroupCertificates with ``by``, or QuestionCertificates where several questions are asked of classes
+    Certificate, or GroupCertificates with ``by``, or QuestionCertificates with ``groups`` and where several questions
+    are asked of classes
         ``bool(certificate)`` is True when certified; ``str(certificate)`` is a few sentences for a report. Look at
         ``certificate.cautions`` too: they are not empty when the limit is so wide that the verdict says little.
 
@@ -281,13 +343,28 @@ def certify(
     plan = check_plan(method, kind, confidence_level, relative_to, question)
     limit = check_number(max_error, "max_error", low=0.0, high=1.0)
     seed = check_seed(rng)
+    if isinstance(y_true, GroupColumns):
+        given = {"groups": groups, "scale": scale, "by": by, "cluster": cluster}
+        return certify_groups(
+            plan, limit, seed, y_true, y_prob, **given, sample_weight=sample_weight, pos_label=pos_label
+        )
     family = asked_of_classes(y_true, y_prob, classes, questions, multilabel, sample_weight, pos_label)
     if family is not None:
+        if groups is not None:
+            in_groups_of_one = partial(certify_groups, plan, limit, seed, groups=groups, scale=scale, by=by)
+            return family.answered(
+                lambda rows: in_groups_of_one(rows, cluster=cluster), lambda several: refuse_groups(several.kind)
+            )
         return family.answered(
             lambda rows: _verdicts(plan, rows, None, by, cluster, None, None, limit, seed),
             lambda several: certify_family(
                 plan, without_groups(several, by), limit, seed, opened=_column_opener(plan, cluster)
             ),
+        )
+    if groups is not None:
+        given = {"groups": groups, "scale": scale, "by": by, "cluster": cluster}
+        return certify_groups(
+            plan, limit, seed, y_true, y_prob, **given, sample_weight=sample_weight, pos_label=pos_label
         )
     return _verdicts(plan, y_true, y_prob, by, cluster, sample_weight, pos_label, limit, seed)
 

@@ -16,7 +16,19 @@ from calibrant import __version__
 from calibrant.cli.outputs import WithExamples, no_verdict_by_accident
 from calibrant.cli.signals import ended_by_signals
 
-COMMANDS = ("measure", "certify", "test", "decide", "recalibrate", "compare", "plan", "watch", "report", "reproduce")
+COMMANDS = (
+    "measure",
+    "certify",
+    "groups",
+    "test",
+    "decide",
+    "recalibrate",
+    "compare",
+    "plan",
+    "watch",
+    "report",
+    "reproduce",
+)
 
 
 class Program(WithExamples, click.Group):
@@ -50,6 +62,7 @@ class Program(WithExamples, click.Group):
     examples="""
     How wrong are the forecasts?      calibrant measure preds.csv
     Is the error at most 0.05?        calibrant certify preds.csv --max-error 0.05
+    For whom are they wrong?          calibrant groups preds.csv --features age,ward
     What does acting on them lose?    calibrant decide preds.csv --threshold 0.2
     Repair them:                      calibrant recalibrate fit preds.csv --out model.json
     Do they stay right?               calibrant watch days/ --time issued --every day --max-error 0.05

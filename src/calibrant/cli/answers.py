@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 from calibrant.core.words import counted, in_columns, level_said, measured, printable, rounded_down, rounded_up
 
 if TYPE_CHECKING:
+    from calibrant.certificates.group_results import WorstGroup
     from calibrant.certificates.independence import IndependenceCheck
     from calibrant.certificates.planning import RowsNeeded
+    from calibrant.certificates.question_results import QuestionCertificates
     from calibrant.certificates.rejections import CalibrationTest, GroupCalibrationTests
     from calibrant.certificates.results import Certificate, GroupCertificates
     from calibrant.cli.inputs import Source
@@ -63,13 +65,24 @@ _NEXT_OF_CLUSTERS = {
 }
 """Advice where rows are in clusters."""
 
+_NEXT_OF_GROUPS = {
+    True: "give the model the feature, or recalibrate the group apart, and judge that on rows that it has not seen",
+    False: "nothing shows that any group is off; more fresh rows narrow the limit",
+}
+"""Advice where groups were looked for, by whether some group is off for sure."""
 
-def verdict_said(found: Certificate | GroupCertificates, besides: Sequence[str] = ()) -> list[str]:
+
+def verdict_said(
+    found: Certificate | GroupCertificates | QuestionCertificates, besides: Sequence[str] = ()
+) -> list[str]:
     """Say what a certificate says, or those of groups together, and what is to be said besides before any advice."""
+    from calibrant.certificates.question_results import QuestionCertificates
     from calibrant.certificates.results import Certificate
 
     if isinstance(found, Certificate):
         return _certificate_said(found, besides)
+    if isinstance(found, QuestionCertificates):
+        return _questions_said(found, besides)
     return _group_certificates_said(found, besides)
 
 
@@ -113,6 +126,40 @@ def _group_certificates_said(found: GroupCertificates, besides: Sequence[str]) -
         _after_verdict(found.verdict, found.certificates),
         *_assumed(dict.fromkeys(words for each in found.certificates for words in each.assumptions)),
         *_more_notes(notes, shown=MOST_CAUTIONS),
+    ]
+
+
+def _questions_said(found: QuestionCertificates, besides: Sequence[str]) -> list[str]:
+    """Say what the certificates of several questions say, all together and one by one."""
+    notes = found.remarks()[len(found.cautions) :]
+    finding, numbers, promise, *_ = found.findings()
+    return [
+        finding,
+        numbers,
+        *found.lines(),
+        *found.one_by_one(),
+        promise,
+        *_cautioned(found.cautions)[:MOST_CAUTIONS],
+        *_noted(notes, prefix="")[:MOST_CAUTIONS],
+        *besides,
+        _after_verdict(found.verdict, found.certificates),
+        *_assumed(dict.fromkeys(words for each in found.certificates for words in each.assumptions)),
+        *_more_notes(notes, shown=MOST_CAUTIONS),
+    ]
+
+
+def worst_group_said(found: WorstGroup) -> list[str]:
+    """Say for whom forecasts are wrong, what can be said of every group, and what to do about it."""
+    return [
+        *([] if found.verdict is None else [found.finding()]),
+        found.where(),
+        found.numbers(),
+        *found.table(),
+        found.action(),
+        *_noted(found.notes),
+        _next(_NEXT_OF_GROUPS[found.lower > 0.0]),
+        *_assumed(found.assumptions),
+        *_more_notes(found.notes),
     ]
 
 

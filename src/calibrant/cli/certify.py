@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -16,8 +18,8 @@ from calibrant.cli.answers import (
 )
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import RELATIVE_TO, takes_clusters, takes_limits
-from calibrant.cli.outputs import DONE, NOT_SHOWN, UNDECIDED, Command, Show, exit_code_of
-from calibrant.cli.rows import check_suspects, open_rows
+from calibrant.cli.outputs import DONE, NOT_SHOWN, UNDECIDED, BadInput, Command, Show, exit_code_of
+from calibrant.cli.rows import Rows, RowsRead, check_suspects, open_all_rows, open_rows
 
 
 @click.command(
@@ -28,6 +30,8 @@ from calibrant.cli.rows import check_suspects, open_rows
     calibrant certify preds.csv --max-error 0.05
     calibrant certify preds.csv --y-true label --y-prob score --max-error 0.05 --json
     calibrant certify preds.parquet --max-error 0.1 --by hospital
+    calibrant certify preds.parquet --max-error 0.05 --groups elderly --groups ward
+    calibrant certify preds.parquet --max-error 0.1 --groups elderly,ward --scale group
     calibrant certify visits.csv --max-error 0.1 --cluster patient
     calibrant certify flights.csv --max-error 0.1 --cluster day --serial 1
     calibrant certify preds.csv --max-error 0.05 --check-clusters site
@@ -46,12 +50,31 @@ from calibrant.cli.rows import check_suspects, open_rows
 @click.option(
     "--max-error", type=click.FloatRange(0.0, 1.0), required=True, help="The largest error you can live with."
 )
+@click.option(
+    "--groups",
+    metavar="COLUMNS",
+    multiple=True,
+    help="Columns of groups that may overlap, with commas between; may be repeated. A column of true and false is a "
+    "group, one of labels has a group for each. Choose them before looking at the rows.",
+)
+@click.option(
+    "--scale",
+    type=click.Choice(["mass", "group"]),
+    help="With --groups, what errors are shares of: all rows (mass, the default), or the rows of each group.",
+)
 @RELATIVE_TO
 @takes_limits
 @takes_clusters
 @takes_rows(clusters=True, suspects=True)
 def command(
-    source: Source, show: Show, max_error: float, relative_to: Any, limits: dict[str, Any], clusters: dict[str, Any]
+    source: Source,
+    show: Show,
+    max_error: float,
+    groups: tuple[str, ...],
+    scale: str | None,
+    relative_to: Any,
+    limits: dict[str, Any],
+    clusters: dict[str, Any],
 ) -> None:
     """Decide, with a guarantee, whether the calibration error is at most --max-error.
 
@@ -59,14 +82,22 @@ def command(
     confidence level, for independent rows that the model was not fitted to, and with limit, method and level chosen
     before looking at them. Visits of one patient or flights of one day are not independent: name what they share with
     --cluster, and the verdict counts patients or days instead of rows. With --by there is a certificate for each group,
-    all of them true together, and the exit code is about all groups.
+    all of them true together, and the exit code is about all groups. With --groups, groups may overlap: one verdict for
+    every group, with no correction for their number, and verdicts on each that hold together.
     """
     import calibrant
 
-    with open_rows(source) as rows:
+    if scale is not None and not groups:
+        raise BadInput("--scale says what errors of --groups are shares of; name columns of groups, too")
+    with _opened(source, groups) as rows:
         with explained(rows.source):
             result = calibrant.certify(
-                **rows.grouped, max_error=max_error, relative_to=relative_to, **limits, **clusters
+                **rows.grouped,
+                **_in_groups(rows, scale),
+                max_error=max_error,
+                relative_to=relative_to,
+                **limits,
+                **clusters,
             )
             facts = rows.facts()
         check = check_suspects(rows, limits["confidence_level"], clusters if source.cluster else {})
@@ -81,3 +112,17 @@ def command(
         lines, in_full = verdict_said(result, brief), [str(result), *full]
     said = show.words(lines, "\n".join(in_full))
     show.answer(said, exit_code=code, input=facts, result=result, check=check)
+
+
+def _opened(source: Source, groups: tuple[str, ...]) -> AbstractContextManager[Rows]:
+    """Open a file; with columns of groups all of its rows are read."""
+    if groups:
+        return open_all_rows(replace(source, features=groups), "judging groups that overlap")
+    return open_rows(source)
+
+
+def _in_groups(rows: Rows, scale: str | None) -> dict[str, Any]:
+    """Return the groups under which the library takes them, if any were named."""
+    if not isinstance(rows, RowsRead) or rows.features is None:
+        return {}
+    return {"groups": rows.features, "scale": scale or "mass"}

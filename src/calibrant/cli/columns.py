@@ -50,7 +50,8 @@ def choose_columns(source: Source, table: Table, *, outcomes: bool, models: Sequ
     ``models`` are further columns of forecasts that were named.
     """
     others = (source.weight, source.by, source.cluster, source.suspect, source.time, source.period)
-    named = (source.y_true, source.y_prob, *others, *models)
+    features = None if source.features is None else split_names(source.features, table)
+    named = (source.y_true, source.y_prob, *others, *models, *(features or ()))
     taken = list(dict.fromkeys(name for name in named if name is not None))
     table.check_all(taken)
     y_true, y_prob = source.y_true, source.y_prob
@@ -76,7 +77,24 @@ def choose_columns(source: Source, table: Table, *, outcomes: bool, models: Sequ
         if said is None and guess is not None:
             why = "the only one left" if guess in remaining else "by its name"
             remark(f"{what}: column {guess!r} of {table.name}, {why} ({option} chooses)", quiet=source.quiet)
-    return replace(source, y_true=y_true, y_prob=y_prob)
+    if features == ():
+        rest = (y_true, y_prob, *taken)
+        features = tuple(name for name in table.columns if name not in rest and name not in table.faults)
+        if not features:
+            raise BadInput(f"{table.name}: no column is left that says who a row is about; name one with --features")
+        remark(f"features: {', '.join(map(repr, features))} (--features chooses)", quiet=source.quiet)
+    return replace(source, y_true=y_true, y_prob=y_prob, features=features)
+
+
+def split_names(named: Sequence[str], table: Table) -> tuple[str, ...]:
+    """Return the columns that were named, several of them maybe with commas between, each once."""
+    parts = [
+        part.strip()
+        for each in named
+        for part in ([each] if each in table.columns else each.split(","))
+        if part.strip()
+    ]
+    return tuple(dict.fromkeys(parts))
 
 
 def _candidates(table: Table, taken: Sequence[str], names: Sequence[str]) -> list[str]:

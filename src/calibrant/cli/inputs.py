@@ -64,6 +64,8 @@ class Source:
         How long a period is.
     pos_label : str or None
         The label that counts as the event.
+    features : tuple of str or None
+        Columns that say who a row is about, which may lack values; none of them stands for all other columns.
     drop_missing : bool
         Whether to leave out rows that lack a value, which are an error otherwise.
     format, memory_limit : str or None
@@ -83,6 +85,7 @@ class Source:
     period: str | None = None
     every: Every | None = None
     pos_label: str | None = None
+    features: tuple[str, ...] | None = None
     drop_missing: bool = False
     format: str | None = None
     memory_limit: str | None = None

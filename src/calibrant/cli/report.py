@@ -6,6 +6,7 @@ import datetime
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,7 @@ FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".jso
     examples="""
     calibrant report preds.parquet --y-true y --y-prob p --max-error 0.05 --out report.html
     calibrant report preds.csv --by hospital --title "Sepsis model, March" --out report.html
+    calibrant report preds.csv --features age,ward --max-error 0.05 --out report.html
     calibrant report visits.csv --cluster patient --max-error 0.1 --out report.html
     calibrant report loans.csv --time decided_on --every week --max-error 0.05 --out report.html
     calibrant report preds.csv --y-prob old --y-prob new --max-error 0.05 --out report.html
@@ -83,6 +85,13 @@ FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".jso
 @LIMIT_METHOD
 @SEED
 @click.option(
+    "--features",
+    metavar="COLUMNS",
+    multiple=True,
+    help="Columns that say who a row is about, with commas between; may be repeated. A section then says for whom "
+    "forecasts are wrong. Choose them before looking at the rows.",
+)
+@click.option(
     "--tolerance",
     type=click.FloatRange(0.0, 1.0),
     default=0.0,
@@ -105,6 +114,7 @@ def command(
     confidence_level: float,
     method: Method,
     rng: int,
+    features: tuple[str, ...],
     tolerance: float,
     clusters: dict[str, Any],
 ) -> None:
@@ -122,7 +132,7 @@ def command(
             "a page is for a browser; write it to a file with --out report.html, or read it with --format md"
         )
     with (
-        open_models(source, y_prob) as models,
+        open_models(replace(source, features=features or None), y_prob) as models,
         explained(models[0].source),
         working("writing the report", quiet=source.quiet),
     ):
@@ -192,9 +202,10 @@ def _given(models: Sequence[Rows]) -> dict[str, Any]:
     first = models[0]
     if isinstance(first, RowsRead):
         if len(models) == 1:
-            return {**first.grouped, "period": first.period}
+            return {**first.grouped, "period": first.period, "features": first.features}
         columns = {name: rows.observations for name, rows in by_name.items() if isinstance(rows, RowsRead)}
-        return {"y_true": PairedColumns(columns, first.cluster), "by": first.by, "period": first.period}
+        together = {"by": first.by, "period": first.period, "features": first.features}
+        return {"y_true": PairedColumns(columns, first.cluster), **together}
     data = {name: rows.data["y_true"] for name, rows in by_name.items()}
     groups = None if first.source.by is None else {name: rows.grouped["y_true"] for name, rows in by_name.items()}
     return {"y_true": data if len(models) > 1 else first.data["y_true"], "by": groups}

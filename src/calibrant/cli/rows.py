@@ -76,6 +76,8 @@ class RowsRead:
         The rows of the files that are not among them.
     by, cluster, suspect, period : array or None
         The group and the cluster of each row, the label whose rows may depend on each other, and the period.
+    features : dict of arrays or None
+        The columns that say who a row is about.
     labels : tuple
         The labels of the outcomes, where one of them is that of the event.
     """
@@ -89,6 +91,7 @@ class RowsRead:
     suspect: Any = None
     period: Any = None
     labels: tuple[Any, ...] = ()
+    features: Mapping[str, Any] | None = None
 
     @property
     def data(self) -> dict[str, Any]:
@@ -127,8 +130,8 @@ class RowsScanned:
 
         with explained(self.source):
             if self.source.cluster is not None:
-                return scan(self.engine, by=None, cluster=self.source.cluster, **self._asked())
-            return scan(self.engine, by=None, cluster=None, **self._asked())
+                return scan(self.engine, by=None, cluster=self.source.cluster, groups=None, **self._asked())
+            return scan(self.engine, by=None, cluster=None, groups=None, **self._asked())
 
     @property
     def suspected(self) -> dict[str, Any]:
@@ -138,7 +141,7 @@ class RowsScanned:
         if self.source.suspect is None:
             return {}
         with explained(self.source):
-            return {"y_true": scan(self.engine, by=None, cluster=self.source.suspect, **self._asked())}
+            return {"y_true": scan(self.engine, by=None, cluster=self.source.suspect, groups=None, **self._asked())}
 
     @cached_property
     def whole(self) -> Tally | RowSource:
@@ -154,7 +157,7 @@ class RowsScanned:
         from calibrant.engines.scans import scan
 
         with explained(self.source):
-            return scan(self.engine, by=str(self.source.by), cluster=None, **self._asked())
+            return scan(self.engine, by=str(self.source.by), cluster=None, groups=None, **self._asked())
 
     @property
     def data(self) -> dict[str, Any]:
@@ -210,6 +213,7 @@ def _facts(source: Source, file_format: str, rows: int, left_out: LeftOut, label
         "by": source.by,
         "cluster": source.cluster,
         **{name: value for name, value in over_time.items() if value is not None},
+        **({} if source.features is None else {"features": list(source.features)}),
         "pos_label": source.pos_label,
         "rows": rows,
         "left_out": left_out.rows,
@@ -250,9 +254,12 @@ def open_models(source: Source, y_prob: Sequence[str]) -> Iterator[list[Rows]]:
             return
         limits = _share_memory(source, table)
         in_periods = source.time is not None or source.period is not None
-        is_read = in_periods or (source.by is not None and source.cluster is not None)
+        featured = source.features is not None
+        is_read = in_periods or featured or (source.by is not None and source.cluster is not None)
         if is_read:
-            purpose = "reading periods one by one" if in_periods else "judging groups of rows in clusters"
+            purpose = "judging groups of rows in clusters"
+            if in_periods or featured:
+                purpose = "reading periods one by one" if in_periods else "looking at every group"
             _check_room(source, table, limits["tally_limit"], purpose)
         if is_read or (len(chosen) > 1 and _count(source, table) <= limits["tally_limit"]):  # models row by row
             yield [_read(each, table, left_out) for each in chosen]
@@ -420,7 +427,7 @@ def _read(source: Source, table: Table, left_out: LeftOut) -> RowsRead:
     """Read the columns that were chosen, and let the one gate check them."""
     import numpy as np
 
-    from calibrant.engines.columns import read_columns, written_labels
+    from calibrant.engines.columns import read_columns, read_features, written_labels
     from calibrant.engines.handles import MOST_GROUPS
     from calibrant.engines.statements import is_missing_label
     from calibrant.rows.checks import check_labels
@@ -463,7 +470,8 @@ def _read(source: Source, table: Table, left_out: LeftOut) -> RowsRead:
         )
         periods = _periods(source, values, table)
     distinct = () if pos_label is None else tuple(np.unique(labels).tolist())
-    return RowsRead(source, table.format, checked, left_out, groups, clusters, suspects, periods, distinct)
+    features = None if source.features is None else read_features(table, source.features)
+    return RowsRead(source, table.format, checked, left_out, groups, clusters, suspects, periods, distinct, features)
 
 
 def _periods(source: Source, values: Mapping[str, Any], table: Table) -> Any:

@@ -57,10 +57,10 @@ class Kernel(Generic[Parameters, Returned]):
         first: Any = args[0]
         if first.size <= PLAIN_LIMIT and tuple(map(_kind, args)) not in self._seen:
             return self.plain(*args, **kwargs)
-        return self.often(*args, **kwargs)
+        return self.run_compiled(*args, **kwargs)
 
-    def often(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
-        """Run the loop compiled, however short its first array is: for those who run it often enough."""
+    def run_compiled(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
+        """Run the loop compiled, however short its arrays are: for callers who know that it goes through them often."""
         # Numba compiles a separate version for writable and for read-only arrays: hand it read-only views only.
         given = [_read_only(arg) for arg in args]
         compiled = self.compiled()

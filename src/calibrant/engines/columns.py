@@ -75,6 +75,34 @@ def read_columns(
     return arrays
 
 
+def read_features(table: Table, names: Collection[str]) -> dict[str, npt.NDArray[Any]]:
+    """Return whole columns that may lack values, each a masked array: numbers where all that are there are numbers.
+
+    In a text table an empty text and those such as NA are missing, and columns of true and false are truth values.
+    """
+    wanted = check_columns(table, names)
+    selected = ", ".join(f"{_selected(table, name, False)} AS v{k}" for k, name in enumerate(wanted))
+    with explaining(table):
+        fetched = table.connection.execute(f"SELECT {selected} FROM {table.rows_in_order}").fetchnumpy()
+    arrays = {name: np.ma.asarray(fetched[f"v{k}"]) for k, name in enumerate(wanted)}
+    return {name: _typed(values) if table.is_text else values for name, values in arrays.items()}
+
+
+def _typed(texts: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return texts as numbers or truth values where all are, and the missing ones masked."""
+    absent = np.ma.getmaskarray(texts)
+    held = np.array(["" if gone else str(text) for text, gone in zip(np.ma.getdata(texts), absent, strict=True)])
+    distinct, places = np.unique(held, return_inverse=True)
+    missing = np.array([not text.strip() or is_missing_label(text) for text in distinct.tolist()])
+    known = [text for text, gone in zip(distinct.tolist(), missing, strict=True) if not gone]
+    values: npt.NDArray[Any] = distinct.astype(object)
+    if known and all(text.strip().lower() in ("true", "false") for text in known):
+        values = np.array([text.strip().lower() == "true" for text in distinct.tolist()])
+    elif known and all(_float(text) is not None for text in known):
+        values = np.array([np.nan if gone else _float(text) for text, gone in zip(distinct, missing, strict=True)])
+    return np.ma.array(values[places], mask=absent | missing[places])
+
+
 def check_columns(table: Table, names: Iterable[str], *, numbers: Collection[str] = ()) -> list[str]:
     """Return the names of columns, each once, after making sure that they hold one number or label per row.
 

@@ -12,6 +12,7 @@ from calibrant.engines.clustered import ClusteredScan
 from calibrant.engines.handles import GroupedScan, Scan
 from calibrant.engines.statements import NUMBERS, Engine, Roles
 from calibrant.rows.checks import LABEL_REMEDY, check_choice, check_number
+from calibrant.rows.scanned_groups import GroupColumns
 from calibrant.rows.sources import FETCH_LIMIT, TALLY_LIMIT
 
 _ENGINES = ("duckdb", "spark")
@@ -26,6 +27,7 @@ def scan(
     sample_weight: str | None = ...,
     by: None = ...,
     cluster: None = ...,
+    groups: None = ...,
     pos_label: Any = ...,
     engine: str | None = ...,
     memory_limit: str | None = ...,
@@ -44,6 +46,7 @@ def scan(
     sample_weight: str | None = ...,
     by: None = ...,
     cluster: str,
+    groups: None = ...,
     pos_label: Any = ...,
     engine: str | None = ...,
     memory_limit: str | None = ...,
@@ -62,6 +65,7 @@ def scan(
     sample_weight: str | None = ...,
     by: str,
     cluster: None = ...,
+    groups: None = ...,
     pos_label: Any = ...,
     engine: str | None = ...,
     memory_limit: str | None = ...,
@@ -69,6 +73,25 @@ def scan(
     fetch_limit: int = ...,
     tally_limit: int = ...,
 ) -> GroupedScan: ...
+
+
+@overload
+def scan(
+    source: Any,
+    *,
+    y_true: str,
+    y_prob: str,
+    sample_weight: str | None = ...,
+    by: None = ...,
+    cluster: None = ...,
+    groups: Sequence[str],
+    pos_label: Any = ...,
+    engine: str | None = ...,
+    memory_limit: str | None = ...,
+    temp_directory: str | os.PathLike[str] | None = ...,
+    fetch_limit: int = ...,
+    tally_limit: int = ...,
+) -> GroupColumns: ...
 
 
 def scan(
@@ -79,13 +102,14 @@ def scan(
     sample_weight: str | None = None,
     by: str | None = None,
     cluster: str | None = None,
+    groups: Sequence[str] | None = None,
     pos_label: Any = None,
     engine: str | None = None,
     memory_limit: str | None = None,
     temp_directory: str | os.PathLike[str] | None = None,
     fetch_limit: int = FETCH_LIMIT,
     tally_limit: int = TALLY_LIMIT,
-) -> Scan | ClusteredScan | GroupedScan:
+) -> Scan | ClusteredScan | GroupedScan | GroupColumns:
     """Judge rows where they are: in files larger than memory, in a database, or on a cluster.
 
     Pass the handle in place of ``y_true`` to `certify`, `cutoff_calibration_error` and the others: the answer is the
@@ -109,6 +133,9 @@ def scan(
         The column whose values say which rows belong together, such as those of one patient or one day, where rows of
         different clusters are independent. Their order is that of the labels: as numbers where all of them are, else
         as texts, to which dates and times belong.
+    groups : list of str, optional
+        Columns of groups that may overlap, for ``certify(..., scale=...)``: of a column of truth values the rows that
+        are true are a group, a column of labels has a group for each.
     pos_label : label, optional
         The value in ``y_true`` that counts as the event, against all others; in text files, its text or the number that
         it stands for.
@@ -124,7 +151,7 @@ def scan(
 
     Returns
     -------
-    Scan, ClusteredScan when ``cluster`` is given, or GroupedScan when ``by`` is given
+    Scan, ClusteredScan when ``cluster`` is given, GroupedScan when ``by`` is given, or GroupColumns with ``groups``
 
     Examples
     --------
@@ -135,6 +162,19 @@ def scan(
     ...     cutoff_calibration_error(rows)
     0.1875
     """
+    if groups is not None:
+        given = {
+            "y_true": y_true,
+            "y_prob": y_prob,
+            "sample_weight": sample_weight,
+            "pos_label": pos_label,
+            "engine": engine,
+            "memory_limit": memory_limit,
+            "temp_directory": temp_directory,
+            "fetch_limit": fetch_limit,
+            "tally_limit": tally_limit,
+        }
+        return _scan_columns(source, groups, by, cluster, given)
     chosen = _engine(source, engine, memory_limit, None if temp_directory is None else os.fspath(temp_directory))
     try:
         roles = _checked(chosen, Roles(y_true, y_prob, sample_weight, by, cluster))
@@ -155,6 +195,30 @@ def scan(
     except BaseException:
         chosen.close()
         raise
+
+
+def _scan_columns(source: Any, groups: Any, by: Any, cluster: Any, given: dict[str, Any]) -> GroupColumns:
+    """Return the rows in the groups of each of several columns."""
+    for name, column in (("by", by), ("cluster", cluster)):
+        if column is not None:
+            raise InputError(
+                "was given together with groups",
+                argument=name,
+                remedy="leave it out, or read the columns and pass arrays",
+            )
+    names = [groups] if isinstance(groups, str) else list(groups)
+    if not names or len(set(names)) < len(names):
+        raise InputError(
+            "names no column, or one twice", argument="groups", remedy="pass the names of columns, each once"
+        )
+    found: list[tuple[str, GroupedScan]] = []
+    try:
+        for name in names:
+            found.append((name, scan(source, by=name, **given)))
+    except BaseException:
+        GroupColumns(tuple(found)).close()
+        raise
+    return GroupColumns(tuple(found))
 
 
 def _engine(source: Any, wanted: str | None, memory_limit: str | None, temp_directory: str | None) -> Engine:

@@ -68,6 +68,7 @@ class CalibrationReport:
         cluster_target: ClusterTarget = "rows",
         max_cluster_size: float | None = None,
         serial: int = 0,
+        features: Any = None,
         period: Any = None,
         tolerance: float = 0.0,
         max_error: float | None = None,
@@ -103,6 +104,9 @@ class CalibrationReport:
             ``scan(..., cluster=...)``.
         cluster_target, max_cluster_size, serial
             As in `certify`, for rows in clusters. Where each cluster counts once, all numbers count rows by that.
+        features : array of shape (n, d), frame, or dict of columns, optional
+            Who each row is about, as in `worst_group`: then a section says for whom forecasts are wrong. Choose them
+            beforehand.
         period : array-like of shape (n,), optional
             The period of each row, a whole number or a date, as in `Monitor`: then a section says whether anything has
             changed. `calibrant.monitors.period_of` makes days, weeks or months of times.
@@ -153,6 +157,7 @@ class CalibrationReport:
             cluster_target=cluster_target,
             period=period,
             name=str(name),
+            features=features,
         )
         named = {"source": None if source is None else str(source), "date": None if date is None else str(date)}
         summary = summarize(models, columns, question, title=str(title), **named)
@@ -179,7 +184,9 @@ class CalibrationReport:
         """
         from calibrant.rows.models import event_forecasts, event_outcomes
 
-        check_same_index(y=y, **{name: options.get(name) for name in ("sample_weight", "by", "cluster", "period")})
+        check_same_index(
+            y=y, **{name: options.get(name) for name in ("sample_weight", "by", "cluster", "features", "period")}
+        )
         if isinstance(estimator, Mapping):
             found = {name: event_forecasts(each, X, y, pos_label) for name, each in estimator.items()}
             forecasts: Any = {name: forecast for name, (forecast, _) in found.items()}

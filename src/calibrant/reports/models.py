@@ -52,7 +52,7 @@ class Model:
     ``labels`` (the group of each row) are None without groups. ``groups`` are the rows of a source in groups.
     ``clusters`` are the rows with the cluster of each, and ``codes`` its number where there are groups, too.
     ``weighted`` says that rows in clusters have weights of their own. ``periods`` are the rows with the period of each,
-    where these were named.
+    where these were named, and ``featured`` the rows as they were given with their features.
     """
 
     name: str
@@ -66,6 +66,7 @@ class Model:
     codes: IntArray | None = None
     weighted: bool = False
     periods: Periods | None = None
+    featured: tuple[Observations, Any] | None = None
 
     @classmethod
     def of(cls, name: str, data: Tally | RowSource, groups: GroupedSource | None = None) -> Model:
@@ -135,6 +136,7 @@ def find_models(
     cluster_target: str,
     period: Any,
     name: str,
+    features: Any = None,
 ) -> tuple[list[Model], PairedColumns | None]:
     """Return the models from whatever was passed as outcomes and forecasts, and their rows if they have the same."""
     given = {"sample_weight": sample_weight, "pos_label": pos_label}
@@ -142,8 +144,14 @@ def find_models(
     if isinstance(checked, PairedColumns):
         named = check_named(dict(checked.columns), "y_true")
         held = {each: as_observations(rows, y_prob, **given) for each, rows in named.items()}
-        return _models_of_rows(PairedColumns(held, checked.cluster), by, cluster_target, period)
+        return _models_of_rows(PairedColumns(held, checked.cluster), by, cluster_target, period, features)
     if isinstance(y_true, (Mapping, *SUMMARIES)):
+        if features is not None:
+            raise InputError(
+                "was given together with a Tally or a source of rows, whose rows have no features",
+                argument="features",
+                remedy="pass the arrays, with the features of each row",
+            )
         if period is not None:
             raise InputError(
                 "was given together with a Tally or a source of rows, whose rows have no order in time",
@@ -172,7 +180,7 @@ def find_models(
     }
     check_same_index(y_true=y_true, **arguments, sample_weight=sample_weight, by=by, cluster=cluster, period=period)
     held = {each: as_observations(y_true, column, **given) for each, column in forecasts.items()}
-    return _models_of_rows(PairedColumns(held, cluster), by, cluster_target, period)
+    return _models_of_rows(PairedColumns(held, cluster), by, cluster_target, period, features)
 
 
 def fingerprint_of(model: Model, tally: Tally) -> str:
@@ -212,9 +220,14 @@ def _fingerprint_of_parts(kind: bytes, whole: str, named: list[tuple[Any, str]])
     return digest.hexdigest()
 
 
-def _models_of_rows(held: PairedColumns, by: Any, target: str, period: Any) -> tuple[list[Model], PairedColumns]:
+def _models_of_rows(
+    held: PairedColumns, by: Any, target: str, period: Any, features: Any
+) -> tuple[list[Model], PairedColumns]:
     parts = {"by": by, "cluster": held.cluster, "target": target}
     models = [_model_of_rows(each, rows, **parts) for each, rows in held.columns.items()]
+    if features is not None:
+        given = zip(models, held.columns.values(), strict=True)
+        models = [replace(model, featured=(rows, features)) for model, rows in given]
     if period is None:
         return models, held
     pairs = zip(models, held.columns.values(), strict=True)

@@ -50,6 +50,7 @@ def _in_python(summary: ReportSummary) -> str:
         "sample_weight": "sample_weight" if weighted else "",
         "by": "groups" if grouped else "",
         "cluster": "clusters" if clustered else "",
+        "features": "features" if _features(summary) else "",
         **{option: repr(value) for option, value in _clustering(summary).items()},
         **{option: value if option == "period" else repr(value) for option, value in _watching(summary).items()},
         **{option: repr(value) for option, value in _given(summary).items()},
@@ -74,6 +75,7 @@ def _on_the_command_line(summary: ReportSummary) -> str:
         *(["--weight sample_weight"] if weighted else []),
         *(["--by groups"] if grouped else []),
         *([" ".join(["--cluster clusters", *_typed(_clustering(summary))])] if clustered else []),
+        *([f"--features {shlex.quote(','.join(_features(summary)))}"] if _features(summary) else []),
         *([" ".join(_typed(_watching(summary)))] if _watching(summary) else []),
         " ".join(_typed({option: value for option, value in given.items() if option not in _ON_THEIR_OWN})),
         " ".join(f"--{option} {given[option]}" for option in ("title", "date") if option in given)
@@ -96,6 +98,12 @@ def _watching(summary: ReportSummary) -> dict[str, Any]:
         return {"period": "periods"} if left_out else {}
     tolerance = first.change.reading.tolerance
     return {"period": "periods", **({"tolerance": tolerance} if tolerance else {})}
+
+
+def _features(summary: ReportSummary) -> tuple[str, ...]:
+    """Return the names of the features, where there are any."""
+    found = summary.models[0].worst_group
+    return () if found is None else found.features
 
 
 def _typed(options: dict[str, Any]) -> list[str]:

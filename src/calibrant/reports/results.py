@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from calibrant.certificates.clusters import CLUSTER_TARGETS, counted_size
+from calibrant.certificates.group_results import WorstGroup
 from calibrant.certificates.independence import IndependenceCheck
 from calibrant.certificates.results import YARDSTICKS, Certificate, ConfidenceInterval, GroupCertificates
 from calibrant.comparisons.results import ModelComparison
@@ -364,6 +365,8 @@ class ModelSummary(Result):
         For rows in clusters: the lower and the upper limit that they would have if they were taken as independent.
     change : ChangeOverTime or None
         What the rows say period by period, where periods were named.
+    worst_group : WorstGroup or None
+        For whom forecasts are wrong, where features were given.
     """
 
     name: str
@@ -386,6 +389,7 @@ class ModelSummary(Result):
     group_check: IndependenceCheck | None = None
     row_wise: tuple[float, float] | None = None
     change: ChangeOverTime | None = None
+    worst_group: WorstGroup | None = None
 
     _ranges: ClassVar = dict.fromkeys(("mean_forecast", "mean_outcome", "row_wise"), UNIT)
 
@@ -406,7 +410,8 @@ class ModelSummary(Result):
         return self.limits
 
     def __str__(self) -> str:
-        parts = (self.judged, self.repair, self.groups, self.group_limits, self.change, *self.omissions)
+        found = (self.repair, self.groups, self.group_limits, self.worst_group, self.change)
+        parts = (self.judged, *found, *self.omissions)
         together = [] if self.groups is None else [f"All rows and every group together: {self.verdict}."]
         lines = [f"Model {printable(self.name)}:", *together, *(str(part) for part in parts if part is not None)]
         return "\n".join(lines)

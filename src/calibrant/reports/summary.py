@@ -16,11 +16,13 @@ from platform import python_version
 import numpy as np
 
 import calibrant
+from calibrant.certificates.group_results import WorstGroup
 from calibrant.certificates.independence import IndependenceCheck, check_independence
 from calibrant.certificates.joint_levels import level_of_each
 from calibrant.certificates.methods.registry import METHODS
 from calibrant.certificates.results import Certificate, ConfidenceInterval, GroupCertificates
 from calibrant.certificates.verdicts import certify, confidence_interval
+from calibrant.certificates.worst_groups import worst_group
 from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.types import FloatArray
 from calibrant.decisions.decompositions import score_decomposition
@@ -105,7 +107,12 @@ def summarize_model(model: Model, question: Question, level: float) -> ModelSumm
     limits = confidence_interval(model.judged, **question.asked(level)) if certificate is None else None
     groups, group_limits = _judge_groups(model, question, level)
     change, left_out = watch(model.periods, question, level)
-    omissions = [*(Omission(section, model.refusal) for section in NEED_EVERY_FORECAST if tally is None), *left_out]
+    worst, without = _worst_group(model, question, level)
+    omissions = [
+        *(Omission(section, model.refusal) for section in NEED_EVERY_FORECAST if tally is None),
+        *left_out,
+        *without,
+    ]
     repair: RepairTrial | None = None
     if tally is not None:
         try:
@@ -133,6 +140,7 @@ def summarize_model(model: Model, question: Question, level: float) -> ModelSumm
         group_check=_check_groups(model, level),
         row_wise=_row_wise(model, question, level, limits if certificate is None else certificate),
         change=change,
+        worst_group=worst,
     )
     if tally is None:
         return summary
@@ -153,6 +161,16 @@ def _check_groups(model: Model, level: float) -> IndependenceCheck | None:
     if model.rows is None or model.labels is None or len(set(model.labels)) < FEWEST:
         return None
     return check_independence(model.rows, cluster=model.labels, confidence_level=level)
+
+
+def _worst_group(model: Model, question: Question, level: float) -> tuple[WorstGroup | None, tuple[Omission, ...]]:
+    """Return for whom forecasts are wrong, or why that is left out; neither without features."""
+    if model.featured is None:
+        return None, ()
+    if model.clusters is not None:
+        return None, (Omission("worst_group", "limits for every group need rows that are independent of each other"),)
+    rows, features = model.featured
+    return worst_group(rows, X=features, confidence_level=level, rng=question.rng), ()
 
 
 def _row_wise(

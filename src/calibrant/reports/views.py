@@ -18,6 +18,7 @@ from calibrant.decisions.guarantees import DecisionGuarantee
 from calibrant.measures.registry import MEASURES as LISTED
 from calibrant.measures.results import LIMITS, Measures, written
 from calibrant.measures.savings import REDRAWING
+from calibrant.reports.for_whom import worst_group_of
 from calibrant.reports.headlines import (
     at_most,
     groups_said,
@@ -113,6 +114,7 @@ def view_of(model: ModelSummary, summary: ReportSummary) -> dict[str, Any]:
         else _repair(model.repair, scale, summary, ties=model.distinct_forecasts != model.rows),
         "groups": _grouped(model, scale),
         "change": change_of(model),
+        "for_whom": worst_group_of(model),
         "omissions": model.omissions,
     }
 

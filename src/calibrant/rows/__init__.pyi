@@ -11,5 +11,6 @@ from calibrant.rows.groups import (
     by_group as by_group,
 )
 from calibrant.rows.intake import in_groups as in_groups
+from calibrant.rows.scanned_groups import GroupColumns as GroupColumns
 from calibrant.rows.sources import RowSource as RowSource
 from calibrant.rows.tally import Tally as Tally

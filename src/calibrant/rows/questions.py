@@ -108,6 +108,24 @@ _LISTED = (
         "most this error per case to any re-drawn threshold.",
         "It says nothing of choices among more than two actions.",
     ),
+    QuestionKind(
+        "groups",
+        "group",
+        "groups",
+        "of every group, as a share of all rows,",
+        "No non-decreasing recalibration of one group alone saves more than this error per case, counted over all "
+        "cases.",
+        "A group cannot be off by more than its share of the rows, so that it says little of small groups.",
+    ),
+    QuestionKind(
+        "within_groups",
+        "group",
+        "groups",
+        "of every group, as a share of its own rows,",
+        "Whoever acts on the forecasts of one group loses at most this error per case of the group to any re-drawn "
+        "threshold.",
+        "It says nothing of groups that were not listed.",
+    ),
 )
 
 KINDS: dict[str, QuestionKind] = {kind.name: kind for kind in _LISTED}

@@ -151,7 +151,7 @@ def _best_of_many(stretches: Stretches, thresholds: Thresholds, score: Score, *,
     least, most = thresholds
     near = np.maximum(high, least) if more else np.minimum(low, most)
     slope, scale = score.slopes(near, more=more)
-    loop = best_stretch if low.size > _COMPILED else best_stretch.often
+    loop = best_stretch if low.size > _COMPILED else best_stretch.run_compiled
     found, first, end = loop(rows, events, low, high, slope, scale, least, most, more)
     if not found > 0.0:
         return NOTHING

@@ -1,0 +1,113 @@
+"""The section of the report that says for whom forecasts are wrong."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from cli_cases import answer, call
+from table_cases import write
+
+import calibrant
+from calibrant import CalibrationReport, worst_group
+from calibrant.certificates import WorstGroup
+
+ROWS = 600
+
+
+def drawn(shift):
+    rng = np.random.default_rng(4)
+    p, age = rng.random(ROWS).round(3), rng.integers(20, 90, ROWS)
+    ward = rng.choice(["<b>north</b>", "south"], ROWS)
+    y = rng.random(ROWS) < np.clip(p + shift * (age >= 60), 0, 1)
+    return y, p, {"age": age, "ward": ward}
+
+
+def test_a_group_that_is_off_is_named_on_the_page_and_in_markdown():
+    y, p, X = drawn(0.35)
+    report = CalibrationReport.from_predictions(y, p, features=X, max_error=0.2)
+    found = report.summary.models[0].worst_group
+    assert found == worst_group(y, p, X)
+    for text in (report.html(), report.markdown()):
+        assert "For whom is it wrong?" in text
+        assert "Some group is off" in text
+        assert "some group by at" in text
+        assert "<b>north</b>" not in text
+    assert found is not None
+    assert found.worst.feature == "age"
+    assert found.worst.group.replace(">", "&gt;") in report.html()
+    assert "features=features" in report.html()
+    assert "--features age,ward" in report.html()
+    rebuilt = type(report.summary).from_json(report.json())
+    assert rebuilt == report.summary
+    assert "Worst on age >= " in str(report)
+
+
+def test_calibrated_forecasts_are_wrong_for_nobody_for_sure():
+    y, p, X = drawn(0.0)
+    report = CalibrationReport.from_predictions(y, p, features=X)
+    assert "No group is off for sure" in report.markdown()
+    assert "That any group is off is not shown" in report.markdown()
+    assert "For whom is it wrong?" not in CalibrationReport.from_predictions(y, p).markdown()
+
+
+def test_many_features_are_cut_short_and_several_models_have_a_section_each():
+    y, p, X = drawn(0.35)
+    rng = np.random.default_rng(0)
+    many = {f"x{k}": rng.integers(0, 3, ROWS) for k in range(24)}
+    report = CalibrationReport.from_predictions(y, {"old": p, "new": p**1.1}, features=many)
+    assert report.markdown().count("4 features with smaller errors are not in the table") == 2
+    assert X
+
+
+def test_rows_in_clusters_and_summaries():
+    y, p, X = drawn(0.35)
+    report = CalibrationReport.from_predictions(y, p, features=X, cluster=np.arange(ROWS) // 2)
+    assert report.summary.models[0].worst_group is None
+    assert "independent of each other" in report.html()
+    given: Any = calibrant.Tally.from_arrays(y, p)
+    with pytest.raises(calibrant.InputError, match="features was given together with a Tally"):
+        CalibrationReport.from_predictions(given, features=X)
+
+
+def test_the_command_line(tmp_path):
+    y, p, X = drawn(0.35)
+    age = X["age"].astype(float)
+    file = write({"y": y.astype(int), "p": p, "age": age, "ward": X["ward"]}, tmp_path / "t.parquet", "parquet")
+    text = call("report", file, "--features", "age,ward", "--format", "md").stdout
+    assert "For whom is it wrong?" in text
+    found = answer("groups", file, "--max-error", 0.02, exit_code=1)["result"]
+    expected = worst_group(y.astype(int), p, {"age": age, "ward": X["ward"]}, max_error=0.02)
+    assert {"schema": "calibrant/1", **found} == json.loads(expected.to_json())
+    assert WorstGroup.from_dict(found) == expected
+    said = call("groups", file, "--features", "age")
+    assert said.exit_code == 0
+    assert "Worst on age >= " in said.stdout
+    assert "give the model the feature" in said.stdout
+
+
+def test_texts_become_numbers_truth_values_or_labels_and_may_be_missing(tmp_path):
+    file = tmp_path / "t.csv"
+    lines = ["y,p,age,old,ward"]
+    for k in range(60):
+        age = "" if k % 10 == 0 else str(20 + k)
+        lines.append(
+            f"{int(k % 3 == 0)},{(k % 7) / 10 + 0.1:.1f},{age},{k > 30},{'NA' if k % 15 == 1 else 'ab'[k % 2]}"
+        )
+    file.write_text("\n".join(lines) + "\n")
+    found = answer("groups", file)["result"]
+    assert found["features"] == ["age", "old", "ward"]
+    kinds = {each["feature"]: each["kind"] for each in found["by_feature"]}
+    assert set(kinds.values()) <= {"at most", "at least", "is", "missing", "known", "all"}
+    document = answer("certify", file, "--max-error", 1, "--groups", "old", "--groups", "ward")
+    assert document["result"]["questions"] == ["old", "ward: a", "ward: b", "ward: missing"]
+    within = answer("certify", file, "--max-error", 1, "--groups", "ward", "--scale", "group")["result"]
+    assert (within["kind"], within["disjoint"]) == ("within_groups", True)
+
+
+def test_bad_usage(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text("y,p\n0,0.1\n1,0.8\n")
+    assert "no column is left" in call("groups", file).stderr
+    assert "--groups" in call("certify", file, "--max-error", 0.1, "--scale", "mass").stderr
+    assert call("groups", file, "--features", "age").exit_code == 2
