@@ -21,6 +21,12 @@ from calibrant.certificates.planning import (
 from calibrant.certificates.planning import (
     rows_needed as rows_needed,
 )
+from calibrant.certificates.question_results import (
+    QuestionCertificates as QuestionCertificates,
+)
+from calibrant.certificates.question_results import (
+    QuestionIntervals as QuestionIntervals,
+)
 from calibrant.certificates.rejections import (
     CalibrationTest as CalibrationTest,
 )

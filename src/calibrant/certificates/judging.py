@@ -29,7 +29,7 @@ from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.methods.base import CertificateMethod
 from calibrant.certificates.methods.normal import normal_margin, normal_quantile
 from calibrant.certificates.methods.registry import METHODS
-from calibrant.certificates.results import Certificate, in_order, verdict_of
+from calibrant.certificates.results import Certificate, ConfidenceInterval, in_order, verdict_of
 from calibrant.core.errors import InputError
 from calibrant.core.voices import Option, Phrase
 from calibrant.measures.judged import JudgedMeasure
@@ -153,11 +153,9 @@ def _check_clustered(measure: JudgedMeasure, relative_to: str) -> None:
         )
 
 
-def judge_group(
-    plan: Plan, source: Tally | RowSource | ClusteredSource, limit: float, groups: int, seed: int
-) -> Judged:
-    """Return a group's certificate, which holds together with the others, and its upper limit on its own."""
-    each = delta_of_each(plan.delta, groups)
+def judge_part(plan: Plan, source: Tally | RowSource | ClusteredSource, limit: float, parts: int, seed: int) -> Judged:
+    """Return the certificate of one of several parts, which holds together with theirs, and its upper limit alone."""
+    each = delta_of_each(plan.delta, parts)
     if plan.clusters is None:
         source = with_unit_weights(source)
         _split(plan, source, each, plan.delta)  # what both need, in one go
@@ -208,6 +206,31 @@ def judge(plan: Plan, source: Tally | RowSource, limit: float, delta: float, see
         clusters=clusters,
     )
     return Judged(certificate, found.caution, upper)
+
+
+def interval_of(plan: Plan, found: Found, alternative: str) -> ConfidenceInterval:
+    """Return the limits that were found as a result."""
+    lower, upper = found.limits
+    return ConfidenceInterval(
+        measure=plan.measure.name,
+        estimate=found.estimate,
+        lower=lower,
+        upper=upper,
+        confidence_level=min(plan.confidence_level, _HIGHEST_LEVEL),
+        alternative=alternative,
+        method=plan.method.name,
+        rows=found.table.row_total,
+        n_eff=found.n_eff,
+        target=plan.method.target,
+        finite_sample=plan.method.finite_sample,
+        assumptions=plan.method.assumptions(found.table, parts=plan.parts, clusters=found.clusters),
+        relative_to=plan.relative_to,
+        notes=found.notes,
+        thresholds=plan.thresholds,
+        cost_false_positive=plan.measure.costs[0],
+        cost_false_negative=plan.measure.costs[1],
+        clusters=found.clusters,
+    )
 
 
 def _cautions(plan: Plan, limit: float, event_rate: float) -> tuple[str, ...]:

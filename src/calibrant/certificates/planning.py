@@ -17,9 +17,10 @@ import numpy as np
 from calibrant.certificates.cluster_plans import HIGHEST_CLUSTER_POWER, ClusterPlan, ClustersAsked
 from calibrant.certificates.clusters import CLUSTER_TARGETS, ClusterTarget, check_clusters
 from calibrant.certificates.event_shares import RATE_SHARE, check_yardstick, of_events
+from calibrant.certificates.limit_words import limit_said
 from calibrant.certificates.methods.base import CertificateMethod
 from calibrant.certificates.methods.registry import METHODS, Method
-from calibrant.certificates.results import YARDSTICKS, Yardstick, limit_said
+from calibrant.certificates.results import YARDSTICKS, Yardstick
 from calibrant.certificates.samples import Law, Samples, draw, law_of, laws_of
 from calibrant.core.binomial import at_least
 from calibrant.core.chernoff import mean_interval

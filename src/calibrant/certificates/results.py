@@ -6,23 +6,19 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
-import numpy as np
-
 from calibrant.certificates.clusters import Clusters
 from calibrant.certificates.joint_levels import level_of_both
+from calibrant.certificates.joint_verdicts import JointVerdict, OfShares
+from calibrant.certificates.limit_words import estimate_said, limit_said, lower_said, upper_said
 from calibrant.core.errors import InputError
-from calibrant.core.results import SLACK, UNIT, PerGroup, Result, as_frame
+from calibrant.core.results import UNIT, PerGroup, Result, as_frame
 from calibrant.core.types import Label
-from calibrant.core.voices import Phrase
 from calibrant.core.words import (
     counted,
     hundredfold,
     level_said,
-    measured,
     percent,
     printable,
-    rounded_down,
-    rounded_up,
     shown,
 )
 from calibrant.measures.registry import MEASURES
@@ -37,8 +33,6 @@ VERDICTS = ("certified", "refuted", "undecided")
 Yardstick = Literal["rows", "events"]
 YARDSTICKS: tuple[str, ...] = get_args(Yardstick)
 """What errors and limits may be shares of."""
-
-_LARGE = 100.0  # a share from which on digits after the point say nothing
 
 
 def in_order(lower: float, upper: float) -> tuple[float, float]:
@@ -60,7 +54,7 @@ def verdict_of(lower: float, upper: float, max_error: float) -> str:
 
 
 @dataclass(frozen=True)
-class ConfidenceInterval(WithCosts, Result):
+class ConfidenceInterval(OfShares, WithCosts, Result):
     """Limits for a calibration error, with the assumptions they rest on.
 
     Attributes
@@ -131,23 +125,23 @@ class ConfidenceInterval(WithCosts, Result):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_shares(self, "estimate", "lower", "upper")
+        self._check_shares("estimate", "lower", "upper")
         self._check_order("lower", "upper")
 
     def __str__(self) -> str:
         name, level = MEASURES.words(self.measure), level_said(self.confidence_level)
         limits = {
-            "two-sided": f"lies between {_lower_said(self.lower, 5)} and {_upper_said(self.upper, 5)}",
-            "less": f"is at most {_upper_said(self.upper, 5)}",
-            "greater": f"is at least {_lower_said(self.lower, 5)}",
+            "two-sided": f"lies between {lower_said(self.lower, 5)} and {upper_said(self.upper, 5)}",
+            "less": f"is at most {upper_said(self.upper, 5)}",
+            "greater": f"is at least {lower_said(self.lower, 5)}",
         }[self.alternative]
         if math.isinf(self.upper) and self.alternative != "greater":
             limits = "has no upper limit"
             if self.alternative == "two-sided":
-                limits = f"is at least {_lower_said(self.lower, 5)} times the event rate, with no upper limit"
+                limits = f"is at least {lower_said(self.lower, 5)} times the event rate, with no upper limit"
         elif self.relative_to == "events":
             limits += " times the event rate"
-        estimate = _estimate_said(self.estimate, 5)
+        estimate = estimate_said(self.estimate, 5)
         found = f"the {name} of {_whom(self)} {limits}"
         if self.thresholds is not None:
             costs = self.cost_false_positive, self.cost_false_negative
@@ -160,10 +154,10 @@ class ConfidenceInterval(WithCosts, Result):
 
     def _saving_said(self, over: str) -> str:
         """Say the limits of what a line can save, in words that need no name for it."""
-        upper = f"{_upper_said(self.upper, 5)} per case{self._limit_in_costs(self.upper)}"
+        upper = f"{upper_said(self.upper, 5)} per case{self._limit_in_costs(self.upper)}"
         if self.alternative == "less":
             return f"no {REDRAWING} saves more than {upper}, at {over}"
-        some, lower = over.replace("any threshold", "some threshold", 1), _lower_said(self.lower, 5)
+        some, lower = over.replace("any threshold", "some threshold", 1), lower_said(self.lower, 5)
         if self.alternative == "greater":
             return f"some {REDRAWING} saves at least {lower} per case{self._in_costs(self.lower)}, at {some}"
         low, high = self.thresholds or (0.0, 1.0)
@@ -173,40 +167,6 @@ class ConfidenceInterval(WithCosts, Result):
             else f"where it saves most ({over.replace('any threshold', 'all thresholds', 1)})"
         )
         return f"the best {REDRAWING} saves from {lower} to {upper}, {at}"
-
-
-def _check_shares(result: ConfidenceInterval | Certificate | GroupCertificates, *names: str) -> None:
-    """Refuse shares of all rows above 1; shares of events may be any number."""
-    for name in names if result.relative_to == "rows" else ():
-        values = getattr(result, name)
-        for value in values if isinstance(values, tuple) else (values,):
-            if value > 1.0 + SLACK:
-                result._refuse(name, value, "not a finite number from 0 to 1")
-
-
-def _estimate_said(estimate: float, digits: int = 4) -> str:
-    if math.isinf(estimate):
-        return "infinite, since the rows have no events"
-    return measured(estimate, digits) if estimate < _LARGE else f"{estimate:,.0f}"
-
-
-def _short(estimate: float) -> str:
-    return "none" if math.isinf(estimate) else _estimate_said(estimate)
-
-
-def _lower_said(limit: float, digits: int = 4) -> str:
-    return rounded_down(limit, digits) if limit < _LARGE else f"{math.floor(limit):,}"
-
-
-def _upper_said(limit: float, digits: int = 4) -> str:
-    if math.isinf(limit):
-        return "any number"
-    return rounded_up(limit, digits) if limit < _LARGE else f"{math.ceil(limit):,}"
-
-
-def limit_said(limit: float, relative_to: str) -> str:
-    """Write the limit asked about, with what it is a share of."""
-    return shown(limit) if relative_to == "rows" else f"{shown(limit)} times the event rate"
 
 
 def error_said(judged: Certificate | ConfidenceInterval | RowsNeeded) -> str:
@@ -231,7 +191,7 @@ def _rows_said(judged: Certificate | ConfidenceInterval) -> str:
 
 
 @dataclass(frozen=True)
-class Certificate(WithCosts, Result):
+class Certificate(OfShares, WithCosts, Result):
     """A verdict on "the calibration error is at most ``max_error``", with its guarantee.
 
     Attributes
@@ -320,7 +280,7 @@ class Certificate(WithCosts, Result):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_shares(self, "estimate", "lower", "upper")
+        self._check_shares("estimate", "lower", "upper")
         self._check_order("lower", "upper")
         said = verdict_of(self.lower, self.upper, self.max_error)
         if self.verdict != said:
@@ -399,13 +359,13 @@ class Certificate(WithCosts, Result):
         limits = ""
         if self.verdict == "undecided":
             limits = (
-                f", from {_lower_said(self.lower)} to {_upper_said(self.upper)}, each limit with "
+                f", from {lower_said(self.lower)} to {upper_said(self.upper)}, each limit with "
                 f"{level_said(self.confidence_level)} confidence"
             )
         elif both:
-            number = f"at most {_upper_said(self.upper)}{self._limit_in_costs(self.upper)}"
+            number = f"at most {upper_said(self.upper)}{self._limit_in_costs(self.upper)}"
             if not self:
-                number = f"at least {_lower_said(self.lower)}{self._in_costs(self.lower)}"
+                number = f"at least {lower_said(self.lower)}{self._in_costs(self.lower)}"
             limits = f", and with {level_said(both)} confidence {number}"
         unit = "" if self.relative_to == "rows" else f", times the event rate of {percent(self.event_rate)} here"
         basis = f"{_rows_said(self)}, {self.method} method"
@@ -415,11 +375,11 @@ class Certificate(WithCosts, Result):
         elif self.clusters is not None and self.clusters.needed is not None:
             clusters = f"{self.clusters.needed:,} clusters like these"
             needed = f" About {clusters} would decide it if the error is as estimated."
-        return f"Estimate {_estimate_said(self.estimate)}{limits}{unit} ({basis}).{needed}"
+        return f"Estimate {estimate_said(self.estimate)}{limits}{unit} ({basis}).{needed}"
 
 
 @dataclass(frozen=True)
-class GroupCertificates(PerGroup[Certificate], Result):
+class GroupCertificates(JointVerdict, PerGroup[Any], Result):
     """A certificate per group, and one verdict for "the error of every group is at most ``max_error``".
 
     To certify, the joint verdict needs no correction for the number of groups: only the worst group, whichever it is,
@@ -449,92 +409,33 @@ class GroupCertificates(PerGroup[Certificate], Result):
     certificates: tuple[Certificate, ...]
     relative_to: str = "rows"
 
-    _parts: ClassVar = "certificates"
     _may_be_infinite: ClassVar = ("upper",)  # as shares of events, where there may be none
     _ranges: ClassVar = {**dict.fromkeys(("max_error", "confidence_level"), UNIT), "upper": (0.0, math.inf)}
     _words: ClassVar = {"verdict": VERDICTS, "relative_to": YARDSTICKS}
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_shares(self, "upper")
-        if len(self.groups) != len(self.upper):
-            self._refuse("groups", self.groups, "not as many as upper limits")
-        said = self.verdict_of(self.upper, self.certificates, self.max_error)
-        if self.verdict != said:
-            self._refuse("verdict", self.verdict, f"while the groups' limits say {said!r}")
-
-    @staticmethod
-    def verdict_of(upper: tuple[float, ...], certificates: tuple[Certificate, ...], max_error: float) -> str:
-        """Return the joint verdict: from the upper limits alone, or from the group that is refuted."""
-        if all(limit <= max_error for limit in upper):
-            return "certified"
-        return "refuted" if any(each.verdict == "refuted" for each in certificates) else "undecided"
-
-    @property
-    def cautions(self) -> tuple[str, ...]:
-        """Why verdicts would mislead whoever reads nothing else, group by group; empty when they would not."""
-        return tuple(
-            Phrase("In group {group}: {caution}", group=printable(group), caution=caution)
-            for group, each in self.pairs()
-            for caution in each.cautions
-        )
-
-    def __bool__(self) -> bool:
-        """Return whether every group is certified to be at most ``max_error``."""
-        return self.verdict == "certified"
-
     def frame(self) -> Any:
         """Return one row per group."""
-        names = ("rows", "estimate", "lower", "upper", "verdict")
-        columns = {name: [getattr(each, name) for each in self.certificates] for name in names}
-        return as_frame({"group": list(self.groups), **columns, "upper_for_joint_verdict": list(self.upper)})
+        return as_frame({"group": list(self.groups), **self._columns()})
 
     def __str__(self) -> str:
-        names = [printable(group) for group in self.groups]
-        width = max(map(len, names))
-        table = [
-            f"  {name:<{width}}  {each.rows:>9,} rows  estimate {_short(each.estimate)}  "
-            f"from {_lower_said(each.lower)} to {_upper_said(each.upper)}  {each.verdict}"
-            for name, each in zip(names, self.certificates, strict=True)
-        ]
-        return "\n".join([*self.findings(), *table, *self.one_by_one(), *self.remarks()])
+        return "\n".join([*self.findings(), *self.lines(), *self.one_by_one(), *self.remarks()])
 
     def findings(self) -> list[str]:
         """Return the joint verdict in words, what it assumes, and what the verdicts on groups are worth."""
         level = level_said(self.confidence_level)
         measure = error_said(self.certificates[0])
         limit = limit_said(self.max_error, self.relative_to)
-        names = [printable(group) for group in self.groups]
-        worst = names[int(np.argmax(self.upper))]
         if self.verdict == "certified":
             finding = f"with {level} confidence the {measure} of every group is at most {limit}"
         elif self.verdict == "refuted":
-            bad = [name for name, each in zip(names, self.certificates, strict=True) if each.verdict == "refuted"]
-            finding = f"with {level} confidence the {measure} is above {limit} in {', '.join(bad)}"
+            finding = f"with {level} confidence the {measure} is above {limit} in {self.named('refuted')}"
         else:
-            finding = f"some groups' {measure} may be above {limit} (least settled: {worst})"
-        assumed = dict.fromkeys(words for each in self.certificates for words in each.assumptions)
+            finding = f"some groups' {measure} may be above {limit} (least settled: {printable(self.least_settled)})"
         unit = "" if self.relative_to == "rows" else "numbers that are times its event rate, and "
         return [
             f"{self.verdict.capitalize()}: {finding} ({counted(len(self.groups), 'group')}, "
             f"{self.certificates[0].method} method).",
-            f"This assumes that {'; '.join(assumed)}.",
+            self.assumed(),
             f"Per group, {unit}verdicts that hold together with {level} confidence (and so do all upper limits, and "
             "all lower ones):",
-        ]
-
-    def one_by_one(self) -> list[str]:
-        """Say which groups are undecided by themselves where all of them together are certified, if there are any."""
-        names = [printable(group) for group, each in self.pairs() if each.verdict == "undecided"]
-        if not self or not names:
-            return []
-        return [
-            "Certified is one claim about all groups; taken one by one, with limits that hold together, "
-            f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} undecided."
-        ]
-
-    def remarks(self) -> list[str]:
-        """Return the cautions and notes of all groups in words."""
-        return [f"Caution: {caution}" for caution in self.cautions] + [
-            f"Note on {printable(group)}: {note}" for group, each in self.pairs() for note in each.notes
         ]

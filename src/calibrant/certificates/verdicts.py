@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args, overload
 
 from calibrant.certificates.clusters import ClusterTarget, check_clusters
 from calibrant.certificates.joint_levels import delta_of_each
-from calibrant.certificates.judging import Plan, check_plan, evaluate, judge, judge_group
+from calibrant.certificates.judging import Plan, check_plan, evaluate, interval_of, judge, judge_part
 from calibrant.certificates.methods.registry import Method
 from calibrant.certificates.results import Certificate, ConfidenceInterval, GroupCertificates, Yardstick
 from calibrant.core.errors import CalibrationWarning
@@ -221,7 +221,7 @@ def certify(
     plan = replace(plan, parts="groups")
     rows = in_groups(y_true, y_prob, by=by, cluster=cluster, sample_weight=sample_weight, pos_label=pos_label)
     count = len(rows.groups)
-    judged = by_group(rows, lambda each: judge_group(plan, _group_asked(plan, each), limit, count, seed))
+    judged = by_group(rows, lambda each: judge_part(plan, _group_asked(plan, each), limit, count, seed))
     for each in judged:
         _warn(each.caution)
     certificates, uppers = tuple(each.certificate for each in judged), tuple(each.upper_alone for each in judged)
@@ -294,27 +294,7 @@ def confidence_interval(
         upper_delta=None if alternative == "greater" else each,
     )
     _warn(found.caution)
-    lower, upper = found.limits
-    return ConfidenceInterval(
-        measure=measure,
-        estimate=found.estimate,
-        lower=lower,
-        upper=upper,
-        confidence_level=plan.confidence_level,
-        alternative=alternative,
-        method=method,
-        rows=found.table.row_total,
-        n_eff=found.n_eff,
-        target=plan.method.target,
-        finite_sample=plan.method.finite_sample,
-        assumptions=plan.method.assumptions(found.table, clusters=found.clusters),
-        relative_to=plan.relative_to,
-        notes=found.notes,
-        thresholds=plan.thresholds,
-        cost_false_positive=plan.measure.costs[0],
-        cost_false_negative=plan.measure.costs[1],
-        clusters=found.clusters,
-    )
+    return interval_of(plan, found, alternative)
 
 
 def _rows_asked(

@@ -102,45 +102,64 @@ def _numbers_in(values: tuple[Any, ...]) -> list[float]:
 Part = TypeVar("Part")
 
 
-class PerGroup(Checked, Generic[Part]):
-    """What every result on several groups can do: hand out the part of a group, as a dict would.
+class PerPart(Checked, Generic[Part]):
+    """What every result on several parts can do: hand out one of them by its label, as a dict would.
 
     Attributes
     ----------
-    groups : tuple
-        The groups' labels, sorted.
+    _names : str
+        The field that holds the parts' labels.
     _parts : str
-        The field that holds the part of each group, in their order.
+        The field that holds the part of each label, in their order.
     """
 
-    groups: tuple[Label, ...]
+    _names: ClassVar[str]
     _parts: ClassVar[str]
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not len(self.groups) == len(self._all()) > 0:
-            self._refuse("groups", self.groups, f"not as many as {self._parts}, or none")
+        if not len(self.labels) == len(self._all()) > 0:
+            self._refuse(self._names, self.labels, f"not as many as {self._parts}, or none")
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """What tells the parts apart."""
+        labels: tuple[Label, ...] = getattr(self, self._names)
+        return labels
 
     def _all(self) -> tuple[Part, ...]:
         parts: tuple[Part, ...] = getattr(self, self._parts)
         return parts
 
-    def __getitem__(self, group: Any) -> Part:
-        """Return the part of a group."""
-        if group not in self.groups:
-            raise KeyError(group)
-        return self._all()[self.groups.index(group)]
+    def __getitem__(self, label: Any) -> Part:
+        """Return the part of a label."""
+        if label not in self.labels:
+            raise KeyError(label)
+        return self._all()[self.labels.index(label)]
 
     def __iter__(self) -> Iterator[Any]:
-        """Go through the groups' labels, as through the keys of a dict."""
-        return iter(self.groups)
+        """Go through the labels, as through the keys of a dict."""
+        return iter(self.labels)
 
     def __len__(self) -> int:
-        return len(self.groups)
+        return len(self.labels)
 
     def pairs(self) -> Iterator[tuple[Any, Part]]:
-        """Go through the groups' labels, each with its part."""
-        return zip(self.groups, self._all(), strict=True)
+        """Go through the labels, each with its part."""
+        return zip(self.labels, self._all(), strict=True)
+
+
+class PerGroup(PerPart[Part]):
+    """A result on several groups.
+
+    Attributes
+    ----------
+    groups : tuple
+        The groups' labels, sorted.
+    """
+
+    groups: tuple[Label, ...]
+    _names: ClassVar = "groups"
 
 
 @dataclass(frozen=True, eq=False)

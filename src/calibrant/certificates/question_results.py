@@ -1,0 +1,296 @@
+"""Results of certifying a family of questions: the worst of them, limits for all together, and single verdicts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from calibrant.certificates.joint_verdicts import JointVerdict, OfShares
+from calibrant.certificates.limit_words import limit_said, lower_said, short_estimate, upper_said
+from calibrant.certificates.results import VERDICTS, YARDSTICKS, Certificate, ConfidenceInterval, error_said
+from calibrant.core.results import UNIT, PerPart, Result, as_frame
+from calibrant.core.types import Label
+from calibrant.core.words import level_said, printable
+from calibrant.rows.questions import KINDS, QuestionKind
+
+MOST_LINES = 20
+"""Of more questions than this a text shows the worst ones; ``frame()`` has them all."""
+
+
+class OfQuestions(PerPart[Any]):
+    """What results on several questions have in common.
+
+    Attributes
+    ----------
+    kind : str
+        What the questions are.
+    questions : tuple
+        What tells them apart.
+    notes : tuple of str
+        What to keep in mind about all of them.
+    """
+
+    kind: str
+    questions: tuple[Label, ...]
+    notes: tuple[str, ...]
+
+    _names: ClassVar = "questions"
+
+    @property
+    def described(self) -> QuestionKind:
+        """What people are told of these questions."""
+        return KINDS[self.kind]
+
+    @property
+    def worst(self) -> Any:
+        """The question with the largest error on these rows."""
+        return self.questions[int(np.argmax(self._estimates()))]
+
+    @property
+    def estimate(self) -> float:
+        """The largest error of a question on these rows."""
+        return max(self._estimates())
+
+    def _estimates(self) -> tuple[float, ...]:
+        return tuple(each.estimate for each in self._all())
+
+    def _count_said(self) -> str:
+        count, kind = len(self.questions), self.described
+        return f"{count:,} {kind.noun if count == 1 else kind.plural}"
+
+    def _shown_places(self) -> list[int]:
+        """Return which questions a text shows: all, or those with the largest errors, largest first."""
+        if len(self.questions) <= MOST_LINES:
+            return list(range(len(self.questions)))
+        places: list[int] = np.argsort(-np.array(self._estimates()), kind="stable")[:MOST_LINES].tolist()
+        return places
+
+    def _left_out(self) -> list[str]:
+        left = len(self.questions) - MOST_LINES
+        return [f"  and {left:,} more with smaller errors; frame() lists all"] if left > 0 else []
+
+    def promises(self) -> list[str]:
+        """Say what small errors promise and what they do not, and what to keep in mind."""
+        kind = self.described
+        return [f"{kind.promise} {kind.silence}", *(f"Note: {note}" for note in self.notes)]
+
+
+@dataclass(frozen=True)
+class QuestionCertificates(OfQuestions, JointVerdict, Result):
+    """A certificate per question, and one verdict for "the error of every question is at most ``max_error``".
+
+    To certify, the joint verdict needs no correction for the number of questions: only the worst one, whichever it is,
+    can make it wrong. To refute it does. Verdicts on single questions hold together: all that are "certified" with
+    ``confidence_level``, and all that are "refuted" with ``confidence_level``.
+
+    Attributes
+    ----------
+    verdict : str
+        "certified" (every ``upper <= max_error``), "refuted" (the certificate of some question is) or "undecided".
+    kind : str
+        What the questions are: "classwise", "top_label", "pairs", "subsets", or another family of columns.
+    max_error, confidence_level : float
+        The limit asked about, and the confidence of the joint verdict.
+    questions : tuple
+        What tells the questions apart: the labels of classes, pairs or subsets of them.
+    upper : tuple of float
+        Per question, the upper limit at ``confidence_level`` on its own, which the joint verdict compares.
+    verdicts : tuple of str
+        Per question, by Holm's rule, or Hochberg's where each question has rows of its own.
+    certificates : tuple of Certificate
+        Per question, at level 1 - (1 - confidence_level) / (number of questions): all upper limits hold together with
+        ``confidence_level``, and so do all lower ones. Where ``verdicts`` decide and these do not, the rule knows more.
+    rows : int
+        Rows that the questions are about; errors are shares of all of them.
+    relative_to : str
+        What errors and limits are shares of: all "rows", or the "events" of the question.
+    disjoint : bool
+        Whether each question has rows of its own.
+    notes : tuple of str
+        What to keep in mind about all questions.
+    """
+
+    verdict: str
+    kind: str
+    max_error: float
+    confidence_level: float
+    questions: tuple[Label, ...]
+    upper: tuple[float, ...]
+    verdicts: tuple[str, ...]
+    certificates: tuple[Certificate, ...]
+    rows: int
+    relative_to: str = "rows"
+    disjoint: bool = False
+    notes: tuple[str, ...] = ()
+
+    _may_be_infinite: ClassVar = ("upper",)  # as shares of events, where there may be none
+    _ranges: ClassVar = {**dict.fromkeys(("max_error", "confidence_level"), UNIT), "upper": (0.0, math.inf)}
+    _words: ClassVar = {"verdict": VERDICTS, "relative_to": YARDSTICKS, "kind": KINDS}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.verdicts) != len(self.certificates) or not set(self.verdicts) <= set(VERDICTS):
+            self._refuse("verdicts", self.verdicts, "not one verdict per question")
+        for verdict, each in zip(self.verdicts, self.certificates, strict=True):
+            if each.verdict not in ("undecided", verdict):
+                self._refuse("verdicts", self.verdicts, "while the limits of the questions say otherwise")
+
+    @property
+    def single_verdicts(self) -> tuple[str, ...]:
+        """What is said of each question, so that all of it holds together."""
+        return self.verdicts
+
+    @property
+    def joint_upper(self) -> float:
+        """The upper limit of the largest error, at ``confidence_level``."""
+        return max(self.upper)
+
+    @property
+    def joint_lower(self) -> float:
+        """The lower limit of the largest error, at ``confidence_level``."""
+        return min(max(each.lower for each in self.certificates), self.joint_upper)
+
+    def _part_noun(self) -> str:
+        return self.described.noun
+
+    def frame(self) -> Any:
+        """Return one row per question."""
+        return as_frame({"question": list(self.questions), **self._columns()})
+
+    def __str__(self) -> str:
+        lines = self.lines()
+        shown = [lines[place] for place in self._shown_places()]
+        return "\n".join([*self.findings(), *shown, *self._left_out(), *self.one_by_one(), *self.remarks()])
+
+    def findings(self) -> list[str]:
+        """Return the joint verdict in words, its numbers, what it promises and assumes, and what single ones are."""
+        level, kind = level_said(self.confidence_level), self.described
+        measure = error_said(self.certificates[0])
+        limit = limit_said(self.max_error, self.relative_to)
+        if self.verdict == "certified":
+            finding = f"with {level} confidence the {measure} {kind.every} is at most {limit}"
+        elif self.verdict == "refuted":
+            refuted = [each for each, said in zip(self.questions, self.verdicts, strict=True) if said == "refuted"]
+            named = ", ".join(printable(each) for each in refuted[:3]) + (", ..." if len(refuted) > 3 else "")
+            finding = f"with {level} confidence the {measure} is above {limit} for {named}"
+        else:
+            finding = (
+                f"these rows do not show whether the {measure} {kind.every} is at most {limit} (least settled: "
+                f"{printable(self.least_settled)})"
+            )
+        method = self.certificates[0].method
+        return [
+            f"{self.verdict.capitalize()}: {finding} ({self._count_said()}, {self.rows:,} rows, {method} method).",
+            f"The largest error on these rows is {short_estimate(self.estimate)}, for {printable(self.worst)}; the "
+            f"population's lies between {lower_said(self.joint_lower)} and {upper_said(self.joint_upper)}, each limit "
+            f"with {level} confidence and for all {kind.plural} together.",
+            *self.promises(),
+            self.assumed(),
+            f"One by one, all verdicts of certified hold together with {level} confidence, and all of refuted; so do "
+            "all upper limits, and all lower ones:",
+        ]
+
+    def remarks(self) -> list[str]:
+        """Return the cautions and notes of single questions in words, and how many more there are."""
+        found = super().remarks()
+        more = len(found) - MOST_LINES
+        return (
+            found if more <= 0 else [*found[:MOST_LINES], f"{more:,} more remarks on single {self.described.plural}."]
+        )
+
+
+@dataclass(frozen=True)
+class QuestionIntervals(OfQuestions, OfShares, Result):
+    """Limits of the largest error of several questions, and of each of them.
+
+    Attributes
+    ----------
+    kind : str
+        What the questions are.
+    estimate : float
+        The largest error of a question on these rows.
+    lower, upper : float
+        Limits of the largest error in the population. The upper one needs no correction for the number of questions.
+    confidence_level : float
+        How often limits computed this way contain the truth.
+    alternative : str
+        "two-sided" (both limits hold together), "less" (an upper limit only) or "greater" (a lower limit only).
+    questions : tuple
+        What tells the questions apart.
+    intervals : tuple of ConfidenceInterval
+        Per question, at levels at which all of them hold together with ``confidence_level``.
+    rows : int
+        Rows that the questions are about; errors are shares of all of them.
+    relative_to : str
+        What errors and limits are shares of: all "rows", or the "events" of the question.
+    notes : tuple of str
+        What to keep in mind about all questions.
+    """
+
+    kind: str
+    lower: float
+    upper: float
+    confidence_level: float
+    alternative: str
+    questions: tuple[Label, ...]
+    intervals: tuple[ConfidenceInterval, ...]
+    rows: int
+    relative_to: str = "rows"
+    notes: tuple[str, ...] = ()
+
+    _parts: ClassVar = "intervals"
+    _may_be_infinite: ClassVar = ("upper",)  # as a share of events, where there may be none
+    _ranges: ClassVar = {"confidence_level": UNIT, **dict.fromkeys(("lower", "upper"), (0.0, math.inf))}
+    _words: ClassVar = {
+        "kind": KINDS,
+        "alternative": ("two-sided", "less", "greater"),
+        "relative_to": YARDSTICKS,
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_shares("lower", "upper")
+        self._check_order("lower", "upper")
+
+    def frame(self) -> Any:
+        """Return one row per question."""
+        columns = {
+            name: [getattr(each, name) for each in self.intervals] for name in ("rows", "estimate", "lower", "upper")
+        }
+        return as_frame({"question": list(self.questions), **columns})
+
+    def __str__(self) -> str:
+        kind, level = self.described, level_said(self.confidence_level)
+        unit = "" if self.relative_to == "rows" else " times the event rate"
+        limits = {
+            "two-sided": f"lies between {lower_said(self.lower, 5)} and {upper_said(self.upper, 5)}{unit}",
+            "less": f"is at most {upper_said(self.upper, 5)}{unit}",
+            "greater": f"is at least {lower_said(self.lower, 5)}{unit}",
+        }[self.alternative]
+        names = [printable(each) for each in self.questions]
+        width = max(map(len, names))
+        shown = [
+            f"  {names[place]:<{width}}  estimate {short_estimate(self.intervals[place].estimate)}  "
+            f"from {lower_said(self.intervals[place].lower)} to {upper_said(self.intervals[place].upper)}"
+            for place in self._shown_places()
+        ]
+        first = self.intervals[0]
+        assumed = dict.fromkeys(words for each in self.intervals for words in each.assumptions)
+        each_level = level_said(first.confidence_level)
+        return "\n".join(
+            [
+                f"With {level} confidence the largest {error_said(first)} {kind.every} {limits} "
+                f"({self._count_said()}, {self.rows:,} rows, {first.method} method).",
+                f"On these rows it is {short_estimate(self.estimate)}, for {printable(self.worst)}.",
+                *self.promises(),
+                f"This assumes that {'; '.join(assumed)}.",
+                f"Limits of each of the {kind.plural}, with {each_level} confidence each, which hold together:",
+                *shown,
+                *self._left_out(),
+            ]
+        )
+
+    __repr__ = __str__

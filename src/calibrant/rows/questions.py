@@ -1,0 +1,152 @@
+"""Questions: what several classes, many groups and real outcomes have in common is a family of columns.
+
+A question is a column: an outcome and a forecast in [0, 1] for each row, and a mask that says which rows it is about.
+Its error is that of the masked residuals, a share of all rows. A row that the mask leaves out has forecast 0 and
+outcome 0: its residual is 0, so that it adds nothing to any interval, score or bet, and still counts among the rows. A
+masked question is an ordinary column, then, and every measure and every limit for a population applies as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import numpy as np
+
+from calibrant.core.types import BoolArray, Label
+from calibrant.rows.checks import Observations
+
+
+@dataclass(frozen=True)
+class QuestionKind:
+    """What people are told of a kind of questions.
+
+    Attributes
+    ----------
+    name : str
+        What users write.
+    noun, plural : str
+        What one of the questions is about, and what several are.
+    every : str
+        Of what a joint verdict speaks, after the name of the error: "of every class against the rest".
+    promise : str
+        What small errors mean for whoever acts on the forecasts, as a sentence.
+    silence : str
+        What they do not mean, as a sentence.
+    """
+
+    name: str
+    noun: str
+    plural: str
+    every: str
+    promise: str
+    silence: str
+
+
+_LISTED = (
+    QuestionKind(
+        "confidence",
+        "confidence",
+        "confidences",
+        "of the confidence in the top label",
+        "Whoever accepts the top label from some confidence on gets as many of them right as forecast, up to this "
+        "error as a share of all rows.",
+        "It says nothing of one label alone, nor of the labels below the top one.",
+    ),
+    QuestionKind(
+        "classwise",
+        "class",
+        "classes",
+        "of every class against the rest",
+        "Whoever acts when the probability of one class reaches a threshold loses at most this error per case to any "
+        "re-drawn threshold.",
+        "It says nothing of the top label, nor of two classes taken together.",
+    ),
+    QuestionKind(
+        "top_label",
+        "top label",
+        "top labels",
+        "of the confidence in every top label",
+        "Whoever accepts a label from a threshold of its own on gets as many of them right as forecast, up to this "
+        "error as a share of all rows.",
+        "It says nothing of the labels below the top one.",
+    ),
+    QuestionKind(
+        "pairs",
+        "pair",
+        "pairs",
+        "of every class compared with every other",
+        "Whoever chooses between two classes by the difference of their probabilities loses at most twice this error "
+        "per case to any re-drawn threshold.",
+        "It says nothing of choices among three classes or more.",
+    ),
+    QuestionKind(
+        "subsets",
+        "subset",
+        "subsets",
+        "of every yes-or-no question about the class",
+        "Whoever asks whether the class is one of several, whichever they are, and acts from a threshold on, loses at "
+        "most this error per case to any re-drawn threshold.",
+        "It says nothing of choices among more than two actions.",
+    ),
+)
+
+KINDS: dict[str, QuestionKind] = {kind.name: kind for kind in _LISTED}
+"""Kinds of questions by name; whoever has another kind adds it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Questions:
+    """A family of columns, each made when it is asked for, so that never more than one is held.
+
+    Attributes
+    ----------
+    kind : str
+        What the questions are; its words are in `KINDS`.
+    labels : tuple
+        What tells the questions apart.
+    row_count : int
+        Rows that the questions are about, those of weight zero and those that masks leave out among them.
+    make : callable
+        Returns the column of a place, as checked rows.
+    disjoint : bool
+        Whether each question has rows of its own, which are in no other column, so that limits are independent given
+        the numbers of rows. Masks do not make questions disjoint: their columns share all rows.
+    notes : tuple of str
+        What to keep in mind about all of them.
+    facts : mapping
+        What made them so, for those who word it.
+
+    Examples
+    --------
+    >>> rows = Observations(np.array([0, 1, 1], dtype=np.uint8), np.array([0.1, 0.5, 0.9]), None, True)
+    >>> halves = Questions("groups", ("low", "high"), 3, lambda k: masked(rows, (rows.y_prob >= 0.5) == bool(k)))
+    >>> [column.y_prob.tolist() for column in halves]
+    [[0.1, 0.0, 0.0], [0.0, 0.5, 0.9]]
+    """
+
+    kind: str
+    labels: tuple[Label, ...]
+    row_count: int
+    make: Callable[[int], Observations]
+    disjoint: bool = False
+    notes: tuple[str, ...] = ()
+    facts: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def column(self, place: int) -> Observations:
+        """Return the outcomes and forecasts of one question."""
+        return self.make(place)
+
+    def __iter__(self) -> Iterator[Observations]:
+        """Make one column after the other."""
+        return map(self.make, range(len(self)))
+
+
+def masked(rows: Observations, mask: BoolArray) -> Observations:
+    """Return the column of a question about some of the rows: all others have forecast 0 and outcome 0."""
+    outcome = np.where(mask, rows.y_true, rows.y_true.dtype.type(0))
+    return Observations(outcome, np.where(mask, rows.y_prob, 0.0), rows.sample_weight, rows.binary_outcomes)
