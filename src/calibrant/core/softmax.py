@@ -184,7 +184,7 @@ def _centre_and_scale(parts: Any) -> tuple[float, FloatArray, FloatArray]:
     for logits, _, weight in parts:
         squares = weight @ np.square(logits - centre) + (squares if squares.size else 0.0)
     scale = np.sqrt(squares / total)
-    scale[scale == 0.0] = 1.0
+    scale[scale <= _UNSEEN * np.abs(centre)] = 1.0  # rounding, or nothing at all
     return total, centre, scale
 
 

@@ -21,6 +21,8 @@ from calibrant.repairs.one_vs_rest import AroundRecalibrator
 from calibrant.repairs.recalibrator import GuaranteedMeasure, GuaranteeTarget, Recalibrator
 from calibrant.rows.checks import check_choice
 
+_BELOW = 1.0 - 1e-9  # of the confidence: what another class may have at most, lest a tie change the top label
+
 
 class TopLabelRecalibrator(AroundRecalibrator):
     """Recalibrate the confidence in the top label, by isotonic regression unless another map is named.
@@ -31,10 +33,11 @@ class TopLabelRecalibrator(AroundRecalibrator):
     1 - delta: known before any data, with no price for the number of classes.
 
     To return a whole row of probabilities, yhat gets h(c) and the other classes share the rest in proportion to their
-    old probabilities. Where that would lift one of them above h(c), the shares are drawn towards equal ones just until
-    the largest is h(c); so yhat stays on top, and the new confidence is h(c). That is possible if and only if
-    h(c) >= 1/K. Below, the others share equally, each has more than h(c), and a warning says so: the calibrated
-    statement is then the pair (yhat, h(c)) that `predict_top` returns. Nothing is promised of the other classes.
+    old probabilities. Where that would lift one of them to h(c), the shares are drawn towards equal ones until the
+    largest is a hair (a billionth of it) below h(c); so yhat stays on top, and the new confidence is h(c). That is
+    possible if and only if h(c) > 1/K; at h(c) = 1/K all classes are equal. Below, the others share equally, each has
+    more than h(c), and a warning says so: the calibrated statement is then the pair (yhat, h(c)) that `predict_top`
+    returns. Nothing is promised of the other classes.
 
     Parameters
     ----------
@@ -143,12 +146,11 @@ class TopLabelRecalibrator(AroundRecalibrator):
         rest = 1.0 - confidence
         # rest x (equal + pull x (share - equal)): pull = 1 is in proportion, 0 is equally.
         ahead = share.max(axis=1, where=np.arange(others + 1) != top[:, None], initial=0.0) - equal
-        room = confidence - rest * equal
+        room = _BELOW * confidence - rest * equal
         spread = np.divide(room, ahead, out=rest.copy(), where=ahead > 0.0)
         spread = np.clip(spread, 0.0, rest)
         found: FloatArray = (rest * equal)[:, None] + spread[:, None] * (share - equal)
-        # Rounding must not lift another class above the top, nor below 0.
-        found = np.clip(found, 0.0, np.where(room >= 0.0, confidence, 1.0)[:, None])
+        found = np.maximum(found, 0.0)  # rounding must not bring a class below it
         found[rows, top] = confidence
         return found
 
@@ -158,19 +160,16 @@ class TopLabelRecalibrator(AroundRecalibrator):
         highest = _greatest(columns)
         confidence = f"({self.map_._sql(highest)})"
         rest = f"(1e0 - {confidence})"
-        total = f"({' + '.join(columns)} - {highest})"
         is_top = [
             " AND ".join(
                 f"{column} {'>' if j < k else '>='} {other}" for j, other in enumerate(columns) if j != k
             )
             for k, column in enumerate(columns)
         ]
-        next_cases = [
-            f"WHEN {condition} THEN {_greatest([other for other in columns if other != column])}"
-            for condition, column in zip(is_top, columns, strict=True)
-        ]
-        ahead = f"((CASE {' '.join(next_cases)} END) / {total} - {equal})"
-        room = f"({confidence} - {rest} * {equal})"
+        rivals = [[other for other in columns if other != column] for column in columns]
+        total = _chosen(is_top, [" + ".join(each) for each in rivals])  # 1 - c would lose digits
+        ahead = f"({_chosen(is_top, [_greatest(each) for each in rivals])} / {total} - {equal})"
+        room = f"({number_literal(_BELOW)} * {confidence} - {rest} * {equal})"
         found = []
         for k, column in enumerate(columns):
             share = f"({column} / {total} - {equal})"
@@ -190,9 +189,10 @@ class TopLabelRecalibrator(AroundRecalibrator):
     def _guarantee(self, level: float, measure: GuaranteedMeasure, target: GuaranteeTarget) -> ClassGuarantee:
         found = self.map_._guarantee(level, measure, target, None)
         notes = list(found.notes)
-        if float(self.map_._map(np.array([1.0 / len(self.classes_)]))[0]) < 1.0 / len(self.classes_):
+        least = 1.0 / len(self.classes_)
+        if float(self.map_._map(np.array([least, 1.0])).min()) <= least:
             notes.append(
-                "where the new confidence is below one over the number of classes, it speaks of the pair that "
+                "where the new confidence is not above one over the number of classes, it speaks of the pair that "
                 "predict_top() returns, and not of the largest probability that predict() returns"
             )
         return ClassGuarantee(
@@ -224,6 +224,11 @@ class TopLabelRecalibrator(AroundRecalibrator):
                 argument="map_",
                 remedy="the text is damaged",
             )
+
+
+def _chosen(conditions: list[str], values: list[str]) -> str:
+    cases = " ".join(f"WHEN {condition} THEN {value}" for condition, value in zip(conditions, values, strict=True))
+    return f"(CASE {cases} END)"
 
 
 def _greatest(columns: list[str]) -> str:
