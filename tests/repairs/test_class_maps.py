@@ -312,7 +312,7 @@ def test_labels_of_a_row_may_be_several():
     for k in range(3):
         alone = IsotonicRecalibrator().fit(y_prob[:, k], y_true[:, k])
         assert (fitted.predict(y_prob)[:, k] == alone.predict(y_prob[:, k])).all()
-    assert fitted.guarantee_.question == "labels"
+    assert fitted.guarantee_.question == "multilabel"
     assert fitted.guarantee_.upper == pytest.approx(3.0 * math.sqrt(math.log(2 * math.e * 3 / 0.05) / 1000))
     two = OneVsRestRecalibrator(multilabel=True).fit(y_prob[:, :2], y_true[:, :2])
     assert len(two.maps_) == 2

@@ -16,7 +16,7 @@ from calibrant.core.sql import clipped_sql, number_literal
 from calibrant.core.types import ClassLabel, FloatArray
 from calibrant.repairs.class_recalibrator import ClassRecalibrator, restored_numbers
 from calibrant.repairs.class_results import ClassGuarantee
-from calibrant.repairs.class_rows import ClassRows
+from calibrant.repairs.class_rows import FitRows
 from calibrant.repairs.fits import clipped
 from calibrant.repairs.recalibrator import LARGEST, GuaranteedMeasure, GuaranteeTarget, InputKind
 from calibrant.rows.checks import check_number
@@ -55,8 +55,8 @@ class _SoftmaxMap(ClassRecalibrator):
         with np.errstate(divide="ignore"):
             return np.log(clipped(value, self.clip))
 
-    def _draws(self, rows: ClassRows) -> Draws:
-        return Draws(lambda part: self._logits(rows.value[part]), rows.outcome.astype(np.int64), rows.weight)
+    def _draws(self, rows: FitRows) -> Draws:
+        return Draws(lambda part: self._logits(rows.value[part]), rows.places, rows.weight)
 
     def _refuse_guarantee(self) -> NoReturn:
         raise InputError(
@@ -158,7 +158,7 @@ class ClassTemperatureRecalibrator(_SoftmaxMap):
                 f"is {self.temperature!r}", argument="temperature", value=self.temperature, remedy="it must be above 0"
             )
 
-    def _fit_map(self, rows: ClassRows) -> None:
+    def _fit_map(self, rows: FitRows) -> None:
         if self.temperature is not None:
             self.temperature_ = float(self.temperature)
             return
@@ -254,7 +254,7 @@ class VectorRecalibrator(_SoftmaxMap):
         self.input_kind = input_kind
         self.classes = classes
 
-    def _fit_map(self, rows: ClassRows) -> None:
+    def _fit_map(self, rows: FitRows) -> None:
         if self.input_kind == "probability" and self.clip is None:
             zeros = np.argwhere(rows.value == 0.0)
             if zeros.size:
@@ -320,11 +320,11 @@ class VectorRecalibrator(_SoftmaxMap):
             )
 
 
-def refuse_impossible(rows: ClassRows, clip: float | None, input_kind: str) -> None:
+def refuse_impossible(rows: FitRows, clip: float | None, input_kind: str) -> None:
     """Refuse rows of a class that their forecast ruled out: they are impossible whatever the map."""
     if clip is not None or input_kind == "score":
         return
-    given = rows.value[np.arange(len(rows.value)), rows.outcome.astype(np.int64)]
+    given = rows.value[np.arange(len(rows.value)), rows.places]
     impossible = given == 0.0 if rows.weight is None else (given == 0.0) & (rows.weight > 0.0)
     if impossible.any():
         position = int(np.flatnonzero(impossible)[0])

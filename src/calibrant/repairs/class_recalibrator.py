@@ -26,7 +26,7 @@ from calibrant.core.errors import InputError
 from calibrant.core.sql import is_name, number_literal, quoted
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray
 from calibrant.repairs.class_results import ClassGuarantee
-from calibrant.repairs.class_rows import SUM_TOLERANCE, ClassRows, check_class_matrix, check_class_rows
+from calibrant.repairs.class_rows import FitRows, check_class_matrix, check_class_rows
 from calibrant.repairs.documents import check_fields, plain_param, read_document
 from calibrant.repairs.recalibrator import (
     INPUTS,
@@ -37,6 +37,7 @@ from calibrant.repairs.recalibrator import (
 )
 from calibrant.repairs.results import MEASURES, TARGETS
 from calibrant.rows.checks import MOST_ROWS, check_choice, check_confidence, check_flag, check_number
+from calibrant.rows.matrices import SUM_TOLERANCE
 
 SCHEMA = "calibrant-class-recalibrator/1"
 """Version of the shape that `to_json` gives; it changes when a field changes its meaning or its name."""
@@ -122,16 +123,7 @@ class ClassRecalibrator(ABC, BaseEstimator):
         array of shape (n, K)
             Probabilities in [0, 1]. Rows sum to 1, except where a recalibrator was told not to see to that.
         """
-        self._check_fitted("predict")
-        value = check_class_matrix(y_prob, scores=self.input_kind == "score", multilabel=self.multilabel)
-        wanted = len(self.classes_)
-        if value.shape[1] != wanted:
-            raise InputError(
-                f"has {value.shape[1]} columns, and the recalibrator was fitted to {wanted} classes",
-                argument="y_prob",
-                remedy="pass one column per class, in the order of classes_",
-            )
-        return self._mapped(value)
+        return self._mapped(self._checked(y_prob, "predict"))
 
     def guarantee(
         self,
@@ -248,7 +240,7 @@ class ClassRecalibrator(ABC, BaseEstimator):
         """Check what was set when the recalibrator was made."""
 
     @abstractmethod
-    def _fit_map(self, rows: ClassRows) -> None:
+    def _fit_map(self, rows: FitRows) -> None:
         """Set the fitted attributes."""
 
     @abstractmethod
@@ -275,6 +267,19 @@ class ClassRecalibrator(ABC, BaseEstimator):
     def _guarantee(self, level: float, measure: GuaranteedMeasure, target: GuaranteeTarget) -> ClassGuarantee:
         """Return the guarantee of a map that has one."""
 
+    def _checked(self, y_prob: ArrayLike, what: str) -> FloatArray:
+        """Check rows with the columns of the fit."""
+        self._check_fitted(what)
+        value = check_class_matrix(y_prob, scores=self.input_kind == "score", multilabel=self.multilabel)
+        wanted = len(self.classes_)
+        if value.shape[1] != wanted:
+            raise InputError(
+                f"has {value.shape[1]} columns, and the recalibrator was fitted to {wanted} classes",
+                argument="y_prob",
+                remedy="pass one column per class, in the order of classes_",
+            )
+        return value
+
     def _mapped(self, value: FloatArray) -> FloatArray:
         """Return the recalibrated probabilities of checked rows, some thousand at a time to spare memory."""
         forecast = np.empty(value.shape)
@@ -284,7 +289,7 @@ class ClassRecalibrator(ABC, BaseEstimator):
             forecast[part] = self._map(value[part])
         return forecast
 
-    def _fit_to(self, rows: ClassRows) -> Self:
+    def _fit_to(self, rows: FitRows) -> Self:
         self.classes_ = rows.classes
         self._fit_map(rows)
         return self._record(rows.size, rows.weighted)

@@ -10,13 +10,7 @@ from calibrant.core.results import UNIT, Result
 from calibrant.core.types import Label
 from calibrant.core.words import counted, level_said, measured, rounded_up
 from calibrant.repairs.results import MEASURES, TARGETS
-
-QUESTIONS = {
-    "classwise": "of every class against the others",
-    "confidence": "of the confidence in the top label",
-    "labels": "of every label",
-}
-"""What guarantees of recalibrated classes are about, in words."""
+from calibrant.rows.questions import KINDS
 
 _SAID = {
     "cutoff": "the Cutoff calibration error {of} is at most {most} {where}",
@@ -35,7 +29,8 @@ class ClassGuarantee(Result):
         The kind of recalibrator.
     question : str
         What is bounded: "classwise", the error of every class against the others; "confidence", that of the
-        confidence in the top label; "labels", that of every label where a row can have several.
+        confidence in the top label; "multilabel", that of every label where a row can have several; of a
+        menu any of the questions that `certify` takes.
     upper : float
         The error is at most this, for all classes together.
     error : float
@@ -85,7 +80,7 @@ class ClassGuarantee(Result):
         "margin": (0.0, math.inf),
     }
     _words: ClassVar = {
-        "question": tuple(QUESTIONS),
+        "question": tuple(KINDS),
         "measure": tuple(MEASURES),
         "target": tuple(TARGETS),
     }
@@ -97,7 +92,7 @@ class ClassGuarantee(Result):
     def finding(self) -> str:
         """Say the bound, whom it speaks of, and what it is made of."""
         said = _SAID[self.measure].format(
-            of=QUESTIONS[self.question], most=rounded_up(self.upper), where=TARGETS[self.target]
+            of=KINDS[self.question].every, most=rounded_up(self.upper), where=TARGETS[self.target]
         )
         rows = counted(self.rows, "row")
         how = f"{measured(self.error, 4)} on the {rows} it was fitted to, and at most {rounded_up(self.margin)} more"

@@ -16,7 +16,7 @@ from calibrant.core.sql import number_literal
 from calibrant.core.types import ClassLabel, FloatArray
 from calibrant.repairs.class_recalibrator import ASSUMED, ClassRecalibrator
 from calibrant.repairs.class_results import ClassGuarantee
-from calibrant.repairs.class_rows import ClassRows
+from calibrant.repairs.class_rows import FitRows
 from calibrant.repairs.guard import rebuilt_rung
 from calibrant.repairs.maps import IsotonicRecalibrator
 from calibrant.repairs.recalibrator import GuaranteedMeasure, GuaranteeTarget, InputKind, Recalibrator, plain_params
@@ -118,7 +118,7 @@ class OneVsRestRecalibrator(AroundRecalibrator):
     >>> OneVsRestRecalibrator().fit(y_prob, y_true).predict([[0.6, 0.3, 0.1]]).round(2)
     array([[0.84, 0.16, 0.01]])
     >>> print(OneVsRestRecalibrator(renormalize=False).fit(y_prob, y_true).guarantee().finding())
-    With 95% confidence the Cutoff calibration error of every class against the others is at most 0.1144 in the
+    With 95% confidence the Cutoff calibration error of every class against the rest is at most 0.1144 in the
     population: 0.0000 on the 2,000 rows it was fitted to, and at most 0.1144 more elsewhere.
     """
 
@@ -150,7 +150,7 @@ class OneVsRestRecalibrator(AroundRecalibrator):
                 remedy="set both alike",
             )
 
-    def _fit_map(self, rows: ClassRows) -> None:
+    def _fit_map(self, rows: FitRows) -> None:
         columns = range(len(rows.classes)) if self._has_all_maps else [1]
         fitted = []
         for k in columns:
@@ -221,7 +221,7 @@ class OneVsRestRecalibrator(AroundRecalibrator):
         notes = [f"class {label!r}: {note}" for label, one in self._named(found) for note in one.notes]
         return ClassGuarantee(
             recalibrator=type(self).__name__,
-            question="labels" if self.multilabel else "classwise",
+            question="multilabel" if self.multilabel else "classwise",
             upper=worst.upper,
             error=worst.error,
             margin=worst.margin,

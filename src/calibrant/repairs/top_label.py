@@ -16,7 +16,7 @@ from calibrant.core.sql import number_literal
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray
 from calibrant.repairs.class_recalibrator import ASSUMED
 from calibrant.repairs.class_results import ClassGuarantee
-from calibrant.repairs.class_rows import ClassRows, check_class_matrix
+from calibrant.repairs.class_rows import FitRows, tie_order, top_places
 from calibrant.repairs.one_vs_rest import AroundRecalibrator
 from calibrant.repairs.recalibrator import GuaranteedMeasure, GuaranteeTarget, Recalibrator
 from calibrant.rows.checks import check_choice
@@ -94,8 +94,9 @@ class TopLabelRecalibrator(AroundRecalibrator):
         array of shape (n, K)
             Probabilities that sum to 1. A warning says in how many rows the top label could not stay on top.
         """
-        found = super().predict(y_prob)
-        top = np.asarray(y_prob, dtype=np.float64).argmax(axis=1)
+        value = self._checked(y_prob, "predict")
+        found = self._mapped(value)
+        top = top_places(value, self.classes_)
         lost = int(np.count_nonzero(found[np.arange(top.size), top] * found.shape[1] < 1.0 - 1e-12))
         if lost:
             warnings.warn(
@@ -121,22 +122,21 @@ class TopLabelRecalibrator(AroundRecalibrator):
         confidence : array of shape (n,)
             The probability that it is right.
         """
-        self._check_fitted("predict_top")
-        value = check_class_matrix(y_prob, scores=False, multilabel=False)
-        return np.array(self.classes_)[value.argmax(axis=1)], self.map_._mapped(value.max(axis=1))
+        value = self._checked(y_prob, "predict_top")
+        return np.array(self.classes_)[top_places(value, self.classes_)], self.map_._mapped(value.max(axis=1))
 
     def _check_params(self) -> None:
         super()._check_params()
         if self.recalibrator is not None:
             check_choice(self._new_map().input_kind, "input_kind of the recalibrator", ("probability",))
 
-    def _fit_map(self, rows: ClassRows) -> None:
-        right = rows.value.argmax(axis=1) == rows.outcome
+    def _fit_map(self, rows: FitRows) -> None:
+        right = top_places(rows.value, rows.classes) == rows.places
         self.map_ = self._new_map().fit(rows.value.max(axis=1), right, sample_weight=rows.weight)
 
     def _map(self, value: FloatArray) -> FloatArray:
         rows, others = np.arange(len(value)), value.shape[1] - 1
-        top = value.argmax(axis=1)
+        top = top_places(value, self.classes_)
         confidence = self.map_._map(value[rows, top])
         share = value.copy()
         share[rows, top] = 0.0
@@ -157,12 +157,13 @@ class TopLabelRecalibrator(AroundRecalibrator):
     def _sql(self, columns: list[str]) -> list[str]:
         others = len(columns) - 1
         equal = number_literal(1.0 / others)
+        first = tie_order(self.classes_)
         highest = _greatest(columns)
         confidence = f"({self.map_._sql(highest)})"
         rest = f"(1e0 - {confidence})"
         is_top = [
             " AND ".join(
-                f"{column} {'>' if j < k else '>='} {other}" for j, other in enumerate(columns) if j != k
+                f"{column} {'>' if first[j] < first[k] else '>='} {other}" for j, other in enumerate(columns) if j != k
             )
             for k, column in enumerate(columns)
         ]
