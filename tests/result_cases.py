@@ -13,6 +13,8 @@ from calibrant import Cells, Tally
 Y_TRUE = [0, 0, 1, 0, 1, 1, 1, 0] * 5
 Y_PROB = [0.25, 0.25, 0.25, 0.75, 0.75, 0.75, 0.5, 0.5] * 5
 CLUSTERS = [place // 4 for place in range(40)]
+CLASSES = ["oak", "elm", "ash", "elm"] * 10
+VECTORS = [[0.25, 0.25, 0.5], [0.125, 0.75, 0.125], [0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.0, 0.5, 0.5]] * 8
 
 
 @functools.cache
@@ -136,6 +138,20 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "weighted GroupCertificates": lambda: calibrant.certify(
         Y_TRUE, Y_PROB, max_error=0.3, by=[2, 1, 3, 1] * 10, sample_weight=[1.0, 2.5] * 20, measure="smooth"
     ),
+    "QuestionMeasures": lambda: calibrant.measure(CLASSES, VECTORS, questions="classwise"),
+    "QuestionWorstIntervals": lambda: calibrant.worst_interval(CLASSES, VECTORS, questions="pairs"),
+    "QuestionCertificates": lambda: calibrant.certify(CLASSES, VECTORS, max_error=0.3, questions="classwise"),
+    "refuted QuestionCertificates": lambda: calibrant.certify(
+        CLASSES[::-1], VECTORS, max_error=0.01, questions="top_label", relative_to="events"
+    ),
+    "QuestionIntervals": lambda: calibrant.confidence_interval(CLASSES, VECTORS, questions="subsets"),
+    "QuestionTests": lambda: calibrant.calibration_test(
+        CLASSES, VECTORS, questions="top_label", n_resamples=999, rng=0
+    ),
+    "QuestionTests of labels": lambda: calibrant.calibration_test(
+        np.array(VECTORS) > 0.5, VECTORS, multilabel=True, n_resamples=999, rng=0
+    ),
+    "QuestionRiskBands": lambda: calibrant.risk_bands(CLASSES, VECTORS, cutoffs=[0.4], questions="top_label"),
     "ConfidenceInterval": lambda: calibrant.confidence_interval(tally()),
     "one-sided ConfidenceInterval": lambda: calibrant.confidence_interval(
         tally(), alternative="greater", measure="distance"

@@ -14,7 +14,7 @@ from scipy.stats import binom, norm
 
 import calibrant
 from calibrant import Tally
-from calibrant.certificates import CalibrationTest, hypotheses
+from calibrant.certificates import CalibrationTest, enumeration, hypotheses
 from calibrant.certificates.hypotheses import calibration_test
 from calibrant.certificates.spiegelhalter import spiegelhalter_test
 from calibrant.core import kernels
@@ -90,7 +90,7 @@ def test_the_p_value_is_the_one_from_all_possible_outcomes_or_near_it(forecast, 
         enumerated = calibration_test(outcomes[k], forecast)
         assert enumerated.pvalue == pytest.approx(truth, rel=1e-12)
         assert (enumerated.method, enumerated.n_resamples) == ("exact", None)
-        monkeypatch.setattr(hypotheses, "ENUMERABLE", 1)
+        monkeypatch.setattr(enumeration, "ENUMERABLE", 1)
         found = calibration_test(outcomes[k], forecast, method="exact", n_resamples=resamples, rng=k)
         monkeypatch.undo()
         reached = round(found.pvalue * (resamples + 1)) - 1
@@ -210,7 +210,7 @@ def test_rows_in_any_order_labels_and_tallies_give_the_same():
 
 def test_certain_forecasts_happen_and_impossible_ones_do_not(monkeypatch):
     p = np.array([0.0, 0.0, 1.0, 1.0, 0.5])
-    for limit, least in ((hypotheses.ENUMERABLE, 0.0), (1, 0.001)):
+    for limit, least in ((enumeration.ENUMERABLE, 0.0), (1, 0.001)):
         monkeypatch.setattr(hypotheses, "ENUMERABLE", limit)
         for outcome, expected in (([0, 0, 1, 1, 1], 1.0), ([0, 1, 1, 1, 1], least), ([0, 0, 0, 1, 1], least)):
             assert calibration_test(outcome, p, method="exact", n_resamples=999, rng=0).pvalue == expected

@@ -1,3 +1,4 @@
+from calibrant.certificates.bands import QuestionRiskBands as QuestionRiskBands
 from calibrant.certificates.bands import RiskBands as RiskBands
 from calibrant.certificates.bands import risk_bands as risk_bands
 from calibrant.certificates.brackets import bracket as bracket
@@ -27,6 +28,7 @@ from calibrant.certificates.question_results import (
 from calibrant.certificates.question_results import (
     QuestionIntervals as QuestionIntervals,
 )
+from calibrant.certificates.question_tests import QuestionTests as QuestionTests
 from calibrant.certificates.rejections import (
     CalibrationTest as CalibrationTest,
 )

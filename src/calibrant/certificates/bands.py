@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, overload
 
 import numpy as np
 
@@ -24,17 +24,21 @@ from calibrant.certificates.clusters import (
     one_row_each,
     open_clusters,
 )
-from calibrant.certificates.joint_levels import delta_of_each
+from calibrant.certificates.joint_levels import delta_of_each, level_of_each
 from calibrant.certificates.methods.registry import METHODS
 from calibrant.core.chernoff import chernoff_interval
 from calibrant.core.errors import InputError
 from calibrant.core.results import UNIT, Result, as_frame
-from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray
+from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray, Label
 from calibrant.core.voices import Phrase
-from calibrant.core.words import counted, level_said, measured, percent, rounded_down, rounded_up
+from calibrant.core.words import counted, level_said, measured, percent, printable, rounded_down, rounded_up
+from calibrant.measures.questions import OfQuestions
+from calibrant.rows.asked import asked_of_classes
 from calibrant.rows.checks import check_confidence, check_forecasts
+from calibrant.rows.classes import FamilyAsked, QuestionsAsked, SingleAsked
 from calibrant.rows.clusters import ClusteredSource
 from calibrant.rows.intake import RowsLike, are_clustered, as_clustered, as_tally, rows_of_clusters, with_unit_weights
+from calibrant.rows.questions import KINDS, Questions
 from calibrant.rows.refinement import split_at_extremes
 from calibrant.rows.tally import Tally
 
@@ -147,19 +151,144 @@ class RiskBands(Result):
     __repr__ = __str__
 
 
+@dataclass(frozen=True)
+class QuestionRiskBands(OfQuestions, Result):
+    """Risk bands of each of several questions, with limits that hold for all bands of all questions together.
+
+    Attributes
+    ----------
+    kind : str
+        What the questions are.
+    questions : tuple
+        What tells them apart; those that are about no row are left out.
+    bands : tuple of RiskBands
+        Per question, of the rows that it is about.
+    confidence_level : float
+        With which all limits of the bias hold together, and so do all inherited ones.
+    notes : tuple of str
+        What to keep in mind about all of them.
+    """
+
+    kind: str
+    questions: tuple[Label, ...]
+    bands: tuple[RiskBands, ...]
+    confidence_level: float
+    notes: tuple[str, ...] = ()
+
+    _parts: ClassVar = "bands"
+    _ranges: ClassVar = {"confidence_level": UNIT}
+    _words: ClassVar = {"kind": KINDS}
+
+    def _estimates(self) -> tuple[float, ...]:
+        return tuple(float(np.nanmax(np.abs(each.bias))) for each in self.bands)
+
+    def frame(self) -> Any:
+        """Return one row per question and band."""
+        tables = [each._columns() for each in self.bands]
+        names = [
+            "low",
+            "high",
+            "rows",
+            "share",
+            "mean_forecast",
+            "observed_rate",
+            "bias",
+            "lower",
+            "upper",
+            "inherited",
+        ]
+        label = [question for question, each in zip(self.questions, self.bands, strict=True) for _ in each.rows]
+        return as_frame(
+            {"question": label, **{name: np.concatenate([each[name] for each in tables]) for name in names}}
+        )
+
+    def __str__(self) -> str:
+        noun, level = self.described.noun, level_said(self.confidence_level)
+        parts = [f"{noun} {printable(self.questions[place])}: {self.bands[place]}" for place in self._shown_places()]
+        return "\n".join(
+            [
+                f"Bias per band of forecasts, for {self._count_said()}; all limits hold together with {level} "
+                "confidence.",
+                *self.promises(),
+                *parts,
+                *self._left_out(),
+            ]
+        )
+
+    __repr__ = __str__
+
+
+@overload
 def risk_bands(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,
     *,
     cutoffs: ArrayLike,
     confidence_level: float = 0.95,
+    classes: ArrayLike | None = None,
+    questions: SingleAsked | None = None,
+    multilabel: Literal[False] = False,
     cluster: ArrayLike | None = None,
     cluster_target: ClusterTarget = "rows",
     max_cluster_size: float | None = None,
     serial: int = 0,
     sample_weight: ArrayLike | None = None,
     pos_label: ClassLabel | None = None,
-) -> RiskBands:
+) -> RiskBands: ...
+
+
+@overload
+def risk_bands(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    cutoffs: ArrayLike,
+    confidence_level: float = 0.95,
+    classes: ArrayLike | None = None,
+    questions: FamilyAsked,
+    multilabel: bool = False,
+    cluster: ArrayLike | None = None,
+    cluster_target: ClusterTarget = "rows",
+    max_cluster_size: float | None = None,
+    serial: int = 0,
+    sample_weight: ArrayLike | None = None,
+) -> QuestionRiskBands: ...
+
+
+@overload
+def risk_bands(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    cutoffs: ArrayLike,
+    confidence_level: float = 0.95,
+    classes: ArrayLike | None = None,
+    questions: None = None,
+    multilabel: Literal[True],
+    cluster: ArrayLike | None = None,
+    cluster_target: ClusterTarget = "rows",
+    max_cluster_size: float | None = None,
+    serial: int = 0,
+    sample_weight: ArrayLike | None = None,
+) -> QuestionRiskBands: ...
+
+
+def risk_bands(
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    cutoffs: ArrayLike,
+    confidence_level: float = 0.95,
+    classes: ArrayLike | None = None,
+    questions: QuestionsAsked | None = None,
+    multilabel: bool = False,
+    cluster: ArrayLike | None = None,
+    cluster_target: ClusterTarget = "rows",
+    max_cluster_size: float | None = None,
+    serial: int = 0,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
+) -> RiskBands | QuestionRiskBands:
     """Judge the forecasts band by band, for bands of forecasts fixed beforehand such as low, medium and high risk.
 
     Per band: rows, mean forecast, observed rate, and the bias (observed rate minus mean forecast) with limits that hold
@@ -174,6 +303,9 @@ def risk_bands(
         Inner borders of the bands, increasing, without 0 and 1; a forecast equal to a border belongs to the band above.
     confidence_level : float
         With which all limits of the bias hold together, and so do all inherited ones.
+    classes, questions, multilabel
+        As in `cutoff_calibration_error`, for ``y_prob`` of shape (n, K). Several questions have bands each, and all
+        their limits hold together; those of a top label speak of the rows on which it is on top.
     cluster, cluster_target, max_cluster_size, serial
         As in `certify`, for rows in clusters. The limits of a band then speak of clusters with as many rows in it as
         these have (or as large a share of theirs, where each cluster counts once), or of clusters of a population where
@@ -201,7 +333,28 @@ def risk_bands(
     if borders[0] == 0.0 or borders[-1] == 1.0:
         raise InputError("cutoffs are the inner borders of bands from 0 to 1", remedy="leave out 0 and 1 themselves")
     edges = np.concatenate([[0.0], borders, [1.0]])
-    question = check_clusters(cluster is not None or are_clustered(y_true), cluster_target, max_cluster_size, serial)
+    family = asked_of_classes(y_true, y_prob, classes, questions, multilabel, sample_weight, pos_label)
+    clustered = (cluster_target, max_cluster_size, serial)
+    if family is not None:
+        return family.answered(
+            lambda rows: _risk_bands(rows, None, edges, level, cluster, clustered, None, None),
+            lambda several: _bands_of_each(several, edges, level, cluster, clustered),
+        )
+    return _risk_bands(y_true, y_prob, edges, level, cluster, clustered, sample_weight, pos_label)
+
+
+def _risk_bands(
+    y_true: Any,
+    y_prob: Any,
+    edges: FloatArray,
+    level: float,
+    cluster: Any,
+    clustered: tuple[Any, ...],
+    sample_weight: Any,
+    pos_label: Any,
+) -> RiskBands:
+    """Return the bands of one column of forecasts."""
+    question = check_clusters(cluster is not None or are_clustered(y_true), *clustered)
     if question is None:
         return _of_rows(as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label), edges, level)
     rows = question.rows(
@@ -211,6 +364,22 @@ def risk_bands(
     if question.counts_rows and isinstance(plain, Tally) and rows.cluster_count == plain.row_total:
         return replace(_of_rows(plain, edges, level), notes=(one_row_each(plain.row_total),))
     return _of_clusters(question, rows, edges, level)
+
+
+def _bands_of_each(
+    family: Questions, edges: FloatArray, level: float, cluster: Any, clustered: tuple[Any, ...]
+) -> QuestionRiskBands:
+    """Return the bands of several questions, each of the rows that it is about."""
+    each_level = level_of_each(level, len(family))
+    labels, found = [], []
+    for place, label in enumerate(family.labels):
+        rows = family.own_rows(place)
+        if rows.y_prob.size == 0:
+            continue
+        its = cluster if cluster is None or family.inside is None else np.asarray(cluster)[family.inside(place)]
+        labels.append(label)
+        found.append(_risk_bands(rows, None, edges, each_level, its, clustered, None, None))
+    return QuestionRiskBands(family.kind, tuple(labels), tuple(found), level, family.notes)
 
 
 def _of_rows(tally: Tally, edges: FloatArray, level: float) -> RiskBands:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Literal, get_args, overload
 
 import numpy as np
@@ -14,18 +15,22 @@ import numpy.typing as npt
 
 from calibrant.certificates.cluster_tests import check_for_clusters, check_for_rows, clustered_test
 from calibrant.certificates.clusters import ClusterQuestion, ClusterTarget, check_clusters
+from calibrant.certificates.enumeration import enumerated_tail, is_enumerable
+from calibrant.certificates.question_tests import QuestionTests, joint_test
 from calibrant.certificates.rejections import CalibrationTest, GroupCalibrationTests
-from calibrant.core.binomial import exactly
 from calibrant.core.errors import InputError
 from calibrant.core.kernels import GOLDEN, LANES, MIX_FIRST, MIX_SECOND, resampled_ranges
 from calibrant.core.laws import brownian_range
 from calibrant.core.progress import track
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray, Randomness
 from calibrant.core.voices import Argument, Either, Option, Phrase
+from calibrant.rows.asked import asked_of_classes, without_groups
 from calibrant.rows.checks import check_choice, check_flag, check_number, check_seed
+from calibrant.rows.classes import FamilyAsked, QuestionsAsked, SingleAsked
 from calibrant.rows.groups import are_grouped, by_group
 from calibrant.rows.hints import row_hints
 from calibrant.rows.intake import GroupsLike, RowsLike, are_clustered, as_clustered, as_source, in_groups
+from calibrant.rows.questions import Questions
 from calibrant.rows.refinement import TOLERANCE, TooManyForecastsError, split_at_extremes, whole_tally
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally, Totals
@@ -41,9 +46,6 @@ AFFORDABLE_DRAWS = 2e9
 PLAIN_DRAWS = 50_000_000
 """Rows times resamples of all tests so far up to which numpy draws them: under a second, about what loading a compiler
 takes. Whoever tests many small data sets gets there too."""
-
-ENUMERABLE = 1_000_000
-"""Possible counts of events up to which the exact test goes through all of them: tenths of a second, some 100 MB."""
 
 FEWEST_SEEDED = 999
 """Resamples that a fixed seed needs: an atom of the law with a p-value of 0.075 then passes for 0.05 at one seed in a
@@ -68,6 +70,7 @@ GIVEN_FORECASTS = (
 _SEED = "the seed of the resamples was chosen beforehand too"
 MANY_ROWS = "there are rows enough for the large-sample law"
 _FIXED_WEIGHTS = "the weights were fixed without looking at the outcomes"
+_JOINT = ("auto", "exact")
 _EXACT, ASYMPTOTIC = Option("method", "exact"), Option("method", "asymptotic")
 
 
@@ -91,6 +94,9 @@ def calibration_test(
     n_resamples: int = 9999,
     rng: Randomness = None,
     by: None = None,
+    classes: ArrayLike | None = None,
+    questions: SingleAsked | None = None,
+    multilabel: Literal[False] = False,
     cluster: ArrayLike | None = None,
     cluster_target: ClusterTarget = "rows",
     max_cluster_size: float | None = None,
@@ -110,6 +116,9 @@ def calibration_test(
     n_resamples: int = 9999,
     rng: Randomness = None,
     by: ArrayLike,
+    classes: ArrayLike | None = None,
+    questions: SingleAsked | None = None,
+    multilabel: Literal[False] = False,
     cluster: ArrayLike | None = None,
     cluster_target: ClusterTarget = "rows",
     max_cluster_size: float | None = None,
@@ -120,6 +129,38 @@ def calibration_test(
 ) -> GroupCalibrationTests: ...
 
 
+@overload
+def calibration_test(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    method: TestMethod = "auto",
+    n_resamples: int = 9999,
+    rng: Randomness = None,
+    classes: ArrayLike | None = None,
+    questions: FamilyAsked,
+    multilabel: bool = False,
+    sample_weight: ArrayLike | None = None,
+    progress: bool | None = None,
+) -> QuestionTests: ...
+
+
+@overload
+def calibration_test(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    method: TestMethod = "auto",
+    n_resamples: int = 9999,
+    rng: Randomness = None,
+    classes: ArrayLike | None = None,
+    questions: None = None,
+    multilabel: Literal[True],
+    sample_weight: ArrayLike | None = None,
+    progress: bool | None = None,
+) -> QuestionTests: ...
+
+
 def calibration_test(
     y_true: RowsLike | GroupsLike,
     y_prob: ArrayLike | None = None,
@@ -128,6 +169,9 @@ def calibration_test(
     n_resamples: int = 9999,
     rng: Randomness = None,
     by: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    questions: QuestionsAsked | None = None,
+    multilabel: bool = False,
     cluster: ArrayLike | None = None,
     cluster_target: ClusterTarget = "rows",
     max_cluster_size: float | None = None,
@@ -135,7 +179,7 @@ def calibration_test(
     pos_label: ClassLabel | None = None,
     sample_weight: ArrayLike | None = None,
     progress: bool | None = None,
-) -> CalibrationTest | GroupCalibrationTests:
+) -> CalibrationTest | GroupCalibrationTests | QuestionTests:
     """Test whether the forecasts are perfectly calibrated, looking at every interval of forecasts at once.
 
     The statistic is the Cutoff calibration error T: the range of the residual curve S_k, the sum of (y - p) over the k
@@ -178,6 +222,9 @@ def calibration_test(
         tries several has tested several times.
     by : array-like of shape (n,), optional
         A group per row, chosen beforehand: one test per group, and what they say together.
+    classes, questions, multilabel
+        As in `cutoff_calibration_error`, for ``y_prob`` of shape (n, K). Several questions are tested together: a
+        class is drawn for each row from its forecast, and the largest error of a question is compared.
     cluster, cluster_target, max_cluster_size, serial
         As in `certify`, for rows in clusters.
     pos_label : label, optional
@@ -189,7 +236,7 @@ def calibration_test(
 
     Returns
     -------
-    CalibrationTest, or GroupCalibrationTests with ``by``
+    CalibrationTest, or GroupCalibrationTests with ``by``, or QuestionTests where several questions are asked of classes
         With ``statistic`` and ``pvalue``. A small p-value says that the forecasts are off, not by how much; a large
         one is no certificate of calibration, because too few rows hide any error.
 
@@ -227,6 +274,21 @@ def calibration_test(
     resamples = int(check_number(n_resamples, "n_resamples", low=1, high=1e8, whole=True))
     shown = None if progress is None else check_flag(progress, "progress")
     seed = check_seed(rng)
+    family = asked_of_classes(y_true, y_prob, classes, questions, multilabel, sample_weight, pos_label)
+    if family is not None:
+        asked: dict[str, Any] = {"method": method, "n_resamples": n_resamples, "rng": rng, "progress": progress}
+        return family.answered(
+            lambda rows: calibration_test(
+                rows,
+                by=by,
+                cluster=cluster,
+                cluster_target=cluster_target,
+                max_cluster_size=max_cluster_size,
+                serial=serial,
+                **asked,
+            ),
+            lambda several: _test_family(without_groups(several, by, cluster), asked),
+        )
     question = check_clusters(cluster is not None or are_clustered(y_true), cluster_target, max_cluster_size, serial)
     if question is not None:
         check_for_clusters(chosen)
@@ -248,6 +310,13 @@ def calibration_test(
         return _cutoff_test(source, *settings)
     rows = in_groups(y_true, y_prob, by=by, sample_weight=sample_weight, pos_label=pos_label)
     return GroupCalibrationTests(rows.groups, by_group(rows, lambda each: _cutoff_test(as_source(each), *settings)))
+
+
+def _test_family(family: Questions, asked: dict[str, Any]) -> QuestionTests:
+    """Return the test of several questions: drawn together, or one by one where only the large-sample law is wanted."""
+    joint = family if asked["method"] in _JOINT else replace(family, law=None)
+    resamples, seed = int(asked["n_resamples"]), check_seed(asked["rng"])
+    return joint_test(joint, resamples, seed, asked["progress"], lambda rows: calibration_test(rows, **asked))
 
 
 def _clustered_tests(
@@ -322,7 +391,7 @@ def _choose(tally: Totals, resamples: int) -> tuple[str, str]:
         why = "outcomes are fractions, whose law the forecasts do not determine"
     elif not tally.unit_weights:
         why = "the rows are weighted"
-    elif _is_enumerable(tally):
+    elif is_enumerable(tally):
         return "exact", (
             "the exact test was chosen: outcomes are 0/1, rows have no weights, and few enough counts of events are "
             "possible to go through all of them"
@@ -352,9 +421,9 @@ def _exact(tally: Tally, resamples: int, seed: int, shown: bool | None, notes: t
     curve = np.cumsum(tally.events) - expected
     observed = max(0.0, float(curve.max())) - min(0.0, float(curve.min()))
     least = observed - TOLERANCE * tally.row_total
-    enumerated = _is_enumerable(tally)
+    enumerated = is_enumerable(tally)
     if enumerated:
-        pvalue = _enumerated_tail(rows, forecast, expected, least)
+        pvalue = enumerated_tail(rows, forecast, expected, least)
     else:
         chance = np.rint(forecast * 2.0**53).astype(np.int64)  # a forecast of 0 never happens, one of 1 always does
         seeds = tally.generator(seed, "calibration test").integers(0, 2**64, size=resamples, dtype=np.uint64)
@@ -372,31 +441,6 @@ def _exact(tally: Tally, resamples: int, seed: int, shown: bool | None, notes: t
         assumptions=GIVEN_FORECASTS if enumerated else (*GIVEN_FORECASTS, _SEED),
         notes=notes,
     )
-
-
-def _is_enumerable(table: Totals) -> bool:
-    """Return whether all counts of events at the distinct forecasts can be gone through."""
-    return isinstance(table, Tally) and float(np.log1p(table.rows).sum()) <= math.log(ENUMERABLE)
-
-
-def _enumerated_tail(rows: IntArray, forecast: FloatArray, expected: FloatArray, least: float) -> float:
-    """Return the probability that the range of calibrated outcomes' residual curve reaches a value."""
-    probability, events, highest, lowest = np.ones(1), np.zeros(1), np.zeros(1), np.zeros(1)
-    tail = 0.0
-    for count, chance, mean in zip(rows.tolist(), forecast.tolist(), expected.tolist(), strict=True):
-        possible = np.arange(count + 1)
-        probability = np.multiply.outer(probability, exactly(possible, count, chance))
-        events = np.add.outer(events, possible)
-        curve = events - mean
-        highest, lowest = np.maximum(highest[:, np.newaxis], curve), np.minimum(lowest[:, np.newaxis], curve)
-        # A range never shrinks: curves that have reached the value are done with, whatever comes.
-        reached = highest - lowest >= least
-        tail += float(probability[reached].sum())
-        left = ~reached
-        probability, events, highest, lowest = (each[left] for each in (probability, events, highest, lowest))
-    # The smaller sum keeps its digits, and nothing short of all is 1.
-    rest = float(probability.sum())
-    return tail if tail < rest else 1.0 - rest
 
 
 def _ranges(

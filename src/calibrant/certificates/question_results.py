@@ -6,76 +6,25 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
+from calibrant.certificates.cautions import SENSIBLE, WIDE_LIMIT, cautions_on
 from calibrant.certificates.joint_verdicts import JointVerdict, OfShares
 from calibrant.certificates.limit_words import limit_said, lower_said, short_estimate, upper_said
 from calibrant.certificates.results import VERDICTS, YARDSTICKS, Certificate, ConfidenceInterval, error_said
-from calibrant.core.results import UNIT, PerPart, Result, as_frame
+from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.types import Label
+from calibrant.core.voices import Option, Phrase
 from calibrant.core.words import level_said, printable
-from calibrant.rows.questions import KINDS, QuestionKind
+from calibrant.measures.questions import MOST_LINES, OfQuestions
+from calibrant.rows.questions import KINDS
 
-MOST_LINES = 20
-"""Of more questions than this a text shows the worst ones; ``frame()`` has them all."""
+_SEVERAL = 3  # questions of which the same is said once for all
 
 
-class OfQuestions(PerPart[Any]):
-    """What results on several questions have in common.
-
-    Attributes
-    ----------
-    kind : str
-        What the questions are.
-    questions : tuple
-        What tells them apart.
-    notes : tuple of str
-        What to keep in mind about all of them.
-    """
-
-    kind: str
-    questions: tuple[Label, ...]
-    notes: tuple[str, ...]
-
-    _names: ClassVar = "questions"
-
-    @property
-    def described(self) -> QuestionKind:
-        """What people are told of these questions."""
-        return KINDS[self.kind]
-
-    @property
-    def worst(self) -> Any:
-        """The question with the largest error on these rows."""
-        return self.questions[int(np.argmax(self._estimates()))]
-
-    @property
-    def estimate(self) -> float:
-        """The largest error of a question on these rows."""
-        return max(self._estimates())
-
-    def _estimates(self) -> tuple[float, ...]:
-        return tuple(each.estimate for each in self._all())
-
-    def _count_said(self) -> str:
-        count, kind = len(self.questions), self.described
-        return f"{count:,} {kind.noun if count == 1 else kind.plural}"
-
-    def _shown_places(self) -> list[int]:
-        """Return which questions a text shows: all, or those with the largest errors, largest first."""
-        if len(self.questions) <= MOST_LINES:
-            return list(range(len(self.questions)))
-        places: list[int] = np.argsort(-np.array(self._estimates()), kind="stable")[:MOST_LINES].tolist()
-        return places
-
-    def _left_out(self) -> list[str]:
-        left = len(self.questions) - MOST_LINES
-        return [f"  and {left:,} more with smaller errors; frame() lists all"] if left > 0 else []
-
-    def promises(self) -> list[str]:
-        """Say what small errors promise and what they do not, and what to keep in mind."""
-        kind = self.described
-        return [f"{kind.promise} {kind.silence}", *(f"Note: {note}" for note in self.notes)]
+def _wide(each: Certificate) -> tuple[str, ...]:
+    """Return the caution that a limit is wide for one question, if it is."""
+    if each.thresholds is not None or each.event_rate in (0.0, 1.0):
+        return ()
+    return cautions_on(each.max_error, each.event_rate, each.relative_to, clustered=each.clusters is not None)
 
 
 @dataclass(frozen=True)
@@ -152,6 +101,32 @@ class QuestionCertificates(OfQuestions, JointVerdict, Result):
     def joint_lower(self) -> float:
         """The lower limit of the largest error, at ``confidence_level``."""
         return min(max(each.lower for each in self.certificates), self.joint_upper)
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Why verdicts would mislead whoever reads nothing else; what concerns several questions is said once."""
+        wide = [each for each in self.certificates if _wide(each)]
+        if len(wide) < _SEVERAL:
+            return super().cautions
+        noun = self.described.noun
+        rest = [
+            Phrase("In {noun} {question}: {caution}", noun=noun, question=printable(question), caution=caution)
+            for question, each in self.pairs()
+            for caution in each.cautions
+            if caution not in _wide(each)
+        ]
+        rarest = min(min(each.event_rate, 1.0 - each.event_rate) for each in wide)
+        return (
+            Phrase(
+                "For {count:,} of {questions} this limit leaves room for more than half of the events, or all of them, "
+                "to be missed. For one that means something for each of them use {limit}.",
+                code=WIDE_LIMIT,
+                count=len(wide),
+                questions=self._count_said(),
+                limit=Option("max_error", float(f"{SENSIBLE * rarest:.2g}")),
+            ),
+            *rest,
+        )
 
     def _part_noun(self) -> str:
         return self.described.noun

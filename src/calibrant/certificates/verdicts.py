@@ -10,17 +10,21 @@ from dataclasses import replace
 from typing import Any, Literal, get_args, overload
 
 from calibrant.certificates.clusters import ClusterTarget, check_clusters
+from calibrant.certificates.families import Opening, certify_family, interval_family
 from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.judging import Plan, check_plan, evaluate, interval_of, judge, judge_part
 from calibrant.certificates.methods.registry import Method
+from calibrant.certificates.question_results import QuestionCertificates, QuestionIntervals
 from calibrant.certificates.results import Certificate, ConfidenceInterval, GroupCertificates, Yardstick
 from calibrant.core.errors import CalibrationWarning
 from calibrant.core.types import ArrayLike, ClassLabel, Randomness
 from calibrant.measures.judged import judged_measure
 from calibrant.measures.registry import Measure
+from calibrant.rows.asked import asked_of_classes, without_groups
 from calibrant.rows.checks import check_choice, check_number, check_seed
+from calibrant.rows.classes import FamilyAsked, QuestionsAsked, SingleAsked
 from calibrant.rows.groups import are_grouped, by_group
-from calibrant.rows.intake import GroupsLike, RowsLike, are_clustered, as_clustered, as_source, in_groups
+from calibrant.rows.intake import GroupsLike, RowsLike, are_clustered, as_clustered, as_source, in_groups, source_of
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally
 
@@ -60,6 +64,9 @@ def certify(
     cost_false_negative: float | None = None,
     relative_to: Yardstick = "rows",
     by: None = None,
+    classes: ArrayLike | None = None,
+    questions: SingleAsked | None = None,
+    multilabel: Literal[False] = False,
     cluster: ArrayLike | None = None,
     cluster_target: ClusterTarget = "rows",
     max_cluster_size: float | None = None,
@@ -85,6 +92,9 @@ def certify(
     cost_false_negative: float | None = None,
     relative_to: Yardstick = "rows",
     by: ArrayLike,
+    classes: ArrayLike | None = None,
+    questions: SingleAsked | None = None,
+    multilabel: Literal[False] = False,
     cluster: ArrayLike | None = None,
     cluster_target: ClusterTarget = "rows",
     max_cluster_size: float | None = None,
@@ -93,6 +103,58 @@ def certify(
     pos_label: ClassLabel | None = None,
     rng: Randomness = 0,
 ) -> GroupCertificates: ...
+
+
+@overload
+def certify(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    max_error: float,
+    confidence_level: float = 0.95,
+    method: Method = "adaptive",
+    measure: Measure = "cutoff",
+    variation: float = 2.0,
+    threshold: float | tuple[float, float] | None = None,
+    cost_false_positive: float | None = None,
+    cost_false_negative: float | None = None,
+    relative_to: Yardstick = "rows",
+    classes: ArrayLike | None = None,
+    questions: FamilyAsked,
+    multilabel: bool = False,
+    cluster: ArrayLike | None = None,
+    cluster_target: ClusterTarget = "rows",
+    max_cluster_size: float | None = None,
+    serial: int = 0,
+    sample_weight: ArrayLike | None = None,
+    rng: Randomness = 0,
+) -> QuestionCertificates: ...
+
+
+@overload
+def certify(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    max_error: float,
+    confidence_level: float = 0.95,
+    method: Method = "adaptive",
+    measure: Measure = "cutoff",
+    variation: float = 2.0,
+    threshold: float | tuple[float, float] | None = None,
+    cost_false_positive: float | None = None,
+    cost_false_negative: float | None = None,
+    relative_to: Yardstick = "rows",
+    classes: ArrayLike | None = None,
+    questions: None = None,
+    multilabel: Literal[True],
+    cluster: ArrayLike | None = None,
+    cluster_target: ClusterTarget = "rows",
+    max_cluster_size: float | None = None,
+    serial: int = 0,
+    sample_weight: ArrayLike | None = None,
+    rng: Randomness = 0,
+) -> QuestionCertificates: ...
 
 
 def certify(
@@ -109,6 +171,9 @@ def certify(
     cost_false_negative: float | None = None,
     relative_to: Yardstick = "rows",
     by: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    questions: QuestionsAsked | None = None,
+    multilabel: bool = False,
     cluster: ArrayLike | None = None,
     cluster_target: ClusterTarget = "rows",
     max_cluster_size: float | None = None,
@@ -116,7 +181,7 @@ def certify(
     sample_weight: ArrayLike | None = None,
     pos_label: ClassLabel | None = None,
     rng: Randomness = 0,
-) -> Certificate | GroupCertificates:
+) -> Certificate | GroupCertificates | QuestionCertificates:
     """Decide, with a guarantee, whether the calibration error is at most ``max_error``.
 
     The verdict is "certified" when an upper confidence limit of the error is at most ``max_error``, "refuted" when a
@@ -166,6 +231,9 @@ def certify(
     by : array-like of shape (n,), optional
         A group per row: one certificate per group, and one verdict for "every group is at most ``max_error``". Choose
         the groups before looking at the rows: for groups found by looking nothing holds.
+    classes, questions, multilabel
+        As in `cutoff_calibration_error`, for ``y_prob`` of shape (n, K). Several questions have one
+        certificate each, and one verdict for "every question is at most ``max_error``".
     cluster : array-like of shape (n,), optional
         A label per row that says which rows belong together: a patient, a site, a day. Rows of one cluster may depend
         on each other in any way; the guarantee then counts clusters, not rows (docs/clusters.md).
@@ -190,7 +258,7 @@ def certify(
 
     Returns
     -------
-    Certificate, or GroupCertificates with ``by``
+    Certificate, or GroupCertificates with ``by``, or QuestionCertificates where several questions are asked of classes
         ``bool(certificate)`` is True when certified; ``str(certificate)`` is a few sentences for a report. Look at
         ``certificate.cautions`` too: they are not empty when the limit is so wide that the verdict says little.
 
@@ -213,6 +281,29 @@ def certify(
     plan = check_plan(method, kind, confidence_level, relative_to, question)
     limit = check_number(max_error, "max_error", low=0.0, high=1.0)
     seed = check_seed(rng)
+    family = asked_of_classes(y_true, y_prob, classes, questions, multilabel, sample_weight, pos_label)
+    if family is not None:
+        return family.answered(
+            lambda rows: _verdicts(plan, rows, None, by, cluster, None, None, limit, seed),
+            lambda several: certify_family(
+                plan, without_groups(several, by), limit, seed, opened=_column_opener(plan, cluster)
+            ),
+        )
+    return _verdicts(plan, y_true, y_prob, by, cluster, sample_weight, pos_label, limit, seed)
+
+
+def _verdicts(
+    plan: Plan,
+    y_true: Any,
+    y_prob: Any,
+    by: Any,
+    cluster: Any,
+    sample_weight: Any,
+    pos_label: Any,
+    limit: float,
+    seed: int,
+) -> Certificate | GroupCertificates:
+    """Return the verdict on all rows, or on each group."""
     if by is None and not are_grouped(y_true):
         source = _rows_asked(plan, y_true, y_prob, cluster, sample_weight, pos_label)
         found = judge(plan, source, limit, plan.delta, seed)
@@ -236,6 +327,7 @@ def certify(
     )
 
 
+@overload
 def confidence_interval(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,
@@ -249,6 +341,9 @@ def confidence_interval(
     cost_false_positive: float | None = None,
     cost_false_negative: float | None = None,
     relative_to: Yardstick = "rows",
+    classes: ArrayLike | None = None,
+    questions: SingleAsked | None = None,
+    multilabel: Literal[False] = False,
     cluster: ArrayLike | None = None,
     cluster_target: ClusterTarget = "rows",
     max_cluster_size: float | None = None,
@@ -256,13 +351,93 @@ def confidence_interval(
     sample_weight: ArrayLike | None = None,
     pos_label: ClassLabel | None = None,
     rng: Randomness = 0,
-) -> ConfidenceInterval:
+) -> ConfidenceInterval: ...
+
+
+@overload
+def confidence_interval(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    confidence_level: float = 0.95,
+    alternative: Alternative = "two-sided",
+    method: Method = "adaptive",
+    measure: Measure = "cutoff",
+    variation: float = 2.0,
+    threshold: float | tuple[float, float] | None = None,
+    cost_false_positive: float | None = None,
+    cost_false_negative: float | None = None,
+    relative_to: Yardstick = "rows",
+    classes: ArrayLike | None = None,
+    questions: FamilyAsked,
+    multilabel: bool = False,
+    cluster: ArrayLike | None = None,
+    cluster_target: ClusterTarget = "rows",
+    max_cluster_size: float | None = None,
+    serial: int = 0,
+    sample_weight: ArrayLike | None = None,
+    rng: Randomness = 0,
+) -> QuestionIntervals: ...
+
+
+@overload
+def confidence_interval(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    confidence_level: float = 0.95,
+    alternative: Alternative = "two-sided",
+    method: Method = "adaptive",
+    measure: Measure = "cutoff",
+    variation: float = 2.0,
+    threshold: float | tuple[float, float] | None = None,
+    cost_false_positive: float | None = None,
+    cost_false_negative: float | None = None,
+    relative_to: Yardstick = "rows",
+    classes: ArrayLike | None = None,
+    questions: None = None,
+    multilabel: Literal[True],
+    cluster: ArrayLike | None = None,
+    cluster_target: ClusterTarget = "rows",
+    max_cluster_size: float | None = None,
+    serial: int = 0,
+    sample_weight: ArrayLike | None = None,
+    rng: Randomness = 0,
+) -> QuestionIntervals: ...
+
+
+def confidence_interval(
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    confidence_level: float = 0.95,
+    alternative: Alternative = "two-sided",
+    method: Method = "adaptive",
+    measure: Measure = "cutoff",
+    variation: float = 2.0,
+    threshold: float | tuple[float, float] | None = None,
+    cost_false_positive: float | None = None,
+    cost_false_negative: float | None = None,
+    relative_to: Yardstick = "rows",
+    classes: ArrayLike | None = None,
+    questions: QuestionsAsked | None = None,
+    multilabel: bool = False,
+    cluster: ArrayLike | None = None,
+    cluster_target: ClusterTarget = "rows",
+    max_cluster_size: float | None = None,
+    serial: int = 0,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
+    rng: Randomness = 0,
+) -> ConfidenceInterval | QuestionIntervals:
     """Return confidence limits for a calibration error, without a threshold.
 
     Parameters
     ----------
     y_true, y_prob, confidence_level, method, measure, variation, relative_to, sample_weight, pos_label, rng
         As in `certify`.
+    classes, questions, multilabel
+        As in `cutoff_calibration_error`, for ``y_prob`` of shape (n, K).
     cluster, cluster_target, max_cluster_size, serial
         As in `certify`, for rows in clusters.
     threshold, cost_false_positive, cost_false_negative
@@ -284,12 +459,23 @@ def confidence_interval(
     question = check_clusters(cluster is not None or are_clustered(y_true), cluster_target, max_cluster_size, serial)
     plan = check_plan(method, kind, confidence_level, relative_to, question)
     check_choice(alternative, "alternative", ALTERNATIVES)
-    each = delta_of_each(plan.delta, 2) if alternative == "two-sided" else plan.delta
+    seed = check_seed(rng)
+    family = asked_of_classes(y_true, y_prob, classes, questions, multilabel, sample_weight, pos_label)
+    if family is not None:
+        return family.answered(
+            lambda rows: _interval(plan, _rows_asked(plan, rows, None, cluster, None, None), alternative, seed),
+            lambda several: interval_family(plan, several, alternative, seed, opened=_column_opener(plan, cluster)),
+        )
     source = _rows_asked(plan, y_true, y_prob, cluster, sample_weight, pos_label)
+    return _interval(plan, source, alternative, seed)
+
+
+def _interval(plan: Plan, source: Tally | RowSource, alternative: str, seed: int) -> ConfidenceInterval:
+    each = delta_of_each(plan.delta, 2) if alternative == "two-sided" else plan.delta
     found = evaluate(
         plan,
         source,
-        check_seed(rng),
+        seed,
         lower_delta=None if alternative == "less" else each,
         upper_delta=None if alternative == "greater" else each,
     )
@@ -306,11 +492,18 @@ def _rows_asked(
     return as_clustered(y_true, y_prob, cluster=cluster, sample_weight=sample_weight, pos_label=pos_label)
 
 
+def _column_opener(plan: Plan, cluster: Any) -> Opening:
+    """Return what makes a source of the rows of a question, with their clusters where these count."""
+    if plan.clusters is None:
+        return source_of
+    return lambda rows: as_clustered(rows, cluster=cluster)
+
+
 def _group_asked(plan: Plan, rows: Any) -> Tally | RowSource:
     return as_source(rows) if plan.clusters is None else as_clustered(rows)
 
 
 def _warn(caution: str | None) -> None:
-    """Warn whoever called the public function that calls this one."""
+    """Warn whoever called the public function that calls the one that calls this one."""
     if caution is not None:
-        warnings.warn(caution, CalibrationWarning, stacklevel=3)
+        warnings.warn(caution, CalibrationWarning, stacklevel=4)

@@ -16,6 +16,12 @@ from calibrant.measures.expected import (
     expected_calibration_error as expected_calibration_error,
 )
 from calibrant.measures.groups import GroupMeasures as GroupMeasures
+from calibrant.measures.questions import (
+    QuestionMeasures as QuestionMeasures,
+)
+from calibrant.measures.questions import (
+    QuestionWorstIntervals as QuestionWorstIntervals,
+)
 from calibrant.measures.results import (
     Bracket as Bracket,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import overload
+from typing import Literal, overload
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from calibrant.measures.expected import (
     plug_in_error,
 )
 from calibrant.measures.groups import GroupMeasures
+from calibrant.measures.questions import QuestionMeasures
 from calibrant.measures.registry import MEASURES
 from calibrant.measures.results import PAPER, PROJECT, CalibrationDistance, Measures, Relation
 from calibrant.measures.savings import largest_saving
@@ -37,9 +38,12 @@ from calibrant.measures.weighted import (
     ks_calibration_error,
     smooth_calibration_error,
 )
+from calibrant.rows.asked import asked_of_classes, without_groups
+from calibrant.rows.classes import FamilyAsked, QuestionsAsked, SingleAsked
 from calibrant.rows.groups import are_grouped, by_group
 from calibrant.rows.hints import fitted_hints, row_hints
 from calibrant.rows.intake import GroupsLike, RowsLike, as_source, as_tally, in_groups
+from calibrant.rows.questions import Questions
 from calibrant.rows.refinement import TooManyForecastsError, some_table, split_at_extremes, whole_tally
 from calibrant.rows.savings import EVERY_THRESHOLD
 from calibrant.rows.sources import RowSource
@@ -60,6 +64,9 @@ def measure(
     *,
     spectrum: bool = False,
     by: None = None,
+    classes: ArrayLike | None = None,
+    questions: SingleAsked | None = None,
+    multilabel: Literal[False] = False,
     sample_weight: ArrayLike | None = None,
     pos_label: ClassLabel | None = None,
 ) -> Measures: ...
@@ -72,9 +79,38 @@ def measure(
     *,
     spectrum: bool = False,
     by: ArrayLike,
+    classes: ArrayLike | None = None,
+    questions: SingleAsked | None = None,
+    multilabel: Literal[False] = False,
     sample_weight: ArrayLike | None = None,
     pos_label: ClassLabel | None = None,
 ) -> GroupMeasures: ...
+
+
+@overload
+def measure(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    spectrum: bool = False,
+    classes: ArrayLike | None = None,
+    questions: FamilyAsked,
+    multilabel: bool = False,
+    sample_weight: ArrayLike | None = None,
+) -> QuestionMeasures: ...
+
+
+@overload
+def measure(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    spectrum: bool = False,
+    classes: ArrayLike | None = None,
+    questions: None = None,
+    multilabel: Literal[True],
+    sample_weight: ArrayLike | None = None,
+) -> QuestionMeasures: ...
 
 
 def measure(
@@ -83,9 +119,12 @@ def measure(
     *,
     spectrum: bool = False,
     by: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    questions: QuestionsAsked | None = None,
+    multilabel: bool = False,
     sample_weight: ArrayLike | None = None,
     pos_label: ClassLabel | None = None,
-) -> Measures | GroupMeasures:
+) -> Measures | GroupMeasures | QuestionMeasures:
     """Measure calibration in every way this package knows, in one pass over one tally.
 
     Warns of nothing about the numbers: what there is to say stands in ``notes``.
@@ -98,10 +137,12 @@ def measure(
         Also return the error against the total variation of the weights, from mean bias to the ECE plug-in.
     by : array-like of shape (n,), optional
         A group per row: the measures of each.
+    classes, questions, multilabel
+        As in `cutoff_calibration_error`, for ``y_prob`` of shape (n, K).
 
     Returns
     -------
-    Measures, or GroupMeasures with ``by``
+    Measures, or GroupMeasures with ``by``, or QuestionMeasures where several questions are asked of classes
         Prints as a table; ``frame()`` gives it as a data frame, ``to_dict()`` for a file. For a source with too many
         distinct forecasts to tell them all apart, the notes say which numbers are exact and how far off others can be.
 
@@ -114,6 +155,11 @@ def measure(
     >>> wards["east"].cutoff
     0.125
     """
+    family = asked_of_classes(y_true, y_prob, classes, questions, multilabel, sample_weight, pos_label)
+    if family is not None:
+        return family.answered(
+            lambda rows: measure(rows, spectrum=spectrum, by=by), lambda several: _measure_each(several, spectrum, by)
+        )
     if by is not None or are_grouped(y_true):
         rows = in_groups(y_true, y_prob, by=by, sample_weight=sample_weight, pos_label=pos_label)
         return GroupMeasures(rows.groups, by_group(rows, lambda each: measure(each, spectrum=spectrum)))
@@ -124,6 +170,11 @@ def measure(
         return _measure(whole_tally(source), spectrum)
     except TooManyForecastsError:
         return _measure_cells(source, spectrum)
+
+
+def _measure_each(family: Questions, spectrum: bool, by: ArrayLike | None) -> QuestionMeasures:
+    found = tuple(_measure(as_tally(rows), spectrum) for rows in without_groups(family, by))
+    return QuestionMeasures(family.kind, family.labels, found, family.notes)
 
 
 def _measure(tally: Tally, spectrum: bool, hints: tuple[str, ...] | None = None) -> Measures:

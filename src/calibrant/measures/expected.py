@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +16,9 @@ import numpy.typing as npt
 from calibrant.core.errors import CalibrationWarning, InputError
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray
 from calibrant.core.voices import Either, Phrase
+from calibrant.rows.asked import asked_of_classes
 from calibrant.rows.checks import (
+    Observations,
     check_choice,
     check_flag,
     check_forecasts,
@@ -23,8 +26,10 @@ from calibrant.rows.checks import (
     check_same_index,
     check_weights,
 )
+from calibrant.rows.classes import QuestionsAsked
 from calibrant.rows.grids import COARSE_GRID
 from calibrant.rows.intake import RowsLike, as_source, as_tally
+from calibrant.rows.questions import Questions
 from calibrant.rows.refinement import TOLERANCE, refine
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally, Totals, given_tally
@@ -41,6 +46,9 @@ def expected_calibration_error(
     strategy: Literal["uniform", "quantile"] = "uniform",
     norm: Literal["l1", "l2", "max"] = "l1",
     debias: bool = False,
+    classes: ArrayLike | None = None,
+    questions: QuestionsAsked | None = None,
+    multilabel: bool = False,
     sample_weight: ArrayLike | None = None,
     pos_label: ClassLabel | None = None,
 ) -> float:
@@ -65,6 +73,11 @@ def expected_calibration_error(
     debias : bool
         For ``norm="l2"``: subtract from each bin's squared distance the part that is noise, var(y)/n (Kumar, Liang, Ma
         2019). Needs unit weights and at least two rows a bin.
+    classes, questions, multilabel
+        As in `cutoff_calibration_error`, for ``y_prob`` of shape (n, K): "confidence" is what most packages call the
+        ECE of a classifier, "classwise" the mean over the classes (Kull et al. 2019; root mean square for "l2",
+        largest for "max"), "top_label" the mean over the rows of the ECE among those of the same top label (Gupta and
+        Ramdas 2022).
 
     Examples
     --------
@@ -79,6 +92,13 @@ def expected_calibration_error(
         raise InputError(
             f"needs norm='l2', got norm={norm!r}: only the squared distance has a known noise part", argument="debias"
         )
+    family = asked_of_classes(y_true, y_prob, classes, questions, multilabel, sample_weight, pos_label)
+    if family is not None:
+        return _of_questions(
+            family,
+            norm,
+            lambda rows: expected_calibration_error(rows, n_bins=n_bins, strategy=strategy, norm=norm, debias=debias),
+        )
     if n_bins is None:
         bins: Totals = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
         note = continuity_note(bins)
@@ -90,6 +110,28 @@ def expected_calibration_error(
         source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
         bins, number = _binned(source, count, strategy)
     return _expected(bins, np.flatnonzero(np.diff(number, prepend=-1)), norm, debias)
+
+
+def _of_questions(family: Questions, norm: str, error: Callable[[Observations], float]) -> float:
+    """Return the error of a single question, or the mean over several, as the norm has it."""
+    if family.single:
+        return error(family.column(0))
+    if family.inside is None:
+        errors = np.array([error(rows) for rows in family])
+        share = np.full(errors.size, 1.0 / errors.size)
+    else:
+        held = [rows for rows in map(family.own_rows, range(len(family))) if rows.y_prob.size]
+        errors = np.array([error(rows) for rows in held])
+        weight = [rows.y_prob.size if rows.sample_weight is None else rows.sample_weight.sum() for rows in held]
+        share = np.array(weight) / sum(weight)
+    return _MEANS[norm](errors, share)
+
+
+_MEANS: dict[str, Callable[[FloatArray, FloatArray], float]] = {
+    "l1": lambda errors, share: float(errors @ share),
+    "l2": lambda errors, share: math.sqrt(float(np.square(errors) @ share)),
+    "max": lambda errors, share: float(errors[share > 0.0].max()),
+}
 
 
 def effective_support_size(

@@ -11,19 +11,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from calibrant.core.errors import InputError
 from calibrant.core.kernels import smooth_fit, smooth_weights, swing_events
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray
+from calibrant.measures.questions import QuestionWorstIntervals
 from calibrant.measures.results import Spectrum, Witness, WorstInterval
+from calibrant.rows.asked import asked_of_classes
 from calibrant.rows.checks import (
+    Observations,
     check_number,
 )
+from calibrant.rows.classes import FamilyAsked, QuestionsAsked, SingleAsked
 from calibrant.rows.grids import coarse_spread
-from calibrant.rows.intake import RowsLike, as_source, as_tally
+from calibrant.rows.intake import RowsLike, as_source, as_tally, source_of
+from calibrant.rows.questions import Questions
 from calibrant.rows.refinement import TOLERANCE, curve_slack, some_table, split_at_extremes
 from calibrant.rows.tally import Tally, Totals
 
@@ -35,6 +40,9 @@ def cutoff_calibration_error(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,
     *,
+    classes: ArrayLike | None = None,
+    questions: QuestionsAsked | None = None,
+    multilabel: bool = False,
     sample_weight: ArrayLike | None = None,
     pos_label: ClassLabel | None = None,
 ) -> float:
@@ -52,8 +60,15 @@ def cutoff_calibration_error(
     y_true : array-like of shape (n,), or Tally, or Scan
         Outcomes: 0/1, booleans, fractions in [0, 1], or labels with ``pos_label``;
         or, on its own, a tally or a `scan` of a file, table or cluster.
-    y_prob : array-like of shape (n,)
+    y_prob : array-like of shape (n,), or (n, K) for several classes
         Forecast probabilities.
+    classes : array-like of shape (K,), optional
+        The label of each column of ``y_prob``; by default a frame's column names, or the sorted labels of ``y_true``.
+    questions : {"confidence", "classwise", "top_label", "pairs", "subsets"}, optional
+        What is asked of several classes (docs/classes.md): by default the confidence in the top label, and of two
+        classes the forecast of the second, so that ``y_prob`` and ``y_prob[:, 1]`` give the same answer.
+    multilabel : bool
+        Whether a row may have several labels or none: ``y_true`` is then of shape (n, K) too.
     sample_weight : array-like of shape (n,), optional
         Nonnegative weights.
     pos_label : label, optional
@@ -62,7 +77,7 @@ def cutoff_calibration_error(
     Returns
     -------
     float
-        Between 0 (calibrated on every interval) and 1.
+        Between 0 (calibrated on every interval) and 1; the largest one where several questions are asked.
 
     See Also
     --------
@@ -77,6 +92,9 @@ def cutoff_calibration_error(
     >>> cutoff_calibration_error([0, 0, 0, 0, 0], [0.5, 0.6, 0.7, 0.8, 0.9])
     0.7
     """
+    family = asked_of_classes(y_true, y_prob, classes, questions, multilabel, sample_weight, pos_label)
+    if family is not None:
+        return max(map(cutoff_calibration_error, family))
     table = split_at_extremes(as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
     return _range(table.residual_prefix()) / table.weight_total
 
@@ -102,19 +120,60 @@ def ks_calibration_error(
     return float(np.abs(table.residual_prefix()).max()) / table.weight_total
 
 
+@overload
 def worst_interval(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,
     *,
+    classes: ArrayLike | None = None,
+    questions: SingleAsked | None = None,
+    multilabel: Literal[False] = False,
     sample_weight: ArrayLike | None = None,
     pos_label: ClassLabel | None = None,
-) -> WorstInterval:
+) -> WorstInterval: ...
+
+
+@overload
+def worst_interval(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    classes: ArrayLike | None = None,
+    questions: FamilyAsked,
+    multilabel: bool = False,
+    sample_weight: ArrayLike | None = None,
+) -> QuestionWorstIntervals: ...
+
+
+@overload
+def worst_interval(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    classes: ArrayLike | None = None,
+    questions: None = None,
+    multilabel: Literal[True],
+    sample_weight: ArrayLike | None = None,
+) -> QuestionWorstIntervals: ...
+
+
+def worst_interval(
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    classes: ArrayLike | None = None,
+    questions: QuestionsAsked | None = None,
+    multilabel: bool = False,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
+) -> WorstInterval | QuestionWorstIntervals:
     """Return the interval of forecasts that attains the Cutoff calibration error, as a result that reads as a sentence.
 
     Among intervals within 1e-12 of the largest error (5e-13 at each end of the curve), the one whose upper end is
     lowest is chosen, and among those the one whose lower end is highest: neither row order nor the engine that did the
     sums changes the answer.
-    The parameters are those of `cutoff_calibration_error`.
+    The parameters are those of `cutoff_calibration_error`; where it asks several questions, the result has the interval
+    of each.
 
     Examples
     --------
@@ -124,9 +183,20 @@ def worst_interval(
     rows that is 7.50 per 100 rows (Cutoff error 0.07500), and calibrated forecasts like these stay below 0.49... in
     95% of cases.
     """
+    family = asked_of_classes(y_true, y_prob, classes, questions, multilabel, sample_weight, pos_label)
+    if family is not None:
+        return family.answered(_interval_of, _intervals_of)
     return find_worst_interval(
         split_at_extremes(as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
     )
+
+
+def _interval_of(rows: Observations) -> WorstInterval:
+    return find_worst_interval(split_at_extremes(source_of(rows)))
+
+
+def _intervals_of(family: Questions) -> QuestionWorstIntervals:
+    return QuestionWorstIntervals(family.kind, family.labels, tuple(map(_interval_of, family)), family.notes)
 
 
 def find_worst_interval(table: Totals) -> WorstInterval:

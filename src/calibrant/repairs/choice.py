@@ -285,12 +285,15 @@ class _Entries:
 
     def limits(self, where: IntArray, forecast: FloatArray, pooled: Tally, **asked: Any) -> ConfidenceInterval:
         """Return confidence limits for forecasts of the entries at these places, whose tally is given."""
+        found: ConfidenceInterval
         if self.cluster is None:
-            return confidence_interval(pooled, **asked)
-        weight = None if self.weight is None else self.weight[where]
-        return confidence_interval(
-            self.outcome[where], forecast, sample_weight=weight, cluster=self.cluster[where], **asked
-        )
+            found = confidence_interval(pooled, **asked)
+        else:
+            weight = None if self.weight is None else self.weight[where]
+            found = confidence_interval(
+                self.outcome[where], forecast, sample_weight=weight, cluster=self.cluster[where], **asked
+            )
+        return found
 
     def tally(self, count: IntArray, forecast: FloatArray | None = None) -> Tally:
         """Return the tally of so many rows of each entry, with new forecasts if there are any."""

@@ -72,7 +72,7 @@ def _refuse_shape(array: npt.NDArray[Any], name: str, values: Any) -> NoReturn:
     elif array.ndim == 2 and array.shape[1] == 1:
         remedy = f"flatten it with {name}.ravel()"
     elif array.ndim == 2 and name == "y_prob":
-        remedy = "pass one class's column, for two classes y_prob[:, 1]"
+        remedy = "pass one class's column, as in y_prob[:, 1]; measure and certify take the columns of all classes"
     else:
         remedy = "pass one value per row"
     raise InputError(f"has shape {array.shape}, not one dimension", argument=name, remedy=remedy)

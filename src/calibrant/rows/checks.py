@@ -356,7 +356,7 @@ def check_labels(values: Any, name: str, rows: int) -> tuple[list[Any], list[Int
     labels, inverse = label_places(values, name, rows)
     order = stable_order(inverse)
     ends = np.cumsum(np.bincount(inverse))
-    return [_plain_label(label) for label in labels.tolist()], np.split(order, ends[:-1])
+    return [plain_label(label) for label in labels.tolist()], np.split(order, ends[:-1])
 
 
 def check_codes(values: Any, name: str, rows: int) -> tuple[IntArray, int]:
@@ -395,7 +395,7 @@ def label_places(values: Any, name: str, rows: int) -> tuple[npt.NDArray[Any], I
     return labels, inverse
 
 
-def _plain_label(label: Any) -> Any:
+def plain_label(label: Any) -> Any:
     """Return a label that JSON can hold: a string or number as it is, anything else (a date, say) as a string."""
     plain = label.item() if isinstance(label, np.generic) else label
     return plain if isinstance(plain, (str, int, float)) else str(plain)

@@ -9,9 +9,11 @@ import numpy as np
 
 from calibrant.core.errors import InputError
 from calibrant.core.types import ArrayLike
+from calibrant.rows.asked import event_question
 from calibrant.rows.checks import Observations, check_labels, check_observations, check_weights, label_places
 from calibrant.rows.clusters import ClusteredRows, ClusteredSource
 from calibrant.rows.groups import GroupedRows, GroupedSource, naming_group
+from calibrant.rows.matrices import shape_of
 from calibrant.rows.memory import ArrayRows
 from calibrant.rows.refinement import Opened, whole_tally
 from calibrant.rows.sources import FEW_ROWS, RowSource
@@ -104,6 +106,8 @@ def as_observations(
         refuse_more("set of checked rows", y_prob, sample_weight, pos_label)
         return y_true
     columns = {"sample_weight": sample_weight, "by": by, "cluster": cluster}
+    if shape_of(y_prob)[1:] == (2,):  # both columns of a binary model
+        return event_question(y_true, y_prob, pos_label=pos_label, **columns).column(0)
     return check_observations(y_true, y_prob, **columns, pos_label=pos_label, order=order)
 
 

@@ -8,14 +8,18 @@ masked question is an ordinary column, then, and every measure and every limit f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from calibrant.core.types import BoolArray, Label
 from calibrant.rows.checks import Observations
+
+Answer = TypeVar("Answer")
+Several = TypeVar("Several")
 
 
 @dataclass(frozen=True)
@@ -40,18 +44,32 @@ class QuestionKind:
     noun: str
     plural: str
     every: str
-    promise: str
-    silence: str
+    promise: str = ""
+    silence: str = ""
+
+    def said(self) -> tuple[str, ...]:
+        """Return what small errors mean, and what they do not, if there is anything to say."""
+        return (f"{self.promise} {self.silence}",) if self.promise else ()
 
 
 _LISTED = (
+    QuestionKind("event", "event", "events", "of the forecasts of the event"),
+    QuestionKind(
+        "multilabel",
+        "label",
+        "labels",
+        "of every label",
+        "Whoever acts when the probability of one label reaches a threshold loses at most this error per case to any "
+        "re-drawn threshold.",
+        "It says nothing of how labels go together.",
+    ),
     QuestionKind(
         "confidence",
         "confidence",
         "confidences",
         "of the confidence in the top label",
-        "Whoever accepts the top label from some confidence on gets as many of them right as forecast, up to this "
-        "error as a share of all rows.",
+        "Asked was the confidence in the top label, the largest probability of each row. Whoever accepts the top label "
+        "from some confidence on gets as many of them right as forecast, up to this error as a share of all rows.",
         "It says nothing of one label alone, nor of the labels below the top one.",
     ),
     QuestionKind(
@@ -97,6 +115,26 @@ KINDS: dict[str, QuestionKind] = {kind.name: kind for kind in _LISTED}
 
 
 @dataclass(frozen=True, eq=False)
+class ClassLaw:
+    """What calibrated forecasts of classes say of all questions at once.
+
+    Attributes
+    ----------
+    y_prob : array of shape (n, K)
+        The probabilities of each row's classes.
+    outcome : callable
+        Returns the outcomes of the question at a place for several sets of classes, given as places of columns: a line
+        per row, a column per set.
+    unit_weights : bool
+        Whether every row has weight 1.
+    """
+
+    y_prob: npt.NDArray[Any]
+    outcome: Callable[[int, npt.NDArray[Any]], npt.NDArray[Any]]
+    unit_weights: bool
+
+
+@dataclass(frozen=True, eq=False)
 class Questions:
     """A family of columns, each made when it is asked for, so that never more than one is held.
 
@@ -113,10 +151,14 @@ class Questions:
     disjoint : bool
         Whether each question has rows of its own, which are in no other column, so that limits are independent given
         the numbers of rows. Masks do not make questions disjoint: their columns share all rows.
+    single : bool
+        Whether there is one question by its nature, answered as an ordinary column is.
     notes : tuple of str
         What to keep in mind about all of them.
-    facts : mapping
-        What made them so, for those who word it.
+    law : ClassLaw or None
+        What calibrated forecasts say of all questions at once, where that is known.
+    inside : callable or None
+        Returns which rows the question of a place is about, where masks leave some out.
 
     Examples
     --------
@@ -131,8 +173,10 @@ class Questions:
     row_count: int
     make: Callable[[int], Observations]
     disjoint: bool = False
+    single: bool = False
     notes: tuple[str, ...] = ()
-    facts: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    law: ClassLaw | None = None
+    inside: Callable[[int], BoolArray] | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -140,6 +184,21 @@ class Questions:
     def column(self, place: int) -> Observations:
         """Return the outcomes and forecasts of one question."""
         return self.make(place)
+
+    def answered(self, one: Callable[[Observations], Answer], many: Callable[[Self], Several]) -> Answer | Several:
+        """Return the answer to a single question, with what it promises among its notes; or that of a family."""
+        if not self.single:
+            return many(self)
+        answer: Any = one(self.column(0))
+        notes = (*KINDS[self.kind].said(), *self.notes)
+        if not notes or not hasattr(answer, "notes"):
+            return cast("Answer", answer)
+        return cast("Answer", replace(answer, notes=(*answer.notes, *notes)))
+
+    def own_rows(self, place: int) -> Observations:
+        """Return the rows that one question is about, without those that its mask leaves out."""
+        rows = self.make(place)
+        return rows if self.inside is None else rows.take(np.flatnonzero(self.inside(place)))
 
     def __iter__(self) -> Iterator[Observations]:
         """Make one column after the other."""

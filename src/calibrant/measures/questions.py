@@ -1,0 +1,170 @@
+"""Measures of a family of questions: of each column, and of the worst."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from calibrant.core.results import PerPart, Result, as_frame
+from calibrant.core.types import Label
+from calibrant.core.words import counted, in_columns, measured, printable
+from calibrant.measures.results import Measures, WorstInterval
+from calibrant.rows.questions import KINDS, QuestionKind
+
+_SHOWN = ("mean_forecast", "mean_outcome", "cutoff", "smooth", "risk_gap")
+
+MOST_LINES = 20
+"""Of more questions than this a text shows the worst ones; ``frame()`` has them all."""
+
+
+class OfQuestions(PerPart[Any]):
+    """What results on several questions have in common.
+
+    Attributes
+    ----------
+    kind : str
+        What the questions are.
+    questions : tuple
+        What tells them apart.
+    notes : tuple of str
+        What to keep in mind about all of them.
+    """
+
+    kind: str
+    questions: tuple[Label, ...]
+    notes: tuple[str, ...]
+
+    _names: ClassVar = "questions"
+
+    @property
+    def described(self) -> QuestionKind:
+        """What people are told of these questions."""
+        return KINDS[self.kind]
+
+    @property
+    def worst(self) -> Any:
+        """The question with the largest error on these rows."""
+        return self.questions[int(np.argmax(self._estimates()))]
+
+    @property
+    def estimate(self) -> float:
+        """The largest error of a question on these rows."""
+        return max(self._estimates())
+
+    def _estimates(self) -> tuple[float, ...]:
+        return tuple(each.estimate for each in self._all())
+
+    def _count_said(self) -> str:
+        count, kind = len(self.questions), self.described
+        return f"{count:,} {kind.noun if count == 1 else kind.plural}"
+
+    def _shown_places(self) -> list[int]:
+        """Return which questions a text shows: all, or those with the largest errors, largest first."""
+        if len(self.questions) <= MOST_LINES:
+            return list(range(len(self.questions)))
+        places: list[int] = np.argsort(-np.array(self._estimates()), kind="stable")[:MOST_LINES].tolist()
+        return places
+
+    def _left_out(self) -> list[str]:
+        left = len(self.questions) - MOST_LINES
+        return [f"  and {left:,} more with smaller errors; frame() lists all"] if left > 0 else []
+
+    def promises(self) -> list[str]:
+        """Say what small errors promise and what they do not, and what to keep in mind."""
+        return [*self.described.said(), *(f"Note: {note}" for note in self.notes)]
+
+
+@dataclass(frozen=True)
+class QuestionMeasures(OfQuestions, Result):
+    """Every calibration measure of each question.
+
+    Errors are shares of all rows, whatever a question is about.
+
+    Attributes
+    ----------
+    kind : str
+        What the questions are: "classwise", "top_label", "pairs", "subsets", or another family of columns.
+    questions : tuple
+        What tells them apart.
+    measures : tuple of Measures
+        Per question.
+    notes : tuple of str
+        What to keep in mind about all of them.
+    """
+
+    kind: str
+    questions: tuple[Label, ...]
+    measures: tuple[Measures, ...]
+    notes: tuple[str, ...] = ()
+
+    _parts: ClassVar = "measures"
+    _words: ClassVar = {"kind": KINDS}
+
+    def _estimates(self) -> tuple[float, ...]:
+        return tuple(each.cutoff for each in self.measures)
+
+    def frame(self) -> Any:
+        """Return one row per question, with a column for each number of the table of measures."""
+        columns: dict[str, list[Any]] = {"question": list(self.questions)}
+        for name in ("rows", "mean_forecast", "mean_outcome"):
+            columns[name] = [getattr(each, name) for each in self.measures]
+        tables = [{name: value for name, value, _ in each.table()} for each in self.measures]
+        for name in dict.fromkeys(name for table in tables for name in table):
+            columns[name] = [table.get(name) for table in tables]
+        return as_frame(columns)
+
+    def __str__(self) -> str:
+        lines = [
+            (str(self.questions[place]), *(f"{getattr(self.measures[place], name):.4f}" for name in _SHOWN))
+            for place in self._shown_places()
+        ]
+        finding = (
+            f"The largest Cutoff error {self.described.every} is {measured(self.estimate)}, for "
+            f"{printable(self.worst)} ({self._count_said()}, {counted(self.measures[0].rows, 'row')})."
+        )
+        table = in_columns((self.described.noun, *_SHOWN), lines)
+        return "\n".join([finding, table, *self._left_out(), *self.promises()])
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True)
+class QuestionWorstIntervals(OfQuestions, Result):
+    """The worst interval of forecasts of each question.
+
+    Attributes
+    ----------
+    kind : str
+        What the questions are.
+    questions : tuple
+        What tells them apart.
+    intervals : tuple of WorstInterval
+        Per question.
+    notes : tuple of str
+        What to keep in mind about all of them.
+    """
+
+    kind: str
+    questions: tuple[Label, ...]
+    intervals: tuple[WorstInterval, ...]
+    notes: tuple[str, ...] = ()
+
+    _parts: ClassVar = "intervals"
+    _words: ClassVar = {"kind": KINDS}
+
+    def _estimates(self) -> tuple[float, ...]:
+        return tuple(each.error for each in self.intervals)
+
+    def frame(self) -> Any:
+        """Return one row per question."""
+        names = ("low", "high", "direction", "error", "rows", "share", "mean_forecast", "mean_outcome", "chance")
+        columns = {name: [getattr(each, name) for each in self.intervals] for name in names}
+        return as_frame({"question": list(self.questions), **columns})
+
+    def __str__(self) -> str:
+        worst = self[self.worst]
+        return "\n".join([f"Worst for {printable(self.worst)}, of {self._count_said()}. {worst}", *self.promises()])
+
+    __repr__ = __str__

@@ -1,0 +1,143 @@
+"""Forecasts of several classes: a column per class, checked as a whole and handed out one column at a time."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.core.errors import InputError
+from calibrant.core.voices import Argument, Option, Phrase
+from calibrant.core.words import shown
+from calibrant.rows.arrays import MISSING_REMEDY
+from calibrant.rows.checks import forecast_remedy
+
+SUM_TOLERANCE = 1e-3
+"""How far from 1 the probabilities of a row may add up: rounding to four digits passes, a forgotten class does not."""
+
+_COLUMN = re.compile(r"column_\d+")  # what polars calls a column that nobody named
+_CHUNK = 1 << 16
+
+
+def shape_of(values: Any) -> tuple[int, ...]:
+    """Return the shape of what may be an array, a frame, a tensor or a list of lists; () where it cannot be told."""
+    shape = getattr(values, "shape", None)
+    if shape is not None and not callable(shape):
+        return tuple(shape)
+    if isinstance(values, (list, tuple)) and len(values) and isinstance(values[0], (list, tuple, np.ndarray)):
+        return len(values), len(values[0])
+    return ()
+
+
+def has_columns(values: Any) -> bool:
+    """Whether forecasts come in two columns or more."""
+    shape = shape_of(values)
+    return len(shape) == 2 and shape[1] >= 2
+
+
+def column_names(values: Any) -> list[Any] | None:
+    """Return the names of a frame's columns; None where there are none, or only numbers that nobody chose."""
+    columns = getattr(values, "columns", None)
+    if columns is None or callable(columns):
+        return None
+    names = list(getattr(values, "column_names", columns))
+    numbered = names == list(range(len(names)))
+    return None if numbered or all(isinstance(each, str) and _COLUMN.fullmatch(each) for each in names) else names
+
+
+def check_matrix(values: Any, name: str) -> npt.NDArray[Any]:
+    """Return numbers in [0, 1] of shape (n, K), without a copy where they are in an array already."""
+    array = _as_matrix(values, name)
+    low, high = float(array.min()), float(array.max())  # NaN, if any, comes out of both
+    if low >= 0.0 and high <= 1.0:
+        return array
+    row, column = _first(array, lambda part: ~np.isfinite(part))
+    if row >= 0:
+        value = float(array[row, column])
+        said = "is missing" if np.isnan(value) else f"is {shown(value)}"
+        remedy = MISSING_REMEDY if np.isnan(value) else "every value must be finite"
+        raise InputError(f"{said} in column {column}", argument=name, position=row, value=value, remedy=remedy)
+    row, column = _first(array, lambda part: (part < 0.0) | (part > 1.0))
+    value = float(array[row, column])
+    raise InputError(
+        f"is {shown(value)} in column {column}, outside [0, 1]",
+        argument=name,
+        position=row,
+        value=value,
+        remedy=forecast_remedy(low, high),
+    )
+
+
+def check_sums(array: npt.NDArray[Any]) -> None:
+    """Refuse forecasts of classes that do not add up to 1 in every row."""
+    for begin in range(0, array.shape[0], _CHUNK):
+        total = array[begin : begin + _CHUNK].sum(axis=1, dtype=np.float64)
+        off = np.flatnonzero(np.abs(total - 1.0) > SUM_TOLERANCE)
+        if off.size:
+            found = float(total[off[0]])
+            raise InputError(
+                Phrase(
+                    "adds up to {total} over its {count:,} classes, not to 1 within {tolerance:g}",
+                    total=shown(round(found, 12)),
+                    count=array.shape[1],
+                    tolerance=SUM_TOLERANCE,
+                ),
+                argument="y_prob",
+                position=int(begin + off[0]),
+                value=found,
+                remedy=Phrase(
+                    "pass a column for every class; divide rows that were rounded by their sums; if a row may be of "
+                    "several classes or of none pass {multilabel}",
+                    multilabel=Option("multilabel", True),
+                ),
+            )
+
+
+def check_indicators(y_true: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """Return outcomes of several labels: 0/1, booleans or fractions, a column per label."""
+    found = shape_of(y_true)
+    if found != shape:
+        raise InputError(
+            Phrase("has shape {found} and {other} has {shape}", found=found, other=Argument("y_prob"), shape=shape),
+            argument="y_true",
+            remedy="pass a column of 0 and 1 for every label",
+        )
+    return check_matrix(y_true, "y_true")
+
+
+def _as_matrix(values: Any, name: str) -> npt.NDArray[Any]:
+    if hasattr(values, "detach"):  # a torch tensor that carries gradients cannot become an array
+        values = values.detach()
+    if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
+        row, column = (int(each[0]) for each in np.nonzero(np.ma.getmaskarray(values)))
+        raise InputError(f"is missing in column {column}", argument=name, position=row, remedy=MISSING_REMEDY)
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "O":
+            array = array.astype(np.float64)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(
+            f"of type {type(values).__name__} cannot be read as numbers of shape (rows, classes) ({error})",
+            argument=name,
+            remedy="pass an array in CPU memory, with a column per class",
+        ) from error
+    if array.ndim != 2 or array.dtype.kind not in "biuf":
+        raise InputError(
+            f"has shape {array.shape} and dtype {array.dtype}",
+            argument=name,
+            remedy="pass a column of numbers per class",
+        )
+    if array.size == 0:
+        raise InputError("is empty", argument=name, remedy="at least one row is needed")
+    return array
+
+
+def _first(array: npt.NDArray[Any], wrong: Any) -> tuple[int, int]:
+    """Return the first place where something is wrong, or (-1, -1)."""
+    for begin in range(0, array.shape[0], _CHUNK):
+        rows, columns = np.nonzero(wrong(array[begin : begin + _CHUNK]))
+        if rows.size:
+            return int(begin + rows[0]), int(columns[0])
+    return -1, -1
