@@ -1,11 +1,18 @@
 """Rows of several classes that tests share."""
 
+import warnings
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from calibrant import BetaRecalibrator, GuardedRecalibrator, IsotonicRecalibrator, PlattRecalibrator
+from calibrant import (
+    BetaRecalibrator,
+    CalibrationWarning,
+    GuardedRecalibrator,
+    IsotonicRecalibrator,
+    PlattRecalibrator,
+)
 from calibrant.core.softmax import softmax
 from calibrant.repairs import (
     ClassRecalibrator,
@@ -20,7 +27,8 @@ Floats = npt.NDArray[np.float64]
 
 def drawn(truth: Floats, rng: np.random.Generator) -> npt.NDArray[np.int64]:
     """The class of each row, drawn from its probabilities."""
-    return (truth.cumsum(axis=1) < rng.random((len(truth), 1)) * truth.sum(axis=1, keepdims=True)).sum(axis=1)
+    below = truth.cumsum(axis=1) < rng.random((len(truth), 1)) * truth.sum(axis=1, keepdims=True)
+    return np.asarray(below.sum(axis=1), dtype=np.int64)
 
 
 def rows_of_classes(seed: int, rows: int = 400, classes: int = 4) -> tuple[Floats, npt.NDArray[np.int64], Floats]:
@@ -36,6 +44,7 @@ MAPS: dict[str, ClassRecalibrator] = {
     "temperature, clipped": ClassTemperatureRecalibrator(clip=1e-3),
     "temperature, fixed": ClassTemperatureRecalibrator(temperature=2.0),
     "vector": VectorRecalibrator(clip=1e-6),
+    "vector, smoothed": VectorRecalibrator(smoothing=True, clip=1e-6),
     "isotonic": OneVsRestRecalibrator(),
     "isotonic, linear": OneVsRestRecalibrator(IsotonicRecalibrator(interpolation="linear")),
     "isotonic, not divided": OneVsRestRecalibrator(renormalize=False),
@@ -48,10 +57,6 @@ MAPS: dict[str, ClassRecalibrator] = {
 
 def quietly(recalibrator: Any, y_prob: Any) -> Floats:
     """What a recalibrator forecasts, without the warning that a top label is not on top any more."""
-    import warnings
-
-    from calibrant import CalibrationWarning
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)
         return np.asarray(recalibrator.predict(y_prob))

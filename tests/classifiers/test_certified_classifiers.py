@@ -420,7 +420,8 @@ def test_missing_features_are_the_models_business():
     if FrozenEstimator is not None:  # which came with the tags
         tags = classifier.__sklearn_tags__()
         assert tags.input_tags.allow_nan
-        assert tags.classifier_tags.multi_class and not tags.classifier_tags.multi_label
+        assert tags.classifier_tags.multi_class
+        assert not tags.classifier_tags.multi_label
     with pytest.raises(ValueError, match="NaN"):
         certified().fit(features, LABELS)
 

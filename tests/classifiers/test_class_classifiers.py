@@ -64,7 +64,8 @@ def test_a_certified_model_is_kept(questions):
         classes=["blue", "green", "red"],
         questions=questions,
     )
-    assert classifier.certificate_ == expected and classifier
+    assert classifier.certificate_ == expected
+    assert classifier
     assert not classifier.fell_back_
     assert classifier.classes_.tolist() == ["blue", "green", "red"]
     assert (classifier.predict_proba(FEATURES) == model.predict_proba(FEATURES)).all()
@@ -134,7 +135,8 @@ def test_one_map_is_fitted_to_cross_fitted_forecasts_of_all_classes(recalibrator
 
 def test_rows_kept_aside_judge_the_result():
     classifier = recalibrated(max_error=0.15, questions="classwise").fit(FEATURES, NAMES)
-    assert classifier.certificate_.verdict == "certified" and classifier.certificate_.kind == "classwise"
+    assert classifier.certificate_.verdict == "certified"
+    assert classifier.certificate_.kind == "classwise"
     assert classifier.certificate_.rows == 375
     assert "of every class against the rest of this classifier is at most 0.15" in classifier.guarantee_
     refuted = recalibrated(max_error=0.0).fit(FEATURES, NAMES)
@@ -151,9 +153,7 @@ def test_a_fitted_model_has_the_guarantee_of_its_recalibrator():
     assert "Nothing is guaranteed: a ClassTemperatureRecalibrator has no guarantee" in dull.guarantee_
     divided = recalibrated(model).fit(FEATURES[700:], NAMES[700:])
     assert "dividing each row by its sum can undo" in divided.guarantee_
-    clustered = recalibrated(model, TopLabelRecalibrator()).fit(
-        FEATURES[700:], NAMES[700:], groups=np.arange(800) // 2
-    )
+    clustered = recalibrated(model, TopLabelRecalibrator()).fit(FEATURES[700:], NAMES[700:], groups=np.arange(800) // 2)
     assert "no guarantee is known for rows in clusters" in clustered.guarantee_
     menu = recalibrated(model, MenuRecalibrator()).fit(FEATURES[700:], NAMES[700:])
     assert "chosen from 31 maps fixed beforehand" in menu.guarantee_
@@ -167,10 +167,10 @@ def test_scores_of_classes_are_recalibrated():
     assert by_default.recalibrator_.input_kind == "score"
     with pytest.raises(ValueError, match="predict_proba but no decision_function"):
         recalibrated(recalibrator=ClassTemperatureRecalibrator(input_kind="score")).fit(FEATURES, NAMES)
+    one_against_one = SVC(decision_function_shape="ovo", kernel="linear", C=1e-4)
+    classifier = recalibrated(one_against_one, PlattRecalibrator(input_kind="score"))
     with pytest.raises(ValueError, match=re.escape("SVC.decision_function returned shape (500, 6); one score per")):
-        four = np.arange(1500) % 4
-        one_against_one = SVC(decision_function_shape="ovo", kernel="linear", C=1e-4)
-        recalibrated(one_against_one, PlattRecalibrator(input_kind="score")).fit(FEATURES[:, :2], four)
+        classifier.fit(FEATURES[:, :2], np.arange(1500) % 4)
 
 
 def test_two_classes_may_have_a_recalibrator_of_classes():
@@ -189,15 +189,20 @@ def test_two_classes_may_have_a_recalibrator_of_classes():
 def test_rows_may_have_several_labels(model):
     classifier = recalibrated(model, IsotonicRecalibrator(), max_error=0.2).fit(PARTS, LABELS)
     found = classifier.predict_proba(PARTS)
-    assert found.shape == (1200, 3) and classifier.classes_.tolist() == [0, 1, 2]
+    assert found.shape == (1200, 3)
+    assert classifier.classes_.tolist() == [0, 1, 2]
     assert (classifier.predict(PARTS) == (found > 0.5)).all()
-    assert classifier.recalibrator_.multilabel and len(classifier.recalibrator_.maps_) == 3
-    assert classifier.certificate_.kind == "multilabel" and classifier.certificate_.verdict == "certified"
+    assert classifier.recalibrator_.multilabel
+    assert len(classifier.recalibrator_.maps_) == 3
+    assert classifier.certificate_.kind == "multilabel"
+    assert classifier.certificate_.verdict == "certified"
     kept = certified(model, max_error=0.2).fit(PARTS, LABELS)
-    assert not kept.fell_back_ and kept.predict_proba(PARTS).shape == (1200, 3)
+    assert not kept.fell_back_
+    assert kept.predict_proba(PARTS).shape == (1200, 3)
     assert "of every label of this classifier is at most 0.2" in kept.guarantee_
     replaced = certified(model, max_error=0.07).fit(PARTS, LABELS)
-    assert replaced.fell_back_ and replaced.constant_.shape == (3,)
+    assert replaced.fell_back_
+    assert replaced.constant_.shape == (3,)
     assert "the share of each label among them" in replaced.guarantee_
 
 
@@ -215,9 +220,17 @@ def test_labels_of_clusters_stay_together():
     [
         (certified(questions="ece"), NAMES, "questions must be one of"),
         (recalibrated(questions="ece"), NAMES, "questions must be one of"),
-        (recalibrated(recalibrator=OneVsRestRecalibrator(renormalize=False)), NAMES, "must sum to 1; leave renormalize"),
+        (
+            recalibrated(recalibrator=OneVsRestRecalibrator(renormalize=False)),
+            NAMES,
+            "must sum to 1; leave renormalize",
+        ),
         (recalibrated(recalibrator=TopLabelRecalibrator(classes=["a", "b"])), NAMES, "leave classes out"),
-        (recalibrated(recalibrator=OneVsRestRecalibrator(multilabel=True)), NAMES, "has multilabel=True, and y has one"),
+        (
+            recalibrated(recalibrator=OneVsRestRecalibrator(multilabel=True)),
+            NAMES,
+            "has multilabel=True, and y has one",
+        ),
         (
             recalibrated(cv=KFold(3)),
             np.sort(NAMES),

@@ -6,6 +6,7 @@ levels are low, so that a bound which forgot something would be caught. Seeds ar
 
 import warnings
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from calibrant import CertifiedClassifier, cutoff_calibration_error
 from calibrant.core.softmax import softmax
-from calibrant.repairs import ClassTemperatureRecalibrator, MenuRecalibrator, OneVsRestRecalibrator, TopLabelRecalibrator
+from calibrant.repairs import (
+    ClassTemperatureRecalibrator,
+    MenuRecalibrator,
+    OneVsRestRecalibrator,
+    TopLabelRecalibrator,
+)
 
 RUNS = 60
 DELTA = 0.5
@@ -74,7 +80,7 @@ def test_a_map_chosen_from_a_menu_keeps_its_bound(name, rule):
     for _ in runs_needed(missed, RUNS, most):
         rows = rng.integers(0, len(y_prob), 150)
         y = drawn(truth[rows], rng)
-        options = {"classes": range(y_prob.shape[1]), "confidence_level": 1.0 - DELTA}
+        options: dict[str, Any] = {"classes": range(y_prob.shape[1]), "confidence_level": 1.0 - DELTA}
         if rule == "least":
             # The bound of each map alone, at delta/J: a menu of one at the level that it has among six.
             options["confidence_level"] = 1.0 - DELTA / len(grid)
@@ -96,6 +102,7 @@ class FixedForecasts(ClassifierMixin, BaseEstimator):
         self.classes_ = np.arange(forecasts.shape[1])
 
     def fit(self, X, y):
+        del X, y
         return self
 
     def predict_proba(self, X):

@@ -40,7 +40,10 @@ def test_the_temperature_is_the_most_likely_one():
     for given in (None, weight):
         found = ClassTemperatureRecalibrator().fit(P, Y, sample_weight=given).temperature_
         best = minimize_scalar(
-            lambda t, w=given: log_loss(softmax(LOGITS / t), Y, w), bounds=(0.1, 10), method="bounded", options={"xatol": 1e-9}
+            lambda t, w=given: log_loss(softmax(LOGITS / t), Y, w),
+            bounds=(0.1, 10),
+            method="bounded",
+            options={"xatol": 1e-9},
         )
         assert found == pytest.approx(best.x, abs=1e-6)
         assert ClassTemperatureRecalibrator(input_kind="score").fit(LOGITS, Y, given).temperature_ == pytest.approx(
@@ -76,6 +79,27 @@ def test_slopes_and_levels_are_the_most_likely_ones():
         assert np.average(found.predict(P), axis=0, weights=given) == pytest.approx(shares, abs=1e-10)
 
 
+def test_smoothing_gives_a_finite_fit_whatever_the_rows():
+    rng = np.random.default_rng(5)
+    p = rng.random(300).clip(0.001, 0.999)
+    y = rng.random(300) < p
+    both = np.stack([1.0 - p, p], axis=1)
+    smoothed = VectorRecalibrator(smoothing=True).fit(both, y)
+    events, others = y.sum(), (~y).sum()
+
+    def loss(theta):
+        rate = softmax(np.log(both) * theta[:2] + np.array([0.0, theta[2]]))
+        target = np.where(y, (events + 1) / (events + 2), 1 / (others + 2))
+        return -(target * np.log(rate[:, 1]) + (1 - target) * np.log(rate[:, 0])).mean()
+
+    best = minimize(loss, [1.0, 1.0, 0.0], method="BFGS", options={"gtol": 1e-8})
+    assert smoothed.slope_ == pytest.approx(best.x[:2], abs=1e-4)
+    for happened in (P.argmax(axis=1), np.zeros(len(P), dtype=int), np.where(Y == 3, 0, Y)):
+        fitted = VectorRecalibrator(smoothing=True, classes=range(4)).fit(P, happened)
+        assert np.isfinite(fitted.slope_).all()
+        assert np.isfinite(fitted.predict(P)).all()
+
+
 def test_what_the_rows_cannot_tell_stays_as_it_was():
     logits = LOGITS.copy()
     logits[:, 0] = 0.7  # a column that never changes has a level, but no slope
@@ -102,14 +126,14 @@ def test_two_classes_are_what_recalibrators_of_events_make_of_them():
         assert found[:, 1] == pytest.approx(of_events.fit(p, y).predict(new), abs=1e-10)
         assert found.sum(axis=1) == pytest.approx(np.ones(301), abs=1e-15)
     # With one map there is one statement, and dividing changes nothing.
-    assert OneVsRestRecalibrator().fit(both, y).guarantee_.upper == IsotonicRecalibrator().fit(p, y).guarantee_.upper
+    assert OneVsRestRecalibrator().fit(both, y).guarantee().upper == IsotonicRecalibrator().fit(p, y).guarantee().upper
 
 
 def test_isotonic_regression_of_each_class_is_that_of_scikit_learn():
     new, *_ = rows_of_classes(9, rows=200)
     columns = []
     for k in range(4):
-        there = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(P[:, k], Y == k)
+        there = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(P[:, k], k == Y)
         columns.append(there.predict(new[:, k]))
     raw = np.stack(columns, axis=1)
     linear = IsotonicRecalibrator(interpolation="linear")
@@ -156,12 +180,14 @@ def test_the_top_label_gets_the_isotonic_regression_of_its_confidence():
     top, confidence = P.argmax(axis=1), P.max(axis=1)
     expected = IsotonicRecalibrator().fit(confidence, top == Y).predict(confidence)
     labels, found = recalibrator.predict_top(P)
-    assert (labels == top).all() and (found == expected).all()
+    assert (labels == top).all()
+    assert (found == expected).all()
     repaired = quietly(recalibrator, P)
     assert (repaired[np.arange(len(Y)), top] == expected).all()
     assert repaired.sum(axis=1) == pytest.approx(np.ones(len(Y)), abs=1e-14)
     stays = expected > 0.25 + 1e-6
-    assert stays.any() and (repaired.argmax(axis=1) == top)[stays].all()
+    assert stays.any()
+    assert (repaired.argmax(axis=1) == top)[stays].all()
 
 
 def test_how_the_rest_is_shared():
@@ -205,7 +231,8 @@ def test_a_weight_counts_as_a_repetition(kind):
     repeated = clone(kind).fit(np.repeat(P, times, axis=0), np.repeat(Y, times))
     weighted = clone(kind).fit(P, Y, sample_weight=times)
     assert quietly(weighted, P) == pytest.approx(quietly(repeated, P), abs=1e-9)
-    assert weighted.weighted_ and weighted.guarantee_ is None
+    assert weighted.weighted_
+    assert weighted.guarantee_ is None
     with pytest.raises(ValueError, match=r"no guarantee|can undo what was guaranteed"):
         weighted.guarantee()
 
@@ -216,7 +243,8 @@ def test_forecasts_are_probabilities_and_labels_may_be_words(kind):
     fitted = clone(kind).set_params(classes=words).fit(P, words[Y])
     assert fitted.classes_ == ("d", "c", "b", "a")
     found = quietly(fitted, P)
-    assert found.shape == P.shape and ((found >= 0.0) & (found <= 1.0)).all()
+    assert found.shape == P.shape
+    assert ((found >= 0.0) & (found <= 1.0)).all()
     if getattr(kind, "renormalize", True):
         assert found.sum(axis=1) == pytest.approx(np.ones(len(P)), abs=1e-12)
     assert (quietly(clone(kind).fit(P, Y), P) == found).all()
@@ -280,12 +308,15 @@ def test_what_cannot_be_fitted_is_said():
         (ClassTemperatureRecalibrator(temperature=0.0), "temperature is 0.0; it must be above 0"),
         (ClassTemperatureRecalibrator(clip=0.7), "clip"),
         (ClassTemperatureRecalibrator(clip=1e-3, input_kind="score"), "scores have no logarithm taken"),
-        (ClassTemperatureRecalibrator(input_kind="logit"), "input_kind"),
+        (ClassTemperatureRecalibrator().set_params(input_kind="logit"), "input_kind"),
         (VectorRecalibrator(clip=0.0), "clip must be between 0 and 0.5"),
-        (OneVsRestRecalibrator("isotonic"), "recalibrator is 'isotonic', not a recalibrator of events"),
-        (OneVsRestRecalibrator(TopLabelRecalibrator()), "not a recalibrator of events"),
+        (
+            OneVsRestRecalibrator().set_params(recalibrator="isotonic"),
+            "recalibrator is 'isotonic', not a recalibrator of events",
+        ),
+        (OneVsRestRecalibrator().set_params(recalibrator=TopLabelRecalibrator()), "not a recalibrator of events"),
         (OneVsRestRecalibrator(PlattRecalibrator(pos_label=1)), "recalibrator has pos_label=1"),
-        (OneVsRestRecalibrator(renormalize=1), "renormalize"),
+        (OneVsRestRecalibrator().set_params(renormalize=1), "renormalize"),
         (OneVsRestRecalibrator(PlattRecalibrator(input_kind="score")), "set both alike"),
         (TopLabelRecalibrator(PlattRecalibrator(input_kind="score")), "input_kind of the recalibrator"),
     ],
@@ -312,8 +343,8 @@ def test_labels_of_a_row_may_be_several():
     for k in range(3):
         alone = IsotonicRecalibrator().fit(y_prob[:, k], y_true[:, k])
         assert (fitted.predict(y_prob)[:, k] == alone.predict(y_prob[:, k])).all()
-    assert fitted.guarantee_.question == "multilabel"
-    assert fitted.guarantee_.upper == pytest.approx(3.0 * math.sqrt(math.log(2 * math.e * 3 / 0.05) / 1000))
+    assert fitted.guarantee().question == "multilabel"
+    assert fitted.guarantee().upper == pytest.approx(3.0 * math.sqrt(math.log(2 * math.e * 3 / 0.05) / 1000))
     two = OneVsRestRecalibrator(multilabel=True).fit(y_prob[:, :2], y_true[:, :2])
     assert len(two.maps_) == 2
 
@@ -341,9 +372,11 @@ def test_json_brings_back_the_same_map(kind):
     fitted = clone(kind).set_params(classes=words.tolist()).fit(P, words[Y])
     text = fitted.to_json()
     for twin in (ClassRecalibrator.from_json(text), type(fitted).from_json(text)):
-        assert type(twin) is type(fitted) and twin.get_params(deep=False).keys() == fitted.get_params(deep=False).keys()
+        assert type(twin) is type(fitted)
+        assert twin.get_params(deep=False).keys() == fitted.get_params(deep=False).keys()
         assert (quietly(twin, P) == quietly(fitted, P)).all()
-        assert twin.guarantee_ == fitted.guarantee_ and twin.classes_ == fitted.classes_
+        assert twin.guarantee_ == fitted.guarantee_
+        assert twin.classes_ == fitted.classes_
         assert twin.to_json() == text
 
 
@@ -384,10 +417,13 @@ def test_guarantees_are_those_of_the_theorems(classes, rows):
         delta = 1.0 - level
         every = OneVsRestRecalibrator(renormalize=False).fit(y_prob, y).guarantee(level)
         assert every.upper == pytest.approx(3.0 * math.sqrt(math.log(2.0 * math.e * classes / delta) / (2.0 * rows)))
-        assert every.in_advance == every.upper and every.question == "classwise" and every.error == 0.0
+        assert every.in_advance == every.upper
+        assert every.question == "classwise"
+        assert every.error == 0.0
         top = TopLabelRecalibrator().fit(y_prob, y).guarantee(level)
         assert top.upper == pytest.approx(3.0 * math.sqrt(math.log(2.0 * math.e / delta) / (2.0 * rows)))
-        assert top.in_advance == top.upper and top.question == "confidence"
+        assert top.in_advance == top.upper
+        assert top.question == "confidence"
         saving = TopLabelRecalibrator().fit(y_prob, y).guarantee(level, measure="risk_gap")
         assert saving.upper == pytest.approx(2.0 / 3.0 * top.upper)
         again = OneVsRestRecalibrator(renormalize=False).fit(y_prob, y).guarantee(level, target="these forecasts")

@@ -44,9 +44,10 @@ def test_the_bound_is_the_limit_of_the_chosen_map_at_delta_over_the_number_of_ma
         alternative="less",
         confidence_level=1.0 - 0.1 / 31,
     )
-    assert menu.guarantee_.upper == pytest.approx(alone.upper)
-    assert menu.guarantee_.error == pytest.approx(alone.estimate)
-    assert menu.guarantee_.question == questions and menu.guarantee_.choices == 31
+    assert menu.guarantee().upper == pytest.approx(alone.upper)
+    assert menu.guarantee().error == pytest.approx(alone.estimate)
+    assert menu.guarantee().question == questions
+    assert menu.guarantee().choices == 31
     assert menu.guarantee() == menu.guarantee(0.9) == menu.guarantee_
     for options in ({"confidence_level": 0.95}, {"measure": "risk_gap"}, {"target": "these forecasts"}):
         with pytest.raises(ValueError, match="fit again with MenuRecalibrator"):
@@ -61,10 +62,12 @@ def test_maps_that_were_fitted_to_other_rows_are_on_the_menu():
         OneVsRestRecalibrator().fit(others, happened),
     ]
     menu = MenuRecalibrator(dishes).fit(P, Y)
-    assert menu.number_ == 1 and menu.recalibrator_ is dishes[1]
-    assert menu.guarantee_.choices == 3
+    assert menu.number_ == 1
+    assert menu.recalibrator_ is dishes[1]
+    assert menu.guarantee().choices == 3
     twin = ClassRecalibrator.from_json(menu.to_json())
-    assert twin.guarantee_ == menu.guarantee_ and (twin.predict(P) == menu.predict(P)).all()
+    assert twin.guarantee_ == menu.guarantee_
+    assert (twin.predict(P) == menu.predict(P)).all()
     assert twin.to_json() == menu.to_json()
     assert menu.to_sql(list("abc")) == dishes[1].to_sql(list("abc"))
 
@@ -74,9 +77,11 @@ def test_an_infinite_loss_is_never_chosen_and_survives_json():
     y = np.append(Y, 1)
     dishes = [ClassTemperatureRecalibrator(temperature=2.0), ClassTemperatureRecalibrator(temperature=2.0, clip=0.01)]
     menu = MenuRecalibrator(dishes).fit(y_prob, y)
-    assert menu.scores_[0] == np.inf and menu.number_ == 1
+    assert menu.scores_[0] == np.inf
+    assert menu.number_ == 1
     twin = ClassRecalibrator.from_json(menu.to_json())
-    assert twin.scores_.tolist() == menu.scores_.tolist() and twin.guarantee_ == menu.guarantee_
+    assert twin.scores_.tolist() == menu.scores_.tolist()
+    assert twin.guarantee_ == menu.guarantee_
 
 
 def test_weights_have_no_guarantee():
@@ -108,7 +113,11 @@ def test_what_cannot_be_on_a_menu(menu, message):
 
 def test_a_changed_text_is_refused():
     text = MenuRecalibrator().fit(P, Y).to_json()
-    for old, new in [('"number_": ', '"number_": 1'), ('"upper_": 0', '"upper_": -0'), ('"scores_": [', '"scores_": [0.1, ')]:
+    for old, new in [
+        ('"number_": ', '"number_": 1'),
+        ('"upper_": 0', '"upper_": -0'),
+        ('"scores_": [', '"scores_": [0.1, '),
+    ]:
         assert old in text
-        with pytest.raises(ValueError, match="the text is damaged|must be"):
+        with pytest.raises(ValueError, match=r"the text is damaged|must be"):
             ClassRecalibrator.from_json(text.replace(old, new))

@@ -32,7 +32,7 @@ from calibrant.core.types import ArrayLike, FloatArray
 from calibrant.core.words import counted, level_said
 from calibrant.measures.judged import judged_measure
 from calibrant.rows.checks import check_choice, check_number, check_same_index, check_weights
-from calibrant.rows.classes import QUESTIONS
+from calibrant.rows.classes import DEFAULT, QUESTIONS
 from calibrant.rows.questions import KINDS
 
 try:
@@ -143,7 +143,8 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
             Labels out of ``classes_``; or a column of 0 and 1 for each of several labels.
         """
         check_is_fitted(self)
-        return self._targets.chosen(self.predict_proba(X))
+        chosen: npt.NDArray[Any] = self._targets.chosen(self.predict_proba(X))
+        return chosen
 
     def get_metadata_routing(self) -> Any:
         """Say which metadata the two fits ask for: weights and groups here, and whatever the model requests.
@@ -247,7 +248,8 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
         level: float,
     ) -> Verdict:
         """Certify forecasts of rows that neither the model nor its recalibration has seen."""
-        outcome, asked = y, {}
+        outcome: Any = y
+        asked: dict[str, Any] = {}
         if targets.is_event:
             outcome, forecasts = y == targets.classes[1], forecasts[:, 1]
         elif targets.multilabel:
@@ -262,8 +264,7 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
             method=self.method,
             sample_weight=weight,
             cluster=None if clusters is None else clusters.codes,
-            **asked,
-            **self._judged_by(),
+            **{**asked, **self._judged_by()},
         )
         return certificate
 
@@ -293,7 +294,7 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
                 setattr(self, name, getattr(model, name))
 
 
-def check_judging(split: Any, method: Any, questions: Any) -> None:
+def check_judging(split: Any, method: Any, questions: Any = DEFAULT) -> None:
     """Check how many rows are kept for judging, by which method they judge, and what of several classes."""
     check_choice(questions, "questions", QUESTIONS)
     share = check_number(split, "split")

@@ -201,9 +201,9 @@ class CertifiedClassifier(AroundModel):
         self.estimator_ = model
         self._targets = targets
         self.classes_ = targets.classes
-        self.certificate_ = certificate
+        self.certificate_: Any = certificate
         self.fell_back_ = not certificate
-        self.constant_ = float(shares[1]) if targets.is_event else shares
+        self.constant_: Any = float(shares[1]) if targets.is_event else shares
         self.guarantee_ = self._guarantee(asked.level)
         self._take_names(model)
 
@@ -284,7 +284,9 @@ class CertifiedClassifier(AroundModel):
                 constant = f"their mean outcome, {self.constant_:.4g}"
             else:
                 constant = f"the share of each {'label' if self._targets.multilabel else 'class'} among them"
-            reason = f"the model could not be certified on {rows} ({self.method} method), and every forecast is {constant}"
+            reason = (
+                f"the model could not be certified on {rows} ({self.method} method), and every forecast is {constant}"
+            )
         else:
             reason = f"the model was certified on {rows} ({self.method} method)"
         return "\n".join(self._in_words(certificate, level, self._promised(certificate), reason))
@@ -298,4 +300,6 @@ class CertifiedClassifier(AroundModel):
         over = over_thresholds(one.thresholds, self.cost_false_positive, self.cost_false_negative)
         unit = one.cost_unit
         costs = "" if unit is None else f" ({significant_up(self.max_error * unit, 5)} in cost units)"
-        return f"no {REDRAWING} on this classifier's forecasts{every} saves more than {limit} per case{costs}, at {over},"
+        return (
+            f"no {REDRAWING} on this classifier's forecasts{every} saves more than {limit} per case{costs}, at {over},"
+        )

@@ -202,15 +202,13 @@ class RecalibratedClassifier(AroundModel):
             effective_size(judge_weight, len(y_judge))  # refuses weights that are all zero
             judged = _repaired(recalibrator, targets.response(model, X_judge, response_method))
             among = None if asked.clusters is None else asked.clusters.take(chosen)
-            certificate = self._judge(
-                targets_of(model, y), y_judge, judged, judge_weight, among, asked.level
-            )
+            certificate = self._judge(targets_of(model, y), y_judge, judged, judge_weight, among, asked.level)
         self.estimator_ = model
         self._targets = targets
         self.recalibrator_ = recalibrator
         self.response_method_ = response_method
         self.classes_ = targets.classes
-        self.certificate_ = certificate
+        self.certificate_: Any = certificate
         self.guarantee_ = self._guarantee(asked.level, clusters, weighted=weight is not None)
         self._take_names(model)
 
@@ -356,14 +354,16 @@ class RecalibratedClassifier(AroundModel):
                     if targets.multilabel
                     else "leave multilabel out",
                 )
-            made = clone(self.recalibrator).set_params(classes=targets.classes.tolist())
+            made: ClassRecalibrator = clone(self.recalibrator).set_params(classes=targets.classes.tolist())
             if not getattr(made, "renormalize", True) and not targets.multilabel and targets.count > 2:
                 raise InputError(
                     "recalibrator has renormalize=False, and the probabilities of a classifier must sum to 1",
                     remedy="leave renormalize out here, or use the recalibrator behind the model yourself",
                 )
             return made
-        each = GuardedRecalibrator(input_kind=input_kind) if self.recalibrator is None else clone(self.recalibrator)
+        each: Recalibrator = (
+            GuardedRecalibrator(input_kind=input_kind) if self.recalibrator is None else clone(self.recalibrator)
+        )
         if targets.is_event:
             return each
         return OneVsRestRecalibrator(

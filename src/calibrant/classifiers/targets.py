@@ -81,6 +81,7 @@ class Targets(ABC):
     def chosen(self, forecasts: FloatArray) -> Labels:
         """Return what forecasts make of a row: the most probable class, or the labels that are likelier than not."""
 
+    @abstractmethod
     def check_part(self, model: Any, number: int) -> None:
         """Refuse a model of some of the rows that does not know every class."""
 
@@ -89,9 +90,11 @@ class Classes(Targets):
     """Several classes, one of which each row is of; two of them, where a column each is wanted."""
 
     def forecasts(self, model: Any, X: Any) -> FloatArray:
+        """Return a column of probabilities for every class or label."""
         return _matrix(probabilities_of(model, X), self.count, model, "predict_proba", "one column per class is needed")
 
     def response(self, model: Any, X: Any, response_method: str) -> FloatArray:
+        """Return what a recalibrator reads: probabilities or scores."""
         if response_method == "predict_proba":
             return self.forecasts(model, X)
         scores = np.asarray(model.decision_function(X))
@@ -100,13 +103,16 @@ class Classes(Targets):
         return _matrix(scores, self.count, model, "decision_function", "one score per class is needed")
 
     def shares(self, y: Labels, weight: FloatArray | None) -> FloatArray:
+        """Return how often every class or label happened."""
         counts = np.array([np.average(y == label, weights=weight) for label in self.classes.tolist()])
-        return counts / counts.sum()
+        return np.asarray(counts / counts.sum(), dtype=np.float64)
 
     def chosen(self, forecasts: FloatArray) -> Labels:
+        """Return what forecasts make of a row."""
         return np.asarray(self.classes[forecasts.argmax(axis=1)])
 
     def check_part(self, model: Any, number: int) -> None:
+        """Refuse a model of some of the rows that does not know every class."""
         missing = [label for label in self.classes.tolist() if label not in np.asarray(model.classes_).tolist()]
         if missing:
             raise InputError(
@@ -122,6 +128,7 @@ class Event(Classes):
     is_event = True
 
     def response(self, model: Any, X: Any, response_method: str) -> FloatArray:
+        """Return what a recalibrator reads: probabilities or scores."""
         return response_of(model, X, response_method)
 
     def check_part(self, model: Any, number: int) -> None:
@@ -134,22 +141,29 @@ class SeveralLabels(Targets):
     multilabel = True
 
     def forecasts(self, model: Any, X: Any) -> FloatArray:
+        """Return a column of probabilities for every class or label."""
         found = probabilities_of(model, X)
         if isinstance(found, list):  # of an array for every label, with a column for no and one for yes
             found = np.stack([_likelihood(model, k, np.asarray(each)) for k, each in enumerate(found)], axis=1)
         return _matrix(found, self.count, model, "predict_proba", "one column per label is needed")
 
     def response(self, model: Any, X: Any, response_method: str) -> FloatArray:
+        """Return what a recalibrator reads: probabilities or scores."""
         if response_method == "predict_proba":
             return self.forecasts(model, X)
         scores = np.asarray(model.decision_function(X))
         return _matrix(scores, self.count, model, "decision_function", "one score per label is needed")
 
     def shares(self, y: Labels, weight: FloatArray | None) -> FloatArray:
+        """Return how often every class or label happened."""
         return np.asarray(np.average(y, axis=0, weights=weight), dtype=np.float64)
 
     def chosen(self, forecasts: FloatArray) -> Labels:
+        """Return the labels that are likelier than not."""
         return (forecasts > 0.5).astype(np.int64)
+
+    def check_part(self, model: Any, number: int) -> None:
+        """Let it pass: a label may be on all rows, or on none."""
 
 
 def targets_of(model: Any, y: Labels, *, as_columns: bool = False) -> Targets:

@@ -26,7 +26,7 @@ Logits = Callable[[slice], FloatArray]
 
 
 class Draws(NamedTuple):
-    """What a scaling is fitted to: logits, the number of the class that each row was of, and weights (None for ones)."""
+    """What a scaling is fitted to: logits, the number of the class of each row, and weights (None for ones)."""
 
     logits: Logits
     codes: IntArray
@@ -156,8 +156,10 @@ class Scaling(NamedTuple):
     settled: bool
 
 
-def fit_scaling(draws: Draws) -> Scaling:
+def fit_scaling(draws: Draws, targets: FloatArray) -> Scaling:
     """Return the slope and the level of each class that make the classes that happened most likely.
+
+    ``targets`` has a row of probabilities for each class that may happen, which is what the row is taken for.
 
     The mean negative log-likelihood is convex. Logits are brought to mean 0 and mean square 1, class by class; then
     directions that change no forecast (a level for all classes, logits that are all the same) are left out, by the
@@ -166,7 +168,7 @@ def fit_scaling(draws: Draws) -> Scaling:
     """
     parts = draws.held()
     weight_total, centre, scale = _centre_and_scale(parts)
-    search = _Search(parts, weight_total, centre, scale)
+    search = _Search(parts, targets, weight_total, centre, scale)
     # slope z + level = (slope scale) x + (level + slope centre) for x = (z - centre) / scale
     found, settled = search.minimise(np.concatenate([scale, centre]))
     slopes = found[: centre.size] / scale
@@ -191,8 +193,9 @@ def _centre_and_scale(parts: Any) -> tuple[float, FloatArray, FloatArray]:
 class _Search:
     """The mean negative log-likelihood of vector scaling, and the search for its minimum."""
 
-    def __init__(self, parts: Any, total: float, centre: FloatArray, scale: FloatArray) -> None:
-        self.parts, self.total, self.centre, self.scale = parts, total, centre, scale
+    def __init__(self, parts: Any, targets: FloatArray, total: float, centre: FloatArray, scale: FloatArray) -> None:
+        self.parts, self.targets = parts, targets
+        self.total, self.centre, self.scale = total, centre, scale
 
     def _chunks(self, found: FloatArray) -> Iterator[tuple[FloatArray, FloatArray, IntArray, FloatArray]]:
         slopes, levels = np.split(found, 2)
@@ -201,10 +204,10 @@ class _Search:
             yield column, column * slopes + levels, codes, weight
 
     def value_at(self, found: FloatArray) -> float:
-        """Return the mean of ln(sum_k exp(u_k)) - u_y."""
+        """Return the mean of ln(sum_k exp(u_k)) - sum_k t_k u_k."""
         total = 0.0
         for _, linear, codes, weight in self._chunks(found):
-            total += float(weight @ (log_sum(linear) - _chosen(linear, codes)))
+            total += float(weight @ (log_sum(linear) - np.einsum("nk,nk->n", self.targets[codes], linear)))
         return total / self.total
 
     def slope_and_bend(self, found: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -222,7 +225,7 @@ class _Search:
             bend[place, place + classes] += crossed
             bend[place + classes, place] += crossed
             bend[place + classes, place + classes] += expected.sum(axis=0)
-            expected[np.arange(codes.size), codes] -= weight
+            expected -= weight[:, None] * self.targets[codes]
             slope += np.concatenate([np.einsum("nk,nk->k", expected, column), expected.sum(axis=0)])
         return slope / self.total, bend / self.total
 

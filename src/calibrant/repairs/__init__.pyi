@@ -6,7 +6,15 @@ from calibrant.repairs.class_maps import (
     VectorRecalibrator as VectorRecalibrator,
 )
 from calibrant.repairs.class_recalibrator import ClassRecalibrator as ClassRecalibrator
-from calibrant.repairs.class_results import ClassGuarantee as ClassGuarantee
+from calibrant.repairs.class_results import (
+    ClassGuarantee as ClassGuarantee,
+)
+from calibrant.repairs.class_results import (
+    ClassRecalibratorComparison as ClassRecalibratorComparison,
+)
+from calibrant.repairs.class_results import (
+    ClassRecalibratorScores as ClassRecalibratorScores,
+)
 from calibrant.repairs.guard import GuardedRecalibrator as GuardedRecalibrator
 from calibrant.repairs.maps import (
     BetaRecalibrator as BetaRecalibrator,

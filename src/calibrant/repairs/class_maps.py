@@ -19,7 +19,7 @@ from calibrant.repairs.class_results import ClassGuarantee
 from calibrant.repairs.class_rows import FitRows
 from calibrant.repairs.fits import clipped
 from calibrant.repairs.recalibrator import LARGEST, GuaranteedMeasure, GuaranteeTarget, InputKind
-from calibrant.rows.checks import check_number
+from calibrant.rows.checks import check_flag, check_number
 
 _MOST_STEEP = 1e300
 _SURE_EXPONENT = 700.0  # beyond it some engines refuse the exponential
@@ -128,10 +128,10 @@ class ClassTemperatureRecalibrator(_SoftmaxMap):
 
     Examples
     --------
-    >>> y_prob = [[0.8, 0.1, 0.1], [0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6], [0.3, 0.6, 0.1]]
+    >>> y_prob = [[0.97, 0.02, 0.01], [0.9, 0.06, 0.04], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.1, 0.9, 0]]
     >>> recalibrator = ClassTemperatureRecalibrator().fit(y_prob, ["a", "b", "b", "c", "a"])
     >>> round(recalibrator.temperature_, 3), recalibrator.predict([[0.8, 0.2, 0.0]]).round(3)
-    (1.706, array([[0.693, 0.307, 0.   ]]))
+    (2.556, array([[0.632, 0.368, 0.   ]]))
     """
 
     _fitted: ClassVar = ("temperature_",)
@@ -211,6 +211,10 @@ class VectorRecalibrator(_SoftmaxMap):
 
     Parameters
     ----------
+    smoothing : bool, default False
+        Take a row of a class with N rows for that class with probability (N + 1) / (N + K) only, and for each other one
+        with 1 / (N + K), as Platt scaling does with two classes. A finite fit then always exists; without it, classes
+        that the forecasts separate are an error, and so is a class without rows.
     clip : float, optional
         Take probabilities below this or above one minus this to be this. Without it a probability of exactly 0, whose
         logarithm is infinite, is an error when fitting; when predicting, a class with probability 0 keeps it.
@@ -238,7 +242,7 @@ class VectorRecalibrator(_SoftmaxMap):
     >>> y_true = [rng.choice(3, p=row / row.sum()) for row in truth]
     >>> recalibrator = VectorRecalibrator().fit(y_prob, y_true)
     >>> recalibrator.slope_.round(1), recalibrator.predict([[1 / 3, 1 / 3, 1 / 3]]).round(1)
-    (array([0.9, 1. , 1. ]), array([[0.7, 0.2, 0.2]]))
+    (array([1., 1., 1.]), array([[0.7, 0.2, 0.2]]))
     """
 
     _fitted: ClassVar = ("slope_", "intercept_")
@@ -246,13 +250,19 @@ class VectorRecalibrator(_SoftmaxMap):
     def __init__(
         self,
         *,
+        smoothing: bool = False,
         clip: float | None = None,
         input_kind: InputKind = "probability",
         classes: Sequence[ClassLabel] | None = None,
     ) -> None:
+        self.smoothing = smoothing
         self.clip = clip
         self.input_kind = input_kind
         self.classes = classes
+
+    def _check_params(self) -> None:
+        check_flag(self.smoothing, "smoothing")
+        super()._check_params()
 
     def _fit_map(self, rows: FitRows) -> None:
         if self.input_kind == "probability" and self.clip is None:
@@ -267,18 +277,21 @@ class VectorRecalibrator(_SoftmaxMap):
                 )
         draws = self._draws(rows)
         counts = np.bincount(draws.codes, weights=draws.weight, minlength=len(rows.classes))
-        if not counts.all():
+        if not (counts.all() or self.smoothing):
             missing = rows.classes[int(np.flatnonzero(counts == 0.0)[0])]
             raise UndefinedError(
                 f"no row is of class {missing!r}, so that its level would be minus infinity",
                 argument="y_true",
-                remedy="collect rows of it, or use ClassTemperatureRecalibrator()",
+                remedy="collect rows of it, or use smoothing=True",
             )
-        found = fit_scaling(draws)
+        targets = np.eye(counts.size)
+        if self.smoothing:
+            targets = (targets * counts + 1.0) / (counts + counts.size)[:, None]
+        found = fit_scaling(draws, targets)
         if not found.settled:
             raise UndefinedError(
                 "no finite slopes and levels are the most likely: the forecasts separate the classes, or nearly",
-                remedy="collect more rows, or use ClassTemperatureRecalibrator() or OneVsRestRecalibrator()",
+                remedy="collect more rows, or use smoothing=True",
             )
         self.slope_, self.intercept_ = found.slopes, found.levels
 

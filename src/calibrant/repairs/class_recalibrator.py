@@ -399,9 +399,7 @@ def restored_numbers(name: str, value: Any, size: int) -> FloatArray:
 def _restored_labels(labels: Any) -> tuple[Any, ...]:
     is_list = isinstance(labels, list) and len(labels) >= 2
     if not is_list or not all(isinstance(label, (str, bool, int, float)) for label in labels):
-        raise InputError(
-            f"must be a list of labels, got {labels!r}", argument="classes_", remedy="the text is damaged"
-        )
+        raise InputError(f"must be a list of labels, got {labels!r}", argument="classes_", remedy="the text is damaged")
     if any(isinstance(label, float) and not math.isfinite(label) for label in labels) or len(set(labels)) < len(labels):
         raise InputError("holds a label twice, or none", argument="classes_", remedy="the text is damaged")
     return tuple(labels)

@@ -25,17 +25,17 @@ from calibrant.rows.classes import QUESTIONS, QuestionsAsked
 Rule = Literal["log_loss", "brier"]
 RULES: tuple[str, ...] = get_args(Rule)
 GRID = 2.0 ** (np.arange(-12, 19) / 6.0)
-"""The temperatures of the default menu: 31 from a quarter to 8, each an eighth above the one before; 1 is among them."""
+"""Temperatures of the default menu: 31 from a quarter to 8, each an eighth above the one before, 1 among them."""
 
 
 class MenuRecalibrator(ClassRecalibrator):
     """Choose one of several maps that were fixed beforehand, on the very rows that then bound its error.
 
-    The maps of the menu, J of them, must have been fixed without looking at the rows: a grid of temperatures, or repairs
-    that were fitted to other rows. Then one may be chosen by any rule whatever, here the lowest log loss or Brier score,
-    and the upper limit of the chosen one, computed from the same rows at delta/J in place of delta, holds with
-    probability 1 - delta. No shape is asked of the maps: temperature scaling, which has no guarantee of its own with
-    three classes or more, has one here. The price is ln(J) in place of rows kept aside.
+    The maps of the menu, J of them, must have been fixed without looking at the rows: a grid of temperatures, or
+    repairs that were fitted to other rows. Then one may be chosen by any rule whatever, here the lowest log loss or
+    Brier score, and the upper limit of the chosen one, computed from the same rows at delta/J in place of delta, holds
+    with probability 1 - delta. No shape is asked of the maps: temperature scaling, which has no guarantee of its own
+    with three classes or more, has one here. The price is ln(J) in place of rows kept aside.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class MenuRecalibrator(ClassRecalibrator):
     >>> y_true = [rng.choice(3, p=row**0.5 / (row**0.5).sum()) for row in y_prob]  # less sure than forecast
     >>> recalibrator = MenuRecalibrator().fit(y_prob, y_true)
     >>> recalibrator.recalibrator_.temperature_, round(recalibrator.guarantee_.upper, 3)
-    (2.0, 0.042)
+    (2.0, 0.048)
     """
 
     _fitted: ClassVar = ("recalibrator_", "number_", "scores_", "estimate_", "upper_")
@@ -161,10 +161,13 @@ class MenuRecalibrator(ClassRecalibrator):
 
     def _fit_map(self, rows: FitRows) -> None:
         places = rows.places
-        best, chosen, scores = None, rows.value, []
+        best, chosen = None, rows.value
+        scores: list[float] = []
+        counts = slice(None) if rows.weight is None else np.flatnonzero(rows.weight)  # others may be impossible
         for each in self._dishes(rows):
             forecast = each._mapped(rows.value)
-            score = _SCORES[self.rule](forecast, places, rows.weight)
+            loss = _LOSSES[self.rule](forecast, places)[counts]
+            score = float(np.average(loss, weights=None if rows.weight is None else rows.weight[counts]))
             if best is None or score < min(scores):
                 best, chosen, self.number_ = each, forecast, len(scores)
             scores.append(score)
@@ -279,16 +282,18 @@ def _rebuilt(data: Any) -> ClassRecalibrator:
     return ClassTemperatureRecalibrator._from_params(data["params"])
 
 
-def _log_loss(forecast: FloatArray, places: IntArray, weight: FloatArray | None) -> float:
+def log_losses(forecast: FloatArray, places: IntArray) -> FloatArray:
+    """Return -ln(probability given to what happened), row by row."""
     with np.errstate(divide="ignore"):
-        loss = -np.log(forecast[np.arange(places.size), places])
-    counts = slice(None) if weight is None else weight > 0.0  # what does not count may be impossible
-    return float(np.average(loss[counts], weights=None if weight is None else weight[counts]))
+        loss: FloatArray = -np.log(forecast[np.arange(places.size), places])
+    return loss
 
 
-def _brier(forecast: FloatArray, places: IntArray, weight: FloatArray | None) -> float:
+def brier_losses(forecast: FloatArray, places: IntArray) -> FloatArray:
+    """Return the squared distance between the probabilities and what happened, row by row."""
     given = forecast[np.arange(places.size), places]
-    return float(np.average(np.square(forecast).sum(axis=1) - 2.0 * given + 1.0, weights=weight))
+    loss: FloatArray = np.square(forecast).sum(axis=1) - 2.0 * given + 1.0
+    return loss
 
 
-_SCORES = {"log_loss": _log_loss, "brier": _brier}
+_LOSSES = {"log_loss": log_losses, "brier": brier_losses}

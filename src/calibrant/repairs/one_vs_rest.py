@@ -116,10 +116,10 @@ class OneVsRestRecalibrator(AroundRecalibrator):
     >>> y_prob = rng.dirichlet([1.0, 1.0, 1.0], 2000)
     >>> y_true = [rng.choice(3, p=row**2 / (row**2).sum()) for row in y_prob]  # surer than forecast
     >>> OneVsRestRecalibrator().fit(y_prob, y_true).predict([[0.6, 0.3, 0.1]]).round(2)
-    array([[0.84, 0.16, 0.01]])
+    array([[0.76, 0.22, 0.02]])
     >>> print(OneVsRestRecalibrator(renormalize=False).fit(y_prob, y_true).guarantee().finding())
-    With 95% confidence the Cutoff calibration error of every class against the rest is at most 0.1144 in the
-    population: 0.0000 on the 2,000 rows it was fitted to, and at most 0.1144 more elsewhere.
+    With 95% confidence the Cutoff calibration error of every class against the rest is at most 0.1142 in the
+    population: 0.0000 on the 2,000 rows it was fitted to, and at most 0.1142 more elsewhere.
     """
 
     _fitted: ClassVar = ("maps_",)
@@ -171,7 +171,8 @@ class OneVsRestRecalibrator(AroundRecalibrator):
             return found
         total = found.sum(axis=1, keepdims=True)
         with np.errstate(invalid="ignore"):
-            return np.where(total > 0.0, found / total, 1.0 / found.shape[1])
+            divided: FloatArray = np.where(total > 0.0, found / total, 1.0 / found.shape[1])
+        return divided
 
     def _sql(self, columns: list[str]) -> list[str]:
         if not self._has_all_maps:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, ClassVar, Literal, Self, get_args
 

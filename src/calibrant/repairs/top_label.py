@@ -68,7 +68,7 @@ class TopLabelRecalibrator(AroundRecalibrator):
     >>> y_true = [rng.choice(3, p=0.7 * row + 0.1) for row in y_prob]  # less sure than forecast
     >>> recalibrator = TopLabelRecalibrator().fit(y_prob, y_true)
     >>> recalibrator.predict([[0.9, 0.08, 0.02]]).round(3)
-    array([[0.741, 0.207, 0.052]])
+    array([[0.74 , 0.208, 0.052]])
     >>> round(recalibrator.guarantee().upper, 3)
     0.103
     """
