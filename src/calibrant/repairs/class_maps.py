@@ -212,9 +212,9 @@ class VectorRecalibrator(_SoftmaxMap):
     Parameters
     ----------
     smoothing : bool, default False
-        Take a row of a class with N rows for that class with probability (N + 1) / (N + K) only, and for each other one
-        with 1 / (N + K), as Platt scaling does with two classes. A finite fit then always exists; without it, classes
-        that the forecasts separate are an error, and so is a class without rows.
+        Take a row of a class with N rows for that class with probability (N + 1) / (N + 2) only, and for the others, in
+        equal shares, with 1 / (N + 2), as Platt scaling does with two classes. A finite fit then always exists; without
+        it, classes that the forecasts separate are an error, and so is a class without rows.
     clip : float, optional
         Take probabilities below this or above one minus this to be this. Without it a probability of exactly 0, whose
         logarithm is infinite, is an error when fitting; when predicting, a class with probability 0 keeps it.
@@ -286,7 +286,8 @@ class VectorRecalibrator(_SoftmaxMap):
             )
         targets = np.eye(counts.size)
         if self.smoothing:
-            targets = (targets * counts + 1.0) / (counts + counts.size)[:, None]
+            others = (1.0 - targets) / (counts.size - 1.0)
+            targets = (targets * (counts + 1.0)[:, None] + others) / (counts + 2.0)[:, None]
         found = fit_scaling(draws, targets)
         if not found.settled:
             raise UndefinedError(
