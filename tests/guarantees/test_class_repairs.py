@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from class_cases import drawn
+from class_repair_cases import drawn
 from simulated import allowed, runs_needed
 from sklearn.base import BaseEstimator, ClassifierMixin
 

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from class_cases import MAPS, drawn, quietly, rows_of_classes
+from class_repair_cases import MAPS, drawn, quietly, rows_of_classes
 from scipy.optimize import minimize, minimize_scalar
 from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from class_cases import rows_of_classes
+from class_repair_cases import rows_of_classes
 from sklearn.base import clone
 
 from calibrant import confidence_interval

@@ -104,7 +104,7 @@ def interval_family(
 
 
 @dataclass(frozen=True)
-class _Claims:
+class Claims:
     """Which of several claims hold at delta over a number: asked for when it matters, since each may take a while.
 
     A claim that fails at delta is never made, and one that holds at delta / J holds at every larger share.
@@ -125,7 +125,7 @@ class _Claims:
         return self.sure | {place for place in self.may - self.sure if self.holds(place, size)}
 
 
-def step_down(claims: _Claims) -> frozenset[int]:
+def step_down(claims: Claims) -> frozenset[int]:
     """Return the claims that Holm's rule makes: whatever depends on whatever, all are right except with delta."""
     made = claims.sure
     while len(made) < len(claims.may):
@@ -136,7 +136,7 @@ def step_down(claims: _Claims) -> frozenset[int]:
     return made
 
 
-def step_up(claims: _Claims) -> frozenset[int]:
+def step_up(claims: Claims) -> frozenset[int]:
     """Return the claims that Hochberg's rule makes, for claims that are independent."""
     for parts in range(claims.count - len(claims.may) + 1, claims.count + 1):
         made = claims.at(parts)
@@ -167,13 +167,13 @@ def _single_verdicts(
     refuted = frozenset(place for place in range(count) if certificates[place].verdict == "refuted")
     may = frozenset(place for place, each in enumerate(judged) if each.upper_alone <= limit) - refuted
     sure = frozenset(place for place in may if certificates[place].upper <= limit)
-    certified = made(_Claims(count, may, sure, within))
+    certified = made(Claims(count, may, sure, within))
     sure = refuted
     above = frozenset(place for place in range(count) if certificates[place].estimate > limit) - certified
     # What one question alone would say is looked at only where it can matter.
     hopeful = above - sure if sure or questions.disjoint else frozenset()
     may = sure | {place for place in hopeful if beyond(place, 1)}
-    refuted |= made(_Claims(count, may, sure, beyond))
+    refuted |= made(Claims(count, may, sure, beyond))
     return tuple(
         "certified" if place in certified else "refuted" if place in refuted else "undecided" for place in range(count)
     )
