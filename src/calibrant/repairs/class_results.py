@@ -172,8 +172,8 @@ class ClassRecalibratorScores(Result):
         return (
             f"{printable(self.name)}: held-out Cutoff error {rounded(self.cutoff)} "
             f"(from {rounded_down(self.cutoff_lower)} to {rounded_up(self.cutoff_upper)}), "
-            f"Brier {rounded(self.brier)}, log loss {rounded(self.log_loss)}, accuracy {rounded(self.accuracy)}; guarantee "
-            f"{rounded_up(self.guarantee, missing='none')}"
+            f"Brier {rounded(self.brier)}, log loss {rounded(self.log_loss)}, accuracy {rounded(self.accuracy)}; "
+            f"guarantee {rounded_up(self.guarantee, missing='none')}"
         )
 
 
