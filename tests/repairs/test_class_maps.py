@@ -326,6 +326,57 @@ def test_options_are_checked(recalibrator, message):
         recalibrator.fit(P, Y)
 
 
+@pytest.mark.parametrize(
+    ("y_prob", "y_true", "message"),
+    [
+        (P * 0.9, Y, r"y_prob\[0\] adds up to 0.9 over its 4 classes, not to 1 within 0.001"),
+        (P * 100.0, Y, "outside .0, 1."),
+        (P[:, 0], Y, "y_prob has shape"),
+        (np.where(P[3, 2] == P, np.nan, P), Y, r"y_prob\[3\] is missing in column 2"),
+        (P, Y[:-1], "y_true has 399 values and y_prob has 400 rows"),
+        (P, np.where(Y == 3, 2, Y), "y_prob has 4 columns and y_true holds 3 labels"),
+        (P, np.where(np.arange(400) == 7, 4, Y), "holds 5 labels"),
+    ],
+)
+@pytest.mark.parametrize("kind", [ClassTemperatureRecalibrator(), OneVsRestRecalibrator(), TopLabelRecalibrator()])
+def test_bad_rows_are_refused_at_the_door(kind, y_prob, y_true, message):
+    with pytest.raises(ValueError, match=message):
+        clone(kind).fit(y_prob, y_true)
+
+
+def test_bad_scores_are_refused_at_the_door():
+    scores = np.where(LOGITS[5, 1] == LOGITS, np.inf, LOGITS)
+    with pytest.raises(ValueError, match=r"y_prob\[5\] is inf"):
+        VectorRecalibrator(input_kind="score").fit(scores, Y)
+    with pytest.raises(ValueError, match="pass a column of scores for every class"):
+        VectorRecalibrator(input_kind="score").fit(LOGITS[:, 0], Y)
+    with pytest.raises(ValueError, match="pass one label per column, each of them once"):
+        OneVsRestRecalibrator(multilabel=True, classes=["a", "a", "b", "c"]).fit(P, np.eye(4)[Y])
+    with pytest.raises(ValueError, match=r"y_true\[0\] is 9, which is not one of the classes"):
+        VectorRecalibrator(classes=range(4)).fit(P, np.where(np.arange(400) == 0, 9, Y))
+
+
+def test_frames_name_the_classes():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(P, columns=["d", "c", "b", "a"])
+    words = np.array(["d", "c", "b", "a"])[Y]
+    for kind in (OneVsRestRecalibrator(), ClassTemperatureRecalibrator()):
+        named = clone(kind).fit(frame, words)
+        assert named.classes_ == ("d", "c", "b", "a")
+        assert (named.predict(frame) == clone(kind).fit(P, Y).predict(P)).all()
+
+
+def test_a_thousand_classes():
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(300, 1000))
+    y = drawn(softmax(logits / 1.5), rng)
+    y_prob = softmax(logits)
+    dull = ClassTemperatureRecalibrator(classes=range(1000)).fit(y_prob, y)
+    assert 1.0 < dull.temperature_ < 2.5
+    top = TopLabelRecalibrator(classes=range(1000)).fit(y_prob, y)
+    assert quietly(top, y_prob).sum(axis=1) == pytest.approx(np.ones(300))
+
+
 @every_map
 def test_it_is_fitted_first_and_keeps_its_columns(kind):
     with pytest.raises(ValueError, match=r"is not fitted yet; call fit\(y_prob, y_true\) before predict\(\)"):

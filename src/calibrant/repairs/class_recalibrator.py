@@ -348,6 +348,8 @@ class ClassRecalibrator(ABC, BaseEstimator):
         facts = data["rows"]
         check_fields(facts, ("n_rows_", "weighted_", "classes_"), f"rows of {kind.__name__}")
         rebuilt.classes_ = _restored_labels(facts["classes_"])
+        if rebuilt.classes is not None and tuple(rebuilt.classes) != rebuilt.classes_:
+            raise InputError("are not the classes that were named", argument="classes_", remedy="the text is damaged")
         check_fields(data["fitted"], kind._fitted, f"fitted of {kind.__name__}")
         for name in kind._fitted:
             setattr(rebuilt, name, rebuilt._restored(name, data["fitted"][name]))

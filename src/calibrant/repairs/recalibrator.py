@@ -45,6 +45,7 @@ from calibrant.rows.checks import (
     check_scores,
 )
 from calibrant.rows.intake import RowsLike, rows_to_fit
+from calibrant.rows.matrices import has_columns, shape_of
 from calibrant.rows.tally import Tally, Totals
 
 SCHEMA = "calibrant-recalibrator/1"
@@ -323,6 +324,13 @@ class Recalibrator(ABC, BaseEstimator):
     def _sample(self, y_prob: RowsLike, y_true: ArrayLike | None, sample_weight: ArrayLike | None) -> Sample:
         """Check raw input, or take a tally or checked rows as they are."""
         scores: FloatArray | None = None
+        if has_columns(y_prob):
+            raise InputError(
+                f"has shape {shape_of(y_prob)}, and {type(self).__name__} maps the forecasts of one event",
+                argument="y_prob",
+                remedy="pass one class's column, for two classes y_prob[:, 1], or repair all of them with a "
+                "recalibrator of classes, such as OneVsRestRecalibrator()",
+            )
         if self.input_kind == "score" and y_true is not None and not isinstance(y_prob, (Totals, Observations)):
             # Scores are numbered in their order, and the numbers stand in for forecasts.
             check_same_index(y_prob=y_prob, y_true=y_true, sample_weight=sample_weight)
