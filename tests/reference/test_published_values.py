@@ -168,7 +168,7 @@ def test_logistic_curve_of_figure_4_of_the_paper():
 
 @pytest.mark.parametrize(("norm", "expected"), [("l1", 0.2), ("l2", 0.2082), ("max", 0.2333)])
 def test_confidence_errors_of_torchmetrics(norm, expected):
-    # torchmetrics, the example of MulticlassCalibrationError; its bins are closed below, which makes no difference here.
+    # torchmetrics, the example of MulticlassCalibrationError; its bins are closed below, which makes no difference.
     p = [[0.25, 0.20, 0.55], [0.55, 0.05, 0.40], [0.10, 0.30, 0.60], [0.90, 0.05, 0.05]]
     value = calibrant.expected_calibration_error([0, 1, 2, 0], p, n_bins=3, norm=norm)
     assert value == pytest.approx(expected, abs=5e-5)
