@@ -23,6 +23,7 @@ from calibrant.repairs import (
     ClassRecalibrator,
     ClassTemperatureRecalibrator,
     OneVsRestRecalibrator,
+    Recalibrator,
     TopLabelRecalibrator,
     VectorRecalibrator,
 )
@@ -503,5 +504,9 @@ def test_texts_that_were_changed_are_refused():
         assert old in text
         with pytest.raises(ValueError, match=message):
             ClassRecalibrator.from_json(text.replace(old, new))
+    with pytest.raises(ValueError, match=r"it is a recalibrator of classes: ClassRecalibrator.from_json\(\) reads it"):
+        Recalibrator.from_json(text)
+    with pytest.raises(ValueError, match=r"it is a recalibrator of events: Recalibrator.from_json\(\) reads it"):
+        ClassRecalibrator.from_json(PlattRecalibrator().fit(P[:, 0], Y == 0).to_json())
     with pytest.raises(ValueError, match="not a TopLabelRecalibrator"):
         TopLabelRecalibrator.from_json(text)

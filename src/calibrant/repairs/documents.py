@@ -11,6 +11,11 @@ import numpy as np
 
 from calibrant.core.errors import InputError
 
+_READERS = {
+    "calibrant-recalibrator/1": "it is a recalibrator of events: Recalibrator.from_json() reads it",
+    "calibrant-class-recalibrator/1": "it is a recalibrator of classes: ClassRecalibrator.from_json() reads it",
+}
+
 
 def read_document(text: str, schema: str) -> dict[str, Any]:
     """Return what the text of a recalibrator of one schema holds besides its name."""
@@ -29,6 +34,7 @@ def read_document(text: str, schema: str) -> dict[str, Any]:
             f"is {data['schema']!r}, this version of calibrant reads {schema!r}",
             argument="schema",
             value=data["schema"],
+            remedy=_READERS.get(str(data["schema"]), ""),
         )
     return {name: value for name, value in data.items() if name != "schema"}
 
