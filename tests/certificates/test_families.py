@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from class_cases import RIGHT_BY_CLASS, drawn, some_rows
 
-from calibrant import calibration_test, certify, confidence_interval, cutoff_calibration_error, risk_bands
+from calibrant import Tally, calibration_test, certify, confidence_interval, cutoff_calibration_error, risk_bands
 from calibrant.certificates import QuestionCertificates, families
+from calibrant.certificates.betting import adaptive_upper, adaptive_uppers, bet_exponent
 from calibrant.certificates.families import certify_family, step_down, step_up
 from calibrant.certificates.judging import check_plan, evaluate
 from calibrant.measures.judged import judged_measure
@@ -78,6 +79,19 @@ def test_limits_at_stricter_levels_are_no_narrower():
                 assert (np.diff([each.limits[0] for each in found]) <= 0.0).all()
 
 
+def test_limits_of_a_family_are_those_of_its_bets():
+    rng = np.random.default_rng(12)
+    p = rng.random(300)
+    tally = Tally.from_arrays(rng.random(300) < p, p)
+    assert adaptive_uppers(tally, tally, 0.05) == (adaptive_upper(tally, tally, 0.05),)
+    found = adaptive_uppers(tally, tally, 0.05, 100, (1, 2, 10, 100))
+    assert (np.diff(found) > 0.0).all()
+    # At the last, as much is spent on the variance as a limit by itself spends, and the rate is that of the first.
+    assert bet_exponent(0.05, 100, 100) == pytest.approx(np.log(100.0 / (0.05 * 0.98)), rel=1e-12)
+    assert adaptive_upper(tally, tally, 0.0005) <= found[-1] <= 1.2 * adaptive_upper(tally, tally, 0.0005)
+    assert found[0] == adaptive_upper(tally, tally, 0.05)
+
+
 def test_all_together_needs_no_correction_and_one_by_one_does():
     rng = np.random.default_rng(2)
     p = rng.dirichlet(np.ones(5), 1500)
@@ -85,10 +99,13 @@ def test_all_together_needs_no_correction_and_one_by_one_does():
     found = certify(y, p, max_error=0.05, questions="classwise")
     alone = [certify(y == k, p[:, k], max_error=0.05) for k in range(5)]
     stricter = [certify(y == k, p[:, k], max_error=0.05, confidence_level=0.99) for k in range(5)]
-    assert found.upper == tuple(each.upper for each in alone)
-    assert found.joint_upper == max(each.upper for each in alone)
+    assert found.upper == pytest.approx([each.upper for each in alone], rel=1e-12)
+    assert found.joint_upper == max(found.upper)
     assert found.joint_lower == max(each.lower for each in stricter)
-    assert [each.upper for each in found.certificates] == pytest.approx([each.upper for each in stricter], rel=1e-12)
+    assert [each.upper for each in found.certificates] == pytest.approx([each.upper for each in stricter], rel=0.08)
+    for method in ("hoeffding", "normal", "exact"):
+        other = certify(y, p, max_error=0.05, questions="classwise", method=method)
+        assert other.upper == tuple(certify(y == k, p[:, k], max_error=0.05, method=method).upper for k in range(5))
     assert found.estimate == max(each.estimate for each in alone) == found[found.worst].estimate
     limit = found.joint_upper
     between = certify(y, p, max_error=limit, questions="classwise")
