@@ -298,12 +298,17 @@ class ClassRecalibrator(ABC, BaseEstimator):
         """Keep what the guarantee needs to know about the rows."""
         self.n_rows_ = rows
         self.weighted_ = weighted
+        self.guarantee_ = self._guarantee(0.95, "cutoff", "population") if self._is_covered else None
+        return self
+
+    @property
+    def _is_covered(self) -> bool:
+        """Whether there is a guarantee for this map and the rows that it was fitted to."""
         try:
             self._refuse_guarantee()
-            self.guarantee_ = None if weighted else self._guarantee(0.95, "cutoff", "population")
         except InputError:
-            self.guarantee_ = None
-        return self
+            return False
+        return not self.weighted_
 
     def _check_fitted(self, what: str) -> None:
         if not hasattr(self, "guarantee_"):

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.sql import number_literal
 from calibrant.core.types import ClassLabel, FloatArray
+from calibrant.core.words import rounded_up
 from calibrant.repairs.class_recalibrator import ASSUMED, ClassRecalibrator
 from calibrant.repairs.class_results import ClassGuarantee
 from calibrant.repairs.class_rows import FitRows
@@ -215,7 +216,7 @@ class OneVsRestRecalibrator(AroundRecalibrator):
                 "the bound is known only now that the errors on the fitting rows are"
             )
         else:
-            bound = "this bound" if in_advance == worst.upper else f"a bound of {in_advance:.4f}"
+            bound = "this bound" if in_advance == worst.upper else f"a bound of {rounded_up(in_advance)}"
             promise = f"{bound} was promised, from the numbers of rows and classes alone"
             if self.recalibrator is None:
                 promise += f", because isotonic regression has no {MEASURES[measure]} on the rows it is fitted to"
