@@ -71,7 +71,7 @@ def test_a_certified_model_is_kept(questions):
     assert (classifier.predict_proba(FEATURES) == model.predict_proba(FEATURES)).all()
     assert (classifier.predict(FEATURES) == model.predict(FEATURES)).all()
     assert classifier.guarantee_.startswith("With 95% confidence the Cutoff calibration error of ")
-    assert "of this classifier is at most 0.15 in the population: the model was certified on 750 rows" in (
+    assert "is, with this classifier, at most 0.15 in the population: the model was certified on 750 rows" in (
         classifier.guarantee_
     )
 
@@ -138,7 +138,7 @@ def test_rows_kept_aside_judge_the_result():
     assert classifier.certificate_.verdict == "certified"
     assert classifier.certificate_.kind == "classwise"
     assert classifier.certificate_.rows == 375
-    assert "of every class against the rest of this classifier is at most 0.15" in classifier.guarantee_
+    assert "of every class against the rest is, with this classifier, at most 0.15" in classifier.guarantee_
     refuted = recalibrated(max_error=0.0).fit(FEATURES, NAMES)
     assert refuted.certificate_.verdict == "undecided"
     assert "could not be decided" in refuted.guarantee_
@@ -199,7 +199,7 @@ def test_rows_may_have_several_labels(model):
     kept = certified(model, max_error=0.2).fit(PARTS, LABELS)
     assert not kept.fell_back_
     assert kept.predict_proba(PARTS).shape == (1200, 3)
-    assert "of every label of this classifier is at most 0.2" in kept.guarantee_
+    assert "of every label is, with this classifier, at most 0.2" in kept.guarantee_
     replaced = certified(model, max_error=0.07).fit(PARTS, LABELS)
     assert replaced.fell_back_
     assert replaced.constant_.shape == (3,)

@@ -385,6 +385,11 @@ def of_what(certificate: Verdict, targets: Targets, questions: str) -> str:
     return f" {KINDS[kind].every}"
 
 
+def error_of(measure: str, every: str) -> str:
+    """Begin the sentence on an error of a classifier, of one event or of several questions."""
+    return f"the {measure}{every} is, with this classifier," if every else f"the {measure} of this classifier is"
+
+
 def rows_said(certificate: Verdict) -> str:
     """Say how many rows judged, and in how many clusters."""
     rows, clusters = f"{certificate.rows:,} rows", first_of(certificate).clusters

@@ -23,6 +23,7 @@ from calibrant.classifiers.base import (
     check_judging,
     draw_rows,
     effective_size,
+    error_of,
     first_of,
     of_what,
     rows_of,
@@ -296,7 +297,7 @@ class CertifiedClassifier(AroundModel):
         limit, one = shown(self.max_error), first_of(certificate)
         every = of_what(certificate, self._targets, self.questions)
         if one.thresholds is None:
-            return f"the {MEASURES.words(self.measure)}{every} of this classifier is at most {limit}"
+            return f"{error_of(MEASURES.words(self.measure), every)} at most {limit}"
         over = over_thresholds(one.thresholds, self.cost_false_positive, self.cost_false_negative)
         unit = one.cost_unit
         costs = "" if unit is None else f" ({significant_up(self.max_error * unit, 5)} in cost units)"

@@ -25,6 +25,7 @@ from calibrant.classifiers.base import (
     check_judging,
     draw_rows,
     effective_size,
+    error_of,
     of_what,
     rows_of,
     rows_said,
@@ -457,7 +458,7 @@ class RecalibratedClassifier(AroundModel):
             limit, verdict = f"at most {rounded_up(upper_of(certificate))}", f"at most {allowed} could not be decided"
         reason = f"{verdict} on {rows_said(certificate)} that had no part in fitting {fitted} ({self.method} method)"
         every = of_what(certificate, self._targets, self.questions)
-        known = f"the Cutoff calibration error{every} of this classifier is {limit}"
+        known = f"{error_of('Cutoff calibration error', every)} {limit}"
         return self._in_words(certificate, level, known, reason)
 
 
