@@ -5,7 +5,7 @@ import pytest
 from class_repair_cases import rows_of_classes
 from sklearn.base import clone
 
-from calibrant import confidence_interval
+from calibrant import compare_recalibrators, confidence_interval
 from calibrant.repairs import (
     ClassRecalibrator,
     ClassTemperatureRecalibrator,
@@ -70,6 +70,10 @@ def test_maps_that_were_fitted_to_other_rows_are_on_the_menu():
     assert (twin.predict(P) == menu.predict(P)).all()
     assert twin.to_json() == menu.to_json()
     assert menu.to_sql(list("abc")) == dishes[1].to_sql(list("abc"))
+    copied = clone(menu)
+    assert not hasattr(copied, "guarantee_")
+    assert copied.fit(P, Y).guarantee_ == menu.guarantee_  # the menu is the same, fitted maps and all
+    assert compare_recalibrators(P, Y, candidates={"menu": menu}, cv=2, rng=0)["menu"].problem is None
 
 
 def test_an_infinite_loss_is_never_chosen_and_survives_json():

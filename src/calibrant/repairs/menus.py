@@ -130,6 +130,10 @@ class MenuRecalibrator(ClassRecalibrator):
             )
         return super().guarantee(level)
 
+    def __sklearn_clone__(self) -> MenuRecalibrator:
+        # The maps of the menu are fixed: a copy that forgot what they were fitted to would have another menu.
+        return type(self)(**self.get_params(deep=False))
+
     def _check_params(self) -> None:
         check_choice(self.rule, "rule", RULES)
         check_choice(self.questions, "questions", QUESTIONS)
