@@ -211,7 +211,7 @@ def test_rows_in_any_order_labels_and_tallies_give_the_same():
 def test_certain_forecasts_happen_and_impossible_ones_do_not(monkeypatch):
     p = np.array([0.0, 0.0, 1.0, 1.0, 0.5])
     for limit, least in ((enumeration.ENUMERABLE, 0.0), (1, 0.001)):
-        monkeypatch.setattr(hypotheses, "ENUMERABLE", limit)
+        monkeypatch.setattr(enumeration, "ENUMERABLE", limit)
         for outcome, expected in (([0, 0, 1, 1, 1], 1.0), ([0, 1, 1, 1, 1], least), ([0, 0, 0, 1, 1], least)):
             assert calibration_test(outcome, p, method="exact", n_resamples=999, rng=0).pvalue == expected
 

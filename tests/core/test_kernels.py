@@ -45,6 +45,7 @@ CASES: dict[str, Callable[[], tuple[Any, ...]]] = {
     "grouped_residuals weighted": lambda: (*ROWS, FORECAST[::-1].copy(), CELL, GROUP, 4, PART, 6),
     "grouped_products": lambda: (*ROWS, FORECAST**2, np.empty(0), *PLACES),
     "grouped_products weighted": lambda: (*ROWS, FORECAST**2, FORECAST[::-1].copy(), *PLACES),
+    "largest_columns": lambda: (np.round(FORECAST.reshape(-1, 5), 1),),
     "mixed_keys": lambda: (FORECAST.view(np.uint64), KEY),
     "mixed_keys of one start": lambda: (FORECAST.view(np.uint64), KEY[:1]),
     "repeated_keys": lambda: (np.concatenate([KEY, KEY[::7], KEY[::21]]),),

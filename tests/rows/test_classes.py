@@ -9,6 +9,7 @@ import pytest
 from class_cases import ASKED, RIGHT_BY_CLASS, RIGHT_ON_TOP, RIGHT_ONE_BY_ONE, columns, largest, some_rows
 
 from calibrant import certify, cutoff_calibration_error, measure, worst_interval
+from calibrant.rows import classes
 from calibrant.rows.classes import check_classes_of, class_questions, subsets_of
 
 Y = np.array(["oak", "elm", "ash", "elm", "oak", "ash"])
@@ -136,6 +137,15 @@ def test_equal_probabilities_go_to_the_label_that_sorts_first():
     p = [[0.4, 0.4, 0.2], [0.2, 0.4, 0.4]]
     assert check_classes_of(["a", "b"], p, classes=["a", "b", "c"]).top.tolist() == [0, 1]
     assert check_classes_of(["a", "b"], p, classes=["c", "b", "a"]).top.tolist() == [1, 2]
+
+
+def test_the_compiled_loop_finds_the_same_top_label(monkeypatch):
+    y, p = some_rows(np.random.default_rng(9), 80, 4, tied=True)
+    expected = check_classes_of(y, p)
+    monkeypatch.setattr(classes, "_MANY_ROWS", 0)
+    found = check_classes_of(y, p)
+    assert found.top.tolist() == expected.top.tolist() == p.argmax(axis=1).tolist()
+    assert found.of_top().y_prob.tolist() == expected.of_top().y_prob.tolist() == p.max(axis=1).tolist()
 
 
 def _with(row: int, column: int, value: float) -> np.ndarray:

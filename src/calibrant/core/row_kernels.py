@@ -21,6 +21,20 @@ _KEYS_TOGETHER = 1024
 
 
 @Kernel
+def largest_columns(values: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Find the first column of the largest number of each line, and that number."""
+    lines, columns = values.shape
+    place, largest = np.empty(lines, dtype=np.int64), np.empty(lines)
+    for i in range(lines):
+        best, where = values[i, 0], 0
+        for k in range(1, columns):
+            if values[i, k] > best:
+                best, where = values[i, k], k
+        place[i], largest[i] = where, best
+    return place, largest
+
+
+@Kernel
 def mixed_keys(bits: Keys, keys: Keys) -> Keys:
     """Keys of rows, or one for all of them, plus the bits of numbers from 0 on, scattered as splitmix64 does.
 

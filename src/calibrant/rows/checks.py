@@ -385,7 +385,7 @@ def label_places(values: Any, name: str, rows: int) -> tuple[npt.NDArray[Any], I
             held = np.zeros(high - low + 1, dtype=np.bool_)
             place = array.astype(np.int64) - low if array.dtype.kind == "i" else (array - low).astype(np.int64)
             held[place] = True
-            return np.flatnonzero(held) + low, (np.cumsum(held) - 1)[place]
+            return np.flatnonzero(held) + low, place if held.all() else (np.cumsum(held) - 1)[place]
     try:
         labels, inverse = np.unique(array, return_inverse=True)
     except TypeError as error:

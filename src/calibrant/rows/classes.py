@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.core.errors import InputError
+from calibrant.core.row_kernels import largest_columns
 from calibrant.core.threads import in_threads
 from calibrant.core.types import BoolArray, FloatArray, IntArray, Label
 from calibrant.core.voices import Argument, Option, Phrase
@@ -52,6 +53,7 @@ MOST_SUBSET_CLASSES = 12
 MOST_PAIRS = 5000
 """Of more than a hundred classes there are too many pairs."""
 
+_MANY_ROWS = 50_000  # from which on a compiled loop is worth while
 _SMALL = 0.05  # a class that is rarer than this has a small error whatever is forecast within reason
 
 OutcomeArray = npt.NDArray[np.uint8] | FloatArray
@@ -200,6 +202,8 @@ class ClassRows:
 
 def _first_largest(y_prob: npt.NDArray[Any]) -> tuple[IntArray, FloatArray]:
     """Return the first column of the largest probability of each row, and that probability."""
+    if y_prob.shape[0] >= _MANY_ROWS and y_prob.dtype == np.float64 and y_prob.flags.c_contiguous:
+        return largest_columns(y_prob)
     top = np.argmax(y_prob, axis=1)
     return top, y_prob[np.arange(top.size), top].astype(np.float64, copy=False)
 
