@@ -32,6 +32,16 @@ def _comparison() -> Any:
 
 
 @functools.cache
+def _class_map() -> Any:
+    return calibrant.repairs.OneVsRestRecalibrator(renormalize=False).fit(VECTORS, CLASSES)
+
+
+@functools.cache
+def _class_comparison() -> Any:
+    return calibrant.compare_recalibrators(VECTORS, CLASSES, cv=2, rng=0)
+
+
+@functools.cache
 def _model_comparison() -> Any:
     return calibrant.compare_models(Y_TRUE, {"old": Y_PROB, "new": Y_PROB[::-1]}, max_error=0.9)
 
@@ -227,6 +237,11 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "RollingReading": _rolling,
     "WindowComparison": _windows,
     "WindowScores": lambda: _windows().scores[0],
+    "ClassGuarantee": lambda: _class_map().guarantee(),
+    "ClassGuarantee of these forecasts": lambda: _class_map().guarantee(target="these forecasts", measure="risk_gap"),
+    "ClassGuarantee of a menu": lambda: calibrant.repairs.MenuRecalibrator().fit(VECTORS, CLASSES).guarantee(),
+    "ClassRecalibratorComparison": _class_comparison,
+    "ClassRecalibratorScores": lambda: _class_comparison()["top label"],
     "RecalibrationGuarantee": lambda: calibrant.PlattRecalibrator().fit(tally()).guarantee_,
     "RecalibrationGuarantee of these forecasts": lambda: (
         calibrant.IsotonicRecalibrator().fit(tally()).guarantee(target="these forecasts")

@@ -299,7 +299,7 @@ def test_options_are_looked_at_when_fitting_and_not_before():
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (np.arange(1200) % 3, "Only binary classification is supported. The type of the target is multiclass: y has 3"),
+        (np.stack([LABELS, 2 - LABELS], axis=1), "y has shape (1200, 2) and holds more than 0 and 1"),
         (np.linspace(0.0, 1.0, 1200), "Unknown label type"),
         (np.where(np.arange(1200) == 5, np.nan, LABELS), "y[5] is missing"),
         (np.ones(1200), "y has one class only, 1.0, in the 600 rows drawn for fitting, and a model needs both"),
@@ -353,7 +353,8 @@ class Odd(ClassifierMixin, BaseEstimator):
             "LinearSVC has no predict_proba, and only probabilities can be calibrated; choose options with",
         ),
         (Odd(classes=None), "Odd has no classes_ after fitting; pass a classifier"),
-        (Odd(classes=(0, 1, 2)), "Odd was fitted to 3 classes; calibration here is about two"),
+        (Odd(classes=(0, 1, 2)), "Odd.predict_proba returned shape (600, 2); one column per class is needed"),
+        (Odd(classes=(0,)), "Odd has classes_ of shape (1,); two classes are needed at least"),
         (Odd(classes=("0", "1")), "y holds 0, which Odd was not fitted to; its classes are ['0', '1']"),
         (Odd(columns=1), "Odd.predict_proba returned shape (600, 1); one column per class is needed"),
         (Odd(forecast=1.5), "y_prob[0] is 1.5, outside [0, 1]"),
@@ -419,7 +420,8 @@ def test_missing_features_are_the_models_business():
     if FrozenEstimator is not None:  # which came with the tags
         tags = classifier.__sklearn_tags__()
         assert tags.input_tags.allow_nan
-        assert not tags.classifier_tags.multi_class
+        assert tags.classifier_tags.multi_class
+        assert not tags.classifier_tags.multi_label
     with pytest.raises(ValueError, match="NaN"):
         certified().fit(features, LABELS)
 

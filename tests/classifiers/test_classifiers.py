@@ -2,6 +2,7 @@
 
 import pytest
 import sklearn
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -40,6 +41,13 @@ CHECKS = parametrize_with_checks(
         ),
     ]
 )
+FOREST = RandomForestClassifier(n_estimators=5, max_depth=1, random_state=0)
+OF_LABELS = parametrize_with_checks(
+    [
+        CertifiedClassifier(FOREST, max_error=1, random_state=0),
+        RecalibratedClassifier(FOREST, PlattRecalibrator(), cv=2, random_state=0),
+    ]
+)
 
 
 @pytest.mark.parametrize(CHECKS.args[0], list(CHECKS.args[1]), **CHECKS.kwargs)
@@ -52,3 +60,12 @@ def test_scikit_learns_checks(estimator, check):
             check(estimator)
     else:
         check(estimator)
+
+
+@pytest.mark.parametrize(
+    OF_LABELS.args[0],
+    [pair for pair in OF_LABELS.args[1] if "multilabel" in str(pair)],
+    **{name: value for name, value in OF_LABELS.kwargs.items() if name == "ids"},
+)
+def test_scikit_learns_checks_of_several_labels(estimator, check):
+    check(estimator)

@@ -518,7 +518,7 @@ def test_bad_options_of_a_recalibrated_classifier(options, message):
 @pytest.mark.parametrize(
     ("options", "labels", "message"),
     [
-        ({}, np.arange(1200) % 3, "Only binary classification is supported. The type of the target is multiclass"),
+        ({}, np.stack([LABELS, 2 - LABELS], axis=1), "y has shape (1200, 2) and holds more than 0 and 1"),
         (
             {},
             np.ones(1200),

@@ -93,6 +93,7 @@ def every_result():
         guard.ladder_[0],
         comparison,
         comparison["platt"],
+        *map(result_of, ("ClassGuarantee", "ClassRecalibratorComparison", "ClassRecalibratorScores")),
         report,
         report.models[0],
         report.models[0].decisions,
@@ -174,6 +175,7 @@ def test_what_may_be_infinite_or_undefined_is_declared_field_by_field(results):
         "GroupCertificates": ("upper",),
         "ScoreDecomposition": ("score", "miscalibration", "skill", "mass"),
         "RecalibratorScores": ("log_loss",),
+        "ClassRecalibratorScores": ("log_loss",),
     }
     undefined = {kind.__name__: kind._may_be_undefined for kind in results if kind._may_be_undefined}
     assert undefined == {

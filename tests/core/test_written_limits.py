@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 import calibrant
 from calibrant import Tally
 from calibrant.certificates.results import verdict_of
+from calibrant.classifiers.targets import Event
 from calibrant.core.words import level_said, rounded_down, rounded_up, significant_up
 from calibrant.reports.views import view_of
 
@@ -270,6 +271,7 @@ def test_the_words_of_a_recalibrated_classifier(certificate, one, other, max_err
     assume(verdict_of(lower, upper, max_error) != "certified")
     verdict = verdict_of(lower, upper, max_error)
     model = calibrant.RecalibratedClassifier(LogisticRegression(), max_error=max_error)
+    model._targets = Event(np.array([0, 1]))
     changed = dataclasses.replace(certificate, lower=lower, upper=upper, max_error=max_error, verdict=verdict)
     text = model._certified(changed, 0.95)[0]
     if verdict == "refuted":

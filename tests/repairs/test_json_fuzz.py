@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from class_repair_cases import MAPS, quietly, rows_of_classes
 
 import calibrant
 
@@ -22,6 +23,10 @@ KINDS = {
     "temperature": calibrant.TemperatureRecalibrator(clip=1e-3),
     "constant": calibrant.repairs.ConstantRecalibrator(),
     "guarded": calibrant.GuardedRecalibrator(),
+}
+CLASS_KINDS = {
+    **{name: MAPS[name] for name in ("temperature, clipped", "vector", "isotonic", "guarded", "top label")},
+    "menu": calibrant.repairs.MenuRecalibrator(),
 }
 TEXTS_PER_KIND = 400
 NUMBERS = [0, -1, 1, 2, -0.0, 0.5, 1e-320, 5e-324, 1e308, -1e308, 1e999, -1e999, 2**63, 10**400, 1 + 1e-16, 0.1 + 1e-17]
@@ -128,3 +133,29 @@ def test_a_changed_text_is_refused_or_gives_a_map(texts, name):
         if not found.weighted_:
             assert 0.0 <= found.guarantee().upper <= 1.0, text
     assert 0 < accepted < TEXTS_PER_KIND
+
+
+@pytest.mark.parametrize("name", CLASS_KINDS)
+def test_a_changed_text_of_classes_is_refused_or_gives_probabilities(name):
+    y_prob, y, _ = rows_of_classes(0, rows=60, classes=3)
+    text = CLASS_KINDS[name].fit(y_prob, y).to_json()
+    rng = random.Random(name)
+    accepted = 0
+    for number in range(TEXTS_PER_KIND // 4):
+        changed = (changed_document if number % 3 else changed_text)(text, rng)
+        try:
+            found = calibrant.repairs.ClassRecalibrator.from_json(changed)
+        except ValueError:
+            continue
+        accepted += 1
+        count = len(found.classes_)
+        given = y_prob if count == 3 else np.full((1, count), 1.0 / count)
+        given = np.log(given) if found.input_kind == "score" else given
+        repaired = quietly(found, given)
+        assert ((repaired >= 0.0) & (repaired <= 1.0)).all(), changed
+        again = calibrant.repairs.ClassRecalibrator.from_json(found.to_json())
+        assert quietly(again, given).tolist() == repaired.tolist(), changed
+        assert len(found.to_sql([f"p{k}" for k in range(count)])) == count, changed
+        if found.guarantee_ is not None:
+            assert 0.0 <= found.guarantee_.upper <= 1.0, changed
+    assert 0 < accepted < TEXTS_PER_KIND // 4

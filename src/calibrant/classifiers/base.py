@@ -22,20 +22,26 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from calibrant.certificates.clusters import check_clusters
 from calibrant.certificates.judging import check_plan
 from calibrant.certificates.methods.registry import METHODS, POPULATION_METHODS
+from calibrant.certificates.question_results import QuestionCertificates
 from calibrant.certificates.results import Certificate
 from calibrant.certificates.verdicts import certify
 from calibrant.classifiers.clusters import RowClusters
+from calibrant.classifiers.targets import Targets, read_targets
 from calibrant.core.errors import CalibrationWarning, InputError
 from calibrant.core.types import ArrayLike, FloatArray
 from calibrant.core.words import counted, level_said
 from calibrant.measures.judged import judged_measure
 from calibrant.rows.checks import check_choice, check_number, check_same_index, check_weights
-from calibrant.rows.models import check_classes
+from calibrant.rows.classes import DEFAULT, QUESTIONS
+from calibrant.rows.questions import KINDS
 
 try:
     from sklearn.frozen import FrozenEstimator
 except ImportError:  # scikit-learn before 1.6 has no frozen models
     FrozenEstimator = None
+
+Verdict = Certificate | QuestionCertificates
+"""What rows kept aside say: of one question, or of several."""
 
 LOOK_AGAIN = "It holds for one fit: to fit again on the same rows and choose among the results is to look again."
 FEWER_FOR_JUDGING = ", or keep fewer for judging with a smaller split"
@@ -57,7 +63,7 @@ class Asked:
 
 
 class AroundModel(ABC, ClassifierMixin, BaseEstimator):
-    """What the classifiers here share: a model inside, two classes, and metadata for the model's fit."""
+    """What the classifiers here share: a model inside, classes or labels, and metadata for the model's fit."""
 
     _weights_count_for: ClassVar[str]
 
@@ -75,8 +81,9 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
         ----------
         X : array-like, frame or sparse matrix of shape (n, n_features)
             Features, as the model takes them.
-        y : array-like of shape (n,)
-            Labels of two classes.
+        y : array-like of shape (n,), or of shape (n, K)
+            The label of each row, of two classes or more; or a column of 0 and 1 for each of K labels, of which a row
+            may have any number.
         sample_weight : array-like of shape (n,), optional
             Weights fixed beforehand: those computed from the rows, such as inverse propensities, are not covered.
         groups : array-like of shape (n,), optional
@@ -94,8 +101,8 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
             Itself.
         """
         level = self._check_options()
-        labels = check_classes(y)
-        weight = check_weights(sample_weight, labels.size)
+        labels = read_targets(y)
+        weight = check_weights(sample_weight, len(labels))
         check_same_index(X=X, y=y, sample_weight=sample_weight, groups=groups)
         X, y = indexable(X, labels)
         clusters = None if groups is None else RowClusters.of(groups, X, y, weight)
@@ -105,7 +112,7 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probabilities of the two classes.
+        """Return the probabilities of the classes, or of the labels.
 
         Parameters
         ----------
@@ -114,14 +121,16 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        array of shape (n, 2)
-            Probabilities, in the order of ``classes_``.
+        array of shape (n, K)
+            Probabilities, in the order of ``classes_``; for two classes a column each.
         """
         check_is_fitted(self)
         return self._probabilities(X)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the more probable class of each row, the first one where both are equally probable.
+        """Return the most probable class of each row, the first of several that are equally probable.
+
+        Where a row may have several labels, those are returned whose probability is above one half.
 
         Parameters
         ----------
@@ -130,11 +139,12 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        array of shape (n,)
-            Labels out of ``classes_``.
+        array of shape (n,), or of shape (n, K)
+            Labels out of ``classes_``; or a column of 0 and 1 for each of several labels.
         """
         check_is_fitted(self)
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+        chosen: npt.NDArray[Any] = self._targets.chosen(self.predict_proba(X))
+        return chosen
 
     def get_metadata_routing(self) -> Any:
         """Say which metadata the two fits ask for: weights and groups here, and whatever the model requests.
@@ -153,14 +163,13 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
         from sklearn.utils import get_tags  # scikit-learn before 1.6 has none, and does not call this
 
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        read_by_model = get_tags(self.estimator).input_tags
-        tags.input_tags.sparse = read_by_model.sparse
-        tags.input_tags.allow_nan = read_by_model.allow_nan
+        of_model = get_tags(self.estimator)
+        if of_model.classifier_tags is not None:
+            tags.classifier_tags.multi_class = of_model.classifier_tags.multi_class
+            tags.classifier_tags.multi_label = of_model.classifier_tags.multi_label
+        tags.input_tags.sparse = of_model.input_tags.sparse
+        tags.input_tags.allow_nan = of_model.input_tags.allow_nan
         return tags
-
-    def _more_tags(self) -> dict[str, Any]:  # what scikit-learn before 1.6 asks for instead
-        return {"binary_only": True}
 
     @abstractmethod
     def _check_options(self) -> float:
@@ -185,7 +194,7 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
 
     @abstractmethod
     def _probabilities(self, X: Any) -> FloatArray:
-        """Return the probabilities of the two classes, by a fitted classifier."""
+        """Return the probabilities of the classes or labels, by a fitted classifier."""
 
     @property
     def _is_frozen(self) -> bool:
@@ -231,22 +240,31 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
 
     def _judge(
         self,
-        outcome: npt.NDArray[Any],
-        forecast: FloatArray,
+        targets: Targets,
+        y: npt.NDArray[Any],
+        forecasts: FloatArray,
         weight: FloatArray | None,
         clusters: RowClusters | None,
         level: float,
-    ) -> Certificate:
+    ) -> Verdict:
         """Certify forecasts of rows that neither the model nor its recalibration has seen."""
-        certificate: Certificate = certify(
+        outcome: Any = y
+        asked: dict[str, Any] = {}
+        if targets.is_event:
+            outcome, forecasts = y == targets.classes[1], forecasts[:, 1]
+        elif targets.multilabel:
+            asked = {"multilabel": True}
+        else:
+            asked = {"classes": targets.classes, "questions": self.questions}
+        certificate: Verdict = certify(
             outcome,
-            forecast,
+            forecasts,
             max_error=self.max_error,
             confidence_level=level,
             method=self.method,
             sample_weight=weight,
             cluster=None if clusters is None else clusters.codes,
-            **self._judged_by(),
+            **{**asked, **self._judged_by()},
         )
         return certificate
 
@@ -254,16 +272,17 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
         """Return which error the certificate is about, as `certify` takes it."""
         return {}
 
-    def _in_words(self, certificate: Certificate, level: float, known: str, reason: str) -> list[str]:
+    def _in_words(self, certificate: Verdict, level: float, known: str, reason: str) -> list[str]:
         """Return what is known of this classifier, how surely, why, and on what it rests."""
         surely = f"With {level_said(level)} confidence"
-        if not certificate.finite_sample:
+        one = first_of(certificate)
+        if not one.finite_sample:
             surely += ", approximately and for many rows only,"
-        whom = "" if certificate.clusters is None else certificate.clusters.of_whom.rstrip(",")
+        whom = "" if one.clusters is None else one.clusters.of_whom.rstrip(",")
         return [
             f"{surely} {known} in the population{whom}: {reason}.",
             *(f"Caution: {caution}" for caution in certificate.cautions),
-            f"This assumes that {'; '.join(certificate.assumptions)}.",
+            f"This assumes that {'; '.join(one.assumptions)}.",
             LOOK_AGAIN,
             *(f"Note: {note}" for note in certificate.notes),
         ]
@@ -275,8 +294,9 @@ class AroundModel(ABC, ClassifierMixin, BaseEstimator):
                 setattr(self, name, getattr(model, name))
 
 
-def check_judging(split: Any, method: Any) -> None:
-    """Check how many rows are kept for judging, and by which method they judge."""
+def check_judging(split: Any, method: Any, questions: Any = DEFAULT) -> None:
+    """Check how many rows are kept for judging, by which method they judge, and what of several classes."""
+    check_choice(questions, "questions", QUESTIONS)
     share = check_number(split, "split")
     if not 0.0 < share < 1.0:
         raise InputError(
@@ -297,7 +317,7 @@ def draw_rows(asked: Asked, split: float, generator: np.random.RandomState) -> t
     seed that was fixed beforehand, because the positions of independent rows say nothing about them. Rows in clusters
     are drawn cluster by cluster.
     """
-    X, y, rows = asked.X, asked.y, asked.y.size
+    X, y, rows = asked.X, asked.y, len(asked.y)
     if asked.clusters is not None:
         fitting, chosen = asked.clusters.drawn(split, generator)
         return take(X, fitting), take(X, chosen), y[fitting], y[chosen], fitting, chosen
@@ -323,7 +343,9 @@ def take(values: Any, positions: npt.NDArray[Any]) -> Any:
 
 
 def check_both_classes(y_fit: npt.NDArray[Any], where: str, remedy: str = "") -> None:
-    """Refuse rows for fitting that are all of one class."""
+    """Refuse rows for fitting that are all of one class; a label may be on all rows, or on none."""
+    if y_fit.ndim == 2:
+        return
     distinct = np.unique(y_fit).tolist()
     if len(distinct) == 1:
         raise InputError(
@@ -343,10 +365,35 @@ def effective_size(weight: FloatArray | None, rows: int, clusters: RowClusters |
     return float(rows) if weight is None else float(weight.sum() ** 2 / (weight @ weight))
 
 
-def rows_said(certificate: Certificate) -> str:
+def first_of(certificate: Verdict) -> Certificate:
+    """Return the certificate itself, or that of the first of several questions: all rest on the same rows."""
+    if isinstance(certificate, Certificate):
+        return certificate
+    return certificate.certificates[0]
+
+
+def upper_of(certificate: Verdict) -> float:
+    """Return the upper limit that the verdict compares."""
+    return certificate.upper if isinstance(certificate, Certificate) else certificate.joint_upper
+
+
+def of_what(certificate: Verdict, targets: Targets, questions: str) -> str:
+    """Say which error of a classifier a certificate is about, where there are several."""
+    if targets.count == 2 and not targets.multilabel:
+        return ""
+    kind = certificate.kind if isinstance(certificate, QuestionCertificates) else questions
+    return f" {KINDS[kind].every}"
+
+
+def error_of(measure: str, every: str) -> str:
+    """Begin the sentence on an error of a classifier, of one event or of several questions."""
+    return f"the {measure}{every} is, with this classifier," if every else f"the {measure} of this classifier is"
+
+
+def rows_said(certificate: Verdict) -> str:
     """Say how many rows judged, and in how many clusters."""
-    rows = f"{certificate.rows:,} rows"
-    return rows if certificate.clusters is None else f"{rows} in {counted(certificate.clusters.count, 'cluster')}"
+    rows, clusters = f"{certificate.rows:,} rows", first_of(certificate).clusters
+    return rows if clusters is None else f"{rows} in {counted(clusters.count, 'cluster')}"
 
 
 def _has_one_per_row(value: Any, rows: int) -> bool:

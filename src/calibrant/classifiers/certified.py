@@ -14,19 +14,23 @@ from sklearn.utils import check_random_state
 
 from calibrant.certificates.margins import constant_failure, constant_margin
 from calibrant.certificates.methods.registry import METHODS, Method
-from calibrant.certificates.results import Certificate
 from calibrant.classifiers.base import (
     FEWER_FOR_JUDGING,
     AroundModel,
     Asked,
+    Verdict,
     check_both_classes,
     check_judging,
     draw_rows,
     effective_size,
+    error_of,
+    first_of,
+    of_what,
     rows_of,
     rows_said,
 )
 from calibrant.classifiers.clusters import RowClusters
+from calibrant.classifiers.targets import Targets, targets_of
 from calibrant.core.errors import InputError
 from calibrant.core.types import FloatArray
 from calibrant.core.words import shown, significant_up
@@ -34,13 +38,15 @@ from calibrant.measures.judged import judged_measure
 from calibrant.measures.registry import MEASURES, Measure
 from calibrant.measures.savings import REDRAWING, over_thresholds
 from calibrant.rows.checks import check_choice, check_confidence, check_number
-from calibrant.rows.models import forecasts_of, two_classes
+from calibrant.rows.classes import QuestionsAsked
 
 FALLBACKS = ("constant",)
+_MEANS = {"subsets": lambda classes: 2 ** (classes - 1) - 1}
+"""How many means of so many classes questions ask about, where it is not one per class."""
 
 
 class CertifiedClassifier(AroundModel):
-    """Fit any binary classifier, and keep it only if its calibration error is certified to be small.
+    """Fit any classifier, and keep it only if its calibration error is certified to be small.
 
     The rows are split at random. One part fits the model, the other judges it, as in `certify`: is its Cutoff
     calibration error, or another error named, at most ``max_error``? If that is certified the model is kept. If not,
@@ -54,6 +60,12 @@ class CertifiedClassifier(AroundModel):
     Where rows come in clusters, several visits of one patient or flights of one day, name them: ``fit(X, y,
     groups=...)``. Whole clusters are then drawn for judging, and m is the number of clusters of equal size that would
     say as much, (sum m_c)^2 / sum m_c^2. Without ``groups`` the guarantee holds for independent rows only.
+
+    **Several classes, several labels.** With three classes or more the error is that of the questions named, by default
+    of the confidence in the top label; a model that is not certified is replaced by the shares of the classes among the
+    judging rows, which take 2 J exp(-2 m max_error^2) of 1 - confidence_level, J the number of classes (of yes-or-no
+    questions, for "subsets"). Where a row may have several labels, given as columns of 0 and 1, every label is judged,
+    and the shares of K labels take 2 K exp(-2 m max_error^2).
 
     Parameters
     ----------
@@ -80,6 +92,9 @@ class CertifiedClassifier(AroundModel):
         For ``measure="risk_gap"``: the threshold, or the range of thresholds, that decisions use; else all of them.
     cost_false_positive, cost_false_negative : float, optional
         Costs in place of one threshold.
+    questions : {"confidence", "classwise", "top_label", "pairs", "subsets"}
+        What is judged of three classes or more, as in `certify`. It has no effect on two classes, where the error is
+        that of the forecasts of the second, nor where a row may have several labels.
     fallback : {"constant"}
         What replaces a model that is not certified.
     random_state : int, RandomState or None
@@ -90,14 +105,15 @@ class CertifiedClassifier(AroundModel):
     ----------
     estimator_ : classifier
         The fitted model, kept for inspection even if it is not certified.
-    certificate_ : Certificate
+    certificate_ : Certificate or QuestionCertificates
         The verdict on the model, with the level confidence_level + 2 exp(-2 m max_error^2) for m judging rows.
     fell_back_ : bool
         Whether the model was replaced by the constant.
-    constant_ : float
-        The constant forecast for ``classes_[1]``, whether it was needed or not.
-    classes_ : array of shape (2,)
-        The two classes; the forecasts judged are those of the second.
+    constant_ : float or array of shape (K,)
+        The constant forecast for ``classes_[1]``, whether it was needed or not; of three classes or more, and of
+        several labels, one for each.
+    classes_ : array of shape (K,)
+        The classes; of two, the forecasts judged are those of the second. For several labels their numbers.
     guarantee_ : str
         What holds, how surely, and under which assumptions.
     n_features_in_, feature_names_in_
@@ -147,6 +163,7 @@ class CertifiedClassifier(AroundModel):
         threshold: float | tuple[float, float] | None = None,
         cost_false_positive: float | None = None,
         cost_false_negative: float | None = None,
+        questions: QuestionsAsked = "confidence",
         fallback: str = "constant",
         random_state: Any = None,
     ) -> None:
@@ -159,6 +176,7 @@ class CertifiedClassifier(AroundModel):
         self.threshold = threshold
         self.cost_false_positive = cost_false_positive
         self.cost_false_negative = cost_false_negative
+        self.questions = questions
         self.fallback = fallback
         self.random_state = random_state
 
@@ -166,35 +184,41 @@ class CertifiedClassifier(AroundModel):
         X, y, weight, clusters = asked.X, asked.y, asked.weight, asked.clusters
         if self._is_given:
             model = self.estimator.fit(X, y)  # fits nothing, but makes sure that the model is fitted
-            certificate_level = self._certificate_level(asked.level, y.size, weight, clusters, share=1.0)
+            targets, share = targets_of(model, y), 1.0
+            certificate_level = self._certificate_level(asked.level, len(y), weight, clusters, targets, share=share)
         else:
             X_fit, X, y_fit, y, kept, chosen = draw_rows(asked, self.split, check_random_state(self.random_state))
             weight = None if weight is None else weight[chosen]
             clusters = None if clusters is None else clusters.take(chosen)
-            certificate_level = self._certificate_level(asked.level, y.size, weight, clusters, share=self.split)
+            self._certificate_level(asked.level, len(y), weight, clusters, None, share=self.split)
             check_both_classes(y_fit, "drawn for fitting", FEWER_FOR_JUDGING)
-            model = clone(self.estimator).fit(X_fit, y_fit, **rows_of(asked.fit_params, kept, asked.y.size))
-        classes = two_classes(model, y)
-        outcome = y == classes[1]
-        certificate = self._judge(outcome, forecasts_of(model, X)[:, 1], weight, clusters, certificate_level)
+            model = clone(self.estimator).fit(X_fit, y_fit, **rows_of(asked.fit_params, kept, len(asked.y)))
+            targets = targets_of(model, y)
+            certificate_level = self._certificate_level(
+                asked.level, len(y), weight, clusters, targets, share=self.split
+            )
+        certificate = self._judge(targets, y, targets.forecasts(model, X), weight, clusters, certificate_level)
+        shares = targets.shares(y, weight)
         self.estimator_ = model
-        self.classes_ = classes
-        self.certificate_ = certificate
+        self._targets = targets
+        self.classes_ = targets.classes
+        self.certificate_: Any = certificate
         self.fell_back_ = not certificate
-        self.constant_ = float(np.average(outcome, weights=weight))
+        self.constant_: Any = float(shares[1]) if targets.is_event else shares
         self.guarantee_ = self._guarantee(asked.level)
         self._take_names(model)
 
     def _probabilities(self, X: Any) -> FloatArray:
-        forecasts = forecasts_of(self.estimator_, X)
+        forecasts = self._targets.forecasts(self.estimator_, X)
         if not self.fell_back_:
             return forecasts
         # The model is still asked, so that features it cannot read are an error either way.
-        return np.tile([1.0 - self.constant_, self.constant_], (len(forecasts), 1))
+        shares = [1.0 - self.constant_, self.constant_] if self._targets.is_event else self.constant_
+        return np.tile(shares, (len(forecasts), 1))
 
     def _check_options(self) -> float:
         check_number(self.max_error, "max_error", low=0.0, high=1.0)
-        check_judging(self.split, self.method)
+        check_judging(self.split, self.method, self.questions)
         judged_measure(self.measure, 2.0, self.threshold, self.cost_false_positive, self.cost_false_negative)
         METHODS[self.method].check_measure(self.measure)
         check_choice(self.fallback, "fallback", FALLBACKS)
@@ -205,17 +229,25 @@ class CertifiedClassifier(AroundModel):
         return {name: getattr(self, name) for name in names}
 
     def _certificate_level(
-        self, level: float, rows: int, weight: FloatArray | None, clusters: RowClusters | None, *, share: float
+        self,
+        level: float,
+        rows: int,
+        weight: FloatArray | None,
+        clusters: RowClusters | None,
+        targets: Targets | None,
+        *,
+        share: float,
     ) -> float:
         """Return the level that is left for the certificate; refuse a limit that the constant could not keep to.
 
         Sums of outcomes of clusters lie between 0 and the weight of the cluster, as those of rows do.
         """
         effective = effective_size(weight, rows, clusters)
-        certificate_level = level + constant_failure(effective, self.max_error)
+        means = 1 if targets is None else self._constants(targets)
+        certificate_level = level + means * constant_failure(effective, self.max_error)
         if certificate_level < 1.0:
             return certificate_level
-        smallest = constant_margin(effective, 1.0 - level)
+        smallest = constant_margin(effective, (1.0 - level) / means)
         units, unit = (rows, "rows") if clusters is None else (clusters.count, "clusters")
         remedy = f"since no number of {unit} is enough for 0"
         if self.max_error > 0.0:
@@ -233,26 +265,42 @@ class CertifiedClassifier(AroundModel):
             remedy=f"allow max_error={min(1.0, math.floor(smallest * 1e4 + 1.0) / 1e4):g} or more, {remedy}",
         )
 
+    def _constants(self, targets: Targets) -> int:
+        """Return of how many means a constant is right about everything that is asked, if all of them are right.
+
+        The confidence in the top label, which the rows choose, is off by no more than some class is; a pair by no more
+        than one of its classes. Both sides of a yes-or-no question are off by the same, as two classes are.
+        """
+        if targets.is_event:
+            return 1
+        return targets.count if targets.multilabel else _MEANS.get(self.questions, int)(targets.count)
+
     def _guarantee(self, level: float) -> str:
         certificate = self.certificate_
         rows = rows_said(certificate)
         if not self._is_frozen:  # nobody but the user knows about a frozen one: it is among the assumptions
             rows += " that had no part in fitting it"
         if self.fell_back_:
+            if self._targets.is_event:
+                constant = f"their mean outcome, {self.constant_:.4g}"
+            else:
+                constant = f"the share of each {'label' if self._targets.multilabel else 'class'} among them"
             reason = (
-                f"the model could not be certified on {rows} ({self.method} method), and every forecast is their mean "
-                f"outcome, {self.constant_:.4g}"
+                f"the model could not be certified on {rows} ({self.method} method), and every forecast is {constant}"
             )
         else:
             reason = f"the model was certified on {rows} ({self.method} method)"
         return "\n".join(self._in_words(certificate, level, self._promised(certificate), reason))
 
-    def _promised(self, certificate: Certificate) -> str:
+    def _promised(self, certificate: Verdict) -> str:
         """Say what holds of this classifier's forecasts, whether they are the model's or a constant."""
-        limit = shown(self.max_error)
-        if certificate.thresholds is None:
-            return f"the {MEASURES.words(self.measure)} of this classifier is at most {limit}"
-        over = over_thresholds(certificate.thresholds, self.cost_false_positive, self.cost_false_negative)
-        unit = certificate.cost_unit
+        limit, one = shown(self.max_error), first_of(certificate)
+        every = of_what(certificate, self._targets, self.questions)
+        if one.thresholds is None:
+            return f"{error_of(MEASURES.words(self.measure), every)} at most {limit}"
+        over = over_thresholds(one.thresholds, self.cost_false_positive, self.cost_false_negative)
+        unit = one.cost_unit
         costs = "" if unit is None else f" ({significant_up(self.max_error * unit, 5)} in cost units)"
-        return f"no {REDRAWING} on this classifier's forecasts saves more than {limit} per case{costs}, at {over},"
+        return (
+            f"no {REDRAWING} on this classifier's forecasts{every} saves more than {limit} per case{costs}, at {over},"
+        )

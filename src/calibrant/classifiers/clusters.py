@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 
+from calibrant.classifiers.targets import row_kinds
 from calibrant.core.errors import InputError
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.words import counted
@@ -41,17 +42,17 @@ class RowClusters:
     @classmethod
     def of(cls, groups: Any, X: Any, y: npt.NDArray[Any], weight: FloatArray | None) -> RowClusters:
         """Check a label per row."""
-        codes, count = check_codes(groups, "groups", y.size)
+        codes, count = check_codes(groups, "groups", len(y))
         if count < LEAST_FOR_JUDGING:
             raise InputError(
                 "holds one cluster only, which cannot be on both sides of a split",
                 argument="groups",
                 remedy="pass a label per row that tells clusters apart, or leave it out if the rows are independent",
             )
-        columns: list[npt.NDArray[Any]] = [np.unique(y, return_inverse=True)[1]]
+        columns: list[npt.NDArray[Any]] = [row_kinds(y)]
         if weight is not None:
             columns.append(weight)
-        return cls(codes, mixed_marks(_feature_marks(X, y.size)) ^ row_marks(columns, y.size))
+        return cls(codes, mixed_marks(_feature_marks(X, len(y))) ^ row_marks(columns, len(y)))
 
     @property
     def count(self) -> int:

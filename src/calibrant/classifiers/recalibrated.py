@@ -10,37 +10,43 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MethodMapping
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.certificates.methods.registry import Method
-from calibrant.certificates.results import Certificate
 from calibrant.classifiers.base import (
     FEWER_FOR_JUDGING,
     AroundModel,
     Asked,
+    Verdict,
     check_both_classes,
     check_judging,
     draw_rows,
     effective_size,
+    error_of,
+    of_what,
     rows_of,
     rows_said,
     take,
+    upper_of,
 )
 from calibrant.classifiers.clusters import LEAST_FOR_JUDGING, Folds, RowClusters
+from calibrant.classifiers.targets import Targets, targets_of
 from calibrant.core.errors import InputError
 from calibrant.core.types import FloatArray
 from calibrant.core.words import rounded_up, shown
+from calibrant.repairs.class_recalibrator import ClassRecalibrator
 from calibrant.repairs.guard import GuardedRecalibrator
-from calibrant.repairs.recalibrator import Recalibrator
+from calibrant.repairs.one_vs_rest import OneVsRestRecalibrator
+from calibrant.repairs.recalibrator import InputKind, Recalibrator
 from calibrant.rows.checks import check_choice, check_confidence, check_number
-from calibrant.rows.models import response_of, two_classes
+from calibrant.rows.classes import QuestionsAsked
 
 
 class RecalibratedClassifier(AroundModel):
-    """Fit any binary classifier and repair its calibration with a recalibrator, without wasting rows on it.
+    """Fit any classifier and repair its calibration with a recalibrator, without wasting rows on it.
 
     A recalibrator must learn from forecasts of rows that the model has not seen. Cross-fitting gets them from the
     same rows: they are cut into ``cv`` parts, a copy of the model fitted on the others forecasts each part, and all
@@ -54,12 +60,17 @@ class RecalibratedClassifier(AroundModel):
     model fitted beforehand on other rows the recalibrator's own guarantee holds: for independent rows, or with
     ``groups`` for the forecasts of these clusters. ``guarantee_`` says in words which case this is.
 
+    **Several classes, several labels.** With three classes or more, a recalibrator of events is put on every class
+    against the others, as `OneVsRestRecalibrator` does it; those made for classes, `ClassTemperatureRecalibrator` for
+    one, read all columns. Where a row may have several labels, given as columns of 0 and 1, every label has a map of
+    its own.
+
     Parameters
     ----------
     estimator : classifier with ``predict_proba`` or ``decision_function``
         The model, or a whole pipeline. A model wrapped in ``FrozenEstimator`` of scikit-learn 1.6 or later counts as
         fitted, whatever ``cv`` says.
-    recalibrator : Recalibrator, optional
+    recalibrator : Recalibrator or ClassRecalibrator, optional
         By default `GuardedRecalibrator`, which keeps Platt scaling unless it is visibly off and then steps back to
         isotonic regression. One with ``input_kind="score"`` reads what ``decision_function`` returns, or the
         probabilities where there is none; the others read ``predict_proba``. A model that has no ``predict_proba``
@@ -73,6 +84,9 @@ class RecalibratedClassifier(AroundModel):
         been used to fit it.
     max_error : float in [0, 1], optional
         Keep rows aside and judge the result on them, as in `certify`: is its Cutoff error at most this?
+    questions : {"confidence", "classwise", "top_label", "pairs", "subsets"}
+        What the certificate is about with three classes or more, as in `certify`. It has no effect on two classes, nor
+        where a row may have several labels: there every label is judged.
     confidence_level : float from 0.5 to below 1
         Of the certificate, or of the recalibrator's guarantee.
     method : {"adaptive", "hoeffding", "normal", "paper"}
@@ -94,9 +108,9 @@ class RecalibratedClassifier(AroundModel):
         own guarantee is about the forecasts it was fitted to: see above.
     response_method_ : str
         What the recalibrator reads: "predict_proba" or "decision_function".
-    classes_ : array of shape (2,)
-        The two classes; the forecasts recalibrated are those of the second.
-    certificate_ : Certificate or None
+    classes_ : array of shape (K,)
+        The classes; of two, the forecasts recalibrated are those of the second. For several labels their numbers.
+    certificate_ : Certificate, QuestionCertificates or None
         The verdict on the result, from the rows kept aside; None without ``max_error``. Nothing is replaced when it is
         not "certified": for that, put this classifier inside a `CertifiedClassifier`.
     guarantee_ : str
@@ -137,6 +151,7 @@ class RecalibratedClassifier(AroundModel):
         confidence_level: float = 0.95,
         method: Method = "adaptive",
         split: float = 0.25,
+        questions: QuestionsAsked = "confidence",
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
@@ -146,10 +161,11 @@ class RecalibratedClassifier(AroundModel):
         self.confidence_level = confidence_level
         self.method = method
         self.split = split
+        self.questions = questions
         self.random_state = random_state
 
     def _fit(self, asked: Asked) -> None:
-        X, y, weight, clusters, rows = asked.X, asked.y, asked.weight, asked.clusters, asked.y.size
+        X, y, weight, clusters, rows = asked.X, asked.y, asked.weight, asked.clusters, len(asked.y)
         fit_params, split_params = asked.fit_params, asked.split_params
         generator = check_random_state(self.random_state)
         X_fit, y_fit, kept = X, y, np.arange(rows)
@@ -167,37 +183,38 @@ class RecalibratedClassifier(AroundModel):
             check_both_classes(y_fit, where, remedy)
             folds = self._folds(X_fit, y_fit, clusters, kept, rows, generator, split_params)
             model = clone(self.estimator).fit(X_fit, y_fit, **fit_params)
-        classes = two_classes(model, y)
-        recalibrator, response_method = self._chosen(model)
+        targets = targets_of(model, y, as_columns=isinstance(self.recalibrator, ClassRecalibrator))
+        recalibrator, response_method = self._chosen(model, targets)
         if folds is None:
-            response = response_of(model, X_fit, response_method)
+            response = targets.response(model, X_fit, response_method)
             forecast_rows = np.arange(kept.size)
         else:
-            response, forecast_rows = self._cross_fitted(X_fit, y_fit, folds, response_method, fit_params)
+            response, forecast_rows = self._cross_fitted(X_fit, y_fit, folds, targets, response_method, fit_params)
+        happened = y_fit[forecast_rows]
         recalibrator.fit(
             response,
-            y_fit[forecast_rows] == classes[1],
+            happened == targets.classes[1] if targets.is_event else happened,
             sample_weight=None if weight is None else weight[kept[forecast_rows]],
         )
-        certificate: Certificate | None = None
+        certificate: Verdict | None = None
         if judging is not None:
             X_judge, y_judge, chosen = judging
             judge_weight = None if weight is None else weight[chosen]
-            effective_size(judge_weight, y_judge.size)  # refuses weights that are all zero
-            judged = recalibrator.predict(response_of(model, X_judge, response_method))
+            effective_size(judge_weight, len(y_judge))  # refuses weights that are all zero
+            judged = _repaired(recalibrator, targets.response(model, X_judge, response_method))
             among = None if asked.clusters is None else asked.clusters.take(chosen)
-            certificate = self._judge(y_judge == classes[1], judged, judge_weight, among, asked.level)
+            certificate = self._judge(targets_of(model, y), y_judge, judged, judge_weight, among, asked.level)
         self.estimator_ = model
+        self._targets = targets
         self.recalibrator_ = recalibrator
         self.response_method_ = response_method
-        self.classes_ = classes
-        self.certificate_ = certificate
+        self.classes_ = targets.classes
+        self.certificate_: Any = certificate
         self.guarantee_ = self._guarantee(asked.level, clusters, weighted=weight is not None)
         self._take_names(model)
 
     def _probabilities(self, X: Any) -> FloatArray:
-        forecast = self.recalibrator_.predict(response_of(self.estimator_, X, self.response_method_))
-        return np.stack([1.0 - forecast, forecast], axis=1)
+        return _repaired(self.recalibrator_, self._targets.response(self.estimator_, X, self.response_method_))
 
     def get_metadata_routing(self) -> Any:
         """Say which metadata the fits and the splitter ask for: weights and groups here, and whatever they request.
@@ -219,13 +236,18 @@ class RecalibratedClassifier(AroundModel):
     def _check_options(self) -> float:
         if self.max_error is not None:
             check_number(self.max_error, "max_error", low=0.0, high=1.0)
-        check_judging(self.split, self.method)
-        if self.recalibrator is not None and not isinstance(self.recalibrator, Recalibrator):
+        check_judging(self.split, self.method, self.questions)
+        if self.recalibrator is not None and not isinstance(self.recalibrator, (Recalibrator, ClassRecalibrator)):
             raise InputError(
                 f"recalibrator is {self.recalibrator!r}, not a recalibrator of calibrant",
                 remedy="pass one, as in IsotonicRecalibrator(), or None for the guarded default",
             )
-        if self.recalibrator is not None and self.recalibrator.pos_label is not None:
+        if isinstance(self.recalibrator, ClassRecalibrator) and self.recalibrator.classes is not None:
+            raise InputError(
+                f"recalibrator has classes={self.recalibrator.classes!r}, and the classes are known from the model",
+                remedy="leave classes out",
+            )
+        if isinstance(self.recalibrator, Recalibrator) and self.recalibrator.pos_label is not None:
             raise InputError(
                 f"recalibrator has pos_label={self.recalibrator.pos_label!r}, and the classes are known from y: the "
                 "second in sorted order counts as the event",
@@ -277,7 +299,13 @@ class RecalibratedClassifier(AroundModel):
         return found
 
     def _stratified(self, X: Any, y: npt.NDArray[Any], generator: np.random.RandomState) -> Folds:
-        """Return parts with the classes in equal shares."""
+        """Return parts with the classes in equal shares; several labels a row cannot be."""
+        if y.ndim == 2:
+            if len(y) < self.cv:
+                raise InputError(
+                    f"is {self.cv}, and there are only {len(y):,} rows for fitting", argument="cv", value=self.cv
+                )
+            return list(KFold(int(self.cv), shuffle=True, random_state=generator).split(X))
         labels, counts = (values.tolist() for values in np.unique(y, return_counts=True))
         rarer = counts.index(min(counts))
         if counts[rarer] < self.cv:
@@ -291,7 +319,7 @@ class RecalibratedClassifier(AroundModel):
             )
         return list(StratifiedKFold(int(self.cv), shuffle=True, random_state=generator).split(X, y))
 
-    def _chosen(self, model: Any) -> tuple[Recalibrator, str]:
+    def _chosen(self, model: Any, targets: Targets) -> tuple[Recalibrator | ClassRecalibrator, str]:
         """Return an unfitted recalibrator and the method of the model that it reads."""
         name = type(model).__name__
         # Asked after fitting: some models know only then.
@@ -301,31 +329,60 @@ class RecalibratedClassifier(AroundModel):
                 f"{name} has neither predict_proba nor decision_function, so there is nothing to recalibrate",
                 remedy="pass a classifier that has one of them",
             )
-        recalibrator: Recalibrator
-        if self.recalibrator is not None:
-            recalibrator = clone(self.recalibrator)
-        else:
-            recalibrator = GuardedRecalibrator(input_kind="probability" if has_probabilities else "score")
+        recalibrator = self._made("probability" if has_probabilities else "score", targets)
         if recalibrator.input_kind == "score":
+            if not has_scores and isinstance(self.recalibrator, ClassRecalibrator):
+                raise InputError(
+                    f"{name} has predict_proba but no decision_function, and {self.recalibrator!r} reads scores",
+                    remedy="pass one with input_kind='probability'",
+                )
             return recalibrator, "decision_function" if has_scores else "predict_proba"
         if not has_probabilities:
             raise InputError(
-                f"{name} has a decision_function but no predict_proba, and {recalibrator!r} reads probabilities",
+                f"{name} has a decision_function but no predict_proba, and {self.recalibrator!r} reads probabilities",
                 remedy="pass one with input_kind='score', as in GuardedRecalibrator(input_kind='score')",
             )
         return recalibrator, "predict_proba"
+
+    def _made(self, input_kind: InputKind, targets: Targets) -> Recalibrator | ClassRecalibrator:
+        """Return an unfitted recalibrator of what the model forecasts, its own or the default."""
+        if isinstance(self.recalibrator, ClassRecalibrator):
+            if self.recalibrator.multilabel != targets.multilabel:
+                raise InputError(
+                    f"recalibrator has multilabel={self.recalibrator.multilabel}, and y has "
+                    f"{'several labels' if targets.multilabel else 'one class'} a row",
+                    remedy="pass one for such labels, as in OneVsRestRecalibrator(multilabel=True)"
+                    if targets.multilabel
+                    else "leave multilabel out",
+                )
+            made: ClassRecalibrator = clone(self.recalibrator).set_params(classes=targets.classes.tolist())
+            if not getattr(made, "renormalize", True) and not targets.multilabel and targets.count > 2:
+                raise InputError(
+                    "recalibrator has renormalize=False, and the probabilities of a classifier must sum to 1",
+                    remedy="leave renormalize out here, or use the recalibrator behind the model yourself",
+                )
+            return made
+        each: Recalibrator = (
+            GuardedRecalibrator(input_kind=input_kind) if self.recalibrator is None else clone(self.recalibrator)
+        )
+        if targets.is_event:
+            return each
+        return OneVsRestRecalibrator(
+            each, input_kind=each.input_kind, multilabel=targets.multilabel, classes=targets.classes.tolist()
+        )
 
     def _cross_fitted(
         self,
         X: Any,
         y: npt.NDArray[Any],
         folds: Folds,
+        targets: Targets,
         response_method: str,
         fit_params: dict[str, Any],
     ) -> tuple[FloatArray, npt.NDArray[Any]]:
         """Return forecasts or scores by models that have not seen the row, and the positions of the rows."""
         responses, positions = [], []
-        times_forecast = np.zeros(y.size, dtype=np.int64)
+        times_forecast = np.zeros(len(y), dtype=np.int64)
         for number, (others, part) in enumerate(folds, start=1):
             check_both_classes(y[others], f"that cv leaves for fitting the model of part {number}")
             seen = np.intersect1d(others, part)
@@ -335,8 +392,9 @@ class RecalibratedClassifier(AroundModel):
                     argument="cv",
                     remedy="pass a splitter that keeps them apart, such as StratifiedKFold",
                 )
-            model = clone(self.estimator).fit(take(X, others), y[others], **rows_of(fit_params, others, y.size))
-            responses.append(response_of(model, take(X, part), response_method))
+            model = clone(self.estimator).fit(take(X, others), y[others], **rows_of(fit_params, others, len(y)))
+            targets.check_part(model, number)
+            responses.append(targets.response(model, take(X, part), response_method))
             positions.append(part)
             times_forecast[part] += 1
         if (times_forecast > 1).any():
@@ -371,6 +429,13 @@ class RecalibratedClassifier(AroundModel):
 
     def _on_its_own(self, level: float, clusters: RowClusters | None) -> str:
         """Return what the recalibrator guarantees from the rows that it was fitted to, in these clusters."""
+        if isinstance(self.recalibrator_, ClassRecalibrator):
+            if clusters is not None:
+                return "Nothing is guaranteed: of several classes no guarantee is known for rows in clusters."
+            try:
+                return str(self.recalibrator_.guarantee(level))
+            except InputError as reason:
+                return f"Nothing is guaranteed: {reason}."
         if clusters is None:
             return str(self.recalibrator_.guarantee(level))
         if clusters.count < LEAST_FOR_JUDGING:
@@ -381,7 +446,7 @@ class RecalibratedClassifier(AroundModel):
         )
         return f"{known}{more}"
 
-    def _certified(self, certificate: Certificate, level: float) -> list[str]:
+    def _certified(self, certificate: Verdict, level: float) -> list[str]:
         """Return what the certificate says, and on what it rests."""
         allowed = shown(certificate.max_error)
         fitted = "the recalibration" if self._is_given else "the model or its recalibration"
@@ -390,6 +455,14 @@ class RecalibratedClassifier(AroundModel):
         elif certificate.verdict == "refuted":
             limit, verdict = f"above {allowed}", f"at most {allowed} was refuted"
         else:
-            limit, verdict = f"at most {rounded_up(certificate.upper)}", f"at most {allowed} could not be decided"
+            limit, verdict = f"at most {rounded_up(upper_of(certificate))}", f"at most {allowed} could not be decided"
         reason = f"{verdict} on {rows_said(certificate)} that had no part in fitting {fitted} ({self.method} method)"
-        return self._in_words(certificate, level, f"the Cutoff calibration error of this classifier is {limit}", reason)
+        every = of_what(certificate, self._targets, self.questions)
+        known = f"{error_of('Cutoff calibration error', every)} {limit}"
+        return self._in_words(certificate, level, known, reason)
+
+
+def _repaired(recalibrator: Recalibrator | ClassRecalibrator, response: FloatArray) -> FloatArray:
+    """Return a column of probabilities for every class or label."""
+    forecast = recalibrator.predict(response)
+    return np.stack([1.0 - forecast, forecast], axis=1) if forecast.ndim == 1 else forecast

@@ -28,6 +28,7 @@ from calibrant.core.words import counted, level_said, rounded, rounded_up
 from calibrant.measures.savings import check_threshold_range
 from calibrant.measures.weighted import smooth_calibration_error
 from calibrant.repairs.apart import AS_IS, Apart, HeldOut, told_apart
+from calibrant.repairs.class_choice import class_rows, compare_classes, refuse_decision
 from calibrant.repairs.guard import GuardedRecalibrator
 from calibrant.repairs.maps import (
     BetaRecalibrator,
@@ -38,6 +39,7 @@ from calibrant.repairs.maps import (
 )
 from calibrant.repairs.recalibrator import Recalibrator
 from calibrant.repairs.results import RecalibratorComparison, RecalibratorScores
+from calibrant.rows.asked import are_classes
 from calibrant.rows.checks import (
     Observations,
     check_confidence,
@@ -46,6 +48,7 @@ from calibrant.rows.checks import (
     check_rng,
     check_same_index,
 )
+from calibrant.rows.classes import QuestionsAsked
 from calibrant.rows.clusters import ClusteredRows
 from calibrant.rows.intake import RowsLike, rows_to_fit
 from calibrant.rows.splits import cluster_order, row_marks
@@ -66,11 +69,13 @@ def compare_recalibrators(
     threshold: float | tuple[float, float] | None = None,
     cost_false_positive: float | None = None,
     cost_false_negative: float | None = None,
+    classes: ArrayLike | None = None,
+    questions: QuestionsAsked | None = None,
     cluster: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     pos_label: ClassLabel | None = None,
     progress: bool | None = None,
-) -> RecalibratorComparison:
+) -> Any:
     """Compare ways to recalibrate on rows they have not seen, and recommend one.
 
     The rows are cut at random into ``cv`` parts. Every candidate is fitted on all parts but one and judged on that one,
@@ -91,14 +96,15 @@ def compare_recalibrators(
 
     Parameters
     ----------
-    y_prob : array-like of shape (n,), or Tally
-        Forecast probabilities; or a tally of 0/1 outcomes without weights, whose rows are dealt to the parts at random
-        just as listed rows would be: the result is the same.
+    y_prob : array-like of shape (n,) or (n, K), or Tally
+        Forecast probabilities, of the event or with a column for each class; or a tally of 0/1 outcomes without
+        weights, whose rows are dealt to the parts at random just as listed rows would be: the result is the same.
     y_true : array-like of shape (n,)
         Outcomes: 0/1, booleans, fractions in [0, 1], or labels with ``pos_label``.
     candidates : dict of name to recalibrator, optional
         By default Platt scaling of the forecast and of its logit, beta, temperature, isotonic, isotonic with
-        ``ends="inside"``, guarded and the constant. "as is", which changes nothing, is always added.
+        ``ends="inside"``, guarded and the constant. "as is", which changes nothing, is always added. Of three classes
+        or more: temperature, vector, isotonic of each class and of the top label, and a menu of temperatures.
     cv : int, default 5
         Number of parts.
     rng : int, Generator or None
@@ -110,6 +116,11 @@ def compare_recalibrators(
         save there, its risk gap, stands beside its errors. Without it the gap is the largest over all thresholds.
     cost_false_positive, cost_false_negative : float, optional
         Costs in place of one threshold, as in `decision_risk`.
+    classes : array-like of shape (K,), optional
+        The labels of the columns; by default a frame's column names, or the sorted labels in ``y_true``.
+    questions : {"confidence", "classwise", "top_label", "pairs", "subsets"}, optional
+        Which Cutoff errors of several classes are compared, as in `certify`: "confidence" by default; without it two
+        columns are forecasts of the second class.
     cluster : array-like of shape (n,), optional
         The cluster of each row, as in `certify`: the patient, the day, the site. Whole clusters are dealt to the parts,
         limits and standard errors count clusters, and the guarantees, which need independent rows, are left out.
@@ -123,7 +134,7 @@ def compare_recalibrators(
 
     Returns
     -------
-    RecalibratorComparison
+    RecalibratorComparison, or ClassRecalibratorComparison for several classes
         Prints as a table with the recommendation in words; ``frame()`` gives it as a data frame. A candidate that
         cannot be fitted to these rows stands in it without numbers, and a note says why.
 
@@ -139,6 +150,12 @@ def compare_recalibrators(
     (0.05, 0.01)
     """
     level = check_confidence(confidence_level)
+    if are_classes(y_prob):
+        refuse_decision(threshold, cost_false_positive, cost_false_negative)
+        columns = class_rows(y_prob, y_true, classes, sample_weight, pos_label)
+        if columns.value.shape[1] > 2 or questions is not None:
+            return compare_classes(columns, candidates, cv, rng, level, questions, cluster, progress)
+        y_prob, y_true, pos_label = columns.value[:, 1], columns.happened(1), None
     decision = {
         "threshold": threshold,
         "cost_false_positive": cost_false_positive,

@@ -19,9 +19,10 @@ from calibrant.core.types import ClassLabel, FloatArray
 from calibrant.core.voices import Phrase
 from calibrant.core.words import measured, rounded_up
 from calibrant.measures.results import told_apart
+from calibrant.repairs.documents import check_fields
 from calibrant.repairs.fits import FitErrors, Sample
 from calibrant.repairs.maps import ENDS, ConstantRecalibrator, Ends, IsotonicRecalibrator, PlattRecalibrator, most_moved
-from calibrant.repairs.recalibrator import INPUTS, KINDS, InputKind, Recalibrator, check_fields, kinds
+from calibrant.repairs.recalibrator import INPUTS, KINDS, InputKind, Recalibrator, kinds
 from calibrant.repairs.results import ROUNDING, LadderRung
 from calibrant.rows.checks import check_choice, check_number
 

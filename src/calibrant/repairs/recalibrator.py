@@ -12,9 +12,7 @@ A recalibrator is fitted to forecasts and outcomes, ``fit(y_prob, y_true)``, and
 from __future__ import annotations
 
 import json
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, ClassVar, Literal, Self, get_args
 
@@ -32,6 +30,7 @@ from calibrant.core.sql import is_name, number_literal, quoted
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray
 from calibrant.core.words import rounded_up
 from calibrant.repairs.clustered import TO_CERTIFY, Layers
+from calibrant.repairs.documents import check_fields, plain_param, read_document
 from calibrant.repairs.fits import FitErrors, Sample
 from calibrant.repairs.results import MEASURES, TARGETS, LadderRung, RecalibrationGuarantee
 from calibrant.rows.checks import (
@@ -46,6 +45,7 @@ from calibrant.rows.checks import (
     check_scores,
 )
 from calibrant.rows.intake import RowsLike, rows_to_fit
+from calibrant.rows.matrices import has_columns, shape_of
 from calibrant.rows.tally import Tally, Totals
 
 SCHEMA = "calibrant-recalibrator/1"
@@ -237,23 +237,7 @@ class Recalibrator(ABC, BaseEstimator):
             Of the kind that was written. Called on one kind, that kind only is accepted; ``Recalibrator.from_json``
             takes all.
         """
-        if not isinstance(text, str):
-            raise InputError(f"must be the string that to_json() returned, got {type(text).__name__}", argument="text")
-        try:
-            data = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_named_once)
-        except (ValueError, RecursionError) as error:
-            raise InputError(
-                f"is not JSON ({error})", argument="text", remedy="pass what to_json() returned, whole"
-            ) from error
-        if not isinstance(data, dict) or "schema" not in data:
-            raise InputError("is JSON, but not a recalibrator", argument="text", remedy="pass what to_json() returned")
-        if data["schema"] != SCHEMA:
-            raise InputError(
-                f"is {data['schema']!r}, this version of calibrant reads {SCHEMA!r}",
-                argument="schema",
-                value=data["schema"],
-            )
-        return cls._from_dict({name: value for name, value in data.items() if name != "schema"})
+        return cls._from_dict(read_document(text, SCHEMA))
 
     def to_sql(self, column: str) -> str:
         """Return the map as one SQL expression of a column, for scoring inside a database.
@@ -340,6 +324,13 @@ class Recalibrator(ABC, BaseEstimator):
     def _sample(self, y_prob: RowsLike, y_true: ArrayLike | None, sample_weight: ArrayLike | None) -> Sample:
         """Check raw input, or take a tally or checked rows as they are."""
         scores: FloatArray | None = None
+        if has_columns(y_prob):
+            raise InputError(
+                f"has shape {shape_of(y_prob)}, and {type(self).__name__} maps the forecasts of one event",
+                argument="y_prob",
+                remedy="pass one class's column, for two classes y_prob[:, 1], or repair all of them with a "
+                "recalibrator of classes, such as OneVsRestRecalibrator()",
+            )
         if self.input_kind == "score" and y_true is not None and not isinstance(y_prob, (Totals, Observations)):
             # Scores are numbered in their order, and the numbers stand in for forecasts.
             check_same_index(y_prob=y_prob, y_true=y_true, sample_weight=sample_weight)
@@ -477,50 +468,11 @@ def kinds() -> dict[str, type[Any]]:
     return {name: getattr(package, name) for name in KINDS}
 
 
-def _refuse_constant(name: str) -> Any:
-    raise InputError("is not a number", argument=name)
-
-
-def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse two values for one name: readers would not agree on which of them counts."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"{twice!r} is there twice")
-    return found
-
-
-def check_fields(data: Any, names: Sequence[str], where: str) -> None:
-    """Make sure that a part of a file holds just what it should."""
-    if not isinstance(data, dict):
-        raise InputError(
-            f"{where} is not an object with names, got {data!r}", remedy="pass what to_json() returned, whole"
-        )
-    for name in names:
-        if name not in data:
-            raise InputError(f"is missing from {where}", argument=name, remedy="pass what to_json() returned, whole")
-    for name in data:
-        if name not in names:
-            raise InputError(
-                f"{name!r} is unknown in {where}", remedy="pass what to_json() of this version returned, unchanged"
-            )
-
-
 def _plain_param(name: str, value: Any) -> Any:
     """Return a parameter as JSON holds it: names, numbers, and the rungs of a ladder unfitted."""
     if name == "ladder" and value is not None:
         return [{"type": type(rung).__name__, "params": plain_params(rung)} for rung in value]
-    plain = value.item() if isinstance(value, np.generic) else value
-    is_plain = plain is None or isinstance(plain, (str, bool, int, float))
-    if not is_plain or (isinstance(plain, float) and not math.isfinite(plain)):
-        raise InputError(
-            f"is {value!r}, which the JSON of a recalibrator cannot hold",
-            argument=name,
-            value=value,
-            remedy="use a string or a number",
-        )
-    return plain
+    return plain_param(name, value)
 
 
 def plain_params(recalibrator: Recalibrator) -> dict[str, Any]:

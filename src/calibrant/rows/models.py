@@ -65,15 +65,20 @@ def event_outcomes(y: Any, event: Any) -> npt.NDArray[np.bool_]:
     return np.asarray(labels == event)
 
 
-def forecasts_of(model: Any, X: Any) -> FloatArray:
-    """Return the probabilities of both classes."""
+def probabilities_of(model: Any, X: Any) -> Any:
+    """Return what a model that forecasts probabilities makes of rows, as it comes."""
     # Asked after fitting: some models know only then.
     if not hasattr(model, "predict_proba"):
         raise InputError(
             f"{type(model).__name__} has no predict_proba, and only probabilities can be calibrated",
             remedy="choose options with which it has, or wrap it in RecalibratedClassifier",
         )
-    forecasts = np.asarray(model.predict_proba(X))
+    return model.predict_proba(X)
+
+
+def forecasts_of(model: Any, X: Any) -> FloatArray:
+    """Return the probabilities of both classes."""
+    forecasts = np.asarray(probabilities_of(model, X))
     if forecasts.ndim != 2 or forecasts.shape[1] != 2:
         raise InputError(
             f"{type(model).__name__}.predict_proba returned shape {forecasts.shape}",
