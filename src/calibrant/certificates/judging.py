@@ -193,7 +193,8 @@ def judge_question(
 
 def judges_at_once(plan: Plan) -> bool:
     """Whether upper limits of a question at several levels are found at once."""
-    return plan.clusters is None and plan.measure.by_intervals and plan.relative_to == "rows"
+    by_intervals = plan.measure.by_intervals and plan.relative_to == "rows"
+    return plan.method.levels_at_once and plan.clusters is None and by_intervals
 
 
 def evaluate_question(

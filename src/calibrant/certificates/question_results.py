@@ -154,13 +154,12 @@ class QuestionCertificates(OfQuestions, JointVerdict, Result):
         else:
             finding = f"these rows do not show whether the {measure} {kind.every} is at most {limit}"
         method = f"{self.certificates[0].method} method"
-        if self.verdict == "undecided":
-            method = f"{method}, least settled: {printable(self.least_settled)}"
+        settled = f" Least settled: {printable(self.least_settled)}." if self.verdict == "undecided" else ""
         return [
             f"{self.verdict.capitalize()}: {finding} ({self._count_said()}, {self.rows:,} rows, {method}).",
             f"The largest error on these rows is {short_estimate(self.estimate)}, for {printable(self.worst)}; the "
             f"population's lies between {lower_said(self.joint_lower)} and {upper_said(self.joint_upper)}, each limit "
-            f"with {level} confidence and for all {kind.plural} together.",
+            f"with {level} confidence and for all {kind.plural} together.{settled}",
             *self.promises(),
             self.assumed(),
             f"One by one, all verdicts of certified hold together with {level} confidence, and all of refuted; so do "

@@ -49,6 +49,7 @@ class Adaptive(CertificateMethod):
     name = "adaptive"
     covers_regret = True
     pairs_rows = True
+    levels_at_once = True
     sentence = "The adaptive method holds at every number of rows and is as sharp as the residuals allow."
 
     def upper(self, source: Tally | RowSource, table: Totals, estimate: float, delta: float) -> float:

@@ -58,6 +58,8 @@ class CertificateMethod(ABC):
         Whether two models on the same rows are compared row by row with it.
     covers_regret : bool
         Whether it has limits of the regret of declared decisions.
+    levels_at_once : bool
+        Whether `uppers` finds limits at several levels for little more than the price of one.
     """
 
     name: ClassVar[str]
@@ -72,6 +74,7 @@ class CertificateMethod(ABC):
     no_clusters: ClassVar[str] = ""
     pairs_rows: ClassVar[bool] = False
     covers_regret: ClassVar[bool] = False
+    levels_at_once: ClassVar[bool] = False
 
     _drawn: ClassVar[str] = "the rows are independent draws from the population"
     _unseen: ClassVar[str] = "forecaster, limit, method and level were fixed without looking at these rows"
@@ -172,8 +175,7 @@ class CertificateMethod(ABC):
         Limits at stricter levels must be no smaller: claims that hold at a level hold at all larger ones.
         """
         del family
-        found = [self.upper(source, table, estimate, delta_of_each(delta, each)) for each in parts]
-        return tuple(np.maximum.accumulate(found).tolist())
+        return tuple(self.upper(source, table, estimate, delta_of_each(delta, each)) for each in parts)
 
     def upper_share(self, source: Tally | RowSource, table: Totals, delta: float) -> float | None:
         """Return an upper limit of the Cutoff error as a share of the event rate; None where two limits are divided."""
