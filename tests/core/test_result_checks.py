@@ -67,6 +67,8 @@ def every_result():
         calibrant.measures.smooth_witness(tally),
         certificate,
         calibrant.certify(y_true, y_prob, max_error=0.3, by=["b", "a"] * 20),
+        calibrant.worst_group(y_true, y_prob, {"age": list(range(40))}, max_error=0.3),
+        calibrant.worst_group(y_true, y_prob, {"age": list(range(40))}).by_feature[0],
         calibrant.confidence_interval(tally),
         calibrant.risk_bands(tally, cutoffs=[0.1, 0.6]),
         calibrant.rows_needed(0.05, y_prob=y_prob),

@@ -62,7 +62,6 @@ class FoundGroup(Result):
 
     _ranges: ClassVar = dict.fromkeys(("low", "high", "error", "share", "mean_forecast", "mean_outcome"), UNIT)
     _words: ClassVar = {"direction": ("too high", "too low", "none"), "kind": GROUP_KINDS}
-    _may_be_infinite: ClassVar = ("value",)  # features may hold infinities, which are in order like other numbers
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -6,6 +6,7 @@ a feature is kept as the place of each row's value among the distinct ones. A mi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -52,6 +53,8 @@ class Feature:
         if isinstance(value, np.datetime64 | np.timedelta64):
             return str(value)
         plain = value.item() if isinstance(value, np.generic) else value
+        if isinstance(plain, float) and not math.isfinite(plain):  # which no JSON holds as a number
+            return str(plain)
         return plain if isinstance(plain, (str, int, float)) else str(plain)
 
     def taken(self, positions: IntArray) -> Feature:
