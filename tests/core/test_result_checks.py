@@ -185,7 +185,6 @@ def test_what_may_be_infinite_or_undefined_is_declared_field_by_field(results):
         "GroupCertificates": ("upper",),
         "QuestionCertificates": ("upper",),
         "QuestionIntervals": ("upper",),
-        "FoundGroup": ("value",),  # a feature's own
         "ScoreDecomposition": ("score", "miscalibration", "skill", "mass"),
         "RecalibratorScores": ("log_loss",),
         "ClassRecalibratorScores": ("log_loss",),
