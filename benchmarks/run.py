@@ -28,6 +28,7 @@ RACES = (
     sections.cutoff,
     sections.cutoff_weighted,
     sections.certificates,
+    sections.classes,
     sections.savings,
     sections.clusters,
     sections.comparisons,

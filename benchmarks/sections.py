@@ -115,6 +115,43 @@ def certificates(bench: Bench) -> None:
     bench.targets.append(Target(aim, duration(seconds), seconds <= 5.0))
 
 
+def classes(bench: Bench) -> None:
+    """Certificates of ten classes against ten certificates of one column each, and the confidence against one."""
+    rng, count = np.random.default_rng(SEED), 10
+    p = rng.dirichlet(np.ones(count), bench.rows)
+    y = (p.cumsum(axis=1) < rng.random((bench.rows, 1))).sum(axis=1)
+    columns = [(y == k, np.ascontiguousarray(p[:, k])) for k in range(count)]
+    top = (y == p.argmax(axis=1), p.max(axis=1))
+
+    def largest() -> float:
+        return max(calibrant.certify(*column, max_error=0.01).upper for column in columns)
+
+    ours, ten = bench.race(
+        "Certificates of ten classes (value: upper limit of the largest error)",
+        "classwise",
+        bench.rows,
+        [
+            Contender(
+                "calibrant",
+                partial(calibrant.certify, y, p, max_error=0.01, questions="classwise"),
+                lambda found: float(found.joint_upper),
+            ),
+            Contender("ten binary certificates", largest, value=None),
+        ],
+    )
+    bench.want_at_most("certificates of ten classes against ten binary ones", ours.seconds / ten.seconds, 1.3)
+    ours, one = bench.race(
+        "Certificate of the confidence (value: upper limit)",
+        "confidence",
+        bench.rows,
+        [
+            Contender("calibrant", partial(calibrant.certify, y, p, max_error=0.01), lambda found: float(found.upper)),
+            Contender("one binary certificate", partial(calibrant.certify, *top, max_error=0.01), value=None),
+        ],
+    )
+    bench.want_at_most("certificate of the confidence against a binary one", ours.seconds / one.seconds, 2.0)
+
+
 SAVING_MEMORY = 600_000_000
 
 

@@ -164,3 +164,35 @@ def test_logistic_curve_of_figure_4_of_the_paper():
     assert fitted.intercept_ == pytest.approx(-0.405804, abs=1e-6)
     assert fitted.slope_ == pytest.approx(0.930895, abs=1e-6)
     assert np.abs(fitted.predict(law.forecast) - 0.5).mean() == pytest.approx(0.0716219, abs=1e-7)
+
+
+@pytest.mark.parametrize(("norm", "expected"), [("l1", 0.2), ("l2", 0.2082), ("max", 0.2333)])
+def test_confidence_errors_of_torchmetrics(norm, expected):
+    # torchmetrics, the example of MulticlassCalibrationError; its bins are closed below, which makes no difference.
+    p = [[0.25, 0.20, 0.55], [0.55, 0.05, 0.40], [0.10, 0.30, 0.60], [0.90, 0.05, 0.05]]
+    value = calibrant.expected_calibration_error([0, 1, 2, 0], p, n_bins=3, norm=norm)
+    assert value == pytest.approx(expected, abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("bins", "confidence", "classwise", "by_label"),
+    [
+        (5, 0.19673208925360092, 0.23923162302862874, 0.42762902913410733),
+        (10, 0.19673208925360092, 0.27346051232775576, 0.4276290291341072),
+    ],
+)
+def test_errors_of_classes_of_mapie(bins, confidence, classwise, by_label):
+    # Computed with MAPIE 1.6.0, whose num_bins counts the borders: it is one more than the number of bins. Its
+    # top_label_ece is the plain mean over the labels; "top_label" here weighs each by its rows.
+    k = np.arange(40)
+    p = np.column_stack([(7 * k) % 11 + 1, (5 * k) % 7 + 1, (3 * k) % 13 + 1]).astype(float)
+    p /= p.sum(axis=1, keepdims=True)
+    y, top = (k * k // 3) % 3, p.argmax(axis=1)
+    assert calibrant.expected_calibration_error(y, p, n_bins=bins) == pytest.approx(confidence, abs=1e-12)
+    found = calibrant.expected_calibration_error(y, p, n_bins=bins, questions="classwise")
+    assert found == pytest.approx(classwise, abs=1e-12)
+    parts = [calibrant.expected_calibration_error(y[top == c] == c, p[top == c, c], n_bins=bins) for c in range(3)]
+    assert np.mean(parts) == pytest.approx(by_label, abs=1e-12)
+    share = np.bincount(top) / top.size
+    found = calibrant.expected_calibration_error(y, p, n_bins=bins, questions="top_label")
+    assert found == pytest.approx(float(share @ parts), abs=1e-12)

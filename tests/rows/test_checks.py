@@ -792,7 +792,11 @@ BAD_ROWS = {
     "outcome outside": (([0, 2, 1], [0.1, 0.2, 0.3]), {}, r"^y_true\[1\] is 2, outside"),
     "lengths": (([0, 1], [0.1, 0.2, 0.3]), {}, r"^y_true has 2 values and y_prob has 3"),
     "no rows": (([], []), {}, r"^y_prob is empty"),
-    "two columns": (([0, 1], [[0.9, 0.1], [0.2, 0.8]]), {}, r"^y_prob has shape \(2, 2\), .*y_prob\[:, 1\]"),
+    "two columns": (
+        ([0, 1], [[0.9, 0.1], [0.3, 0.8]]),
+        {},
+        r"^y_prob(\[1\] adds up to 1\.1 over its 2 classes| has shape \(2, 2\), .*y_prob\[:, 1\])",
+    ),
     "complex": (([0, 1], [0.1 + 1j, 0.2]), {}, r"^y_prob has dtype complex128"),
     "strings": (([0, 1], ["0.1", "0.2"]), {}, r"^y_prob.*not (a number|numbers)"),
     "labels": ((["no", "yes"], [0.1, 0.2]), {}, r"^y_true\[0\] is .*no.*pass pos_label="),

@@ -244,7 +244,7 @@ NUMBERS = {
     "an array without dimensions": np.array(0.5),
     "a row": [P],
     "a column": [[p] for p in P],
-    "both classes": [[1.0 - p, p] for p in P],
+    "two columns": [[0.5 - p / 2.0, p] for p in P],
     "three dimensions": np.full((2, 3, 2), 0.5),
     "ragged": [[0.5, 0.25], [0.5]],
     "a generator": (p for p in P),

@@ -9,6 +9,7 @@ forecaster that was fixed without looking at them. The proofs are in docs/theory
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import islice
 
 import numpy as np
@@ -53,17 +54,20 @@ def _best_rates(variance_total: FloatArray, skewness: FloatArray, exponent: floa
     return rates
 
 
-def _shares(delta: float) -> tuple[float, float]:
-    """Split delta: ln(1/.) for the bet, and what is left for each of four limits of the variance."""
-    return math.log(1.0 / (delta * (1.0 - VARIANCE_SHARE))), delta * VARIANCE_SHARE / 4.0
+def _shares(delta: float, family: int = 1) -> tuple[float, float]:
+    """Split delta: ln(1/.) for the bet, and what is left for each of four limits of the variance.
+
+    One of a family of so many bets learns the variance as surely as all of them must together.
+    """
+    return bet_exponent(delta, family), delta * VARIANCE_SHARE / 4.0 / family
 
 
-def bet_exponent(delta: float) -> float:
-    """Return what a bet must gain to exclude a mean, where part of delta is spent on learning its rate."""
-    return _shares(delta)[0]
+def bet_exponent(delta: float, family: int = 1, parts: int = 1) -> float:
+    """Return what a bet must gain to exclude a mean at delta over so many parts, where some is spent on its rate."""
+    return math.log(1.0 / (delta / parts * (1.0 - VARIANCE_SHARE * parts / family)))
 
 
-def bet_rates(table: Totals, delta: float) -> tuple[float, ...]:
+def bet_rates(table: Totals, delta: float, family: int = 1) -> tuple[float, ...]:
     """Return two betting rates between which the one to use lies, for rows of unit weight.
 
     The rate aims at V = max(min(E[p (1 - p)], 1.25 E[r^2] + 6/n), E[r^2] / 2), a number of the population: p (1 - p) is
@@ -73,7 +77,7 @@ def bet_rates(table: Totals, delta: float) -> tuple[float, ...]:
     bound. Fractions have the same rates as 0/1 outcomes, so that one and the same bet covers both (docs/theory.md).
     """
     spread_total = float(coarse_spread(table.low) @ table.rows)
-    return _rates_for(spread_total, float(table.residual_square.sum()), table.row_total, delta)
+    return _rates_for(spread_total, float(table.residual_square.sum()), table.row_total, delta, family)
 
 
 def known_rates(spread_total: FloatArray, rows: int, delta: float) -> FloatArray:
@@ -87,9 +91,9 @@ def _rates_of(variance_total: FloatArray, rows: int, exponent: float) -> FloatAr
     return _best_rates(variance * rows, 1.0 - 2.5 * variance, exponent)
 
 
-def _rates_for(spread_total: float, square_total: float, rows: int, delta: float) -> tuple[float, ...]:
+def _rates_for(spread_total: float, square_total: float, rows: int, delta: float, family: int = 1) -> tuple[float, ...]:
     """Return the slowest and the fastest rate within reach of the sums of p (1 - p) and of r^2."""
-    _, each = _shares(delta)
+    _, each = _shares(delta, family)
     spread, square = chernoff_interval(4.0 * spread_total, each), chernoff_interval(square_total, each)
     slowest, fastest = rates_between(np.array(spread) / 4.0, np.array(square), rows, delta).tolist()
     return slowest, fastest
@@ -113,10 +117,35 @@ def adaptive_upper(source: Tally | RowSource, table: Totals, delta: float) -> fl
     For 0/1 outcomes of unit weight it bets against every interval; otherwise it needs the sums of w r and w^2 r^2 only.
     ``table`` holds the totals of all rows, however coarse.
     """
-    rates = interval_rates(table, delta)
+    return adaptive_uppers(source, table, delta)[0]
+
+
+def adaptive_uppers(
+    source: Tally | RowSource, table: Totals, delta: float, family: int = 1, parts: Sequence[int] = (1,)
+) -> tuple[float, ...]:
+    """Return adaptive upper limits at delta over each of several numbers, none above that of a family of bets.
+
+    The first bet is that of a limit by itself. Stricter ones have its rate too, but know it less surely, and must gain
+    more: they never cross (docs/theory-of-questions.md).
+    """
+    rates, wide = interval_rates(table, delta), interval_rates(table, delta, family)
+    all_rates = rates if family == 1 else (*rates, wide[1])
+    stretches = _interval_stretches(source, table, all_rates)
+    limits = {1: _adaptive_limit(table, rates, bet_exponent(delta), stretches[:2])}
+    for each in parts:
+        if each > 1:
+            # Growth is convex in the rate and 0 at 0: at a slower rate it is at most in proportion.
+            slower = wide[0] / rates[0] if table.counted else 1.0
+            ends = np.array([slower * stretches[0], stretches[2]])
+            limits[each] = _adaptive_limit(table, wide, bet_exponent(delta, family, each), ends)
+    return tuple(limits[each] for each in parts)
+
+
+def _interval_stretches(source: Tally | RowSource, table: Totals, rates: tuple[float, ...]) -> FloatArray:
+    """Return how much the best bet on an interval gains at each rate, in the units of its scores."""
     if isinstance(source, Tally) and len(source) <= _AT_ONCE // 4:  # of which none is too coarse
-        largest = largest_sums(_scores_at(source, rates)).reshape(-1, 2).max(axis=1)
-        return _adaptive_limit(table, rates, delta, largest)
+        largest: FloatArray = largest_sums(_scores_at(source, rates)).reshape(-1, 2).max(axis=1)
+        return largest
     error: float | FloatArray = 0.0
     if table.counted:
         source = opened(source)
@@ -124,13 +153,11 @@ def adaptive_upper(source: Tally | RowSource, table: Totals, delta: float) -> fl
         narrow = split_for_growth(source, fastest, GROWTH_TOLERANCE * table.row_total * fastest)
         error = np.array([growth_error(narrow, rate).sum() for rate in rates])
     # Stretches that were looked for with sums that are off may be shorter than the largest by twice that.
-    stretches = largest_stretches(source, _pairs_at(table, rates)) + 2.0 * error
-    return _adaptive_limit(table, rates, delta, stretches)
+    return largest_stretches(source, _pairs_at(table, rates)) + 2.0 * error
 
 
-def _adaptive_limit(table: Totals, rates: tuple[float, ...], delta: float, stretches: FloatArray) -> float:
+def _adaptive_limit(table: Totals, rates: tuple[float, ...], exponent: float, stretches: FloatArray) -> float:
     """Return the adaptive limit from the largest stretches of its scores."""
-    exponent, _ = _shares(delta)
     if table.counted:
         return _largest(stretches, np.array(rates), table.row_total, exponent)
     return _square_limit(table, rates, stretches, exponent)
@@ -145,7 +172,7 @@ def adaptive_bracket(table: Totals, bits: int, delta: float) -> tuple[float, flo
     if table.counted:
         error = np.array([growth_error(table, rate).sum() for rate in rates])
         ends += np.stack([-error, error], axis=1)
-    low, high = (_adaptive_limit(table, rates, delta, ends[:, side]) for side in (0, 1))
+    low, high = (_adaptive_limit(table, rates, bet_exponent(delta), ends[:, side]) for side in (0, 1))
     return low, high
 
 
@@ -181,12 +208,12 @@ def _pairs_at(table: Totals, rates: tuple[float, ...]) -> Pairs:
     return square_scores([square_coefficient(table, rate) for rate in rates])
 
 
-def interval_rates(table: Totals, delta: float) -> tuple[float, ...]:
+def interval_rates(table: Totals, delta: float, family: int = 1) -> tuple[float, ...]:
     """Return the rates, times the largest weight, of bets on intervals.
 
     Which ones depends on the weights alone, and they are fixed numbers: outcomes have no say in it.
     """
-    return bet_rates(table, delta) if table.unit_weights else square_rates(table, delta)
+    return bet_rates(table, delta, family) if table.unit_weights else square_rates(table, delta, family)
 
 
 def _square_limit(table: Totals, rates: tuple[float, ...], stretches: FloatArray, exponent: float) -> float:
@@ -244,9 +271,9 @@ def _square_limit_of(estimate: float, table: Totals, rates: tuple[float, ...], d
     return _square_limit(table, rates, np.array(sums), exponent)
 
 
-def square_rates(table: Totals, delta: float) -> tuple[float, ...]:
+def square_rates(table: Totals, delta: float, family: int = 1) -> tuple[float, ...]:
     """Return two rates, times the largest weight, between which the one to use lies, from squared residuals."""
-    exponent, each = _shares(delta)
+    exponent, each = bet_exponent(delta), _shares(delta, family)[1]
     square = float(table.weight_square_residual_square.sum()) / table.weight_max**2
     low, high = chernoff_interval(square, each)
     return best_rate(high, 1.0, exponent), best_rate(low, 1.0, exponent)

@@ -20,7 +20,15 @@ from functools import cache
 from typing import Any
 
 from calibrant.certificates.joint_levels import delta_of_each
-from calibrant.certificates.judging import Judged, Plan, evaluate, interval_of, judge_part
+from calibrant.certificates.judging import (
+    Judged,
+    Plan,
+    evaluate,
+    evaluate_question,
+    interval_of,
+    judge_question,
+    judges_at_once,
+)
 from calibrant.certificates.question_results import QuestionCertificates, QuestionIntervals
 from calibrant.rows.checks import Observations
 from calibrant.rows.intake import source_of
@@ -49,7 +57,7 @@ def certify_family(
         Makes a source of the rows of a column, with the clusters of the rows where these count.
     """
     judged = [
-        judge_part(plan, opened(questions.column(place)), limit, len(questions), seed)
+        judge_question(plan, opened(questions.column(place)), limit, len(questions), seed)
         for place in range(len(questions))
     ]
     certificates, uppers = tuple(each.certificate for each in judged), tuple(each.upper_alone for each in judged)
@@ -73,22 +81,23 @@ def interval_family(
     plan: Plan, questions: Questions, alternative: str, seed: int, *, opened: Opening = source_of
 ) -> QuestionIntervals:
     """Return limits of the largest error of a family, and of each of its questions."""
-    sides = 2 if alternative == "two-sided" else 1
-    alone, each = delta_of_each(plan.delta, sides), delta_of_each(plan.delta, sides * len(questions))
-    part = replace(plan, confidence_level=1.0 - delta_of_each(plan.delta, len(questions)))
+    count = len(questions)
+    alone = delta_of_each(plan.delta, 2 if alternative == "two-sided" else 1)
+    each = delta_of_each(alone, count)
+    lower_delta, has_upper = None if alternative == "less" else each, alternative != "greater"
+    part = replace(plan, confidence_level=1.0 - delta_of_each(plan.delta, count))
     upper, intervals = 0.0, []
-    for place in range(len(questions)):
+    for place in range(count):
         source = opened(questions.column(place))
-        found = evaluate(
-            plan,
-            source,
-            seed,
-            lower_delta=None if alternative == "less" else each,
-            upper_delta=None if alternative == "greater" else each,
-        )
+        if has_upper and judges_at_once(plan):
+            found, uppers = evaluate_question(plan, source, seed, alone, count, (1, count), lower_delta=lower_delta)
+            found = replace(found, upper=uppers[count])
+            upper = max(upper, uppers[1])
+        else:
+            found = evaluate(plan, source, seed, lower_delta=lower_delta, upper_delta=each if has_upper else None)
+            above = evaluate(plan, source, seed, upper_delta=alone) if has_upper else found
+            upper = max(upper, above.limits[1])
         intervals.append(interval_of(part, found, alternative))
-        above = found if alternative == "greater" else evaluate(plan, source, seed, upper_delta=alone)
-        upper = max(upper, above.limits[1])
     return QuestionIntervals(
         kind=questions.kind,
         lower=min(max(interval.lower for interval in intervals), upper),
@@ -104,7 +113,7 @@ def interval_family(
 
 
 @dataclass(frozen=True)
-class _Claims:
+class Claims:
     """Which of several claims hold at delta over a number: asked for when it matters, since each may take a while.
 
     A claim that fails at delta is never made, and one that holds at delta / J holds at every larger share.
@@ -125,7 +134,7 @@ class _Claims:
         return self.sure | {place for place in self.may - self.sure if self.holds(place, size)}
 
 
-def step_down(claims: _Claims) -> frozenset[int]:
+def step_down(claims: Claims) -> frozenset[int]:
     """Return the claims that Holm's rule makes: whatever depends on whatever, all are right except with delta."""
     made = claims.sure
     while len(made) < len(claims.may):
@@ -136,7 +145,7 @@ def step_down(claims: _Claims) -> frozenset[int]:
     return made
 
 
-def step_up(claims: _Claims) -> frozenset[int]:
+def step_up(claims: Claims) -> frozenset[int]:
     """Return the claims that Hochberg's rule makes, for claims that are independent."""
     for parts in range(claims.count - len(claims.may) + 1, claims.count + 1):
         made = claims.at(parts)
@@ -153,6 +162,8 @@ def _single_verdicts(
 
     @cache
     def within(place: int, parts: int) -> bool:
+        if judged[place].uppers:
+            return judged[place].uppers[parts] <= limit
         delta = delta_of_each(plan.delta, parts)
         found = evaluate(plan, opened(questions.column(place)), seed, upper_delta=delta)
         return found.limits[1] <= limit
@@ -167,13 +178,13 @@ def _single_verdicts(
     refuted = frozenset(place for place in range(count) if certificates[place].verdict == "refuted")
     may = frozenset(place for place, each in enumerate(judged) if each.upper_alone <= limit) - refuted
     sure = frozenset(place for place in may if certificates[place].upper <= limit)
-    certified = made(_Claims(count, may, sure, within))
+    certified = made(Claims(count, may, sure, within))
     sure = refuted
     above = frozenset(place for place in range(count) if certificates[place].estimate > limit) - certified
     # What one question alone would say is looked at only where it can matter.
     hopeful = above - sure if sure or questions.disjoint else frozenset()
     may = sure | {place for place in hopeful if beyond(place, 1)}
-    refuted |= made(_Claims(count, may, sure, beyond))
+    refuted |= made(Claims(count, may, sure, beyond))
     return tuple(
         "certified" if place in certified else "refuted" if place in refuted else "undecided" for place in range(count)
     )

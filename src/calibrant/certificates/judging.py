@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from calibrant.certificates.cautions import cautions_on, saving_cautions
@@ -113,6 +115,7 @@ class Judged(NamedTuple):
     certificate: Certificate
     caution: str | None
     upper_alone: float
+    uppers: Mapping[int, float] = MappingProxyType({})
 
 
 def check_plan(
@@ -170,7 +173,54 @@ def _split(plan: Plan, source: Tally | RowSource, *deltas: float) -> Totals:
 
 def judge(plan: Plan, source: Tally | RowSource, limit: float, delta: float, seed: int) -> Judged:
     """Return the verdict on a limit."""
-    found = evaluate(plan, source, seed, lower_delta=delta, upper_delta=delta)
+    return _judged(plan, evaluate(plan, source, seed, lower_delta=delta, upper_delta=delta), limit, delta)
+
+
+def judge_question(
+    plan: Plan, source: Tally | RowSource | ClusteredSource, limit: float, family: int, seed: int
+) -> Judged:
+    """Return the certificate of one of a family of questions, and its upper limits at delta over smaller numbers.
+
+    `Judged.uppers` has those that a method finds at once; it is empty where each has to be found by itself.
+    """
+    if not judges_at_once(plan):
+        return judge_part(plan, source, limit, family, seed)
+    each = delta_of_each(plan.delta, family)
+    found, uppers = evaluate_question(plan, source, seed, plan.delta, family, sizes_up_to(family), lower_delta=each)
+    judged = _judged(plan, replace(found, upper=uppers[family]), limit, each)
+    return judged._replace(upper_alone=uppers[1], uppers=uppers)
+
+
+def judges_at_once(plan: Plan) -> bool:
+    """Whether upper limits of a question at several levels are found at once."""
+    return plan.clusters is None and plan.measure.by_intervals and plan.relative_to == "rows"
+
+
+def evaluate_question(
+    plan: Plan,
+    source: Tally | RowSource,
+    seed: int,
+    delta: float,
+    family: int,
+    parts: Sequence[int],
+    *,
+    lower_delta: float | None,
+) -> tuple[Found, dict[int, float]]:
+    """Return what is found of one of a family of questions, and its upper limits at delta over several numbers."""
+    source = with_unit_weights(source)
+    _split(plan, source, delta)  # what estimate and limits need, in one go
+    found = evaluate(plan, source, seed, lower_delta=lower_delta)
+    limits = plan.method.uppers(source, found.table, found.estimate, delta, family, parts)
+    return found, {part: min(upper, 1.0) for part, upper in zip(parts, limits, strict=True)}
+
+
+def sizes_up_to(family: int) -> list[int]:
+    """Return the numbers by which delta is divided: powers of two, and the number of questions itself."""
+    return [1 << power for power in range((family - 1).bit_length())] + [family]
+
+
+def _judged(plan: Plan, found: Found, limit: float, delta: float) -> Judged:
+    """Return the verdict that limits at delta say."""
     lower, upper = found.limits
     verdict = verdict_of(lower, upper, limit)
     clusters, cautions = found.clusters, _cautions(plan, limit, found.event_rate)

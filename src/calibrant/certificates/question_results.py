@@ -152,13 +152,12 @@ class QuestionCertificates(OfQuestions, JointVerdict, Result):
             named = ", ".join(printable(each) for each in refuted[:3]) + (", ..." if len(refuted) > 3 else "")
             finding = f"with {level} confidence the {measure} is above {limit} for {named}"
         else:
-            finding = (
-                f"these rows do not show whether the {measure} {kind.every} is at most {limit} (least settled: "
-                f"{printable(self.least_settled)})"
-            )
-        method = self.certificates[0].method
+            finding = f"these rows do not show whether the {measure} {kind.every} is at most {limit}"
+        method = f"{self.certificates[0].method} method"
+        if self.verdict == "undecided":
+            method = f"{method}, least settled: {printable(self.least_settled)}"
         return [
-            f"{self.verdict.capitalize()}: {finding} ({self._count_said()}, {self.rows:,} rows, {method} method).",
+            f"{self.verdict.capitalize()}: {finding} ({self._count_said()}, {self.rows:,} rows, {method}).",
             f"The largest error on these rows is {short_estimate(self.estimate)}, for {printable(self.worst)}; the "
             f"population's lies between {lower_said(self.joint_lower)} and {upper_said(self.joint_upper)}, each limit "
             f"with {level} confidence and for all {kind.plural} together.",

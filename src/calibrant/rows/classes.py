@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 from typing import Any, Literal, get_args
 
@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.core.errors import InputError
+from calibrant.core.threads import in_threads
 from calibrant.core.types import BoolArray, FloatArray, IntArray, Label
 from calibrant.core.voices import Argument, Option, Phrase
 from calibrant.core.words import measured, printable
@@ -84,20 +85,19 @@ class ClassRows:
         """How many classes there are."""
         return len(self.classes)
 
-    @cached_property
+    @property
     def top(self) -> IntArray:
         """The column of the largest probability of each row; of equal ones that of the label that sorts first."""
-        order = _sorted_places(self.classes)
-        if order == list(range(self.count)):
-            first: IntArray = np.argmax(self.y_prob, axis=1)
-            return first
-        top = np.full(self.y_prob.shape[0], order[0])
-        best = self.y_prob[:, order[0]].copy()
-        for place in order[1:]:
-            above = self.y_prob[:, place] > best
-            top[above] = place
-            np.copyto(best, self.y_prob[:, place], where=above)
-        return top
+        return self._top[0]
+
+    @cached_property
+    def _top(self) -> tuple[IntArray, FloatArray]:
+        """The column of the largest probability of each row, and that probability."""
+        rows, order = self.y_prob.shape[0], _sorted_places(self.classes)
+        first = _first_largest if order == list(range(self.count)) else partial(_largest_in, order)
+        halves = [self.y_prob[: rows // 2], self.y_prob[rows // 2 :]]
+        found = in_threads(first, halves, rows=rows)
+        return np.concatenate([top for top, _ in found]), np.concatenate([best for _, best in found])
 
     def of_class(self, place: int) -> Observations:
         """Return the question whether a row is of one class."""
@@ -106,8 +106,8 @@ class ClassRows:
     def of_top(self, place: int = 0) -> Observations:
         """Return the question whether the top label is right, of which there is one."""
         del place
-        best = np.take_along_axis(self.y_prob, self.top[:, None], axis=1)[:, 0]
-        return self._column(self.places == self.top, best.astype(np.float64))
+        top, best = self._top
+        return self._column(self.places == top, best)
 
     def of_top_label(self, place: int) -> Observations:
         """Return the question whether the top label is right where it is one class, on all other rows 0 and 0."""
@@ -196,6 +196,23 @@ class ClassRows:
         """Return a family of questions, with what calibrated forecasts say of all of them."""
         law = ClassLaw(self.y_prob, outcome, self.sample_weight is None)
         return Questions(kind, tuple(labels), self.places.size, make, notes=(*self.notes(), *more), law=law)
+
+
+def _first_largest(y_prob: npt.NDArray[Any]) -> tuple[IntArray, FloatArray]:
+    """Return the first column of the largest probability of each row, and that probability."""
+    top = np.argmax(y_prob, axis=1)
+    return top, y_prob[np.arange(top.size), top].astype(np.float64, copy=False)
+
+
+def _largest_in(order: list[int], y_prob: npt.NDArray[Any]) -> tuple[IntArray, FloatArray]:
+    """Return the same where columns come in another order."""
+    best = y_prob[:, order[0]].astype(np.float64)
+    top = np.full(best.size, order[0])
+    for place in order[1:]:
+        above = y_prob[:, place] > best
+        top[above] = place
+        np.copyto(best, y_prob[:, place], where=above)
+    return top, best
 
 
 def _confidence(rows: ClassRows) -> Questions:
@@ -360,8 +377,10 @@ def check_classes_of(
                 prob=Argument("y_prob"),
             ),
         )
-    known = np.array([column[label] for label in held.tolist()], dtype=np.int64)
-    return ClassRows(forecasts, tuple(map(plain_label, labels)), known[places], weights, named)
+    known = [column[label] for label in held.tolist()]
+    if known != list(range(len(known))):
+        places = np.array(known, dtype=np.int64)[places]
+    return ClassRows(forecasts, tuple(map(plain_label, labels)), places, weights, named)
 
 
 def _labels_of_columns(held: npt.NDArray[Any], y_prob: Any, classes: Any, count: int) -> tuple[list[Any], bool]:

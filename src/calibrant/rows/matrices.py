@@ -72,8 +72,10 @@ def check_matrix(values: Any, name: str) -> npt.NDArray[Any]:
 
 def check_sums(array: npt.NDArray[Any]) -> None:
     """Refuse forecasts of classes that do not add up to 1 in every row."""
+    ones = np.ones(array.shape[1])
     for begin in range(0, array.shape[0], _CHUNK):
-        total = array[begin : begin + _CHUNK].sum(axis=1, dtype=np.float64)
+        part = array[begin : begin + _CHUNK]
+        total = part @ ones if part.dtype == np.float64 else part.sum(axis=1, dtype=np.float64)
         off = np.flatnonzero(np.abs(total - 1.0) > SUM_TOLERANCE)
         if off.size:
             found = float(total[off[0]])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from calibrant.certificates.betting import (
     adaptive_bracket,
     adaptive_pairs,
     adaptive_upper,
     adaptive_upper_of,
+    adaptive_uppers,
     check_fine,
     mean_limits,
     planned_adaptive,
@@ -51,6 +52,19 @@ class Adaptive(CertificateMethod):
         """Return the largest error that bets against every interval leave possible."""
         del estimate
         return adaptive_upper(source, table, delta)
+
+    def uppers(
+        self,
+        source: Tally | RowSource,
+        table: Totals,
+        estimate: float,
+        delta: float,
+        family: int,
+        parts: Sequence[int],
+    ) -> tuple[float, ...]:
+        """Return what the same bets leave possible, the more so the surer one must be."""
+        del estimate
+        return adaptive_uppers(source, table, delta, family, parts)
 
     def upper_share(self, source: Tally | RowSource, table: Totals, delta: float) -> float | None:
         """Return the largest share that bets on errors and events at once leave possible.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -145,6 +145,23 @@ class CertificateMethod(ABC):
     @abstractmethod
     def upper(self, source: Tally | RowSource, table: Totals, estimate: float, delta: float) -> float:
         """Return an upper limit of the Cutoff error; ``table`` holds the totals of all rows, however coarse."""
+
+    def uppers(
+        self,
+        source: Tally | RowSource,
+        table: Totals,
+        estimate: float,
+        delta: float,
+        family: int,
+        parts: Sequence[int],
+    ) -> tuple[float, ...]:
+        """Return upper limits of one of a family of Cutoff errors, at delta over each of several numbers up to theirs.
+
+        Limits at stricter levels must be no smaller: claims that hold at a level hold at all larger ones.
+        """
+        del family
+        found = [self.upper(source, table, estimate, delta_of_each(delta, each)) for each in parts]
+        return tuple(np.maximum.accumulate(found).tolist())
 
     def upper_share(self, source: Tally | RowSource, table: Totals, delta: float) -> float | None:
         """Return an upper limit of the Cutoff error as a share of the event rate; None where two limits are divided."""
