@@ -59,11 +59,27 @@ def test_every_question_has_the_answer_of_python(questions, files):
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_every_format_gives_the_same_answer(kind, files):
+def test_every_format_gives_the_same_answer_read_or_scanned(kind, files):
     line = ("--y-true", "fish", "--max-error", "0.4", "--questions", "classwise")
     named = [part for label in LABELS for part in ("--y-prob", f"p_{label}")]
     found = answer("certify", files / f"t.{kind}", *line, *named)
     assert found["result"] == answer("certify", files / "t.csv", *line, "--y-prob", "p_*")["result"]
+    assert found == answer("certify", files / f"t.{kind}", *line, "--y-prob", "p_*", "--memory-limit", "1GB")
+
+
+@pytest.mark.parametrize(
+    ("questions", "more"),
+    [
+        ("pairs", ()),
+        ("pairs", ("--weight", "w")),
+        ("confidence", ("--by", "pond")),
+        ("top_label", ("--cluster", "site")),
+    ],
+)
+def test_a_scan_gives_the_document_of_a_file_that_is_read(questions, more, files):
+    file = write({**COLUMNS, "site": np.arange(len(PLACES)) % 40}, files / "sited.csv", "csv")
+    line = ("certify", file, "--y-true", "fish", "--y-prob", "p_*", "--max-error", "0.9", "--questions", questions)
+    assert answer(*line, *more) == answer(*line, *more, "--memory-limit", "1GB")
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl", "npz"])
@@ -119,6 +135,7 @@ def test_several_labels_of_a_row_have_a_column_of_outcomes_each(tmp_path):
     line = (file, "--y-true", "red", "--y-true", "blue", "--y-prob", "p_*", "--multilabel")
     found = answer("measure", *line)
     assert found["result"] == asked(calibrant.measure, y, y_prob, np.array(["red", "blue"]), multilabel=True)
+    assert found == answer("measure", *line, "--memory-limit", "1GB")
     assert found["input"]["y_true"] == ["red", "blue"]
     for parts, message in (
         ((*line[:3], *line[5:]), "--y-true names 1 columns and --y-prob 2; name one of each for every label"),
@@ -188,6 +205,8 @@ def test_what_is_wrong_is_said_of_columns_and_rows(change, line, message, tmp_pa
     said = call("measure", file, "--y-true", "fish", "--y-prob", "p_*", *line)
     assert (said.exit_code, said.stdout) == (2, ""), said.output
     assert message in said.stderr
+    scanned = call("measure", file, "--y-true", "fish", "--y-prob", "p_*", *line, "--memory-limit", "1GB")
+    assert (scanned.exit_code, scanned.stdout) == (2, ""), scanned.output
 
 
 def test_options_of_classes_need_classes(files):

@@ -239,8 +239,8 @@ def risk_bands(
 
 @overload
 def risk_bands(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
     *,
     cutoffs: ArrayLike,
     confidence_level: float = 0.95,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from calibrant.cli.outputs import BadInput, working
 from calibrant.core.words import printable
 
 if TYPE_CHECKING:
+    from calibrant.engines.class_scans import ClassScan
     from calibrant.engines.files import Table
 
 
@@ -87,6 +88,18 @@ def _kind_of_labels(asked: ClassesAsked) -> str:
     return "group" if any(map(is_missing_label, asked.classes or ())) else "class"
 
 
+def facts_of_classes(source: Source) -> dict[str, Any]:
+    """Return what a JSON document says about several classes."""
+    asked = source.asked
+    assert asked is not None
+    return {
+        "y_true": list(asked.y_true) if asked.multilabel else source.y_true,
+        "y_prob": list(asked.y_prob),
+        "questions": asked.questions,
+        "multilabel": asked.multilabel,
+    }
+
+
 def asked_said(kind: str, labels: Sequence[Any], classes: Sequence[Any]) -> str:
     """Say which one question was asked of several classes."""
     if kind == "event":
@@ -133,21 +146,101 @@ class ClassesRead:
         """The rows of a single question, with the labels whose rows may depend on each other as clusters."""
         if self.suspect is None:
             return {}
-        return {"y_true": self.single(), "cluster": self.suspect}
-
-    def single(self) -> Any:
-        """Return the rows of the one question that was asked."""
-        from calibrant.rows.asked import asked_of_classes
-
-        with explained(self.source):
-            found = asked_of_classes(**{"pos_label": None, "sample_weight": None, **self.given})
-        if found is None or not found.single:
-            raise BadInput("--check-clusters looks at one question; ask for --questions confidence")
-        return found.column(0)
+        return {"y_true": single_question(self.source, **self.given), "cluster": self.suspect}
 
     def facts(self) -> dict[str, Any]:
         """Return what a JSON document says about its input."""
         return self.said
+
+
+@dataclass(frozen=True)
+class ClassesScanned:
+    """Rows that stay in their file, which is open, with a column of forecasts for each class.
+
+    Attributes
+    ----------
+    source : Source
+        With the columns that were taken.
+    scan : ClassScan
+        The rows.
+    suspects : callable or None
+        Makes the same with the labels as clusters whose rows may depend on each other.
+    said : dict
+        What a JSON document says about its input, without what the first scan finds out.
+    """
+
+    source: Source
+    scan: ClassScan
+    suspects: Callable[[], ClassScan] | None
+    said: dict[str, Any]
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The arguments under which the library takes rows."""
+        return {"y_true": self.scan}
+
+    @property
+    def grouped(self) -> dict[str, Any]:
+        """The same: a scan knows its groups."""
+        return self.data
+
+    @property
+    def suspected(self) -> dict[str, Any]:
+        """The rows of a single question, with the labels whose rows may depend on each other as clusters."""
+        return {} if self.suspects is None else {"y_true": single_question(self.source, self.suspects())}
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a JSON document says about its input."""
+        family = self.scan.asked()
+        classes = family.labels if self.scan.multilabel else self.scan.classes
+        notes = [*self.said["notes"], *([asked_said(family.kind, family.labels, classes)] if family.single else [])]
+        return {**self.said, "rows": family.row_count, "notes": notes, "classes": list(classes)}
+
+
+def single_question(source: Source, *given: Any, **asked: Any) -> Any:
+    """Return the rows of the one question that was asked."""
+    from calibrant.rows.asked import asked_of_classes
+
+    names = ("y_prob", "classes", "questions", "multilabel", "sample_weight", "pos_label")
+    defaults = {**dict.fromkeys(names), "multilabel": False}
+    with explained(source):
+        found = asked_of_classes(*given, **{**defaults, **asked})
+    if found is None or not found.single:
+        raise BadInput("--check-clusters looks at one question; ask for --questions confidence")
+    return found.column(0)
+
+
+def scan_classes(source: Source, table: Table, said: dict[str, Any], limits: Mapping[str, int]) -> ClassesScanned:
+    """Leave the rows where they are, and ask about their columns of several classes."""
+    from calibrant.cli.scans import WatchedEngine
+    from calibrant.engines.columns import check_columns
+    from calibrant.engines.scans import scan
+
+    asked = source.asked
+    assert asked is not None
+    others = (source.weight, source.by, source.cluster, source.suspect)
+    named = [*kinds_of_classes(source), *(name for name in others if name is not None)]
+    numbers = [*asked.y_prob, *asked.y_true, *([] if source.weight is None else [source.weight])]
+    check_columns(table, named, numbers=numbers)
+    engine = WatchedEngine(table, quiet=source.quiet)
+
+    settings: dict[str, Any] = {
+        "y_true": list(asked.y_true) if asked.multilabel else source.y_true,
+        "sample_weight": source.weight,
+        "pos_label": source.pos_label,
+        "classes": asked.classes,
+        "questions": asked.questions,
+        "multilabel": asked.multilabel,
+        **limits,
+    }
+
+    def opened(by: str | None, cluster: str | None) -> ClassScan:
+        return scan(engine, y_prob=asked.y_prob, by=by, cluster=cluster, **settings)
+
+    with explained(source):
+        whole = opened(source.by, source.cluster)
+    suspects = None if source.suspect is None else lambda: opened(None, source.suspect)
+    return ClassesScanned(source, whole, suspects, said)
 
 
 def read_classes(source: Source, table: Table) -> tuple[dict[str, Any], tuple[Any, ...], dict[str, Any]]:

@@ -11,7 +11,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from calibrant.cli.class_rows import ClassesRead, asked_said, choose_classes, kinds_of_classes, read_classes
+from calibrant.cli.class_rows import (
+    ClassesRead,
+    asked_said,
+    choose_classes,
+    facts_of_classes,
+    kinds_of_classes,
+    read_classes,
+    scan_classes,
+)
 from calibrant.cli.columns import choose_columns
 from calibrant.cli.inputs import Source, explained, open_source, voice_of
 from calibrant.cli.outputs import BadInput, working
@@ -127,9 +135,9 @@ class RowsScanned:
         from calibrant.engines.scans import scan
 
         with explained(self.source):
-            if self.source.cluster is not None:
-                return scan(self.engine, by=None, cluster=self.source.cluster, **self._asked())
-            return scan(self.engine, by=None, cluster=None, **self._asked())
+            asked: dict[str, Any] = {**self._asked(), "by": None, "cluster": self.source.cluster}
+            found: Scan = scan(self.engine, **asked)
+            return found
 
     @property
     def suspected(self) -> dict[str, Any]:
@@ -155,7 +163,8 @@ class RowsScanned:
         from calibrant.engines.scans import scan
 
         with explained(self.source):
-            return scan(self.engine, by=str(self.source.by), cluster=None, **self._asked())
+            found: GroupedScan = scan(self.engine, by=str(self.source.by), cluster=None, **self._asked())
+            return found
 
     @property
     def data(self) -> dict[str, Any]:
@@ -242,10 +251,17 @@ def open_rows(source: Source) -> Iterator[Rows]:
                 yield models[0]
             return
         left_out = _drop(chosen, table, _kinds([chosen]), list(chosen.asked.y_prob))
-        if is_large(source, table):
-            most = _share_memory(source, table)["tally_limit"] // len(chosen.asked.y_prob)
-            _check_room(source, table, most, "judging several classes")
-        yield _read_classes(chosen, table, left_out)
+        if not is_large(source, table):
+            yield _read_classes(chosen, table, left_out)
+            return
+        limits = _share_memory(source, table)
+        if source.by is not None and source.cluster is not None:
+            most = limits["tally_limit"] // len(chosen.asked.y_prob)
+            _check_room(source, table, most, "judging groups of rows in clusters")
+            yield _read_classes(chosen, table, left_out)
+            return
+        said = {**_facts(chosen, table.format, 0, left_out, ()), **facts_of_classes(chosen)}
+        yield scan_classes(chosen, table, said, limits)
 
 
 def _read_classes(source: Source, table: Table, left_out: LeftOut) -> ClassesRead:
@@ -261,24 +277,13 @@ def _read_classes(source: Source, table: Table, left_out: LeftOut) -> ClassesRea
         )
     facts = {
         **_facts(source, table.format, count, left_out, ()),
-        **_facts_of_classes(source),
+        **facts_of_classes(source),
         "classes": list(classes),
     }
     if family is not None and family.single:
         facts["notes"] = [*facts["notes"], asked_said(family.kind, family.labels, classes)]
     groups = None if source.by is None else values[source.by]
     return ClassesRead(source, given, facts, groups, clusters, suspects)
-
-
-def _facts_of_classes(source: Source) -> dict[str, Any]:
-    asked = source.asked
-    assert asked is not None
-    return {
-        "y_true": list(asked.y_true) if asked.multilabel else source.y_true,
-        "y_prob": list(asked.y_prob),
-        "questions": asked.questions,
-        "multilabel": asked.multilabel,
-    }
 
 
 @contextlib.contextmanager
