@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from calibrant.certificates.clusters import CLUSTER_TARGETS, counted_size
 from calibrant.certificates.independence import IndependenceCheck
+from calibrant.certificates.question_results import QuestionCertificates, QuestionIntervals
 from calibrant.certificates.results import YARDSTICKS, Certificate, ConfidenceInterval, GroupCertificates
 from calibrant.comparisons.results import ModelComparison
 from calibrant.core.results import UNIT, PerGroup, Result, as_frame
@@ -364,6 +365,11 @@ class ModelSummary(Result):
         For rows in clusters: the lower and the upper limit that they would have if they were taken as independent.
     change : ChangeOverTime or None
         What the rows say period by period, where periods were named.
+    classes : QuestionCertificates or None
+        A verdict per class, each against the rest, where forecasts are of several classes: all else is about the
+        confidence in the top label then.
+    class_limits : QuestionIntervals or None
+        In its place, where no limit was asked about.
     """
 
     name: str
@@ -386,6 +392,8 @@ class ModelSummary(Result):
     group_check: IndependenceCheck | None = None
     row_wise: tuple[float, float] | None = None
     change: ChangeOverTime | None = None
+    classes: QuestionCertificates | None = None
+    class_limits: QuestionIntervals | None = None
 
     _ranges: ClassVar = dict.fromkeys(("mean_forecast", "mean_outcome", "row_wise"), UNIT)
 
@@ -406,7 +414,8 @@ class ModelSummary(Result):
         return self.limits
 
     def __str__(self) -> str:
-        parts = (self.judged, self.repair, self.groups, self.group_limits, self.change, *self.omissions)
+        several = (self.classes, self.class_limits)
+        parts = (self.judged, *several, self.repair, self.groups, self.group_limits, self.change, *self.omissions)
         together = [] if self.groups is None else [f"All rows and every group together: {self.verdict}."]
         lines = [f"Model {printable(self.name)}:", *together, *(str(part) for part in parts if part is not None)]
         return "\n".join(lines)
