@@ -139,3 +139,17 @@ def test_the_plan_has_no_window_and_collects_no_more_than_candidates(spark, monk
                 assert "BroadcastHashJoin" in plan
                 fetched += count
         assert fetched == rows.rows_fetched < forecast.size // 4
+
+
+@pytest.mark.parametrize("questions", ["confidence", "top_label"])
+def test_several_classes_as_memory_gives(spark, questions):
+    rng = np.random.default_rng(5)
+    y_prob = rng.dirichlet(np.ones(3), 500).round(1)
+    y_prob[:, 2] = 1.0 - y_prob[:, 0] - y_prob[:, 1]
+    y_prob = np.abs(y_prob.round(1))
+    label = np.array(["a", "b", "c"])[rng.integers(0, 3, 500)]
+    source = frame(spark, {"y": label, "p_c": y_prob[:, 2], "p_a": y_prob[:, 0], "p_b": y_prob[:, 1]})
+    asked = {"max_error": 0.2, "questions": questions}
+    with scan(source, y_true="y", y_prob=["p_c", "p_a", "p_b"]) as rows:
+        found = calibrant.certify(rows, **asked).to_dict()
+    same(found, calibrant.certify(label, y_prob[:, [2, 0, 1]], classes=["c", "a", "b"], **asked).to_dict())

@@ -204,7 +204,7 @@ class QuestionRiskBands(OfQuestions, Result):
 
     def __str__(self) -> str:
         noun, level = self.described.noun, level_said(self.confidence_level)
-        parts = [f"{noun} {printable(self.questions[place])}: {self.bands[place]}" for place in self._shown_places()]
+        parts = [f"{noun} {printable(self.questions[place])}: {self.bands[place]}" for place in self.shown_places()]
         return "\n".join(
             [
                 f"Bias per band of forecasts, for {self._count_said()}; all limits hold together with {level} "
@@ -239,8 +239,8 @@ def risk_bands(
 
 @overload
 def risk_bands(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
     *,
     cutoffs: ArrayLike,
     confidence_level: float = 0.95,

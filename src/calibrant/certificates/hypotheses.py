@@ -131,8 +131,8 @@ def calibration_test(
 
 @overload
 def calibration_test(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
     *,
     method: TestMethod = "auto",
     n_resamples: int = 9999,

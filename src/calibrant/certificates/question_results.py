@@ -137,7 +137,7 @@ class QuestionCertificates(OfQuestions, JointVerdict, Result):
 
     def __str__(self) -> str:
         lines = self.lines()
-        shown = [lines[place] for place in self._shown_places()]
+        shown = [lines[place] for place in self.shown_places()]
         return "\n".join([*self.findings(), *shown, *self._left_out(), *self.one_by_one(), *self.remarks()])
 
     def findings(self) -> list[str]:
@@ -248,7 +248,7 @@ class QuestionIntervals(OfQuestions, OfShares, Result):
         shown = [
             f"  {names[place]:<{width}}  estimate {short_estimate(self.intervals[place].estimate)}  "
             f"from {lower_said(self.intervals[place].lower)} to {upper_said(self.intervals[place].upper)}"
-            for place in self._shown_places()
+            for place in self.shown_places()
         ]
         first = self.intervals[0]
         assumed = dict.fromkeys(words for each in self.intervals for words in each.assumptions)

@@ -111,7 +111,7 @@ class QuestionTests(OfQuestions, Result):
         how = "the smallest p-value times their number" if self.method in _BY_NUMBER else "the largest error of all"
         lines = [
             (str(self.questions[place]), f"{self.statistics[place]:.4g}", f"{self.pvalues[place]:.4g}")
-            for place in self._shown_places()
+            for place in self.shown_places()
         ]
         return "\n".join(
             [

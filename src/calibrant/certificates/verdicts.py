@@ -111,8 +111,8 @@ def certify(
 
 @overload
 def certify(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
     *,
     max_error: float,
     confidence_level: float = 0.95,
@@ -433,8 +433,8 @@ def confidence_interval(
 
 @overload
 def confidence_interval(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
     *,
     confidence_level: float = 0.95,
     alternative: Alternative = "two-sided",

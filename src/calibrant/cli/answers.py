@@ -71,36 +71,47 @@ _NEXT_OF_GROUPS = {
 }
 """Advice where groups were looked for, by whether some group is off for sure."""
 
+_NEXT_OF_CLASSES = {
+    "certified": "calibrant certify --questions asks something else of the same classes; say beforehand what",
+    "refuted": "repair the forecasts of all classes together, and judge the repair on rows that it has not seen",
+    "undecided": "judge more fresh rows; twice as many narrow limits by about a third",
+}
+"""Advice where forecasts are of several classes."""
+
 
 def verdict_said(
-    found: Certificate | GroupCertificates | QuestionCertificates, besides: Sequence[str] = ()
+    found: Certificate | GroupCertificates | QuestionCertificates,
+    besides: Sequence[str] = (),
+    *,
+    of_classes: bool = False,
 ) -> list[str]:
-    """Say what a certificate says, or those of groups together, and what is to be said besides before any advice."""
+    """Say what a certificate says, or those of groups or questions together, and what is to be said besides."""
     from calibrant.certificates.question_results import QuestionCertificates
     from calibrant.certificates.results import Certificate
+    from calibrant.cli.class_answers import question_verdicts_said
 
-    if isinstance(found, Certificate):
-        return _certificate_said(found, besides)
     if isinstance(found, QuestionCertificates):
-        return _questions_said(found, besides)
-    return _group_certificates_said(found, besides)
+        return question_verdicts_said(found, besides) if of_classes else _questions_said(found, besides)
+    if isinstance(found, Certificate):
+        return _certificate_said(found, besides, of_classes=of_classes)
+    return _group_certificates_said(found, besides, of_classes=of_classes)
 
 
-def _certificate_said(certificate: Certificate, besides: Sequence[str]) -> list[str]:
+def _certificate_said(certificate: Certificate, besides: Sequence[str], *, of_classes: bool) -> list[str]:
     return [
         certificate.finding(),
         certificate.numbers(),
         certificate.where(),
-        *_cautioned(certificate.cautions),
+        *cautioned(certificate.cautions),
         *_noted(certificate.notes),
         *besides,
-        _after_verdict(certificate.verdict, [certificate]),
-        *_assumed(certificate.assumptions),
+        after_verdict(certificate.verdict, [certificate], of_classes=of_classes),
+        *assumed(certificate.assumptions),
         *_more_notes(certificate.notes),
     ]
 
 
-def _group_certificates_said(found: GroupCertificates, besides: Sequence[str]) -> list[str]:
+def _group_certificates_said(found: GroupCertificates, besides: Sequence[str], *, of_classes: bool) -> list[str]:
     rows = [
         (
             str(group),
@@ -123,8 +134,8 @@ def _group_certificates_said(found: GroupCertificates, besides: Sequence[str]) -
         *_group_cautions(found),
         *_noted(notes, prefix="")[:MOST_CAUTIONS],
         *besides,
-        _after_verdict(found.verdict, found.certificates),
-        *_assumed(dict.fromkeys(words for each in found.certificates for words in each.assumptions)),
+        after_verdict(found.verdict, found.certificates, of_classes=of_classes),
+        *assumed(dict.fromkeys(words for each in found.certificates for words in each.assumptions)),
         *_more_notes(notes, shown=MOST_CAUTIONS),
     ]
 
@@ -139,11 +150,11 @@ def _questions_said(found: QuestionCertificates, besides: Sequence[str]) -> list
         *found.lines(),
         *found.one_by_one(),
         promise,
-        *_cautioned(found.cautions)[:MOST_CAUTIONS],
+        *cautioned(found.cautions)[:MOST_CAUTIONS],
         *_noted(notes, prefix="")[:MOST_CAUTIONS],
         *besides,
-        _after_verdict(found.verdict, found.certificates),
-        *_assumed(dict.fromkeys(words for each in found.certificates for words in each.assumptions)),
+        after_verdict(found.verdict, found.certificates),
+        *assumed(dict.fromkeys(words for each in found.certificates for words in each.assumptions)),
         *_more_notes(notes, shown=MOST_CAUTIONS),
     ]
 
@@ -157,8 +168,8 @@ def worst_group_said(found: WorstGroup) -> list[str]:
         *found.table(),
         found.action(),
         *_noted(found.notes),
-        _next(_NEXT_OF_GROUPS[found.lower > 0.0]),
-        *_assumed(found.assumptions),
+        next_step(_NEXT_OF_GROUPS[found.lower > 0.0]),
+        *assumed(found.assumptions),
         *_more_notes(found.notes),
     ]
 
@@ -206,7 +217,7 @@ def measures_said(whole: Measures, groups: GroupMeasures | None, by: str | None)
         whole.worst_interval.where(),
         *([f"Caution: {relation}" for relation in whole.relations if not relation.holds]),
         *_noted(whole.notes),
-        _next("these numbers are about these rows; calibrant certify --max-error judges cases to come"),
+        next_step("these numbers are about these rows; calibrant certify --max-error judges cases to come"),
         *_more_notes(whole.notes),
     ]
 
@@ -217,9 +228,9 @@ def test_said(found: CalibrationTest, level: float) -> list[str]:
     finding = found.finding(level)
     return [
         f"{'Rejected' if rejected else 'Not rejected'}: {finding[0].lower()}{finding[1:]}",
-        _test_means(rejected),
-        _next("calibrant certify --max-error says whether the error is small, whatever the p-value"),
-        *_assumed(found.assumptions),
+        test_means(rejected),
+        next_step("calibrant certify --max-error says whether the error is small, whatever the p-value"),
+        *assumed(found.assumptions),
         *_noted(found.notes),
         *_more_notes(found.notes),
     ]
@@ -230,14 +241,15 @@ def group_tests_said(found: GroupCalibrationTests, level: float, by: str | None)
     return [
         found.finding(level, by=by),
         found.table(level),
-        _test_means(bool(found.rejected(level))),
-        _next("calibrant certify --max-error says whether the errors are small, whatever the p-values"),
-        *_assumed(dict.fromkeys(words for each in found.tests for words in each.assumptions)),
+        test_means(bool(found.rejected(level))),
+        next_step("calibrant certify --max-error says whether the errors are small, whatever the p-values"),
+        *assumed(dict.fromkeys(words for each in found.tests for words in each.assumptions)),
         *_more_notes(found.remarks(), shown=0),
     ]
 
 
-def _test_means(rejected: bool) -> str:
+def test_means(rejected: bool) -> str:
+    """Say what a rejection means, and what none means."""
     if rejected:
         return (
             "The forecasts are off; by how much it does not say, and with many rows harmless errors are rejected too."
@@ -263,8 +275,8 @@ def decisions_said(found: Decisions, groups: GroupDecisions | None, by: str | No
     lines.append(without_costs.finding())
     if groups is not None:
         lines += [groups.headline(by=by), groups.table()]
-    lines.append(_next("calibrant recalibrate choose finds a repair, calibrant report shows all thresholds"))
-    return [*lines, *_assumed(guarantee.assumptions), *_noted(guarantee.notes), *_more_notes(guarantee.notes)]
+    lines.append(next_step("calibrant recalibrate choose finds a repair, calibrant report shows all thresholds"))
+    return [*lines, *assumed(guarantee.assumptions), *_noted(guarantee.notes), *_more_notes(guarantee.notes)]
 
 
 def comparison_said(found: ModelComparison) -> list[str]:
@@ -288,20 +300,20 @@ def comparison_said(found: ModelComparison) -> list[str]:
                 f"Certified: {printable(found.chosen)}{too}, {bounded} with "
                 f"{level_said(found.confidence_level)} confidence, having chosen among {count} by the Brier score."
             )
-    assumed = found.assumed()
-    advice = _next(_after_comparison(found))
+    rests_on = found.assumed()
+    advice = next_step(_after_comparison(found))
     certificates = [each.certificate for each in found.models if each.certificate is not None]
     if certificates:
         verdicts = [each.verdict for each in certificates]
         verdict = next(each for each in ("certified", "undecided", "refuted") if each in verdicts)
-        advice = _after_verdict(verdict, certificates)
+        advice = after_verdict(verdict, certificates)
     notes = found.remarks()
     return [
         *lines,
-        *_cautioned(found.cautions),
+        *cautioned(found.cautions),
         *_noted(notes, prefix=""),
         advice,
-        *_assumed(assumed),
+        *assumed(rests_on),
         *_more_notes(notes),
     ]
 
@@ -329,7 +341,7 @@ def plan_said(found: RowsNeeded) -> list[str]:
         f"{level_said(found.confidence_level)} confidence in {level_said(found.power)} of cases.",
         f"That is if the forecaster is calibrated with a Brier score of {found.brier:.4g}{alike} "
         f"({found.method} method).",
-        _next("collect rows that the model has not seen, then calibrant certify with the same options"),
+        next_step("collect rows that the model has not seen, then calibrant certify with the same options"),
     ]
 
 
@@ -337,7 +349,7 @@ def fitted_said(
     said: str, guarantee: RecalibrationGuarantee | None, given: RecalibrationGuarantee | None, out: object
 ) -> list[str]:
     """Say what was fitted, and what is known of it."""
-    after = _next(
+    after = next_step(
         f"calibrant recalibrate apply {printable(out)} to new rows; certify them once their outcomes are known"
     )
     if guarantee is None or given is None:
@@ -348,7 +360,7 @@ def fitted_said(
         f"forecasts is at most {rounded_up(guarantee.upper)} in the population.",
         f"Likewise, for these very forecasts issued again with new outcomes, it is at most {rounded_up(given.upper)}.",
         after,
-        *_assumed(guarantee.assumptions),
+        *assumed(guarantee.assumptions),
         *_noted(guarantee.notes),
         *_more_notes(guarantee.notes),
     ]
@@ -372,7 +384,7 @@ def choice_said(found: RecalibratorComparison) -> list[str]:
         brier, cutoff = (f"{_number(getattr(best, name))} against {_number(getattr(now, name))}" for name in _JUDGED)
         lines.append(f"Use {printable(best.name)}: held-out Brier score {brier} as is, Cutoff error {cutoff}.")
         method = _METHODS.get(best.name, best.name)
-        lines.append(_next(f"calibrant recalibrate fit --method {method}; certify what it repairs on fresh rows"))
+        lines.append(next_step(f"calibrant recalibrate fit --method {method}; certify what it repairs on fresh rows"))
     return [*lines, *_noted(found.notes), *_more_notes(found.notes)]
 
 
@@ -380,7 +392,8 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
 
 
-def _cautioned(cautions: Sequence[str]) -> list[str]:
+def cautioned(cautions: Sequence[str]) -> list[str]:
+    """Write cautions."""
     return [f"Caution: {caution}" for caution in cautions]
 
 
@@ -388,32 +401,34 @@ def _group_cautions(found: GroupCertificates) -> list[str]:
     """Return the first cautions of groups, and say in how many groups there are more."""
     more = len(found.cautions) - MOST_CAUTIONS
     rest = [f"There are cautions on {counted(more, 'more group')}: --verbose."] if more > 0 else []
-    return _cautioned(found.cautions[:MOST_CAUTIONS]) + rest
+    return cautioned(found.cautions[:MOST_CAUTIONS]) + rest
 
 
-def _after_verdict(verdict: str, certificates: Sequence[Certificate]) -> str:
+def after_verdict(verdict: str, certificates: Sequence[Certificate], *, of_classes: bool = False) -> str:
     """Say what to do after the verdict on some certificates; a limit that says nothing still refutes forecasts."""
     from calibrant.certificates.cautions import ONE_CLASS, WIDE_LIMIT
     from calibrant.rows.hints import MISTAKES
 
     notes = {getattr(note, "code", "") for each in certificates for note in each.notes}
     if notes.intersection(MISTAKES):
-        return _next(_NEXT["note"])
+        return next_step(_NEXT["note"])
     cautions = {getattr(caution, "code", "") for each in certificates for caution in each.cautions}
     if WIDE_LIMIT in cautions and verdict != "refuted":
-        return _next(_NEXT["caution"])
+        return next_step(_NEXT["caution"])
     if ONE_CLASS in cautions:
-        return _next("collect rows of both kinds, then calibrant certify with the same options")
+        return next_step("collect rows of both kinds, then calibrant certify with the same options")
     saving, clustered = certificates[0].thresholds is not None, certificates[0].clusters is not None
-    advice = (_NEXT_OF_SAVINGS if saving else _NEXT) | (_NEXT_OF_CLUSTERS if clustered else {})
-    return _next(advice[verdict])
+    usual = _NEXT_OF_CLASSES if of_classes else _NEXT_OF_SAVINGS if saving else _NEXT
+    advice = usual | (_NEXT_OF_CLUSTERS if clustered else {})
+    return next_step(advice[verdict])
 
 
-def _next(said: str) -> str:
+def next_step(said: str) -> str:
+    """Say what to do next."""
     return f"Next: {said}."
 
 
-def _assumed(assumptions: Iterable[str]) -> list[str]:
+def assumed(assumptions: Iterable[str]) -> list[str]:
     """Say the first assumption, and where the others stand."""
     first, *others = assumptions
     return [f"This assumes that {first}{'; --verbose says what else' if others else ''}."]

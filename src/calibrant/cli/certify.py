@@ -37,6 +37,8 @@ from calibrant.cli.rows import Rows, RowsRead, check_suspects, open_all_rows, op
     calibrant certify preds.csv --max-error 0.05 --check-clusters site
     calibrant certify preds.csv --max-error 0.02 --method exact --confidence-level 0.99
     calibrant certify fraud.csv --max-error 0.25 --relative-to events
+    calibrant certify digits.csv --y-true digit --y-prob 'p_*' --max-error 0.05
+    calibrant certify digits.csv --y-true digit --y-prob 'p_*' --max-error 0.05 --questions classwise
     calibrant certify preds.csv --max-error 0.01 --measure risk_gap
     calibrant certify preds.csv --max-error 0.01 --measure risk_gap --threshold 0.1:0.3
     """,
@@ -65,7 +67,7 @@ from calibrant.cli.rows import Rows, RowsRead, check_suspects, open_all_rows, op
 @RELATIVE_TO
 @takes_limits
 @takes_clusters
-@takes_rows(clusters=True, suspects=True)
+@takes_rows(clusters=True, suspects=True, classes=True)
 def command(
     source: Source,
     show: Show,
@@ -84,6 +86,9 @@ def command(
     --cluster, and the verdict counts patients or days instead of rows. With --by there is a certificate for each group,
     all of them true together, and the exit code is about all groups. With --groups, groups may overlap: one verdict for
     every group, with no correction for their number, and verdicts on each that hold together.
+
+    Forecasts of several classes have a column for each: --y-prob is named once per class, or as 'p_*'. --questions says
+    what is asked of them; the verdict, and the exit code, is about all questions together.
     """
     import calibrant
 
@@ -102,14 +107,18 @@ def command(
             facts = rows.facts()
         check = check_suspects(rows, limits["confidence_level"], clusters if source.cluster else {})
     brief, full = suspects_said(check, source.suspect), suspects_in_full(check, source.suspect)
+    of_classes = rows.source.asked is not None and not rows.source.pos_label
     code, doubts = exit_code_of(result.verdict), doubts_of([check], source)
     if doubts:
         # No saving is larger than the Cutoff error; other measures may be.
         bounded = limits["measure"] in ("cutoff", "risk_gap")
         code = code if bounded and are_answered(doubts, max_error, source, relative_to) else UNDECIDED
-        lines, in_full = [*brief, IF_INDEPENDENT, *verdict_said(result)], [*full, IF_INDEPENDENT, str(result)]
+        lines, in_full = (
+            [*brief, IF_INDEPENDENT, *verdict_said(result, of_classes=of_classes)],
+            [*full, IF_INDEPENDENT, str(result)],
+        )
     else:
-        lines, in_full = verdict_said(result, brief), [str(result), *full]
+        lines, in_full = verdict_said(result, brief, of_classes=of_classes), [str(result), *full]
     said = show.words(lines, "\n".join(in_full))
     show.answer(said, exit_code=code, input=facts, result=result, check=check)
 

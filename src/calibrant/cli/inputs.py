@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import functools
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 
 _FORMATS = ("csv", "tsv", "parquet", "arrow", "feather", "npz", "jsonl")
 _STANDARD_INPUT = "-"
+_HOW_SEVERAL = "with --y-prob several times or with a *, as in --y-prob 'p_*'"
+_SEVERAL_CLASSES = (
+    " For forecasts of several classes name it once for each class, or all at once with a *, which stands for any "
+    "text: --y-prob 'p_*'."
+)
 
 LENGTHS = ("hour", "day", "week", "month")
 """Of periods, as in `calibrant.rows.times`, which takes numpy to load."""
@@ -47,6 +53,60 @@ PERIOD_OPTIONS = (
 """Which period a row lies in."""
 
 
+QUESTIONS = ("confidence", "classwise", "top_label", "pairs", "subsets")
+"""What may be asked of several classes, as in `calibrant.rows.classes`, which takes numpy to load."""
+
+CLASS_OPTIONS = (
+    click.option(
+        "--questions",
+        type=click.Choice(QUESTIONS),
+        help="What to ask of several classes. confidence: is the top label right as often as forecast? classwise: is "
+        "every class, against the rest? top_label: confidence, for each top label by itself. pairs: every class "
+        "against every other. subsets: every yes-or-no question about the class, of at most 12. Without it confidence; "
+        "of two classes the second, or --pos-label.",
+    ),
+    click.option(
+        "--classes",
+        metavar="LABEL,LABEL,...",
+        help="The label of each column of --y-prob, in their order. Without it columns are named after the labels in "
+        "--y-true, as they are or behind a beginning that all share, as in p_cat and p_dog.",
+    ),
+    click.option(
+        "--multilabel",
+        is_flag=True,
+        help="A row may have several labels, or none: --y-true names a column of 0 and 1 for each, in the order of "
+        "--y-prob, and each label is asked about by itself.",
+    ),
+)
+"""What is asked of forecasts of several classes."""
+
+STAR = "*"
+"""What stands for any text in the name of a column."""
+
+
+@dataclass(frozen=True)
+class ClassesAsked:
+    """What the user said about forecasts of several classes.
+
+    Attributes
+    ----------
+    y_prob, y_true : tuple of str
+        Columns, or patterns of them; the second one for labels of which a row may have several.
+    classes : tuple of str or None
+        The label of each column.
+    questions : str or None
+        What is asked of them.
+    multilabel : bool
+        Whether a row may have several labels.
+    """
+
+    y_prob: tuple[str, ...]
+    y_true: tuple[str, ...] = ()
+    classes: tuple[str, ...] | None = None
+    questions: str | None = None
+    multilabel: bool = False
+
+
 @dataclass(frozen=True)
 class Source:
     """What the user said about a data set: its files, how to read them, and which columns to take.
@@ -66,6 +126,8 @@ class Source:
         The label that counts as the event.
     features : tuple of str or None
         Columns that say who a row is about, which may lack values; none of them stands for all other columns.
+    asked : ClassesAsked or None
+        What was said about several classes, each with a column of forecasts.
     drop_missing : bool
         Whether to leave out rows that lack a value, which are an error otherwise.
     format, memory_limit : str or None
@@ -86,6 +148,7 @@ class Source:
     every: Every | None = None
     pos_label: str | None = None
     features: tuple[str, ...] | None = None
+    asked: ClassesAsked | None = None
     drop_missing: bool = False
     format: str | None = None
     memory_limit: str | None = None
@@ -110,21 +173,26 @@ def takes_rows(
     periods: bool = False,
     each_file: bool = False,
     models: bool = False,
+    classes: bool = False,
     format_option: str = "--format",
 ) -> Callable[[Function], Function]:
     """Add to a command its file, the options that name columns, and those that say how to read and to show.
 
     The function is called with the `Source` and a `Show`, then with options of its own. Several files are one data set,
     unless ``each_file`` says that each is one of its own: then the function gets a list of sources. Where several
-    models may be named, the columns of forecasts stand in ``y_prob``.
+    models may be named, the columns of forecasts stand in ``y_prob``. With ``classes`` there may be a column for each
+    of several classes.
     """
-    forecasts = "Column of forecasts, in [0, 1]." + (" Several may be named, each a model." if models else "")
+    several = (" Several may be named, each a model." if models else "") + (_SEVERAL_CLASSES if classes else "")
+    forecasts = f"Column of forecasts, in [0, 1].{several}"
     metavar = "FILE..." if required else "[FILE...]"
     options = [click.argument("files", nargs=-1, required=required, metavar=metavar)]
     if outcomes:
         said = "Column of outcomes: 0/1, true/false, or labels."
-        options.append(click.option("--y-true", metavar="COLUMN", help=said))
-    options.append(click.option("--y-prob", metavar="COLUMN", multiple=models, help=forecasts))
+        said += " With --multilabel it may be named several times, or with a *." if classes else ""
+        options.append(click.option("--y-true", metavar="COLUMN", multiple=classes, help=said))
+    options.append(click.option("--y-prob", metavar="COLUMN", multiple=models or classes, help=forecasts))
+    options += CLASS_OPTIONS if classes else ()
     if outcomes and weights:
         said = "Column of weights: fixed beforehand, not negative."
         options.append(click.option("--weight", metavar="COLUMN", help=said))
@@ -164,7 +232,10 @@ def takes_rows(
                 check_periods(common)
             common |= {name: rest.pop(name) for name in ("drop_missing", "format", "memory_limit")} | {"quiet": quiet}
             show = Show(as_json, quiet, verbose)
-            if models:
+            if classes:
+                asked = {name: rest.pop(name) for name in ("questions", "classes", "multilabel")}
+                common |= said_of_classes(common["y_true"], y_prob, **asked)
+            elif models:
                 rest["y_prob"] = y_prob
             else:
                 common["y_prob"] = y_prob
@@ -175,6 +246,28 @@ def takes_rows(
         return cast(Function, functools.reduce(lambda decorated, option: option(decorated), reversed(options), run))
 
     return decorate
+
+
+def said_of_classes(
+    y_true: tuple[str, ...], y_prob: tuple[str, ...], *, questions: str | None, classes: str | None, multilabel: bool
+) -> dict[str, Any]:
+    """Return what a source is told of the columns of outcomes and forecasts: one of each, or a column per class."""
+    several = len(y_prob) > 1 or any(STAR in name for name in y_prob)
+    if not several and not multilabel:
+        for option, value in (("--questions", questions), ("--classes", classes)):
+            if value is not None:
+                raise BadInput(f"{option} is about several classes; name a column for each, {_HOW_SEVERAL}")
+    if not multilabel and (len(y_true) > 1 or any(STAR in name for name in y_true)):
+        raise BadInput("--y-true names one column, of the class of each row; a column per label is for --multilabel")
+    if multilabel and not (y_true and y_prob):
+        raise BadInput(
+            f"--multilabel needs --y-true and --y-prob, with a column of each for every label, {_HOW_SEVERAL}"
+        )
+    if not several and not multilabel:
+        return {"y_true": y_true[0] if y_true else None, "y_prob": y_prob[0] if y_prob else None}
+    listed = None if classes is None else tuple(each.strip() for each in next(csv.reader([classes]), []))
+    asked = ClassesAsked(y_prob, y_true if multilabel else (), listed, questions, multilabel)
+    return {"y_true": y_true[0] if y_true and not multilabel else None, "y_prob": None, "asked": asked}
 
 
 def check_periods(named: Mapping[str, Any]) -> None:
@@ -236,9 +329,10 @@ def explained(source: Source, table: Table | None = None) -> Iterator[None]:
 
 def voice_of(source: Source, table: Table | None = None) -> Shell:
     """Return the words for a file's columns and rows."""
-    columns = {
-        "y_true": source.y_true,
-        "y_prob": source.y_prob,
+    asked = source.asked
+    columns: dict[str, str | Sequence[str] | None] = {
+        "y_true": source.y_true if asked is None or not asked.y_true else asked.y_true,
+        "y_prob": source.y_prob if asked is None else asked.y_prob,
         "sample_weight": source.weight,
         "by": source.by,
         "cluster": source.cluster,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,11 @@ import click
 
 from calibrant.certificates.methods.registry import Method
 from calibrant.cli.answers import IF_INDEPENDENT, are_answered, doubts_of, suspects_in_full, suspects_said
-from calibrant.cli.inputs import Source, explained, takes_rows
+from calibrant.cli.class_rows import ClassesScanned
+from calibrant.cli.inputs import STAR, Source, explained, said_of_classes, takes_rows
 from calibrant.cli.options import CONFIDENCE_LEVEL, LIMIT_METHOD, RELATIVE_TO, SEED, takes_clusters
 from calibrant.cli.outputs import DONE, NOT_SHOWN, UNDECIDED, BadInput, Command, Show, check_out, exit_code_of, working
-from calibrant.cli.rows import Rows, RowsRead, check_suspects, open_models
+from calibrant.cli.rows import Rows, RowsRead, check_suspects, open_models, open_rows
 from calibrant.core.files import replacing
 from calibrant.core.voices import PYTHON, speaking
 from calibrant.core.words import printable
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from calibrant import CalibrationReport
     from calibrant.certificates.independence import IndependenceCheck
     from calibrant.certificates.results import Yardstick
+
+OF_CLASSES = "confidence in the top label"
+"""What a page calls forecasts of several classes."""
 
 FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".json",)}
 
@@ -41,6 +46,7 @@ FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".jso
     calibrant report visits.csv --cluster patient --max-error 0.1 --out report.html
     calibrant report loans.csv --time decided_on --every week --max-error 0.05 --out report.html
     calibrant report preds.csv --y-prob old --y-prob new --max-error 0.05 --out report.html
+    calibrant report digits.csv --y-true digit --y-prob 'p_*' --max-error 0.05 --out report.html
     calibrant report preds.csv --format md
     """,
     exit_codes={
@@ -98,6 +104,11 @@ FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".jso
     show_default=True,
     help="With --time, the error that is no reason for an alarm.",
 )
+@click.option(
+    "--classes",
+    metavar="LABEL,LABEL,...",
+    help="The label of each column that --y-prob names with a *, where columns are not named after the labels.",
+)
 @takes_clusters
 @takes_rows(models=True, clusters=True, suspects=True, periods=True, format_option="--input-format")
 def command(
@@ -116,13 +127,16 @@ def command(
     rng: int,
     features: tuple[str, ...],
     tolerance: float,
+    classes: str | None,
     clusters: dict[str, Any],
 ) -> None:
     """Write a report: verdict, plots, measures, decisions, repair, groups, in one file that works offline.
 
     The verdict in it assumes independent rows and a model fixed without looking at them; where rows belong together,
     such as visits of one patient, name what they share with --cluster. Several columns of forecasts
-    are several models, whose verdicts hold together. With --time a section says whether anything has changed.
+    are several models, whose verdicts hold together. A column for each of several classes is named with a *, as in
+    --y-prob 'p_*': the page is about the confidence in the top label then, and a section has a line for each class.
+    With --time a section says whether anything has changed.
     """
     import calibrant
 
@@ -132,13 +146,14 @@ def command(
             "a page is for a browser; write it to a file with --out report.html, or read it with --format md"
         )
     with (
-        open_models(replace(source, features=features or None), y_prob) as models,
+        _opened(replace(source, features=features or None), y_prob, classes) as models,
         explained(models[0].source),
         working("writing the report", quiet=source.quiet),
     ):
         facts = [rows.facts() for rows in models]
         named: dict[str, Any] = {} if title is None else {"title": title}
-        named |= {} if len(models) > 1 else {"name": str(models[0].source.y_prob)}
+        said = models[0].source
+        named |= {} if len(models) > 1 else {"name": str(said.y_prob) if said.asked is None else OF_CLASSES}
         report = calibrant.CalibrationReport.from_predictions(
             **_given(models),
             max_error=max_error,
@@ -177,6 +192,23 @@ def command(
     )
 
 
+@contextlib.contextmanager
+def _opened(source: Source, y_prob: tuple[str, ...], classes: str | None) -> Iterator[list[Rows]]:
+    """Open the rows of each model, or those of one model of several classes, which a * stands for."""
+    if classes is None and not any(STAR in name for name in y_prob):
+        with open_models(source, y_prob) as models:
+            yield models
+        return
+    if source.time is not None or source.period is not None:
+        raise BadInput("--time and --period are for one column of forecasts; name that of one class")
+    labels = () if source.y_true is None else (source.y_true,)
+    said = said_of_classes(labels, y_prob, questions=None, classes=classes, multilabel=False)
+    with open_rows(replace(source, **said)) as rows:
+        if source.by is not None and isinstance(rows, ClassesScanned):
+            raise BadInput("--by goes with several classes of files that are read, not scanned; leave it out")
+        yield [rows]
+
+
 def _said(
     wrote: str, report: CalibrationReport, models: Sequence[Rows], checks: Sequence[IndependenceCheck | None]
 ) -> tuple[list[str], str]:
@@ -200,6 +232,8 @@ def _given(models: Sequence[Rows]) -> dict[str, Any]:
 
     by_name = {str(rows.source.y_prob): rows for rows in models}
     first = models[0]
+    if first.source.asked is not None:
+        return {name: value for name, value in first.grouped.items() if name not in ("questions", "multilabel")}
     if isinstance(first, RowsRead):
         if len(models) == 1:
             return {**first.grouped, "period": first.period, "features": first.features}

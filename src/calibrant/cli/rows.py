@@ -11,6 +11,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
+from calibrant.cli.class_rows import (
+    ClassesRead,
+    asked_said,
+    choose_classes,
+    facts_of_classes,
+    kinds_of_classes,
+    read_classes,
+    scan_classes,
+)
 from calibrant.cli.columns import choose_columns
 from calibrant.cli.inputs import Source, explained, open_source, voice_of
 from calibrant.cli.outputs import BadInput, working
@@ -129,9 +138,9 @@ class RowsScanned:
         from calibrant.engines.scans import scan
 
         with explained(self.source):
-            if self.source.cluster is not None:
-                return scan(self.engine, by=None, cluster=self.source.cluster, groups=None, **self._asked())
-            return scan(self.engine, by=None, cluster=None, groups=None, **self._asked())
+            asked: dict[str, Any] = {**self._asked(), "by": None, "cluster": self.source.cluster, "groups": None}
+            found: Scan = scan(self.engine, **asked)
+            return found
 
     @property
     def suspected(self) -> dict[str, Any]:
@@ -157,7 +166,8 @@ class RowsScanned:
         from calibrant.engines.scans import scan
 
         with explained(self.source):
-            return scan(self.engine, by=str(self.source.by), cluster=None, groups=None, **self._asked())
+            found: GroupedScan = scan(self.engine, by=str(self.source.by), cluster=None, groups=None, **self._asked())
+            return found
 
     @property
     def data(self) -> dict[str, Any]:
@@ -233,9 +243,51 @@ def check_suspects(rows: Rows, confidence_level: float, clusters: Mapping[str, A
 
 @contextlib.contextmanager
 def open_rows(source: Source) -> Iterator[Rows]:
-    """Open the columns of a file as rows; errors speak of its columns and rows."""
-    with open_models(source, ()) as models:
-        yield models[0]
+    """Open the columns of a file as rows, or those of several classes; errors speak of its columns and rows."""
+    if source.asked is None:
+        with open_models(source, ()) as models:
+            yield models[0]
+        return
+    with open_source(source) as table:
+        chosen = choose_classes(source, table)
+        if chosen.asked is None:
+            with _open_models(chosen, table, ()) as models:
+                yield models[0]
+            return
+        left_out = _drop(chosen, table, _kinds([chosen]), list(chosen.asked.y_prob))
+        if not is_large(source, table):
+            yield _read_classes(chosen, table, left_out)
+            return
+        limits = _share_memory(source, table)
+        if source.by is not None and source.cluster is not None:
+            most = limits["tally_limit"] // len(chosen.asked.y_prob)
+            _check_room(source, table, most, "judging groups of rows in clusters")
+            yield _read_classes(chosen, table, left_out)
+            return
+        said = {**_facts(chosen, table.format, 0, left_out, ()), **facts_of_classes(chosen)}
+        yield scan_classes(chosen, table, said, limits)
+
+
+def _read_classes(source: Source, table: Table, left_out: LeftOut) -> ClassesRead:
+    """Read the columns of several classes."""
+    from calibrant.rows.asked import asked_of_classes
+
+    given, classes, values = read_classes(source, table)
+    count = len(given["y_prob"])
+    with explained(source, table):
+        family = asked_of_classes(**{"sample_weight": None, **given})  # while a row can still be named
+        clusters, suspects = (
+            None if name is None else _clusters(values[name], table, count) for name in (source.cluster, source.suspect)
+        )
+    facts = {
+        **_facts(source, table.format, count, left_out, ()),
+        **facts_of_classes(source),
+        "classes": list(classes),
+    }
+    if family is not None and family.single:
+        facts["notes"] = [*facts["notes"], asked_said(family.kind, family.labels, classes)]
+    groups = None if source.by is None else values[source.by]
+    return ClassesRead(source, given, facts, groups, clusters, suspects)
 
 
 @contextlib.contextmanager
@@ -244,27 +296,32 @@ def open_models(source: Source, y_prob: Sequence[str]) -> Iterator[list[Rows]]:
     twice = next((name for name in y_prob if y_prob.count(name) > 1), None)
     if twice is not None:
         raise BadInput(f"column {twice!r} of {source.name} was named twice; name each model once")
-    with open_source(source) as table:
-        named = source if not y_prob else replace(source, y_prob=y_prob[0])
-        first = choose_columns(named, table, outcomes=True, models=y_prob)
-        chosen = [replace(first, y_prob=name) for name in y_prob or (first.y_prob,)]
-        left_out = _leave_out(chosen, table)  # of several models, the same rows
-        if not is_large(source, table):
-            yield [_read(each, table, left_out) for each in chosen]
-            return
-        limits = _share_memory(source, table)
-        in_periods = source.time is not None or source.period is not None
-        featured = source.features is not None
-        is_read = in_periods or featured or (source.by is not None and source.cluster is not None)
-        if is_read:
-            purpose = "judging groups of rows in clusters"
-            if in_periods or featured:
-                purpose = "reading periods one by one" if in_periods else "looking at every group"
-            _check_room(source, table, limits["tally_limit"], purpose)
-        if is_read or (len(chosen) > 1 and _count(source, table) <= limits["tally_limit"]):  # models row by row
-            yield [_read(each, table, left_out) for each in chosen]
-            return
-        yield [_scanned(each, table, left_out, limits) for each in chosen]
+    with open_source(source) as table, _open_models(source, table, y_prob) as models:
+        yield models
+
+
+@contextlib.contextmanager
+def _open_models(source: Source, table: Table, y_prob: Sequence[str]) -> Iterator[list[Rows]]:
+    named = source if not y_prob else replace(source, y_prob=y_prob[0])
+    first = choose_columns(named, table, outcomes=True, models=y_prob)
+    chosen = [replace(first, y_prob=name) for name in y_prob or (first.y_prob,)]
+    left_out = _leave_out(chosen, table)  # of several models, the same rows
+    if not is_large(source, table):
+        yield [_read(each, table, left_out) for each in chosen]
+        return
+    limits = _share_memory(source, table)
+    in_periods = source.time is not None or source.period is not None
+    featured = source.features is not None
+    is_read = in_periods or featured or (source.by is not None and source.cluster is not None)
+    if is_read:
+        purpose = "judging groups of rows in clusters"
+        if in_periods or featured:
+            purpose = "reading periods one by one" if in_periods else "looking at every group"
+        _check_room(source, table, limits["tally_limit"], purpose)
+    if is_read or (len(chosen) > 1 and _count(source, table) <= limits["tally_limit"]):  # models row by row
+        yield [_read(each, table, left_out) for each in chosen]
+        return
+    yield [_scanned(each, table, left_out, limits) for each in chosen]
 
 
 @contextlib.contextmanager
@@ -360,24 +417,37 @@ class LeftOut:
 
 def _leave_out(models: Sequence[Source], table: Table) -> LeftOut:
     """Leave out rows that lack a value in a column asked for, if that is wanted; models name their forecasts."""
-    from calibrant.core.words import counted
-    from calibrant.engines.columns import check_columns
+    return _drop(models[0], table, _kinds(models), [str(each.y_prob) for each in models])
+
+
+def _kinds(models: Sequence[Source]) -> dict[str, str]:
+    """Return the columns that must have a value in every row, and of what kind."""
     from calibrant.engines.statements import is_missing_label
 
     first = models[0]
-    if not first.drop_missing:
-        return LeftOut()
-    kinds = {str(each.y_prob): "number" for each in models}
-    if first.y_true is not None:
-        # Whoever names a label such as NA means that text by it.
-        as_class = "group" if is_missing_label(first.pos_label or "-") else "class"
-        kinds[first.y_true] = "number" if first.pos_label is None else as_class
+    if first.asked is not None:
+        kinds = kinds_of_classes(first)
+    else:
+        kinds = {str(each.y_prob): "number" for each in models}
+        if first.y_true is not None:
+            # Whoever names a label such as NA means that text by it.
+            as_class = "group" if is_missing_label(first.pos_label or "-") else "class"
+            kinds[first.y_true] = "number" if first.pos_label is None else as_class
     kinds |= {first.weight: "number"} if first.weight is not None else {}
     kinds |= {first.by: "group"} if first.by is not None else {}
     named = (first.cluster, first.suspect, first.time, first.period)
-    kinds |= {name: "class" for name in named if name is not None}
-    check_columns(table, kinds, numbers=[str(each.y_prob) for each in models])
-    with working(f"looking for missing values in {table.name}", quiet=first.quiet, connection=table.connection):
+    return kinds | {name: "class" for name in named if name is not None}
+
+
+def _drop(source: Source, table: Table, kinds: dict[str, str], forecasts: Sequence[str]) -> LeftOut:
+    """Leave out rows that lack a value in one of these columns, if that is wanted."""
+    from calibrant.core.words import counted
+    from calibrant.engines.columns import check_columns
+
+    if not source.drop_missing:
+        return LeftOut()
+    check_columns(table, kinds, numbers=forecasts)
+    with working(f"looking for missing values in {table.name}", quiet=source.quiet, connection=table.connection):
         rows, lacking = table.leave_out_missing(kinds)
     where = ", ".join(f"{count:,} without a value of {name!r}" for name, count in lacking.items() if count)
     said = f"{counted(rows, 'row')} left out ({where}): the answer is about rows like the others"

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from calibrant.cli.answers import group_tests_said, test_said
+from calibrant.cli.class_answers import question_tests_said
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import SEED, takes_clusters
 from calibrant.cli.outputs import DONE, NOT_SHOWN, BadInput, Command, Show
@@ -21,6 +22,7 @@ from calibrant.cli.rows import open_rows
     calibrant test preds.csv
     calibrant test preds.csv --y-true label --y-prob score --level 0.01
     calibrant test visits.csv --cluster patient
+    calibrant test digits.csv --y-true digit --y-prob 'p_*' --questions classwise
     calibrant test preds.csv --test spiegelhalter --json
     """,
     exit_codes={DONE: "not rejected", NOT_SHOWN: "rejected: the forecasts are not perfectly calibrated"},
@@ -57,7 +59,7 @@ from calibrant.cli.rows import open_rows
 )
 @SEED
 @takes_clusters
-@takes_rows(clusters=True)
+@takes_rows(clusters=True, classes=True)
 def command(
     source: Source,
     show: Show,
@@ -74,17 +76,24 @@ def command(
     many rows a harmless error is rejected too; no rejection is no proof of calibration. To say that the error is
     small, use "calibrant certify". With --by, each group is tested at the level divided by the number of groups.
     """
+    from calibrant.certificates.question_tests import QuestionTests
+
     if kind == "spiegelhalter" and source.weight is not None:
         raise BadInput("--weight does not go with --test spiegelhalter, which knows no weights")
     if kind == "spiegelhalter" and source.cluster is not None:
         raise BadInput("--cluster does not go with --test spiegelhalter, which is for independent rows")
+    if kind == "spiegelhalter" and source.asked is not None:
+        raise BadInput("--test spiegelhalter is for one column of forecasts; name that of one class")
     asked = {"method": method, "n_resamples": resamples, "rng": rng, **clusters}
     with open_rows(source) as rows, explained(rows.source):
         groups = None if source.by is None else _tested(rows.grouped, kind, asked)
         whole = _tested(rows.data, kind, asked)
         facts = rows.facts()
     parts: list[dict[str, Any]] = []
-    if groups is None:
+    if isinstance(whole, QuestionTests):
+        rejected = whole.rejected(level)
+        text = show.words(question_tests_said(whole, level), whole)
+    elif groups is None:
         rejected = whole.rejected(level)
         said = whole.said(level)
         full = f"{'Rejected' if rejected else 'Not rejected'}: {said[0].lower()}{said[1:]}"

@@ -296,7 +296,7 @@ def limit_savings(
     """
     covered = METHODS[check_choice(method, "method", tuple(METHODS))].measures
     measure: Measure = "cutoff" if covered and "risk_gap" not in covered else "risk_gap"
-    return confidence_interval(
+    found: ConfidenceInterval = confidence_interval(
         data,
         measure=measure,
         alternative="less",
@@ -305,3 +305,4 @@ def limit_savings(
         rng=rng,
         **clusters,
     )
+    return found

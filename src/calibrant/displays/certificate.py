@@ -17,11 +17,15 @@ from calibrant.core.errors import InputError
 from calibrant.core.types import ArrayLike, ClassLabel, Randomness
 from calibrant.core.words import level_said
 from calibrant.displays.base import LABEL_WIDTH, Display
+from calibrant.displays.classes import CONFIDENCE
 from calibrant.displays.clusters import independent_said
 from calibrant.displays.palette import SMALL, Palette, Theme
+from calibrant.measures.questions import OfQuestions
 from calibrant.measures.registry import MEASURES, Measure
 from calibrant.rows.checks import check_confidence, check_same_index
+from calibrant.rows.classes import QuestionsAsked
 from calibrant.rows.intake import RowsLike
+from calibrant.rows.matrices import has_columns, shape_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,6 +37,9 @@ MARKERS = {"certified": "o", "undecided": "D", "refuted": "X", "interval": "s"}
 
 _BEYOND = 1.1  # where a limit that excludes nothing ends, beside the largest number
 _NAME_WIDTH = 26  # letters; longer names take several lines
+
+MOST_QUESTIONS = 12
+"""Of more questions than this those with the largest errors are drawn."""
 
 _WORDS = {
     "certified": "certified: the upper limit is within what is allowed",
@@ -58,7 +65,7 @@ class CertificateDisplay(Display):
     limits_said : str
         What the limits promise, and with what confidence.
     joint_verdict : str or None
-        The verdict for all groups together, of a `GroupCertificates`.
+        The verdict for all groups or questions together, in words.
     ax_, figure_, intervals_, estimates_, bounds_, legend_
         What was drawn, after `plot`: ``intervals_`` one line per result, ``estimates_`` one line of markers per
         verdict, ``bounds_`` the lines at ``max_error``.
@@ -92,15 +99,20 @@ class CertificateDisplay(Display):
 
         Parameters
         ----------
-        certificates : Certificate, ConfidenceInterval, GroupCertificates, or dict of name to one of the first two
-            For one measure: different errors have no common axis.
+        certificates : Certificate, ConfidenceInterval, GroupCertificates, QuestionCertificates, or dict of name to one
+            of the first two. For one measure: different errors have no common axis. Of more than 12 questions those
+            with the largest errors are drawn.
         theme, legend, ax
             As in every display.
         """
-        if isinstance(certificates, GroupCertificates):
+        if isinstance(certificates, OfQuestions):
+            display = cls._of_questions(certificates)
+        elif isinstance(certificates, GroupCertificates):
             groups = dict(zip(certificates.groups, certificates.certificates, strict=True))
             display = cls._of(
-                groups, _together(list(groups.values()), certificates.confidence_level), certificates.verdict
+                groups,
+                _together(list(groups.values()), certificates.confidence_level),
+                f"all groups together: {certificates.verdict}",
             )
         else:
             named = _check_named(certificates)
@@ -119,6 +131,8 @@ class CertificateDisplay(Display):
         measure: Measure = "cutoff",
         relative_to: Yardstick = "rows",
         by: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        questions: QuestionsAsked | None = None,
         cluster: ArrayLike | None = None,
         cluster_target: ClusterTarget = "rows",
         max_cluster_size: float | None = None,
@@ -141,6 +155,9 @@ class CertificateDisplay(Display):
             1 - (1 - confidence_level) / K, so that all hold together whichever model is chosen afterwards.
         max_error, confidence_level, method, measure, relative_to, by, sample_weight, pos_label, rng
             As in `certify`.
+        classes, questions
+            As in `certify`, for ``y_prob`` of shape (n, K): one line for the confidence in the top label, or one for
+            each class, pair or subset.
         cluster, cluster_target, max_cluster_size, serial
             As in `certify`, for rows in clusters.
         theme, legend, ax
@@ -170,6 +187,16 @@ class CertificateDisplay(Display):
                 )
             groups = certify(y_true, y_prob, max_error=max_error, confidence_level=level, by=by, **options)
             return cls.from_certificates(groups, theme=theme, legend=legend, ax=ax)
+        if not isinstance(y_prob, Mapping) and (has_columns(y_prob) or questions is not None or classes is not None):
+            options |= {"classes": classes, "questions": questions, "confidence_level": level}
+            asked: Any = (
+                confidence_interval(y_true, y_prob, **options)
+                if max_error is None
+                else certify(y_true, y_prob, max_error=max_error, **options)
+            )
+            if isinstance(asked, Certificate | ConfidenceInterval):
+                asked = {"forecasts" if shape_of(y_prob)[1] == 2 and questions is None else CONFIDENCE: asked}
+            return cls.from_certificates(asked, theme=theme, legend=legend, ax=ax)
         models = y_prob if isinstance(y_prob, Mapping) else {"forecasts": y_prob}
         if not models:
             raise InputError("is an empty dict", argument="y_prob", remedy="pass at least one model's forecasts")
@@ -189,6 +216,18 @@ class CertificateDisplay(Display):
     @classmethod
     def _of(cls, named: Mapping[Any, Certified], said: str, joint: str | None = None) -> Self:
         return cls(tuple(map(str, named)), tuple(named.values()), said, joint)
+
+    @classmethod
+    def _of_questions(cls, found: OfQuestions) -> Self:
+        """Draw the questions with the largest errors, all where they are few."""
+        labels, parts = found.labels, [each for _, each in found.pairs()]
+        places = found.shown_places(MOST_QUESTIONS)
+        said = _together(parts, getattr(found, "confidence_level", parts[0].confidence_level))
+        if len(places) < len(parts):
+            said = f"{said}; the {len(places)} of {len(parts):,} {found.described.plural} with the largest errors"
+        verdict = getattr(found, "verdict", None)
+        joint = None if verdict is None else f"all {found.described.plural} together: {verdict}"
+        return cls._of({labels[place]: parts[place] for place in places}, said, joint)
 
     def plot(self, *, theme: Theme = "light", legend: bool = True, ax: Axes | None = None) -> Self:
         """Draw the results from top to bottom.
@@ -211,7 +250,7 @@ class CertificateDisplay(Display):
             theme,
             xlabel=f"{MEASURES.words(first.measure)} {whom}",
             ylabel="",
-            title=title if self.joint_verdict is None else f"{title}; all groups together: {self.joint_verdict}",
+            title=title if self.joint_verdict is None else f"{title}; {self.joint_verdict}",
             height=min(2.6 + 0.34 * count, 40.0),
         )
         colours = {name: getattr(palette, name, palette.curve) for name in MARKERS}

@@ -15,6 +15,7 @@ from calibrant.core.laws import brownian_range
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
 from calibrant.core.words import level_said, measured, of_all, percent, significant_up
 from calibrant.displays.base import Display, check_resamples, show_forecasts
+from calibrant.displays.classes import FORECAST, one_question
 from calibrant.displays.clusters import refuse_band, rows_to_draw
 from calibrant.displays.palette import Theme
 from calibrant.displays.thinning import thinned
@@ -75,6 +76,8 @@ class CumulativeDisplay(Display):
         Simulated data sets behind a simulated band.
     confidence_level : float
         Of the band.
+    axis : str
+        What the forecasts are: "forecast", or "confidence in the top label" of several classes.
     ax_, figure_, line_, band_, worst_, legend_
         What was drawn, after `plot`.
 
@@ -96,6 +99,7 @@ class CumulativeDisplay(Display):
     band_from: str
     n_resamples: int
     confidence_level: float
+    axis: str = FORECAST
 
     @classmethod
     def from_predictions(
@@ -106,6 +110,7 @@ class CumulativeDisplay(Display):
         cluster: ArrayLike | None = None,
         cluster_target: ClusterTarget = "rows",
         serial: int = 0,
+        classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         pos_label: ClassLabel | None = None,
         band: Literal["auto", "simulation", "large-sample law"] | None = "auto",
@@ -123,6 +128,8 @@ class CumulativeDisplay(Display):
         ----------
         y_true, y_prob, sample_weight, pos_label
             As in every display.
+        classes : array-like of shape (K,), optional
+            The label of each column of ``y_prob`` of shape (n, K), which is drawn as the confidence in the top label.
         band : {"auto", "simulation", "large-sample law"} or None
             How the height of the band is found: outcomes drawn from the forecasts, which holds at every number of rows;
             or the range of Brownian motion. "auto" simulates 0/1 outcomes without weights on up to 10,000 distinct
@@ -144,15 +151,8 @@ class CumulativeDisplay(Display):
         level = check_confidence(confidence_level)
         resamples = check_resamples(n_resamples, level)
         seed = check_seed(rng)
-        tally, clusters = rows_to_draw(
-            y_true,
-            y_prob,
-            cluster=cluster,
-            cluster_target=cluster_target,
-            serial=serial,
-            sample_weight=sample_weight,
-            pos_label=pos_label,
-        )
+        given, axis = one_question(y_true, y_prob, classes, sample_weight, pos_label)
+        tally, clusters = rows_to_draw(**given, cluster=cluster, cluster_target=cluster_target, serial=serial)
         if clusters is not None and chosen is not None:
             if chosen != "auto":
                 raise refuse_band(chosen, "auto")
@@ -180,6 +180,7 @@ class CumulativeDisplay(Display):
             band_from=chosen or "none",
             n_resamples=resamples,
             confidence_level=level,
+            axis=axis,
         )
         return display.plot(x=x, theme=theme, legend=legend, ax=ax)
 
@@ -206,7 +207,7 @@ class CumulativeDisplay(Display):
         ax, palette = self._begin(
             ax,
             theme,
-            xlabel="forecast"
+            xlabel=self.axis
             if against == "forecast"
             else f"share {of_all(self.worst.unit_weights)}, lowest forecasts first",
             ylabel=f"running sum of (outcome \N{MINUS SIGN} forecast) / {whole}",

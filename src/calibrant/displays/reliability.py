@@ -23,6 +23,7 @@ from calibrant.displays.base import (
     show_forecasts,
     write_beside,
 )
+from calibrant.displays.classes import FORECAST, one_question
 from calibrant.displays.clusters import refuse_band, rows_to_draw
 from calibrant.displays.palette import WORDS, Palette, Theme, palette_of
 from calibrant.displays.reliability_bands import (
@@ -94,6 +95,8 @@ class ReliabilityDisplay(Display):
         Event rates in bins of equal width, with limits that hold for all bins together.
     clusters : int or None
         How many clusters the band counts; None for independent rows.
+    axis : str
+        What the forecasts are: "forecast", or "confidence in the top label" of several classes.
     ax_, figure_, line_, band_, off_, bars_, bins_, histogram_ax_, legend_
         What was drawn, after `plot`.
 
@@ -124,6 +127,7 @@ class ReliabilityDisplay(Display):
     bar_rows: IntArray
     bins: RiskBands | None
     clusters: int | None = None
+    axis: str = FORECAST
 
     @classmethod
     def from_predictions(
@@ -134,6 +138,7 @@ class ReliabilityDisplay(Display):
         cluster: ArrayLike | None = None,
         cluster_target: ClusterTarget = "rows",
         serial: int = 0,
+        classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         pos_label: ClassLabel | None = None,
         band: Literal["consistency", "confidence"] | None = "consistency",
@@ -153,6 +158,8 @@ class ReliabilityDisplay(Display):
         ----------
         y_true, y_prob, sample_weight, pos_label
             As in every display.
+        classes : array-like of shape (K,), optional
+            The label of each column of ``y_prob`` of shape (n, K), which is drawn as the confidence in the top label.
         band : {"consistency", "confidence"} or None
             Where calibrated forecasts would lie, around the diagonal; or where the true event rate lies, around the
             curve (0/1 outcomes without weights or clusters only).
@@ -177,15 +184,8 @@ class ReliabilityDisplay(Display):
         resamples = check_resamples(n_resamples, level)
         seed = check_seed(rng)
         bins = None if n_bins is None else int(check_number(n_bins, "n_bins", low=2, high=1000, whole=True))
-        tally, clusters = rows_to_draw(
-            y_true,
-            y_prob,
-            cluster=cluster,
-            cluster_target=cluster_target,
-            serial=serial,
-            sample_weight=sample_weight,
-            pos_label=pos_label,
-        )
+        given, axis = one_question(y_true, y_prob, classes, sample_weight, pos_label)
+        tally, clusters = rows_to_draw(**given, cluster=cluster, cluster_target=cluster_target, serial=serial)
         if clusters is not None and chosen == "confidence":
             raise refuse_band(chosen, "consistency")
         if chosen == "confidence" and not (tally.binary_outcomes and tally.unit_weights):
@@ -221,6 +221,7 @@ class ReliabilityDisplay(Display):
             bar_rows=bar_rows,
             bins=None if edges is None else risk_bands(rows, cutoffs=edges, confidence_level=level, **counted),
             clusters=None if clusters is None else clusters.count,
+            axis=axis,
         )
         return display.plot(difference=difference, histogram=histogram, theme=theme, legend=legend, ax=ax)
 
@@ -248,8 +249,8 @@ class ReliabilityDisplay(Display):
         ax, palette = self._begin(
             ax,
             theme,
-            xlabel="" if below else "forecast",
-            ylabel="event rate \N{MINUS SIGN} forecast" if turned else "event rate",
+            xlabel="" if below else self.axis,
+            ylabel=self._rate_said(turned),
             title=self._title(turned),
             height=6.0 if below else 5.2,
         )
@@ -298,10 +299,19 @@ class ReliabilityDisplay(Display):
             return []
         return stretches_off(self.band_forecast, self.band_lower, self.band_upper)
 
+    def _rate_said(self, turned: bool) -> str:
+        """Say what the curve is the rate of."""
+        plain = self.axis == FORECAST
+        rate, forecast = ("event rate", "forecast") if plain else ("share of right top labels", "confidence")
+        return f"{rate} \N{MINUS SIGN} {forecast}" if turned else rate
+
     def _title(self, turned: bool) -> str:
         """Say what the picture shows: with a confidence band, which forecasts are off."""
         if self.band != "confidence":
-            return "Event rate minus forecast" if turned else "How often it happens, at each forecast"
+            words = ("Event rate minus forecast", "How often it happens, at each forecast")
+            if self.axis != FORECAST:
+                words = ("Right top labels minus confidence", "How often the top label is right, at each confidence")
+            return words[0] if turned else words[1]
         off = self.stretches_off
         if len(off) <= 1:
             return str(off[0]) if off else "No forecasts are shown to be off"
@@ -380,7 +390,7 @@ class ReliabilityDisplay(Display):
         lower.set_ylim(bottom=0.0)
         lower.yaxis.set_major_locator(MaxNLocator(nbins=3, integer=True))
         lower.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-        lower.set_xlabel("forecast", color=palette.ink, fontsize=WORDS)
+        lower.set_xlabel(self.axis, color=palette.ink, fontsize=WORDS)
         lower.set_ylabel("rows", color=palette.ink, fontsize=WORDS)
         return lower
 

@@ -1,3 +1,6 @@
+from calibrant.engines.class_scans import (
+    ClassScan as ClassScan,
+)
 from calibrant.engines.clustered import (
     ClusteredScan as ClusteredScan,
 )

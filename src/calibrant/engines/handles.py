@@ -42,14 +42,14 @@ MOST_GROUPS = 1000
 
 
 @dataclass
-class _Work:
+class Work:
     """How often rows were read, and how many of them were brought here."""
 
     scans: int = 0
     rows_fetched: int = 0
 
 
-class _Handle:
+class Handle:
     """An engine, which columns to use, and how often they were read."""
 
     def __init__(self, engine: Engine, roles: Roles, pos_label: Any, fetch_limit: int, tally_limit: int) -> None:
@@ -59,7 +59,8 @@ class _Handle:
         self._roles = roles
         self._pos_label = pos_label
         self._event_labels: tuple[Any, ...] = ()
-        self._work = _Work()
+        self._work = Work()
+        self._label_counts: dict[str, int] = {}
 
     @property
     def scans(self) -> int:
@@ -75,6 +76,10 @@ class _Handle:
     def labels(self) -> tuple[Any, ...]:
         """The labels of the outcomes, where one of them is that of the event and a first question was asked."""
         return self._event_labels
+
+    def count_with(self, other: Handle) -> None:
+        """Count what is read together with another handle."""
+        self._work = other._work
 
     def close(self) -> None:
         """Let go of the files; a session or connection that was handed in stays open."""
@@ -116,6 +121,7 @@ class _Handle:
         if len(found["label"]) == 0:
             raise self._no_rows()
         texts = [str(label) for label in found["label"]]
+        self._label_counts = dict(zip(texts, map(int, found["n"]), strict=True))
         typed = [_typed(text, kind) for text in texts]
         if len(set(typed)) < len(texts):  # decimals with more digits than float64 has stay apart
             typed = list(texts)
@@ -174,7 +180,7 @@ class _Handle:
                 check_weight_totals(weight, square, float(np.max(own["weight_high"], initial=0.0)))
             with self._named():
                 found.append(Moments.from_answer(own, request.grid, facts))
-            if known is None:
+            if known is None and not self._roles.made:
                 self._check_not_swapped(found[-1])
         return found
 
@@ -231,7 +237,7 @@ class _Handle:
         return Observations(outcomes, own["p"], weight, facts.binary_outcomes), order
 
 
-class Scan(_Handle):
+class Scan(Handle):
     """Rows that stay where they are: pass it in place of ``y_true``. Made by `scan`.
 
     The first question reads and checks all rows and keeps their totals by cell; later ones read again only for what
@@ -294,7 +300,7 @@ class Scan(_Handle):
         return self._first
 
 
-class GroupedScan(_Handle):
+class GroupedScan(Handle):
     """Rows in groups that stay where they are: pass it in place of ``y_true``. Made by `scan` with ``by``.
 
     Every scan serves all groups.

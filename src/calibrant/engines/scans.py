@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 from calibrant.core.errors import InputError
+from calibrant.core.types import ArrayLike
 from calibrant.core.voices import Argument, Phrase
+from calibrant.engines.class_scans import ClassScan, LabelScan
 from calibrant.engines.clustered import ClusteredScan
 from calibrant.engines.handles import GroupedScan, Scan
 from calibrant.engines.statements import NUMBERS, Engine, Roles
-from calibrant.rows.checks import LABEL_REMEDY, check_choice, check_number
+from calibrant.rows.checks import LABEL_REMEDY, check_choice, check_flag, check_number
+from calibrant.rows.classes import QUESTIONS, QuestionsAsked
 from calibrant.rows.scanned_groups import GroupColumns
 from calibrant.rows.sources import FETCH_LIMIT, TALLY_LIMIT
 
@@ -94,22 +97,47 @@ def scan(
 ) -> GroupColumns: ...
 
 
+@overload
 def scan(
     source: Any,
     *,
-    y_true: str,
-    y_prob: str,
+    y_true: str | list[str] | tuple[str, ...],
+    y_prob: list[str] | tuple[str, ...],
+    sample_weight: str | None = ...,
+    by: str | None = ...,
+    cluster: str | None = ...,
+    groups: None = ...,
+    pos_label: Any = ...,
+    classes: ArrayLike | None = ...,
+    questions: QuestionsAsked | None = ...,
+    multilabel: bool = ...,
+    engine: str | None = ...,
+    memory_limit: str | None = ...,
+    temp_directory: str | os.PathLike[str] | None = ...,
+    fetch_limit: int = ...,
+    tally_limit: int = ...,
+) -> ClassScan: ...
+
+
+def scan(
+    source: Any,
+    *,
+    y_true: str | list[str] | tuple[str, ...],
+    y_prob: str | list[str] | tuple[str, ...],
     sample_weight: str | None = None,
     by: str | None = None,
     cluster: str | None = None,
     groups: Sequence[str] | None = None,
     pos_label: Any = None,
+    classes: ArrayLike | None = None,
+    questions: QuestionsAsked | None = None,
+    multilabel: bool = False,
     engine: str | None = None,
     memory_limit: str | None = None,
     temp_directory: str | os.PathLike[str] | None = None,
     fetch_limit: int = FETCH_LIMIT,
     tally_limit: int = TALLY_LIMIT,
-) -> Scan | ClusteredScan | GroupedScan | GroupColumns:
+) -> Scan | ClusteredScan | GroupedScan | GroupColumns | ClassScan:
     """Judge rows where they are: in files larger than memory, in a database, or on a cluster.
 
     Pass the handle in place of ``y_true`` to `certify`, `cutoff_calibration_error` and the others: the answer is the
@@ -123,7 +151,7 @@ def scan(
         polars (lazy ones too), Arrow (tables and datasets) and whatever narwhals wraps. An `Engine` of your own is
         taken as it is: docs/scale.md shows how to write one.
     y_true, y_prob : str
-        The columns that hold outcomes and forecasts.
+        The columns that hold outcomes and forecasts. For several classes ``y_prob`` is a list, with a column for each.
     sample_weight : str, optional
         The column that holds weights.
     by : str, optional
@@ -139,6 +167,12 @@ def scan(
     pos_label : label, optional
         The value in ``y_true`` that counts as the event, against all others; in text files, its text or the number that
         it stands for.
+    classes : array-like of shape (K,), optional
+        The label of each column of a list ``y_prob``; by default columns are named after the labels, as they are or
+        behind a beginning that all share, as p_cat and p_dog.
+    questions, multilabel
+        What is asked of several classes, as in `cutoff_calibration_error`; with ``multilabel`` both ``y_true`` and
+        ``y_prob`` are lists.
     engine : {"duckdb", "spark"}, optional
         Which engine to use; by default the one that fits the source.
     memory_limit, temp_directory : str, optional
@@ -151,7 +185,8 @@ def scan(
 
     Returns
     -------
-    Scan, ClusteredScan when ``cluster`` is given, GroupedScan when ``by`` is given, or GroupColumns with ``groups``
+    Scan, ClusteredScan when ``cluster`` is given, GroupedScan when ``by`` is given, GroupColumns with ``groups``, or
+    ClassScan for several classes
 
     Examples
     --------
@@ -177,7 +212,21 @@ def scan(
         return _scan_columns(source, groups, by, cluster, given)
     chosen = _engine(source, engine, memory_limit, None if temp_directory is None else os.fspath(temp_directory))
     try:
-        roles = _checked(chosen, Roles(y_true, y_prob, sample_weight, by, cluster))
+        limits = _limits(fetch_limit, tally_limit)
+        named: dict[str, Any] = {"sample_weight": sample_weight, "by": by, "cluster": cluster}
+        if isinstance(y_prob, (list, tuple)):
+            asked = {"classes": classes, "questions": questions, "pos_label": pos_label, "limits": limits}
+            return _classes_of(chosen, y_true, y_prob, named, asked, multilabel=multilabel)
+        if isinstance(y_true, (list, tuple)):
+            raise InputError(f"is {y_true!r}", argument="y_true", value=y_true, remedy="pass the name of a column")
+        for name, value in (("classes", classes), ("questions", questions), ("multilabel", multilabel or None)):
+            if value is not None:
+                raise InputError(
+                    Phrase("was given, but {prob} has no column per class", prob=Argument("y_prob")),
+                    argument=name,
+                    remedy="pass a list of columns, or leave it out",
+                )
+        roles = _checked(chosen, Roles(y_true, y_prob, **named))
         if pos_label is None and chosen.columns[y_true] not in NUMBERS:
             raise InputError(
                 f"is of type {chosen.columns[y_true]}, labels and not numbers",
@@ -186,10 +235,6 @@ def scan(
                 source=chosen.name,
                 remedy=LABEL_REMEDY,
             )
-        limits = [
-            int(check_number(limit, name, low=1, whole=True))
-            for name, limit in (("fetch_limit", fetch_limit), ("tally_limit", tally_limit))
-        ]
         kind = GroupedScan if by is not None else Scan if cluster is None else ClusteredScan
         return kind(chosen, roles, pos_label, *limits)
     except BaseException:
@@ -206,6 +251,12 @@ def _scan_columns(source: Any, groups: Any, by: Any, cluster: Any, given: dict[s
                 argument=name,
                 remedy="leave it out, or read the columns and pass arrays",
             )
+    if isinstance(given["y_prob"], (list, tuple)):
+        raise InputError(
+            "was given together with a column of forecasts per class",
+            argument="groups",
+            remedy="leave it out, or name the forecasts of one class",
+        )
     names = [groups] if isinstance(groups, str) else list(groups)
     if not names or len(set(names)) < len(names):
         raise InputError(
@@ -219,6 +270,52 @@ def _scan_columns(source: Any, groups: Any, by: Any, cluster: Any, given: dict[s
         GroupColumns(tuple(found)).close()
         raise
     return GroupColumns(tuple(found))
+
+
+def _limits(fetch_limit: int, tally_limit: int) -> tuple[int, int]:
+    first, second = (
+        int(check_number(limit, name, low=1, whole=True))
+        for name, limit in (("fetch_limit", fetch_limit), ("tally_limit", tally_limit))
+    )
+    return first, second
+
+
+def _classes_of(
+    engine: Engine,
+    y_true: Any,
+    y_prob: Sequence[str],
+    named: dict[str, Any],
+    asked: dict[str, Any],
+    *,
+    multilabel: bool,
+) -> ClassScan:
+    """Return the handle of forecasts of several classes, or labels, after a look at their columns."""
+    outcomes = list(y_true) if isinstance(y_true, (list, tuple)) else [y_true]
+    if asked["classes"] is not None:
+        asked["classes"] = list(asked["classes"])
+    if asked["questions"] is not None:
+        check_choice(asked["questions"], "questions", QUESTIONS)
+    if not check_flag(multilabel, "multilabel"):
+        if isinstance(y_true, (list, tuple)) or len(y_prob) < 2:
+            raise InputError(
+                f"names {len(y_prob):,} columns and {outcomes!r} is for the outcomes",
+                argument="y_prob",
+                remedy="pass two columns of forecasts or more, and the one column of labels as y_true",
+            )
+        outcomes *= len(y_prob)
+    elif len(outcomes) != len(y_prob):
+        raise InputError(
+            f"names {len(outcomes):,} columns and y_prob {len(y_prob):,}",
+            argument="y_true",
+            remedy="pass a column of 0 and 1 for every label",
+        )
+    twice = next((name for place, name in enumerate(y_prob) if name in y_prob[:place]), None)
+    if twice is not None:
+        raise InputError(f"names {twice!r} twice", argument="y_prob", value=twice, remedy="name each class once")
+    found = [_checked(engine, Roles(one, other, **named)) for one, other in zip(outcomes, y_prob, strict=True)]
+    if multilabel:
+        return LabelScan(engine, found[0], outcomes, y_prob, **asked)
+    return ClassScan(engine, found[0], y_prob, **asked)
 
 
 def _engine(source: Any, wanted: str | None, memory_limit: str | None, temp_directory: str | None) -> Engine:

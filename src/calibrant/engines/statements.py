@@ -149,6 +149,7 @@ class Roles:
     event : how the engine writes the label that counts as the event, in one or several ways; None where outcomes are
         numbers
     once_each : whether weights are divided by the sum of weights of their cluster
+    made : whether outcomes and forecasts are made of several columns, as those of questions about classes are
     """
 
     y_true: str
@@ -158,6 +159,7 @@ class Roles:
     cluster: str | None = None
     event: tuple[str, ...] | None = None
     once_each: bool = False
+    made: bool = False
 
     @property
     def weighted(self) -> bool:

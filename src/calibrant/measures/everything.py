@@ -89,8 +89,8 @@ def measure(
 
 @overload
 def measure(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
     *,
     spectrum: bool = False,
     classes: ArrayLike | None = None,
@@ -173,7 +173,7 @@ def measure(
 
 
 def _measure_each(family: Questions, spectrum: bool, by: ArrayLike | None) -> QuestionMeasures:
-    found = tuple(_measure(as_tally(rows), spectrum) for rows in without_groups(family, by))
+    found = tuple(measure(rows, spectrum=spectrum) for rows in without_groups(family, by))
     return QuestionMeasures(family.kind, family.labels, found, family.notes)
 
 

@@ -60,11 +60,11 @@ class OfQuestions(PerPart[Any]):
         count, kind = len(self.questions), self.described
         return f"{count:,} {kind.noun if count == 1 else kind.plural}"
 
-    def _shown_places(self) -> list[int]:
-        """Return which questions a text shows: all, or those with the largest errors, largest first."""
-        if len(self.questions) <= MOST_LINES:
+    def shown_places(self, most: int = MOST_LINES) -> list[int]:
+        """Return which questions are shown: all, or those with the largest errors, largest first."""
+        if len(self.questions) <= most:
             return list(range(len(self.questions)))
-        places: list[int] = np.argsort(-np.array(self._estimates()), kind="stable")[:MOST_LINES].tolist()
+        places: list[int] = np.argsort(-np.array(self._estimates()), kind="stable")[:most].tolist()
         return places
 
     def _left_out(self) -> list[str]:
@@ -118,7 +118,7 @@ class QuestionMeasures(OfQuestions, Result):
     def __str__(self) -> str:
         lines = [
             (str(self.questions[place]), *(f"{getattr(self.measures[place], name):.4f}" for name in _SHOWN))
-            for place in self._shown_places()
+            for place in self.shown_places()
         ]
         finding = (
             f"The largest Cutoff error {self.described.every} is {measured(self.estimate)}, for "

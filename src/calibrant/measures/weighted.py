@@ -135,8 +135,8 @@ def worst_interval(
 
 @overload
 def worst_interval(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
     *,
     classes: ArrayLike | None = None,
     questions: FamilyAsked,

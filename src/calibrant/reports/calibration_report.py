@@ -5,16 +5,18 @@ from __future__ import annotations
 import datetime
 import html
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from calibrant.certificates.clusters import ClusterTarget
 from calibrant.certificates.methods.registry import Method
+from calibrant.certificates.question_results import QuestionCertificates
 from calibrant.certificates.results import Yardstick
 from calibrant.core.errors import InputError
 from calibrant.core.files import replacing
+from calibrant.reports.class_sections import judge_classes, split_classes
 from calibrant.reports.models import ONE_MODEL, any_clusters, find_models
 from calibrant.reports.questions import Question
 from calibrant.reports.results import ReportSummary
@@ -61,6 +63,7 @@ class CalibrationReport:
         y_true: Any,
         y_prob: Any = None,
         *,
+        classes: Any = None,
         sample_weight: Any = None,
         pos_label: Any = None,
         by: Any = None,
@@ -91,6 +94,9 @@ class CalibrationReport:
             such as a scanned file, holds the forecasts too; a dict of them stands for several models.
         y_prob : array-like of shape (n,), or dict of name to array-like
             Forecast probabilities; a dict for several models judged on the same outcomes, and compared row by row.
+        classes : array-like of shape (K,), optional
+            The label of each column of ``y_prob`` of shape (n, K), as in `certify`. The page is about the confidence in
+            the top label then, and a section has a line for each class.
         sample_weight : array-like of shape (n,), optional
             Weights fixed beforehand, as in `certify`.
         pos_label : label, optional
@@ -147,11 +153,9 @@ class CalibrationReport:
             serial=serial,
             tolerance=tolerance,
         )
+        rows, several = split_classes(y_true, y_prob, classes, {"sample_weight": sample_weight, "pos_label": pos_label})
         models, columns = find_models(
-            y_true,
-            y_prob,
-            sample_weight=sample_weight,
-            pos_label=pos_label,
+            **rows,
             by=by,
             cluster=cluster,
             cluster_target=cluster_target,
@@ -161,6 +165,10 @@ class CalibrationReport:
         )
         named = {"source": None if source is None else str(source), "date": None if date is None else str(date)}
         summary = summarize(models, columns, question, title=str(title), **named)
+        if several:
+            found = judge_classes(y_true, y_prob, classes, question, sample_weight, cluster)
+            part: dict[str, Any] = {"classes" if isinstance(found, QuestionCertificates) else "class_limits": found}
+            summary = replace(summary, models=(replace(summary.models[0], **part),))
         return cls(summary, tuple(model.drawn for model in models))
 
     @classmethod

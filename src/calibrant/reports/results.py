@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from calibrant.certificates.clusters import CLUSTER_TARGETS, counted_size
 from calibrant.certificates.group_results import WorstGroup
 from calibrant.certificates.independence import IndependenceCheck
+from calibrant.certificates.question_results import QuestionCertificates, QuestionIntervals
 from calibrant.certificates.results import YARDSTICKS, Certificate, ConfidenceInterval, GroupCertificates
 from calibrant.comparisons.results import ModelComparison
 from calibrant.core.results import UNIT, PerGroup, Result, as_frame
@@ -367,6 +368,11 @@ class ModelSummary(Result):
         What the rows say period by period, where periods were named.
     worst_group : WorstGroup or None
         For whom forecasts are wrong, where features were given.
+    classes : QuestionCertificates or None
+        A verdict per class, each against the rest, where forecasts are of several classes: all else is about the
+        confidence in the top label then.
+    class_limits : QuestionIntervals or None
+        In its place, where no limit was asked about.
     """
 
     name: str
@@ -390,6 +396,8 @@ class ModelSummary(Result):
     row_wise: tuple[float, float] | None = None
     change: ChangeOverTime | None = None
     worst_group: WorstGroup | None = None
+    classes: QuestionCertificates | None = None
+    class_limits: QuestionIntervals | None = None
 
     _ranges: ClassVar = dict.fromkeys(("mean_forecast", "mean_outcome", "row_wise"), UNIT)
 
@@ -410,8 +418,9 @@ class ModelSummary(Result):
         return self.limits
 
     def __str__(self) -> str:
+        several = (self.classes, self.class_limits)
         found = (self.repair, self.groups, self.group_limits, self.worst_group, self.change)
-        parts = (self.judged, *found, *self.omissions)
+        parts = (self.judged, *several, *found, *self.omissions)
         together = [] if self.groups is None else [f"All rows and every group together: {self.verdict}."]
         lines = [f"Model {printable(self.name)}:", *together, *(str(part) for part in parts if part is not None)]
         return "\n".join(lines)

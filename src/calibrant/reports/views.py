@@ -18,6 +18,7 @@ from calibrant.decisions.guarantees import DecisionGuarantee
 from calibrant.measures.registry import MEASURES as LISTED
 from calibrant.measures.results import LIMITS, Measures, written
 from calibrant.measures.savings import REDRAWING
+from calibrant.reports.class_sections import view_classes
 from calibrant.reports.for_whom import worst_group_of
 from calibrant.reports.headlines import (
     at_most,
@@ -112,6 +113,7 @@ def view_of(model: ModelSummary, summary: ReportSummary) -> dict[str, Any]:
         "repair": None
         if model.repair is None
         else _repair(model.repair, scale, summary, ties=model.distinct_forecasts != model.rows),
+        "classes": view_classes(model, scale, _bar),
         "groups": _grouped(model, scale),
         "change": change_of(model),
         "for_whom": worst_group_of(model),
@@ -296,6 +298,8 @@ def _judged_parts(model: ModelSummary) -> list[Certificate | ConfidenceInterval]
     if model.repair is not None:
         found += [each for each in (model.repair.before, model.repair.after) if each is not None]
     found += [] if model.groups is None else model.groups.certificates
+    found += [] if model.classes is None else model.classes.certificates
+    found += [] if model.class_limits is None else model.class_limits.intervals
     return found + list([] if model.group_limits is None else model.group_limits.limits)
 
 

@@ -10,7 +10,8 @@ from calibrant.rows.checks import Observations, check_flag, plain_label
 from calibrant.rows.classes import check_classes_of, class_questions
 from calibrant.rows.labels import listed_labels
 from calibrant.rows.matrices import has_columns, shape_of
-from calibrant.rows.questions import Questions
+from calibrant.rows.questions import Questions, QuestionSource
+from calibrant.rows.tally import refuse_more
 
 
 def event_question(
@@ -52,6 +53,10 @@ def asked_of_classes(
     one and the same; of more it is the confidence in the top label.
     """
     check_flag(multilabel, "multilabel")
+    if isinstance(y_true, QuestionSource):
+        refuse_more("source of rows", y_prob, sample_weight, pos_label)
+        _refuse_beside_scan(classes=classes, multilabel=multilabel or None)
+        return y_true.asked(questions)
     if not are_classes(y_prob, multilabel):
         _refuse_without_classes(classes=classes, questions=questions, multilabel=multilabel or None)
         return None
@@ -83,6 +88,16 @@ def without_groups(family: Questions, by: Any, cluster: Any = None) -> Questions
                 remedy=Phrase("ask for {confidence}", confidence=Option("questions", "confidence")),
             )
     return family
+
+
+def _refuse_beside_scan(**given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(
+                "was given together with a source of rows",
+                argument=name,
+                remedy=f"name the columns of all classes, as scan(..., y_prob=[...], {name}=...)",
+            )
 
 
 def _refuse_without_classes(**given: Any) -> None:

@@ -95,7 +95,7 @@ class ClassRows:
     @cached_property
     def _top(self) -> tuple[IntArray, FloatArray]:
         """The column of the largest probability of each row, and that probability."""
-        rows, order = self.y_prob.shape[0], _sorted_places(self.classes)
+        rows, order = self.y_prob.shape[0], sorted_places(self.classes)
         first = _first_largest if order == list(range(self.count)) else partial(_largest_in, order)
         halves = [self.y_prob[: rows // 2], self.y_prob[rows // 2 :]]
         found = in_threads(first, halves, rows=rows)
@@ -149,19 +149,7 @@ class ClassRows:
                     listed=listed_labels(self.classes),
                 )
             )
-        counts = np.bincount(self.places, minlength=self.count)
-        empty = [self.classes[place] for place in np.flatnonzero(counts == 0)]
-        if empty:
-            verb = "class has" if len(empty) == 1 else "classes have"
-            found.append(
-                Phrase(
-                    "{count:,} {verb} no rows: {listed}",
-                    code="classes_without_rows",
-                    count=len(empty),
-                    verb=verb,
-                    listed=listed_labels(empty),
-                )
-            )
+        found += empty_classes(self.classes, np.bincount(self.places, minlength=self.count))
         return tuple(found)
 
     def smallness(self) -> tuple[str, ...]:
@@ -170,18 +158,7 @@ class ClassRows:
             np.bincount(self.places, minlength=self.count) / self.places.size,
             self.y_prob.mean(axis=0, dtype=np.float64),
         )
-        usual = float(np.median(most))
-        if usual > _SMALL:
-            return ()
-        return (
-            Phrase(
-                "the error of a class is at most its mean forecast or its frequency, whichever is larger: for half of "
-                "these {count:,} classes that is at most {usual}, so small errors of single classes say little",
-                code="many_classes",
-                count=self.count,
-                usual=measured(usual, 4),
-            ),
-        )
+        return small_classes(most)
 
     def family(self, kind: str) -> Questions:
         """Return the questions of a kind."""
@@ -198,6 +175,44 @@ class ClassRows:
         """Return a family of questions, with what calibrated forecasts say of all of them."""
         law = ClassLaw(self.y_prob, outcome, self.sample_weight is None)
         return Questions(kind, tuple(labels), self.places.size, make, notes=(*self.notes(), *more), law=law)
+
+
+def empty_classes(classes: Sequence[Label], counts: npt.NDArray[Any]) -> tuple[str, ...]:
+    """Say which classes have no rows."""
+    empty = [classes[place] for place in np.flatnonzero(counts == 0).tolist()]
+    if not empty:
+        return ()
+    return (
+        Phrase(
+            "{count:,} {verb} no rows: {listed}",
+            code="classes_without_rows",
+            count=len(empty),
+            verb="class has" if len(empty) == 1 else "classes have",
+            listed=listed_labels(empty),
+        ),
+    )
+
+
+def small_classes(most: FloatArray) -> tuple[str, ...]:
+    """Say where classes are so many that their single errors must be small, from the most that each can be."""
+    usual = float(np.median(most))
+    if usual > _SMALL:
+        return ()
+    return (
+        Phrase(
+            "the error of a class is at most its mean forecast or its frequency, whichever is larger: for half of "
+            "these {count:,} classes that is at most {usual}, so small errors of single classes say little",
+            code="many_classes",
+            count=most.size,
+            usual=measured(usual, 4),
+        ),
+    )
+
+
+def never_on_top(never: int, count: int) -> tuple[str, ...]:
+    """Say how many classes are the top label of no row."""
+    said = "{never:,} of the {count:,} classes are the top label of no row, so that nothing can be off there"
+    return (Phrase(said, code="never_on_top", never=never, count=count),) if never else ()
 
 
 def _first_largest(y_prob: npt.NDArray[Any]) -> tuple[IntArray, FloatArray]:
@@ -233,9 +248,7 @@ def _classwise(rows: ClassRows) -> Questions:
 
 
 def _top_label(rows: ClassRows) -> Questions:
-    never = rows.count - np.unique(rows.top).size
-    said = "{never:,} of the {count:,} classes are the top label of no row, so that nothing can be off there"
-    more = (Phrase(said, code="never_on_top", never=never, count=rows.count),) if never else ()
+    more = never_on_top(rows.count - np.unique(rows.top).size, rows.count)
 
     def outcome(place: int, drawn: npt.NDArray[Any]) -> npt.NDArray[Any]:
         held: npt.NDArray[Any] = (drawn == place) & (rows.top == place)[:, np.newaxis]
@@ -246,28 +259,17 @@ def _top_label(rows: ClassRows) -> Questions:
 
 
 def _pairs(rows: ClassRows) -> Questions:
-    pairs = list(combinations(range(rows.count), 2))
-    if len(pairs) > MOST_PAIRS:
-        raise InputError(
-            Phrase("{pairs} of {count:,} classes are {number:,} questions", number=len(pairs), **_asked(rows, "pairs")),
-            remedy=Phrase("ask for {classwise}", classwise=Option("questions", "classwise")),
-        )
+    pairs = pairs_of(rows.count)
 
     def outcome(place: int, drawn: npt.NDArray[Any]) -> npt.NDArray[Any]:
         one, other = pairs[place]
         half: npt.NDArray[Any] = (1.0 + (drawn == one) - (drawn == other)) / 2.0
         return half
 
-    labels = [f"{_named(rows, one)} against {_named(rows, other)}" for one, other in pairs]
-    return rows.questions("pairs", labels, lambda place: rows.of_pair(*pairs[place]), outcome)
+    return rows.questions("pairs", pair_labels(rows.classes), lambda place: rows.of_pair(*pairs[place]), outcome)
 
 
 def _subsets(rows: ClassRows) -> Questions:
-    if rows.count > MOST_SUBSET_CLASSES:
-        raise InputError(
-            Phrase("{subsets} needs at most {most} classes, got {count:,}", **_asked(rows, "subsets")),
-            remedy=Phrase("ask for {classwise}", classwise=Option("questions", "classwise")),
-        )
     chosen = subsets_of(rows.count)
 
     def outcome(place: int, drawn: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -276,8 +278,7 @@ def _subsets(rows: ClassRows) -> Questions:
         held: npt.NDArray[Any] = members[drawn]
         return held
 
-    labels = [" or ".join(_named(rows, place) for place in places) for places in chosen]
-    return rows.questions("subsets", labels, lambda place: rows.of_subset(chosen[place]), outcome)
+    return rows.questions("subsets", subset_labels(rows.classes), lambda place: rows.of_subset(chosen[place]), outcome)
 
 
 _FAMILIES: Mapping[str, Callable[[ClassRows], Questions]] = {
@@ -289,6 +290,33 @@ _FAMILIES: Mapping[str, Callable[[ClassRows], Questions]] = {
 }
 
 
+def pairs_of(count: int) -> list[tuple[int, int]]:
+    """Return every two classes, if these are not too many."""
+    pairs = list(combinations(range(count), 2))
+    if len(pairs) > MOST_PAIRS:
+        raise InputError(
+            Phrase(
+                "{pairs} of {count:,} classes are {number:,} questions",
+                pairs=Option("questions", "pairs"),
+                number=len(pairs),
+                count=count,
+            ),
+            remedy=Phrase("ask for {classwise}", classwise=Option("questions", "classwise")),
+        )
+    return pairs
+
+
+def pair_labels(classes: Sequence[Label]) -> list[str]:
+    """Return what tells pairs of classes apart."""
+    names = [printable(each) for each in classes]
+    return [f"{names[one]} against {names[other]}" for one, other in pairs_of(len(classes))]
+
+
+def subset_labels(classes: Sequence[Label]) -> list[str]:
+    """Return what tells subsets of the classes apart."""
+    return [" or ".join(printable(classes[place]) for place in places) for places in subsets_of(len(classes))]
+
+
 def subsets_of(count: int) -> list[tuple[int, ...]]:
     """Return every division of the classes into two sides, by its smaller side, or the one without the first class.
 
@@ -297,6 +325,16 @@ def subsets_of(count: int) -> list[tuple[int, ...]]:
     >>> subsets_of(2), subsets_of(3), len(subsets_of(12))
     ([(1,)], [(0,), (1,), (2,)], 2047)
     """
+    if count > MOST_SUBSET_CLASSES:
+        raise InputError(
+            Phrase(
+                "{subsets} needs at most {most} classes, got {count:,}",
+                subsets=Option("questions", "subsets"),
+                most=MOST_SUBSET_CLASSES,
+                count=count,
+            ),
+            remedy=Phrase("ask for {classwise}", classwise=Option("questions", "classwise")),
+        )
     found: list[tuple[int, ...]] = []
     for size in range(1, count // 2 + 1):
         found.extend(places for places in combinations(range(count), size) if 2 * size < count or places[0] > 0)
@@ -494,7 +532,7 @@ def _label_questions(y_true: Any, y_prob: Any, classes: Any, questions: str | No
     return Questions(LABELS, tuple(map(plain_label, labels)), rows, column)
 
 
-def _sorted_places(labels: tuple[Label, ...]) -> list[int]:
+def sorted_places(labels: tuple[Label, ...]) -> list[int]:
     """Return the columns in the sorted order of their labels."""
 
     def label_of(place: int) -> Any:
@@ -504,11 +542,3 @@ def _sorted_places(labels: tuple[Label, ...]) -> list[int]:
         return sorted(range(len(labels)), key=label_of)
     except TypeError:  # labels that cannot be compared stay in their order
         return list(range(len(labels)))
-
-
-def _asked(rows: ClassRows, kind: str) -> dict[str, Any]:
-    return {kind: Option("questions", kind), "count": rows.count, "most": MOST_SUBSET_CLASSES}
-
-
-def _named(rows: ClassRows, place: int) -> str:
-    return printable(rows.classes[place])

@@ -15,11 +15,12 @@ from calibrant.rows.clusters import ClusteredRows, ClusteredSource
 from calibrant.rows.groups import GroupedRows, GroupedSource, naming_group
 from calibrant.rows.matrices import shape_of
 from calibrant.rows.memory import ArrayRows
+from calibrant.rows.questions import QuestionSource
 from calibrant.rows.refinement import Opened, whole_tally
 from calibrant.rows.sources import FEW_ROWS, RowSource
 from calibrant.rows.tally import Tally, Totals, given_tally, refuse_more
 
-RowsLike: TypeAlias = ArrayLike | Observations | Totals | RowSource
+RowsLike: TypeAlias = ArrayLike | Observations | Totals | RowSource | QuestionSource
 """What stands for rows: outcomes, beside forecasts; or on its own whatever holds both."""
 
 GroupsLike: TypeAlias = GroupedSource | GroupedRows
@@ -39,6 +40,8 @@ def as_source(
         return given_source(y_true, y_prob, sample_weight, pos_label)
     if isinstance(y_true, GroupedRows):
         raise _in_groups()
+    if isinstance(y_true, QuestionSource):
+        return given_source(_one_question(y_true), y_prob, sample_weight, pos_label)
     return source_of(as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
 
 
@@ -79,6 +82,8 @@ def are_clustered(rows: Any) -> bool:
     """Whether rows know their clusters already, as those of ``scan(..., cluster=...)`` do, or groups of such rows."""
     if isinstance(rows, GroupedRows):
         return are_clustered(rows.sources[0])
+    if isinstance(rows, QuestionSource):
+        return rows.is_clustered
     # Not by the protocol, which would ask a database how many clusters it has.
     return not isinstance(rows, (np.ndarray, Totals)) and callable(getattr(rows, "cluster_sums", None))
 
@@ -86,7 +91,9 @@ def are_clustered(rows: Any) -> bool:
 def as_tally(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, pos_label: Any = None) -> Tally:
     """Return the tally a measure works on: the one given, one built from arrays, or one of a source's rows."""
     # Arrays first: to ask whether something follows a protocol takes longer than to tally a few rows.
-    if not isinstance(y_true, np.ndarray) and isinstance(y_true, (Totals, RowSource, GroupedSource, GroupedRows)):
+    if not isinstance(y_true, np.ndarray) and isinstance(
+        y_true, (Totals, RowSource, GroupedSource, GroupedRows, QuestionSource)
+    ):
         return whole_tally(as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
     return Tally.from_observations(as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
 
@@ -107,7 +114,8 @@ def as_observations(
         return y_true
     columns = {"sample_weight": sample_weight, "by": by, "cluster": cluster}
     if shape_of(y_prob)[1:] == (2,):  # both columns of a binary model
-        return event_question(y_true, y_prob, pos_label=pos_label, **columns).column(0)
+        found: Observations = event_question(y_true, y_prob, pos_label=pos_label, **columns).column(0)
+        return found
     return check_observations(y_true, y_prob, **columns, pos_label=pos_label, order=order)
 
 
@@ -147,6 +155,18 @@ def given_source(
     if table.counted or table.row_total > rows.tally_limit:
         return whole_tally(rows)
     return rows.open_all()  # totals of fractions or weighted rows could not be split any more
+
+
+def _one_question(rows: QuestionSource) -> RowSource:
+    """Return the rows of the only question that was asked of several classes."""
+    family = rows.asked()
+    if not family.single:
+        raise InputError(
+            f"this source holds {len(family):,} questions",
+            remedy="pass it to measure, certify, confidence_interval or calibration_test, or scan one class alone",
+        )
+    found: RowSource = family.column(0)
+    return found
 
 
 def _in_groups() -> InputError:
@@ -224,8 +244,10 @@ def in_groups(
     return GroupedRows(tuple(labels), tuple(sources))
 
 
-def source_of(rows: Observations) -> Tally | RowSource:
+def source_of(rows: Observations | RowSource) -> Tally | RowSource:
     """Return checked rows in the form that gives the quickest exact answers; rows of weight zero are left out."""
+    if not isinstance(rows, Observations):
+        return given_source(rows)
     rows = rows.that_count()
     return Tally.from_observations(rows) if rows.y_prob.size < SORT_BELOW_ROWS else ArrayRows(rows)
 

@@ -79,22 +79,28 @@ def check_sums(array: npt.NDArray[Any]) -> None:
         off = np.flatnonzero(np.abs(total - 1.0) > SUM_TOLERANCE)
         if off.size:
             found = float(total[off[0]])
-            raise InputError(
-                Phrase(
-                    "adds up to {total} over its {count:,} classes, not to 1 within {tolerance:g}",
-                    total=shown(round(found, 12)),
-                    count=array.shape[1],
-                    tolerance=SUM_TOLERANCE,
-                ),
-                argument="y_prob",
-                position=int(begin + off[0]),
-                value=found,
-                remedy=Phrase(
-                    "pass a column for every class; divide rows that were rounded by their sums; if a row may be of "
-                    "several classes or of none pass {multilabel}",
-                    multilabel=Option("multilabel", True),
-                ),
-            )
+            raise off_sum(found, array.shape[1], position=int(begin + off[0]))
+
+
+def off_sum(total: float, count: int, where: str = "", **context: Any) -> InputError:
+    """Return the error that probabilities of a row do not add up to 1."""
+    return InputError(
+        Phrase(
+            "adds up to {total} over its {count:,} classes{where}, not to 1 within {tolerance:g}",
+            total=shown(round(total, 12)),
+            count=count,
+            where=where,
+            tolerance=SUM_TOLERANCE,
+        ),
+        argument="y_prob",
+        value=total,
+        remedy=Phrase(
+            "pass a column for every class; divide rows that were rounded by their sums; if a row may be of several "
+            "classes or of none pass {multilabel}",
+            multilabel=Option("multilabel", True),
+        ),
+        **context,
+    )
 
 
 def check_indicators(y_true: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:

@@ -8,6 +8,7 @@ masked question is an ordinary column, then, and every measure and every limit f
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar, cast
@@ -165,7 +166,7 @@ class Questions:
     row_count : int
         Rows that the questions are about, those of weight zero and those that masks leave out among them.
     make : callable
-        Returns the column of a place, as checked rows.
+        Returns the column of a place, as checked rows, or as a source of rows that stay where they are.
     disjoint : bool
         Whether each question has rows of its own, which are in no other column, so that limits are independent given
         the numbers of rows. Masks do not make questions disjoint: their columns share all rows.
@@ -189,7 +190,7 @@ class Questions:
     kind: str
     labels: tuple[Label, ...]
     row_count: int
-    make: Callable[[int], Observations]
+    make: Callable[[int], Any]
     disjoint: bool = False
     single: bool = False
     notes: tuple[str, ...] = ()
@@ -199,7 +200,7 @@ class Questions:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def column(self, place: int) -> Observations:
+    def column(self, place: int) -> Any:
         """Return the outcomes and forecasts of one question."""
         return self.make(place)
 
@@ -215,12 +216,22 @@ class Questions:
 
     def own_rows(self, place: int) -> Observations:
         """Return the rows that one question is about, without those that its mask leaves out."""
-        rows = self.make(place)
+        rows: Observations = self.make(place)
         return rows if self.inside is None else rows.take(np.flatnonzero(self.inside(place)))
 
     def __iter__(self) -> Iterator[Observations]:
         """Make one column after the other."""
         return map(self.make, range(len(self)))
+
+
+class QuestionSource(ABC):
+    """Rows that stay where they are, of which several questions are asked: stands in place of ``y_true``."""
+
+    is_clustered: bool
+
+    @abstractmethod
+    def asked(self, questions: str | None = None) -> Questions:
+        """Return the questions, each column of which is a source of rows; others than at first if these are named."""
 
 
 def masked(rows: Observations, mask: BoolArray) -> Observations:
