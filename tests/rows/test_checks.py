@@ -747,6 +747,7 @@ OTHERS_FIRST = {
     "affine_costs": "not_acting",
     "bracket": "cells",
     "certify_decisions": "y_true",  # with a column per class
+    "certify_thresholds": "z",
     "check_independence": "y_true",  # which must have clusters
     "by_group": "source",
     "compare_models": "y_true",  # with forecasts by the name of their model
@@ -760,9 +761,11 @@ OTHERS_FIRST = {
     "new_files": "folders",
     "openmetrics": "reading",
     "period_of": "times",
+    "pit_calibration": "z",
     "reject_option": "cost",
     "rows_needed": "max_error",
     "scan": "source",
+    "threshold_calibration_error": "z",
     "two_action_question": "y_true",  # with a column per class
 }
 """What functions take first that do not take outcomes and forecasts alone; they are tested beside what they compute."""
@@ -868,7 +871,10 @@ def test_every_measure_refuses_arguments_beside_a_tally(function, name, value):
         with pytest.raises(TypeError, match="unexpected keyword argument 'sample_weight'"):
             function(tally, sample_weight=value)
         return
-    with refused(rf"^{name} was given together with a Tally, which already holds it; pass the Tally alone"):
+    message = rf"^{name} was given together with a Tally, which already holds it; pass the Tally alone"
+    if function is MEASURES["worst_group"]:
+        message = r"^y_true holds rows whose features are not known; pass outcomes, forecasts and features as arrays"
+    with refused(message):
         function(tally, **{name: value})
 
 
