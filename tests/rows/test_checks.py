@@ -540,7 +540,7 @@ TWO_DIMENSIONAL = {
 def test_a_table_of_forecasts_is_refused_with_the_way_to_pass_one_column(convert, columns):
     remedy = r"pass (one class's column, .*y_prob\[:, 1\]|one column of the frame)"
     with refused(rf"^y_prob has shape \(4, {columns}\), not one dimension; {remedy}"):
-        calibrant.cutoff_calibration_error([0, 1, 1, 0], convert(columns))
+        Tally.from_arrays([0, 1, 1, 0], convert(columns))  # which is of one column
 
 
 @ARGUMENTS
@@ -767,6 +767,7 @@ OTHERS_FIRST = {
     "scan": "source",
     "threshold_calibration_error": "z",
     "two_action_question": "y_true",  # with a column per class
+    "worst_group": "y_true",  # which must have features
 }
 """What functions take first that do not take outcomes and forecasts alone; they are tested beside what they compute."""
 WITHOUT_WEIGHTS = "spiegelhalter_test"  # nobody has defined it for weighted rows
@@ -838,6 +839,13 @@ def test_every_function_refuses_bad_rows(function, bad):
 
 
 @pytest.mark.parametrize("bad", BAD_ROWS.values(), ids=BAD_ROWS.keys())
+def test_rows_with_features_have_the_same_gate(bad):
+    rows, options, message = bad
+    with refused(message):
+        calibrant.worst_group(*rows, [1] * len(rows[0]), **options)
+
+
+@pytest.mark.parametrize("bad", BAD_ROWS.values(), ids=BAD_ROWS.keys())
 @pytest.mark.parametrize(
     "name",
     ["cutoff_calibration_error", "expected_calibration_error", "worst_interval", "certify", "confidence_interval"],
@@ -871,10 +879,7 @@ def test_every_measure_refuses_arguments_beside_a_tally(function, name, value):
         with pytest.raises(TypeError, match="unexpected keyword argument 'sample_weight'"):
             function(tally, sample_weight=value)
         return
-    message = rf"^{name} was given together with a Tally, which already holds it; pass the Tally alone"
-    if function is MEASURES["worst_group"]:
-        message = r"^y_true holds rows whose features are not known; pass outcomes, forecasts and features as arrays"
-    with refused(message):
+    with refused(rf"^{name} was given together with a Tally, which already holds it; pass the Tally alone"):
         function(tally, **{name: value})
 
 
