@@ -23,7 +23,7 @@ FEW = {"--resamples": ("999", "1000", "99", "0", "-5", "many"), "--parts": ("2",
 """Options whose large values are right and slow."""
 
 
-VERDICTS = ("certify", "compare", "report", "watch")
+VERDICTS = ("certify", "groups", "compare", "report", "watch")
 """Commands that can end undecided."""
 
 
@@ -161,9 +161,13 @@ def test_options_that_may_be_repeated_are():
         " ".join(words): [each.opts[0] for each in command.params if each.multiple] for words, command in leaves()
     }
     assert {words: options for words, options in repeated.items() if options} == {
+        "measure": ["--y-true", "--y-prob"],  # a column per class
+        "certify": ["--groups", "--y-true", "--y-prob"],
+        "groups": ["--features"],
+        "test": ["--y-true", "--y-prob"],
         "decide": ["--threshold"],
         "compare": ["--y-prob"],
-        "report": ["--y-prob"],
+        "report": ["--features", "--y-prob"],
     }
 
 

@@ -83,7 +83,7 @@ def worst_group(
     >>> y_true = rng.random(2000) < np.clip(y_prob + 0.25 * (age >= 70), 0, 1)
     >>> found = worst_group(y_true, y_prob, {"age": age}, max_error=0.02)
     >>> found.verdict, found.worst.group, found.worst.direction, round(found.error, 3)
-    ('refuted', 'age >= 70', 'too low', 0.054)
+    ('refuted', 'age >= 66', 'too low', 0.057)
     """
     level = check_confidence(confidence_level)
     limit = None if max_error is None else check_number(max_error, "max_error", low=0.0, high=1.0)

@@ -57,7 +57,7 @@ class ClassScan(Handle, QuestionSource):
     >>> table = pyarrow.table({"fish": ["roach", "perch"], "p_perch": [0.25, 0.75], "p_roach": [0.75, 0.25]})
     >>> with scan(table, y_true="fish", y_prob=["p_perch", "p_roach"], questions="classwise") as rows:
     ...     measure(rows)["perch"].cutoff
-    0.25
+    0.125
     """
 
     multilabel = False
