@@ -84,7 +84,15 @@ class MenuRecalibrator(ClassRecalibrator):
     (2.0, 0.048)
     """
 
-    _fitted: ClassVar = ("recalibrator_", "number_", "scores_", "estimate_", "upper_", "questions_", "confidence_level_")
+    _fitted: ClassVar = (
+        "recalibrator_",
+        "number_",
+        "scores_",
+        "estimate_",
+        "upper_",
+        "questions_",
+        "confidence_level_",
+    )
 
     def __init__(
         self,
