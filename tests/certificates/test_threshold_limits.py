@@ -214,6 +214,32 @@ def test_exchangeable_members_have_uniform_pit_values_and_ties_too():
     assert min(abs(found.low - 0.5), abs(found.high - 0.5)) < 0.01  # where the step is
 
 
+def test_outcomes_that_equal_quantiles_have_no_verdict():
+    # No rain with probability 0.31, an exponential amount otherwise: true deciles, of which three are 0.
+    rng = np.random.default_rng(0)
+    z = np.where(rng.random(20_000) < 0.31, 0.0, rng.exponential(size=20_000))
+    levels = np.arange(1, 10) / 10
+    deciles = np.tile(-np.log(np.minimum(1.0, (1.0 - levels) / 0.69)), (z.size, 1))
+    dry = int((z == 0.0).sum())
+    with pytest.raises(ValueError, match=r"right forecasts could be refuted.* pass cdf= with cdf_before=") as caught:
+        pit_calibration(z, quantiles=(levels, deciles), max_error=0.03)
+    assert f"max_error asks for a verdict, and in {dry:,} rows (the first is row {int(z.argmin())}" in str(caught.value)
+    found = pit_calibration(z, quantiles=(levels, deciles))
+    assert found.verdict is None
+    assert f"In {dry:,} rows the outcome equals a quantile of the row." in str(found)
+
+    def cdf(amount):
+        return 1.0 - 0.69 * np.exp(-amount)
+
+    told = pit_calibration(z, cdf=cdf, cdf_before=lambda a: np.where(a > 0.0, cdf(a), 0.0), max_error=0.03)
+    assert told.verdict == "certified"
+    # Without ties nothing is withheld, and members may tie.
+    wet = z[z > 0.0]
+    apart = np.tile(-np.log(1.0 - levels), (wet.size, 1))
+    assert len(pit_calibration(wet, quantiles=(levels, apart), max_error=0.03).notes) == 1
+    assert pit_calibration(z, ensemble=rng.permutation(z)[:, None], max_error=0.1).verdict == "certified"
+
+
 def test_counts_have_pit_values_between_two_functions():
     rng = np.random.default_rng(0)
     rate = rng.uniform(0.5, 4.0, 4000)

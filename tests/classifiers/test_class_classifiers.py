@@ -50,6 +50,13 @@ def recalibrated(estimator=None, recalibrator=None, **options):
     )
 
 
+@pytest.mark.parametrize(("questions", "means"), [("confidence", 4), ("classwise", 4), ("subsets", 7)])
+def test_the_certificate_leaves_a_share_for_every_mean_of_the_constant(questions, means):
+    y = np.random.default_rng(0).integers(0, 4, len(FEATURES))
+    found = certified(questions=questions, max_error=0.08).fit(FEATURES, y).certificate_
+    assert found.confidence_level == pytest.approx(0.95 + 2.0 * means * math.exp(-2.0 * 750 * 0.08**2), abs=1e-9)
+
+
 @pytest.mark.parametrize("questions", ["confidence", "classwise", "top_label", "pairs", "subsets"])
 def test_a_certified_model_is_kept(questions):
     classifier = certified(questions=questions).fit(FEATURES, NAMES)

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -354,8 +355,21 @@ def test_several_problems_share_one_verdict():
         assert joint[name].lower <= alone.lower
         assert joint[name].confidence_level == pytest.approx(0.975)
         assert joint[name].changes == alone.changes
-    assert joint.frame()["problem"].tolist() == ["trip", "name"]
+    frame = joint.frame()
+    assert frame["problem"].tolist() == ["trip", "name"]
+    assert frame["upper"].tolist() == [each.upper for each in joint.certificates]  # of the level of verdict and lower
+    assert frame["upper_for_joint_verdict"].tolist() == list(joint.upper)
+    header, *lines = joint.table().splitlines()
+    assert header.split("  ")[-1] == "all together"
+    for line, each in zip(lines, joint.certificates, strict=True):
+        assert line.split()[3] == f"{math.ceil(each.upper * 1e4) / 1e4:.4f}"
     assert str(joint).startswith("Certified: with 95% confidence exchanging actions saves too much in none of 2 ")
+    assert "taken one by one" not in str(joint)
+    close = {"trip": (joint.upper[0] + joint["trip"].upper) / 2.0, "name": 0.15}
+    barely = calibrant.certify_decisions(labels, forecast, asked, max_regret=close, **options)
+    assert barely
+    assert barely["trip"].verdict == "undecided"
+    assert "taken one by one, with limits that hold together, trip is undecided." in str(barely)
     strict = calibrant.certify_decisions(labels, forecast, asked, max_regret=1e-4, **options)
     assert strict.verdict == "refuted"
     assert "saves too much in name." in str(strict)

@@ -9,6 +9,7 @@ from calibrant import PlattRecalibrator, compare_recalibrators, confidence_inter
 from calibrant.repairs import (
     ClassRecalibratorComparison,
     ClassTemperatureRecalibrator,
+    MenuRecalibrator,
     OneVsRestRecalibrator,
     TopLabelRecalibrator,
     VectorRecalibrator,
@@ -100,6 +101,30 @@ def test_guarantees_are_those_of_all_rows():
     found = compare_recalibrators(P, Y, candidates={"top": TopLabelRecalibrator()}, cv=2, rng=0, confidence_level=0.9)
     assert found["top"].guarantee == TopLabelRecalibrator().fit(P, Y).guarantee(0.9).upper
     assert found["top"].guaranteed_question == "confidence"
+
+
+def test_guarantees_hold_together_because_one_is_chosen_on_the_rows_of_the_fit():
+    dishes = [ClassTemperatureRecalibrator(temperature=each) for each in (1.0, 2.0)]
+    candidates = {
+        "temperature": ClassTemperatureRecalibrator(),  # which has none, and takes no share
+        "top": TopLabelRecalibrator(),
+        "menu": MenuRecalibrator(dishes),
+    }
+    found = compare_recalibrators(P, Y, candidates=candidates, cv=2, rng=0, confidence_level=0.9)
+    assert found["top"].guarantee == pytest.approx(TopLabelRecalibrator().fit(P, Y).guarantee(0.95).upper)
+    alone = MenuRecalibrator(dishes, confidence_level=0.95).fit(P, Y)
+    assert found["menu"].guarantee == pytest.approx(alone.guarantee().upper)
+    assert found["temperature"].guarantee is None
+    assert "guarantees all together" in str(found)
+    assert "with 90% confidence (confidence), although it was chosen on them" in found.recommendation
+
+
+def test_a_candidate_that_the_rows_leave_unfitted_has_its_share_of_the_confidence():
+    y_prob, y = np.concatenate([P, [[1.0, 0.0, 0.0]] * 4]), np.append(Y, [1] * 4)
+    candidates = {"vector": VectorRecalibrator(), "top": TopLabelRecalibrator()}
+    found = compare_recalibrators(y_prob, y, candidates=candidates, cv=2, rng=0, confidence_level=0.9)
+    assert found["vector"].problem is not None
+    assert found["top"].guarantee == pytest.approx(TopLabelRecalibrator().fit(y_prob, y).guarantee(0.95).upper)
 
 
 def test_two_columns_are_forecasts_of_the_second_class():

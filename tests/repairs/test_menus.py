@@ -54,6 +54,21 @@ def test_the_bound_is_the_limit_of_the_chosen_map_at_delta_over_the_number_of_ma
             menu.guarantee(**options)
 
 
+def test_parameters_set_after_the_fit_change_nothing_that_it_bounded():
+    menu = MenuRecalibrator(confidence_level=0.9).fit(P, Y)
+    found = menu.guarantee()
+    menu.set_params(confidence_level=0.999, questions="classwise")
+    assert menu.guarantee() == menu.guarantee(0.9) == menu.guarantee_ == found
+    assert (found.confidence_level, found.question) == (0.9, "confidence")
+    with pytest.raises(ValueError, match="fit again with MenuRecalibrator"):
+        menu.guarantee(0.999)
+    twin = ClassRecalibrator.from_json(menu.to_json())
+    assert twin.guarantee() == twin.guarantee_ == found
+    again = menu.fit(P, Y).guarantee()
+    assert (again.confidence_level, again.question) == (0.999, "classwise")
+    assert again.upper > found.upper
+
+
 def test_maps_that_were_fitted_to_other_rows_are_on_the_menu():
     others, happened, _ = rows_of_classes(1, rows=500, classes=3)
     dishes = [
@@ -121,6 +136,8 @@ def test_a_changed_text_is_refused():
         ('"number_": ', '"number_": 1'),
         ('"upper_": 0', '"upper_": -0'),
         ('"scores_": [', '"scores_": [0.1, '),
+        ('"questions_": "confidence"', '"questions_": "ece"'),
+        ('"confidence_level_": 0.95', '"confidence_level_": 1.5'),
     ]:
         assert old in text
         with pytest.raises(ValueError, match=r"the text is damaged|must be"):

@@ -15,7 +15,8 @@ import numpy as np
 from calibrant.certificates.results import in_order, verdict_of
 from calibrant.certificates.threshold_results import PitCalibration
 from calibrant.core.errors import InputError
-from calibrant.core.types import ArrayLike, FloatArray, Randomness
+from calibrant.core.types import ArrayLike, FloatArray, IntArray, Randomness
+from calibrant.core.words import counted
 from calibrant.rows.checks import check_confidence, check_number, check_seed
 from calibrant.rows.distributions import (
     DistributionFunction,
@@ -66,13 +67,15 @@ def pit_calibration(
         that it is uniform when outcome and members are exchangeable, ties included.
     quantiles : (levels, values)
         As in `threshold_calibration_error`: U is drawn between the levels of the two quantiles around the outcome, so
-        that it is uniform when outcomes fall between quantiles as often as the levels say.
+        that it is uniform when outcomes fall between quantiles as often as the levels say. Where an outcome equals a
+        quantile of its row, quantiles do not say how likely that very value was, and U need not be uniform for right
+        forecasts: a note says so, and ``max_error`` is refused. Pass ``cdf`` with ``cdf_before`` then.
     cdf : callable
         Takes the array of outcomes, one for each row, returns F(Z) of each row.
     cdf_before : callable, optional
         The same for P(outcome < Z), where forecasts have jumps, as those of counts do: U is drawn between the two.
     max_error : float in [0, 1], optional
-        A limit for a verdict.
+        A limit for a verdict. Refused where outcomes equal quantiles of their rows.
     confidence_level : float from 0.5 to below 1
         Of each limit, and of the verdict.
     rng : int, Generator or None, default 0
@@ -101,6 +104,9 @@ def pit_calibration(
     seed = check_seed(rng)
     forecasts = check_distributions(z, ensemble, quantiles, cdf)
     below, above = _stretches(forecasts, cdf_before)
+    equal = _equal_rows(forecasts)
+    if limit is not None and equal.size:
+        raise _no_verdict(forecasts, equal, limit)
     randomised = bool((below < above).any())
     drawn = below
     if randomised:
@@ -125,7 +131,7 @@ def pit_calibration(
         max_error=limit,
         verdict=None if limit is None else verdict_of(lower, upper, limit),
         assumptions=_ASSUMPTIONS,
-        notes=(_NEITHER,),
+        notes=(_NEITHER, *([_at_quantiles(equal.size)] if equal.size else [])),
     )
 
 
@@ -162,6 +168,32 @@ def _stated_stretches(forecasts: Distributions) -> tuple[FloatArray, FloatArray]
     values, outcome = forecasts.values, forecasts.outcome[:, None]
     levels = np.concatenate([[0.0], forecasts.stated, [1.0]])
     return levels[(values < outcome).sum(axis=1)], levels[(values <= outcome).sum(axis=1) + 1]
+
+
+def _equal_rows(forecasts: Distributions) -> IntArray:
+    """Return the rows whose outcome equals one of the row's own quantiles; ranks among members need no such care."""
+    if forecasts.kind != "quantiles":
+        return np.empty(0, dtype=np.int64)
+    return np.flatnonzero((forecasts.values == forecasts.outcome[:, None]).any(axis=1))
+
+
+def _at_quantiles(count: int) -> str:
+    return (
+        f"In {counted(count, 'row')} the outcome equals a quantile of the row. Quantiles do not say how likely that "
+        "very value was, so that estimate and limits can be far from 0 for right forecasts: pass cdf= with cdf_before=."
+    )
+
+
+def _no_verdict(forecasts: Distributions, equal: IntArray, limit: float) -> InputError:
+    position = int(equal[0])
+    return InputError(
+        f"asks for a verdict, and in {counted(equal.size, 'row')} (the first is row {position}, with the outcome "
+        f"{forecasts.outcome[position]:g}) the outcome equals a quantile of the row: quantiles do not say how likely "
+        "that very value was, so that right forecasts could be refuted",
+        argument="max_error",
+        value=limit,
+        remedy="pass cdf= with cdf_before=, the probabilities up to and below the outcome, or leave max_error out",
+    )
 
 
 def _coins(forecasts: Distributions, below: FloatArray, above: FloatArray, seed: int) -> FloatArray:

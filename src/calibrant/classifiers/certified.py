@@ -106,7 +106,9 @@ class CertifiedClassifier(AroundModel):
     estimator_ : classifier
         The fitted model, kept for inspection even if it is not certified.
     certificate_ : Certificate or QuestionCertificates
-        The verdict on the model, with the level confidence_level + 2 exp(-2 m max_error^2) for m judging rows.
+        The verdict on the model, with the level confidence_level + 2 J exp(-2 m max_error^2) for m judging rows. J is
+        the number of means that a constant has to get right: 1 for two classes, K for K classes or labels, and
+        2^(K - 1) - 1 where ``questions="subsets"``. Weights and clusters count as the rows they are worth.
     fell_back_ : bool
         Whether the model was replaced by the constant.
     constant_ : float or array of shape (K,)

@@ -371,10 +371,10 @@ class DecisionCertificates(PerPart[DecisionCertificate], Result):
         )
 
     def frame(self) -> Any:
-        """Return one row per problem."""
-        names = ("regret", "lower", "max_regret", "verdict", "risk")
+        """Return one row per problem: limits and verdicts that hold together, and the limit of the joint verdict."""
+        names = ("risk", "regret", "lower", "upper", "max_regret", "verdict")
         columns = {name: [getattr(each, name) for each in self.certificates] for name in names}
-        return as_frame({"problem": list(self.problems), **columns, "upper": list(self.upper)})
+        return as_frame({"problem": list(self.problems), **columns, "upper_for_joint_verdict": list(self.upper)})
 
     def __str__(self) -> str:
         assumed = dict.fromkeys(words for each in self.certificates for words in each.assumptions)
@@ -382,6 +382,7 @@ class DecisionCertificates(PerPart[DecisionCertificate], Result):
             [
                 self.finding(),
                 self.table(),
+                *self.one_by_one(),
                 *(f"{printable(name)}: {each.better()}" for name, each in self.pairs() if each.changes),
                 *(f"Caution: {caution}" for caution in self.cautions),
                 f"This assumes that {'; '.join(assumed)}.",
@@ -411,17 +412,27 @@ class DecisionCertificates(PerPart[DecisionCertificate], Result):
         names = [printable(name) for name, each in self.pairs() if each.verdict == "refuted"]
         return f"Refuted: with {level} confidence exchanging actions saves too much in {', '.join(names)}."
 
+    def one_by_one(self) -> list[str]:
+        """Say which problems are undecided by themselves where all of them together are certified, if there are any."""
+        names = [printable(name) for name, each in self.pairs() if each.verdict == "undecided"]
+        if not self or not names:
+            return []
+        return [
+            "Certified is one claim about all problems; taken one by one, with limits that hold together, "
+            f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} undecided."
+        ]
+
     def table(self) -> str:
-        """Write a line for each problem."""
+        """Write a line for each problem, with limits and verdicts that hold for all together."""
         rows = [
             (
                 str(name),
                 measured(each.risk, 4),
                 measured(each.regret, 4),
-                rounded_up(alone),
+                rounded_up(each.upper),
                 shown(each.max_regret),
                 each.verdict,
             )
-            for (name, each), alone in zip(self.pairs(), self.upper, strict=True)
+            for name, each in self.pairs()
         ]
-        return in_columns(("problem", "loss", "regret", "at most", "limit", "on its own"), rows)
+        return in_columns(("problem", "loss", "regret", "at most", "limit", "all together"), rows)

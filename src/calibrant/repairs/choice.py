@@ -110,7 +110,8 @@ def compare_recalibrators(
     rng : int, Generator or None
         Draws the parts. The order of the rows makes no difference, nor do the names of clusters.
     confidence_level : float
-        Of the limits of each candidate, and of each guarantee.
+        Of the limits of each candidate, and of each guarantee; of several classes, of all guarantees together, since
+        they are not, as those of one event, about every monotone map at once.
     threshold : float, or the lowest and the highest of a range, optional
         The threshold, or the range of thresholds, that decisions use: what acting on each candidate still leaves to
         save there, its risk gap, stands beside its errors. Without it the gap is the largest over all thresholds.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -109,7 +110,9 @@ def compare_classes(
     for trial, number in track(steps, label="comparing recalibrators", shown=shown):
         trial.hold_out(number)
         if number == parts - 1:
-            trial.judge(level, asked)
+            trial.judge(asked)
+    if cluster is None:
+        _promise(trials, level)
     recommended, recommendation = _recommend(trials, codes, level)
     problems = [f"{trial.scores.name} could not be fitted: {trial.scores.problem}" for trial in trials if trial.failed]
     return ClassRecalibratorComparison(
@@ -180,6 +183,7 @@ class _Trial:
         self.recalibrator, self.rows, self.part, self.parts = recalibrator, rows, part, parts
         self.scores = ClassRecalibratorScores(name)
         self.forecast = rows.value if recalibrator is None else np.empty_like(rows.value)
+        self.whole: ClassRecalibrator | None = None  # what is fitted to all rows
 
     @property
     def failed(self) -> bool:
@@ -194,11 +198,10 @@ class _Trial:
         if fitted is not None:
             self.forecast[here] = fitted._mapped(self.rows.value[here])
 
-    def judge(self, level: float, asked: dict[str, Any]) -> None:
+    def judge(self, asked: dict[str, Any]) -> None:
         """Score the held-out forecasts of all parts."""
-        fitted = None
         if self.recalibrator is not None and not self.failed:
-            fitted = self._fitted(np.arange(len(self.rows.value)))
+            self.whole = self._fitted(np.arange(len(self.rows.value)))
         if self.failed:
             return
         rows, places = self.rows, self.rows.places
@@ -206,9 +209,6 @@ class _Trial:
         given = {"classes": list(rows.classes), "sample_weight": rows.weight}
         interval: Any = confidence_interval(labels, self.forecast, **{**given, **asked})
         right = top_places(self.forecast, rows.classes) == places
-        known = None
-        if fitted is not None and fitted.guarantee_ is not None and asked["cluster"] is None:
-            known = fitted.guarantee_ if level == fitted.guarantee_.confidence_level else _guarantee(fitted, level)
         self.scores = ClassRecalibratorScores(
             name=self.scores.name,
             cutoff=interval.estimate,
@@ -217,9 +217,20 @@ class _Trial:
             brier=_mean(brier_losses(self.forecast, places), rows.weight),
             log_loss=_mean(log_losses(self.forecast, places), rows.weight),
             accuracy=_mean(right.astype(np.float64), rows.weight),
-            guarantee=None if known is None else known.upper,
-            guaranteed_question=None if known is None else known.question,
-            guarantee_in_advance=None if known is None else known.in_advance,
+        )
+
+    def promise(self, level: float) -> None:
+        """Note what is guaranteed at this level of the candidate fitted to all rows."""
+        assert self.whole is not None
+        fitted = self.whole
+        if "confidence_level" in fitted.get_params(deep=False):  # a menu knows that of the level of its fit alone
+            fitted = clone(fitted).set_params(confidence_level=level)._fit_to(self.rows)
+        known = fitted.guarantee(level)
+        self.scores = replace(
+            self.scores,
+            guarantee=known.upper,
+            guaranteed_question=known.question,
+            guarantee_in_advance=known.in_advance,
         )
 
     def _fitted(self, where: IntArray) -> ClassRecalibrator | None:
@@ -234,11 +245,15 @@ class _Trial:
             return None
 
 
-def _guarantee(fitted: ClassRecalibrator, level: float) -> Any:
-    try:
-        return fitted.guarantee(level)
-    except InputError:  # a menu knows that of its own level
-        return None
+def _promise(trials: list[_Trial], level: float) -> None:
+    """Note the guarantees of those that have one, each at its share of delta: one is chosen on the rows of the fit.
+
+    A candidate that could not be fitted counts, since the rows decided that.
+    """
+    able = [trial for trial in trials if trial.whole is not None and trial.whole.guarantee_ is not None]
+    shares = len(able) + sum(trial.failed for trial in trials)
+    for trial in able:
+        trial.promise(1.0 - (1.0 - level) / shares)
 
 
 def _mean(values: FloatArray, weight: FloatArray | None) -> float:
@@ -269,7 +284,7 @@ def _recommend(trials: list[_Trial], codes: IntArray, level: float) -> tuple[str
     if chosen.guarantee is not None:
         words += (
             f" Fitted to all rows it has a bound of {rounded_up(chosen.guarantee)} with {level_said(level)} confidence "
-            f"({chosen.guaranteed_question})."
+            f"({chosen.guaranteed_question}), although it was chosen on them."
         )
     return chosen.name, words
 

@@ -137,7 +137,8 @@ class ClassRecalibratorScores(Result):
     accuracy : float or None
         How often the top label was right.
     guarantee : float or None
-        What bounds an error of the recalibrator fitted to all rows; None where there is no such bound.
+        What bounds an error of the recalibrator fitted to all rows, together with the guarantees of the other
+        candidates; None where there is no such bound.
     guaranteed_question : str or None
         Which error that is: "classwise", "confidence" or another question.
     guarantee_in_advance : float or None
@@ -192,7 +193,7 @@ class ClassRecalibratorComparison(Result):
     question : str
         Which Cutoff errors are compared: "confidence", "classwise" or another question.
     confidence_level : float
-        Of the limits of each candidate, and of each guarantee.
+        Of the limits of each candidate, and of all guarantees together.
     rows : int
         Rows.
     classes : tuple
@@ -249,7 +250,7 @@ class ClassRecalibratorComparison(Result):
         level, kind = level_said(self.confidence_level), KINDS[self.question]
         lines = [
             f"{len(self)} ways to treat the forecasts of {len(self.classes)} classes on {self.rows:,} rows, judged on "
-            f"held-out rows ({self.cv} parts; limits and guarantees with {level} confidence each).",
+            f"held-out rows ({self.cv} parts; limits with {level} confidence each, guarantees all together).",
             f"The Cutoff error is that {kind.every}.",
             *(
                 []

@@ -61,6 +61,8 @@ class MenuRecalibrator(ClassRecalibrator):
         Its place in the menu.
     scores_ : array of shape (J,)
         The log loss, or the Brier score, of each map on these rows.
+    questions_, confidence_level_ : str, float
+        Which error ``fit`` bounded, and how surely; parameters that are set afterwards count from the next fit on.
     classes_ : tuple
         The labels, in the order of the columns.
     guarantee_ : ClassGuarantee or None
@@ -82,7 +84,15 @@ class MenuRecalibrator(ClassRecalibrator):
     (2.0, 0.048)
     """
 
-    _fitted: ClassVar = ("recalibrator_", "number_", "scores_", "estimate_", "upper_")
+    _fitted: ClassVar = (
+        "recalibrator_",
+        "number_",
+        "scores_",
+        "estimate_",
+        "upper_",
+        "questions_",
+        "confidence_level_",
+    )
 
     def __init__(
         self,
@@ -111,7 +121,7 @@ class MenuRecalibrator(ClassRecalibrator):
         Parameters
         ----------
         confidence_level : float, optional
-            That of the recalibrator; no other one is known after the fit.
+            That of the fit; no other one is known after the fit.
         measure : {"cutoff"}
             The Cutoff calibration error.
         target : {"population"}
@@ -122,8 +132,9 @@ class MenuRecalibrator(ClassRecalibrator):
         ClassGuarantee
             The bound, and what it rests on.
         """
-        level = check_confidence(self.confidence_level if confidence_level is None else confidence_level)
-        if level != self.confidence_level or measure != "cutoff" or target != "population":
+        self._check_fitted("guarantee")
+        level = check_confidence(self.confidence_level_ if confidence_level is None else confidence_level)
+        if level != self.confidence_level_ or measure != "cutoff" or target != "population":
             raise InputError(
                 "a menu bounds the Cutoff error in the population, at the confidence level of its fit",
                 remedy=f"fit again with MenuRecalibrator(confidence_level={level:g})",
@@ -177,9 +188,10 @@ class MenuRecalibrator(ClassRecalibrator):
             scores.append(score)
         assert best is not None
         self.recalibrator_, self.scores_ = best, np.array(scores)
-        level = 1.0 - (1.0 - self.confidence_level) / len(scores)
+        self.questions_, self.confidence_level_ = self.questions, float(self.confidence_level)
+        level = 1.0 - (1.0 - self.confidence_level_) / len(scores)
         plan = check_plan("adaptive", judged_measure("cutoff", 2.0, None, None, None), level, "rows", None)
-        questions = rows.asked(chosen).family(self.questions)
+        questions = rows.asked(chosen).family(self.questions_)
         found = interval_family(plan, questions, "less", seed=0)
         self.estimate_, self.upper_ = found.estimate, min(1.0, max(found.upper, found.estimate))
 
@@ -217,12 +229,12 @@ class MenuRecalibrator(ClassRecalibrator):
         whom, fixed = ASSUMED[target]
         return ClassGuarantee(
             recalibrator=type(self).__name__,
-            question=self.questions,
+            question=self.questions_,
             upper=self.upper_,
             error=self.estimate_,
             margin=self.upper_ - self.estimate_,
             in_advance=None,
-            confidence_level=self.confidence_level,
+            confidence_level=self.confidence_level_,
             rows=self.n_rows_,
             classes=self.classes_,
             promise="nothing was promised, since a menu may hold no good map; the bound is that of the map that was "
@@ -261,6 +273,10 @@ class MenuRecalibrator(ClassRecalibrator):
             return np.array([np.inf if each is None else check_number(each, name, low=0.0) for each in value])
         if name == "number_":
             return int(check_number(value, name, low=0, whole=True))
+        if name == "questions_":
+            return check_choice(value, name, QUESTIONS)
+        if name == "confidence_level_":
+            return check_confidence(value)
         return check_number(value, name, low=0.0, high=1.0)
 
     def _check_state(self) -> None:

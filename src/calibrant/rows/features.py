@@ -6,6 +6,7 @@ a feature is kept as the place of each row's value among the distinct ones. A mi
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -196,7 +197,7 @@ def _of_objects(array: npt.NDArray[Any], argument: str) -> npt.NDArray[Any]:
     if all(isinstance(value, (bool, np.bool_)) for value in held):
         return array.astype(np.bool_)
     if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in held):
-        return array.astype(np.float64)
+        return _of_numbers(array, held)
     odd = next((k for k, value in enumerate(held) if isinstance(value, (list, tuple, dict, set, np.ndarray))), None)
     if odd is not None:
         raise InputError(
@@ -205,6 +206,21 @@ def _of_objects(array: npt.NDArray[Any], argument: str) -> npt.NDArray[Any]:
             value=held[odd],
             remedy="a feature is a column of numbers or labels",
         )
+    return array
+
+
+def _of_numbers(array: npt.NDArray[Any], held: list[Any]) -> npt.NDArray[Any]:
+    """Return numbers as an array in which those that differ still do; objects, which are labels, where none has that.
+
+    Whole numbers beyond 2^53 have neighbours with which they would merge as float64.
+    """
+    if not any(isinstance(value, float) for value in held):
+        with contextlib.suppress(OverflowError):
+            return array.astype(np.int64)
+    with contextlib.suppress(OverflowError):
+        numbers: npt.NDArray[Any] = array.astype(np.float64) + 0.0  # no -0.0, as above
+        if all(number == value for number, value in zip(numbers.tolist(), held, strict=True)):
+            return numbers
     return array
 
 
