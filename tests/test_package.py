@@ -211,10 +211,27 @@ def test_every_package_lists_its_public_names(room):
 
 
 def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="module 'calibrant' has no attribute 'nonsense'"):
+    with pytest.raises(AttributeError, match=r"^module 'calibrant' has no attribute 'nonsense'$"):
         exec("calibrant.nonsense")
     with pytest.raises(ImportError, match="nonsense"):
         exec("from calibrant import nonsense")
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_name_that_is_one_room_down_is_found_there(room):
+    for name in set(names_of(room)) - set(TOP):
+        with pytest.raises(
+            AttributeError, match=rf"; it is in calibrant\.{room}: from calibrant\.{room} import {name}$"
+        ):
+            getattr(calibrant, name)
+
+
+def test_the_readme_names_what_is_there():
+    text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    rooms = {name: room for room in ROOMS for name in names_of(room) if name not in TOP}
+    assert [name for name in re.findall(r"`(\w+)[`(]", text) if name in rooms] == []
+    for room, name in re.findall(r"`(\w+)\.(\w+)[`(]", text):
+        assert room not in ROOMS or name in names_of(room)
 
 
 @pytest.mark.parametrize("package", ["calibrant", *(f"calibrant.{room}" for room in ROOMS)])

@@ -123,3 +123,13 @@ def test_bad_companions():
         ask(Y, np.column_stack([1 - P, P]), max_error=0.1, groups=WARD, questions="classwise")
     one = ask(Y, np.column_stack([1 - P, P]), max_error=0.1, groups=WARD)
     assert one.questions == ("north", "south", "west")
+
+
+def test_a_scale_is_for_groups_only():
+    with pytest.raises(calibrant.InputError, match="scale must be one of 'mass', 'group', got 'nonsense'"):
+        certify(Y, P, max_error=0.2, scale="nonsense")
+    for scale in ("mass", "group"):
+        for given in ({}, {"by": WARD}):
+            with pytest.raises(calibrant.InputError, match="scale says what errors of groups= are shares of"):
+                certify(Y, P, max_error=0.2, scale=scale, **given)
+    assert certify(Y, P, max_error=0.2, groups=WARD, scale="mass") == certify(Y, P, max_error=0.2, groups=WARD)

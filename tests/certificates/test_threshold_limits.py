@@ -9,7 +9,7 @@ from scipy.stats import norm, poisson
 from threshold_cases import drawn, largest_growth, share_up_to, steps_of
 
 import calibrant
-from calibrant import pit_calibration, threshold_calibration_error
+from calibrant import InputError, pit_calibration, threshold_calibration_error
 from calibrant.certificates import certify_thresholds
 from calibrant.certificates.betting import bet_exponent, rates_between
 from calibrant.certificates.pit import kuiper, kuiper_lower_margin, pit_margin
@@ -292,3 +292,12 @@ def test_no_threshold_error_with_pit_values_that_are_not_uniform():
         cdf_before=lambda t: np.tile(cdf(t[:16] - 1), 500),
     )
     assert many.lower > 0.01
+
+
+@pytest.mark.parametrize("alone", [lambda k: [[0.2, 1.0][int(k)]] * 3, lambda t: [0.5 if t < 1.0 else 1.0] * 3])
+def test_functions_of_one_threshold_are_told_that_outcomes_come_at_once(alone):
+    with pytest.raises(InputError, match=r"cdf fails for an array of 3 .* all outcomes at once") as told:
+        pit_calibration([0.0, 1.0, 1.0], cdf=alone)
+    assert isinstance(told.value.__cause__, (TypeError, ValueError))
+    with pytest.raises(InputError, match="cdf_before fails for an array of 3 outcomes"):
+        pit_calibration([0.0, 1.0, 1.0], cdf=lambda z: z, cdf_before=alone)

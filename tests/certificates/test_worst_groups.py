@@ -227,6 +227,11 @@ def test_frames_arrays_and_dicts():
     assert worst_group(y, p, categories) == found
     numbers = np.column_stack([X["age"], X["income"]])
     assert worst_group(y, p, numbers).features == ("x0", "x1")
+    assert worst_group(y, p, X["age"]).features == ("x0",)
+    age = pd.Series(X["age"], name="age")
+    assert worst_group(y, p, age) == worst_group(y, p, pl.Series(age)) == worst_group(y, p, {"age": X["age"]})
+    wards = pd.Series(X["ward"], name="ward").astype("category")
+    assert worst_group(y, p, wards) == worst_group(y, p, wards.to_frame())
     masked = np.ma.masked_invalid(X["income"])
     assert worst_group(y, p, {"income": masked}).error == worst_group(y, p, {"income": X["income"]}).error
 

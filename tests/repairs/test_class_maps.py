@@ -3,6 +3,8 @@
 import math
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from class_repair_cases import MAPS, drawn, quietly, rows_of_classes
 from scipy.optimize import minimize, minimize_scalar
@@ -15,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from calibrant import (
     BetaRecalibrator,
     CalibrationWarning,
+    InputError,
     IsotonicRecalibrator,
     PlattRecalibrator,
     TemperatureRecalibrator,
@@ -357,6 +360,48 @@ def test_frames_name_the_classes():
         named = clone(kind).fit(frame, words)
         assert named.classes_ == ("d", "c", "b", "a")
         assert (named.predict(frame) == clone(kind).fit(P, Y).predict(P)).all()
+
+
+@pytest.mark.parametrize("kind", MAPS)
+def test_columns_of_a_frame_are_found_by_their_names(kind):
+    y_prob, y_true, _ = rows_of_classes(3)
+    frame = pd.DataFrame(y_prob, columns=["d", "a", "c", "b"])
+    fitted = clone(MAPS[kind]).fit(frame, np.array(frame.columns)[y_true])
+    expected = quietly(fitted, y_prob)
+    twin = ClassRecalibrator.from_json(fitted.to_json())
+    for each in (fitted, twin):
+        assert np.array_equal(quietly(each, frame[["a", "b", "c", "d"]]), expected)
+        assert np.array_equal(quietly(each, pl.DataFrame(frame).select("c", "b", "a", "d")), expected)
+        with pytest.raises(InputError, match=r"has no column 'c' and has 'e', to which it was not fitted"):
+            each.predict(frame.rename(columns={"c": "e"}))
+        with pytest.raises(InputError, match=r"has no column 'a'"):
+            each.predict(frame[["d", "b", "c"]])
+        with pytest.raises(InputError, match="has a name twice"):
+            each.predict(frame[["d", "a", "c", "b", "b"]])
+
+
+def test_names_of_columns_need_not_be_those_of_classes():
+    y_prob, y_true, _ = rows_of_classes(3)
+    odd, classes = ["north", "east", "south", "west"], [10, 11, 12, 13]
+    frame = pd.DataFrame(y_prob, columns=odd)
+    fitted = OneVsRestRecalibrator(classes=classes).fit(frame, y_true + 10)
+    expected = fitted.predict(y_prob)
+    twin = ClassRecalibrator.from_json(fitted.to_json())
+    assert np.array_equal(twin.predict(frame[odd[::-1]]), expected)
+    assert np.array_equal(twin.predict(frame[odd[::-1]].rename(columns=dict(zip(odd, classes, strict=True)))), expected)
+    unnamed = OneVsRestRecalibrator().fit(y_prob, y_true + 10)
+    written = pd.DataFrame(y_prob, columns=["p_10", "p_11", "p_12", "p_13"])
+    assert np.array_equal(unnamed.predict(written.iloc[:, ::-1]), expected)
+    with pytest.raises(InputError, match="has no column 10, 11, 12, 13 and has 'north'"):
+        unnamed.predict(frame)
+    assert np.array_equal(OneVsRestRecalibrator(classes=classes).fit(y_prob, y_true + 10).predict(frame), expected)
+
+
+def test_the_number_of_columns_is_looked_at_before_their_sums():
+    y_prob, y_true, _ = rows_of_classes(3)
+    fitted = ClassTemperatureRecalibrator().fit(y_prob, y_true)
+    with pytest.raises(InputError, match="has 3 columns, and the recalibrator was fitted to 4 classes"):
+        fitted.predict(y_prob[:, :3])
 
 
 def test_a_thousand_classes():

@@ -163,6 +163,24 @@ BAD: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
         r"multilabel=True",
     ),
     "a value missing": (Y, _with(2, 1, np.nan), {}, r"^y_prob\[2\] is missing in column 1.*drop the row"),
+    "a value of a frame missing": (
+        Y,
+        pd.DataFrame(P, columns=["ash", "elm", "oak"]).astype("Float64").replace(P[4, 2], pd.NA),
+        {},
+        r"^y_prob\[\d\] is missing in column \d.*drop the row",
+    ),
+    "an object missing": (
+        Y,
+        [*P[:3].tolist(), [0.5, 0.5, pd.NA], *P[4:].tolist()],
+        {},
+        r"^y_prob\[3\] is missing in column 2.*drop the row",
+    ),
+    "rows of other lengths": (
+        Y,
+        [*P[:4].tolist(), [0.5, 0.5], *P[5:].tolist()],
+        {},
+        r"^y_prob\[4\] has 2 values in this row and 3 in row 0: rows differ in length",
+    ),
     "an infinity": (Y, _with(2, 1, np.inf), {}, r"^y_prob\[2\] is inf in column 1"),
     "logits": (Y, P * 8 - 4, {}, r"^y_prob\[0\] is -2\.4 in column 0, outside \[0, 1\].*sigmoid"),
     "a column missing": (
@@ -188,6 +206,7 @@ BAD: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
     ),
     "lengths": (Y[:5], P, {}, r"^y_true has 5 values and y_prob has 6 rows"),
     "indicators": (np.eye(3)[[0, 1, 2, 0, 1, 2]], P, {}, r"^y_true has shape \(6, 3\).*argmax.*multilabel=True"),
+    "labels in a column": (np.reshape(Y, (6, 1)), P, {}, r"^y_true has shape \(6, 1\).*numpy\.ravel\(y_true\)$"),
     "a question unknown": (Y, P, {"questions": "all"}, r"^questions must be one of 'confidence', 'classwise'"),
     "an event of three": (Y, P, {"pos_label": "oak"}, r"^pos_label names one event.*3 classes"),
     "an event of two": ([0, 1], [[0.5, 0.5]] * 2, {"pos_label": 2}, r"^pos_label is 2, which is not a class"),

@@ -10,12 +10,28 @@ from calibrant.certificates.judging import Plan
 from calibrant.certificates.question_results import QuestionCertificates
 from calibrant.core.errors import InputError
 from calibrant.core.voices import Option, Phrase
+from calibrant.rows.checks import check_choice
 from calibrant.rows.clusters import ClusteredRows
 from calibrant.rows.intake import as_observations, source_of
-from calibrant.rows.masks import group_questions
+from calibrant.rows.masks import SCALES, group_questions
 from calibrant.rows.named import SUMMARIES
 from calibrant.rows.scanned_groups import GroupColumns, scanned_questions
 from calibrant.rows.tally import refuse_more
+
+
+def check_scale(scale: str | None, *, in_groups: bool) -> str:
+    """Return what errors of groups are shares of; refuse to be told where there are no groups."""
+    if scale is None:
+        return SCALES[0]
+    check_choice(scale, "scale", SCALES)
+    if not in_groups:
+        raise InputError(
+            Phrase("says what errors of {groups} are shares of, and there are none", groups=Option("groups")),
+            argument="scale",
+            value=scale,
+            remedy=Phrase("pass {groups} too, or leave it out", groups=Option("groups")),
+        )
+    return scale
 
 
 def certify_groups(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -146,10 +147,10 @@ def _stretches(
         )
     if asked is None:
         return _stated_stretches(forecasts)
-    above = check_transforms(asked(outcome), rows, "cdf(z)")
+    above = check_transforms(_asked_at_once(asked, outcome, "cdf"), rows, "cdf(z)")
     if before is None:
         return above, above
-    below = check_transforms(before(outcome), rows, "cdf_before(z)")
+    below = check_transforms(_asked_at_once(before, outcome, "cdf_before"), rows, "cdf_before(z)")
     wrong = np.flatnonzero(below > above)
     if wrong.size:
         position = int(wrong[0])
@@ -161,6 +162,21 @@ def _stretches(
             remedy="it is the probability of an outcome below z, cdf that of one up to z",
         )
     return below, above
+
+
+def _asked_at_once(function: Callable[[Any], object], outcome: FloatArray, name: str) -> object:
+    """Return what a function makes of the outcomes of all rows; say so where it takes one number only."""
+    try:
+        return function(outcome)
+    except InputError:
+        raise
+    except (TypeError, ValueError, IndexError) as error:  # what arrays lead functions of one number to
+        raise InputError(
+            f"fails for an array of {outcome.size:,} outcomes ({type(error).__name__}: {error}): here it is asked for "
+            "all outcomes at once, each at its own row, not for one threshold",
+            argument=name,
+            remedy=f"let it take an array, as in {name}=lambda z: scipy.stats.norm.cdf(z, mean, sd)",
+        ) from error
 
 
 def _stated_stretches(forecasts: Distributions) -> tuple[FloatArray, FloatArray]:

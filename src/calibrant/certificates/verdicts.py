@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, overload
 
 from calibrant.certificates.clusters import ClusterTarget, check_clusters
 from calibrant.certificates.families import Opening, certify_family, interval_family
-from calibrant.certificates.group_verdicts import certify_groups, refuse_groups
+from calibrant.certificates.group_verdicts import certify_groups, check_scale, refuse_groups
 from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.judging import Plan, check_plan, evaluate, interval_of, judge, judge_part
 from calibrant.certificates.methods.registry import Method
@@ -174,7 +174,7 @@ def certify(
     cost_false_positive: float | None = None,
     cost_false_negative: float | None = None,
     relative_to: Yardstick = "rows",
-    scale: Scale = "mass",
+    scale: Scale | None = None,
     rng: Randomness = 0,
 ) -> QuestionCertificates: ...
 
@@ -194,7 +194,7 @@ def certify(
     cost_false_negative: float | None = None,
     relative_to: Yardstick = "rows",
     groups: Any,
-    scale: Scale = "mass",
+    scale: Scale | None = None,
     classes: ArrayLike | None = None,
     questions: SingleAsked | None = None,
     multilabel: Literal[False] = False,
@@ -223,7 +223,7 @@ def certify(
     relative_to: Yardstick = "rows",
     by: ArrayLike | None = None,
     groups: Any = None,
-    scale: Scale = "mass",
+    scale: Scale | None = None,
     classes: ArrayLike | None = None,
     questions: QuestionsAsked | None = None,
     multilabel: bool = False,
@@ -289,9 +289,9 @@ def certify(
         labels has a group for each label. One verdict for "every group is at most ``max_error``", with no correction
         for their number, and verdicts on single groups that hold together (docs/groups.md). For groups to be found by
         looking there is `worst_group`.
-    scale : {"mass", "group"}
-        With ``groups``: whether errors are shares of all rows, so that small groups need few of them, or of the rows of
-        each group.
+    scale : {"mass", "group"}, optional
+        With ``groups``: whether errors are shares of all rows ("mass", as by default), so that small groups need few of
+        them, or of the rows of each group.
     classes, questions, multilabel
         As in `cutoff_calibration_error`, for ``y_prob`` of shape (n, K). Several questions have one
         certificate each, and one verdict for "every question is at most ``max_error``".
@@ -343,15 +343,16 @@ def certify(
     plan = check_plan(method, kind, confidence_level, relative_to, question)
     limit = check_number(max_error, "max_error", low=0.0, high=1.0)
     seed = check_seed(rng)
+    share = check_scale(scale, in_groups=groups is not None or isinstance(y_true, GroupColumns))
     if isinstance(y_true, GroupColumns):
-        given = {"groups": groups, "scale": scale, "by": by, "cluster": cluster}
+        given = {"groups": groups, "scale": share, "by": by, "cluster": cluster}
         return certify_groups(
             plan, limit, seed, y_true, y_prob, **given, sample_weight=sample_weight, pos_label=pos_label
         )
     family = asked_of_classes(y_true, y_prob, classes, questions, multilabel, sample_weight, pos_label)
     if family is not None:
         if groups is not None:
-            in_groups_of_one = partial(certify_groups, plan, limit, seed, groups=groups, scale=scale, by=by)
+            in_groups_of_one = partial(certify_groups, plan, limit, seed, groups=groups, scale=share, by=by)
             return family.answered(
                 lambda rows: in_groups_of_one(rows, cluster=cluster), lambda several: refuse_groups(several.kind)
             )
@@ -362,7 +363,7 @@ def certify(
             ),
         )
     if groups is not None:
-        given = {"groups": groups, "scale": scale, "by": by, "cluster": cluster}
+        given = {"groups": groups, "scale": share, "by": by, "cluster": cluster}
         return certify_groups(
             plan, limit, seed, y_true, y_prob, **given, sample_weight=sample_weight, pos_label=pos_label
         )

@@ -32,7 +32,7 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
         if name == "__all__":
             return sorted(listed())
         if name.startswith("_") or name not in listed():
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{_elsewhere(name, package, listed())}")
         home = listed()[name]
         value = import_module(f"{package}.{name}") if home is None else getattr(import_module(home), name)
         vars(import_module(package))[name] = value
@@ -43,6 +43,21 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
         return sorted({*listed(), *own})
 
     return load, names
+
+
+def _elsewhere(name: str, package: str, listed: dict[str, str | None]) -> str:
+    """Say in which package inside this one a name is, if in any; their stubs are read, nothing is imported."""
+    if name.startswith("_"):
+        return ""
+    from importlib.util import find_spec  # which nobody needs who asks for names that are there
+
+    for room in sorted(each for each, home in listed.items() if home is None):
+        found = find_spec(f"{package}.{room}")
+        if found is not None and found.origin is not None:
+            stub = f"{found.origin.rpartition('.')[0]}.pyi"
+            if name in _homes(stub, f"{package}.{room}"):
+                return f"; it is in {package}.{room}: from {package}.{room} import {name}"
+    return ""
 
 
 def _homes(stub: str, package: str) -> dict[str, str | None]:

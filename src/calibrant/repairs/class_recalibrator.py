@@ -26,7 +26,7 @@ from calibrant.core.errors import InputError
 from calibrant.core.sql import is_name, number_literal, quoted
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray
 from calibrant.repairs.class_results import ClassGuarantee
-from calibrant.repairs.class_rows import FitRows, check_class_matrix, check_class_rows
+from calibrant.repairs.class_rows import FitRows, check_class_matrix, check_class_rows, fitted_order
 from calibrant.repairs.documents import check_fields, plain_param, read_document
 from calibrant.repairs.recalibrator import (
     INPUTS,
@@ -116,12 +116,15 @@ class ClassRecalibrator(ABC, BaseEstimator):
         Parameters
         ----------
         y_prob : array-like of shape (n, K)
-            Probabilities (or scores), with the columns of the fit.
+            Probabilities (or scores), with the columns of the fit: those of a frame are found by their names, those of
+            an array are in the order of ``classes_``.
 
         Returns
         -------
         array of shape (n, K)
-            Probabilities in [0, 1]. Rows sum to 1, except where a recalibrator was told not to see to that.
+            Probabilities in [0, 1], an array with the columns in the order of ``classes_``: pass
+            ``classes=recalibrator.classes_`` with it to measures and certificates. Rows sum to 1, except where a
+            recalibrator was told not to see to that.
         """
         return self._mapped(self._checked(y_prob, "predict"))
 
@@ -268,17 +271,13 @@ class ClassRecalibrator(ABC, BaseEstimator):
         """Return the guarantee of a map that has one."""
 
     def _checked(self, y_prob: ArrayLike, what: str) -> FloatArray:
-        """Check rows with the columns of the fit."""
+        """Check rows with the columns of the fit; return them in its order, whichever a frame has them in."""
         self._check_fitted(what)
-        value = check_class_matrix(y_prob, scores=self.input_kind == "score", multilabel=self.multilabel)
-        wanted = len(self.classes_)
-        if value.shape[1] != wanted:
-            raise InputError(
-                f"has {value.shape[1]} columns, and the recalibrator was fitted to {wanted} classes",
-                argument="y_prob",
-                remedy="pass one column per class, in the order of classes_",
-            )
-        return value
+        order = fitted_order(y_prob, self.classes_, self.columns_, stated=self.classes is not None)
+        value = check_class_matrix(
+            y_prob, scores=self.input_kind == "score", multilabel=self.multilabel, count=len(self.classes_)
+        )
+        return value if order is None else np.ascontiguousarray(value[:, order])
 
     def _mapped(self, value: FloatArray) -> FloatArray:
         """Return the recalibrated probabilities of checked rows, some thousand at a time to spare memory."""
@@ -290,7 +289,7 @@ class ClassRecalibrator(ABC, BaseEstimator):
         return forecast
 
     def _fit_to(self, rows: FitRows) -> Self:
-        self.classes_ = rows.classes
+        self.classes_, self.columns_ = rows.classes, rows.columns
         self._fit_map(rows)
         return self._record(rows.size, rows.weighted)
 
@@ -325,6 +324,7 @@ class ClassRecalibrator(ABC, BaseEstimator):
                 "n_rows_": self.n_rows_,
                 "weighted_": self.weighted_,
                 "classes_": [plain_param("classes_", label) for label in self.classes_],
+                "columns_": None if self.columns_ is None else list(self.columns_),
             },
         }
 
@@ -351,8 +351,11 @@ class ClassRecalibrator(ABC, BaseEstimator):
             )
         rebuilt: Self = kind._from_params(data["params"])
         facts = data["rows"]
-        check_fields(facts, ("n_rows_", "weighted_", "classes_"), f"rows of {kind.__name__}")
+        check_fields(facts, ("n_rows_", "weighted_", "classes_", "columns_"), f"rows of {kind.__name__}")
         rebuilt.classes_ = _restored_labels(facts["classes_"])
+        rebuilt.columns_ = None if facts["columns_"] is None else _restored_labels(facts["columns_"], "columns_")
+        if rebuilt.columns_ is not None and len(rebuilt.columns_) != len(rebuilt.classes_):
+            raise InputError("are not one per class", argument="columns_", remedy="the text is damaged")
         if rebuilt.classes is not None and tuple(rebuilt.classes) != rebuilt.classes_:
             raise InputError("are not the classes that were named", argument="classes_", remedy="the text is damaged")
         check_fields(data["fitted"], kind._fitted, f"fitted of {kind.__name__}")
@@ -403,10 +406,10 @@ def restored_numbers(name: str, value: Any, size: int) -> FloatArray:
     return np.array([check_number(each, name, low=-LARGEST, high=LARGEST) for each in value])
 
 
-def _restored_labels(labels: Any) -> tuple[Any, ...]:
+def _restored_labels(labels: Any, name: str = "classes_") -> tuple[Any, ...]:
     is_list = isinstance(labels, list) and len(labels) >= 2
     if not is_list or not all(isinstance(label, (str, bool, int, float)) for label in labels):
-        raise InputError(f"must be a list of labels, got {labels!r}", argument="classes_", remedy="the text is damaged")
+        raise InputError(f"must be a list of labels, got {labels!r}", argument=name, remedy="the text is damaged")
     if any(isinstance(label, float) and not math.isfinite(label) for label in labels) or len(set(labels)) < len(labels):
-        raise InputError("holds a label twice, or none", argument="classes_", remedy="the text is damaged")
+        raise InputError("holds a label twice, or none", argument=name, remedy="the text is damaged")
     return tuple(labels)

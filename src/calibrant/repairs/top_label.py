@@ -92,7 +92,8 @@ class TopLabelRecalibrator(AroundRecalibrator):
         Returns
         -------
         array of shape (n, K)
-            Probabilities that sum to 1. A warning says in how many rows the top label could not stay on top.
+            Probabilities that sum to 1, in the order of ``classes_``. A warning says in how many rows the top label
+            could not stay on top.
         """
         value = self._checked(y_prob, "predict")
         found = self._mapped(value)

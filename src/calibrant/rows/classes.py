@@ -380,10 +380,13 @@ def check_classes_of(
     forecasts = check_matrix(y_prob, "y_prob")
     rows, count = forecasts.shape
     if len(shape_of(y_true)) == 2:
+        one_column = shape_of(y_true)[1] == 1
         raise InputError(
             f"has shape {shape_of(y_true)}, not one class per row",
             argument="y_true",
-            remedy=Phrase(
+            remedy="pass its one column, as numpy.ravel(y_true)"
+            if one_column
+            else Phrase(
                 "pass labels, for indicator columns y_true.argmax(axis=1), or {multilabel} if a row may have several",
                 multilabel=Option("multilabel", True),
             ),

@@ -117,8 +117,12 @@ def _columns(X: Any, argument: str) -> dict[str, Any]:
             raise InputError(
                 f"has shape {array.shape}", argument=argument, remedy="pass one row per case and one column per feature"
             )
-        array = array.reshape(len(array), -1)
-        named = [(f"x{place}", array[:, place]) for place in range(array.shape[1])]
+        name = getattr(X, "name", None)
+        if array.ndim == 1 and name is not None and name != "":  # a column of a frame
+            named = [(name, X)]
+        else:
+            array = array.reshape(len(array), -1)
+            named = [(f"x{place}", array[:, place]) for place in range(array.shape[1])]
     if not named:
         raise InputError("has no columns", argument=argument, remedy="pass at least one feature")
     return {str(name): values for name, values in named}

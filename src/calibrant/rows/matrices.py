@@ -11,7 +11,7 @@ import numpy.typing as npt
 from calibrant.core.errors import InputError
 from calibrant.core.voices import Argument, Option, Phrase
 from calibrant.core.words import shown
-from calibrant.rows.arrays import MISSING_REMEDY
+from calibrant.rows.arrays import MISSING_REMEDY, is_missing
 from calibrant.rows.checks import forecast_remedy
 
 SUM_TOLERANCE = 1e-3
@@ -126,6 +126,7 @@ def _as_matrix(values: Any, name: str) -> npt.NDArray[Any]:
         if array.dtype.kind == "O":
             array = array.astype(np.float64)
     except (TypeError, ValueError, RuntimeError) as error:
+        _refuse_holes(values, name)
         raise InputError(
             f"of type {type(values).__name__} cannot be read as numbers of shape (rows, classes) ({error})",
             argument=name,
@@ -140,6 +141,30 @@ def _as_matrix(values: Any, name: str) -> npt.NDArray[Any]:
     if array.size == 0:
         raise InputError("is empty", argument=name, remedy="at least one row is needed")
     return array
+
+
+def _refuse_holes(values: Any, name: str) -> None:
+    """Say which value is missing, or which row has another length, where that is why there is no array."""
+    rows: Any = values if isinstance(values, (list, tuple)) else None
+    if rows is None:
+        array = np.asarray(values, dtype=object) if hasattr(values, "columns") or hasattr(values, "dtype") else None
+        rows = [] if array is None or array.ndim != 2 else array
+    length = None
+    for row, held in enumerate(rows):
+        if not isinstance(held, (list, tuple, np.ndarray)):
+            return
+        length = len(held) if length is None else length
+        if len(held) != length:
+            raise InputError(
+                f"has {len(held):,} values in this row and {length:,} in row 0: rows differ in length",
+                argument=name,
+                position=row,
+                value=len(held),
+                remedy="pass one value per class in every row",
+            )
+        column = next((place for place, value in enumerate(held) if is_missing(value)), None)
+        if column is not None:
+            raise InputError(f"is missing in column {column}", argument=name, position=row, remedy=MISSING_REMEDY)
 
 
 def _first(array: npt.NDArray[Any], wrong: Any) -> tuple[int, int]:
