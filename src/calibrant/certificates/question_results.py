@@ -15,7 +15,8 @@ from calibrant.core.types import Label
 from calibrant.core.voices import Option, Phrase
 from calibrant.core.words import level_said, printable
 from calibrant.measures.questions import MOST_LINES, OfQuestions
-from calibrant.rows.questions import KINDS
+from calibrant.measures.registry import MEASURES
+from calibrant.rows.questions import KINDS, Promising
 
 _SEVERAL = 3  # questions of which the same is said once for all
 
@@ -25,6 +26,11 @@ def _wide(each: Certificate) -> tuple[str, ...]:
     if each.thresholds is not None or each.event_rate in (0.0, 1.0):
         return ()
     return cautions_on(each.max_error, each.event_rate, each.relative_to, clustered=each.clusters is not None)
+
+
+def _promising(judged: Certificate | ConfidenceInterval) -> Promising:
+    """Return what the error that was judged may promise."""
+    return MEASURES[judged.measure].promising(judged.thresholds)
 
 
 @dataclass(frozen=True)
@@ -128,6 +134,9 @@ class QuestionCertificates(OfQuestions, JointVerdict, Result):
             *rest,
         )
 
+    def _promising(self) -> Promising:
+        return _promising(self.certificates[0])
+
     def _part_noun(self) -> str:
         return self.described.noun
 
@@ -227,6 +236,9 @@ class QuestionIntervals(OfQuestions, OfShares, Result):
         super().__post_init__()
         self._check_shares("lower", "upper")
         self._check_order("lower", "upper")
+
+    def _promising(self) -> Promising:
+        return _promising(self.intervals[0])
 
     def frame(self) -> Any:
         """Return one row per question."""
