@@ -95,3 +95,21 @@ def test_every_sentence_has_the_places_that_it_needs():
             assert not any("{" in words for words in kind.said(error))
         assert not kind.promise or "{error}" in kind.promise
         assert not kind.promise or kind.by_intervals or "{where}" in kind.promise
+
+
+def test_a_limit_as_a_share_of_events_is_named_in_shares_of_events():
+    rng = np.random.default_rng(1)
+    p = np.array([0.6, 0.15, 0.15, 0.1])
+    y = rng.choice(4, size=1000, p=p)
+    asked: dict[str, Any] = {"classes": range(4), "questions": "classwise", "confidence_level": 0.9}
+    found = certify(y, np.tile(p, (1000, 1)), relative_to="events", max_error=0.9, **asked)
+    (wide,) = found.cautions
+    common = np.mean(y == 0)
+    sensible = float(f"{0.25 * (1.0 - common) / common:.2g}")  # a quarter of the rarer non-events of the common class
+    assert f"use relative_to='events', max_error={sensible:g}." in str(wide).replace('"', "'")
+    assert not certify(y, np.tile(p, (1000, 1)), relative_to="events", max_error=sensible, **asked).cautions
+    between = str(found).splitlines()[1]
+    assert "times the event rate, each limit" in between
+    in_rows = certify(y, np.tile(p, (1000, 1)), max_error=0.5, **asked)
+    assert "relative_to" not in str(in_rows.cautions)
+    assert "times the event rate" not in str(in_rows)
