@@ -262,7 +262,7 @@ def test_words():
     y = rng.random(2000) < np.clip(p + 0.25 * (age >= 70), 0, 1)
     found = worst_group(y, p, {"age": age, "x": rng.random(2000)}, max_error=0.02)
     text = str(found)
-    assert text.startswith("Refuted: with 95% confidence some group, on some interval of forecasts, is off by more")
+    assert text.startswith("Refuted: with 95% confidence some half-line or label of these features is off by more")
     for said in ("Worst on age >= ", "of 2,000 rows", "By feature:"):
         assert said in text
     assert "Action: on these rows no non-decreasing recalibration" in text
@@ -271,8 +271,30 @@ def test_words():
     assert list(found.frame()["feature"]) == ["age", "x"]
     assert type(found).from_json(found.to_json()) == found
     exact = worst_group([0, 1], [0.0, 1.0], {"a": [1, 2]})
-    assert "No group is off" in str(exact)
+    assert "No half-line or label of these features is off" in str(exact)
     assert "on no interval" in str(exact.worst)
+
+
+def test_a_range_can_be_off_by_twice_the_limit_and_no_verdict_says_otherwise():
+    # Too low in the middle third, too high on both sides: cut anywhere, half of the error cancels.
+    x = np.arange(30_000) % 300
+    rate = np.where((x >= 100) & (x < 200), 0.8, 0.35)
+    y = np.random.default_rng(0).random(x.size) < rate
+    p = np.full(x.size, 0.5)
+    middle = (x >= 100) & (x < 200)
+    found = worst_group(y, p, {"x": x}, max_error=0.06)
+    assert found.verdict == "certified"
+    inside = abs(np.mean((y - p) * middle))
+    assert found.max_error is not None
+    assert found.max_error < inside <= 2.0 * found.upper
+    assert found.finding().startswith(
+        "Certified: with 95% confidence no half-line or label of these features is off by"
+    )
+    assert "for every half-line or label of these features at once" in found.numbers()
+    assert "none of any half-line or label saves more than" in found.action()
+    assert "no group" not in str(found)
+    undecided = worst_group(y, p, {"x": x}, max_error=found.error)
+    assert "whether some half-line or label of these features has" in undecided.finding()
 
 
 Y, P = [0, 1, 1, 0], [0.1, 0.5, 0.5, 0.7]

@@ -164,7 +164,7 @@ def test_words_are_few_and_exit_codes_are_verdicts(files):
     assert certified.exit_code == 0
     assert certified.stdout.startswith("Certified: with 95% confidence the Cutoff calibration error of every class")
     assert "bream" in certified.stdout
-    assert "It says nothing of the top label" in certified.stdout
+    assert "This says nothing of the top label" in certified.stdout
     assert call("certify", *line, "--max-error", "0.001", "--questions", "classwise").exit_code == 3
     wrong = {**COLUMNS, "fish": LABELS[(PLACES + 1) % 3]}
     file = write(wrong, files / "wrong.csv", "csv")

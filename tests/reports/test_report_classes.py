@@ -26,7 +26,7 @@ def test_the_page_is_about_the_confidence_and_lists_the_classes():
     section = text[text.index("### Class by class") : text.index("### How large it is")]
     for label in LABELS:
         assert f"| {label} | {np.count_nonzero(label == Y)} | {model.classes[label].verdict} |" in section
-    assert "It says nothing of one label alone" in section
+    assert "This says nothing of one label alone" in section
     assert "Pairs and sets of classes were not asked about." in section
     page = report.html()
     assert "Class by class</h" in page

@@ -15,6 +15,9 @@ from calibrant.measures.results import told_apart
 GROUP_KINDS = ("all", "known", "missing", "at most", "at least", "is")
 """All rows; those of which a feature is known, or missing; those up to, or from, a value; those of a label."""
 
+LOOKED_AT = "half-line or label of these features"
+"""Which groups the limits are about, in few words: ranges and combinations of features are not among them."""
+
 _SYMBOLS = {"at most": "<=", "at least": ">=", "is": "is"}
 
 
@@ -109,17 +112,19 @@ class WorstGroup(Result):
     """The group and the interval of forecasts that are worst calibrated among all of them, with limits for every one.
 
     The groups are the half-lines {feature <= a} and {feature >= a} of every ordered feature, the labels of the others,
-    the rows without a value, and all rows. Errors are shares of all rows.
+    the rows without a value, and all rows. Errors are shares of all rows. Of other groups less is known: a range of an
+    ordered feature is the difference of two half-lines, so that it can be off by twice ``upper``; of combinations of
+    features nothing is said.
 
     Attributes
     ----------
     verdict : str or None
-        On "no group has an error above ``max_error``": "certified" (``upper <= max_error``), "refuted" (``lower >
+        On "no such group has an error above ``max_error``": "certified" (``upper <= max_error``), "refuted" (``lower >
         max_error``) or "undecided"; None where no limit was asked about.
     worst : FoundGroup
         The worst group of these rows. It was found by looking, so that its error is too large on average.
     lower, upper : float
-        Limits of the largest error of any group in the population, each one-sided at ``confidence_level``.
+        Limits of the largest error of any such group in the population, each one-sided at ``confidence_level``.
     max_error : float or None
         The limit asked about.
     confidence_level : float
@@ -199,21 +204,21 @@ class WorstGroup(Result):
             return ""
         level, limit = level_said(self.confidence_level), shown(self.max_error)
         if self.verdict == "undecided":
-            return f"Undecided: these rows do not show whether some group has an error above {limit}."
+            return f"Undecided: these rows do not show whether some {LOOKED_AT} has an error above {limit}."
         if self:
             return (
-                f"Certified: with {level} confidence no group and no interval of forecasts is off by more than "
-                f"{hundredfold(self.max_error)} per 100 rows of all."
+                f"Certified: with {level} confidence no {LOOKED_AT} is off by more than "
+                f"{hundredfold(self.max_error)} per 100 rows of all, on any interval of forecasts."
             )
         return (
-            f"Refuted: with {level} confidence some group, on some interval of forecasts, is off by more than "
-            f"{hundredfold(self.max_error)} per 100 rows of all."
+            f"Refuted: with {level} confidence some {LOOKED_AT} is off by more than "
+            f"{hundredfold(self.max_error)} per 100 rows of all, on some interval of forecasts."
         )
 
     def where(self) -> str:
         """Say for whom these rows are worst calibrated."""
         if self.worst.direction == "none":
-            return "No group is off on any interval of forecasts."
+            return f"No {LOOKED_AT} is off on any interval of forecasts."
         points, worst = measured(100.0 * abs(self.worst.bias), 1), self.worst
         return (
             f"Worst on {worst.group} and {worst.interval}: {worst.rows:,} of {counted(self.rows, 'row')}, {points} "
@@ -228,7 +233,7 @@ class WorstGroup(Result):
             f"Spread over all rows that is {measured(100.0 * self.error, 2)} per 100 rows (error "
             f"{measured(self.error)}); without groups the Cutoff error is {measured(self.overall)}. In the population "
             f"the worst group's error is from {lower_said(self.lower)} to {upper_said(self.upper)}, each limit with "
-            f"{level} confidence and for every group at once."
+            f"{level} confidence and for every {LOOKED_AT} at once."
         )
 
     def action(self) -> str:
@@ -236,8 +241,8 @@ class WorstGroup(Result):
         alone = "" if self.worst.kind == "all" else " of this group alone"
         return (
             f"Action: on these rows no non-decreasing recalibration{alone} saves more than {measured(self.error)} per "
-            "case, counted over all cases, at any threshold; in the population none of any group saves more than "
-            f"{upper_said(self.upper)}."
+            "case, counted over all cases, at any threshold; in the population none of any half-line or label saves "
+            f"more than {upper_said(self.upper)}."
         )
 
     def table(self) -> list[str]:

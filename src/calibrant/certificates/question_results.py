@@ -12,10 +12,11 @@ from calibrant.certificates.limit_words import limit_said, lower_said, short_est
 from calibrant.certificates.results import VERDICTS, YARDSTICKS, Certificate, ConfidenceInterval, error_said
 from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.types import Label
-from calibrant.core.voices import Option, Phrase
+from calibrant.core.voices import Either, Option, Phrase
 from calibrant.core.words import level_said, printable
 from calibrant.measures.questions import MOST_LINES, OfQuestions
-from calibrant.rows.questions import KINDS
+from calibrant.measures.registry import MEASURES
+from calibrant.rows.questions import KINDS, Promising
 
 _SEVERAL = 3  # questions of which the same is said once for all
 
@@ -25,6 +26,16 @@ def _wide(each: Certificate) -> tuple[str, ...]:
     if each.thresholds is not None or each.event_rate in (0.0, 1.0):
         return ()
     return cautions_on(each.max_error, each.event_rate, each.relative_to, clustered=each.clusters is not None)
+
+
+def _unit_said(relative_to: str) -> str:
+    """Return what stands after a number that is a share of events."""
+    return "" if relative_to == "rows" else " times the event rate"
+
+
+def _promising(judged: Certificate | ConfidenceInterval) -> Promising:
+    """Return what the error that was judged may promise."""
+    return MEASURES[judged.measure].promising(judged.thresholds)
 
 
 @dataclass(frozen=True)
@@ -115,7 +126,11 @@ class QuestionCertificates(OfQuestions, JointVerdict, Result):
             for caution in each.cautions
             if caution not in _wide(each)
         ]
-        rarest = min(min(each.event_rate, 1.0 - each.event_rate) for each in wide)
+        # In units of the limit: of rows, or of the events of each question, of which non-events may be rarer.
+        units = [1.0 if self.relative_to == "rows" else each.event_rate for each in wide]
+        rarest = min(min(each.event_rate, 1.0 - each.event_rate) / unit for each, unit in zip(wide, units, strict=True))
+        limit = Option("max_error", float(f"{SENSIBLE * rarest:.2g}"))
+        relative = Option("relative_to", self.relative_to)
         return (
             Phrase(
                 "For {count:,} of {questions} this limit leaves room for more than half of the events, or all of them, "
@@ -123,10 +138,15 @@ class QuestionCertificates(OfQuestions, JointVerdict, Result):
                 code=WIDE_LIMIT,
                 count=len(wide),
                 questions=self._count_said(),
-                limit=Option("max_error", float(f"{SENSIBLE * rarest:.2g}")),
+                limit=limit
+                if self.relative_to == "rows"
+                else Phrase("{relative}{comma} {limit}", relative=relative, comma=Either(","), limit=limit),
             ),
             *rest,
         )
+
+    def _promising(self) -> Promising:
+        return _promising(self.certificates[0])
 
     def _part_noun(self) -> str:
         return self.described.noun
@@ -153,13 +173,13 @@ class QuestionCertificates(OfQuestions, JointVerdict, Result):
             finding = f"with {level} confidence the {measure} is above {limit} for {named}"
         else:
             finding = f"these rows do not show whether the {measure} {kind.every} is at most {limit}"
-        method = f"{self.certificates[0].method} method"
+        method, unit = f"{self.certificates[0].method} method", _unit_said(self.relative_to)
         settled = f" Least settled: {printable(self.least_settled)}." if self.verdict == "undecided" else ""
         return [
             f"{self.verdict.capitalize()}: {finding} ({self._count_said()}, {self.rows:,} rows, {method}).",
             f"The largest error on these rows is {short_estimate(self.estimate)}, for {printable(self.worst)}; the "
-            f"population's lies between {lower_said(self.joint_lower)} and {upper_said(self.joint_upper)}, each limit "
-            f"with {level} confidence and for all {kind.plural} together.{settled}",
+            f"population's lies between {lower_said(self.joint_lower)} and {upper_said(self.joint_upper)}{unit}, each "
+            f"limit with {level} confidence and for all {kind.plural} together.{settled}",
             *self.promises(),
             self.assumed(),
             f"One by one, all verdicts of certified hold together with {level} confidence, and all of refuted; so do "
@@ -228,6 +248,9 @@ class QuestionIntervals(OfQuestions, OfShares, Result):
         self._check_shares("lower", "upper")
         self._check_order("lower", "upper")
 
+    def _promising(self) -> Promising:
+        return _promising(self.intervals[0])
+
     def frame(self) -> Any:
         """Return one row per question."""
         columns = {
@@ -237,7 +260,7 @@ class QuestionIntervals(OfQuestions, OfShares, Result):
 
     def __str__(self) -> str:
         kind, level = self.described, level_said(self.confidence_level)
-        unit = "" if self.relative_to == "rows" else " times the event rate"
+        unit = _unit_said(self.relative_to)
         limits = {
             "two-sided": f"lies between {lower_said(self.lower, 5)} and {upper_said(self.upper, 5)}{unit}",
             "less": f"is at most {upper_said(self.upper, 5)}{unit}",

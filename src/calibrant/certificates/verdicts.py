@@ -361,6 +361,7 @@ def certify(
             lambda several: certify_family(
                 plan, without_groups(several, by), limit, seed, opened=_column_opener(plan, cluster)
             ),
+            error=kind.promising(kind.thresholds),
         )
     if groups is not None:
         given = {"groups": groups, "scale": share, "by": by, "cluster": cluster}
@@ -543,6 +544,7 @@ def confidence_interval(
         return family.answered(
             lambda rows: _interval(plan, _rows_asked(plan, rows, None, cluster, None, None), alternative, seed),
             lambda several: interval_family(plan, several, alternative, seed, opened=_column_opener(plan, cluster)),
+            error=kind.promising(kind.thresholds),
         )
     source = _rows_asked(plan, y_true, y_prob, cluster, sample_weight, pos_label)
     return _interval(plan, source, alternative, seed)

@@ -23,8 +23,8 @@ from calibrant.cli.rows import open_all_rows
     calibrant groups preds.csv --json
     """,
     exit_codes={
-        DONE: "done; with --max-error: certified, no group has an error above it",
-        NOT_SHOWN: "with --max-error: refuted, some group has",
+        DONE: "done; with --max-error: certified, no half-line or label has an error above it",
+        NOT_SHOWN: "with --max-error: refuted, some has",
         UNDECIDED: "with --max-error: undecided, these rows cannot tell",
     },
 )

@@ -43,7 +43,7 @@ from calibrant.rows.classes import FamilyAsked, QuestionsAsked, SingleAsked
 from calibrant.rows.groups import are_grouped, by_group
 from calibrant.rows.hints import fitted_hints, row_hints
 from calibrant.rows.intake import GroupsLike, RowsLike, as_source, as_tally, in_groups
-from calibrant.rows.questions import Questions
+from calibrant.rows.questions import CUTOFF_OF_ROWS, Questions
 from calibrant.rows.refinement import TooManyForecastsError, some_table, split_at_extremes, whole_tally
 from calibrant.rows.savings import EVERY_THRESHOLD
 from calibrant.rows.sources import RowSource
@@ -158,7 +158,9 @@ def measure(
     family = asked_of_classes(y_true, y_prob, classes, questions, multilabel, sample_weight, pos_label)
     if family is not None:
         return family.answered(
-            lambda rows: measure(rows, spectrum=spectrum, by=by), lambda several: _measure_each(several, spectrum, by)
+            lambda rows: measure(rows, spectrum=spectrum, by=by),
+            lambda several: _measure_each(several, spectrum, by),
+            error=CUTOFF_OF_ROWS,
         )
     if by is not None or are_grouped(y_true):
         rows = in_groups(y_true, y_prob, by=by, sample_weight=sample_weight, pos_label=pos_label)

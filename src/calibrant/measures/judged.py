@@ -30,6 +30,7 @@ from calibrant.measures.weighted import (
 from calibrant.measures.witnesses import Witnessing, distance_weight, interval_weight, smooth_weight, step_weight
 from calibrant.rows.checks import check_choice, check_number
 from calibrant.rows.costs import Costs
+from calibrant.rows.questions import Promising
 from calibrant.rows.refinement import may_hold_extreme, split_at_extremes, whole_tally
 from calibrant.rows.savings import (
     EVERY_THRESHOLD,
@@ -130,6 +131,8 @@ class JudgedMeasure(ABC):
         A few words on what it is, for a table that lists it.
     by_intervals : bool
         Whether it is the largest error on an interval of forecasts.
+    bounds_intervals : bool
+        Whether it is at least the error on every interval of forecasts, whatever was said of it.
     few_rows : bool
         Whether its estimate and limits need few rows one by one, so that no source is too large.
     per_event : bool
@@ -148,6 +151,7 @@ class JudgedMeasure(ABC):
     field: ClassVar[str] = ""
     meaning: ClassVar[str] = ""
     by_intervals: ClassVar[bool] = False
+    bounds_intervals: ClassVar[bool] = False
     few_rows: ClassVar[bool] = False
     per_event: ClassVar[bool] = True
     steady: ClassVar[bool] = True
@@ -189,6 +193,17 @@ class JudgedMeasure(ABC):
     def costs(self) -> Costs:
         """The costs of mistakes in place of a threshold, where there are any."""
         return None, None
+
+    def promising(self, thresholds: tuple[float, float] | None) -> Promising:
+        """Return what it may promise to whoever acts on forecasts, where it speaks of these thresholds or of all."""
+        where = ""
+        if thresholds is not None and tuple(thresholds) != tuple(EVERY_THRESHOLD):
+            where = f", at the {'threshold' if thresholds[0] == thresholds[1] else 'thresholds'} asked about"
+        return Promising(
+            intervals=self.bounds_intervals,
+            savings=self.savings is not None and self.savings.nondecreasing <= 1.0,
+            where=where,
+        )
 
     def with_variation(self, variation: float) -> JudgedMeasure:
         """Return the measure whose weights have at most this total variation, where that is for the user to say."""
@@ -302,7 +317,7 @@ class Cutoff(WeightedMeasure):
     """The largest error on an interval of forecasts."""
 
     name = field = "cutoff"
-    by_intervals = True
+    by_intervals = bounds_intervals = True
     few_rows = True
     from_cells = True
     savings = Savings(nondecreasing=1.0, monotone=2.0, any=None)
@@ -463,6 +478,7 @@ class Expected(WeightedMeasure):
     """The expected calibration error, over distinct forecasts."""
 
     name = field = "ece"
+    bounds_intervals = True  # the weights of an interval are among those that vary as they like
     savings = Savings(nondecreasing=1.0, monotone=1.0, any=1.0)
 
     @property

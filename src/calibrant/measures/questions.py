@@ -11,7 +11,7 @@ from calibrant.core.results import PerPart, Result, as_frame
 from calibrant.core.types import Label
 from calibrant.core.words import counted, in_columns, measured, printable
 from calibrant.measures.results import Measures, WorstInterval
-from calibrant.rows.questions import KINDS, QuestionKind
+from calibrant.rows.questions import CUTOFF_OF_ROWS, KINDS, Promising, QuestionKind
 
 _SHOWN = ("mean_forecast", "mean_outcome", "cutoff", "smooth", "risk_gap")
 
@@ -71,9 +71,13 @@ class OfQuestions(PerPart[Any]):
         left = len(self.questions) - MOST_LINES
         return [f"  and {left:,} more with smaller errors; frame() lists all"] if left > 0 else []
 
+    def _promising(self) -> Promising | None:
+        """Return what the error may promise; None where there is no error to speak of."""
+        return None
+
     def promises(self) -> list[str]:
-        """Say what small errors promise and what they do not, and what to keep in mind."""
-        return [*self.described.said(), *(f"Note: {note}" for note in self.notes)]
+        """Say what a small error promises, where it does, and what not, and what to keep in mind."""
+        return [*self.described.said(self._promising()), *(f"Note: {note}" for note in self.notes)]
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,9 @@ class QuestionMeasures(OfQuestions, Result):
 
     def _estimates(self) -> tuple[float, ...]:
         return tuple(each.cutoff for each in self.measures)
+
+    def _promising(self) -> Promising:
+        return CUTOFF_OF_ROWS
 
     def frame(self) -> Any:
         """Return one row per question, with a column for each number of the table of measures."""
@@ -156,6 +163,9 @@ class QuestionWorstIntervals(OfQuestions, Result):
 
     def _estimates(self) -> tuple[float, ...]:
         return tuple(each.error for each in self.intervals)
+
+    def _promising(self) -> Promising:
+        return CUTOFF_OF_ROWS
 
     def frame(self) -> Any:
         """Return one row per question."""

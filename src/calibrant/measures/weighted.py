@@ -28,7 +28,7 @@ from calibrant.rows.checks import (
 from calibrant.rows.classes import FamilyAsked, QuestionsAsked, SingleAsked
 from calibrant.rows.grids import coarse_spread
 from calibrant.rows.intake import RowsLike, as_source, as_tally, source_of
-from calibrant.rows.questions import Questions
+from calibrant.rows.questions import CUTOFF_OF_ROWS, Questions
 from calibrant.rows.refinement import TOLERANCE, curve_slack, some_table, split_at_extremes
 from calibrant.rows.tally import Tally, Totals
 
@@ -185,7 +185,7 @@ def worst_interval(
     """
     family = asked_of_classes(y_true, y_prob, classes, questions, multilabel, sample_weight, pos_label)
     if family is not None:
-        return family.answered(_interval_of, _intervals_of)
+        return family.answered(_interval_of, _intervals_of, error=CUTOFF_OF_ROWS)
     return find_worst_interval(
         split_at_extremes(as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
     )

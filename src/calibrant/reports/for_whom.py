@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from calibrant.certificates.group_results import WorstGroup
+from calibrant.certificates.group_results import LOOKED_AT, WorstGroup
 from calibrant.core.words import level_said, measured, percent, printable, rounded_down, rounded_up
 from calibrant.reports.results import ModelSummary
 
@@ -63,7 +63,7 @@ def worst_group_of(model: ModelSummary) -> GroupsSaid | None:
 def _finding(found: WorstGroup) -> str:
     worst = found.worst
     if worst.direction == "none":
-        return "On these rows no group is off on any interval of forecasts"
+        return f"On these rows no {LOOKED_AT} is off on any interval of forecasts"
     points = measured(100.0 * abs(worst.bias), 1)
     off = f"{points} points {worst.direction}"
     return f"On these rows forecasts are furthest off for {worst.group}, {worst.interval}: {off}"
@@ -76,15 +76,16 @@ def _lines(found: WorstGroup, shown: int) -> tuple[str, ...]:
     upper = rounded_up(100.0 * found.upper, 2)
     if found.lower > 0.0:
         limits = (
-            f"Among rows like these, no group is off by more than {upper} per 100 rows of all, and some group by at "
-            f"least {rounded_down(100.0 * found.lower, 2)}, each with {level} confidence. Both hold for every cut of "
-            "every feature at once, also for the group named here; what was found by looking is too large on average."
+            f"Among rows like these, no {LOOKED_AT} is off by more than {upper} per 100 rows of all, and some group by "
+            f"at least {rounded_down(100.0 * found.lower, 2)}, each with {level} confidence. Both hold for every cut "
+            "of every feature at once, also for the group named here; what was found by looking is too large on "
+            "average."
         )
     else:
         limits = (
-            f"Among rows like these, no group is off by more than {upper} per 100 rows of all, with {level} confidence "
-            "and for every cut of every feature at once. That any group is off is not shown: what was found by looking "
-            "is too large on average."
+            f"Among rows like these, no {LOOKED_AT} is off by more than {upper} per 100 rows of all, with {level} "
+            "confidence and for every cut of every feature at once. That any group is off is not shown: what was found "
+            "by looking is too large on average."
         )
     lines = [
         f"These are {worst.rows:,} of {found.rows:,} rows, with a mean forecast of {percent(worst.mean_forecast)} and "

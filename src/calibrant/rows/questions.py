@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeVar, cast
+from typing import Any, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,31 @@ from calibrant.rows.checks import Observations
 
 Answer = TypeVar("Answer")
 Several = TypeVar("Several")
+
+
+class Promising(NamedTuple):
+    """An error as far as it promises something to whoever acts on forecasts.
+
+    Attributes
+    ----------
+    named : str
+        What it is called in a sentence.
+    intervals : bool
+        Whether it bounds how far events and forecasts differ on every interval of forecasts.
+    savings : bool
+        Whether it bounds what any re-drawn threshold saves.
+    where : str
+        At which thresholds it does, after a sentence; empty for all of them.
+    """
+
+    named: str = "this error"
+    intervals: bool = False
+    savings: bool = False
+    where: str = ""
+
+
+CUTOFF_OF_ROWS = Promising("the Cutoff error", intervals=True, savings=True)
+"""The Cutoff error, where others stand beside it."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +61,15 @@ class QuestionKind:
     every : str
         Of what a joint verdict speaks, after the name of the error: "of every class against the rest".
     promise : str
-        What small errors mean for whoever acts on the forecasts, as a sentence.
+        What small errors mean for whoever acts on the forecasts, as a sentence with places for {error} and {where}.
     silence : str
         What they do not mean, as a sentence.
+    asked : str
+        What was asked, as a sentence, where that is not plain.
+    by_intervals : bool
+        Whether the promise needs the error of every interval of forecasts. It does where it counts events rather than
+        what they cost; and where a mask leaves rows out, which have forecast 0 then, so that who acts on a group's
+        forecasts of 0 would act on them too.
     """
 
     name: str
@@ -47,10 +78,15 @@ class QuestionKind:
     every: str
     promise: str = ""
     silence: str = ""
+    asked: str = ""
+    by_intervals: bool = False
 
-    def said(self) -> tuple[str, ...]:
-        """Return what small errors mean, and what they do not, if there is anything to say."""
-        return (f"{self.promise} {self.silence}",) if self.promise else ()
+    def said(self, error: Promising | None = None) -> tuple[str, ...]:
+        """Return what was asked, what a small error means if it means anything, and what it does not."""
+        holds = error is not None and (error.intervals if self.by_intervals else error.savings)
+        promise = self.promise.format(error=error.named, where=error.where) if error is not None and holds else ""
+        words = " ".join(filter(None, (self.asked, promise, self.silence)))
+        return (words,) if words else ()
 
 
 _LISTED = (
@@ -60,45 +96,48 @@ _LISTED = (
         "label",
         "labels",
         "of every label",
-        "Whoever acts when the probability of one label reaches a threshold loses at most this error per case to any "
-        "re-drawn threshold.",
-        "It says nothing of how labels go together.",
+        "Whoever acts when the probability of one label reaches a threshold loses at most {error} per case to any "
+        "re-drawn threshold{where}.",
+        "This says nothing of how labels go together.",
     ),
     QuestionKind(
         "confidence",
         "confidence",
         "confidences",
         "of the confidence in the top label",
-        "Asked was the confidence in the top label, the largest probability of each row. Whoever accepts the top label "
-        "from some confidence on gets as many of them right as forecast, up to this error as a share of all rows.",
-        "It says nothing of one label alone, nor of the labels below the top one.",
+        "Whoever accepts the top label from some confidence on gets as many of them right as forecast, up to {error} "
+        "as a share of all rows.",
+        "This says nothing of one label alone, nor of the labels below the top one.",
+        asked="Asked was the confidence in the top label, the largest probability of each row.",
+        by_intervals=True,
     ),
     QuestionKind(
         "classwise",
         "class",
         "classes",
         "of every class against the rest",
-        "Whoever acts when the probability of one class reaches a threshold loses at most this error per case to any "
-        "re-drawn threshold.",
-        "It says nothing of the top label, nor of two classes taken together.",
+        "Whoever acts when the probability of one class reaches a threshold loses at most {error} per case to any "
+        "re-drawn threshold{where}.",
+        "This says nothing of the top label, nor of two classes taken together.",
     ),
     QuestionKind(
         "top_label",
         "top label",
         "top labels",
         "of the confidence in every top label",
-        "Whoever accepts a label from a threshold of its own on gets as many of them right as forecast, up to this "
-        "error as a share of all rows.",
-        "It says nothing of the labels below the top one.",
+        "Whoever accepts a label from a threshold of its own on gets as many of them right as forecast, up to {error} "
+        "as a share of all rows.",
+        "This says nothing of the labels below the top one.",
+        by_intervals=True,
     ),
     QuestionKind(
         "pairs",
         "pair",
         "pairs",
         "of every class compared with every other",
-        "Whoever chooses between two classes by the difference of their probabilities loses at most twice this error "
-        "per case to any re-drawn threshold.",
-        "It says nothing of choices among three classes or more.",
+        "Whoever chooses between two classes by the difference of their probabilities loses at most twice {error} "
+        "per case to any re-drawn threshold{where}.",
+        "This says nothing of choices among three classes or more.",
     ),
     QuestionKind(
         "subsets",
@@ -106,26 +145,26 @@ _LISTED = (
         "subsets",
         "of every yes-or-no question about the class",
         "Whoever asks whether the class is one of several, whichever they are, and acts from a threshold on, loses at "
-        "most this error per case to any re-drawn threshold.",
-        "It says nothing of choices among more than two actions.",
+        "most {error} per case to any re-drawn threshold{where}.",
+        "This says nothing of choices among more than two actions.",
     ),
     QuestionKind(
         "groups",
         "group",
         "groups",
         "of every group, as a share of all rows,",
-        "No non-decreasing recalibration of one group alone saves more than this error per case, counted over all "
-        "cases.",
-        "A group cannot be off by more than its share of the rows, so that it says little of small groups.",
+        "No non-decreasing recalibration of one group alone saves more than {error} per case, counted over all cases.",
+        "A group cannot be off by more than its share of the rows, so that this says little of small groups.",
+        by_intervals=True,
     ),
     QuestionKind(
         "within_groups",
         "group",
         "groups",
         "of every group, as a share of its own rows,",
-        "Whoever acts on the forecasts of one group loses at most this error per case of the group to any re-drawn "
-        "threshold.",
-        "It says nothing of groups that were not listed.",
+        "Whoever acts on the forecasts of one group loses at most {error} per case of the group to any re-drawn "
+        "threshold{where}.",
+        "This says nothing of groups that were not listed.",
     ),
 )
 
@@ -204,12 +243,18 @@ class Questions:
         """Return the outcomes and forecasts of one question."""
         return self.make(place)
 
-    def answered(self, one: Callable[[Observations], Answer], many: Callable[[Self], Several]) -> Answer | Several:
-        """Return the answer to a single question, with what it promises among its notes; or that of a family."""
+    def answered(
+        self,
+        one: Callable[[Observations], Answer],
+        many: Callable[[Self], Several],
+        *,
+        error: Promising | None = None,
+    ) -> Answer | Several:
+        """Return the answer to a single question, with what its error promises among its notes; or that of a family."""
         if not self.single:
             return many(self)
         answer: Any = one(self.column(0))
-        notes = (*KINDS[self.kind].said(), *self.notes)
+        notes = (*KINDS[self.kind].said(error), *self.notes)
         if not notes or not hasattr(answer, "notes"):
             return cast("Answer", answer)
         return cast("Answer", replace(answer, notes=(*answer.notes, *notes)))
