@@ -105,6 +105,18 @@ def test_texts_become_numbers_truth_values_or_labels_and_may_be_missing(tmp_path
     assert (within["kind"], within["disjoint"]) == ("within_groups", True)
 
 
+def test_dates_in_a_csv_file_have_the_order_that_they_have_in_parquet(tmp_path):
+    y, p, _ = drawn(0.35)
+    day = np.datetime64("2026-01-01") + np.arange(y.size) % 100
+    columns = {"y": y.astype(int), "p": p, "day": day, "__index_level_0__": np.arange(y.size)}
+    found = answer("groups", write(columns, tmp_path / "t.parquet", "parquet"))["result"]
+    assert found["features"] == ["day"]  # and not the labels of rows that pandas writes
+    text = "\n".join(["y,p,day", *(f"{int(a)},{float(b)!r},{c}" for a, b, c in zip(y, p, day, strict=True))])
+    (tmp_path / "t.csv").write_text(text + "\n")
+    assert answer("groups", tmp_path / "t.csv")["result"] == found
+    assert found["by_feature"][0]["kind"] in ("at most", "at least", "all")
+
+
 def test_bad_usage(tmp_path):
     file = tmp_path / "t.csv"
     file.write_text("y,p\n0,0.1\n1,0.8\n")

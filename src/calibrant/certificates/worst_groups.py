@@ -54,9 +54,10 @@ def worst_group(
     y_true, y_prob, sample_weight, pos_label
         As in `certify`; rows in arrays.
     X : array of shape (n, d), frame, or dict of columns
-        Features of the rows, chosen beforehand: they need not be those of the model. Numbers and dates have an order;
-        texts, truth values and categories are labels. Rows without a value are a group of their own, and in no
-        half-line.
+        Features of the rows, chosen beforehand: they need not be those of the model. Numbers, dates
+        and ordered categories have an order, and so have texts that are all dates, as in "2026-01-31"; a time counts
+        as the clock was written, in whatever time zone. Other texts, truth values and other categories are labels.
+        Rows without a value are a group of their own, and in no half-line.
     max_error : float in [0, 1], optional
         The largest error you can live with; gives the result a verdict.
     confidence_level : float from 0.5 to below 1

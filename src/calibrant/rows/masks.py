@@ -49,7 +49,7 @@ def group_questions(rows: Observations, groups: Any, scale: str, **others: Any) 
     """
     check_choice(scale, "scale", SCALES)
     given = _one_column(groups)
-    columns = check_features(given, rows.y_prob.size, argument="groups", **others)
+    columns = check_features(given, rows.y_prob.size, argument="groups", texts_are_labels=True, **others)
     alone = len(columns) == 1
     named = [(label, places) for column in columns for label, places in _groups_in(column, alone)]
     labels = tuple(label for label, _ in named)
@@ -74,7 +74,7 @@ def group_questions(rows: Observations, groups: Any, scale: str, **others: Any) 
 
 def group_masks(groups: Any, rows: int) -> Iterator[tuple[Label, BoolArray]]:
     """Return the groups by name, each with the rows in it, one at a time."""
-    columns = check_features(_one_column(groups), rows, argument="groups")
+    columns = check_features(_one_column(groups), rows, argument="groups", texts_are_labels=True)
     for column in columns:
         for label, (of, code) in _groups_in(column, len(columns) == 1):
             yield label, of.codes == code
