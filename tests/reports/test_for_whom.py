@@ -1,6 +1,7 @@
 """The section of the report that says for whom forecasts are wrong."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from table_cases import write
 import calibrant
 from calibrant import CalibrationReport, worst_group
 from calibrant.certificates import WorstGroup
+from calibrant.reports.headlines import headline_of, lines_of
 
 ROWS = 600
 
@@ -19,7 +21,7 @@ def drawn(shift):
     rng = np.random.default_rng(4)
     p, age = rng.random(ROWS).round(3), rng.integers(20, 90, ROWS)
     ward = rng.choice(["<b>north</b>", "south"], ROWS)
-    y = rng.random(ROWS) < np.clip(p + shift * (age >= 60), 0, 1)
+    y = rng.random(ROWS) < np.clip(p + shift * np.where(age >= 60, 1, -0.3), 0, 1)
     return y, p, {"age": age, "ward": ward}
 
 
@@ -41,6 +43,46 @@ def test_a_group_that_is_off_is_named_on_the_page_and_in_markdown():
     rebuilt = type(report.summary).from_json(report.json())
     assert rebuilt == report.summary
     assert "Worst on age >= " in str(report)
+
+
+def test_a_certificate_of_all_rows_names_the_group_that_is_off():
+    y, p, X = drawn(0.35)
+    report = CalibrationReport.from_predictions(y, p, features=X, max_error=0.16)
+    found = report.summary.models[0].worst_group
+    assert report.verdict == "certified"
+    assert found is not None
+    assert not found.of_all_rows
+    said = headline_of(report.summary.models[0])
+    assert f"some group is off; on these rows most of all {found.worst.group}" in said.whom
+    for upper, advice in (
+        (0.15, f"If {found.worst.group} matters to you"),
+        (0.17, f"need no repair for this limit, but {found.worst.group} may"),
+    ):
+        model = replace(report.summary.models[0], worst_group=replace(found, upper=upper))
+        assert advice in headline_of(model).next_step
+    assert f"**For whom:** {said.whom}" in report.markdown()
+    assert 'id="m1-off"' in report.html()
+    assert "For whom: With 95% confidence" in "\n".join(lines_of(report.summary))
+
+
+def test_where_all_forecasts_are_off_no_group_is_blamed(tmp_path):
+    rng = np.random.default_rng(8)
+    p, age = rng.random(ROWS).round(3), rng.integers(20, 90, ROWS)
+    y = rng.random(ROWS) < p**3
+    report = CalibrationReport.from_predictions(y, p, features={"age": age}, max_error=0.4)
+    found = report.summary.models[0].worst_group
+    assert found is not None
+    assert found.of_all_rows
+    assert found.lower > 0.0
+    for text in (report.markdown(), report.html()):
+        assert "No group stands out" in text
+        assert "recalibrate them, then look again" in text
+        assert "the feature, or recalibrate the group apart" not in text
+        assert "Some group is off" not in text
+    file = write({"y": y.astype(int), "p": p, "age": age}, tmp_path / "t.csv", "csv")
+    said = call("groups", file).stdout
+    assert "Next: all forecasts are off, and no group much further: recalibrate them" in said
+    assert "give the model the feature" not in said
 
 
 def test_calibrated_forecasts_are_wrong_for_nobody_for_sure():
@@ -76,6 +118,8 @@ def test_the_command_line(tmp_path):
     file = write({"y": y.astype(int), "p": p, "age": age, "ward": X["ward"]}, tmp_path / "t.parquet", "parquet")
     text = call("report", file, "--features", "age,ward", "--format", "md").stdout
     assert "For whom is it wrong?" in text
+    page = tmp_path / "page.html"
+    assert "For whom: With 95% confidence some group" in call("report", file, "--features", "age", "--out", page).stdout
     found = answer("groups", file, "--max-error", 0.02, exit_code=1)["result"]
     expected = worst_group(y.astype(int), p, {"age": age, "ward": X["ward"]}, max_error=0.02)
     assert {"schema": "calibrant/1", **found} == json.loads(expected.to_json())
