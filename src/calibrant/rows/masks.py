@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.core.errors import InputError
 from calibrant.core.types import BoolArray, Label
-from calibrant.core.voices import Option, Phrase
+from calibrant.core.voices import Either, Option, Phrase
 from calibrant.core.words import printable
 from calibrant.rows.checks import Observations, check_choice, check_weights
 from calibrant.rows.features import Feature, check_features
@@ -104,7 +104,11 @@ def _groups_in(column: Feature, alone: bool) -> Iterator[tuple[Label, tuple[Feat
                 "is missing",
                 argument=argument,
                 position=int(column.missing.argmax()),
-                remedy="a truth value per row says whether it is in the group",
+                remedy=Phrase(
+                    "a truth value per row says whether it is in the group: fill in {false}, or {how}",
+                    false=Either("False", "false"),
+                    how=Either("drop the row", "leave such rows out with --drop-missing"),
+                ),
             )
         if not column.values[-1]:
             raise InputError("is False everywhere: no row is in this group", argument=argument, remedy="leave it out")
