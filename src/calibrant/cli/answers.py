@@ -67,8 +67,8 @@ _NEXT_OF_CLUSTERS = {
 
 _NEXT_OF_GROUPS = {
     "group": "give the model the feature, or recalibrate the group apart, and judge that on rows that it has not seen",
-    "all": "all forecasts are off, and no group much further: recalibrate them (calibrant recalibrate choose), then look "
-    "again, at rows that the repair has not seen",
+    "all": "all forecasts are off, and no group much further: recalibrate them (calibrant recalibrate choose), then "
+    "look again, at rows that the repair has not seen",
     "none": "nothing shows that any group is off; more fresh rows narrow the limit",
 }
 """Advice where groups were looked for, by what is off for sure: some group, all rows about as much, or none."""

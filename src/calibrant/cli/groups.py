@@ -53,7 +53,8 @@ def command(
     every interval of forecasts inside. Errors are shares of all rows. The upper limit holds for all groups at once,
     whichever was found: no correction for looking is needed, because all of them were looked at. Rows without a value
     are a group of their own, also with --drop-missing, which leaves out rows without a label or forecast. Texts that
-    are all dates, as in 2026-01-31, are dates. Groups that you have in mind already are for "calibrant certify --groups".
+    are all dates, as in 2026-01-31, are dates. Groups that you have in mind already are for "calibrant certify
+    --groups".
     """
     import calibrant
 

@@ -89,8 +89,8 @@ def after_certificate(model: ModelSummary, limit: float, relative_to: str) -> st
         return ""
     if relative_to == "rows" and found.upper <= limit:
         return (
-            f"For this limit nothing needs repair, whatever the group. If {found.worst.group} matters to you, give the model "
-            "the feature, or recalibrate the group apart."
+            f"For this limit nothing needs repair, whatever the group. If {found.worst.group} matters to you, give the "
+            "model the feature, or recalibrate the group apart."
         )
     return (
         f"All rows together need no repair for this limit, but {found.worst.group} may: give the model the feature, or "

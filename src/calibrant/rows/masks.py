@@ -69,7 +69,8 @@ def group_questions(rows: Observations, groups: Any, scale: str, **others: Any) 
             return part
 
     disjoint = within and alone and not _is_flag(columns[0])
-    return Questions(GROUP_KINDS[scale], labels, rows.y_prob.size, make, disjoint=disjoint)
+    members = None if within else tuple(int(np.count_nonzero(of.codes == code)) for _, (of, code) in named)
+    return Questions(GROUP_KINDS[scale], labels, rows.y_prob.size, make, disjoint=disjoint, members=members)
 
 
 def group_masks(groups: Any, rows: int) -> Iterator[tuple[Label, BoolArray]]:
