@@ -361,3 +361,10 @@ def test_ordered_categories_and_decimals_have_their_order():
     (found,) = check_features({"cost": [Decimal("10.5"), Decimal("9"), 9]}, 3)
     assert found.ordered
     assert found.values.tolist() == [9.0, 10.5]
+
+
+def test_a_column_of_many_labels_is_said_to_be_one():
+    day = [f"{1 + k % 28:02}/{1 + k // 28 % 12:02}/2026" for k in range(300)]
+    found = worst_group([0, 1] * 150, [0.5] * 300, {"day": day, "ward": ["a", "b"] * 150})
+    (note,) = found.notes
+    assert note.startswith("day was read as 300 labels, without an order")
