@@ -1,5 +1,6 @@
 """Groups that were fixed beforehand and may overlap are columns like any other."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,20 @@ def test_within_groups_is_the_certificate_of_their_rows():
     overlapping = certify(Y, P, max_error=0.2, groups={"old": OLD, "ward": WARD}, scale="group")
     assert not overlapping.disjoint
     assert overlapping["old"].rows == OLD.sum()
+
+
+def test_lines_show_the_rows_of_each_group_and_not_all_rows():
+    found = certify(Y, P, max_error=0.1, groups={"old": OLD, "ward": WARD})
+    sizes = [int(mask.sum()) for label, mask in masks().items() if label != "all"]
+    assert list(found.members or ()) == sizes == list(found.frame()["rows"])
+    assert f"{sizes[0]:,} rows  estimate" in str(found)
+    assert f"{ROWS} rows  estimate" not in str(found)
+    table = pd.DataFrame({"y": Y, "p": P, "old": OLD, "ward": WARD})
+    with calibrant.scan(table, y_true="y", y_prob="p", groups=["old", "ward"]) as rows:
+        assert certify(rows, max_error=0.1).members == found.members
+    assert certify(Y, P, max_error=0.1, groups=OLD, scale="group").members is None
+    with pytest.raises(calibrant.InputError, match="members"):
+        replace(found, members=(1,))
 
 
 def test_every_kind_of_frame():

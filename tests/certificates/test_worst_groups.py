@@ -1,6 +1,8 @@
 """The worst group is the one that looking at every cut, label and interval finds."""
 
+import datetime as dt
 import math
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -338,3 +340,58 @@ def test_very_few_rows(rows):
     found = worst_group([1, 0, 1][:rows], [0.5, 0.5, 0.25][:rows], {"a": [1.0, np.nan, np.inf][:rows]})
     assert found.error <= found.upper <= 1.0
     assert found.lower == 0.0
+
+
+DAYS = np.datetime64("2026-01-01") + np.arange(300) % 30
+ORDERED = {
+    "time zone": pd.Series(pd.DatetimeIndex(DAYS).tz_localize("Europe/Berlin")),
+    "index with time zone": pd.DatetimeIndex(DAYS).tz_localize("UTC"),
+    "dates of Python": np.array(DAYS.astype(object)),
+    "times of Python": np.array([dt.datetime.combine(day, dt.time(0)) for day in DAYS.astype(object)], dtype=object),
+    "texts": DAYS.astype(str),
+    "texts as objects": DAYS.astype(str).astype(object),
+    "numpy": DAYS.astype("M8[ns]"),
+    "polars": pl.Series(DAYS.astype("M8[us]")),
+}
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_dates_have_an_order_however_they_are_held(name):
+    (found,) = check_features({"day": ORDERED[name]}, 300)
+    assert found.ordered
+    assert [found.label(place) for place in (0, 29)] == ["2026-01-01", "2026-01-30"]
+    y = (np.arange(300) % 30 >= 15).astype(int)
+    assert worst_group(y, np.full(300, 0.5), {"day": ORDERED[name]}).worst.group == "day <= 2026-01-15"
+
+
+def test_times_of_day_stay_in_the_label():
+    (found,) = check_features({"at": ["2026-01-31 13:05", "2026-02-01", None]}, 3)
+    assert [found.label(place) for place in (0, 1)] == ["2026-01-31T13:05:00", "2026-02-01T00:00:00"]
+    assert found.codes.tolist() == [0, 1, -1]
+
+
+def test_texts_that_are_not_all_dates_are_labels():
+    for texts in (["2026-01-31", "2026-02-30"], ["20260131", "20260201"], ["2026-01-31", "north"]):
+        assert not check_features({"d": texts}, 2)[0].ordered
+    assert not check_features({"d": pd.Categorical(["2026-01-31", "2026-02-01"])}, 2)[0].ordered
+
+
+def test_ordered_categories_and_decimals_have_their_order():
+    sizes = pd.Categorical(["S", "L", None, "M"], categories=["S", "M", "L", "XL"], ordered=True)
+    for held in (sizes, pd.Series(sizes)):
+        (found,) = check_features({"size": held}, 4)
+        assert found.ordered
+        assert found.codes.tolist() == [0, 2, -1, 1]
+        assert found.values.tolist() == ["S", "M", "L"]
+    with pytest.raises(calibrant.InputError, match="every one is missing"):
+        check_features({"size": sizes[[2]]}, 1)
+    (found,) = check_features({"cost": [Decimal("10.5"), Decimal("9"), 9]}, 3)
+    assert found.ordered
+    assert found.values.tolist() == [9.0, 10.5]
+
+
+def test_a_column_of_many_labels_is_said_to_be_one():
+    day = [f"{1 + k % 28:02}/{1 + k // 28 % 12:02}/2026" for k in range(300)]
+    found = worst_group([0, 1] * 150, [0.5] * 300, {"day": day, "ward": ["a", "b"] * 150})
+    (note,) = found.notes
+    assert note.startswith("day was read as 300 labels, without an order")

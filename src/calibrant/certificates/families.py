@@ -74,6 +74,7 @@ def certify_family(
         relative_to=plan.relative_to,
         disjoint=questions.disjoint,
         notes=questions.notes,
+        members=questions.members,
     )
 
 

@@ -18,6 +18,8 @@ GROUP_KINDS = ("all", "known", "missing", "at most", "at least", "is")
 LOOKED_AT = "half-line or label of these features"
 """Which groups the limits are about, in few words: ranges and combinations of features are not among them."""
 
+_NEARLY_ALL = 0.8  # of the rows, and of a group's error: from there on it is not the group that is wrong
+
 _SYMBOLS = {"at most": "<=", "at least": ">=", "is": "is"}
 
 
@@ -174,6 +176,12 @@ class WorstGroup(Result):
     def error(self) -> float:
         """The error of the worst group of these rows."""
         return self.worst.error
+
+    @property
+    def of_all_rows(self) -> bool:
+        """Whether the worst group is nearly all rows, and these are about as far off: no group stands out then."""
+        of_rows = self.worst.kind == "all" or self.worst.group_rows >= _NEARLY_ALL * self.rows
+        return of_rows and self.overall >= _NEARLY_ALL * self.error
 
     def __bool__(self) -> bool:
         """Return whether every group is certified to have an error of at most ``max_error``."""

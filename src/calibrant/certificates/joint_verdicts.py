@@ -6,6 +6,7 @@ can make that wrong. To say that some part is beyond it, or to say it of single 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -102,20 +103,31 @@ class JointVerdict(OfShares, PerPart[Any]):
         """Return what a part is."""
         return "group"
 
+    def _own_rows(self) -> Sequence[int]:
+        """Return how many rows each part is about."""
+        return [each.rows for each in self._all()]
+
     def _columns(self) -> dict[str, list[Any]]:
         """Return what a table of the parts holds, without their names."""
-        names = ("rows", "estimate", "lower", "upper")
+        names = ("estimate", "lower", "upper")
         columns: dict[str, list[Any]] = {name: [getattr(each, name) for each in self._all()] for name in names}
-        return {**columns, "verdict": list(self.single_verdicts), "upper_for_joint_verdict": list(self.upper)}
+        return {
+            "rows": list(self._own_rows()),
+            **columns,
+            "verdict": list(self.single_verdicts),
+            "upper_for_joint_verdict": list(self.upper),
+        }
 
     def lines(self) -> list[str]:
         """Write a line for each part."""
         names = [printable(part) for part in self.labels]
         width = max(map(len, names))
         return [
-            f"  {name:<{width}}  {each.rows:>9,} rows  estimate {short_estimate(each.estimate)}  "
+            f"  {name:<{width}}  {rows:>9,} rows  estimate {short_estimate(each.estimate)}  "
             f"from {lower_said(each.lower)} to {upper_said(each.upper)}  {verdict}"
-            for name, each, verdict in zip(names, self._all(), self.single_verdicts, strict=True)
+            for name, rows, each, verdict in zip(
+                names, self._own_rows(), self._all(), self.single_verdicts, strict=True
+            )
         ]
 
     def assumed(self) -> str:

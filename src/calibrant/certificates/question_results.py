@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -71,6 +72,9 @@ class QuestionCertificates(OfQuestions, JointVerdict, Result):
         Whether each question has rows of its own.
     notes : tuple of str
         What to keep in mind about all questions.
+    members : tuple of int or None
+        Rows of each group, where errors of groups are shares of all rows; None where a question has all rows or only
+        its own. The certificates are about all rows.
     """
 
     verdict: str
@@ -85,6 +89,7 @@ class QuestionCertificates(OfQuestions, JointVerdict, Result):
     relative_to: str = "rows"
     disjoint: bool = False
     notes: tuple[str, ...] = ()
+    members: tuple[int, ...] | None = None
 
     _may_be_infinite: ClassVar = ("upper",)  # as shares of events, where there may be none
     _ranges: ClassVar = {**dict.fromkeys(("max_error", "confidence_level"), UNIT), "upper": (0.0, math.inf)}
@@ -92,6 +97,8 @@ class QuestionCertificates(OfQuestions, JointVerdict, Result):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.members is not None and len(self.members) != len(self.questions):
+            self._refuse("members", self.members, "not one number of rows per question")
         if len(self.verdicts) != len(self.certificates) or not set(self.verdicts) <= set(VERDICTS):
             self._refuse("verdicts", self.verdicts, "not one verdict per question")
         for verdict, each in zip(self.verdicts, self.certificates, strict=True):
@@ -148,11 +155,14 @@ class QuestionCertificates(OfQuestions, JointVerdict, Result):
     def _promising(self) -> Promising:
         return _promising(self.certificates[0])
 
+    def _own_rows(self) -> Sequence[int]:
+        return super()._own_rows() if self.members is None else self.members
+
     def _part_noun(self) -> str:
         return self.described.noun
 
     def frame(self) -> Any:
-        """Return one row per question."""
+        """Return one row per question, with the number of rows that it is about."""
         return as_frame({"question": list(self.questions), **self._columns()})
 
     def __str__(self) -> str:

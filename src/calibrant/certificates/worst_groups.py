@@ -14,6 +14,7 @@ from calibrant.certificates.results import in_order, verdict_of
 from calibrant.core.errors import InputError
 from calibrant.core.threads import in_threads
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
+from calibrant.core.words import printable
 from calibrant.measures.weighted import find_worst_interval
 from calibrant.rows.checks import Observations, check_confidence, check_number, check_seed
 from calibrant.rows.features import Feature, check_features
@@ -28,6 +29,7 @@ _ASSUMED = (
     "forecaster, features, limit and level were fixed without looking at these rows (cuts and labels need not be)",
 )
 _WEIGHTS = "the weights were fixed beforehand"
+_MANY_LABELS = 50
 
 
 def worst_group(
@@ -54,9 +56,10 @@ def worst_group(
     y_true, y_prob, sample_weight, pos_label
         As in `certify`; rows in arrays.
     X : array of shape (n, d), frame, or dict of columns
-        Features of the rows, chosen beforehand: they need not be those of the model. Numbers and dates have an order;
-        texts, truth values and categories are labels. Rows without a value are a group of their own, and in no
-        half-line.
+        Features of the rows, chosen beforehand: they need not be those of the model. Numbers, dates
+        and ordered categories have an order, and so have texts that are all dates, as in "2026-01-31"; a time counts
+        as the clock was written, in whatever time zone. Other texts, truth values and other categories are labels.
+        Rows without a value are a group of their own, and in no half-line.
     max_error : float in [0, 1], optional
         The largest error you can live with; gives the result a verdict.
     confidence_level : float from 0.5 to below 1
@@ -115,7 +118,7 @@ def worst_group(
         rows=scene.size,
         n_eff=effective_rows(tally),
         assumptions=_ASSUMED if tally.unit_weights else (*_ASSUMED, _WEIGHTS),
-        notes=tuple(row_hints(tally)),
+        notes=(*row_hints(tally), *_many_labels(features)),
     )
 
 
@@ -142,6 +145,16 @@ def rows_with_features(
     if weight.min() == weight.max():
         rows = Observations(rows.y_true, rows.y_prob, None, rows.binary_outcomes)
     return rows, features
+
+
+def _many_labels(features: tuple[Feature, ...]) -> list[str]:
+    """Name the columns with so many labels that they may have an order which nobody told."""
+    return [
+        f"{printable(each.name)} was read as {each.values.size:,} labels, without an order; numbers, dates as in "
+        "2026-01-31 and ordered categories have one."
+        for each in features
+        if not each.ordered and each.values.size > _MANY_LABELS
+    ]
 
 
 def _worst_of(scene: Scene, growths: Growths, place: int) -> Cut:

@@ -66,10 +66,12 @@ _NEXT_OF_CLUSTERS = {
 """Advice where rows are in clusters."""
 
 _NEXT_OF_GROUPS = {
-    True: "give the model the feature, or recalibrate the group apart, and judge that on rows that it has not seen",
-    False: "nothing shows that any group is off; more fresh rows narrow the limit",
+    "group": "give the model the feature, or recalibrate the group apart, and judge that on rows that it has not seen",
+    "all": "all forecasts are off, and no group much further: recalibrate them (calibrant recalibrate choose), then "
+    "look again, at rows that the repair has not seen",
+    "none": "nothing shows that any group is off; more fresh rows narrow the limit",
 }
-"""Advice where groups were looked for, by whether some group is off for sure."""
+"""Advice where groups were looked for, by what is off for sure: some group, all rows about as much, or none."""
 
 _NEXT_OF_CLASSES = {
     "certified": "calibrant certify --questions asks something else of the same classes; say beforehand what",
@@ -168,10 +170,16 @@ def worst_group_said(found: WorstGroup) -> list[str]:
         *found.table(),
         found.action(),
         *_noted(found.notes),
-        next_step(_NEXT_OF_GROUPS[found.lower > 0.0]),
+        next_step(_after_groups(found)),
         *assumed(found.assumptions),
         *_more_notes(found.notes),
     ]
+
+
+def _after_groups(found: WorstGroup) -> str:
+    if found.lower <= 0.0:
+        return _NEXT_OF_GROUPS["none"]
+    return _NEXT_OF_GROUPS["all" if found.of_all_rows else "group"]
 
 
 IF_INDEPENDENT = "If rows were independent:"

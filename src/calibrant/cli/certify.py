@@ -57,7 +57,8 @@ from calibrant.cli.rows import Rows, RowsRead, check_suspects, open_all_rows, op
     metavar="COLUMNS",
     multiple=True,
     help="Columns of groups that may overlap, with commas between; may be repeated. A column of true and false is a "
-    "group, one of labels has a group for each. Choose them before looking at the rows.",
+    "group, one of labels has a group for each, and one for rows without a label unless --drop-missing leaves them "
+    "out. Choose them before looking at the rows.",
 )
 @click.option(
     "--scale",
@@ -126,7 +127,7 @@ def command(
 def _opened(source: Source, groups: tuple[str, ...]) -> AbstractContextManager[Rows]:
     """Open a file; with columns of groups all of its rows are read."""
     if groups:
-        return open_all_rows(replace(source, features=groups), "judging groups that overlap")
+        return open_all_rows(replace(source, features=groups), "judging groups that overlap", featured=True)
     return open_rows(source)
 
 

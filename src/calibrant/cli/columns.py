@@ -41,6 +41,7 @@ FORECAST_NAMES = (
 PREDICTION_NAMES = ("y_pred", "y_hat", "pred", "prediction", "predictions", "predicted")
 """Names of forecasts or of classes predicted from them: they count where no column has one of `FORECAST_NAMES`."""
 
+_INDEX = re.compile(r"__index_level_\d+__")  # the labels of rows that pandas writes to Parquet: nothing of whom
 _BETWEEN_WORDS = re.compile(r"[\s_-]+")
 
 
@@ -79,6 +80,7 @@ def choose_columns(source: Source, table: Table, *, outcomes: bool, models: Sequ
             remark(f"{what}: column {guess!r} of {table.name}, {why} ({option} chooses)", quiet=source.quiet)
     if features == ():
         rest = (y_true, y_prob, *taken)
+        rest += tuple(name for name in table.columns if _INDEX.fullmatch(name))
         features = tuple(name for name in table.columns if name not in rest and name not in table.faults)
         if not features:
             raise BadInput(f"{table.name}: no column is left that says who a row is about; name one with --features")

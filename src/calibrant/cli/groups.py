@@ -52,7 +52,9 @@ def command(
     Every cut of every column of numbers or dates is looked at, in both directions, every label of other columns, and
     every interval of forecasts inside. Errors are shares of all rows. The upper limit holds for all groups at once,
     whichever was found: no correction for looking is needed, because all of them were looked at. Rows without a value
-    are a group of their own. Groups that you have in mind already are for "calibrant certify --groups".
+    are a group of their own, also with --drop-missing, which leaves out rows without a label or forecast. Texts that
+    are all dates, as in 2026-01-31, are dates. Groups that you have in mind already are for "calibrant certify
+    --groups".
     """
     import calibrant
 

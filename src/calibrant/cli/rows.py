@@ -325,11 +325,12 @@ def _open_models(source: Source, table: Table, y_prob: Sequence[str]) -> Iterato
 
 
 @contextlib.contextmanager
-def open_all_rows(source: Source, purpose: str) -> Iterator[RowsRead]:
-    """Open a file for what needs all of its rows at once, unless there are more than memory is meant for."""
+def open_all_rows(source: Source, purpose: str, *, featured: bool = False) -> Iterator[RowsRead]:
+    """Open a file for what needs all rows at once, unless there are too many; ``featured`` ones lack no feature."""
     with open_source(source) as table:
         chosen = choose_columns(source, table, outcomes=True)
-        left_out = _leave_out([chosen], table)
+        needed = {name: "class" for name in (chosen.features or ()) if featured}
+        left_out = _drop(chosen, table, {**needed, **_kinds([chosen])}, [str(chosen.y_prob)])
         if is_large(source, table):
             _check_room(source, table, _share_memory(source, table)["tally_limit"], purpose)
         yield _read(chosen, table, left_out)

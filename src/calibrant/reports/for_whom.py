@@ -47,16 +47,54 @@ def worst_group_of(model: ModelSummary) -> GroupsSaid | None:
     found = model.worst_group
     if found is None:
         return None
-    is_off = found.lower > 0.0
     order = sorted(range(len(found.features)), key=lambda place: -found.by_feature[place].error)[:MOST_FEATURES]
     return GroupsSaid(
-        state="refuted" if is_off else "neutral",
-        label="Some group is off" if is_off else "No group is off for sure",
+        state="refuted" if is_off(model) else "neutral",
+        label=_label(found),
         finding=_finding(found),
         lines=_lines(found, len(order)),
         rows=tuple(_row(found, place) for place in order),
-        next_step=_next_step(found, is_off=is_off),
+        next_step=_next_step(found),
         assumed=f"This assumes that {'; '.join(found.assumptions)}.",
+    )
+
+
+def briefly(model: ModelSummary) -> str:
+    """Say in a sentence for whom forecasts are wrong, which is not the whole of what all rows say; or nothing."""
+    found = model.worst_group
+    if found is None:
+        return ""
+    worst = found.worst
+    if found.lower <= 0.0:
+        return "No group is off for sure."
+    if found.of_all_rows:
+        return "No group stands out: the worst one is nearly all rows, and these are about as far off."
+    return (
+        f"With {level_said(found.confidence_level)} confidence some group is off; on these rows most of all "
+        f"{worst.group}, where {worst.rows:,} forecasts are {measured(100.0 * abs(worst.bias), 1)} points "
+        f"{worst.direction}."
+    )
+
+
+def is_off(model: ModelSummary) -> bool:
+    """Return whether it is shown that some group is off, and further than all rows."""
+    found = model.worst_group
+    return found is not None and found.lower > 0.0 and not found.of_all_rows
+
+
+def after_certificate(model: ModelSummary, limit: float, relative_to: str) -> str:
+    """Say what to do for groups where all rows together are certified; nothing where no group stands out."""
+    found = model.worst_group
+    if found is None or not is_off(model):
+        return ""
+    if relative_to == "rows" and found.upper <= limit:
+        return (
+            f"For this limit nothing needs repair, whatever the group. If {found.worst.group} matters to you, give the "
+            "model the feature, or recalibrate the group apart."
+        )
+    return (
+        f"All rows together need no repair for this limit, but {found.worst.group} may: give the model the feature, or "
+        "recalibrate the group apart, and judge that on new rows."
     )
 
 
@@ -110,9 +148,20 @@ def _row(found: WorstGroup, place: int) -> dict[str, str]:
     }
 
 
-def _next_step(found: WorstGroup, *, is_off: bool) -> str:
-    if not is_off:
+def _label(found: WorstGroup) -> str:
+    if found.lower <= 0.0:
+        return "No group is off for sure"
+    return "No group stands out" if found.of_all_rows else "Some group is off"
+
+
+def _next_step(found: WorstGroup) -> str:
+    if found.lower <= 0.0:
         return "Nothing needs to be done for a single group; more rows narrow the limit."
+    if found.of_all_rows:
+        return (
+            "All forecasts are off, and no group much further: recalibrate them, then look again, at rows that the "
+            "repair has not seen."
+        )
     return (
         "Give the model the feature, or recalibrate the group apart, and judge that on rows that it has not seen. A "
         f"non-decreasing recalibration of one group saves at most {rounded_up(found.upper)} per case, over all cases."

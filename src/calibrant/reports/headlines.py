@@ -23,6 +23,7 @@ from calibrant.core.words import (
     rounded_down,
     rounded_up,
 )
+from calibrant.reports.for_whom import after_certificate, briefly, is_off
 from calibrant.reports.over_time import HEADING, caution_of, change_of
 from calibrant.reports.over_time import next_step as after_change
 from calibrant.reports.results import ClusterOptions, ModelSummary, RepairTrial, ReportSummary, apart_said
@@ -68,6 +69,10 @@ class Headline:
         What to do.
     changed : str
         That an alarm went off over time, which makes the past a poor witness; empty where none did.
+    whom : str
+        For whom forecasts are wrong, where that was asked.
+    is_off : bool
+        Whether some group is off, and further than all rows: what is said of these then is not the whole.
     """
 
     state: str
@@ -80,6 +85,8 @@ class Headline:
     worst: str
     next_step: str
     changed: str = ""
+    whom: str = ""
+    is_off: bool = False
 
 
 def headline_of(model: ModelSummary) -> Headline:
@@ -99,6 +106,8 @@ def headline_of(model: ModelSummary) -> Headline:
         worst=_worst(model),
         next_step=_next_step(model, state) if not changed or model.change is None else after_change(model.change),
         changed=changed,
+        whom=briefly(model),
+        is_off=is_off(model),
     )
 
 
@@ -150,6 +159,7 @@ def lines_of(summary: ReportSummary) -> list[str]:
             *said.clusters,
             *(f"Caution: {caution}" for caution in said.cautions),
             f"Where: {said.worst}",
+            *([f"For whom: {said.whom}"] if said.whom else []),
             *(f"Note: {note}" for note in said.notes),
             f"Next: {said.next_step}",
         ]
@@ -362,6 +372,8 @@ def _next_step(model: ModelSummary, state: str) -> str:
         return f"Ask again, for the limit that the caution names ({GUIDE})."
     took = _repair_said(repair, certificate.relative_to)
     if state == "certified":
+        if whom := after_certificate(model, certificate.max_error, certificate.relative_to):
+            return whom
         if took and not certificate.worst_interval.within_chance:
             return f"For this limit nothing needs repair. If the points above matter to you, recalibrate: {took}."
         return "For this limit nothing needs repair. Judge them again on new rows, or when something changes."

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import math
+import numbers
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
@@ -22,9 +25,13 @@ from calibrant.core.words import printable
 from calibrant.rows.arrays import as_array, is_missing
 from calibrant.rows.checks import check_same_index
 from calibrant.rows.runs import group_starts, stable_order
+from calibrant.rows.times import moments_of
 
 MISSING = -1
 """The place of a value that is missing."""
+
+_MIDNIGHT = re.compile(r"T00(:00)*(\.0+)?$")
+_NO_FRACTION = re.compile(r"\.0+$")
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +58,9 @@ class Feature:
     def label(self, place: int) -> Label:
         """Return one of the distinct values as JSON can hold it."""
         value = self.values[place]
-        if isinstance(value, np.datetime64 | np.timedelta64):
+        if isinstance(value, np.datetime64):
+            return (_MIDNIGHT if self._of_days else _NO_FRACTION).sub("", str(value))
+        if isinstance(value, np.timedelta64):
             return str(value)
         plain = value.item() if isinstance(value, np.generic) else value
         if isinstance(plain, float) and not math.isfinite(plain):  # which no JSON holds as a number
@@ -61,6 +70,11 @@ class Feature:
     def taken(self, positions: IntArray) -> Feature:
         """Return the feature of the rows at given positions, whose values may no longer all occur."""
         return Feature(self.name, self.ordered, self.values, self.codes[positions])
+
+    @cached_property
+    def _of_days(self) -> bool:
+        """Whether its values are dates without a time of day."""
+        return bool(np.all(self.values.astype("M8[D]") == self.values))
 
     @cached_property
     def missing(self) -> BoolArray:
@@ -79,15 +93,18 @@ class Feature:
         return group_starts(self.codes[self.order])
 
 
-def check_features(X: Any, rows: int, *, argument: str = "X", **others: Any) -> tuple[Feature, ...]:
+def check_features(
+    X: Any, rows: int, *, argument: str = "X", texts_are_labels: bool = False, **others: Any
+) -> tuple[Feature, ...]:
     """Return the columns of an array, a frame or a dict as features of so many rows.
 
     ``argument`` is what they are called, and ``others`` are arguments whose rows must carry the same labels, such as
-    those of a pandas index.
+    those of a pandas index. Texts that are all dates, as in "2026-01-31", have the order of dates, so that a feature is
+    the same whatever file it was written to; unless all texts are labels.
     """
     columns = _columns(X, argument)
     check_same_index(**others, **{argument: X})
-    return tuple(_feature(values, name, rows, argument) for name, values in columns.items())
+    return tuple(_feature(values, name, rows, argument, texts_are_labels) for name, values in columns.items())
 
 
 def _columns(X: Any, argument: str) -> dict[str, Any]:
@@ -128,9 +145,17 @@ def _columns(X: Any, argument: str) -> dict[str, Any]:
     return {str(name): values for name, values in named}
 
 
-def _feature(values: Any, name: str, rows: int, argument: str) -> Feature:
+def _feature(values: Any, name: str, rows: int, argument: str, texts_are_labels: bool) -> Feature:
     argument = f"{argument}[{printable(name)!r}]"
-    missing, array, labels = _read(values, argument)
+    if getattr(getattr(values, "dtype", None), "ordered", False) is True and hasattr(values.dtype, "categories"):
+        missing, array, ranks = _read_ordered(values, argument)
+        labels = False
+    else:
+        missing, array, labels = _read(values, argument)
+        ranks = None
+        if array.dtype.kind in "OU" and not (labels or texts_are_labels):
+            moments = moments_of(array)
+            array = array if moments is None else moments
     if missing.size != rows:
         raise InputError(
             f"has {missing.size:,} values for {rows:,} rows",
@@ -138,9 +163,9 @@ def _feature(values: Any, name: str, rows: int, argument: str) -> Feature:
             value=missing.size,
             remedy="pass one value per row",
         )
-    ordered = array.dtype.kind in "iufmM" and not labels
+    ordered = (array.dtype.kind in "iufmM" and not labels) or ranks is not None
     try:
-        distinct, places = _ranked(array)
+        distinct, places = _ranked(array) if ranks is None else (array, ranks)
     except TypeError as error:
         raise InputError(
             f"mixes labels that cannot be compared ({error})", argument=argument, remedy="convert them to strings"
@@ -162,9 +187,21 @@ def _ranked(array: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IntArray]:
     return ordered[starts], places
 
 
+def _read_ordered(values: Any, argument: str) -> tuple[BoolArray, npt.NDArray[Any], IntArray]:
+    """Return which values of an ordered categorical of pandas are missing, those that occur, and the others' places."""
+    codes = np.asarray(values.cat.codes if hasattr(values, "cat") else values.codes)
+    missing: BoolArray = codes < 0
+    if missing.all():
+        raise _nothing_known(argument)
+    present, ranks = np.unique(codes[~missing], return_inverse=True)
+    return missing, np.asarray(values.dtype.categories, dtype=object)[present], ranks.astype(np.int64)
+
+
 def _read(values: Any, argument: str) -> tuple[BoolArray, npt.NDArray[Any], bool]:
     """Return which values are missing, an array of the others, and whether they were declared to be labels."""
     labels = hasattr(getattr(values, "dtype", None), "categories")
+    if getattr(getattr(values, "dtype", None), "tz", None) is not None:  # of pandas: the clock as it was written
+        values = (values.dt if hasattr(values, "dt") else values).tz_localize(None)
     nulls = _nulls(values)
     if nulls is not None and nulls.any():
         values, given = _without_nulls(values, nulls), nulls
@@ -202,6 +239,8 @@ def _of_objects(array: npt.NDArray[Any], argument: str) -> npt.NDArray[Any]:
         return array.astype(np.bool_)
     if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in held):
         return _of_numbers(array, held)
+    if all(isinstance(value, (numbers.Real, Decimal)) and not isinstance(value, (bool, np.bool_)) for value in held):
+        return array.astype(np.float64)
     odd = next((k for k, value in enumerate(held) if isinstance(value, (list, tuple, dict, set, np.ndarray))), None)
     if odd is not None:
         raise InputError(

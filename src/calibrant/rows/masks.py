@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.core.errors import InputError
 from calibrant.core.types import BoolArray, Label
-from calibrant.core.voices import Option, Phrase
+from calibrant.core.voices import Either, Option, Phrase
 from calibrant.core.words import printable
 from calibrant.rows.checks import Observations, check_choice, check_weights
 from calibrant.rows.features import Feature, check_features
@@ -49,7 +49,7 @@ def group_questions(rows: Observations, groups: Any, scale: str, **others: Any) 
     """
     check_choice(scale, "scale", SCALES)
     given = _one_column(groups)
-    columns = check_features(given, rows.y_prob.size, argument="groups", **others)
+    columns = check_features(given, rows.y_prob.size, argument="groups", texts_are_labels=True, **others)
     alone = len(columns) == 1
     named = [(label, places) for column in columns for label, places in _groups_in(column, alone)]
     labels = tuple(label for label, _ in named)
@@ -69,12 +69,13 @@ def group_questions(rows: Observations, groups: Any, scale: str, **others: Any) 
             return part
 
     disjoint = within and alone and not _is_flag(columns[0])
-    return Questions(GROUP_KINDS[scale], labels, rows.y_prob.size, make, disjoint=disjoint)
+    members = None if within else tuple(int(np.count_nonzero(of.codes == code)) for _, (of, code) in named)
+    return Questions(GROUP_KINDS[scale], labels, rows.y_prob.size, make, disjoint=disjoint, members=members)
 
 
 def group_masks(groups: Any, rows: int) -> Iterator[tuple[Label, BoolArray]]:
     """Return the groups by name, each with the rows in it, one at a time."""
-    columns = check_features(_one_column(groups), rows, argument="groups")
+    columns = check_features(_one_column(groups), rows, argument="groups", texts_are_labels=True)
     for column in columns:
         for label, (of, code) in _groups_in(column, len(columns) == 1):
             yield label, of.codes == code
@@ -104,7 +105,11 @@ def _groups_in(column: Feature, alone: bool) -> Iterator[tuple[Label, tuple[Feat
                 "is missing",
                 argument=argument,
                 position=int(column.missing.argmax()),
-                remedy="a truth value per row says whether it is in the group",
+                remedy=Phrase(
+                    "a truth value per row says whether it is in the group: fill in {false}, or {how}",
+                    false=Either("False", "false"),
+                    how=Either("drop the row", "leave such rows out with --drop-missing"),
+                ),
             )
         if not column.values[-1]:
             raise InputError("is False everywhere: no row is in this group", argument=argument, remedy="leave it out")

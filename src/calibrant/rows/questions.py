@@ -217,6 +217,8 @@ class Questions:
         What calibrated forecasts say of all questions at once, where that is known.
     inside : callable or None
         Returns which rows the question of a place is about, where masks leave some out.
+    members : tuple of int or None
+        How many rows each question is about, where masks leave some out and people would want to know.
 
     Examples
     --------
@@ -235,6 +237,7 @@ class Questions:
     notes: tuple[str, ...] = ()
     law: ClassLaw | None = None
     inside: Callable[[int], BoolArray] | None = None
+    members: tuple[int, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -56,6 +56,7 @@ def scanned_questions(rows: GroupColumns, scale: str) -> Questions:
     kind, within = GROUP_KINDS[scale], scale != SCALES[0]
     alone = len(rows.columns) == 1
     named: list[tuple[Label, GroupedSource, int]] = []
+    sizes: list[int] = []
     count = 0
     for name, source in rows.columns:
         groups = source.groups
@@ -71,6 +72,7 @@ def scanned_questions(rows: GroupColumns, scale: str) -> Questions:
             if flags and not label:
                 continue
             plain = label if isinstance(label, (str, int, float)) else str(label)
+            sizes.append(tables[place].row_total)
             named.append((name if flags else plain if alone else f"{name}: {label}", source, place))
     disjoint = within and alone
 
@@ -79,7 +81,8 @@ def scanned_questions(rows: GroupColumns, scale: str) -> Questions:
         one = _OneGroup(source, group)
         return one if within else _Padded(one, count)
 
-    return Questions(kind, tuple(label for label, _, _ in named), count, make, disjoint=disjoint)
+    members = None if within else tuple(sizes)
+    return Questions(kind, tuple(label for label, _, _ in named), count, make, disjoint=disjoint, members=members)
 
 
 class _OneGroup:

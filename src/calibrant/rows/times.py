@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +19,8 @@ Every = Literal["hour", "day", "week", "month"]
 
 EVERY: tuple[Every, ...] = ("hour", "day", "week", "month")
 """How long the periods that times are cut into can be."""
+
+_DATED = re.compile(r"\s*\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?\s*")
 
 
 def period_of(times: Any, every: Every = "day") -> npt.NDArray[np.str_]:
@@ -48,6 +51,26 @@ def period_of(times: Any, every: Every = "day") -> npt.NDArray[np.str_]:
     distinct, places = label_places(count, "times", count.size)
     names: npt.NDArray[np.str_] = distinct.astype(f"M8[{unit}]").astype(str)
     return names[places]
+
+
+def moments_of(values: npt.NDArray[Any]) -> npt.NDArray[np.datetime64] | None:
+    """Return Python's dates, or texts such as "2026-01-31", as numpy holds them; None unless all of them are dates.
+
+    Examples
+    --------
+    >>> moments_of(np.array(["2026-01-31", "2026-02-01 13:05"]))
+    array(['2026-01-31T00:00:00.000000', '2026-02-01T13:05:00.000000'],
+          dtype='datetime64[us]')
+    >>> moments_of(np.array(["2026-01-31", "20260201"])) is None
+    True
+    """
+    for value in values.tolist():
+        if not (_DATED.fullmatch(value) if isinstance(value, str) else isinstance(value, dt.date)):
+            return None
+    try:
+        return _moments(values)
+    except InputError:  # as of 2026-02-30
+        return None
 
 
 def _moments(times: Any) -> npt.NDArray[np.datetime64]:
