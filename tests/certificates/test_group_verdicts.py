@@ -36,7 +36,10 @@ def test_mass_is_the_certificate_of_rows_outside_at_zero(method, weight):
         alone = {"sample_weight": weight, "method": method}
         column = certify(Y * mask, P * mask, max_error=0.1, confidence_level=1 - delta, **alone)
         assert found[label].estimate == pytest.approx(column.estimate)
-        assert found[label].upper == pytest.approx(column.upper)
+        if method == "adaptive":  # bets that serve several levels at once: a little wider, never narrower than at one
+            assert column.upper - 1e-12 <= found[label].upper <= 1.2 * column.upper
+        else:
+            assert found[label].upper == pytest.approx(column.upper)
         assert found[label].lower == pytest.approx(column.lower)
         weights = np.ones(ROWS) if weight is None else weight
         own = calibrant.cutoff_calibration_error(Y[mask], P[mask], sample_weight=weights[mask])
@@ -51,7 +54,9 @@ def test_within_groups_is_the_certificate_of_their_rows():
     assert (found.kind, found.disjoint) == ("within_groups", True)
     assert found.questions == by.groups
     assert found.upper == by.upper
-    assert [each.to_dict() for each in found.certificates] == [each.to_dict() for each in by.certificates]
+    for each, other in zip(found.certificates, by.certificates, strict=True):
+        assert (each.estimate, each.lower, each.rows) == (other.estimate, other.lower, other.rows)
+        assert other.upper - 1e-12 <= each.upper <= 1.2 * other.upper  # from bets that serve several levels at once
     assert found.verdict == by.verdict
     overlapping = certify(Y, P, max_error=0.2, groups={"old": OLD, "ward": WARD}, scale="group")
     assert not overlapping.disjoint

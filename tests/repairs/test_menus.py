@@ -49,8 +49,12 @@ def test_the_bound_is_the_limit_of_the_chosen_map_at_delta_over_the_number_of_ma
     assert menu.guarantee().question == questions
     assert menu.guarantee().choices == 31
     assert menu.guarantee() == menu.guarantee(0.9) == menu.guarantee_
-    for options in ({"confidence_level": 0.95}, {"measure": "risk_gap"}, {"target": "these forecasts"}):
-        with pytest.raises(ValueError, match="fit again with MenuRecalibrator"):
+    for options, message in (
+        ({"confidence_level": 0.95}, "fit again with MenuRecalibrator"),
+        ({"measure": "risk_gap"}, "measure must be one of 'cutoff'"),
+        ({"target": "these forecasts"}, "target must be one of 'population'"),
+    ):
+        with pytest.raises(ValueError, match=message):
             menu.guarantee(**options)
 
 

@@ -168,7 +168,6 @@ def worst_group_said(found: WorstGroup) -> list[str]:
         found.where(),
         found.numbers(),
         *found.table(),
-        found.action(),
         *_noted(found.notes),
         next_step(_after_groups(found)),
         *assumed(found.assumptions),

@@ -24,6 +24,10 @@ from calibrant.rows.classes import QUESTIONS, QuestionsAsked
 
 Rule = Literal["log_loss", "brier"]
 RULES: tuple[str, ...] = get_args(Rule)
+
+_BOUNDED, _TARGETS = ("cutoff",), ("population",)
+"""What a menu has a bound of, and for whom."""
+
 GRID = 2.0 ** (np.arange(-12, 19) / 6.0)
 """Temperatures of the default menu: 31 from a quarter to 8, each an eighth above the one before, 1 among them."""
 
@@ -134,9 +138,11 @@ class MenuRecalibrator(ClassRecalibrator):
         """
         self._check_fitted("guarantee")
         level = check_confidence(self.confidence_level_ if confidence_level is None else confidence_level)
-        if level != self.confidence_level_ or measure != "cutoff" or target != "population":
+        check_choice(measure, "measure", _BOUNDED)
+        check_choice(target, "target", _TARGETS)
+        if level != self.confidence_level_:
             raise InputError(
-                "a menu bounds the Cutoff error in the population, at the confidence level of its fit",
+                "a menu bounds the error at the confidence level of its fit",
                 remedy=f"fit again with MenuRecalibrator(confidence_level={level:g})",
             )
         return super().guarantee(level)
