@@ -842,7 +842,7 @@ def test_every_function_refuses_bad_rows(function, bad):
 def test_rows_with_features_have_the_same_gate(bad):
     rows, options, message = bad
     with refused(message):
-        calibrant.worst_group(*rows, [1] * len(rows[0]), **options)
+        calibrant.worst_group(rows[0], rows[1], [1] * len(rows[0]), **options)
 
 
 @pytest.mark.parametrize("bad", BAD_ROWS.values(), ids=BAD_ROWS.keys())
