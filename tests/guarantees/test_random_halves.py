@@ -198,7 +198,7 @@ class TestLevelOfTheTest:
     @pytest.mark.parametrize("seed", SEEDS)
     @pytest.mark.parametrize(("rows", "forecast"), [(60, 0.1641), (40, 0.3)])
     def test_so_has_one_that_is_resampled_up_to_what_is_documented(self, rows, forecast, seed, monkeypatch):
-        monkeypatch.setattr("calibrant.certificates.hypotheses.ENUMERABLE", 1)
+        monkeypatch.setattr("calibrant.certificates.enumeration.ENUMERABLE", 1)
         assert self.level(rows, forecast, seed) <= 0.0575
         assert self.level(rows, forecast, seed, n_resamples=999) <= 0.075
 
