@@ -80,10 +80,17 @@ def command_line(monkeypatch):
     import calibrant.cli
 
     monkeypatch.setattr(calibrant, "cli", calibrant.cli)  # to be put back
-    for name in [name for name in sys.modules if name.startswith("calibrant.cli")]:
-        monkeypatch.delitem(sys.modules, name)
+    before = _taken_out()
     main = importlib.import_module("calibrant.cli").main
-    return lambda *arguments: CliRunner().invoke(main, [*map(str, arguments)])
+    yield lambda *arguments: CliRunner().invoke(main, [*map(str, arguments)])
+    _taken_out()  # those that were loaded meanwhile belong to each other, not to the ones before
+    sys.modules.update(before)
+
+
+def _taken_out():
+    """Forget the modules of the command line, and return them."""
+    names = [name for name in sys.modules if name.startswith("calibrant.cli")]
+    return {name: sys.modules.pop(name) for name in names}
 
 
 @pytest.fixture
