@@ -98,7 +98,7 @@ class TestCurveErrors:
         assert ours.ici == pytest.approx(distance.mean(), abs=1e-9)
         assert ours.e50 == pytest.approx(np.quantile(distance, 0.5, method="inverted_cdf"), abs=1e-9)
         assert ours.e90 == pytest.approx(np.quantile(distance, 0.9, method="inverted_cdf"), abs=1e-9)
-        assert ours.e_max == pytest.approx(distance.max(), abs=1e-9)
+        assert ours.emax == pytest.approx(distance.max(), abs=1e-9)
 
     def test_loess_equals_direct_local_regression(self):
         y, p = forecasts_and_outcomes(200)

@@ -123,7 +123,7 @@ def test_loess_curve_of_cleveland_and_grosse():
     y = ((i * 0.41421356237) % 1.0 < p**1.5).astype(float)
     errors = calibrant.measures.integrated_calibration_index(y, p, smoother="loess")
     assert errors.ici == pytest.approx(0.09754455729294094, abs=1e-12)
-    assert errors.e_max == pytest.approx(0.1648961198948537, abs=1e-12)
+    assert errors.emax == pytest.approx(0.1648961198948537, abs=1e-12)
     assert errors.ici == pytest.approx(0.09758399220772912, abs=1e-4)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import io
-import math
 import textwrap
 from abc import ABC, abstractmethod
 from types import FunctionType
@@ -12,11 +11,10 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from calibrant.core.errors import InputError
 from calibrant.core.results import Checked, as_frame
 from calibrant.core.types import ClassLabel, FloatArray
 from calibrant.displays.palette import MARGIN, SMALL, TITLE, WORDS, Palette, Theme, palette_of
-from calibrant.rows.checks import check_flag, check_number, check_same_index
+from calibrant.rows.checks import check_flag, check_same_index
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -264,17 +262,3 @@ def with_jumps(place: FloatArray, value: FloatArray, after: FloatArray) -> tuple
     different = np.ones(both.size, dtype=bool)
     different[1::2] = value != after
     return twice[different], both[different]
-
-
-def check_resamples(n_resamples: Any, confidence_level: float) -> int:
-    """Return a number of resamples that is large enough to speak of a confidence level."""
-    resamples = int(check_number(n_resamples, "n_resamples", low=1, high=1e6, whole=True))
-    least = math.ceil(1.0 / (1.0 - confidence_level) - 1e-9) - 1
-    if resamples < least:
-        raise InputError(
-            f"is {resamples}, too few for a confidence_level of {confidence_level:g}",
-            argument="n_resamples",
-            value=resamples,
-            remedy=f"take at least {least}",
-        )
-    return resamples

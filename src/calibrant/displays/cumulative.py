@@ -14,7 +14,7 @@ from calibrant.core.errors import InputError
 from calibrant.core.laws import brownian_range
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
 from calibrant.core.words import level_said, measured, of_all, percent, significant_up
-from calibrant.displays.base import Display, check_resamples, show_forecasts
+from calibrant.displays.base import Display, show_forecasts
 from calibrant.displays.classes import FORECAST, one_question
 from calibrant.displays.clusters import refuse_band, rows_to_draw
 from calibrant.displays.palette import Theme
@@ -23,6 +23,7 @@ from calibrant.measures.results import WorstInterval, told_apart
 from calibrant.measures.weighted import find_worst_interval
 from calibrant.rows.checks import check_choice, check_confidence, check_seed
 from calibrant.rows.intake import RowsLike
+from calibrant.rows.resamples import check_resamples
 from calibrant.rows.tally import Tally, prefix_sums
 
 if TYPE_CHECKING:

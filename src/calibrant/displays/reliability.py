@@ -16,7 +16,6 @@ from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray, Ra
 from calibrant.core.words import level_said
 from calibrant.displays.base import (
     Display,
-    check_resamples,
     dress,
     forecast_limits,
     inches_below,
@@ -37,6 +36,7 @@ from calibrant.displays.reliability_bands import (
 from calibrant.displays.thinning import thinned
 from calibrant.rows.checks import check_choice, check_confidence, check_flag, check_number, check_seed
 from calibrant.rows.intake import RowsLike
+from calibrant.rows.resamples import check_resamples
 from calibrant.rows.tally import Tally, prefix_sums
 
 if TYPE_CHECKING:

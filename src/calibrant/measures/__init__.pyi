@@ -8,6 +8,7 @@ from calibrant.measures.clinical import (
     observed_expected_ratio as observed_expected_ratio,
 )
 from calibrant.measures.distance import distance_from_calibration as distance_from_calibration
+from calibrant.measures.estimates import Estimate as Estimate
 from calibrant.measures.everything import measure as measure
 from calibrant.measures.expected import (
     effective_support_size as effective_support_size,

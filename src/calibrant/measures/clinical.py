@@ -207,7 +207,7 @@ def curve_errors(tally: Tally, curve: FloatArray, smoother: str) -> CurveErrors:
         ici=float(distance @ weight) / tally.weight_total,
         e50=_weighted_quantile(distance, weight, 0.5),
         e90=_weighted_quantile(distance, weight, 0.9),
-        e_max=float(distance.max()),
+        emax=float(distance.max()),
         smoother=smoother,
     )
 

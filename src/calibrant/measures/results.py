@@ -324,7 +324,7 @@ class CurveErrors(Result):
         Their mean, the integrated calibration index.
     e50, e90 : float
         Their median and 90th percentile.
-    e_max : float
+    emax : float
         The largest.
     smoother : str
         The curve: "isotonic" or "loess".
@@ -333,13 +333,13 @@ class CurveErrors(Result):
     ici: float
     e50: float
     e90: float
-    e_max: float
+    emax: float
     smoother: str
 
-    _ranges: ClassVar = dict.fromkeys(("ici", "e50", "e90", "e_max"), UNIT)
+    _ranges: ClassVar = dict.fromkeys(("ici", "e50", "e90", "emax"), UNIT)
 
     def __str__(self) -> str:
-        return f"ICI {self.ici:.5f}, E50 {self.e50:.5f}, E90 {self.e90:.5f}, Emax {self.e_max:.5f} ({self.smoother})"
+        return f"ICI {self.ici:.5f}, E50 {self.e50:.5f}, E90 {self.e90:.5f}, Emax {self.emax:.5f} ({self.smoother})"
 
 
 PAPER = "Rossellini et al. 2025"
