@@ -18,6 +18,18 @@ def uniform(rows: int, shift: float = 0.0) -> tuple[FloatArray, FloatArray]:
     return forecast, draw_events(random, forecast + shift)
 
 
+def nearly_calibrated(rows: int) -> tuple[FloatArray, FloatArray]:
+    """Return uniform forecasts that are a little too low."""
+    return uniform(rows, shift=0.02)
+
+
+def ten_classes(rows: int) -> tuple[FloatArray, FloatArray]:
+    """Return calibrated forecasts of ten classes, and the number of the class that came."""
+    random = np.random.default_rng(SEED)
+    forecast = random.dirichlet(np.ones(10), rows)
+    return forecast, (forecast.cumsum(axis=1) < random.random((rows, 1))).sum(axis=1).astype(np.float64)
+
+
 def draw_events(random: np.random.Generator, rate: FloatArray) -> FloatArray:
     return (random.random(rate.size) < rate).astype(np.float64)
 

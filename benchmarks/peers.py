@@ -49,6 +49,20 @@ def torchmetrics_ece(forecast: FloatArray, outcome: FloatArray) -> tuple[Call, V
     return partial(error, torch.from_numpy(forecast), labels, n_bins=BINS, norm="l1"), float
 
 
+def torchmetrics_confidence(forecast: FloatArray, outcome: FloatArray) -> tuple[Call, Value]:
+    """ECE of the confidence in the top label; ``forecast`` has a column for each class, ``outcome`` its number."""
+    error = import_module("torchmetrics.functional.classification").multiclass_calibration_error
+    torch = import_module("torch")
+    labels = torch.from_numpy(outcome.astype(np.int64))
+    return partial(error, torch.from_numpy(forecast), labels, num_classes=forecast.shape[1], n_bins=BINS), float
+
+
+def mapie_top_label(forecast: FloatArray, outcome: FloatArray) -> tuple[Call, Value]:
+    """ECE of the confidence among the rows of each top label, plain mean over labels; ``num_bins`` counts borders."""
+    error = import_module("mapie.metrics.calibration").top_label_ece
+    return partial(error, outcome.astype(int), forecast, num_bins=BINS + 1), float
+
+
 def mapie_ece(strategy: str) -> Peer:
     def prepare(forecast: FloatArray, outcome: FloatArray) -> tuple[Call, Value]:
         error = import_module("mapie.metrics.calibration").expected_calibration_error
@@ -88,6 +102,10 @@ ECE_PEERS = {
     ],
     "quantile": [sklearn_curve("quantile"), mapie_ece("quantile")],
 }
+CLASS_PEERS = [
+    Peer("torchmetrics multiclass ECE", torchmetrics_confidence),
+    Peer("MAPIE top_label_ece", mapie_top_label),
+]
 CUTOFF_PEERS = [
     Peer("MAPIE cumulative_differences", mapie_range),
     Peer("probmetrics Kuiper", probmetrics_kuiper),

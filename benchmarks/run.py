@@ -42,6 +42,7 @@ RACES = (
     sections.decisions,
     sections.simulation,
     sections.binned_peers,
+    sections.class_peers,
     sections.cutoff_peers,
     sections.smooth_peers,
 )

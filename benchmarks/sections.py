@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 from baselines import argsort_cutoff, isotonic_fit, linear_program, memory_copy, packed_cutoff, resample_cutoff
-from forecasts import SEED, FloatArray, distributions, draw_events, uniform
-from peers import BINS, CUTOFF_PEERS, ECE_PEERS, SMOOTH_PEERS, Peer
+from forecasts import SEED, FloatArray, distributions, draw_events, nearly_calibrated, ten_classes, uniform
+from peers import BINS, CLASS_PEERS, CUTOFF_PEERS, ECE_PEERS, SMOOTH_PEERS, Peer
 from racing import Bench, Contender, clock, progress, quietly, run_python
 from tables import Absent, Target, comparison, duration, megabytes
 
@@ -117,9 +117,8 @@ def certificates(bench: Bench) -> None:
 
 def classes(bench: Bench) -> None:
     """Certificates of ten classes against ten certificates of one column each, and the confidence against one."""
-    rng, count, rows = np.random.default_rng(SEED), 10, min(bench.rows, 10**6)
-    p = rng.dirichlet(np.ones(count), rows)
-    y = (p.cumsum(axis=1) < rng.random((rows, 1))).sum(axis=1)
+    count, rows = 10, min(bench.rows, 10**6)
+    p, y = ten_classes(rows)
     top = (y == p.argmax(axis=1), p.max(axis=1))
 
     def largest() -> float:
@@ -461,6 +460,12 @@ def binned_peers(bench: Bench) -> None:
         beside_peers(bench, f"ECE of {BINS} bins of {words}", ece, ECE_PEERS[strategy])
 
 
+def class_peers(bench: Bench) -> None:
+    """ECE of the confidence in the top label of ten classes beside the packages that offer it, or one by label."""
+    ece = partial(calibrant.expected_calibration_error, n_bins=BINS)
+    beside_peers(bench, f"ECE of the confidence in ten classes, {BINS} bins", ece, CLASS_PEERS, draw=ten_classes)
+
+
 def cutoff_peers(bench: Bench) -> None:
     """Cutoff error beside the packages that offer the same statistic."""
     beside_peers(bench, "Cutoff error beside peers", calibrant.cutoff_calibration_error, CUTOFF_PEERS)
@@ -472,12 +477,18 @@ def smooth_peers(bench: Bench) -> None:
     beside_peers(bench, title, calibrant.smooth_calibration_error, SMOOTH_PEERS)
 
 
-def beside_peers(bench: Bench, title: str, ours: Callable[..., float], peers: Sequence[Peer]) -> None:
+def beside_peers(
+    bench: Bench,
+    title: str,
+    ours: Callable[..., float],
+    peers: Sequence[Peer],
+    draw: Callable[[int], tuple[FloatArray, FloatArray]] = nearly_calibrated,
+) -> None:
     """Race one of our measures with its peers on growing data, leaving out those that have become too slow."""
     expected_seconds: dict[str, float] = {}
     least_lead: dict[str, float] = {}
     for rows in (bench.rows // 100, bench.rows // 10, bench.rows):
-        forecast, outcome = uniform(rows, shift=0.02)
+        forecast, outcome = draw(rows)
         contenders = [Contender("calibrant", partial(ours, outcome, forecast))]
         absent = []
         for peer in peers:

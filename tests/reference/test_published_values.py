@@ -175,6 +175,22 @@ def test_confidence_errors_of_torchmetrics(norm, expected):
 
 
 @pytest.mark.parametrize(
+    ("bins", "confidence", "classwise"),
+    [(5, 0.2638101577758789, 0.24576001969355157), (10, 0.26381030678749084, 0.27352978241596054)],
+)
+def test_errors_of_classes_of_torchmetrics(bins, confidence, classwise):
+    # Computed with torchmetrics 1.9.0: multiclass_calibration_error, which adds up in float32, and the mean over
+    # classes of binary_calibration_error. No confidences are equal or on a border of bins, where packages differ.
+    k = np.arange(40)
+    p = np.column_stack([(7 * k) % 11 + 1.01, (5 * k) % 7 + 1.02, (3 * k) % 13 + 1.04])
+    p /= p.sum(axis=1, keepdims=True)
+    y = (k * k // 3) % 3
+    assert calibrant.expected_calibration_error(y, p, n_bins=bins) == pytest.approx(confidence, abs=3e-7)
+    found = calibrant.expected_calibration_error(y, p, n_bins=bins, questions="classwise")
+    assert found == pytest.approx(classwise, abs=1e-12)
+
+
+@pytest.mark.parametrize(
     ("bins", "confidence", "classwise", "by_label"),
     [
         (5, 0.19673208925360092, 0.23923162302862874, 0.42762902913410733),
