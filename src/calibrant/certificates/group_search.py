@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.certificates.samples import largest_sums
-from calibrant.core.group_kernels import growing_ranges, growing_stretches
+from calibrant.core.group_kernels import growing_bounds, growing_ranges, growing_stretches
 from calibrant.core.types import BoolArray, FloatArray, IntArray
 from calibrant.rows.checks import Observations
 from calibrant.rows.features import MISSING, Feature
@@ -34,6 +34,7 @@ FEW = 1 << 11
 _AT_ONCE = 1 << 17  # numbers looked at together: what a cache has room for
 _FEW_STEPS = 48  # groups that are looked at first, evenly spread
 _BINS = 1 << 12  # stretches of forecasts on which a first look at many rows is enough
+_EVERY = 1 << 7  # rows that enter between two such looks
 _ROUNDING = 1e-12  # of all rows: groups whose errors are no further apart are equal
 
 
@@ -131,18 +132,18 @@ class Leaves:
         self.gain = gain
 
     @cached_property
-    def stretches(self) -> tuple[IntArray, float]:
-        """The stretch of each forecast, and how far a running total can leave the space between their ends.
+    def stretches(self) -> tuple[npt.NDArray[np.uint16], float]:
+        """The stretch of each row, and how far a running total can leave the space between their ends.
 
         Inside a stretch, by the less of what rises and of what falls there; a single forecast has no inside.
         """
         size = self.leaf.size
-        stretch: IntArray = (np.append(self.starts[1:], size) - 1) * _BINS // size
+        stretch = ((np.append(self.starts[1:], size) - 1) * _BINS // size).astype(np.uint16)
         of_row = stretch[self.leaf]
         up = np.bincount(of_row, np.maximum(self.gain, 0.0), _BINS)
         down = np.bincount(of_row, np.maximum(-self.gain, 0.0), _BINS)
         inside = np.where(np.bincount(stretch, minlength=_BINS) > 1, np.minimum(up, down), 0.0)
-        return stretch, float(inside.max())
+        return of_row, float(inside.max())
 
     def summed(self, lines: FloatArray) -> FloatArray:
         """Return the sum at each forecast of numbers per row, for one or several lines of them."""
@@ -227,11 +228,12 @@ class Looked:
             side.most, _ = self._search_few(side, self.gain, _range_of, (more, more), None, 0.0)
 
     def largest(
-        self, side: Side, steps: IntArray, scores: FloatArray, bound: FloatArray, best: float
+        self, side: Side, steps: IntArray, scores: FloatArray, steepest: float, bound: FloatArray, best: float
     ) -> tuple[FloatArray, float]:
         """Return, for given steps, the largest sum of scores over intervals or a bound of it, and the largest of all.
 
-        ``bound`` is one for these steps. The best so far is the largest unless more is found.
+        Scores are at most ``steepest`` times gains, whatever their signs, and ``bound`` is one for these steps. The
+        best so far is the largest unless more is found.
         """
         if side.grows and self.size <= FEW:
             entering = scores[side.order]
@@ -246,11 +248,20 @@ class Looked:
             last = int(steps[-1]) + 1
             wanted = np.zeros(last, dtype=np.bool_)
             wanted[steps] = True
-            rows = int(side.end[last - 1])
-            leaf, entering = self.entering(side, self.leaf)[:rows], self.entering(side, scores)[:rows]
-            looked = growing_stretches.run_compiled(leaf, entering, side.end[:last], wanted, self.leaves.starts.size)[
-                steps
-            ]
+            rows, end = int(side.end[last - 1]), side.end[:last]
+            entering = self.entering(side, scores)[:rows]
+            stretch, inside = self.leaves.stretches
+            coarse, _ = growing_bounds.run_compiled(
+                self.entering(side, stretch)[:rows], entering, end, wanted, _BINS, _EVERY, False
+            )
+            looked = np.minimum(coarse[steps] + (2.0 * steepest * inside + _ROUNDING * self.size), bound)
+            wanted[steps] = left = looked > best
+            if left.any():
+                leaf = self.entering(side, self.leaf)[:rows]
+                fine = growing_stretches.run_compiled(leaf, entering, end, wanted, self.leaves.starts.size)
+                looked[left] = fine[wanted]
+                best = max(best, float(looked[left].max()))
+            return looked, best
         else:
             begin = side.begin
             looked = np.array([self._largest_of(side.order[begin[k] : side.end[k]], scores) for k in steps])
@@ -318,9 +329,12 @@ class Looked:
         stretch, inside = self.leaves.stretches
         leaf, entering = self.entering(side, self.leaf), self.entering(side, self.gain)
         wanted = np.ones(side.end.size, dtype=np.bool_)
-        coarse = growing_ranges.run_compiled(stretch[leaf], entering, side.end, wanted, _BINS)
-        side.most = coarse + 2.0 * inside + _ROUNDING * self.size
-        wanted = side.most >= coarse.max()  # which is a range, too: that of some of the points
+        coarse, reached = growing_bounds.run_compiled(
+            self.entering(side, stretch), entering, side.end, wanted, _BINS, _EVERY, True
+        )
+        side.most = coarse + (2.0 * inside + _ROUNDING * self.size)
+        # What was seen is a range, too: that of some of the points. Those as good as the largest are told apart later.
+        wanted = side.most >= reached - 2.0 * _ROUNDING * self.size
         looked = growing_ranges.run_compiled(leaf, entering, side.end, wanted, self.leaves.starts.size)
         side.most[wanted] = looked[wanted]
 
@@ -445,7 +459,9 @@ class Growths:
                     if steps.size == 0:
                         break
                     scores = looked.of(self._scores[k][sign])
-                    found, best = looked.largest(side, steps, scores, bound, float(self.largest[k]))
+                    # -ln(1 - x g) is convex and 0 at 0: within x times as steep as at a gain of 1.
+                    steepest = -math.log1p(-rate)
+                    found, best = looked.largest(side, steps, scores, steepest, bound, float(self.largest[k]))
                     self._reached(k, best)
                     slower = rate
 

@@ -97,8 +97,11 @@ def worst_group(
     rates = interval_rates(tally, delta)
     growths = Growths(scene, rates)
     growths.try_group(scene.members(named_groups(scene, [np.ones(scene.size, dtype=np.bool_)])[0]))
-    cuts = in_threads(lambda place: _worst_of(scene, growths, place), range(len(features)), rows=scene.size)
-    by_feature = tuple(_described(scene, cut) for cut in cuts)
+    by_feature = tuple(
+        in_threads(
+            lambda place: _described(scene, _worst_of(scene, growths, place)), range(len(features)), rows=scene.size
+        )
+    )
     overall = _described(scene, Cut(ALL))
     # A group must be worse than all rows together, by more than rounding.
     worst = max((overall, *by_feature), key=lambda each: round(each.error, 12))
