@@ -149,8 +149,8 @@ def test_compiled_equals_plain(kernel):
     if kernel == "growing_bounds":
         given = (leaf.astype(np.uint16), *given[1:], 20, True)
     if kernel == "stepped_tables":
-        stretch = rng.integers(0, 9, (rows, 3)).astype(np.uint16)
-        given = (rng.permutation(rows), np.sort(leaf), value, stretch, (stretch < 8).sum(axis=0), 6, 8)
+        stretch = rng.integers(0, 9, (3, rows)).astype(np.uint16)
+        given = (rng.permutation(rows), np.sort(leaf), value, stretch, (stretch < 8).sum(axis=1), 6, 8)
     loop = getattr(group_kernels, kernel)
     plain, compiled = loop.plain(*given), loop.run_compiled(*given)
     several = isinstance(plain, tuple)
@@ -182,9 +182,9 @@ def test_tables_by_loop_and_by_numpy_agree():
     rng = np.random.default_rng(5)
     rows, parts = 300, 4
     order, codes, value = rng.permutation(rows), np.sort(rng.integers(0, 90, rows)), rng.normal(size=rows)
-    stretch = rng.integers(0, 9, (rows, parts)).astype(np.uint16)
-    stretch[:, 2] = 8  # a part without rows
-    given = (order, codes, value, stretch, (stretch < 8).sum(axis=0), 7, 8)
+    stretch = rng.integers(0, 9, (parts, rows)).astype(np.uint16)
+    stretch[2] = 8  # a part without rows
+    given = (order, codes, value, stretch, (stretch < 8).sum(axis=1), 7, 8)
     loop, by_numpy = group_kernels.stepped_tables.plain(*given), group_evidence._tables_of(*given)
     for one, other in zip(loop, by_numpy, strict=True):
         assert np.array_equal(one, other)

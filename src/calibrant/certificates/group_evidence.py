@@ -31,17 +31,22 @@ _Stretches: TypeAlias = npt.NDArray[np.uint16]
 _MANY = 1 << 18  # rows times features from which on fewer splits are averaged
 
 
-def split_lower_group(scene: Scene, tally: Tally, delta: float, seed: int) -> float:
+def split_halves(scene: Scene, tally: Tally, seed: int) -> list[BoolArray]:
+    """Return the halves of the rows that name a group each; the tally is that of the scene's rows, and draws them."""
+    splits = SPLITS if scene.size * len(scene.features) <= _MANY else SPLITS // 4
+    return [heads for (heads,) in islice(tally.heads(seed, 1), splits)]
+
+
+def split_lower_group(scene: Scene, halves: Sequence[BoolArray], named: Sequence[Cut], delta: float) -> float:
     """Return a lower limit of the worst group's error: what random halves say of the group that the other half named.
 
-    ``tally`` is that of the rows of the scene, and draws the coins. Each split bets against the group, the interval and
-    the direction that its first half named, at a rate that suits what was seen there; the evidence of all is averaged.
+    Each split bets against the group, the interval and the direction that its first half named, at a rate that suits
+    what was seen there; the evidence of all is averaged.
     """
     exponent = math.log(1.0 / delta)
-    splits = SPLITS if scene.size * len(scene.features) <= _MANY else SPLITS // 4
-    halves = [heads for (heads,) in islice(tally.heads(seed, 1), splits)]
-    named = named_groups(scene, halves)
-    evidence = [_evidence(scene, heads, cut, exponent) for heads, cut in zip(halves, named, strict=True)]
+    evidence = in_threads(
+        lambda split: _evidence(scene, *split, exponent), list(zip(halves, named, strict=True)), rows=scene.size
+    )
     growth, rates, rows = (np.array(column) for column in zip(*evidence, strict=True))
     return averaged_lower(growth, rates, rows, exponent)
 
@@ -87,9 +92,9 @@ def named_groups(scene: Scene, halves: Sequence[BoolArray]) -> list[Cut]:
         stretches.append(np.where(heads, np.repeat(of_leaf, leaf_sizes), _STRETCHES).astype(np.uint16))
     best = [_range_in(stretch, scene.gain) for stretch in stretches]
     cuts = [Cut(ALL)] * len(halves)
-    by_row = np.column_stack(stretches)
+    each = np.array(stretches)
     found = in_threads(
-        lambda place: [list(groups) for groups in _groups_of(scene, place, by_row)],
+        lambda place: [list(groups) for groups in _groups_of(scene, place, each)],
         range(len(scene.features)),
         rows=scene.size,
     )
@@ -104,17 +109,17 @@ def named_groups(scene: Scene, halves: Sequence[BoolArray]) -> list[Cut]:
 def _groups_of(scene: Scene, place: int, stretch: _Stretches) -> Iterator[Iterator[tuple[float, Cut]]]:
     """Return for each half the worst group of each kind of one feature, with its |sum of gains| over an interval.
 
-    ``stretch`` is by row and half; rows of the other half have one beyond the last.
+    ``stretch`` is by half and row; rows of the other half have one beyond the last.
     """
     feature, gain = scene.features[place], scene.gain
-    unknown = feature.missing.any()
+    unknown = np.flatnonzero(feature.missing)
     if not feature.ordered:
-        grouped = [_labels_of(feature, place, column, gain) for column in stretch.T]
+        grouped = [_labels_of(feature, place, of_row, gain) for of_row in stretch]
     else:
         grouped = _half_lines_of(feature, place, stretch, gain)
-    for column, groups in zip(stretch.T, grouped, strict=True):
-        missing = (_range_in(column[feature.missing], gain[feature.missing]), Cut(UNKNOWN, place)) if unknown else None
-        yield groups if missing is None else chain([missing], groups)
+    for of_row, groups in zip(stretch, grouped, strict=True):
+        missing = [(_range_in(of_row[unknown], gain[unknown]), Cut(UNKNOWN, place))] if unknown.size else []
+        yield chain(missing, groups)
 
 
 def _half_lines_of(
@@ -122,8 +127,8 @@ def _half_lines_of(
 ) -> list[Iterator[tuple[float, Cut]]]:
     """Return for each half the worst of the groups up to a value, and of those from one on."""
     order = feature.order
-    known = stretch if order.size == gain.size else stretch[order]
-    counts = np.array([np.count_nonzero(column < _STRETCHES) for column in known.T])
+    known = stretch if order.size == gain.size else stretch[:, order]
+    counts = np.count_nonzero(known < _STRETCHES, axis=1)
     run = stepped_tables.run_compiled if gain.size > FEW else _tables_of
     tables = run(order, feature.codes[order], gain[order], stretch, counts, _STEPS, _STRETCHES)
     return [_worst_steps(place, *table) for table in zip(*tables, strict=True)]
@@ -156,7 +161,7 @@ def _tables_of(
     table = np.zeros((count.size, steps, stretches))
     least, most = np.full((2, count.size, steps), -1)
     for part in np.flatnonzero(count):
-        at = stretch[order, part]
+        at = stretch[part, order]
         chosen = at < stretches
         found = codes[chosen]
         starts = group_starts(found)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from calibrant.certificates.samples import largest_sums
 from calibrant.core.group_kernels import growing_bounds, growing_ranges, growing_stretches
+from calibrant.core.threads import in_threads
 from calibrant.core.types import BoolArray, FloatArray, IntArray
 from calibrant.rows.checks import Observations
 from calibrant.rows.features import MISSING, Feature
@@ -83,7 +84,7 @@ class Scene:
         gain = rows.y_true - rows.y_prob
         if rows.sample_weight is not None:
             gain = gain * (rows.sample_weight / rows.sample_weight.max())
-        return cls(rows, gain, tuple(each.taken(order) for each in features))
+        return cls(rows, gain, tuple(in_threads(lambda each: each.taken(order), features, rows=order.size)))
 
     @property
     def size(self) -> int:
@@ -210,12 +211,12 @@ class Looked:
 
     def look(self) -> None:
         """Find, at each step of each side, the largest |sum| over intervals, or a bound of what cannot be largest."""
+        if self.size > FEW and all(side.grows for side in self.sides):
+            self._look_at_many()
+            return
         for side in self.sides:
             if not side.grows:
                 side.most = self._of_labels(side, self.gain)
-                continue
-            if self.size > FEW:
-                self._look_at_many(side)
                 continue
             entering = self.gain[side.order]
             up = _before(np.maximum(entering, 0.0))[side.end]
@@ -324,25 +325,40 @@ class Looked:
         """How many groups are looked at together by numpy."""
         return max(_AT_ONCE // self.size, 1)
 
-    def _look_at_many(self, side: Side) -> None:
-        """Look at every step with forecasts in stretches, and then at each where forecasts inside may matter."""
+    def _look_at_many(self) -> None:
+        """Look at some steps with forecasts in stretches, and then at each that may be the worst of the feature."""
         stretch, inside = self.leaves.stretches
-        leaf, entering = self.entering(side, self.leaf), self.entering(side, self.gain)
-        wanted = np.ones(side.end.size, dtype=np.bool_)
-        coarse, reached = growing_bounds.run_compiled(
-            self.entering(side, stretch), entering, side.end, wanted, _BINS, _EVERY, True
-        )
-        side.most = coarse + (2.0 * inside + _ROUNDING * self.size)
-        # What was seen is a range, too: that of some of the points. Those as good as the largest are told apart later.
-        wanted = side.most >= reached - 2.0 * _ROUNDING * self.size
-        looked = growing_ranges.run_compiled(leaf, entering, side.end, wanted, self.leaves.starts.size)
-        side.most[wanted] = looked[wanted]
+        reached = []
+        for side in self.sides:
+            coarse, seen = growing_bounds.run_compiled(
+                self.entering(side, stretch),
+                self.entering(side, self.gain),
+                side.end,
+                np.ones(side.end.size, dtype=np.bool_),
+                _BINS,
+                _EVERY,
+                True,
+            )
+            side.most = coarse + (2.0 * inside + _ROUNDING * self.size)
+            reached.append(seen)  # which is a range, too: that of some of the points
+        best = max(reached)
+        for side, _ in sorted(zip(self.sides, reached, strict=True), key=lambda pair: -pair[1]):
+            wanted = side.most >= best - 2.0 * _ROUNDING * self.size  # those as good as the best are told apart later
+            if not wanted.any():
+                continue
+            leaf, entering = self.entering(side, self.leaf), self.entering(side, self.gain)
+            looked = growing_ranges.run_compiled(leaf, entering, side.end, wanted, self.leaves.starts.size)[wanted]
+            side.most[wanted] = looked
+            best = max(best, float(looked.max()))
 
     def entering(self, side: Side, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return values in the order in which rows enter; what enters from above is the other way round."""
+        order = self.sides[0].order
+        if values is self.leaf and self.leaves.starts.size == self.size:  # no ties: the places of the rows themselves
+            return side.order
         held = self._held.get(id(values))
         if held is None:
-            held = self._held[id(values)] = (values, values[self.sides[0].order])
+            held = self._held[id(values)] = (values, values[order])
         return held[1] if side is self.sides[0] else held[1][::-1].copy()
 
     def _largest_of(self, members: IntArray, scores: FloatArray) -> float:
@@ -422,7 +438,6 @@ class Growths:
         self._rates = rates
         self._scores = [[-np.log1p(-rate * sign * scene.gain) for sign in (1.0, -1.0)] for rate in rates]
         self._leaves = scene.leaves
-        self._square = np.square(scene.gain)
         self._one_at_a_time = threading.Lock()
         self.largest = np.zeros(len(rates))
         self.try_group(np.ones(scene.size, dtype=np.bool_))
@@ -440,9 +455,8 @@ class Growths:
 
     def look(self, looked: Looked) -> None:
         """Look at all groups of a feature that could be larger than what has been seen."""
-        square = looked.of(self._square)
         for side in looked.sides:
-            running = _before(looked.entering(side, square))
+            running = _before(np.square(looked.entering(side, looked.gain)))
             spread = running[side.end] if side.grows else running[side.end] - running[side.begin]
             bounds = [rate * side.most + (_psi(rate) * spread + _ROUNDING * looked.size) for rate in self._rates]
             for sign in (0, 1):

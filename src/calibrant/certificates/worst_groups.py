@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.certificates.betting import growth_limit, interval_rates
-from calibrant.certificates.group_evidence import named_groups, split_lower_group
+from calibrant.certificates.group_evidence import named_groups, split_halves, split_lower_group
 from calibrant.certificates.group_results import FoundGroup, WorstGroup
 from calibrant.certificates.group_search import ALL, UNKNOWN, Cut, Growths, Looked, Scene
 from calibrant.certificates.results import in_order, verdict_of
@@ -96,17 +96,20 @@ def worst_group(
     tally = Tally.from_observations(scene.rows)
     rates = interval_rates(tally, delta)
     growths = Growths(scene, rates)
-    growths.try_group(scene.members(named_groups(scene, [np.ones(scene.size, dtype=np.bool_)])[0]))
-    by_feature = tuple(
-        in_threads(
-            lambda place: _described(scene, _worst_of(scene, growths, place)), range(len(features)), rows=scene.size
-        )
-    )
+    halves = split_halves(scene, tally, seed)
+    likely, *named = named_groups(scene, [np.ones(scene.size, dtype=np.bool_), *halves])
+    growths.try_group(scene.members(likely))
     overall = _described(scene, Cut(ALL))
+
+    def worst_of(place: int) -> FoundGroup:
+        cut = _worst_of(scene, growths, place)
+        return overall if cut.kind == ALL else _described(scene, cut)
+
+    by_feature = tuple(in_threads(worst_of, range(len(features)), rows=scene.size))
     # A group must be worse than all rows together, by more than rounding.
     worst = max((overall, *by_feature), key=lambda each: round(each.error, 12))
     lower, upper = in_order(
-        split_lower_group(scene, tally, delta, seed), min(growth_limit(tally, rates, growths.largest, delta), 1.0)
+        split_lower_group(scene, halves, named, delta), min(growth_limit(tally, rates, growths.largest, delta), 1.0)
     )
     return WorstGroup(
         verdict=None if limit is None else verdict_of(lower, upper, limit),

@@ -236,32 +236,36 @@ def stepped_tables(
 ) -> tuple[FloatArray, IntArray, IntArray]:
     """Add up the values of several parts of the rows by step, one for every so many of them, and by stretch.
 
-    Rows come in the order of their codes, with codes and values in that order; ``stretch`` is by row and part, and that
+    Rows come in the order of their codes, with codes and values in that order; ``stretch`` is by part and row, and that
     of rows that are not of a part, which are all but ``count`` of them, is the one after the last. Rows that share a
     code are of one step. Returns for each part the sums, and the first and the last code of each step (-1 where a step
     has no rows).
     """
-    parts = count.size
     # Rows that are not of a part are added up where nobody looks: quicker than a branch that no processor foresees.
-    table = np.zeros((parts, steps, stretches + 1))
-    least = np.full((parts, steps + 1), -1, dtype=np.int64)
-    most = np.full((parts, steps + 1), -1, dtype=np.int64)
-    passed = np.zeros(parts, dtype=np.int64)
-    step = np.zeros(parts, dtype=np.int64)
-    code = np.int64(-1)
-    for place in range(order.size):
-        row = order[place]
-        new = codes[place] != code
-        code = codes[place]
-        for part in range(parts):
-            while new and (step[part] + 1) * count[part] <= passed[part] * steps and step[part] < steps - 1:
-                step[part] += 1
-            at = stretch[row, part]
-            inside = at < stretches
-            table[part, step[part], at] += value[place]
-            seen = step[part] if inside else steps
-            if least[part, seen] < 0:
-                least[part, seen] = code
-            most[part, seen] = code
-            passed[part] += inside
-    return table[:, :, :stretches], least[:, :steps], most[:, :steps]
+    table = np.zeros((count.size, steps, stretches + 1))
+    least = np.full((count.size, steps), -1, dtype=np.int64)
+    most = np.full((count.size, steps), -1, dtype=np.int64)
+    for part in range(count.size):
+        at = stretch[part]
+        passed = 0
+        place = 0
+        for step in range(steps):
+            sums = table[part, step]
+            until = (count[part] * (step + 1) + steps - 1) // steps  # a code that begins before so many is of this step
+            begin = place
+            while place < order.size and (
+                passed < until or step == steps - 1 or (place > 0 and codes[place] == codes[place - 1])
+            ):
+                which = at[order[place]]
+                passed += which < stretches
+                sums[which] += value[place]
+                place += 1
+            end = place
+            while begin < end and at[order[begin]] >= stretches:
+                begin += 1
+            while begin < end and at[order[end - 1]] >= stretches:
+                end -= 1
+            if begin < end:
+                least[part, step] = codes[begin]
+                most[part, step] = codes[end - 1]
+    return table[:, :, :stretches], least, most
