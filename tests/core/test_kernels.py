@@ -56,7 +56,7 @@ CASES: dict[str, Callable[[], tuple[Any, ...]]] = {
     "grouped_products weighted": lambda: (*ROWS, FORECAST**2, FORECAST[::-1].copy(), *PLACES),
     "prefix_ranges": lambda: (*STEPS, LEVELS, 750),
     "largest_runs": lambda: (*STEPS, 1.0 - LEVELS, -LEVELS, 750),
-    "largest_columns": lambda: (np.round(FORECAST.reshape(-1, 5), 1),),
+    "largest_columns": lambda: (np.round(FORECAST.reshape(-1, 5), 1), 1e-3),
     "mixed_keys": lambda: (FORECAST.view(np.uint64), KEY),
     "mixed_keys of one start": lambda: (FORECAST.view(np.uint64), KEY[:1]),
     "repeated_keys": lambda: (np.concatenate([KEY, KEY[::7], KEY[::21]]),),

@@ -263,9 +263,8 @@ class Looked:
                 looked[left] = fine[wanted]
                 best = max(best, float(looked[left].max()))
             return looked, best
-        else:
-            begin = side.begin
-            looked = np.array([self._largest_of(side.order[begin[k] : side.end[k]], scores) for k in steps])
+        begin = side.begin
+        looked = np.array([self._largest_of(side.order[begin[k] : side.end[k]], scores) for k in steps])
         return looked, max(best, float(looked.max()))
 
     def _search_few(
