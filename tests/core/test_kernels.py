@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cli_cases import SOURCE
 
-from calibrant.core import kernels, row_kernels, threshold_kernels
+from calibrant.core import curve_kernels, kernels, row_kernels, threshold_kernels
 
 RNG = np.random.default_rng(6)
 FORECAST = np.sort(RNG.random(3_000))
@@ -63,14 +63,14 @@ CASES: dict[str, Callable[[], tuple[Any, ...]]] = {
     "repeated_keys of which most are the same": lambda: (np.repeat(KEY[:2], 4_500),),
     "smooth_fit": lambda: (SIGNED, GAP, True),
     "smooth_fit without the fit": lambda: (SIGNED, GAP, False),
-    "smooth_weights": lambda: (SIGNED, GAP, kernels.smooth_fit.plain(SIGNED, GAP, True)[1]),
+    "smooth_weights": lambda: (SIGNED, GAP, curve_kernels.smooth_fit.plain(SIGNED, GAP, True)[1]),
     "swing_events": lambda: (np.concatenate([[0.0], CURVE]),),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_compiled_equals_plain(name, monkeypatch):
-    homes = kernels, row_kernels, threshold_kernels
+    homes = kernels, curve_kernels, row_kernels, threshold_kernels
     kernel = next(getattr(home, name.split()[0]) for home in homes if hasattr(home, name.split()[0]))
     with np.errstate(over="ignore"):  # of keys, which wrap
         plain = kernel.plain(*CASES[name]())

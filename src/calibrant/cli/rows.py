@@ -16,12 +16,12 @@ from calibrant.cli.class_rows import (
     asked_said,
     choose_classes,
     facts_of_classes,
-    kinds_of_classes,
     read_classes,
     scan_classes,
 )
 from calibrant.cli.columns import choose_columns
 from calibrant.cli.inputs import Source, explained, open_source, voice_of
+from calibrant.cli.left_out import LeftOut, drop_missing, kinds_of, leave_out
 from calibrant.cli.outputs import BadInput, working
 from calibrant.core.errors import InputError
 
@@ -254,7 +254,7 @@ def open_rows(source: Source) -> Iterator[Rows]:
             with _open_models(chosen, table, ()) as models:
                 yield models[0]
             return
-        left_out = _drop(chosen, table, _kinds([chosen]), list(chosen.asked.y_prob))
+        left_out = drop_missing(chosen, table, kinds_of([chosen]), list(chosen.asked.y_prob))
         if not is_large(source, table):
             yield _read_classes(chosen, table, left_out)
             return
@@ -305,7 +305,7 @@ def _open_models(source: Source, table: Table, y_prob: Sequence[str]) -> Iterato
     named = source if not y_prob else replace(source, y_prob=y_prob[0])
     first = choose_columns(named, table, outcomes=True, models=y_prob)
     chosen = [replace(first, y_prob=name) for name in y_prob or (first.y_prob,)]
-    left_out = _leave_out(chosen, table)  # of several models, the same rows
+    left_out = leave_out(chosen, table)  # of several models, the same rows
     if not is_large(source, table):
         yield [_read(each, table, left_out) for each in chosen]
         return
@@ -330,7 +330,7 @@ def open_all_rows(source: Source, purpose: str, *, featured: bool = False) -> It
     with open_source(source) as table:
         chosen = choose_columns(source, table, outcomes=True)
         needed = {name: "class" for name in (chosen.features or ()) if featured}
-        left_out = _drop(chosen, table, {**needed, **_kinds([chosen])}, [str(chosen.y_prob)])
+        left_out = drop_missing(chosen, table, {**needed, **kinds_of([chosen])}, [str(chosen.y_prob)])
         if is_large(source, table):
             _check_room(source, table, _share_memory(source, table)["tally_limit"], purpose)
         yield _read(chosen, table, left_out)
@@ -352,7 +352,7 @@ def open_batch(source: Source, content: Any = None) -> Iterator[Batch]:
 
     with open_source(source, content) as table:
         chosen = choose_columns(source, table, outcomes=True)
-        left_out = _leave_out([chosen], table)
+        left_out = leave_out([chosen], table)
         rows = _read(replace(chosen, by=None), table, left_out)
         labels = None
         if chosen.by is not None:
@@ -404,55 +404,8 @@ def open_forecasts(source: Source) -> Iterator[Forecasts]:
     """Open files for their forecasts alone."""
     with open_source(source) as table:
         chosen = choose_columns(source, table, outcomes=False)
-        left_out = _leave_out([chosen], table)
+        left_out = leave_out([chosen], table)
         yield Forecasts(chosen, table, left_out, _share_memory(source, table)["tally_limit"])
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """Rows that lack a value, and were left out because the user said so: how many, and in words."""
-
-    rows: int = 0
-    notes: tuple[str, ...] = ()
-
-
-def _leave_out(models: Sequence[Source], table: Table) -> LeftOut:
-    """Leave out rows that lack a value in a column asked for, if that is wanted; models name their forecasts."""
-    return _drop(models[0], table, _kinds(models), [str(each.y_prob) for each in models])
-
-
-def _kinds(models: Sequence[Source]) -> dict[str, str]:
-    """Return the columns that must have a value in every row, and of what kind."""
-    from calibrant.engines.statements import is_missing_label
-
-    first = models[0]
-    if first.asked is not None:
-        kinds = kinds_of_classes(first)
-    else:
-        kinds = {str(each.y_prob): "number" for each in models}
-        if first.y_true is not None:
-            # Whoever names a label such as NA means that text by it.
-            as_class = "group" if is_missing_label(first.pos_label or "-") else "class"
-            kinds[first.y_true] = "number" if first.pos_label is None else as_class
-    kinds |= {first.weight: "number"} if first.weight is not None else {}
-    kinds |= {first.by: "group"} if first.by is not None else {}
-    named = (first.cluster, first.suspect, first.time, first.period)
-    return kinds | {name: "class" for name in named if name is not None}
-
-
-def _drop(source: Source, table: Table, kinds: dict[str, str], forecasts: Sequence[str]) -> LeftOut:
-    """Leave out rows that lack a value in one of these columns, if that is wanted."""
-    from calibrant.core.words import counted
-    from calibrant.engines.columns import check_columns
-
-    if not source.drop_missing:
-        return LeftOut()
-    check_columns(table, kinds, numbers=forecasts)
-    with working(f"looking for missing values in {table.name}", quiet=source.quiet, connection=table.connection):
-        rows, lacking = table.leave_out_missing(kinds)
-    where = ", ".join(f"{count:,} without a value of {name!r}" for name, count in lacking.items() if count)
-    said = f"{counted(rows, 'row')} left out ({where}): the answer is about rows like the others"
-    return LeftOut(rows, (said if rows else "no row had to be left out",))
 
 
 def is_large(source: Source, table: Table) -> bool:
