@@ -6,6 +6,7 @@ This is the only place where the command line reads predictions.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from calibrant.rows.checks import Observations
     from calibrant.rows.sources import RowSource
     from calibrant.rows.tally import Tally
+
+_WHOLE = re.compile(r"[+-]?\d+")
+_DATED = re.compile(r"\d{4}(-?(Q[1-4]|W\d\d|\d\d)(-?\d{1,2})?([T ]\d\d[\d:.+Z -]*)?)?")  # from years to seconds
 
 LARGE_BYTES = 100_000_000
 """Files that take more than this on disk are scanned where they are, and so is any file with ``--memory-limit``."""
@@ -492,30 +496,38 @@ def _read(source: Source, table: Table, left_out: LeftOut) -> RowsRead:
             None if name is None else _clusters(values[name], table, checked.y_prob.size)
             for name in (source.cluster, source.suspect)
         )
-        periods = _periods(source, values, table)
+        periods = _periods(source, values)
     distinct = () if pos_label is None else tuple(np.unique(labels).tolist())
     features = None if source.features is None else read_features(table, source.features)
     return RowsRead(source, table.format, checked, left_out, groups, clusters, suspects, periods, distinct, features)
 
 
-def _periods(source: Source, values: Mapping[str, Any], table: Table) -> Any:
-    """Return the period of each row: that of its time, or as it is named, in a text table maybe by a whole number."""
-    import numpy as np
-
+def _periods(source: Source, values: Mapping[str, Any]) -> Any:
+    """Return the period of each row: that of its time, or as it is named."""
     from calibrant.rows.times import period_of
 
     if source.time is not None:
         return period_of(values[source.time], source.every or "day")
     if source.period is None:
         return None
-    named = values[source.period]
-    if not table.is_text:
-        return named
-    texts, places = np.unique(named.astype(str), return_inverse=True)
-    try:
-        return texts.astype(np.int64)[places]
-    except ValueError:
-        return texts[places]
+    return named_periods(values[source.period], source.period)
+
+
+def named_periods(labels: Any, column: str) -> Any:
+    """Return names of periods: as numbers where all texts are whole numbers, and otherwise only those of dates."""
+    texts = labels.astype(str) if labels.dtype.kind == "O" else labels
+    if texts.dtype.kind != "U":
+        return texts
+    found = sorted(set(texts.tolist()))
+    if all(_WHOLE.fullmatch(text) for text in found):
+        return texts.astype("int64")
+    odd = next((text for text in found if not _DATED.fullmatch(text)), None)
+    if odd is not None:
+        raise BadInput(
+            f"column {column!r} holds {odd!r}, neither a whole number nor a date as in 2026-01-31: periods are read in "
+            "their order, which other texts do not have; number them, or use --time with a column of times"
+        )
+    return texts
 
 
 def _clusters(labels: Any, table: Table, rows: int) -> Any:

@@ -129,6 +129,7 @@ def draw_model(
         counted = {"cluster_target": clusters.target, "serial": clusters.serial}
     tally = rows if isinstance(rows, Tally) else rows_to_draw(rows, **counted).tally
     named = _rate_and_chance(model)
+    forecast, rate = _names(model)
     error = measured(model.measures.worst_interval.error, 4)
     display, reliability = _drawn(
         partial(ReliabilityDisplay.from_predictions, rows, rng=rng, confidence_level=CHANCE_LEVEL, **counted),
@@ -136,7 +137,7 @@ def draw_model(
         prefix=prefix,
         name="reliability",
         tab="Reliability",
-        heading="Forecast against event rate",
+        heading=f"{forecast} against {rate}",
         reading="On the dashed diagonal the forecasts are right; below it they are too high, above it too low.",
         size=FIRST_SIZE,
         named=named,
@@ -162,7 +163,7 @@ def draw_model(
         prefix=prefix,
         name="difference",
         tab="Difference",
-        heading="Event rate minus forecast",
+        heading=f"{rate[0].upper()}{rate[1:]} minus {forecast.lower()}",
         reading="The reliability diagram with its diagonal laid flat, so that small differences can be seen.",
         named=named,
     )
@@ -224,12 +225,18 @@ def draw_change(change: ChangeOverTime, styles: Styles, *, prefix: str, asked: b
     return drawing
 
 
+def _names(model: ModelSummary) -> tuple[str, str]:
+    """Return what forecasts and event rates are called: of several classes, they are about the top label."""
+    return ("Confidence", "share of right top labels") if model.has_classes else ("Forecast", "event rate")
+
+
 def _rate_and_chance(model: ModelSummary) -> dict[str, str]:
     """Word the legend of a curve of event rates and of what chance alone shows."""
     like = "" if model.judged.clusters is None else ", in clusters like these,"
     level = level_said(CHANCE_LEVEL)
+    forecast, rate = _names(model)
     return {
-        "curve": "event rate, by forecast",
+        "curve": f"{rate}, by {forecast.lower()}",
         "band": f"where the curve of calibrated forecasts{like} lies in {level} of cases, at each forecast",
     }
 
