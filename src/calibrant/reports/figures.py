@@ -130,6 +130,12 @@ def draw_model(
     tally = rows if isinstance(rows, Tally) else rows_to_draw(rows, **counted).tally
     named = _rate_and_chance(model)
     forecast, rate = _names(model)
+    turned = "{} \N{MINUS SIGN} {}".format
+    axes_named = {
+        "forecast": forecast.lower(),
+        "event rate": rate,
+        turned("event rate", "forecast"): turned(rate, forecast.lower()),
+    }
     error = measured(model.measures.worst_interval.error, 4)
     display, reliability = _drawn(
         partial(ReliabilityDisplay.from_predictions, rows, rng=rng, confidence_level=CHANCE_LEVEL, **counted),
@@ -141,6 +147,7 @@ def draw_model(
         reading="On the dashed diagonal the forecasts are right; below it they are too high, above it too low.",
         size=FIRST_SIZE,
         named=named,
+        axes_named=axes_named,
     )
     yield reliability
     _, cumulative = _drawn(
@@ -155,6 +162,7 @@ def draw_model(
             "Where it falls the forecasts are too high, where it rises too low, where it is level right. The height "
             f"from its lowest to its highest point is the Cutoff calibration error, {error}."
         ),
+        axes_named=axes_named,
     )
     yield cumulative
     _, difference = _drawn(
@@ -166,6 +174,7 @@ def draw_model(
         heading=f"{rate[0].upper()}{rate[1:]} minus {forecast.lower()}",
         reading="The reliability diagram with its diagonal laid flat, so that small differences can be seen.",
         named=named,
+        axes_named=axes_named,
     )
     yield difference
     _, benefit = _drawn(
@@ -266,8 +275,12 @@ def _drawn(
     marked: float | None = None,
     size: tuple[float, float] = SIZE,
     named: Mapping[str, str] | None = None,
+    axes_named: Mapping[str, str] | None = None,
 ) -> tuple[AnyDisplay, Drawing]:
-    """Let a display draw, and return it and what it drew; ``named`` words what colours stand for."""
+    """Let a display draw, and return it and what it drew.
+
+    ``named`` words what colours stand for, and ``axes_named`` has other words for what stands along the axes.
+    """
     try:
         import matplotlib.style
         from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -282,6 +295,10 @@ def _drawn(
         axes = figure.add_subplot()
         display = plot(ax=axes, legend=False)
         axes.set_title("", loc="left")
+        words = axes_named or {}
+        for each in (axes, *_below(axes)):
+            each.set_xlabel(words.get(each.get_xlabel(), each.get_xlabel()))
+            each.set_ylabel(words.get(each.get_ylabel(), each.get_ylabel()))
         _lay_out(figure)
         written = io.StringIO()
         figure.savefig(written, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
