@@ -63,6 +63,15 @@ def test_within_groups_is_the_certificate_of_their_rows():
     assert overlapping["old"].rows == OLD.sum()
 
 
+@pytest.mark.parametrize("values", [[0, 1], [0.0, 1.0], ["0", "1"]])
+def test_zero_and_one_are_named_with_their_column(values):
+    old = np.array(values)[OLD.astype(int)]
+    assert certify(Y, P, max_error=0.2, groups={"old": old}).questions == ("old: 0", "old: 1")
+    assert certify(Y, P, max_error=0.2, groups=pd.Series(old, name="old")).questions == ("old: 0", "old: 1")
+    assert list(map(str, certify(Y, P, max_error=0.2, groups=old).questions)) == ["0", "1"]  # which has no name
+    assert certify(Y, P, max_error=0.2, groups={"ward": WARD}).questions == tuple(np.unique(WARD).tolist())
+
+
 def test_lines_show_the_rows_of_each_group_and_not_all_rows():
     found = certify(Y, P, max_error=0.1, groups={"old": OLD, "ward": WARD})
     sizes = [int(mask.sum()) for label, mask in masks().items() if label != "all"]

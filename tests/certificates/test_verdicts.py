@@ -761,8 +761,8 @@ def test_a_joint_verdict_pays_nothing_for_the_number_of_groups_where_it_certifie
     assert "undecided" in [each.verdict for each in grouped.certificates]
     names = [name for name, each in grouped.pairs() if each.verdict == "undecided"]
     assert grouped.one_by_one() == [
-        "Certified is one claim about all groups; taken one by one, with limits that hold together, "
-        f"{', '.join(names)} {'are' if len(names) > 1 else 'is'} undecided."
+        "Certified is about all groups at once, which needs no correction for their number; one by one, with limits "
+        f"that must hold together, {', '.join(names)} {'are' if len(names) > 1 else 'is'} undecided. Both hold."
     ]
     assert grouped.one_by_one()[0] in str(grouped)
     assert certify(TRUE, PROB, max_error=0.3, by=SITE).one_by_one() == []

@@ -74,10 +74,10 @@ def test_brute_force(case, few, monkeypatch):
     monkeypatch.setattr(group_evidence, "FEW", few)
     monkeypatch.setattr(group_search, "_BINS", 16)
     monkeypatch.setattr(group_search, "_FEW_STEPS", 4)
-    for name in ("growing_ranges", "growing_stretches"):
+    monkeypatch.setattr(group_search, "_EVERY", 5)
+    for name in ("growing_bounds", "growing_ranges", "growing_stretches", "stepped_tables"):
         kernel = getattr(group_kernels, name)
         monkeypatch.setattr(kernel, "run_compiled", kernel.plain)
-    monkeypatch.setattr(group_kernels.stepped_table, "run_compiled", group_kernels.stepped_table.plain)
     for seed in range(2):
         y, p, X, w = drawn(seed, **case)
         found = worst_group(y, p, X, sample_weight=w)
@@ -139,20 +139,55 @@ def test_loops_and_numpy_agree(monkeypatch):
     assert other.lower == pytest.approx(found.lower, rel=1e-12, abs=1e-15)
 
 
-@pytest.mark.parametrize("kernel", ["growing_ranges", "growing_stretches", "stepped_table"])
+@pytest.mark.parametrize("kernel", ["growing_bounds", "growing_ranges", "growing_stretches", "stepped_tables"])
 def test_compiled_equals_plain(kernel):
     rng = np.random.default_rng(1)
     rows = 600
     leaf, value = rng.integers(0, 200, rows), rng.normal(size=rows)
     end = np.append(np.unique(rng.integers(1, rows, 400)), rows)
     given: tuple[Any, ...] = (leaf, value, end, rng.random(end.size) < 0.5, 200)
-    if kernel == "stepped_table":
-        stretch = rng.integers(0, 9, rows).astype(np.uint16)
-        given = (rng.permutation(rows), np.sort(leaf), value, stretch, int((stretch < 8).sum()), 6, 8)
+    if kernel == "growing_bounds":
+        given = (leaf.astype(np.uint16), *given[1:], 20, True)
+    if kernel == "stepped_tables":
+        stretch = rng.integers(0, 9, (3, rows)).astype(np.uint16)
+        given = (rng.permutation(rows), np.sort(leaf), value, stretch, (stretch < 8).sum(axis=1), 6, 8)
     loop = getattr(group_kernels, kernel)
     plain, compiled = loop.plain(*given), loop.run_compiled(*given)
-    for one, other in zip(*([each] if kernel != "stepped_table" else each for each in (plain, compiled)), strict=True):
-        assert one.tolist() == other.tolist()
+    several = isinstance(plain, tuple)
+    for one, other in zip(*(each if several else [each] for each in (plain, compiled)), strict=True):
+        assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("either_sign", [True, False])
+@pytest.mark.parametrize("share", [0.05, 1.0])
+def test_bounds_hold_and_are_reached_at_every_look(either_sign, share):
+    rng = np.random.default_rng(4)
+    rows, stretches = 500, 70
+    stretch, value = rng.integers(0, stretches, rows), rng.normal(size=rows)
+    end = np.append(np.unique(rng.integers(1, rows, 300)), rows)
+    wanted = rng.random(end.size) < share
+    exact = group_kernels.growing_ranges if either_sign else group_kernels.growing_stretches
+    largest = exact.plain(stretch, value, end, np.ones(end.size, dtype=bool), stretches)
+    given = (stretch.astype(np.uint16), value, end, wanted, stretches)
+    bound, seen = group_kernels.growing_bounds.plain(*given, 30, either_sign)
+    assert (bound >= largest - 1e-9).all()
+    assert np.isfinite(bound[wanted]).all()
+    assert seen <= largest.max() + 1e-9
+    at_once, seen = group_kernels.growing_bounds.plain(*given, 1, either_sign)
+    assert at_once[wanted] == pytest.approx(largest[wanted], abs=1e-9)
+    assert seen >= largest[wanted].max() - 1e-9
+
+
+def test_tables_by_loop_and_by_numpy_agree():
+    rng = np.random.default_rng(5)
+    rows, parts = 300, 4
+    order, codes, value = rng.permutation(rows), np.sort(rng.integers(0, 90, rows)), rng.normal(size=rows)
+    stretch = rng.integers(0, 9, (parts, rows)).astype(np.uint16)
+    stretch[2] = 8  # a part without rows
+    given = (order, codes, value, stretch, (stretch < 8).sum(axis=1), 7, 8)
+    loop, by_numpy = group_kernels.stepped_tables.plain(*given), group_evidence._tables_of(*given)
+    for one, other in zip(loop, by_numpy, strict=True):
+        assert np.array_equal(one, other)
 
 
 @pytest.mark.parametrize("case", CASES[:3], ids=str)

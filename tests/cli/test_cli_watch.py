@@ -671,7 +671,31 @@ def test_names_of_periods_cannot_steer_the_terminal(tmp_path):
     columns = {"y": [0, 1] * 10, "p": [0.25, 0.75] * 10, "at": ["\x1b[2J"] * 20}
     found = call("watch", write(columns, tmp_path / "t.parquet", "parquet"), "--period", "at", "--max-error", 0.1)
     assert "\x1b" not in found.output
-    assert found.stdout.startswith(r"\x1b[2J: undecided")
+    assert r"column 'at' holds '\x1b[2J', neither a whole number nor a date" in found.stderr
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_periods_whose_order_nobody_knows_are_refused(tmp_path, kind):
+    columns = {"y": [0, 1] * 6, "p": [0.25, 0.75] * 6, "month": ["January"] * 6 + ["February"] * 6}
+    file = write(columns, tmp_path / f"t.{kind}", kind)
+    found = call("watch", file, "--period", "month", "--max-error", 0.1)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert "column 'month' holds 'February', neither a whole number nor a date as in 2026-01-31" in found.stderr
+    report = call("report", file, "--period", "month", "--max-error", 0.1, "--out", tmp_path / "r.json")
+    assert report.exit_code == 2
+    assert "use --time with a column of times" in report.stderr
+    quarters = {**columns, "month": ["2025-Q4"] * 6 + ["2026-Q1"] * 6}
+    found = call("watch", write(quarters, tmp_path / f"q.{kind}", kind), "--period", "month", "--max-error", 0.1)
+    assert found.stdout.startswith("2025-Q4: ")
+    assert "one period" not in found.stderr
+
+
+def test_a_single_period_comes_with_a_hint(tmp_path):
+    columns = {"y": [0, 1] * 10, "p": [0.25, 0.75] * 10, "day": [3] * 20}
+    file = write(columns, tmp_path / "t.csv", "csv")
+    found = call("watch", file, "--period", "day", "--max-error", 0.1)
+    assert "All rows are of one period, and a change shows from the second one on" in found.stderr
+    assert "All rows" not in call("watch", file, "--period", "day", "--max-error", 0.1, "--quiet").stderr
 
 
 def test_large_evidence_is_no_row_of_digits():

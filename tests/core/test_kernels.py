@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cli_cases import SOURCE
 
-from calibrant.core import kernels, row_kernels, threshold_kernels
+from calibrant.core import curve_kernels, kernels, row_kernels, threshold_kernels
 
 RNG = np.random.default_rng(6)
 FORECAST = np.sort(RNG.random(3_000))
@@ -56,21 +56,21 @@ CASES: dict[str, Callable[[], tuple[Any, ...]]] = {
     "grouped_products weighted": lambda: (*ROWS, FORECAST**2, FORECAST[::-1].copy(), *PLACES),
     "prefix_ranges": lambda: (*STEPS, LEVELS, 750),
     "largest_runs": lambda: (*STEPS, 1.0 - LEVELS, -LEVELS, 750),
-    "largest_columns": lambda: (np.round(FORECAST.reshape(-1, 5), 1),),
+    "largest_columns": lambda: (np.round(FORECAST.reshape(-1, 5), 1), 1e-3),
     "mixed_keys": lambda: (FORECAST.view(np.uint64), KEY),
     "mixed_keys of one start": lambda: (FORECAST.view(np.uint64), KEY[:1]),
     "repeated_keys": lambda: (np.concatenate([KEY, KEY[::7], KEY[::21]]),),
     "repeated_keys of which most are the same": lambda: (np.repeat(KEY[:2], 4_500),),
     "smooth_fit": lambda: (SIGNED, GAP, True),
     "smooth_fit without the fit": lambda: (SIGNED, GAP, False),
-    "smooth_weights": lambda: (SIGNED, GAP, kernels.smooth_fit.plain(SIGNED, GAP, True)[1]),
+    "smooth_weights": lambda: (SIGNED, GAP, curve_kernels.smooth_fit.plain(SIGNED, GAP, True)[1]),
     "swing_events": lambda: (np.concatenate([[0.0], CURVE]),),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_compiled_equals_plain(name, monkeypatch):
-    homes = kernels, row_kernels, threshold_kernels
+    homes = kernels, curve_kernels, row_kernels, threshold_kernels
     kernel = next(getattr(home, name.split()[0]) for home in homes if hasattr(home, name.split()[0]))
     with np.errstate(over="ignore"):  # of keys, which wrap
         plain = kernel.plain(*CASES[name]())

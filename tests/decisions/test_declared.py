@@ -364,12 +364,12 @@ def test_several_problems_share_one_verdict():
     for line, each in zip(lines, joint.certificates, strict=True):
         assert line.split()[3] == f"{math.ceil(each.upper * 1e4) / 1e4:.4f}"
     assert str(joint).startswith("Certified: with 95% confidence exchanging actions saves too much in none of 2 ")
-    assert "taken one by one" not in str(joint)
+    assert "one by one" not in str(joint)
     close = {"trip": (joint.upper[0] + joint["trip"].upper) / 2.0, "name": 0.15}
     barely = calibrant.certify_decisions(labels, forecast, asked, max_regret=close, **options)
     assert barely
     assert barely["trip"].verdict == "undecided"
-    assert "taken one by one, with limits that hold together, trip is undecided." in str(barely)
+    assert "one by one, with limits that must hold together, trip is undecided. Both hold." in str(barely)
     strict = calibrant.certify_decisions(labels, forecast, asked, max_regret=1e-4, **options)
     assert strict.verdict == "refuted"
     assert "saves too much in name." in str(strict)

@@ -86,6 +86,12 @@ def test_where_all_forecasts_are_off_no_group_is_blamed(tmp_path):
     assert "give the model the feature" not in said
 
 
+def test_what_is_wrong_with_features_is_said_of_features():
+    y, p, X = [0, 1, 0, 1], [0.2, 0.4, 0.6, 0.8], {"age": [1, 2, 3]}
+    with pytest.raises(calibrant.InputError, match=r"^features\['age'\] has 3 values for 4 rows"):
+        CalibrationReport.from_predictions(y, p, features=X, max_error=0.4)
+
+
 def test_calibrated_forecasts_are_wrong_for_nobody_for_sure():
     y, p, X = drawn(0.0)
     report = CalibrationReport.from_predictions(y, p, features=X)

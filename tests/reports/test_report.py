@@ -842,7 +842,7 @@ def test_a_section_that_the_data_cannot_support_is_left_out_with_the_reason():
     weighted = Tally.from_arrays(Y_TRUE, Y_PROB, sample_weight=WEIGHTS)
     totals = weighted.stretch(0, len(weighted))
     text = CalibrationReport.from_predictions(totals).markdown()
-    assert "Left out, repair: this tally knows totals of fractions or weighted rows only" in text
+    assert "Left out, whether recalibrating helps: this tally knows totals of fractions or weighted rows only" in text
 
 
 def test_a_tally_of_weighted_rows_says_as_much_as_the_rows():
@@ -961,7 +961,7 @@ def test_more_rows_than_can_be_held_still_get_a_verdict(many):
     text = report.html()
     assert text.count("Left out: this needs every distinct forecast, and ") == 3
     assert 'class="plot"' not in text
-    assert "Left out, plots: this needs every distinct forecast" in report.markdown()
+    assert "Left out, the pictures: this needs every distinct forecast" in report.markdown()
     assert ReportSummary.from_json(report.json()) == report.summary
 
 

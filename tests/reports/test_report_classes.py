@@ -1,5 +1,7 @@
 """Reports on forecasts of several classes: the confidence is the page, and every class has a line."""
 
+import re
+
 import numpy as np
 import pytest
 from cli_cases import answer, call
@@ -28,7 +30,16 @@ def test_the_page_is_about_the_confidence_and_lists_the_classes():
         assert f"| {label} | {np.count_nonzero(label == Y)} | {model.classes[label].verdict} |" in section
     assert "This says nothing of one label alone" in section
     assert "Pairs and sets of classes were not asked about." in section
+    assert "an event, it is a right top label; the forecast is the confidence in it." in section
+    confidence, share = 100 * Y_PROB.max(axis=1).mean(), 100 * right.mean()
+    assert f"mean confidence {confidence:.1f}%, top label right in {share:.1f}%" in text
     page = report.html()
+    assert "Confidence against share of right top labels" in page
+    assert "Share of right top labels minus confidence" in page
+    assert "Forecast against event rate" not in page
+    drawn = re.findall(r"<text[^>]*>([^<]*)</text>", page)
+    assert {"confidence", "share of right top labels"} <= set(drawn)
+    assert not {"forecast", "event rate"} & set(drawn)
     assert "Class by class</h" in page
     assert 'href="#m1-classes"' in page
     assert "perch" in str(report)

@@ -9,7 +9,7 @@ import pytest
 from class_cases import ASKED, RIGHT_BY_CLASS, RIGHT_ON_TOP, RIGHT_ONE_BY_ONE, columns, largest, some_rows
 
 from calibrant import certify, cutoff_calibration_error, measure, worst_interval
-from calibrant.rows import classes
+from calibrant.rows import matrices
 from calibrant.rows.classes import check_classes_of, class_questions, subsets_of
 
 Y = np.array(["oak", "elm", "ash", "elm", "oak", "ash"])
@@ -142,8 +142,10 @@ def test_equal_probabilities_go_to_the_label_that_sorts_first():
 def test_the_compiled_loop_finds_the_same_top_label(monkeypatch):
     y, p = some_rows(np.random.default_rng(9), 80, 4, tied=True)
     expected = check_classes_of(y, p)
-    monkeypatch.setattr(classes, "_MANY_ROWS", 0)
+    monkeypatch.setattr(matrices, "_MANY_ROWS", 0)
     found = check_classes_of(y, p)
+    assert expected.largest is None
+    assert found.largest is not None
     assert found.top.tolist() == expected.top.tolist() == p.argmax(axis=1).tolist()
     assert found.of_top().y_prob.tolist() == expected.of_top().y_prob.tolist() == p.max(axis=1).tolist()
 
@@ -237,8 +239,11 @@ BAD: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.parametrize("loop", [False, True], ids=["by numpy", "by loop"])
 @pytest.mark.parametrize("case", BAD)
-def test_what_is_wrong_is_named_with_its_place_and_remedy(case):
+def test_what_is_wrong_is_named_with_its_place_and_remedy(case, loop, monkeypatch):
+    if loop:
+        monkeypatch.setattr(matrices, "_MANY_ROWS", 0)
     y, p, options, message = BAD[case]
     functions: tuple[Any, ...] = (cutoff_calibration_error, measure)
     for function in functions:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from calibrant.certificates.betting import HIGHEST_RATE, SPLITS, averaged_lower, best_rate
 from calibrant.certificates.group_search import ALL, AT_LEAST, AT_MOST, FEW, IS, UNKNOWN, Cut, Scene
-from calibrant.core.group_kernels import stepped_table
+from calibrant.core.group_kernels import stepped_tables
+from calibrant.core.threads import in_threads
 from calibrant.core.types import BoolArray, FloatArray, IntArray
 from calibrant.measures.weighted import worst_stretches
 from calibrant.rows.features import Feature
@@ -30,17 +31,22 @@ _Stretches: TypeAlias = npt.NDArray[np.uint16]
 _MANY = 1 << 18  # rows times features from which on fewer splits are averaged
 
 
-def split_lower_group(scene: Scene, tally: Tally, delta: float, seed: int) -> float:
+def split_halves(scene: Scene, tally: Tally, seed: int) -> list[BoolArray]:
+    """Return the halves of the rows that name a group each; the tally is that of the scene's rows, and draws them."""
+    splits = SPLITS if scene.size * len(scene.features) <= _MANY else SPLITS // 4
+    return [heads for (heads,) in islice(tally.heads(seed, 1), splits)]
+
+
+def split_lower_group(scene: Scene, halves: Sequence[BoolArray], named: Sequence[Cut], delta: float) -> float:
     """Return a lower limit of the worst group's error: what random halves say of the group that the other half named.
 
-    ``tally`` is that of the rows of the scene, and draws the coins. Each split bets against the group, the interval and
-    the direction that its first half named, at a rate that suits what was seen there; the evidence of all is averaged.
+    Each split bets against the group, the interval and the direction that its first half named, at a rate that suits
+    what was seen there; the evidence of all is averaged.
     """
     exponent = math.log(1.0 / delta)
-    splits = SPLITS if scene.size * len(scene.features) <= _MANY else SPLITS // 4
-    halves = [heads for (heads,) in islice(tally.heads(seed, 1), splits)]
-    named = named_groups(scene, halves)
-    evidence = [_evidence(scene, heads, cut, exponent) for heads, cut in zip(halves, named, strict=True)]
+    evidence = in_threads(
+        lambda split: _evidence(scene, *split, exponent), list(zip(halves, named, strict=True)), rows=scene.size
+    )
     growth, rates, rows = (np.array(column) for column in zip(*evidence, strict=True))
     return averaged_lower(growth, rates, rows, exponent)
 
@@ -86,33 +92,52 @@ def named_groups(scene: Scene, halves: Sequence[BoolArray]) -> list[Cut]:
         stretches.append(np.where(heads, np.repeat(of_leaf, leaf_sizes), _STRETCHES).astype(np.uint16))
     best = [_range_in(stretch, scene.gain) for stretch in stretches]
     cuts = [Cut(ALL)] * len(halves)
-    for place, feature in enumerate(scene.features):
-        codes, gain = feature.codes[feature.order], scene.gain[feature.order]
-        for half, stretch in enumerate(stretches):
-            for error, cut in _groups_of(feature, place, stretch, scene.gain, codes, gain):
+    each = np.array(stretches)
+    found = in_threads(
+        lambda place: [list(groups) for groups in _groups_of(scene, place, each)],
+        range(len(scene.features)),
+        rows=scene.size,
+    )
+    for of_feature in found:
+        for half, groups in enumerate(of_feature):
+            for error, cut in groups:
                 if error > best[half]:
                     best[half], cuts[half] = error, cut
     return cuts
 
 
-def _groups_of(
-    feature: Feature, place: int, stretch: _Stretches, gain: FloatArray, codes: IntArray, ordered_gain: FloatArray
-) -> Iterator[tuple[float, Cut]]:
-    """Return the worst group of each kind of one feature, with its |sum of gains| over the worst interval.
+def _groups_of(scene: Scene, place: int, stretch: _Stretches) -> Iterator[Iterator[tuple[float, Cut]]]:
+    """Return for each half the worst group of each kind of one feature, with its |sum of gains| over an interval.
 
-    Rows of the other half have a stretch beyond the last.
+    ``stretch`` is by half and row; rows of the other half have one beyond the last.
     """
-    if feature.missing.any():
-        yield _range_in(stretch[feature.missing], gain[feature.missing]), Cut(UNKNOWN, place)
+    feature, gain = scene.features[place], scene.gain
+    unknown = np.flatnonzero(feature.missing)
     if not feature.ordered:
-        yield from _labels_of(feature, place, stretch, gain)
-        return
-    count = int(np.count_nonzero((stretch < _STRETCHES) & ~feature.missing))
-    if count == 0:
-        return
-    run = stepped_table.run_compiled if gain.size > FEW else _table_of
-    table, least, most = run(feature.order, codes, ordered_gain, stretch, count, _STEPS, _STRETCHES)
+        grouped = [_labels_of(feature, place, of_row, gain) for of_row in stretch]
+    else:
+        grouped = _half_lines_of(feature, place, stretch, gain)
+    for of_row, groups in zip(stretch, grouped, strict=True):
+        missing = [(_range_in(of_row[unknown], gain[unknown]), Cut(UNKNOWN, place))] if unknown.size else []
+        yield chain(missing, groups)
+
+
+def _half_lines_of(
+    feature: Feature, place: int, stretch: _Stretches, gain: FloatArray
+) -> list[Iterator[tuple[float, Cut]]]:
+    """Return for each half the worst of the groups up to a value, and of those from one on."""
+    order = feature.order
+    known = stretch if order.size == gain.size else stretch[:, order]
+    counts = np.count_nonzero(known < _STRETCHES, axis=1)
+    run = stepped_tables.run_compiled if gain.size > FEW else _tables_of
+    tables = run(order, feature.codes[order], gain[order], stretch, counts, _STEPS, _STRETCHES)
+    return [_worst_steps(place, *table) for table in zip(*tables, strict=True)]
+
+
+def _worst_steps(place: int, table: FloatArray, least: IntArray, most: IntArray) -> Iterator[tuple[float, Cut]]:
     held = np.flatnonzero(least >= 0)
+    if held.size == 0:
+        return
     curve = np.cumsum(np.cumsum(table[held], axis=1), axis=0)
     ranges = _ranges(curve)
     best = int(ranges.argmax())
@@ -123,27 +148,29 @@ def _groups_of(
         yield float(ranges[best]), Cut(AT_LEAST, place, int(least[held[best + 1]]))
 
 
-def _table_of(
+def _tables_of(
     order: IntArray,
     codes: IntArray,
     value: FloatArray,
     stretch: _Stretches,
-    count: int,
+    count: IntArray,
     steps: int,
     stretches: int,
 ) -> tuple[FloatArray, IntArray, IntArray]:
-    """Return `stepped_table` without a loop, for rows so few that none is worth compiling."""
-    at = stretch[order]
-    chosen = at < stretches
-    found = codes[chosen]
-    starts = group_starts(found)
-    step_of_value = starts * steps // count
-    step = np.repeat(step_of_value, np.diff(starts, append=count))
-    table = _sums(step * stretches + at[chosen], value[chosen], steps * stretches)
-    least, most = np.full(steps, -1), np.full(steps, -1)
-    least[step_of_value[::-1]] = found[starts][::-1]  # the first of several stays
-    most[step_of_value] = found[starts]
-    return table.reshape(steps, stretches), least, most
+    """Return `stepped_tables` without a loop, for rows so few that none is worth compiling."""
+    table = np.zeros((count.size, steps, stretches))
+    least, most = np.full((2, count.size, steps), -1)
+    for part in np.flatnonzero(count):
+        at = stretch[part, order]
+        chosen = at < stretches
+        found = codes[chosen]
+        starts = group_starts(found)
+        step_of_value = starts * steps // count[part]
+        step = np.repeat(step_of_value, np.diff(starts, append=found.size))
+        table[part].flat = _sums(step * stretches + at[chosen], value[chosen], steps * stretches)
+        least[part, step_of_value[::-1]] = found[starts][::-1]  # the first of several stays
+        most[part, step_of_value] = found[starts]
+    return table, least, most
 
 
 def _labels_of(feature: Feature, place: int, stretch: _Stretches, gain: FloatArray) -> Iterator[tuple[float, Cut]]:

@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.certificates.samples import largest_sums
-from calibrant.core.group_kernels import growing_ranges, growing_stretches
+from calibrant.core.group_kernels import growing_bounds, growing_ranges, growing_stretches
+from calibrant.core.threads import in_threads
 from calibrant.core.types import BoolArray, FloatArray, IntArray
 from calibrant.rows.checks import Observations
 from calibrant.rows.features import MISSING, Feature
@@ -34,6 +35,7 @@ FEW = 1 << 11
 _AT_ONCE = 1 << 17  # numbers looked at together: what a cache has room for
 _FEW_STEPS = 48  # groups that are looked at first, evenly spread
 _BINS = 1 << 12  # stretches of forecasts on which a first look at many rows is enough
+_EVERY = 1 << 7  # rows that enter between two such looks
 _ROUNDING = 1e-12  # of all rows: groups whose errors are no further apart are equal
 
 
@@ -82,7 +84,7 @@ class Scene:
         gain = rows.y_true - rows.y_prob
         if rows.sample_weight is not None:
             gain = gain * (rows.sample_weight / rows.sample_weight.max())
-        return cls(rows, gain, tuple(each.taken(order) for each in features))
+        return cls(rows, gain, tuple(in_threads(lambda each: each.taken(order), features, rows=order.size)))
 
     @property
     def size(self) -> int:
@@ -131,18 +133,18 @@ class Leaves:
         self.gain = gain
 
     @cached_property
-    def stretches(self) -> tuple[IntArray, float]:
-        """The stretch of each forecast, and how far a running total can leave the space between their ends.
+    def stretches(self) -> tuple[npt.NDArray[np.uint16], float]:
+        """The stretch of each row, and how far a running total can leave the space between their ends.
 
         Inside a stretch, by the less of what rises and of what falls there; a single forecast has no inside.
         """
         size = self.leaf.size
-        stretch: IntArray = (np.append(self.starts[1:], size) - 1) * _BINS // size
+        stretch = ((np.append(self.starts[1:], size) - 1) * _BINS // size).astype(np.uint16)
         of_row = stretch[self.leaf]
         up = np.bincount(of_row, np.maximum(self.gain, 0.0), _BINS)
         down = np.bincount(of_row, np.maximum(-self.gain, 0.0), _BINS)
         inside = np.where(np.bincount(stretch, minlength=_BINS) > 1, np.minimum(up, down), 0.0)
-        return stretch, float(inside.max())
+        return of_row, float(inside.max())
 
     def summed(self, lines: FloatArray) -> FloatArray:
         """Return the sum at each forecast of numbers per row, for one or several lines of them."""
@@ -209,12 +211,12 @@ class Looked:
 
     def look(self) -> None:
         """Find, at each step of each side, the largest |sum| over intervals, or a bound of what cannot be largest."""
+        if self.size > FEW and all(side.grows for side in self.sides):
+            self._look_at_many()
+            return
         for side in self.sides:
             if not side.grows:
                 side.most = self._of_labels(side, self.gain)
-                continue
-            if self.size > FEW:
-                self._look_at_many(side)
                 continue
             entering = self.gain[side.order]
             up = _before(np.maximum(entering, 0.0))[side.end]
@@ -227,11 +229,12 @@ class Looked:
             side.most, _ = self._search_few(side, self.gain, _range_of, (more, more), None, 0.0)
 
     def largest(
-        self, side: Side, steps: IntArray, scores: FloatArray, bound: FloatArray, best: float
+        self, side: Side, steps: IntArray, scores: FloatArray, steepest: float, bound: FloatArray, best: float
     ) -> tuple[FloatArray, float]:
         """Return, for given steps, the largest sum of scores over intervals or a bound of it, and the largest of all.
 
-        ``bound`` is one for these steps. The best so far is the largest unless more is found.
+        Scores are at most ``steepest`` times gains, whatever their signs, and ``bound`` is one for these steps. The
+        best so far is the largest unless more is found.
         """
         if side.grows and self.size <= FEW:
             entering = scores[side.order]
@@ -246,14 +249,22 @@ class Looked:
             last = int(steps[-1]) + 1
             wanted = np.zeros(last, dtype=np.bool_)
             wanted[steps] = True
-            rows = int(side.end[last - 1])
-            leaf, entering = self.entering(side, self.leaf)[:rows], self.entering(side, scores)[:rows]
-            looked = growing_stretches.run_compiled(leaf, entering, side.end[:last], wanted, self.leaves.starts.size)[
-                steps
-            ]
-        else:
-            begin = side.begin
-            looked = np.array([self._largest_of(side.order[begin[k] : side.end[k]], scores) for k in steps])
+            rows, end = int(side.end[last - 1]), side.end[:last]
+            entering = self.entering(side, scores)[:rows]
+            stretch, inside = self.leaves.stretches
+            coarse, _ = growing_bounds.run_compiled(
+                self.entering(side, stretch)[:rows], entering, end, wanted, _BINS, _EVERY, False
+            )
+            looked = np.minimum(coarse[steps] + (2.0 * steepest * inside + _ROUNDING * self.size), bound)
+            wanted[steps] = left = looked > best
+            if left.any():
+                leaf = self.entering(side, self.leaf)[:rows]
+                fine = growing_stretches.run_compiled(leaf, entering, end, wanted, self.leaves.starts.size)
+                looked[left] = fine[wanted]
+                best = max(best, float(looked[left].max()))
+            return looked, best
+        begin = side.begin
+        looked = np.array([self._largest_of(side.order[begin[k] : side.end[k]], scores) for k in steps])
         return looked, max(best, float(looked.max()))
 
     def _search_few(
@@ -313,22 +324,40 @@ class Looked:
         """How many groups are looked at together by numpy."""
         return max(_AT_ONCE // self.size, 1)
 
-    def _look_at_many(self, side: Side) -> None:
-        """Look at every step with forecasts in stretches, and then at each where forecasts inside may matter."""
+    def _look_at_many(self) -> None:
+        """Look at some steps with forecasts in stretches, and then at each that may be the worst of the feature."""
         stretch, inside = self.leaves.stretches
-        leaf, entering = self.entering(side, self.leaf), self.entering(side, self.gain)
-        wanted = np.ones(side.end.size, dtype=np.bool_)
-        coarse = growing_ranges.run_compiled(stretch[leaf], entering, side.end, wanted, _BINS)
-        side.most = coarse + 2.0 * inside + _ROUNDING * self.size
-        wanted = side.most >= coarse.max()  # which is a range, too: that of some of the points
-        looked = growing_ranges.run_compiled(leaf, entering, side.end, wanted, self.leaves.starts.size)
-        side.most[wanted] = looked[wanted]
+        reached = []
+        for side in self.sides:
+            coarse, seen = growing_bounds.run_compiled(
+                self.entering(side, stretch),
+                self.entering(side, self.gain),
+                side.end,
+                np.ones(side.end.size, dtype=np.bool_),
+                _BINS,
+                _EVERY,
+                True,
+            )
+            side.most = coarse + (2.0 * inside + _ROUNDING * self.size)
+            reached.append(seen)  # which is a range, too: that of some of the points
+        best = max(reached)
+        for side, _ in sorted(zip(self.sides, reached, strict=True), key=lambda pair: -pair[1]):
+            wanted = side.most >= best - 2.0 * _ROUNDING * self.size  # those as good as the best are told apart later
+            if not wanted.any():
+                continue
+            leaf, entering = self.entering(side, self.leaf), self.entering(side, self.gain)
+            looked = growing_ranges.run_compiled(leaf, entering, side.end, wanted, self.leaves.starts.size)[wanted]
+            side.most[wanted] = looked
+            best = max(best, float(looked.max()))
 
     def entering(self, side: Side, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return values in the order in which rows enter; what enters from above is the other way round."""
+        order = self.sides[0].order
+        if values is self.leaf and self.leaves.starts.size == self.size:  # no ties: the places of the rows themselves
+            return side.order
         held = self._held.get(id(values))
         if held is None:
-            held = self._held[id(values)] = (values, values[self.sides[0].order])
+            held = self._held[id(values)] = (values, values[order])
         return held[1] if side is self.sides[0] else held[1][::-1].copy()
 
     def _largest_of(self, members: IntArray, scores: FloatArray) -> float:
@@ -408,7 +437,6 @@ class Growths:
         self._rates = rates
         self._scores = [[-np.log1p(-rate * sign * scene.gain) for sign in (1.0, -1.0)] for rate in rates]
         self._leaves = scene.leaves
-        self._square = np.square(scene.gain)
         self._one_at_a_time = threading.Lock()
         self.largest = np.zeros(len(rates))
         self.try_group(np.ones(scene.size, dtype=np.bool_))
@@ -426,9 +454,8 @@ class Growths:
 
     def look(self, looked: Looked) -> None:
         """Look at all groups of a feature that could be larger than what has been seen."""
-        square = looked.of(self._square)
         for side in looked.sides:
-            running = _before(looked.entering(side, square))
+            running = _before(np.square(looked.entering(side, looked.gain)))
             spread = running[side.end] if side.grows else running[side.end] - running[side.begin]
             bounds = [rate * side.most + (_psi(rate) * spread + _ROUNDING * looked.size) for rate in self._rates]
             for sign in (0, 1):
@@ -445,7 +472,9 @@ class Growths:
                     if steps.size == 0:
                         break
                     scores = looked.of(self._scores[k][sign])
-                    found, best = looked.largest(side, steps, scores, bound, float(self.largest[k]))
+                    # -ln(1 - x g) is convex and 0 at 0: within x times as steep as at a gain of 1.
+                    steepest = -math.log1p(-rate)
+                    found, best = looked.largest(side, steps, scores, steepest, bound, float(self.largest[k]))
                     self._reached(k, best)
                     slower = rate
 

@@ -14,10 +14,21 @@ import numpy as np
 from calibrant.certificates.limit_words import lower_said, short_estimate, upper_said
 from calibrant.core.results import SLACK, Checked, PerPart
 from calibrant.core.voices import Phrase
-from calibrant.core.words import printable
+from calibrant.core.words import printable, some_names
 
 if TYPE_CHECKING:
     from calibrant.certificates.results import Certificate
+
+
+def one_by_one(plural: str, undecided: Sequence[Any]) -> list[str]:
+    """Say how a certified family goes with parts that are undecided by themselves, if there are any."""
+    if not undecided:
+        return []
+    return [
+        f"Certified is about all {plural} at once, which needs no correction for their number; one by one, with limits "
+        f"that must hold together, {some_names(undecided)} {'is' if len(undecided) == 1 else 'are'} undecided. Both "
+        "hold."
+    ]
 
 
 class OfShares(Checked):
@@ -136,20 +147,15 @@ class JointVerdict(OfShares, PerPart[Any]):
         return f"This assumes that {'; '.join(listed)}."
 
     def named(self, verdict: str) -> str:
-        """List the parts with a verdict."""
-        return ", ".join(
-            printable(part) for part, said in zip(self.labels, self.single_verdicts, strict=True) if said == verdict
-        )
+        """List the parts with a verdict, of many the first ones."""
+        return some_names(self._with(verdict))
+
+    def _with(self, verdict: str) -> list[Any]:
+        return [part for part, said in zip(self.labels, self.single_verdicts, strict=True) if said == verdict]
 
     def one_by_one(self) -> list[str]:
         """Say which parts are undecided by themselves where all of them together are certified, if there are any."""
-        undecided = self.single_verdicts.count("undecided")
-        if not self or not undecided:
-            return []
-        return [
-            f"Certified is one claim about all {self._names}; taken one by one, with limits that hold together, "
-            f"{self.named('undecided')} {'is' if undecided == 1 else 'are'} undecided."
-        ]
+        return one_by_one(self._names, self._with("undecided")) if self else []
 
     def remarks(self) -> list[str]:
         """Return the cautions and notes of all parts in words."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.certificates.betting import growth_limit, interval_rates
-from calibrant.certificates.group_evidence import named_groups, split_lower_group
+from calibrant.certificates.group_evidence import named_groups, split_halves, split_lower_group
 from calibrant.certificates.group_results import FoundGroup, WorstGroup
 from calibrant.certificates.group_search import ALL, UNKNOWN, Cut, Growths, Looked, Scene
 from calibrant.certificates.results import in_order, verdict_of
@@ -90,20 +90,33 @@ def worst_group(
     """
     level = check_confidence(confidence_level)
     limit = None if max_error is None else check_number(max_error, "max_error", low=0.0, high=1.0)
-    seed, delta = check_seed(rng), 1.0 - level
     rows, features = rows_with_features(y_true, y_prob, X, sample_weight=sample_weight, pos_label=pos_label)
+    return worst_of_features(rows, features, limit, level, check_seed(rng))
+
+
+def worst_of_features(
+    rows: Observations, features: tuple[Feature, ...], limit: float | None, level: float, seed: int
+) -> WorstGroup:
+    """Return the worst group of rows and features that `rows_with_features` has checked."""
+    delta = 1.0 - level
     scene = Scene.of(rows, features)
     tally = Tally.from_observations(scene.rows)
     rates = interval_rates(tally, delta)
     growths = Growths(scene, rates)
-    growths.try_group(scene.members(named_groups(scene, [np.ones(scene.size, dtype=np.bool_)])[0]))
-    cuts = in_threads(lambda place: _worst_of(scene, growths, place), range(len(features)), rows=scene.size)
-    by_feature = tuple(_described(scene, cut) for cut in cuts)
+    halves = split_halves(scene, tally, seed)
+    likely, *named = named_groups(scene, [np.ones(scene.size, dtype=np.bool_), *halves])
+    growths.try_group(scene.members(likely))
     overall = _described(scene, Cut(ALL))
+
+    def worst_of(place: int) -> FoundGroup:
+        cut = _worst_of(scene, growths, place)
+        return overall if cut.kind == ALL else _described(scene, cut)
+
+    by_feature = tuple(in_threads(worst_of, range(len(features)), rows=scene.size))
     # A group must be worse than all rows together, by more than rounding.
     worst = max((overall, *by_feature), key=lambda each: round(each.error, 12))
     lower, upper = in_order(
-        split_lower_group(scene, tally, delta, seed), min(growth_limit(tally, rates, growths.largest, delta), 1.0)
+        split_lower_group(scene, halves, named, delta), min(growth_limit(tally, rates, growths.largest, delta), 1.0)
     )
     return WorstGroup(
         verdict=None if limit is None else verdict_of(lower, upper, limit),
@@ -123,9 +136,12 @@ def worst_group(
 
 
 def rows_with_features(
-    y_true: Any, y_prob: Any, X: Any, *, sample_weight: Any = None, pos_label: Any = None
+    y_true: Any, y_prob: Any, X: Any, *, sample_weight: Any = None, pos_label: Any = None, argument: str = "X"
 ) -> tuple[Observations, tuple[Feature, ...]]:
-    """Return checked rows with their features, without rows of weight zero; equal weights are weights of 1."""
+    """Return checked rows with their features, without rows of weight zero; equal weights are weights of 1.
+
+    ``argument`` is what the user calls the features.
+    """
     if isinstance(y_true, SUMMARIES) and not isinstance(y_true, Observations):
         raise InputError(
             "holds rows whose features are not known",
@@ -133,7 +149,7 @@ def rows_with_features(
             remedy="pass outcomes, forecasts and features as arrays, as in worst_group(y_true, y_prob, X)",
         )
     rows = as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
-    features = check_features(X, rows.y_prob.size, y_true=y_true, y_prob=y_prob)
+    features = check_features(X, rows.y_prob.size, argument=argument, y_true=y_true, y_prob=y_prob)
     rows = Observations(rows.y_true, rows.y_prob + 0.0, rows.sample_weight, rows.binary_outcomes)  # no -0.0
     weight = rows.sample_weight
     if weight is None:

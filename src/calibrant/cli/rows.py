@@ -6,6 +6,7 @@ This is the only place where the command line reads predictions.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,12 +17,12 @@ from calibrant.cli.class_rows import (
     asked_said,
     choose_classes,
     facts_of_classes,
-    kinds_of_classes,
     read_classes,
     scan_classes,
 )
 from calibrant.cli.columns import choose_columns
 from calibrant.cli.inputs import Source, explained, open_source, voice_of
+from calibrant.cli.left_out import LeftOut, drop_missing, kinds_of, leave_out
 from calibrant.cli.outputs import BadInput, working
 from calibrant.core.errors import InputError
 
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from calibrant.rows.checks import Observations
     from calibrant.rows.sources import RowSource
     from calibrant.rows.tally import Tally
+
+_WHOLE = re.compile(r"[+-]?\d+")
+_DATED = re.compile(r"\d{4}(-?(Q[1-4]|W\d\d|\d\d)(-?\d{1,2})?([T ]\d\d[\d:.+Z -]*)?)?")  # from years to seconds
 
 LARGE_BYTES = 100_000_000
 """Files that take more than this on disk are scanned where they are, and so is any file with ``--memory-limit``."""
@@ -254,7 +258,7 @@ def open_rows(source: Source) -> Iterator[Rows]:
             with _open_models(chosen, table, ()) as models:
                 yield models[0]
             return
-        left_out = _drop(chosen, table, _kinds([chosen]), list(chosen.asked.y_prob))
+        left_out = drop_missing(chosen, table, kinds_of([chosen]), list(chosen.asked.y_prob))
         if not is_large(source, table):
             yield _read_classes(chosen, table, left_out)
             return
@@ -305,7 +309,7 @@ def _open_models(source: Source, table: Table, y_prob: Sequence[str]) -> Iterato
     named = source if not y_prob else replace(source, y_prob=y_prob[0])
     first = choose_columns(named, table, outcomes=True, models=y_prob)
     chosen = [replace(first, y_prob=name) for name in y_prob or (first.y_prob,)]
-    left_out = _leave_out(chosen, table)  # of several models, the same rows
+    left_out = leave_out(chosen, table)  # of several models, the same rows
     if not is_large(source, table):
         yield [_read(each, table, left_out) for each in chosen]
         return
@@ -330,7 +334,7 @@ def open_all_rows(source: Source, purpose: str, *, featured: bool = False) -> It
     with open_source(source) as table:
         chosen = choose_columns(source, table, outcomes=True)
         needed = {name: "class" for name in (chosen.features or ()) if featured}
-        left_out = _drop(chosen, table, {**needed, **_kinds([chosen])}, [str(chosen.y_prob)])
+        left_out = drop_missing(chosen, table, {**needed, **kinds_of([chosen])}, [str(chosen.y_prob)])
         if is_large(source, table):
             _check_room(source, table, _share_memory(source, table)["tally_limit"], purpose)
         yield _read(chosen, table, left_out)
@@ -352,7 +356,7 @@ def open_batch(source: Source, content: Any = None) -> Iterator[Batch]:
 
     with open_source(source, content) as table:
         chosen = choose_columns(source, table, outcomes=True)
-        left_out = _leave_out([chosen], table)
+        left_out = leave_out([chosen], table)
         rows = _read(replace(chosen, by=None), table, left_out)
         labels = None
         if chosen.by is not None:
@@ -404,55 +408,8 @@ def open_forecasts(source: Source) -> Iterator[Forecasts]:
     """Open files for their forecasts alone."""
     with open_source(source) as table:
         chosen = choose_columns(source, table, outcomes=False)
-        left_out = _leave_out([chosen], table)
+        left_out = leave_out([chosen], table)
         yield Forecasts(chosen, table, left_out, _share_memory(source, table)["tally_limit"])
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """Rows that lack a value, and were left out because the user said so: how many, and in words."""
-
-    rows: int = 0
-    notes: tuple[str, ...] = ()
-
-
-def _leave_out(models: Sequence[Source], table: Table) -> LeftOut:
-    """Leave out rows that lack a value in a column asked for, if that is wanted; models name their forecasts."""
-    return _drop(models[0], table, _kinds(models), [str(each.y_prob) for each in models])
-
-
-def _kinds(models: Sequence[Source]) -> dict[str, str]:
-    """Return the columns that must have a value in every row, and of what kind."""
-    from calibrant.engines.statements import is_missing_label
-
-    first = models[0]
-    if first.asked is not None:
-        kinds = kinds_of_classes(first)
-    else:
-        kinds = {str(each.y_prob): "number" for each in models}
-        if first.y_true is not None:
-            # Whoever names a label such as NA means that text by it.
-            as_class = "group" if is_missing_label(first.pos_label or "-") else "class"
-            kinds[first.y_true] = "number" if first.pos_label is None else as_class
-    kinds |= {first.weight: "number"} if first.weight is not None else {}
-    kinds |= {first.by: "group"} if first.by is not None else {}
-    named = (first.cluster, first.suspect, first.time, first.period)
-    return kinds | {name: "class" for name in named if name is not None}
-
-
-def _drop(source: Source, table: Table, kinds: dict[str, str], forecasts: Sequence[str]) -> LeftOut:
-    """Leave out rows that lack a value in one of these columns, if that is wanted."""
-    from calibrant.core.words import counted
-    from calibrant.engines.columns import check_columns
-
-    if not source.drop_missing:
-        return LeftOut()
-    check_columns(table, kinds, numbers=forecasts)
-    with working(f"looking for missing values in {table.name}", quiet=source.quiet, connection=table.connection):
-        rows, lacking = table.leave_out_missing(kinds)
-    where = ", ".join(f"{count:,} without a value of {name!r}" for name, count in lacking.items() if count)
-    said = f"{counted(rows, 'row')} left out ({where}): the answer is about rows like the others"
-    return LeftOut(rows, (said if rows else "no row had to be left out",))
 
 
 def is_large(source: Source, table: Table) -> bool:
@@ -539,30 +496,38 @@ def _read(source: Source, table: Table, left_out: LeftOut) -> RowsRead:
             None if name is None else _clusters(values[name], table, checked.y_prob.size)
             for name in (source.cluster, source.suspect)
         )
-        periods = _periods(source, values, table)
+        periods = _periods(source, values)
     distinct = () if pos_label is None else tuple(np.unique(labels).tolist())
     features = None if source.features is None else read_features(table, source.features)
     return RowsRead(source, table.format, checked, left_out, groups, clusters, suspects, periods, distinct, features)
 
 
-def _periods(source: Source, values: Mapping[str, Any], table: Table) -> Any:
-    """Return the period of each row: that of its time, or as it is named, in a text table maybe by a whole number."""
-    import numpy as np
-
+def _periods(source: Source, values: Mapping[str, Any]) -> Any:
+    """Return the period of each row: that of its time, or as it is named."""
     from calibrant.rows.times import period_of
 
     if source.time is not None:
         return period_of(values[source.time], source.every or "day")
     if source.period is None:
         return None
-    named = values[source.period]
-    if not table.is_text:
-        return named
-    texts, places = np.unique(named.astype(str), return_inverse=True)
-    try:
-        return texts.astype(np.int64)[places]
-    except ValueError:
-        return texts[places]
+    return named_periods(values[source.period], source.period)
+
+
+def named_periods(labels: Any, column: str) -> Any:
+    """Return names of periods: as numbers where all texts are whole numbers, and otherwise only those of dates."""
+    texts = labels.astype(str) if labels.dtype.kind == "O" else labels
+    if texts.dtype.kind != "U":
+        return texts
+    found = sorted(set(texts.tolist()))
+    if all(_WHOLE.fullmatch(text) for text in found):
+        return texts.astype("int64")
+    odd = next((text for text in found if not _DATED.fullmatch(text)), None)
+    if odd is not None:
+        raise BadInput(
+            f"column {column!r} holds {odd!r}, neither a whole number nor a date as in 2026-01-31: periods are read in "
+            "their order, which other texts do not have; number them, or use --time with a column of times"
+        )
+    return texts
 
 
 def _clusters(labels: Any, table: Table, rows: int) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ import click
 
 from calibrant.cli.inputs import Source
 from calibrant.cli.outputs import ALARM, UNDECIDED, BadInput, Show, exit_code_of, remark, working
-from calibrant.cli.rows import Batch, open_batch
+from calibrant.cli.rows import Batch, named_periods, open_batch
 from calibrant.cli.voices import Shell
 from calibrant.core.errors import CalibrantError, InputError
 from calibrant.core.words import counted, measured, printable, rounded_down, rounded_up
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from calibrant.monitors.results import Reading
     from calibrant.monitors.watch import Watch
 
-_WHOLE = re.compile(r"[+-]?\d+")
 _LARGE = 1e6
 _MOST_TRIES = 100
 _WORDS = {"cutoff": "error", "risk_gap": "saving"}
@@ -183,7 +181,7 @@ class Watching:
         self.watch.columns = self._columns(source)
         rows: dict[str, Any] = {} if labels is None else {"time" if self.is_time else "period": labels}
         if "period" in rows:
-            rows["period"] = whole_numbers(labels)
+            rows["period"] = named_periods(labels, str(source.by))
         self.left_out += batch.rows.left_out.rows
         try:
             self.watch.take(batch.rows.observations, batch=mark, **rows)
@@ -270,16 +268,14 @@ class Watching:
                 remark(f"As before: {reading_said(reading)}", quiet=self.show.quiet)
         if reading is None:
             remark("No period is complete yet: nothing can be said.", quiet=self.show.quiet)
+        elif self.taken and reading.periods == 1:
+            remark(
+                "All rows are of one period, and a change shows from the second one on: tell periods apart with --time "
+                "or --period; what one lot of rows shows is what `calibrant certify` answers.",
+                quiet=self.show.quiet,
+            )
         sys.stdout.flush()
         raise click.exceptions.Exit(UNDECIDED if reading is None else code_of(reading))
-
-
-def whole_numbers(labels: Any) -> Any:
-    """Return names of periods from a text file: as numbers where all of them are whole numbers."""
-    texts = labels.astype(str) if labels.dtype.kind == "O" else labels
-    if texts.dtype.kind == "U" and all(_WHOLE.fullmatch(text) for text in set(texts.tolist())):
-        return texts.astype("int64")
-    return texts
 
 
 def read_files(watching: Watching) -> None:

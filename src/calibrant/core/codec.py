@@ -273,8 +273,9 @@ def fields_of(kind: type[Any]) -> Mapping[str, Field]:
 
 def _read_fields(kind: type[Any]) -> dict[str, Field]:
     hints: dict[str, Any] = {}
-    for base in reversed(kind.__mro__):  # a name in an annotation is one of the module that the class stands in
-        own = {field.name: field.type for field in fields(kind) if field.name in inspect.get_annotations(base)}
+    left = {field.name: field.type for field in fields(kind)}
+    for base in kind.__mro__:  # a name in an annotation is one of the module of the class that says it last
+        own = {name: left.pop(name) for name in inspect.get_annotations(base) if name in left}
         hints |= get_type_hints(SimpleNamespace(__annotations__=own), vars(sys.modules[base.__module__]))
     return {
         field.name: Field(str(field.type), shape_of(hints[field.name]), bool(_NUMBERS.search(str(field.type))))

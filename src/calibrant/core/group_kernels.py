@@ -137,37 +137,135 @@ def growing_stretches(leaf: IntArray, value: FloatArray, end: IntArray, wanted: 
 
 
 @Kernel
-def stepped_table(
+def growing_bounds(
+    stretch: npt.NDArray[np.uint16],
+    value: FloatArray,
+    end: IntArray,
+    wanted: BoolArray,
+    stretches: int,
+    every: int,
+    either_sign: bool,
+) -> tuple[FloatArray, float]:
+    """Return what largest sums over intervals of stretches are at most, step by step, and the largest that was seen.
+
+    As `growing_stretches`, or as `growing_ranges` if sums count whatever their sign is; but looked at once for every
+    so many rows, and between two looks bounded by what the rows that enter after the one, or leave before the other,
+    can add. Where no step nearby is wanted, nothing is looked at and the bound is infinite. Stretches lie in 32 lanes
+    that are gone through side by side, which processors do several at a time.
+    """
+    found = np.full(end.size, np.inf)
+    up = np.zeros(min(every, end.size) + 1)
+    down = np.zeros(min(every, end.size) + 1)
+    shift = 0
+    while (32 << shift) < stretches:
+        shift += 1
+    depth = 1 << shift
+    table = np.zeros(32 * depth)
+    lanes = np.zeros(128)  # of each lane the running total, how far up and down it went, and its steepest rise
+    seen = 0.0  # at the last look, ...
+    looked = 0  # ... when so many rows had entered
+    before = 0.0  # at the look before that
+    largest = 0.0
+    entered = 0
+    first = 0
+    while first < end.size:
+        last = first
+        asked = wanted[first]
+        while last < end.size - 1 and end[last] - entered < every:
+            last += 1
+            asked = asked or wanted[last]
+        for look in range(2):
+            if look == 1:
+                for place in range(entered, end[last]):
+                    at = np.int64(stretch[place])
+                    table[((at & (depth - 1)) << 5) + (at >> shift)] += value[place]
+            if not asked or (look == 0 and looked == entered):
+                continue
+            lanes[:] = 0.0
+            for place in range(0, 32 * depth, 32):
+                for lane in range(32):
+                    # Adding 0 keeps a compiler from writing only where there is more, which is much slower.
+                    running = lanes[lane] + table[place + lane]
+                    bottom = min(lanes[64 + lane], running) + 0.0
+                    lanes[lane] = running
+                    lanes[32 + lane] = max(lanes[32 + lane], running) + 0.0
+                    lanes[64 + lane] = bottom
+                    lanes[96 + lane] = max(lanes[96 + lane], running - bottom) + 0.0
+            total = 0.0
+            top = 0.0
+            low = 0.0
+            rise = 0.0
+            for lane in range(32):
+                rise = max(max(rise, lanes[96 + lane]), total + lanes[32 + lane] - low)
+                top = max(top, total + lanes[32 + lane])
+                low = min(low, total + lanes[64 + lane])
+                total += lanes[lane]
+            before = seen
+            seen = top - low if either_sign else rise
+            largest = max(largest, seen)
+            looked = end[last] if look == 1 else entered
+        if asked:
+            rising = 0.0
+            falling = 0.0
+            place = entered
+            for step in range(first, last + 1):
+                while place < end[step]:
+                    rising += max(value[place], 0.0)
+                    falling += max(-value[place], 0.0)
+                    place += 1
+                up[step - first] = rising
+                down[step - first] = falling
+            for step in range(last + 1 - first):
+                since = max(up[step], down[step]) if either_sign else up[step]
+                until = max(rising - up[step], falling - down[step]) if either_sign else falling - down[step]
+                found[first + step] = min(before + since, seen + until)
+        entered = end[last]
+        first = last + 1
+    return found, largest
+
+
+@Kernel
+def stepped_tables(
     order: IntArray,
     codes: IntArray,
     value: FloatArray,
     stretch: npt.NDArray[np.uint16],
-    count: int,
+    count: IntArray,
     steps: int,
     stretches: int,
 ) -> tuple[FloatArray, IntArray, IntArray]:
-    """Add up the values of some rows by step, one for every so many of them, and by stretch of forecasts.
+    """Add up the values of several parts of the rows by step, one for every so many of them, and by stretch.
 
-    Rows come in the order of their codes, with codes and values in that order; ``stretch`` is by row, and that of rows
-    that do not count, of which there are all but ``count``, is beyond the last. Rows that share a code are of one step.
-    Returns the sums, and the first and the last code of each step (-1 where a step has no rows).
+    Rows come in the order of their codes, with codes and values in that order; ``stretch`` is by part and row, and that
+    of rows that are not of a part, which are all but ``count`` of them, is the one after the last. Rows that share a
+    code are of one step. Returns for each part the sums, and the first and the last code of each step (-1 where a step
+    has no rows).
     """
-    table = np.zeros((steps, stretches))
-    least = np.full(steps, -1, dtype=np.int64)
-    most = np.full(steps, -1, dtype=np.int64)
-    passed = 0
-    step = 0
-    code = np.int64(-1)
-    for place in range(order.size):
-        at = stretch[order[place]]
-        if at >= stretches:
-            continue
-        if codes[place] != code:
-            code = codes[place]
-            step = passed * steps // count
-            if least[step] < 0:
-                least[step] = code
-            most[step] = code
-        passed += 1
-        table[step, at] += value[place]
-    return table, least, most
+    # Rows that are not of a part are added up where nobody looks: quicker than a branch that no processor foresees.
+    table = np.zeros((count.size, steps, stretches + 1))
+    least = np.full((count.size, steps), -1, dtype=np.int64)
+    most = np.full((count.size, steps), -1, dtype=np.int64)
+    for part in range(count.size):
+        at = stretch[part]
+        passed = 0
+        place = 0
+        for step in range(steps):
+            sums = table[part, step]
+            until = (count[part] * (step + 1) + steps - 1) // steps  # a code that begins before so many is of this step
+            begin = place
+            while place < order.size and (
+                passed < until or step == steps - 1 or (place > 0 and codes[place] == codes[place - 1])
+            ):
+                which = at[order[place]]
+                passed += which < stretches
+                sums[which] += value[place]
+                place += 1
+            end = place
+            while begin < end and at[order[begin]] >= stretches:
+                begin += 1
+            while begin < end and at[order[end - 1]] >= stretches:
+                end -= 1
+            if begin < end:
+                least[part, step] = codes[begin]
+                most[part, step] = codes[end - 1]
+    return table[:, :, :stretches], least, most

@@ -21,17 +21,27 @@ _KEYS_TOGETHER = 1024
 
 
 @Kernel
-def largest_columns(values: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Find the first column of the largest number of each line, and that number."""
+def largest_columns(values: FloatArray, tolerance: float) -> tuple[IntArray, FloatArray, bool]:
+    """Find the first column of the largest number of each line, that number, and whether all lines are shares.
+
+    That is: none is below 0 and each line adds up to 1 within the tolerance, in one go through the numbers.
+    """
     lines, columns = values.shape
     place, largest = np.empty(lines, dtype=np.int64), np.empty(lines)
+    smallest, shares = 0.0, True
     for i in range(lines):
         best, where = values[i, 0], 0
+        total = best
+        smallest = min(smallest, best)
         for k in range(1, columns):
-            if values[i, k] > best:
-                best, where = values[i, k], k
+            value = values[i, k]
+            total += value
+            smallest = min(smallest, value)
+            if value > best:
+                best, where = value, k
         place[i], largest[i] = where, best
-    return place, largest
+        shares = shares and abs(total - 1.0) <= tolerance and best <= 1.0  # not so where any is missing
+    return place, largest, shares and smallest >= 0.0
 
 
 @Kernel

@@ -91,6 +91,18 @@ def significant_up(limit: float, digits: int) -> str:
     return f"{float(written):.{digits}g}"
 
 
+def some_names(names: Sequence[Any], most: int = 10) -> str:
+    """Write the first few of several names as they may be shown, and how many more there are.
+
+    Examples
+    --------
+    >>> some_names(["a", "b"]), some_names(range(1, 13), 3)
+    ('a, b', '1, 2, 3 and 9 more')
+    """
+    listed = ", ".join(printable(name) for name in names[:most])
+    return f"{listed} and {len(names) - most:,} more" if len(names) > most else listed
+
+
 def counted(number: int, thing: str) -> str:
     """Write how many things there are.
 

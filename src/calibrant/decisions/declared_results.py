@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant.certificates.joint_levels import level_of_both
+from calibrant.certificates.joint_verdicts import one_by_one
 from calibrant.certificates.results import VERDICTS, verdict_of
 from calibrant.core.results import UNIT, PerPart, Result, as_frame
 from calibrant.core.types import FloatArray, Label
@@ -414,13 +415,8 @@ class DecisionCertificates(PerPart[DecisionCertificate], Result):
 
     def one_by_one(self) -> list[str]:
         """Say which problems are undecided by themselves where all of them together are certified, if there are any."""
-        names = [printable(name) for name, each in self.pairs() if each.verdict == "undecided"]
-        if not self or not names:
-            return []
-        return [
-            "Certified is one claim about all problems; taken one by one, with limits that hold together, "
-            f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} undecided."
-        ]
+        undecided = [name for name, each in self.pairs() if each.verdict == "undecided"]
+        return one_by_one("problems", undecided) if self else []
 
     def table(self) -> str:
         """Write a line for each problem, with limits and verdicts that hold for all together."""

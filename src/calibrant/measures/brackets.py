@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.core.kernels import smooth_fit
+from calibrant.core.curve_kernels import smooth_fit
 from calibrant.rows.refinement import curve_bounds, residual_bounds
 from calibrant.rows.tally import Totals
 

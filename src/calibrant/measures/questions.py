@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -80,8 +81,28 @@ class OfQuestions(PerPart[Any]):
         return [*self.described.said(self._promising()), *(f"Note: {note}" for note in self.notes)]
 
 
+class _MeasuredQuestions(OfQuestions):
+    """What results on several questions share whose parts are measured on all rows."""
+
+    _error: ClassVar[str]  # the field of a part that holds its Cutoff error
+    _words: ClassVar = {"kind": KINDS}
+
+    def _estimates(self) -> tuple[float, ...]:
+        return tuple(getattr(each, self._error) for each in self._all())
+
+    def _promising(self) -> Promising:
+        return CUTOFF_OF_ROWS
+
+    def _table_of(self, names: Sequence[str]) -> dict[str, list[Any]]:
+        """Return a column for the questions and one for each of several numbers of the parts."""
+        return {
+            "question": list(self.questions),
+            **{name: [getattr(each, name) for each in self._all()] for name in names},
+        }
+
+
 @dataclass(frozen=True)
-class QuestionMeasures(OfQuestions, Result):
+class QuestionMeasures(_MeasuredQuestions, Result):
     """Every calibration measure of each question.
 
     Errors are shares of all rows, whatever a question is about.
@@ -104,19 +125,11 @@ class QuestionMeasures(OfQuestions, Result):
     notes: tuple[str, ...] = ()
 
     _parts: ClassVar = "measures"
-    _words: ClassVar = {"kind": KINDS}
-
-    def _estimates(self) -> tuple[float, ...]:
-        return tuple(each.cutoff for each in self.measures)
-
-    def _promising(self) -> Promising:
-        return CUTOFF_OF_ROWS
+    _error: ClassVar = "cutoff"
 
     def frame(self) -> Any:
         """Return one row per question, with a column for each number of the table of measures."""
-        columns: dict[str, list[Any]] = {"question": list(self.questions)}
-        for name in ("rows", "mean_forecast", "mean_outcome"):
-            columns[name] = [getattr(each, name) for each in self.measures]
+        columns = self._table_of(("rows", "mean_forecast", "mean_outcome"))
         tables = [{name: value for name, value, _ in each.table()} for each in self.measures]
         for name in dict.fromkeys(name for table in tables for name in table):
             columns[name] = [table.get(name) for table in tables]
@@ -138,7 +151,7 @@ class QuestionMeasures(OfQuestions, Result):
 
 
 @dataclass(frozen=True)
-class QuestionWorstIntervals(OfQuestions, Result):
+class QuestionWorstIntervals(_MeasuredQuestions, Result):
     """The worst interval of forecasts of each question.
 
     Attributes
@@ -159,19 +172,12 @@ class QuestionWorstIntervals(OfQuestions, Result):
     notes: tuple[str, ...] = ()
 
     _parts: ClassVar = "intervals"
-    _words: ClassVar = {"kind": KINDS}
-
-    def _estimates(self) -> tuple[float, ...]:
-        return tuple(each.error for each in self.intervals)
-
-    def _promising(self) -> Promising:
-        return CUTOFF_OF_ROWS
+    _error: ClassVar = "error"
 
     def frame(self) -> Any:
         """Return one row per question."""
         names = ("low", "high", "direction", "error", "rows", "share", "mean_forecast", "mean_outcome", "chance")
-        columns = {name: [getattr(each, name) for each in self.intervals] for name in names}
-        return as_frame({"question": list(self.questions), **columns})
+        return as_frame(self._table_of(names))
 
     def __str__(self) -> str:
         worst = self[self.worst]

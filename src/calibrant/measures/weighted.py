@@ -15,8 +15,8 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
+from calibrant.core.curve_kernels import smooth_fit, smooth_weights, swing_events
 from calibrant.core.errors import InputError
-from calibrant.core.kernels import smooth_fit, smooth_weights, swing_events
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray
 from calibrant.measures.questions import QuestionWorstIntervals
 from calibrant.measures.results import Spectrum, Witness, WorstInterval

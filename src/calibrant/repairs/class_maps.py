@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, NoReturn
 
@@ -67,14 +68,15 @@ class _SoftmaxMap(ClassRecalibrator):
         )
 
     def _guarantee(self, level: float, measure: GuaranteedMeasure, target: GuaranteeTarget) -> ClassGuarantee:
-        raise NotImplementedError
+        del level, measure, target
+        self._refuse_guarantee()
 
     def _sql(self, columns: list[str]) -> list[str]:
         return softmax_sql([self._linear_sql(k, column) for k, column in enumerate(columns)], self._ruled_out(columns))
 
+    @abstractmethod
     def _linear_sql(self, number: int, column: str) -> str:
         """Return the linear part of a class as SQL of its column."""
-        raise NotImplementedError
 
     def _ruled_out(self, columns: list[str]) -> list[str]:
         """Return for each class when it is ruled out, as a condition in SQL; empty where it cannot be."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
-from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.results import UNIT, Result
 from calibrant.core.types import Label
 from calibrant.core.words import counted, level_said, measured, printable, rounded, rounded_down, rounded_up
-from calibrant.repairs.results import MEASURES, TARGETS
+from calibrant.repairs.results import MEASURES, TARGETS, SideBySide
 from calibrant.rows.questions import KINDS
 
 _SAID = {
@@ -179,7 +178,7 @@ class ClassRecalibratorScores(Result):
 
 
 @dataclass(frozen=True)
-class ClassRecalibratorComparison(Result):
+class ClassRecalibratorComparison(SideBySide[ClassRecalibratorScores], Result):
     """Recalibrators of several classes side by side on held-out rows, and which of them to use.
 
     Attributes
@@ -220,35 +219,9 @@ class ClassRecalibratorComparison(Result):
     _ranges: ClassVar = {"confidence_level": UNIT}
     _words: ClassVar = {"question": tuple(KINDS)}
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.recommended not in [each.name for each in self.candidates]:
-            self._refuse("recommended", self.recommended, "not one of the candidates")
-
-    def __getitem__(self, name: str) -> ClassRecalibratorScores:
-        """Return the scores of a candidate by its name."""
-        for each in self.candidates:
-            if each.name == name:
-                return each
-        raise KeyError(name)
-
-    def __iter__(self) -> Iterator[str]:
-        """Go through the names of the candidates, as through the keys of a dict."""
-        return iter([each.name for each in self.candidates])
-
-    def __len__(self) -> int:
-        return len(self.candidates)
-
-    def frame(self) -> Any:
-        """Return one row per candidate."""
-        names = [field.name for field in fields(ClassRecalibratorScores)]
-        return as_frame({name: [getattr(each, name) for each in self.candidates] for name in names})
-
     def __str__(self) -> str:
-        names = [printable(each.name) for each in self.candidates]
-        width = max(map(len, names))
         level, kind = level_said(self.confidence_level), KINDS[self.question]
-        lines = [
+        heading = [
             f"{len(self)} ways to treat the forecasts of {len(self.classes)} classes on {self.rows:,} rows, judged on "
             f"held-out rows ({self.cv} parts; limits with {level} confidence each, guarantees all together).",
             f"The Cutoff error is that {kind.every}.",
@@ -257,18 +230,15 @@ class ClassRecalibratorComparison(Result):
                 if self.clusters is None
                 else [f"The rows come in {counted(self.clusters, 'cluster')}; parts hold whole clusters."]
             ),
-            f"  {'':<{width}}   Cutoff    from      to   Brier  log loss  accuracy  guarantee",
         ]
-        for name, each in zip(names, self.candidates, strict=True):
-            if each.problem is not None:
-                lines.append(f"  {name:<{width}}  could not be fitted")
-                continue
-            lines.append(
-                f"  {name:<{width}}  {rounded(each.cutoff):>7} {rounded_down(each.cutoff_lower):>7} "
+        return self._in_words(
+            heading,
+            " Cutoff    from      to   Brier  log loss  accuracy  guarantee",
+            lambda each: (
+                f"{rounded(each.cutoff):>7} {rounded_down(each.cutoff_lower):>7} "
                 f"{rounded_up(each.cutoff_upper):>7} {rounded(each.brier):>7} {rounded(each.log_loss):>9} "
                 f"{rounded(each.accuracy):>9} {rounded_up(each.guarantee, missing='none'):>10}"
-            )
-        lines.append(printable(self.recommendation))
-        return "\n".join(lines + [f"Note: {printable(note)}" for note in self.notes])
+            ),
+        )
 
     __repr__ = __str__

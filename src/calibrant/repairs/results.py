@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from calibrant.certificates.clusters import Clusters
 from calibrant.certificates.model_differences import ModelDifference
-from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.results import UNIT, Checked, Result, as_frame
 from calibrant.core.words import counted, level_said, measured, printable, rounded, rounded_down, rounded_up
 from calibrant.measures.savings import REDRAWING, over_thresholds
 from calibrant.rows.costs import WithCosts
@@ -29,6 +29,8 @@ _SAID = {
     ),
 }
 """The sentence of each, and the way that the paper's constants take."""
+
+Scores = TypeVar("Scores", bound=Any)
 
 ROUNDING = 1e-12
 """A difference of errors, or of sums in proportion to their terms, below this is rounding."""
@@ -264,8 +266,62 @@ class RecalibratorScores(Result):
         )
 
 
+class SideBySide(Checked, Generic[Scores]):
+    """What comparisons of recalibrators share: the scores of each candidate by its name, and one to use.
+
+    Attributes
+    ----------
+    candidates : tuple
+        The scores of each candidate.
+    recommended : str
+        The name of the one to use.
+    notes : tuple of str
+        What to keep in mind when reading the numbers.
+    """
+
+    candidates: tuple[Scores, ...]
+    recommended: str
+    recommendation: str
+    notes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.recommended not in list(self):
+            self._refuse("recommended", self.recommended, f"not one of {', '.join(self)}")
+
+    def __getitem__(self, name: str) -> Scores:
+        """Return the scores of a candidate."""
+        for each in self.candidates:
+            if each.name == name:
+                return each
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the names of the candidates, as through the keys of a dict."""
+        return iter([each.name for each in self.candidates])
+
+    def __len__(self) -> int:
+        return len(self.candidates)
+
+    def frame(self) -> Any:
+        """Return one row per candidate."""
+        names = [field.name for field in fields(self.candidates[0])]
+        return as_frame({name: [getattr(each, name) for each in self.candidates] for name in names})
+
+    def _in_words(self, heading: list[str], columns: str, numbers: Callable[[Scores], str]) -> str:
+        """Write a table with a line for each candidate, what is recommended, and the notes."""
+        names = [printable(each.name) for each in self.candidates]
+        width = max(map(len, names))
+        lines = [
+            f"  {name:<{width}}  {numbers(each) if each.problem is None else 'could not be fitted'}"
+            for name, each in zip(names, self.candidates, strict=True)
+        ]
+        said = [printable(self.recommendation), *(f"Note: {printable(note)}" for note in self.notes)]
+        return "\n".join([*heading, f"  {'':<{width}}  {columns}", *lines, *said])
+
+
 @dataclass(frozen=True)
-class RecalibratorComparison(WithCosts, Result):
+class RecalibratorComparison(SideBySide[RecalibratorScores], WithCosts, Result):
     """Recalibrators side by side on held-out rows, and which of them to use.
 
     Attributes
@@ -311,55 +367,26 @@ class RecalibratorComparison(WithCosts, Result):
 
     _ranges: ClassVar = dict.fromkeys(("confidence_level", "thresholds"), UNIT)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.recommended not in list(self):
-            self._refuse("recommended", self.recommended, f"not one of {', '.join(self)}")
-
-    def __getitem__(self, name: str) -> RecalibratorScores:
-        """Return the scores of a candidate."""
-        for each in self.candidates:
-            if each.name == name:
-                return each
-        raise KeyError(name)
-
-    def __iter__(self) -> Iterator[str]:
-        """Go through the names of the candidates, as through the keys of a dict."""
-        return iter([each.name for each in self.candidates])
-
-    def __len__(self) -> int:
-        return len(self.candidates)
-
-    def frame(self) -> Any:
-        """Return one row per candidate."""
-        names = [field.name for field in fields(RecalibratorScores)]
-        return as_frame({name: [getattr(each, name) for each in self.candidates] for name in names})
-
     def __str__(self) -> str:
-        names = [printable(each.name) for each in self.candidates]
-        width = max(map(len, names))
         level = level_said(self.confidence_level)
-        lines = [
+        heading = [
             f"{len(self)} ways to treat the forecasts of {self.rows:,} rows, judged on held-out rows ({self.cv} parts; "
             f"limits and guarantees with {level} confidence each).",
             *([] if self.clusters is None else [f"The rows come in {self.clusters}; parts hold whole clusters."]),
             "The gap is what re-drawing the line between acting and not acting still saves per case, at "
             f"{over_thresholds(self.thresholds, self.cost_false_positive, self.cost_false_negative)}.",
-            f"  {'':<{width}}   Cutoff    from      to     gap      to  smooth   Brier  log loss  AUC lost  guarantee  "
-            "in advance",
         ]
-        for name, each in zip(names, self.candidates, strict=True):
-            if each.problem is not None:
-                lines.append(f"  {name:<{width}}  could not be fitted")
-                continue
-            lines.append(
-                f"  {name:<{width}}  {rounded(each.cutoff):>7} {rounded_down(each.cutoff_lower):>7} "
+        columns = " Cutoff    from      to     gap      to  smooth   Brier  log loss  AUC lost  guarantee  in advance"
+        return self._in_words(
+            heading,
+            columns,
+            lambda each: (
+                f"{rounded(each.cutoff):>7} {rounded_down(each.cutoff_lower):>7} "
                 f"{rounded_up(each.cutoff_upper):>7} {rounded(each.risk_gap):>7} {rounded_up(each.risk_gap_upper):>7} "
                 f"{rounded(each.smooth):>7} {rounded(each.brier):>7} {rounded(each.log_loss):>9} "
                 f"{rounded(each.auc_lost, sign='+'):>9} {rounded_up(each.guarantee):>10} "
                 f"{rounded_up(each.guarantee_in_advance, missing='none'):>11}"
-            )
-        lines.append(printable(self.recommendation))
-        return "\n".join(lines + [f"Note: {printable(note)}" for note in self.notes])
+            ),
+        )
 
     __repr__ = __str__

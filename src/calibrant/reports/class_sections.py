@@ -19,6 +19,7 @@ MOST_CLASSES = 30
 """Lines of the table; of more classes those with the largest errors."""
 
 _SINGLE = "event"
+_READ_AS = "Where this page speaks of an event, it is a right top label; the forecast is the confidence in it."
 
 
 def split_classes(
@@ -65,7 +66,7 @@ def view_classes(model: ModelSummary, scale: float, bar: Callable[..., Any]) -> 
     lines = [found.findings()[0]] if isinstance(found, QuestionCertificates) else []
     left = len(parts) - len(places)
     return {
-        "asked": " ".join(KINDS["confidence"].said()),
+        "asked": " ".join([*KINDS["confidence"].said(), _READ_AS]),
         "lines": [
             *lines,
             f"Every class against the rest, with limits that hold for all classes together with {level} confidence. "

@@ -129,6 +129,13 @@ def draw_model(
         counted = {"cluster_target": clusters.target, "serial": clusters.serial}
     tally = rows if isinstance(rows, Tally) else rows_to_draw(rows, **counted).tally
     named = _rate_and_chance(model)
+    forecast, rate = _names(model)
+    turned = "{} \N{MINUS SIGN} {}".format
+    axes_named = {
+        "forecast": forecast.lower(),
+        "event rate": rate,
+        turned("event rate", "forecast"): turned(rate, forecast.lower()),
+    }
     error = measured(model.measures.worst_interval.error, 4)
     display, reliability = _drawn(
         partial(ReliabilityDisplay.from_predictions, rows, rng=rng, confidence_level=CHANCE_LEVEL, **counted),
@@ -136,10 +143,11 @@ def draw_model(
         prefix=prefix,
         name="reliability",
         tab="Reliability",
-        heading="Forecast against event rate",
+        heading=f"{forecast} against {rate}",
         reading="On the dashed diagonal the forecasts are right; below it they are too high, above it too low.",
         size=FIRST_SIZE,
         named=named,
+        axes_named=axes_named,
     )
     yield reliability
     _, cumulative = _drawn(
@@ -154,6 +162,7 @@ def draw_model(
             "Where it falls the forecasts are too high, where it rises too low, where it is level right. The height "
             f"from its lowest to its highest point is the Cutoff calibration error, {error}."
         ),
+        axes_named=axes_named,
     )
     yield cumulative
     _, difference = _drawn(
@@ -162,9 +171,10 @@ def draw_model(
         prefix=prefix,
         name="difference",
         tab="Difference",
-        heading="Event rate minus forecast",
+        heading=f"{rate[0].upper()}{rate[1:]} minus {forecast.lower()}",
         reading="The reliability diagram with its diagonal laid flat, so that small differences can be seen.",
         named=named,
+        axes_named=axes_named,
     )
     yield difference
     _, benefit = _drawn(
@@ -224,12 +234,18 @@ def draw_change(change: ChangeOverTime, styles: Styles, *, prefix: str, asked: b
     return drawing
 
 
+def _names(model: ModelSummary) -> tuple[str, str]:
+    """Return what forecasts and event rates are called: of several classes, they are about the top label."""
+    return ("Confidence", "share of right top labels") if model.has_classes else ("Forecast", "event rate")
+
+
 def _rate_and_chance(model: ModelSummary) -> dict[str, str]:
     """Word the legend of a curve of event rates and of what chance alone shows."""
     like = "" if model.judged.clusters is None else ", in clusters like these,"
     level = level_said(CHANCE_LEVEL)
+    forecast, rate = _names(model)
     return {
-        "curve": "event rate, by forecast",
+        "curve": f"{rate}, by {forecast.lower()}",
         "band": f"where the curve of calibrated forecasts{like} lies in {level} of cases, at each forecast",
     }
 
@@ -259,8 +275,12 @@ def _drawn(
     marked: float | None = None,
     size: tuple[float, float] = SIZE,
     named: Mapping[str, str] | None = None,
+    axes_named: Mapping[str, str] | None = None,
 ) -> tuple[AnyDisplay, Drawing]:
-    """Let a display draw, and return it and what it drew; ``named`` words what colours stand for."""
+    """Let a display draw, and return it and what it drew.
+
+    ``named`` words what colours stand for, and ``axes_named`` has other words for what stands along the axes.
+    """
     try:
         import matplotlib.style
         from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -275,6 +295,10 @@ def _drawn(
         axes = figure.add_subplot()
         display = plot(ax=axes, legend=False)
         axes.set_title("", loc="left")
+        words = axes_named or {}
+        for each in (axes, *_below(axes)):
+            each.set_xlabel(words.get(each.get_xlabel(), each.get_xlabel()))
+            each.set_ylabel(words.get(each.get_ylabel(), each.get_ylabel()))
         _lay_out(figure)
         written = io.StringIO()
         figure.savefig(written, format="svg", transparent=True, metadata={"Date": None, "Creator": None})

@@ -50,6 +50,16 @@ def apart_said(serial: int, clusters: str = "clusters") -> str:
     return f"{clusters} {'two' if serial == 1 else serial + 1} or more apart are independent"
 
 
+_SECTIONS = {
+    "plots": "the pictures",
+    "decisions": "what decisions lose",
+    "repair": "whether recalibrating helps",
+    "change": "whether it has changed",
+    "worst_group": "for whom it is wrong",
+    "differences": "the differences",
+}
+
+
 @dataclass(frozen=True)
 class Omission(Result):
     """A section that a report leaves out, and why.
@@ -57,7 +67,7 @@ class Omission(Result):
     Attributes
     ----------
     section : str
-        "plots", "decisions", "repair" or "change" of a model; "differences" of several.
+        "plots", "decisions", "repair", "change" or "worst_group" of a model; "differences" of several.
     reason : str
         What was missing, in words.
     """
@@ -65,8 +75,13 @@ class Omission(Result):
     section: str
     reason: str
 
+    @property
+    def heading(self) -> str:
+        """What people call the section."""
+        return _SECTIONS.get(self.section, self.section)
+
     def __str__(self) -> str:
-        return f"{self.section}: left out, {self.reason}"
+        return f"{self.heading}: left out, {self.reason}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -408,6 +423,11 @@ class ModelSummary(Result):
         said = joint_verdict(None if each is None else each.verdict for each in (self.certificate, self.groups))
         if self.verdict != said:
             self._refuse("verdict", self.verdict, f"while its parts say {said!r}")
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether forecasts are of several classes, so that the page is about the confidence in the top label."""
+        return self.classes is not None or self.class_limits is not None
 
     @property
     def judged(self) -> Certificate | ConfidenceInterval:

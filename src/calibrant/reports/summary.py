@@ -22,7 +22,7 @@ from calibrant.certificates.joint_levels import level_of_each
 from calibrant.certificates.methods.registry import METHODS
 from calibrant.certificates.results import Certificate, ConfidenceInterval, GroupCertificates
 from calibrant.certificates.verdicts import certify, confidence_interval
-from calibrant.certificates.worst_groups import worst_group
+from calibrant.certificates.worst_groups import rows_with_features, worst_of_features
 from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.types import FloatArray
 from calibrant.decisions.decompositions import score_decomposition
@@ -44,6 +44,7 @@ from calibrant.reports.results import (
     joint_verdict,
 )
 from calibrant.reports.trials import try_repair
+from calibrant.rows.checks import check_seed
 from calibrant.rows.groups import GroupedRows, GroupedSource, by_group
 from calibrant.rows.intake import in_groups
 from calibrant.rows.paired import PairedColumns
@@ -169,8 +170,8 @@ def _worst_group(model: Model, question: Question, level: float) -> tuple[WorstG
         return None, ()
     if model.clusters is not None:
         return None, (Omission("worst_group", "limits for every group need rows that are independent of each other"),)
-    rows, features = model.featured
-    return worst_group(rows, X=features, confidence_level=level, rng=question.rng), ()
+    rows, features = rows_with_features(model.featured[0], None, model.featured[1], argument="features")
+    return worst_of_features(rows, features, None, level, check_seed(question.rng)), ()
 
 
 def _row_wise(

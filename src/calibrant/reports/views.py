@@ -246,8 +246,9 @@ def _about(model: ModelSummary) -> str:
     clusters = "" if facts is None else f" in {counted(facts.count, 'cluster')}"
     if facts is not None and facts.target == "clusters":  # whose total weight is their number
         weight = ", each counting once"
+    forecast, rate = ("mean confidence", "top label right in") if model.has_classes else ("mean forecast", "event rate")
     return (
-        f"{counted(model.rows, 'row')}{clusters}{weight}, mean forecast {percent(model.mean_forecast)}, event rate "
+        f"{counted(model.rows, 'row')}{clusters}{weight}, {forecast} {percent(model.mean_forecast)}, {rate} "
         f"{percent(model.mean_outcome)}"
     )
 

@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.core.errors import InputError
-from calibrant.core.row_kernels import largest_columns
 from calibrant.core.threads import in_threads
 from calibrant.core.types import BoolArray, FloatArray, IntArray, Label
 from calibrant.core.voices import Argument, Option, Phrase
@@ -34,7 +33,16 @@ from calibrant.rows.checks import (
     plain_label,
 )
 from calibrant.rows.labels import listed_labels
-from calibrant.rows.matrices import check_indicators, check_matrix, check_sums, column_names, shape_of
+from calibrant.rows.matrices import (
+    Largest,
+    check_indicators,
+    check_matrix,
+    check_shares,
+    check_sums,
+    column_names,
+    first_largest,
+    shape_of,
+)
 from calibrant.rows.questions import ClassLaw, Questions
 
 SingleAsked = Literal["confidence"]
@@ -53,7 +61,6 @@ MOST_SUBSET_CLASSES = 12
 MOST_PAIRS = 5000
 """Of more than a hundred classes there are too many pairs."""
 
-_MANY_ROWS = 50_000  # from which on a compiled loop is worth while
 _SMALL = 0.05  # a class that is rarer than this has a small error whatever is forecast within reason
 
 OutcomeArray = npt.NDArray[np.uint8] | FloatArray
@@ -74,6 +81,8 @@ class ClassRows:
     sample_weight : array of shape (n,) or None
     named : bool
         Whether somebody said which column is which class; otherwise columns are in the sorted order of the labels.
+    largest : pair of arrays of shape (n,), or None
+        The first column of the largest probability of each row, and that probability, where checking found them.
     """
 
     y_prob: npt.NDArray[Any]
@@ -81,6 +90,7 @@ class ClassRows:
     places: IntArray
     sample_weight: FloatArray | None
     named: bool
+    largest: Largest | None = None
 
     @property
     def count(self) -> int:
@@ -96,10 +106,15 @@ class ClassRows:
     def _top(self) -> tuple[IntArray, FloatArray]:
         """The column of the largest probability of each row, and that probability."""
         rows, order = self.y_prob.shape[0], sorted_places(self.classes)
-        first = _first_largest if order == list(range(self.count)) else partial(_largest_in, order)
+        in_order = order == list(range(self.count))
+        if in_order and self.largest is not None:
+            return self.largest
+        found = first_largest(self.y_prob) if in_order else None
+        if found is not None:
+            return found[0]
         halves = [self.y_prob[: rows // 2], self.y_prob[rows // 2 :]]
-        found = in_threads(first, halves, rows=rows)
-        return np.concatenate([top for top, _ in found]), np.concatenate([best for _, best in found])
+        parts = in_threads(_first_largest if in_order else partial(_largest_in, order), halves, rows=rows)
+        return np.concatenate([top for top, _ in parts]), np.concatenate([best for _, best in parts])
 
     def of_class(self, place: int) -> Observations:
         """Return the question whether a row is of one class."""
@@ -217,8 +232,6 @@ def never_on_top(never: int, count: int) -> tuple[str, ...]:
 
 def _first_largest(y_prob: npt.NDArray[Any]) -> tuple[IntArray, FloatArray]:
     """Return the first column of the largest probability of each row, and that probability."""
-    if y_prob.shape[0] >= _MANY_ROWS and y_prob.dtype == np.float64 and y_prob.flags.c_contiguous:
-        return largest_columns(y_prob)
     top = np.argmax(y_prob, axis=1)
     return top, y_prob[np.arange(top.size), top].astype(np.float64, copy=False)
 
@@ -377,7 +390,7 @@ def check_classes_of(
     y_true: Any, y_prob: Any, *, classes: Any = None, sample_weight: Any = None, by: Any = None, cluster: Any = None
 ) -> ClassRows:
     """Check forecasts of several classes, of which each row has one; raise an `InputError` that says what to do."""
-    forecasts = check_matrix(y_prob, "y_prob")
+    forecasts, largest = check_shares(y_prob, "y_prob")
     rows, count = forecasts.shape
     if len(shape_of(y_true)) == 2:
         one_column = shape_of(y_true)[1] == 1
@@ -391,7 +404,8 @@ def check_classes_of(
                 multilabel=Option("multilabel", True),
             ),
         )
-    check_sums(forecasts)
+    if largest is None:
+        check_sums(forecasts)
     weights = check_weights(sample_weight, rows)
     check_same_index(y_true=y_true, y_prob=y_prob, sample_weight=sample_weight, by=by, cluster=cluster)
     if as_array(y_true, "y_true").size != rows:
@@ -425,7 +439,7 @@ def check_classes_of(
     known = [column[label] for label in held.tolist()]
     if known != list(range(len(known))):
         places = np.array(known, dtype=np.int64)[places]
-    return ClassRows(forecasts, tuple(map(plain_label, labels)), places, weights, named)
+    return ClassRows(forecasts, tuple(map(plain_label, labels)), places, weights, named, largest)
 
 
 def _labels_of_columns(held: npt.NDArray[Any], y_prob: Any, classes: Any, count: int) -> tuple[list[Any], bool]:

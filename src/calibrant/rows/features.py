@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.core.errors import InputError
+from calibrant.core.threads import in_threads
 from calibrant.core.types import BoolArray, IntArray, Label
 from calibrant.core.words import printable
 from calibrant.rows.arrays import as_array, is_missing
@@ -85,7 +86,13 @@ class Feature:
     @cached_property
     def order(self) -> IntArray:
         """The rows that have a value, by value; those that share one in the order in which they come."""
-        return stable_order(self.codes + 1)[int(np.count_nonzero(self.missing)) :]
+        known = np.flatnonzero(~self.missing)
+        if known.size == self.values.size:  # each value once, unless some no longer occur: nothing to sort
+            order = np.full(known.size, MISSING, dtype=np.int64)
+            order[self.codes[known]] = known
+            if order.min() > MISSING:
+                return order
+        return stable_order(self.codes + 1)[self.codes.size - known.size :]
 
     @cached_property
     def starts(self) -> IntArray:
@@ -104,7 +111,11 @@ def check_features(
     """
     columns = _columns(X, argument)
     check_same_index(**others, **{argument: X})
-    return tuple(_feature(values, name, rows, argument, texts_are_labels) for name, values in columns.items())
+    return tuple(
+        in_threads(
+            lambda column: _feature(column[1], column[0], rows, argument, texts_are_labels), columns.items(), rows=rows
+        )
+    )
 
 
 def _columns(X: Any, argument: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -24,6 +24,12 @@ GROUP_KINDS = {"mass": "groups", "group": "within_groups"}
 """The kind of question that a scale makes."""
 
 _MOST_LABELS = 1000
+_NAMELESS = "group"  # a column that has no name of its own
+
+
+def named_alone(column: str, labels: Iterable[Any]) -> bool:
+    """Whether groups of one column are named by their labels alone: 0 and 1 say nothing without the column's name."""
+    return column == _NAMELESS or not {str(label) for label in labels} <= {"0", "1"}
 
 
 def group_questions(rows: Observations, groups: Any, scale: str, **others: Any) -> Questions:
@@ -88,7 +94,7 @@ def _one_column(groups: Any) -> Any:
     )
     if is_table or np.ndim(groups) != 1:
         return groups
-    return {getattr(groups, "name", None) or "group": groups}
+    return {getattr(groups, "name", None) or _NAMELESS: groups}
 
 
 def _is_flag(column: Feature) -> bool:
@@ -134,9 +140,10 @@ def _groups_in(column: Feature, alone: bool) -> Iterator[tuple[Label, tuple[Feat
                 cluster=Option("cluster"),
             ),
         )
-    for place in range(column.values.size):
-        label = column.label(place)
-        label = int(label) if isinstance(label, float) else label
+    labels = [column.label(place) for place in range(column.values.size)]
+    labels = [int(label) if isinstance(label, float) else label for label in labels]
+    alone = alone and named_alone(column.name, labels)
+    for place, label in enumerate(labels):
         yield label if alone else f"{column.name}: {label}", (column, place)
     if missing:
         yield "missing" if alone else f"{column.name}: missing", (column, -1)

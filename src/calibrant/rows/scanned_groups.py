@@ -14,7 +14,7 @@ from calibrant.rows.cells import Cells
 from calibrant.rows.checks import Observations, check_choice
 from calibrant.rows.grids import FIRST_GRID, Grid
 from calibrant.rows.groups import GroupedSource
-from calibrant.rows.masks import GROUP_KINDS, SCALES
+from calibrant.rows.masks import GROUP_KINDS, SCALES, named_alone
 from calibrant.rows.questions import Questions
 from calibrant.rows.sources import FetchRequest, HistogramRequest, fetch_limit, tally_limit
 from calibrant.rows.tally import Tally, Totals
@@ -68,12 +68,13 @@ def scanned_questions(rows: GroupColumns, scale: str) -> Questions:
                 remedy="read the columns and pass arrays, or leave out the weights",
             )
         flags = all(isinstance(label, (bool, np.bool_)) for label in groups)
+        as_it_is = alone and named_alone(name, groups)
         for place, label in enumerate(groups):
             if flags and not label:
                 continue
             plain = label if isinstance(label, (str, int, float)) else str(label)
             sizes.append(tables[place].row_total)
-            named.append((name if flags else plain if alone else f"{name}: {label}", source, place))
+            named.append((name if flags else plain if as_it_is else f"{name}: {label}", source, place))
     disjoint = within and alone
 
     def make(place: int) -> Any:
