@@ -24,6 +24,7 @@ value <- function(name, expression) {
 
 as_json <- function(x) {
   if (is.list(x)) {
+    if (is.null(names(x))) return(sprintf("[%s]", paste(vapply(x, as_json, ""), collapse = ", ")))
     return(sprintf("{%s}", paste(sprintf("%s: %s", quoted(names(x)), vapply(x, as_json, "")), collapse = ", ")))
   }
   words <- if (is.character(x)) quoted(x) else ifelse(is.na(x), "null", sprintf("%.17g", as.numeric(x)))
