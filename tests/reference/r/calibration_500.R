@@ -1,7 +1,7 @@
 # Reference values for 500 forecasts of a binary outcome. From tests/reference: Rscript r/calibration_500.R OUTPUT.json
 
 source("r/record.R")
-for (package in c("rms", "pROC", "MASS", "sandwich", "boot")) suppressMessages(library(package, character.only = TRUE))
+for (package in c("rms", "pROC", "MASS", "sandwich")) suppressMessages(library(package, character.only = TRUE))
 
 given({
   d <- read.csv("calibration_500.csv")
