@@ -69,10 +69,13 @@ given({
   by_cluster <- function(x) as.numeric(rowsum(x, seq_len(n) %% 50))
   excess_of_cases <- by_cluster((y == 1) * (placement - delong[2]))
   excess_of_controls <- by_cluster((y == 0) * (placement - delong[2]))
-  obuchowski <- (50 / 49) * (sum(excess_of_cases^2) / length(case)^2 + sum(excess_of_controls^2) / length(control)^2 + 2 * sum(excess_of_cases * excess_of_controls) / (length(case) * length(control)))
+  clusters_of <- function(rows) length(unique(rows %% 50))
+  factor_of <- function(clusters) clusters / (clusters - 1)
 })
-# Clusters of row %% 50: the variance of Obuchowski (1997), by hand.
-value("auroc_standard_error_clustered", sqrt(obuchowski))
+# Clusters of row %% 50, by hand: sums over clusters with one factor G / (G - 1), and as Obuchowski (1997) has it, with
+# the number of clusters that hold cases, that of clusters that hold controls (one here holds a single kind), and all.
+value("auroc_standard_error_clustered", sqrt(50 / 49 * sum((excess_of_cases / length(case) + excess_of_controls / length(control))^2)))
+value("auroc_standard_error_obuchowski", sqrt(factor_of(clusters_of(case)) * sum(excess_of_cases^2) / length(case)^2 + factor_of(clusters_of(control)) * sum(excess_of_controls^2) / length(control)^2 + 2 * factor_of(50) * sum(excess_of_cases * excess_of_controls) / (length(case) * length(control))))
 value("auroc_of_lrm_fit", lrm.fit(l, y)$stats[["C"]])
 value("auroc_of_val_prob", harrell[["C (ROC)"]])
 value("somers_dxy", Hmisc::somers2(p, y)[["Dxy"]])
