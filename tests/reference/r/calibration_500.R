@@ -88,7 +88,7 @@ given({
   uncertainty <- mean(y) * (1 - mean(y))
   influence <- ((p - y)^2 - mean((p - y)^2)) / uncertainty - mean((p - y)^2) * (1 - 2 * mean(y)) * (y - mean(y)) / uncertainty^2
 })
-value("brier_scaled_delta", 1 - mean((p - y)^2) / uncertainty + c(-1, 1) * qnorm(0.975) * sqrt(mean(influence^2) / n))
+value("brier_scaled_delta", 1 - mean((p - y)^2) / uncertainty + c(-1, 1) * qnorm(0.975) * sd(influence) / sqrt(n))
 value("log_loss", -mean(y * log(p) + (1 - y) * log(1 - p)))
 value("spiegelhalter_z", harrell[["S:z"]])
 value("spiegelhalter_p", harrell[["S:p"]])

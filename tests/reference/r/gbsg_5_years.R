@@ -111,25 +111,32 @@ value("net_benefit_dcurves", positive * risk_of_positive - odds * positive * (1 
 value("net_benefit_all_dcurves", 1 - at_5("log")$surv - odds * at_5("log")$surv)
 value("net_benefit_ipcw", sapply(seq_along(thresholds), function(i) mean((d$p >= thresholds[i]) * w * (y - odds[i] * (1 - y)))))
 
-# Twelve rows with events and censorings at the same times, and a censoring at the horizon, 5, itself.
+# Twelve rows with events and censorings at the same times, and a censoring at the horizon, 5, itself. riskRegression
+# takes that row for one of unknown outcome; moved just beyond, it is one that is known to be free of the event at 5.
 given({
   tiny <- data.frame(time = c(1, 1, 2, 2, 3, 3, 4, 5, 5, 5, 6, 7), event = c(1, 0, 0, 1, 1, 0, 0, 1, 0, 1, 1, 0), p = c(0.9, 0.2, 0.3, 0.8, 0.4, 0.6, 0.5, 0.7, 0.35, 0.55, 0.45, 0.1))
+  moved <- transform(tiny, time = ifelse(time == 5 & event == 0, 5.5, time))
   tiny_y <- as.numeric(tiny$event == 1 & tiny$time <= 5)
-  tiny_censoring <- prodlim::prodlim(prodlim::Hist(time, event) ~ 1, data = tiny, reverse = TRUE)
-  tiny_lagged <- numeric(12)
-  tiny_lagged[order(tiny$time, -tiny$event)] <- prodlim::predictSurvIndividual(tiny_censoring, lag = 1)
-  tiny_w <- ifelse(tiny_y == 1, 1 / tiny_lagged, ifelse(tiny$time > 5, 1 / as.numeric(predict(tiny_censoring, times = 5)), 0))
-  tiny_score <- Score(list(model = matrix(tiny$p)), formula = Surv(time, event) ~ 1, data = tiny, times = 5, cens.model = "km", conf.int = FALSE, null.model = FALSE)
+  weights_of <- function(rows) {
+    censoring <- prodlim::prodlim(prodlim::Hist(time, event) ~ 1, data = rows, reverse = TRUE)
+    before <- numeric(nrow(rows))
+    before[order(rows$time, -rows$event)] <- prodlim::predictSurvIndividual(censoring, lag = 1)
+    ifelse(rows$event == 1 & rows$time <= 5, 1 / before, ifelse(rows$time > 5, 1 / as.numeric(predict(censoring, times = 5)), 0))
+  }
+  score_of <- function(rows) Score(list(model = matrix(rows$p)), formula = Surv(time, event) ~ 1, data = rows, times = 5, cens.model = "km", conf.int = FALSE, null.model = FALSE)
 })
 value("tiny_time", tiny$time)
 value("tiny_event", tiny$event)
 value("tiny_p", tiny$p)
-value("tiny_weights", tiny_w)
 value("tiny_risk", 1 - summary(survfit(Surv(time, event) ~ 1, data = tiny), times = 5)$surv)
-value("tiny_mean_of_weighted_events", mean(tiny_w * tiny_y))
-value("tiny_brier_riskregression", tiny_score$Brier$score$Brier)
-value("tiny_brier_by_hand", mean(tiny_w * (tiny_y - tiny$p)^2))
-value("tiny_auroc_riskregression", tiny_score$AUC$score$AUC)
-value("tiny_auroc_by_hand", sum(outer(tiny_w * tiny_y, tiny_w * (1 - tiny_y)) * outer(tiny$p, tiny$p, ">")) / (sum(tiny_w * tiny_y) * sum(tiny_w * (1 - tiny_y))))
+value("tiny_weights", weights_of(tiny))
+value("tiny_mean_of_weighted_events", mean(weights_of(tiny) * tiny_y))
+value("tiny_brier_riskregression", score_of(tiny)$Brier$score$Brier)
+value("tiny_brier_by_hand", mean(weights_of(tiny) * (tiny_y - tiny$p)^2))
+value("tiny_auroc_riskregression", score_of(tiny)$AUC$score$AUC)
+value("moved_weights", weights_of(moved))
+value("moved_mean_of_weighted_events", mean(weights_of(moved) * tiny_y))
+value("moved_brier_riskregression", score_of(moved)$Brier$score$Brier)
+value("moved_auroc_riskregression", score_of(moved)$AUC$score$AUC)
 
 write_record(arguments[1], c("survival", "rms", "riskRegression", "prodlim"))
