@@ -31,6 +31,9 @@ from calibrant import (
 from calibrant import (
     rows as rows,
 )
+from calibrant import (
+    validations as validations,
+)
 from calibrant.certificates.bands import risk_bands as risk_bands
 from calibrant.certificates.hypotheses import calibration_test as calibration_test
 from calibrant.certificates.independence import check_independence as check_independence

@@ -1,0 +1,1 @@
+from calibrant.validations.statistics import Statistic as Statistic
