@@ -1,0 +1,22 @@
+"""Reads the values that R computed (tests/reference/NAME.json, made by tests/reference/r/NAME.R) and the rows they are of."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+FOLDER = Path(__file__).parent / "reference"
+
+
+def of_r(name: str) -> dict[str, Any]:
+    """Return the values of a script by their names: numbers, lists of them, or words."""
+    stored = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    return {each: entry["value"] for each, entry in stored["values"].items()}
+
+
+def columns(name: str) -> dict[str, npt.NDArray[np.float64]]:
+    """Return the columns of a data set beside the scripts."""
+    table = np.genfromtxt(FOLDER / f"{name}.csv", delimiter=",", names=True)
+    return {each: table[each] for each in table.dtype.names}
