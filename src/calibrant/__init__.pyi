@@ -110,5 +110,6 @@ from calibrant.repairs.maps import (
 from calibrant.reports.calibration_report import CalibrationReport as CalibrationReport
 from calibrant.rows.cells import Cells as Cells
 from calibrant.rows.tally import Tally as Tally
+from calibrant.validations.optimism import internal_validation as internal_validation
 
 __version__: str

@@ -1,1 +1,7 @@
-from calibrant.validations.statistics import Statistic as Statistic
+from calibrant.validations.optimism import internal_validation as internal_validation
+from calibrant.validations.optimism_results import (
+    InternalValidation as InternalValidation,
+)
+from calibrant.validations.optimism_results import (
+    OptimismCorrected as OptimismCorrected,
+)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from calibrant.core.errors import UndefinedError
-from calibrant.core.types import FloatArray
+from calibrant.core.errors import InputError, UndefinedError
+from calibrant.core.types import ArrayLike, FloatArray
+from calibrant.rows.checks import check_choice, check_number
 from calibrant.rows.tally import Tally
 
 Smoother = Literal["isotonic", "loess", "lowess", "splines"]
@@ -87,6 +88,42 @@ STATISTICS = {statistic.name: statistic for statistic in _LISTED}
 """Every statistic with one number, in the order of a table."""
 
 
+BENEFIT = "net_benefit_at_"
+"""What the names of net benefits at a threshold begin with."""
+
+
+def title_of(name: str) -> str:
+    """Return what people call a statistic, or a net benefit.
+
+    Examples
+    --------
+    >>> title_of("auroc"), title_of("net_benefit_at_0.2")
+    ('AUROC (c statistic)', 'Net benefit at 0.2')
+    """
+    return STATISTICS[name].title if name in STATISTICS else f"Net benefit at {name.removeprefix(BENEFIT)}"
+
+
+def check_settings(smoother: Any, extremes: Any, thresholds: ArrayLike | None) -> Settings:
+    """Check what statistics are computed with."""
+    check_choice(smoother, "smoother", get_args(Smoother))
+    if isinstance(extremes, str):
+        check_choice(extremes, "extremes", ("leave_out", "refuse"))
+    else:
+        extremes = check_number(extremes, "extremes", low=0.0, high=0.5)
+    given = () if thresholds is None else np.atleast_1d(np.asarray(thresholds, dtype=object)).tolist()
+    checked = tuple(check_number(each, "thresholds", low=0.0, high=1.0) for each in given)
+    outside = next((place for place, each in enumerate(checked) if not 0.0 < each < 1.0), None)
+    if outside is not None:
+        raise InputError(
+            f"is {checked[outside]:g}, and acting from there on is acting always or never",
+            argument="thresholds",
+            position=outside,
+            value=checked[outside],
+            remedy="pass thresholds strictly between 0 and 1",
+        )
+    return Settings(smoother, extremes, checked)
+
+
 def _means(tally: Tally, settings: Settings) -> Sequence[float]:
     del settings
     expected = tally.forecast_total()
@@ -134,7 +171,7 @@ def _benefits(tally: Tally, settings: Settings) -> Sequence[float]:
     weight = np.append(np.cumsum(tally.weight[::-1])[::-1], 0.0)[acted]
     at = np.array(settings.thresholds)
     found: FloatArray = (events - (weight - events) * at / (1.0 - at)) / tally.weight_total
-    return found.tolist()
+    return tuple(map(float, found))
 
 
 _FAMILIES = (
@@ -167,7 +204,7 @@ class Plan:
     def __init__(self, names: Iterable[str], settings: Settings) -> None:
         self.statistics = tuple(names)
         self.settings = settings
-        self.names = (*self.statistics, *(f"net_benefit_at_{at:g}" for at in settings.thresholds))
+        self.names = (*self.statistics, *(f"{BENEFIT}{at:g}" for at in settings.thresholds))
         self._families = [family for family in _FAMILIES if set(family.names) & set(self.statistics)]
 
     def __call__(self, tally: Tally) -> tuple[float, ...]:
