@@ -84,6 +84,9 @@ _LISTED = (
     Statistic("brier_scaled", "Scaled Brier score", "share of the Brier score of the event rate alone saved", None),
 )
 
+CUTOFF = Statistic("cutoff", "Cutoff calibration error", "largest error collected on an interval of forecasts", 0.0)
+"""What a certificate is about; its limits come from there."""
+
 STATISTICS = {statistic.name: statistic for statistic in _LISTED}
 """Every statistic with one number, in the order of a table."""
 
