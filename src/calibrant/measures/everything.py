@@ -13,12 +13,7 @@ from calibrant.core.types import ArrayLike, ClassLabel
 from calibrant.core.voices import Phrase
 from calibrant.core.words import rounded_down, rounded_up, significant_up
 from calibrant.measures.brackets import bracket_smooth
-from calibrant.measures.clinical import (
-    calibration_slope_intercept,
-    curve_errors,
-    isotonic_curve,
-    observed_expected_ratio,
-)
+from calibrant.measures.clinical import curve_errors, isotonic_curve
 from calibrant.measures.distance import ROUNDING, bound_distance, spacing_factor
 from calibrant.measures.expected import (
     continuity_note,
@@ -28,9 +23,11 @@ from calibrant.measures.expected import (
 )
 from calibrant.measures.groups import GroupMeasures
 from calibrant.measures.questions import QuestionMeasures
+from calibrant.measures.ratios import observed_expected_ratio
 from calibrant.measures.registry import MEASURES
 from calibrant.measures.results import PAPER, PROJECT, CalibrationDistance, Measures, Relation
 from calibrant.measures.savings import largest_saving
+from calibrant.measures.slopes import calibration_slope_intercept
 from calibrant.measures.weighted import (
     bounded_variation_calibration_error,
     bounded_variation_spectrum,
@@ -186,6 +183,7 @@ def _measure(tally: Tally, spectrum: bool, hints: tuple[str, ...] | None = None)
         notes.append(continuous)
     try:
         slope = calibration_slope_intercept(tally)
+        notes.extend(slope.notes)
     except UndefinedError as error:
         slope = None
         notes.append(Phrase("no calibration slope: {why}", why=error.phrase, code="no_slope"))

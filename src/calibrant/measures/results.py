@@ -12,6 +12,7 @@ from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.types import FloatArray
 from calibrant.core.words import level_said, measured, of_all, percent, rounded_down, rounded_up
 from calibrant.measures.registry import BRACKETED_MEASURES, MEASURES
+from calibrant.measures.slope_results import CalibrationSlope
 from calibrant.rows.checks import check_number
 
 
@@ -285,32 +286,6 @@ class CalibrationDistance(Result):
         return (
             f"distance from calibration between {rounded_down(self.low, 5)} ({self.low_from}) and "
             f"{rounded_up(self.high, 5)} ({self.high_from})"
-        )
-
-
-@dataclass(frozen=True)
-class CalibrationSlope(Result):
-    """Logistic recalibration: logit(event rate) = intercept + slope x logit(forecast).
-
-    Attributes
-    ----------
-    slope : float
-        1 is ideal; below 1 the forecasts are too extreme, above 1 too timid.
-    intercept : float
-        The intercept fitted together with the slope; 0 is ideal.
-    intercept_at_unit_slope : float
-        The intercept when the slope is held at 1 ("calibration in the large" on the logit scale); 0 is ideal, below
-        0 the forecasts are too high on the whole.
-    """
-
-    slope: float
-    intercept: float
-    intercept_at_unit_slope: float
-
-    def __str__(self) -> str:
-        return (
-            f"calibration slope {self.slope:.4f}, intercept {self.intercept:.4f} (with the slope held at 1: "
-            f"{self.intercept_at_unit_slope:.4f})"
         )
 
 

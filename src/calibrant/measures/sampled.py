@@ -1,0 +1,199 @@
+"""Rows as a sample: what limits rest on, and the ways to find them that measures share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from calibrant.core.errors import InputError, UndefinedError
+from calibrant.core.types import FloatArray, IntArray, Randomness
+from calibrant.measures.estimates import Estimate, bootstrap, standard_error
+from calibrant.rows.checks import Observations, check_choice, check_confidence
+from calibrant.rows.clusters import ClusteredRows, ClusteredSource
+from calibrant.rows.intake import are_clustered, as_clustered, as_tally
+from calibrant.rows.refinement import Opened
+from calibrant.rows.resamples import check_resamples
+from calibrant.rows.tally import Tally
+
+NOT_COUNTED = "these limits rest on how much rows vary ({why}), not on counts of events"
+"""The note where limits of counts were asked for and there is nothing to count."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """Rows drawn from a population, alone or in clusters.
+
+    A weight says how much a row stands for, not how often it was seen: limits count rows (or clusters), so that they
+    do not depend on the unit of the weights. Rows that were seen several times are given as counts
+    (`Tally.from_counts`) or one by one.
+
+    Attributes
+    ----------
+    rows : Observations
+        The rows, none of weight zero; weights that are all equal are left out.
+    clusters : array of int, or None
+        The cluster of each, numbered from 0.
+    drawn : Observations or ClusteredRows
+        What resamples are drawn from.
+    """
+
+    rows: Observations
+    clusters: IntArray | None
+    drawn: Observations | ClusteredRows
+
+    @cached_property
+    def tally(self) -> Tally:
+        """The tally of the rows."""
+        return Tally.from_observations(self.rows)
+
+    @cached_property
+    def cluster_count(self) -> int | None:
+        """How many clusters there are; None for independent rows."""
+        return None if self.clusters is None else int(self.clusters.max()) + 1
+
+    @property
+    def why_not_counted(self) -> str | None:
+        """What makes counts of events say less than all: clusters, weights or fractions; None where they say all."""
+        if self.clusters is not None:
+            return "in clusters"
+        if self.rows.sample_weight is not None:
+            return "of different weights"
+        return None if self.rows.binary_outcomes else "with fractions as outcomes"
+
+    @property
+    def weight(self) -> FloatArray:
+        """The weights, ones included."""
+        weight = self.rows.sample_weight
+        return np.ones(self.rows.y_prob.size) if weight is None else weight
+
+    def take(self, positions: IntArray) -> Sampled:
+        """Return some of the rows; resamples are still drawn from all of them."""
+        codes = None if self.clusters is None else np.unique(self.clusters[positions], return_inverse=True)[1]
+        if codes is not None and codes.max() == 0:
+            raise _one_cluster()
+        return replace(self, rows=self.rows.take(positions), clusters=codes)
+
+    def error(self, influence: FloatArray) -> float:
+        """Return the standard error of a number that each row moves by its influence per unit of weight.
+
+        Few clusters vary less about their own mean than about the true one: by G / (G - 1), as everyone has it.
+        """
+        found = standard_error(influence, self.rows.sample_weight, self.clusters)
+        return found * math.sqrt(self.few_clusters)
+
+    @property
+    def few_clusters(self) -> float:
+        """By how much squares of sums over clusters are enlarged: G / (G - 1); 1 for independent rows."""
+        count = self.cluster_count
+        return 1.0 if count is None else count / (count - 1.0)
+
+    def quantile(self, level: float) -> float:
+        """Return how many standard errors limits are away: those of a normal law, of Student's for clusters."""
+        from scipy.special import ndtri, stdtrit
+
+        tail = (1.0 + level) / 2.0
+        return float(ndtri(tail) if self.cluster_count is None else stdtrit(self.cluster_count - 1.0, tail))
+
+
+def sampled(
+    y_true: Any, y_prob: Any = None, *, cluster: Any = None, sample_weight: Any = None, pos_label: Any = None
+) -> Sampled:
+    """Return the rows that limits rest on, one by one."""
+    if cluster is not None or are_clustered(y_true):
+        held = _in_memory(
+            as_clustered(y_true, y_prob, cluster=cluster, sample_weight=sample_weight, pos_label=pos_label)
+        )
+        if held.cluster_count < 2:
+            raise _one_cluster()
+        return Sampled(_without_equal_weights(held.observations), held.codes, held)
+    if isinstance(y_true, Observations):
+        rows = y_true.that_count()
+        return Sampled(_without_equal_weights(rows), None, y_true)
+    found = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label).each_row()
+    if found is None:
+        raise UndefinedError(
+            "limits need the rows one by one, and only totals of weighted or fractional rows are known here, or counts "
+            "of more than 10 million",
+            remedy="pass the arrays, or ask for the number alone",
+        )
+    rows = _without_equal_weights(found)
+    return Sampled(rows, None, rows)
+
+
+def _one_cluster() -> UndefinedError:
+    return UndefinedError("holds one cluster only, and limits need at least two", argument="cluster")
+
+
+def _in_memory(rows: ClusteredSource) -> ClusteredRows:
+    if isinstance(rows, ClusteredRows):
+        return rows
+    opened = Opened(rows)
+    if (count := opened.start().row_total) > opened.tally_limit:
+        raise InputError(
+            f"limits need the rows one by one, and {count:,} are too many to fetch",
+            remedy="ask for the number alone, or for the limits of a sample of the clusters",
+        )
+    return ClusteredRows(*rows.fetch_clusters(np.array([0.0]), np.array([1.0])))
+
+
+def _without_equal_weights(rows: Observations) -> Observations:
+    weight = rows.sample_weight
+    return rows if weight is None or weight.min() < weight.max() else replace(rows, sample_weight=None)
+
+
+class Limits(NamedTuple):
+    """Limits, how they were found, and what to keep in mind."""
+
+    lower: float
+    upper: float
+    interval: str
+    n_resamples: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+Way: TypeAlias = Callable[[Sampled, float, float], Limits]
+"""Finds limits from a sample, the number and the confidence level."""
+
+
+def by_resampling(name: str, number: Callable[[Tally], float], *, n_resamples: Any, rng: Randomness) -> Way:
+    """Return the way of percentiles over resamples of rows or clusters."""
+
+    def way(sample: Sampled, _: float, level: float) -> Limits:
+        count = check_resamples(n_resamples, level)
+        found = bootstrap(sample.drawn, lambda tally: (number(tally),), n_resamples=count, rng=rng, label=name)
+        return Limits(*found.limits(0, name, level), "bootstrap", count)
+
+    return way
+
+
+def estimated(
+    name: str,
+    sample: Sampled,
+    number: Callable[[Tally], float],
+    ways: Mapping[str, Way],
+    *,
+    interval: str,
+    confidence_level: float,
+) -> Estimate:
+    """Return a number of a sample with its limits, found in one of several ways."""
+    way = ways[check_choice(interval, "interval", tuple(ways))]
+    level = check_confidence(confidence_level)
+    value = number(sample.tally)
+    found = way(sample, value, level)
+    return Estimate(
+        name=name,
+        estimate=value,
+        lower=found.lower,
+        upper=found.upper,
+        confidence_level=level,
+        interval=found.interval,
+        rows=sample.rows.y_prob.size,
+        clusters=sample.cluster_count,
+        n_resamples=found.n_resamples,
+        notes=found.notes,
+    )
