@@ -47,6 +47,10 @@ lint: $(VENV)/.installed-dev ## Check style, formatting, types and import direct
 	$(BIN)/python -m mypy
 	$(BIN)/lint-imports
 
+.PHONY: reference
+reference: ## Compute the reference values of R anew, where R is installed, and compare them with those in tests/reference
+	@$(PYTHON) .ci/reference.py
+
 .PHONY: bench
 bench: $(VENV)/.installed-bench ## Compare values and speed with other packages, side by side
 	@$(BIN)/python benchmarks/run.py
