@@ -1,4 +1,4 @@
-"""Reads the values that R computed (tests/reference/NAME.json, made by tests/reference/r/NAME.R) and the rows they are of."""
+"""Reads the values that R computed and the rows they are of: reference/r/NAME.R wrote reference/NAME.json."""
 
 import json
 from pathlib import Path
@@ -18,5 +18,6 @@ def of_r(name: str) -> dict[str, Any]:
 
 def columns(name: str) -> dict[str, npt.NDArray[np.float64]]:
     """Return the columns of a data set beside the scripts."""
-    table = np.genfromtxt(FOLDER / f"{name}.csv", delimiter=",", names=True)
-    return {each: table[each] for each in table.dtype.names}
+    lines = (FOLDER / f"{name}.csv").read_text(encoding="utf-8").splitlines()
+    table = np.array([line.split(",") for line in lines[1:]], dtype=np.float64)
+    return dict(zip(lines[0].split(","), table.T, strict=True))

@@ -109,6 +109,7 @@ from calibrant.repairs.maps import (
 )
 from calibrant.reports.calibration_report import CalibrationReport as CalibrationReport
 from calibrant.rows.cells import Cells as Cells
+from calibrant.rows.horizons import horizon as horizon
 from calibrant.rows.tally import Tally as Tally
 from calibrant.validations.optimism import internal_validation as internal_validation
 

@@ -1,7 +1,8 @@
 """Values of R: rms, pROC, MASS, sandwich, survival, riskRegression; `make reference` computes them anew.
 
-CalibrationCurves, pmcalibration and dcurves are not among Debian's packages. What they print (R 4.2.2, CalibrationCurves
-3.1, pmcalibration 0.2) is written here, beside the value of base R that says what they compute.
+CalibrationCurves, pmcalibration and dcurves are not among Debian's packages. What the first two print (R 4.2.2,
+CalibrationCurves 3.1, pmcalibration 0.2) is written here, beside the value of base R that says what they compute; net
+benefit is computed by the formula of the third.
 """
 
 import numpy as np
@@ -125,4 +126,4 @@ def test_net_benefit():
 def test_spiegelhalter():
     found = certificates.spiegelhalter_test(Y, P)
     assert found.statistic == pytest.approx(R["spiegelhalter_z"], rel=1e-12)
-    assert found.p_value == pytest.approx(R["spiegelhalter_p"], rel=1e-10)
+    assert found.pvalue == pytest.approx(R["spiegelhalter_p"], rel=1e-10)

@@ -20,11 +20,8 @@ from calibrant.core.types import FloatArray, IntArray, Randomness
 from calibrant.core.words import level_said
 from calibrant.rows.checks import Observations, check_rng
 from calibrant.rows.clusters import ClusteredRows
-from calibrant.rows.resamples import resampled
+from calibrant.rows.resamples import MOST_UNDEFINED, resampled
 from calibrant.rows.tally import Tally
-
-MOST_UNDEFINED = 0.1
-"""Share of resamples in which a number may be undefined before limits from the others would mislead."""
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,22 @@ value("auroc", delong[2])
 value("auroc_delong", delong[c(1, 3)])
 value("auroc_standard_error", delong_se)
 value("auroc_logit_delong", plogis(qlogis(delong[2]) + c(-1, 1) * qnorm(0.975) * delong_se / (delong[2] * (1 - delong[2]))))
+given({
+  case <- which(y == 1)
+  control <- which(y == 0)
+  placement <- numeric(n)
+  placement[case] <- sapply(case, function(i) mean((p[i] > p[control]) + (p[i] == p[control]) / 2))
+  placement[control] <- sapply(control, function(i) mean((p[case] > p[i]) + (p[case] == p[i]) / 2))
+  by_cluster <- function(x) as.numeric(rowsum(x, seq_len(n) %% 50))
+  excess_of_cases <- by_cluster((y == 1) * (placement - delong[2]))
+  excess_of_controls <- by_cluster((y == 0) * (placement - delong[2]))
+  clusters_of <- function(rows) length(unique(rows %% 50))
+  factor_of <- function(clusters) clusters / (clusters - 1)
+})
+# Clusters of row %% 50, by hand: sums over clusters with one factor G / (G - 1), and as Obuchowski (1997) has it, with
+# the number of clusters that hold cases, that of clusters that hold controls (one here holds a single kind), and all.
+value("auroc_standard_error_clustered", sqrt(50 / 49 * sum((excess_of_cases / length(case) + excess_of_controls / length(control))^2)))
+value("auroc_standard_error_obuchowski", sqrt(factor_of(clusters_of(case)) * sum(excess_of_cases^2) / length(case)^2 + factor_of(clusters_of(control)) * sum(excess_of_controls^2) / length(control)^2 + 2 * factor_of(50) * sum(excess_of_cases * excess_of_controls) / (length(case) * length(control))))
 value("auroc_of_lrm_fit", lrm.fit(l, y)$stats[["C"]])
 value("auroc_of_val_prob", harrell[["C (ROC)"]])
 value("somers_dxy", Hmisc::somers2(p, y)[["Dxy"]])
@@ -68,6 +84,11 @@ value("somers_dxy", Hmisc::somers2(p, y)[["Dxy"]])
 value("brier", mean((p - y)^2))
 value("brier_wald", mean((p - y)^2) + c(-1, 1) * qnorm(0.975) * sd((p - y)^2) / sqrt(n))
 value("brier_scaled", 1 - mean((p - y)^2) / (mean(y) * (1 - mean(y))))
+given({
+  uncertainty <- mean(y) * (1 - mean(y))
+  influence <- ((p - y)^2 - mean((p - y)^2)) / uncertainty - mean((p - y)^2) * (1 - 2 * mean(y)) * (y - mean(y)) / uncertainty^2
+})
+value("brier_scaled_delta", 1 - mean((p - y)^2) / uncertainty + c(-1, 1) * qnorm(0.975) * sqrt(mean(influence^2) / n))
 value("log_loss", -mean(y * log(p) + (1 - y) * log(1 - p)))
 value("spiegelhalter_z", harrell[["S:z"]])
 value("spiegelhalter_p", harrell[["S:p"]])
@@ -172,6 +193,27 @@ value("weighted_loess_ici", weighted.mean(abs(predict(loess(y ~ p, weights = w))
 value("weighted_loess_direct_ici", weighted.mean(abs(predict(loess(y ~ p, weights = w, control = loess.control(surface = "direct"))) - p), w))
 value("weighted_rcs_5_of_logit_ici", weighted.mean(abs(fitted(glm(y ~ rcspline.eval(l, knots = knots, inclx = TRUE), family = binomial, weights = w, control = to_the_digit)) - p), w))
 value("weighted_net_benefit", sapply(seq_along(thresholds), function(i) sum(w * (p >= thresholds[i]) * (y - odds[i] * (1 - y))) / sum(w)))
+
+given({
+  weighted_rise <- function(slope) deviance(glm(y ~ offset(slope * l), family = binomial, weights = w, control = to_the_digit)) - deviance(weighted) - qchisq(0.95, 1)
+})
+value("weighted_slope_profile", c(root(weighted_rise, c(0.5, 0.85)), root(weighted_rise, c(0.87, 1.3))))
+value("repeated_auroc_delong", as.numeric(pROC::ci.auc(y[many], p[many], quiet = TRUE))[c(1, 3)])
+
+# Forecasts rounded to 2 digits, so that many are equal.
+given({
+  few <- round(p, 2)
+  few_l <- qlogis(few)
+  gaps_of_few <- function(curve) c(mean(abs(curve - few)), quantile(abs(curve - few), c(0.5, 0.9)), max(abs(curve - few)))
+  inside <- few > 0 & few < 1
+})
+value("rounded_loess_ici_e50_e90_emax", gaps_of_few(predict(loess(y ~ few))))
+value("rounded_loess_direct_ici_e50_e90_emax", gaps_of_few(predict(loess(y ~ few, control = loess.control(surface = "direct")))))
+value("rounded_lowess_ici_e50_e90_emax", gaps_of_few(at_forecasts(lowess(few, y, iter = 0), few)))
+value("rounded_auroc_delong", as.numeric(pROC::ci.auc(y, few, quiet = TRUE)))
+value("rounded_to_0_or_1", sum(!inside))
+value("rounded_slope_without_0_and_1", coef(glm(y[inside] ~ few_l[inside], family = binomial, control = to_the_digit))[[2]])
+value("rounded_intercept_at_unit_slope_without_0_and_1", coef(glm(y[inside] ~ offset(few_l[inside]), family = binomial, control = to_the_digit))[[1]])
 
 value("val_prob_names", names(harrell))
 value("val_prob", as.numeric(harrell))

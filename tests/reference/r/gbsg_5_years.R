@@ -111,4 +111,25 @@ value("net_benefit_dcurves", positive * risk_of_positive - odds * positive * (1 
 value("net_benefit_all_dcurves", 1 - at_5("log")$surv - odds * at_5("log")$surv)
 value("net_benefit_ipcw", sapply(seq_along(thresholds), function(i) mean((d$p >= thresholds[i]) * w * (y - odds[i] * (1 - y)))))
 
+# Twelve rows with events and censorings at the same times, and a censoring at the horizon, 5, itself.
+given({
+  tiny <- data.frame(time = c(1, 1, 2, 2, 3, 3, 4, 5, 5, 5, 6, 7), event = c(1, 0, 0, 1, 1, 0, 0, 1, 0, 1, 1, 0), p = c(0.9, 0.2, 0.3, 0.8, 0.4, 0.6, 0.5, 0.7, 0.35, 0.55, 0.45, 0.1))
+  tiny_y <- as.numeric(tiny$event == 1 & tiny$time <= 5)
+  tiny_censoring <- prodlim::prodlim(prodlim::Hist(time, event) ~ 1, data = tiny, reverse = TRUE)
+  tiny_lagged <- numeric(12)
+  tiny_lagged[order(tiny$time, -tiny$event)] <- prodlim::predictSurvIndividual(tiny_censoring, lag = 1)
+  tiny_w <- ifelse(tiny_y == 1, 1 / tiny_lagged, ifelse(tiny$time > 5, 1 / as.numeric(predict(tiny_censoring, times = 5)), 0))
+  tiny_score <- Score(list(model = matrix(tiny$p)), formula = Surv(time, event) ~ 1, data = tiny, times = 5, cens.model = "km", conf.int = FALSE, null.model = FALSE)
+})
+value("tiny_time", tiny$time)
+value("tiny_event", tiny$event)
+value("tiny_p", tiny$p)
+value("tiny_weights", tiny_w)
+value("tiny_risk", 1 - summary(survfit(Surv(time, event) ~ 1, data = tiny), times = 5)$surv)
+value("tiny_mean_of_weighted_events", mean(tiny_w * tiny_y))
+value("tiny_brier_riskregression", tiny_score$Brier$score$Brier)
+value("tiny_brier_by_hand", mean(tiny_w * (tiny_y - tiny$p)^2))
+value("tiny_auroc_riskregression", tiny_score$AUC$score$AUC)
+value("tiny_auroc_by_hand", sum(outer(tiny_w * tiny_y, tiny_w * (1 - tiny_y)) * outer(tiny$p, tiny$p, ">")) / (sum(tiny_w * tiny_y) * sum(tiny_w * (1 - tiny_y))))
+
 write_record(arguments[1], c("survival", "rms", "riskRegression", "prodlim"))
