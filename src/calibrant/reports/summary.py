@@ -93,7 +93,7 @@ def summarize(
         rng=question.rng,
         verdict=joint_verdict(each.verdict for each in summaries),
         models=summaries,
-        versions=_versions(),
+        versions=versions(),
         clusters=clusters,
         comparison=comparison,
         omissions=omissions,
@@ -241,7 +241,8 @@ def _judge_groups(
 
 
 @cache  # the files that say so are long
-def _versions() -> tuple[str, ...]:
+def versions() -> tuple[str, ...]:
+    """Return the software that makes a report."""
     found = [f"calibrant {calibrant.__version__}", f"Python {python_version()}"]
     for package in _PACKAGES:
         try:

@@ -96,6 +96,8 @@ class Validation(Result):
         What the slope does with forecasts of exactly 0 and 1.
     n_resamples : int
         Resamples behind limits that are found by resampling.
+    rng : int
+        The seed that they were drawn with.
     tests : CalibrationTests or None
         Likelihood-ratio tests of weak calibration, calibration in the large and the slope.
     curve : CalibrationCurve or None
@@ -106,6 +108,8 @@ class Validation(Result):
         The verdict on ``max_error``, where one was asked about.
     clusters : int or None
         How many clusters the limits count; None for independent rows.
+    weighted : bool
+        Whether rows have different weights.
     left_out : int
         Rows with forecasts of exactly 0 or 1 that the slope leaves out.
     horizon : float or None
@@ -122,6 +126,7 @@ class Validation(Result):
     smoother: str
     extremes: Extremes
     n_resamples: int
+    rng: int
     calibration_in_the_large: float | None = None
     calibration_in_the_large_lower: float | None = None
     calibration_in_the_large_upper: float | None = None
@@ -170,6 +175,7 @@ class Validation(Result):
     net_benefit: NetBenefit | None = None
     certificate: Certificate | None = None
     clusters: int | None = None
+    weighted: bool = False
     left_out: int = 0
     horizon: float | None = None
     notes: tuple[str, ...] = ()
