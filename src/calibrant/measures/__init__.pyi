@@ -2,10 +2,19 @@ from calibrant.measures.clinical import (
     calibration_slope_intercept as calibration_slope_intercept,
 )
 from calibrant.measures.clinical import (
-    integrated_calibration_index as integrated_calibration_index,
-)
-from calibrant.measures.clinical import (
     observed_expected_ratio as observed_expected_ratio,
+)
+from calibrant.measures.curve_results import (
+    CalibrationCurve as CalibrationCurve,
+)
+from calibrant.measures.curve_results import (
+    CurveErrors as CurveErrors,
+)
+from calibrant.measures.curves import (
+    calibration_curve as calibration_curve,
+)
+from calibrant.measures.curves import (
+    integrated_calibration_index as integrated_calibration_index,
 )
 from calibrant.measures.distance import distance_from_calibration as distance_from_calibration
 from calibrant.measures.estimates import Estimate as Estimate
@@ -31,9 +40,6 @@ from calibrant.measures.results import (
 )
 from calibrant.measures.results import (
     CalibrationSlope as CalibrationSlope,
-)
-from calibrant.measures.results import (
-    CurveErrors as CurveErrors,
 )
 from calibrant.measures.results import (
     Measures as Measures,

@@ -15,10 +15,9 @@ from calibrant.core.words import rounded_down, rounded_up, significant_up
 from calibrant.measures.brackets import bracket_smooth
 from calibrant.measures.clinical import (
     calibration_slope_intercept,
-    curve_errors,
-    isotonic_curve,
     observed_expected_ratio,
 )
+from calibrant.measures.curves import curve_errors
 from calibrant.measures.distance import ROUNDING, bound_distance, spacing_factor
 from calibrant.measures.expected import (
     continuity_note,
@@ -31,6 +30,7 @@ from calibrant.measures.questions import QuestionMeasures
 from calibrant.measures.registry import MEASURES
 from calibrant.measures.results import PAPER, PROJECT, CalibrationDistance, Measures, Relation
 from calibrant.measures.savings import largest_saving
+from calibrant.measures.smoothers import check_smoother, isotonic_curve, points_of
 from calibrant.measures.weighted import (
     bounded_variation_calibration_error,
     bounded_variation_spectrum,
@@ -217,7 +217,7 @@ def _measure(tally: Tally, spectrum: bool, hints: tuple[str, ...] | None = None)
         calibration_in_the_large=bias,
         observed_expected_ratio=observed_expected_ratio(tally) if tally.forecast[-1] > 0.0 else None,
         slope=slope,
-        curve=curve_errors(tally, curve, "isotonic"),
+        curve=curve_errors(points_of(tally), curve, check_smoother("isotonic")),
         distance=distance,
         effective_support=effective_support_size(tally),
         worst_interval=worst,
