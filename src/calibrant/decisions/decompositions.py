@@ -16,9 +16,9 @@ from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray
 from calibrant.decisions.gaps import noise_note
 from calibrant.decisions.scores import SCORES, ProperScore, SchervishMeasure
-from calibrant.measures.clinical import isotonic_curve
 from calibrant.measures.expected import plug_in_error
 from calibrant.measures.results import PAPER, PROJECT, Relation
+from calibrant.measures.smoothers import isotonic_curve
 from calibrant.measures.weighted import cutoff_calibration_error
 from calibrant.rows.intake import RowsLike, as_tally
 from calibrant.rows.refinement import TOLERANCE

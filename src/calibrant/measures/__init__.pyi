@@ -1,6 +1,15 @@
 from calibrant.measures.brier import brier_score as brier_score
 from calibrant.measures.brier import scaled_brier_score as scaled_brier_score
-from calibrant.measures.clinical import (
+from calibrant.measures.curve_results import (
+    CalibrationCurve as CalibrationCurve,
+)
+from calibrant.measures.curve_results import (
+    CurveErrors as CurveErrors,
+)
+from calibrant.measures.curves import (
+    calibration_curve as calibration_curve,
+)
+from calibrant.measures.curves import (
     integrated_calibration_index as integrated_calibration_index,
 )
 from calibrant.measures.discrimination import auroc as auroc
@@ -26,9 +35,6 @@ from calibrant.measures.results import (
 )
 from calibrant.measures.results import (
     CalibrationDistance as CalibrationDistance,
-)
-from calibrant.measures.results import (
-    CurveErrors as CurveErrors,
 )
 from calibrant.measures.results import (
     Measures as Measures,

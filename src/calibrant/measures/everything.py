@@ -13,7 +13,7 @@ from calibrant.core.types import ArrayLike, ClassLabel
 from calibrant.core.voices import Phrase
 from calibrant.core.words import rounded_down, rounded_up, significant_up
 from calibrant.measures.brackets import bracket_smooth
-from calibrant.measures.clinical import curve_errors, isotonic_curve
+from calibrant.measures.curves import curve_errors
 from calibrant.measures.distance import ROUNDING, bound_distance, spacing_factor
 from calibrant.measures.expected import (
     continuity_note,
@@ -28,6 +28,7 @@ from calibrant.measures.registry import MEASURES
 from calibrant.measures.results import PAPER, PROJECT, CalibrationDistance, Measures, Relation
 from calibrant.measures.savings import largest_saving
 from calibrant.measures.slopes import calibration_slope_intercept
+from calibrant.measures.smoothers import check_smoother, isotonic_curve, points_of
 from calibrant.measures.weighted import (
     bounded_variation_calibration_error,
     bounded_variation_spectrum,
@@ -215,7 +216,7 @@ def _measure(tally: Tally, spectrum: bool, hints: tuple[str, ...] | None = None)
         calibration_in_the_large=bias,
         observed_expected_ratio=observed_expected_ratio(tally) if tally.forecast[-1] > 0.0 else None,
         slope=slope,
-        curve=curve_errors(tally, curve, "isotonic"),
+        curve=curve_errors(points_of(tally), curve, check_smoother("isotonic")),
         distance=distance,
         effective_support=effective_support_size(tally),
         worst_interval=worst,
