@@ -14,17 +14,18 @@ from calibrant.certificates.methods.registry import Method
 from calibrant.core.results import UNIT, PerGroup, Result, as_frame
 from calibrant.core.types import ArrayLike, ClassLabel, Label, Randomness
 from calibrant.core.words import in_columns, level_said, percent, rounded_up
+from calibrant.decisions.benefit_results import NetBenefit
+from calibrant.decisions.benefits import net_benefit
 from calibrant.decisions.gaps import best_threshold, risk_gap
 from calibrant.decisions.guarantees import DecisionGuarantee, decision_guarantee, limit_savings
 from calibrant.decisions.results import (
     WRAPPERS,
     BestThreshold,
     DecisionRisk,
-    NetBenefit,
     RiskGap,
     Wrapper,
 )
-from calibrant.decisions.risks import decision_risk, net_benefit
+from calibrant.decisions.risks import decision_risk
 from calibrant.measures.registry import MEASURES
 from calibrant.measures.savings import REDRAWING
 from calibrant.rows.checks import check_choice, check_confidence, check_seed

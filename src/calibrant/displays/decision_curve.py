@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.core.errors import InputError
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray
-from calibrant.decisions.risks import net_benefit
+from calibrant.decisions.benefits import net_benefit
 from calibrant.displays.base import THRESHOLD_SAID, Display
 from calibrant.displays.palette import Theme
 from calibrant.displays.thinning import thinned

@@ -16,8 +16,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from calibrant.core.types import FloatArray
 from calibrant.core.words import level_said, measured, rounded_up
+from calibrant.decisions.benefits import thresholds_around
 from calibrant.decisions.gaps import risk_gap_curve
 from calibrant.displays.base import Display
 from calibrant.displays.clusters import rows_to_draw
@@ -168,7 +168,7 @@ def draw_model(
     )
     yield difference
     _, benefit = _drawn(
-        partial(DecisionCurveDisplay.from_predictions, tally, threshold=thresholds_around(threshold)),
+        partial(DecisionCurveDisplay.from_predictions, tally, thresholds=thresholds_around(threshold, CURVE_POINTS)),
         styles,
         prefix=prefix,
         name="benefit",
@@ -232,19 +232,6 @@ def _rate_and_chance(model: ModelSummary) -> dict[str, str]:
         "curve": "event rate, by forecast",
         "band": f"where the curve of calibrated forecasts{like} lies in {level} of cases, at each forecast",
     }
-
-
-def thresholds_around(threshold: float) -> FloatArray:
-    """Return thresholds to draw a decision curve at: from a quarter to four times the odds of one.
-
-    Examples
-    --------
-    >>> thresholds_around(0.1)[[0, -1]].round(3)
-    array([0.027, 0.308])
-    """
-    odds = threshold / (1.0 - threshold)
-    low, high = (factor * odds / (1.0 + factor * odds) for factor in (0.25, 4.0))
-    return np.unique(np.append(np.linspace(low, high, CURVE_POINTS), threshold))
 
 
 def _drawn(
