@@ -110,5 +110,6 @@ from calibrant.rows.cells import Cells as Cells
 from calibrant.rows.horizons import horizon as horizon
 from calibrant.rows.tally import Tally as Tally
 from calibrant.validations.optimism import internal_validation as internal_validation
+from calibrant.validations.studies import validate as validate
 
 __version__: str

@@ -332,7 +332,7 @@ def calibration_curve(
     tally = _tally(rows)
     points = points_of(tally)
     curve = chosen.curve(points)
-    places = _places(points, chosen) if at is None else _check_places(at, points)
+    places = curve_places(points, chosen) if at is None else _check_places(at, points)
     rate = curve(places)
     lower = upper = np.empty(0)
     if level is not None and resamples is not None:
@@ -365,7 +365,7 @@ BANDS = {"pointwise": _percentile, "simultaneous": _simultaneous}
 """How bands come from the curves of resamples: a column for each place."""
 
 
-def _places(points: Points, chosen: Chosen) -> FloatArray:
+def curve_places(points: Points, chosen: Chosen) -> FloatArray:
     """Return where a curve is drawn: evenly over the range and over the rows; for steps, at their ends."""
     value = points.value
     if not chosen.smoother.smooth:

@@ -27,7 +27,9 @@ _Answer = Callable[[_Made], str | None]
 
 
 def _data(made: _Made) -> str | None:
-    return None if made.source is None else f"Evaluated on {made.source}. Add where it comes from and whom it stands for."
+    return (
+        None if made.source is None else f"Evaluated on {made.source}. Add where it comes from and whom it stands for."
+    )
 
 
 def _outcome(made: _Made) -> str | None:
@@ -40,7 +42,8 @@ def _size(made: _Made) -> str:
     found = made.found
     said = f"{counted(found.rows, 'row')} with {_events(found)} events, {_others(found)} without."
     if found.slope_lower is not None and found.slope_upper is not None:
-        said += f" Reached: a calibration slope known to {rounded((found.slope_upper - found.slope_lower) / 2, 2)} either way"
+        half = (found.slope_upper - found.slope_lower) / 2
+        said += f" Reached: a calibration slope known to {rounded(half, 2)} either way"
         if found.observed_expected_ratio_lower is not None and found.observed_expected_ratio_upper is not None:
             half = (found.observed_expected_ratio_upper - found.observed_expected_ratio_lower) / 2
             said += f", O/E to {rounded(half, 2)}"
@@ -64,8 +67,8 @@ def _measures(made: _Made) -> str:
     level = level_said(found.confidence_level)
     ways = sorted({way for _, way in found.intervals})
     return (
-        f"Calibration: O/E, intercept and slope, a {found.smoother} curve with its band, ICI, E50, E90, Emax, ECI and the "
-        "Cutoff calibration error; discrimination: AUROC; overall: Brier and scaled Brier score; utility: net benefit "
+        f"Calibration: O/E, intercept and slope, a {found.smoother} curve with its band, ICI, E50, E90, Emax, ECI and "
+        "the Cutoff calibration error; discrimination: AUROC; overall: Brier and scaled Brier score; utility: net benefit "
         f"with a band. {level} limits ({', '.join(ways)}; {found.n_resamples:,} resamples where they are drawn)."
     )
 
@@ -79,7 +82,7 @@ def _output(made: _Made) -> str:
 
 
 def _code(made: _Made) -> str:
-    return f"Made with {', '.join(made.versions[:2])}; \u201cDo it again\u201d has the call. Add where the model's code is."
+    return f"Made with {', '.join(made.versions[:2])}; see Do it again for the call. Add where the model's code is."
 
 
 def _flow(made: _Made) -> str:
@@ -103,7 +106,8 @@ def _performance(made: _Made) -> str:
         if number is not None:
             limits = "" if lower is None else f" ({rounded(lower, 2)} to {rounded(upper, 2)})"
             said.append(f"{title} {rounded(number, 2)}{limits}")
-    return f"{'; '.join(said)}. All with {level_said(found.confidence_level)} limits in the table above. Add key subgroups."
+    level = level_said(found.confidence_level)
+    return f"{'; '.join(said)}. The table has all of them with {level} limits. Add key subgroups."
 
 
 def _updating(made: _Made) -> str:

@@ -166,9 +166,10 @@ def _method(found: Validation) -> list[str]:
         f"Each pair of {level} limits holds by itself, for many {who}, not all of them together; those of the Cutoff "
         f"calibration error hold at every number of {who}.",
         *lines,
-        f"The calibration curve is {_article(found.smoother)}; ICI, E50, E90, Emax and ECI are distances of it from the "
-        "diagonal, over the rows. Noise alone makes them larger than 0.",
-        f"All of this assumes that {who} are independent and that the model was fixed without looking at these outcomes.",
+        f"The calibration curve is {_article(found.smoother)}; ICI, E50, E90, Emax and ECI are distances of it from "
+        "the diagonal, over the rows. Noise alone makes them larger than 0.",
+        f"All of this assumes that {who} are independent, and that the model was fixed without looking at these "
+        "outcomes.",
     ]
 
 

@@ -104,7 +104,9 @@ class ValidationReport:
         return cls(summary, tally)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, pos_label: Any = None, **options: Any) -> ValidationReport:
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, pos_label: Any = None, **options: Any
+    ) -> ValidationReport:
         """Validate a fitted classifier on rows that it has not seen.
 
         Parameters

@@ -69,8 +69,8 @@ class ValidationSummary(Result):
     def __str__(self) -> str:
         known = sum(item.answer is not None for item in self.items)
         return (
-            f"{self.title}\n{self.validation}\nTRIPOD+AI: {known} of {len(self.items)} items of an evaluation are filled "
-            "in, at least in part; the others are the authors'."
+            f"{self.title}\n{self.validation}\nTRIPOD+AI: {known} of {len(self.items)} items of an evaluation are "
+            "filled in, at least in part; the others are the authors'."
         )
 
     __repr__ = __str__

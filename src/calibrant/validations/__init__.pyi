@@ -5,3 +5,5 @@ from calibrant.validations.optimism_results import (
 from calibrant.validations.optimism_results import (
     OptimismCorrected as OptimismCorrected,
 )
+from calibrant.validations.results import Validation as Validation
+from calibrant.validations.studies import validate as validate

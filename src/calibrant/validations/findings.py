@@ -73,14 +73,25 @@ def _listed(words: list[str]) -> str:
 def _shown_off(study: Validation) -> list[str]:
     """Return in which ways limits show forecasts to be off."""
     found = []
-    ratio, slope = _side(study, "observed_expected_ratio"), _side(study, "slope")
-    if ratio:
-        found.append("too low on the whole" if ratio > 0 else "too high on the whole")
+    level, slope = _level(study), _side(study, "slope")
+    if level:
+        found.append("too low on the whole" if level > 0 else "too high on the whole")
     if slope:
         found.append("too timid" if slope > 0 else "too extreme")
     if not found and (study.cutoff_lower or 0.0) > 0.0:
         found.append("off somewhere, though right on the whole")
     return found
+
+
+def _level(study: Validation) -> int:
+    """Return 1 where forecasts are shown to be too low on the whole, -1 where too high.
+
+    The intercept at slope 1 sees more than the ratio, whose limits do not use how far forecasts explain outcomes.
+    """
+    ratio, seen = study.observed_expected_ratio, _side(study, "intercept_at_unit_slope", 0.0)
+    if seen and ratio is not None and seen * (ratio - 1.0) > 0.0:
+        return seen
+    return _side(study, "observed_expected_ratio")
 
 
 def _side(study: Validation, name: str, ideal: float = 1.0) -> int:
@@ -102,10 +113,13 @@ def _limits(study: Validation, name: str, digits: int, times: float = 1.0) -> st
 def _on_the_whole(study: Validation) -> str:
     if study.observed_expected_ratio is None:
         return ""
-    side = _side(study, "observed_expected_ratio")
+    side = _level(study)
     meant = {1: "too low on the whole", -1: "too high on the whole", 0: "not shown to be off on the whole"}[side]
     if study.observed_expected_ratio_lower is None:
         meant = "nothing more can be said"
+    elif side != _side(study, "observed_expected_ratio"):
+        meant += f", by the intercept at slope 1 of {rounded(study.intercept_at_unit_slope, 2)}"
+        meant += _limits(study, "intercept_at_unit_slope", 3)
     events = rounded(100.0 * study.observed_expected_ratio, 0)
     return (
         f"On the whole: {events} events happened for every 100 forecast"
@@ -136,7 +150,7 @@ def _curve(study: Validation) -> str:
         gap = study.curve.rate - study.curve.forecast
         place = int(np.argmax(np.abs(gap)))
         side = "above" if gap[place] > 0.0 else "below"
-        said += f", where forecasts of about {percent(float(study.curve.forecast[place]))} have a rate {side} them"
+        said += f", where forecasts of about {100.0 * float(study.curve.forecast[place]):.0f}% have a rate {side} them"
     return f"{said}."
 
 
@@ -144,7 +158,7 @@ def _ranking(study: Validation) -> str:
     if study.auroc is None:
         return ""
     return (
-        f"Ranking: an event has a higher forecast than another row in {percent(study.auroc)} of pairs"
+        f"Ranking: an event has a higher forecast than a row without in {percent(study.auroc)} of pairs"
         f"{_limits(study, 'auroc', 1, 100.0)}; that says nothing about calibration."
     )
 
@@ -162,8 +176,8 @@ def _decisions(study: Validation) -> str:
     together = " together" if at.size > 1 else ""
     if not better.any():
         return (
-            f"Decisions: at no threshold from {at.min():g} to {at.max():g} is acting on the forecasts shown to be better "
-            "than treating all or none."
+            f"Decisions: at no threshold from {at.min():g} to {at.max():g} is acting on the forecasts shown to be "
+            "better than treating all or none."
         )
     return (
         f"Decisions: acting on the forecasts is shown to be better than treating all or none at thresholds "

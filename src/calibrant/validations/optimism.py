@@ -13,12 +13,13 @@ from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.progress import track
 from calibrant.core.types import ArrayLike, BoolArray, ClassLabel, FloatArray, IntArray, Randomness
 from calibrant.core.words import counted
-from calibrant.measures.estimates import MOST_UNDEFINED
+from calibrant.measures.smoothers import SmootherName
 from calibrant.rows.checks import check_choice, check_codes, check_number, check_same_index, check_seed
 from calibrant.rows.intake import as_tally
+from calibrant.rows.resamples import MOST_UNDEFINED
 from calibrant.rows.runs import group_sizes, stable_order
 from calibrant.validations.optimism_results import InternalValidation, OptimismCorrected
-from calibrant.validations.statistics import STATISTICS, Plan, Smoother, check_settings
+from calibrant.validations.statistics import STATISTICS, Plan, check_settings
 
 Resampling = Literal["bootstrap", "cross_validation"]
 
@@ -36,7 +37,7 @@ def internal_validation(
     repeats: int = 1,
     statistics: Sequence[str] | None = None,
     thresholds: ArrayLike | None = None,
-    smoother: Smoother = "loess",
+    smoother: SmootherName = "loess",
     cluster: ArrayLike | None = None,
     pos_label: ClassLabel | None = None,
     rng: Randomness = 0,

@@ -11,8 +11,9 @@ from calibrant.core.words import counted, in_columns, level_said, percent, round
 from calibrant.decisions.benefit_results import NetBenefit
 from calibrant.measures.curve_results import CalibrationCurve
 from calibrant.measures.slope_results import CalibrationTests
+from calibrant.measures.slopes import Extremes
 from calibrant.validations.findings import findings_of
-from calibrant.validations.statistics import CUTOFF, STATISTICS, Extremes
+from calibrant.validations.statistics import CUTOFF, STATISTICS
 from calibrant.validations.tables import latex_table, markdown_table
 
 TABLED = (*STATISTICS.values(), CUTOFF)

@@ -8,17 +8,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from calibrant.core.errors import InputError, UndefinedError
-from calibrant.core.types import ArrayLike, FloatArray
-from calibrant.rows.checks import check_choice, check_number
+from calibrant.core.types import ArrayLike
+from calibrant.decisions.benefits import net_benefit
+from calibrant.measures.brier import brier_score, scaled_brier_score
+from calibrant.measures.curves import distances
+from calibrant.measures.discrimination import auroc
+from calibrant.measures.slopes import Extremes, check_extremes, fit_slope
+from calibrant.measures.smoothers import SmootherName, check_smoother, points_of
+from calibrant.rows.checks import check_number
 from calibrant.rows.tally import Tally
-
-Smoother = Literal["isotonic", "loess", "lowess", "splines"]
-Extremes = Literal["leave_out", "refuse"] | float
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Settings:
         Where net benefit is taken.
     """
 
-    smoother: Smoother = "loess"
+    smoother: SmootherName = "loess"
     extremes: Extremes = "leave_out"
     thresholds: tuple[float, ...] = ()
 
@@ -108,11 +111,8 @@ def title_of(name: str) -> str:
 
 def check_settings(smoother: Any, extremes: Any, thresholds: ArrayLike | None) -> Settings:
     """Check what statistics are computed with."""
-    check_choice(smoother, "smoother", get_args(Smoother))
-    if isinstance(extremes, str):
-        check_choice(extremes, "extremes", ("leave_out", "refuse"))
-    else:
-        extremes = check_number(extremes, "extremes", low=0.0, high=0.5)
+    check_smoother(smoother)
+    rule = check_extremes(extremes)
     given = () if thresholds is None else np.atleast_1d(np.asarray(thresholds, dtype=object)).tolist()
     checked = tuple(check_number(each, "thresholds", low=0.0, high=1.0) for each in given)
     outside = next((place for place, each in enumerate(checked) if not 0.0 < each < 1.0), None)
@@ -124,7 +124,7 @@ def check_settings(smoother: Any, extremes: Any, thresholds: ArrayLike | None) -
             value=checked[outside],
             remedy="pass thresholds strictly between 0 and 1",
         )
-    return Settings(smoother, extremes, checked)
+    return Settings(smoother, rule, checked)
 
 
 def _means(tally: Tally, settings: Settings) -> Sequence[float]:
@@ -135,46 +135,33 @@ def _means(tally: Tally, settings: Settings) -> Sequence[float]:
 
 
 def _slopes(tally: Tally, settings: Settings) -> Sequence[float]:
-    from calibrant.measures.clinical import calibration_slope_intercept
-
-    del settings
-    found = calibration_slope_intercept(tally)
+    found = fit_slope(tally, settings.extremes)
     return found.slope, found.intercept, found.intercept_at_unit_slope
 
 
 def _curves(tally: Tally, settings: Settings) -> Sequence[float]:
-    from calibrant.measures.clinical import integrated_calibration_index
-
-    del settings
-    found = integrated_calibration_index(tally)
-    return found.ici, found.e50, found.e90, found.emax, math.nan
+    points = points_of(tally)
+    return distances(points, check_smoother(settings.smoother).curve(points)(points.value))
 
 
 def _ranks(tally: Tally, settings: Settings) -> Sequence[float]:
     del settings
-    events, others = tally.outcome, tally.weight - tally.outcome
-    pairs = float(events.sum()) * float(others.sum())
-    if pairs <= 0.0:
-        return (math.nan,)
-    below = np.cumsum(others) - others / 2.0
-    return (float(events @ below) / pairs,)
+    return (auroc(tally) if tally.binary_outcomes else math.nan,)
 
 
 def _scores(tally: Tally, settings: Settings) -> Sequence[float]:
     del settings
-    brier = float(tally.residual_square.sum()) / tally.weight_total
-    rate = tally.outcome_total / tally.weight_total
-    spread = rate * (1.0 - rate)
-    return brier, 1.0 - brier / spread if spread > 0.0 else math.nan
+    return (brier_score(tally),)
+
+
+def _scaled_scores(tally: Tally, settings: Settings) -> Sequence[float]:
+    del settings
+    return (scaled_brier_score(tally),)
 
 
 def _benefits(tally: Tally, settings: Settings) -> Sequence[float]:
-    acted = np.searchsorted(tally.forecast, settings.thresholds)
-    events = np.append(np.cumsum(tally.outcome[::-1])[::-1], 0.0)[acted]
-    weight = np.append(np.cumsum(tally.weight[::-1])[::-1], 0.0)[acted]
-    at = np.array(settings.thresholds)
-    found: FloatArray = (events - (weight - events) * at / (1.0 - at)) / tally.weight_total
-    return tuple(map(float, found))
+    found = net_benefit(tally, thresholds=settings.thresholds).net_benefit
+    return tuple(map(float, np.atleast_1d(found)))
 
 
 _FAMILIES = (
@@ -182,7 +169,8 @@ _FAMILIES = (
     Family(("slope", "intercept", "intercept_at_unit_slope"), _slopes),
     Family(("ici", "e50", "e90", "emax", "eci"), _curves),
     Family(("auroc",), _ranks),
-    Family(("brier", "brier_scaled"), _scores),
+    Family(("brier",), _scores),
+    Family(("brier_scaled",), _scaled_scores),
 )
 
 
