@@ -169,10 +169,11 @@ def _error(sample: Sampled) -> float:
     rows, weight, ranked = sample.rows, sample.weight, _ranked(sample.tally)
     place = np.searchsorted(sample.tally.forecast, rows.y_prob)
     is_event = rows.y_true == 1
-    parts = []
+    parts, added = [], np.zeros(rows.y_prob.size)
     for kind, share in ((is_event, ranked.non_events_below), (~is_event, ranked.events_above)):
         at = np.flatnonzero(kind)
         moved = weight[at] * (share[place[at]] - ranked.area) / float(weight[at].sum())
+        added[at] = moved
         parts.append(_per_cluster(sample, at, moved))
     (events, with_event), (others, with_other) = parts
     if with_event < 2 or with_other < 2:
@@ -180,6 +181,8 @@ def _error(sample: Sampled) -> float:
         raise UndefinedError(
             f"limits of the area under the ROC curve need at least two {what} with an event and two with none"
         )
+    if sample.censored is not None:
+        return float(np.linalg.norm(sample.moved(added))) * math.sqrt(sample.few_clusters)
     square = float(events @ events) * with_event / (with_event - 1.0)
     square += float(others @ others) * with_other / (with_other - 1.0)
     if sample.clusters is not None:

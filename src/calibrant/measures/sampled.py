@@ -15,6 +15,7 @@ from calibrant.core.types import FloatArray, IntArray, Randomness
 from calibrant.measures.estimates import Estimate, bootstrap, standard_error
 from calibrant.rows.checks import Observations, check_choice, check_confidence
 from calibrant.rows.clusters import ClusteredRows, ClusteredSource
+from calibrant.rows.horizons import HorizonRows, censoring_notes
 from calibrant.rows.intake import are_clustered, as_clustered, as_tally
 from calibrant.rows.refinement import Opened
 from calibrant.rows.resamples import check_resamples
@@ -40,11 +41,14 @@ class Sampled:
         The cluster of each, numbered from 0.
     drawn : Observations or ClusteredRows
         What resamples are drawn from.
+    censored : Censored or None
+        All rows, where some were censored and the weights of the others are estimated.
     """
 
     rows: Observations
     clusters: IntArray | None
     drawn: Observations | ClusteredRows
+    censored: Censored | None = None
 
     @cached_property
     def tally(self) -> Tally:
@@ -54,13 +58,18 @@ class Sampled:
     @cached_property
     def cluster_count(self) -> int | None:
         """How many clusters there are; None for independent rows."""
-        return None if self.clusters is None else int(self.clusters.max()) + 1
+        if self.clusters is None:
+            return None
+        clusters = self.clusters if self.censored is None or self.censored.clusters is None else self.censored.clusters
+        return int(clusters.max()) + 1
 
     @property
     def why_not_counted(self) -> str | None:
         """What makes counts of events say less than all: clusters, weights or fractions; None where they say all."""
         if self.clusters is not None:
             return "in clusters"
+        if self.censored is not None:
+            return "weighted for those that were censored"
         if self.rows.sample_weight is not None:
             return "of different weights"
         return None if self.rows.binary_outcomes else "with fractions as outcomes"
@@ -76,15 +85,36 @@ class Sampled:
         codes = None if self.clusters is None else np.unique(self.clusters[positions], return_inverse=True)[1]
         if codes is not None and codes.max() == 0:
             raise _one_cluster()
-        return replace(self, rows=self.rows.take(positions), clusters=codes)
+        censored = None if self.censored is None else self.censored.take(positions)
+        return replace(self, rows=self.rows.take(positions), clusters=codes, censored=censored)
 
     def error(self, influence: FloatArray) -> float:
         """Return the standard error of a number that each row moves by its influence per unit of weight.
 
         Few clusters vary less about their own mean than about the true one: by G / (G - 1), as everyone has it.
         """
-        found = standard_error(influence, self.rows.sample_weight, self.clusters)
+        if self.censored is None:
+            found = standard_error(influence, self.rows.sample_weight, self.clusters)
+        else:
+            share = self.weight / self.weight.sum()
+            found = float(np.linalg.norm(self.moved(share * (influence - float(share @ influence)))))
         return found * math.sqrt(self.few_clusters)
+
+    def moved(self, added: FloatArray) -> FloatArray:
+        """Return what each row, or each cluster, moves a number by, from what rows add to it with their weights.
+
+        Where weights were estimated, rows also move the number through the weights of others, censored rows included.
+        """
+        if self.censored is not None:
+            return self.censored.moved(added)
+        if self.clusters is None:
+            return added
+        return np.bincount(self.clusters, weights=added).astype(np.float64, copy=False)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to keep in mind about these rows whatever is estimated."""
+        return () if self.censored is None else censoring_notes(self.censored.rows)
 
     @property
     def few_clusters(self) -> float:
@@ -100,6 +130,45 @@ class Sampled:
         return float(ndtri(tail) if self.cluster_count is None else stdtrit(self.cluster_count - 1.0, tail))
 
 
+@dataclass(frozen=True, eq=False)
+class Censored:
+    """Rows of which some were censored, and which of them a sample holds.
+
+    Attributes
+    ----------
+    rows : HorizonRows
+        All rows.
+    places : array of int
+        Where the rows of the sample are among them.
+    clusters : array of int, or None
+        The cluster of each of all rows.
+    """
+
+    rows: HorizonRows
+    places: IntArray
+    clusters: IntArray | None
+
+    @classmethod
+    def of(cls, rows: Any, clusters: IntArray | None = None) -> Censored | None:
+        """Return the rows of a horizon if their weights were estimated."""
+        if not isinstance(rows, HorizonRows) or rows.sample_weight is None:
+            return None
+        return cls(rows, np.flatnonzero(rows.sample_weight), clusters)
+
+    def take(self, positions: IntArray) -> Censored:
+        """Return the same for some rows of the sample."""
+        return replace(self, places=self.places[positions])
+
+    def moved(self, added: FloatArray) -> FloatArray:
+        """Return what each of all rows, or clusters, moves a number by that rows of the sample add to."""
+        every = np.zeros(self.rows.time.size)
+        every[self.places] = added
+        moved = self.rows.incidence.with_censoring(every)
+        if self.clusters is None:
+            return moved
+        return np.bincount(self.clusters, weights=moved).astype(np.float64, copy=False)
+
+
 def sampled(
     y_true: Any, y_prob: Any = None, *, cluster: Any = None, sample_weight: Any = None, pos_label: Any = None
 ) -> Sampled:
@@ -110,10 +179,11 @@ def sampled(
         )
         if held.cluster_count < 2:
             raise _one_cluster()
-        return Sampled(_without_equal_weights(held.observations), held.codes, held)
+        censored = Censored.of(*held.every)
+        return Sampled(_without_equal_weights(held.observations), held.codes, held, censored)
     if isinstance(y_true, Observations):
         rows = y_true.that_count()
-        return Sampled(_without_equal_weights(rows), None, y_true)
+        return Sampled(_without_equal_weights(rows), None, y_true, Censored.of(y_true))
     found = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label).each_row()
     if found is None:
         raise UndefinedError(
@@ -195,5 +265,5 @@ def estimated(
         rows=sample.rows.y_prob.size,
         clusters=sample.cluster_count,
         n_resamples=found.n_resamples,
-        notes=found.notes,
+        notes=(*found.notes, *sample.notes),
     )

@@ -123,7 +123,7 @@ def calibration_slope_intercept(
         interval=found.interval,
         clusters=inside.cluster_count,
         n_resamples=found.n_resamples,
-        notes=found.notes,
+        notes=(*found.notes, *inside.notes),
         **ends,
     )
 
@@ -368,8 +368,7 @@ def _covariance(sample: Sampled, fit: _Fit) -> FloatArray:
     weight = rows.sample_weight
     points = Points(logit(rows.y_prob), rows.y_true if weight is None else weight * rows.y_true, weight)
     moved = np.array([profile.influence() for profile in fit.along(points).values()])
-    if sample.clusters is not None:
-        moved = np.array([np.bincount(sample.clusters, weights=each) for each in moved])
+    moved = np.array([sample.moved(each) for each in moved])
     spread: FloatArray = sample.few_clusters * np.einsum("in,jn->ij", moved, moved)
     return spread
 
@@ -445,7 +444,7 @@ def likelihood_ratio_tests(
         rows=inside.rows.y_prob.size,
         clusters=inside.cluster_count,
         left_out=sure.rows,
-        notes=sure.notes(),
+        notes=(*sure.notes(), *inside.notes),
     )
 
 
