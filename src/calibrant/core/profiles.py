@@ -63,12 +63,9 @@ class Profile:
         """Return the standard error of independent rows that follow the curve."""
         return 1.0 / math.sqrt(self.information)
 
-    def influence(self) -> FloatArray:
-        """Return by how much each point, with its weight, moves the coefficient: scores over the information.
-
-        Points are those of single rows where sums of squares of these are to mean anything.
-        """
-        value, outcome, weight = self.points.value, self.points.outcome, self.points.weights
+    def influence(self, rows: Points) -> FloatArray:
+        """Return by how much each of the rows that the points are made of, with its weight, moves the coefficient."""
+        value, outcome, weight = rows.value, rows.outcome, rows.weights
         own, other = self.coefficient.own(value), self._other(value)
         residual = outcome - weight * expit(self._linear(value, own, other, self.found, self.other))
         moved: FloatArray = residual * (own - self._best.tangent * other) / self.information

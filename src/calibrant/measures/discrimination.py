@@ -6,10 +6,11 @@ import math
 from typing import Literal, NamedTuple, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.logistic import logit_of
-from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray, Randomness
+from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
 from calibrant.measures.estimates import Estimate
 from calibrant.measures.sampled import Limits, Sampled, Way, by_resampling, estimated, sampled
 from calibrant.rows.intake import RowsLike, as_tally
@@ -166,37 +167,36 @@ def _logit_delong(sample: Sampled, area: float, level: float) -> Limits:
 
 def _error(sample: Sampled) -> float:
     """Return the standard error of DeLong, of Obuchowski for clusters: what events and non-events add to the area."""
-    rows, weight, ranked = sample.rows, sample.weight, _ranked(sample.tally)
+    rows, ranked = sample.rows, _ranked(sample.tally)
     place = np.searchsorted(sample.tally.forecast, rows.y_prob)
     is_event = rows.y_true == 1
-    parts, added = [], np.zeros(rows.y_prob.size)
+    square, parts = 0.0, []
     for kind, share in ((is_event, ranked.non_events_below), (~is_event, ranked.events_above)):
-        at = np.flatnonzero(kind)
-        moved = weight[at] * (share[place[at]] - ranked.area) / float(weight[at].sum())
-        added[at] = moved
-        parts.append(_per_cluster(sample, at, moved))
-    (events, with_event), (others, with_other) = parts
-    if with_event < 2 or with_other < 2:
-        what = "rows" if sample.clusters is None else "clusters"
-        raise UndefinedError(
-            f"limits of the area under the ROC curve need at least two {what} with an event and two with none"
-        )
-    if sample.censored is not None:
-        return float(np.linalg.norm(sample.moved(added))) * math.sqrt(sample.few_clusters)
-    square = float(events @ events) * with_event / (with_event - 1.0)
-    square += float(others @ others) * with_other / (with_other - 1.0)
-    if sample.clusters is not None:
+        weight = np.where(kind, sample.weight, 0.0)
+        total = float(weight @ (np.ones_like(weight) if sample.times is None else sample.times))
+        moved = weight * (share[place] - ranked.area) / total
+        count = _how_many(sample, kind)
+        square += sample.square(moved) * count / (count - 1.0)
+        parts.append(moved)
+    if sample.censored is not None:  # through the weights of others all rows vary together
+        return math.sqrt(sample.square(parts[0] + parts[1]) * sample.few_clusters)
+    if sample.clusters is not None:  # events and non-events of a cluster vary together
+        events, others = (np.bincount(sample.clusters, weights=moved) for moved in parts)
         square += 2.0 * sample.few_clusters * float(events @ others)
     return math.sqrt(max(square, 0.0))
 
 
-def _per_cluster(sample: Sampled, at: IntArray, moved: FloatArray) -> tuple[FloatArray, int]:
-    """Add up what rows move the area by, and count those, or the clusters, that there are."""
-    if sample.clusters is None or sample.cluster_count is None:
-        return moved, at.size
-    codes = sample.clusters[at]
-    held = np.bincount(codes, minlength=sample.cluster_count)
-    return np.bincount(codes, weights=moved, minlength=sample.cluster_count), int((held > 0).sum())
+def _how_many(sample: Sampled, kind: npt.NDArray[np.bool_]) -> int:
+    """Count the rows, or the clusters, that are of a kind."""
+    if sample.clusters is not None:
+        what, count = "clusters", int(np.unique(sample.clusters[kind]).size)
+    else:
+        what, count = "rows", int(kind.sum() if sample.times is None else sample.times[kind].sum())
+    if count < 2:
+        raise UndefinedError(
+            f"limits of the area under the ROC curve need at least two {what} with an event and two with none"
+        )
+    return count
 
 
 def _by_pairs(sample: Sampled, area: float, level: float) -> Limits:
@@ -211,9 +211,9 @@ def _by_pairs(sample: Sampled, area: float, level: float) -> Limits:
             "shows how much the area under the ROC curve varies",
             remedy="collect more rows",
         )
-    events = int(np.count_nonzero(sample.rows.y_true))
-    pairs = min(events, sample.rows.y_true.size - events)
+    events = round(sample.tally.outcome_total)
+    pairs = min(events, sample.row_total - events)
     least = ((1.0 - level) / 2.0) ** (1.0 / pairs)
     note = f"the ranking has no exception: the limits are those of {pairs:,} pairs that share no row"
-    ends = (least, 1.0) if area == 1.0 else (0.0, 1.0 - least)
-    return Limits(*ends, "pairs", notes=(note,))
+    lower, upper = (least, 1.0) if area == 1.0 else (0.0, 1.0 - least)
+    return Limits(lower, upper, "pairs", notes=(note,))

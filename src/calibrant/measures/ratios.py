@@ -157,7 +157,7 @@ def _hides_forecasts(table: Totals) -> IntArray:
 def _exact(sample: Sampled, ratio: float, level: float) -> Limits:
     if sample.why_not_counted is not None:
         return _instead(sample, ratio, level)
-    rows, expected = sample.rows.y_prob.size, sample.tally.forecast_total()
+    rows, expected = sample.row_total, sample.tally.forecast_total()
     events = np.array([round(sample.tally.outcome_total)])
     others, delta = rows - events, (1.0 - level) / 2.0
     lower, upper = (float(rate(events, others, delta)[0]) for rate in (lower_rate, upper_rate))

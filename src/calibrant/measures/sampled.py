@@ -12,17 +12,14 @@ import numpy as np
 
 from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.types import FloatArray, IntArray, Randomness
-from calibrant.measures.estimates import Estimate, bootstrap, standard_error
+from calibrant.measures.estimates import Estimate, bootstrap
 from calibrant.rows.checks import Observations, check_choice, check_confidence
 from calibrant.rows.clusters import ClusteredRows, ClusteredSource
 from calibrant.rows.horizons import HorizonRows, censoring_notes
-from calibrant.rows.intake import are_clustered, as_clustered, as_tally
+from calibrant.rows.intake import are_clustered, as_clustered, as_observations, as_tally
 from calibrant.rows.refinement import Opened
 from calibrant.rows.resamples import check_resamples
 from calibrant.rows.tally import Tally
-
-NOT_COUNTED = "these limits rest on how much rows vary ({why}), not on counts of events"
-"""The note where limits of counts were asked for and there is nothing to count."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,24 +33,35 @@ class Sampled:
     Attributes
     ----------
     rows : Observations
-        The rows, none of weight zero; weights that are all equal are left out.
+        The rows, none of weight zero; weights that are all equal are left out. Independent 0/1 outcomes of equal
+        weight are merged where they agree.
+    times : array of int, or None
+        How many rows each of the merged ones stands for; None where nothing is merged.
     clusters : array of int, or None
-        The cluster of each, numbered from 0.
-    drawn : Observations or ClusteredRows
+        The cluster of each row, numbered from 0.
+    origin : Observations, ClusteredRows or Tally
         What resamples are drawn from.
     censored : Censored or None
         All rows, where some were censored and the weights of the others are estimated.
     """
 
     rows: Observations
+    times: IntArray | None
     clusters: IntArray | None
-    drawn: Observations | ClusteredRows
+    origin: Observations | ClusteredRows | Tally
     censored: Censored | None = None
 
     @cached_property
     def tally(self) -> Tally:
         """The tally of the rows."""
-        return Tally.from_observations(self.rows)
+        if self.times is None:
+            return Tally.from_observations(self.rows)
+        return Tally.from_counts(self.rows.y_prob, self.times, self.times * self.rows.y_true)
+
+    @cached_property
+    def row_total(self) -> int:
+        """How many rows there are."""
+        return self.rows.y_prob.size if self.times is None else int(self.times.sum())
 
     @cached_property
     def cluster_count(self) -> int | None:
@@ -76,7 +84,7 @@ class Sampled:
 
     @property
     def weight(self) -> FloatArray:
-        """The weights, ones included."""
+        """The weight of each row, ones included."""
         weight = self.rows.sample_weight
         return np.ones(self.rows.y_prob.size) if weight is None else weight
 
@@ -85,20 +93,9 @@ class Sampled:
         codes = None if self.clusters is None else np.unique(self.clusters[positions], return_inverse=True)[1]
         if codes is not None and codes.max() == 0:
             raise _one_cluster()
+        times = None if self.times is None else self.times[positions]
         censored = None if self.censored is None else self.censored.take(positions)
-        return replace(self, rows=self.rows.take(positions), clusters=codes, censored=censored)
-
-    def error(self, influence: FloatArray) -> float:
-        """Return the standard error of a number that each row moves by its influence per unit of weight.
-
-        Few clusters vary less about their own mean than about the true one: by G / (G - 1), as everyone has it.
-        """
-        if self.censored is None:
-            found = standard_error(influence, self.rows.sample_weight, self.clusters)
-        else:
-            share = self.weight / self.weight.sum()
-            found = float(np.linalg.norm(self.moved(share * (influence - float(share @ influence)))))
-        return found * math.sqrt(self.few_clusters)
+        return replace(self, rows=self.rows.take(positions), times=times, clusters=codes, censored=censored)
 
     def moved(self, added: FloatArray) -> FloatArray:
         """Return what each row, or each cluster, moves a number by, from what rows add to it with their weights.
@@ -110,6 +107,25 @@ class Sampled:
         if self.clusters is None:
             return added
         return np.bincount(self.clusters, weights=added).astype(np.float64, copy=False)
+
+    def square(self, added: FloatArray) -> float:
+        """Return the sum of squares of what each row, or each cluster, moves a number by."""
+        moved = self.moved(added)
+        return float(moved @ (moved if self.times is None else self.times * moved))
+
+    def error(self, influence: FloatArray) -> float:
+        """Return the standard error of a number that each row moves by its influence per unit of weight.
+
+        Few rows, or clusters, vary less about their own mean than about the true one: by n / (n - 1), as everyone has
+        it.
+        """
+        counted = self.weight if self.times is None else self.times
+        total = float(counted.sum())
+        apart = self.weight * (influence - float(counted @ influence) / total)
+        count = self.row_total if self.cluster_count is None else self.cluster_count
+        if count < 2:
+            raise UndefinedError("one row says nothing about how much rows vary", remedy="collect more rows")
+        return math.sqrt(self.square(apart / total) * count / (count - 1.0))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -128,6 +144,14 @@ class Sampled:
 
         tail = (1.0 + level) / 2.0
         return float(ndtri(tail) if self.cluster_count is None else stdtrit(self.cluster_count - 1.0, tail))
+
+    @property
+    def drawn(self) -> Observations | ClusteredRows:
+        """The rows one by one, from which to draw."""
+        found = self.origin.each_row() if isinstance(self.origin, Tally) else self.origin
+        if found is None:
+            raise _totals_only()
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +196,7 @@ class Censored:
 def sampled(
     y_true: Any, y_prob: Any = None, *, cluster: Any = None, sample_weight: Any = None, pos_label: Any = None
 ) -> Sampled:
-    """Return the rows that limits rest on, one by one."""
+    """Return the rows that limits rest on."""
     if cluster is not None or are_clustered(y_true):
         held = _in_memory(
             as_clustered(y_true, y_prob, cluster=cluster, sample_weight=sample_weight, pos_label=pos_label)
@@ -180,19 +204,35 @@ def sampled(
         if held.cluster_count < 2:
             raise _one_cluster()
         censored = Censored.of(*held.every)
-        return Sampled(_without_equal_weights(held.observations), held.codes, held, censored)
-    if isinstance(y_true, Observations):
-        rows = y_true.that_count()
-        return Sampled(_without_equal_weights(rows), None, y_true, Censored.of(y_true))
-    found = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label).each_row()
-    if found is None:
-        raise UndefinedError(
-            "limits need the rows one by one, and only totals of weighted or fractional rows are known here, or counts "
-            "of more than 10 million",
-            remedy="pass the arrays, or ask for the number alone",
+        return Sampled(_without_equal_weights(held.observations), None, held.codes, held, censored)
+    if (censored := Censored.of(y_true)) is not None:
+        return Sampled(
+            as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label).that_count(),
+            None,
+            None,
+            y_true,
+            censored,
         )
-    rows = _without_equal_weights(found)
-    return Sampled(rows, None, rows)
+    tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label).with_unit_weights()
+    origin = y_true if isinstance(y_true, Observations) else tally
+    if tally.counted:
+        count = np.stack([tally.rows - tally.events, tally.events], axis=1).ravel()
+        held_some = np.flatnonzero(count)
+        outcome = np.tile(np.array([0, 1], dtype=np.uint8), len(tally))[held_some]
+        merged = Observations(outcome, np.repeat(tally.forecast, 2)[held_some], None, True)
+        found = Sampled(merged, count[held_some], None, origin)
+        vars(found)["tally"] = tally  # which is there already
+        return found
+    if tally.listed is None:
+        raise _totals_only()
+    return Sampled(_without_equal_weights(tally.listed), None, None, origin)
+
+
+def _totals_only() -> UndefinedError:
+    return UndefinedError(
+        "these limits need the rows one by one, and only totals are known here, or counts of more than 10 million",
+        remedy="pass the arrays, or ask for the number alone",
+    )
 
 
 def _one_cluster() -> UndefinedError:
@@ -262,7 +302,7 @@ def estimated(
         upper=found.upper,
         confidence_level=level,
         interval=found.interval,
-        rows=sample.rows.y_prob.size,
+        rows=sample.row_total,
         clusters=sample.cluster_count,
         n_resamples=found.n_resamples,
         notes=(*found.notes, *sample.notes),

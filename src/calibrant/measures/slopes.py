@@ -13,7 +13,7 @@ import numpy as np
 from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.logistic import Curve, Points, fit_logistic, logit, pool, separation
 from calibrant.core.profiles import Coefficient, Profile
-from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
+from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray, Randomness
 from calibrant.core.voices import Either, Phrase
 from calibrant.core.words import counted
 from calibrant.measures.estimates import bootstrap
@@ -108,7 +108,7 @@ def calibration_slope_intercept(
     inside, sure = _inside(sample, rule)
     fit = _Fit(_at_logits(inside.tally))
     if confidence_level is None:
-        return fit.result(inside.rows.y_prob.size, sure)
+        return fit.result(inside.row_total, sure)
     level = check_confidence(confidence_level)
     found = way(inside, fit, level)
     ends = {
@@ -117,7 +117,7 @@ def calibration_slope_intercept(
         for end, limit in zip(("lower", "upper"), pair, strict=True)
     }
     return fit.result(
-        inside.rows.y_prob.size,
+        inside.row_total,
         sure,
         confidence_level=level,
         interval=found.interval,
@@ -137,7 +137,7 @@ def fit_slope(tally: Tally, extremes: Extremes = "leave_out") -> CalibrationSlop
         sure = _sure(tally)
         sure.refused(extremes)
         inside = slice(int(tally.forecast[0] == 0.0), len(tally) - int(tally.forecast[-1] == 1.0))
-        points = Points(*(each[inside] for each in (tally.forecast, tally.outcome, tally.weight)))
+        points = Points(tally.forecast[inside], tally.outcome[inside], tally.weight[inside])
     return _Fit(points._replace(value=logit(points.value))).result(tally.row_total - sure.rows, sure)
 
 
@@ -199,7 +199,7 @@ def _inside(sample: Sampled, extremes: Extremes) -> tuple[Sampled, _Sure]:
     kept = (rows.y_prob > 0.0) & (rows.y_prob < 1.0)
     if kept.all():
         return sample, _Sure()
-    sure = _Sure(int((~kept).sum()), _contradicted(rows))
+    sure = _sure_of(rows, sample.times)
     sure.refused(extremes)
     if not kept.any():
         raise _too_few()
@@ -212,22 +212,22 @@ def _at_logits(tally: Tally) -> Points:
 
 def _sure(tally: Tally) -> _Sure:
     """Count the rows of a tally with forecasts of 0 and 1; where only totals are known, wrong forecasts count whole."""
+    if tally.listed is not None:
+        return _sure_of(tally.listed, None)
     off, on = tally.forecast == 0.0, tally.forecast == 1.0
-    left = int(tally.rows[off | on].sum())
-    if tally.counted:
-        wrong = int(tally.events[off].sum() + (tally.rows - tally.events)[on].sum())
-    elif tally.listed is not None:
-        wrong = _contradicted(tally.listed)
-    else:
-        wrong = int(
-            tally.rows[off & (tally.outcome > 0.0)].sum() + tally.rows[on & (tally.outcome < tally.weight)].sum()
-        )
-    return _Sure(left, wrong)
+    wrong = np.zeros(len(tally), dtype=np.int64)
+    for kind, missed in ((off, tally.outcome), (on, tally.weight - tally.outcome)):
+        count = np.rint(missed).astype(np.int64) if tally.counted else np.where(missed > 0.0, tally.rows, 0)
+        wrong[kind] = count[kind]
+    return _Sure(int(tally.rows[off | on].sum()), int(wrong.sum()))
 
 
-def _contradicted(rows: Observations) -> int:
+def _sure_of(rows: Observations, times: IntArray | None) -> _Sure:
+    """Count the rows with forecasts of 0 and 1."""
+    count = np.ones(rows.y_prob.size, dtype=np.int64) if times is None else times
     off, on = rows.y_prob == 0.0, rows.y_prob == 1.0
-    return int((rows.y_true[off] > 0).sum() + (rows.y_true[on] < 1).sum())
+    wrong = (off & (rows.y_true > 0)) | (on & (rows.y_true < 1))
+    return _Sure(int(count[off | on].sum()), int(count[wrong].sum()))
 
 
 class _Fit:
@@ -257,10 +257,7 @@ class _Fit:
     @cached_property
     def profiles(self) -> dict[str, Profile]:
         """The profile of each coefficient."""
-        return self.along(self.points)
-
-    def along(self, points: Points) -> dict[str, Profile]:
-        """Return the profile of each coefficient of points that the fit is for, merged or one by one."""
+        points = self.points
         slope, level = float(self.free.slopes[0]), self.free.level
         centre = float(self.free.centres[0])
         return {
@@ -367,9 +364,9 @@ def _covariance(sample: Sampled, fit: _Fit) -> FloatArray:
     rows = sample.rows
     weight = rows.sample_weight
     points = Points(logit(rows.y_prob), rows.y_true if weight is None else weight * rows.y_true, weight)
-    moved = np.array([profile.influence() for profile in fit.along(points).values()])
-    moved = np.array([sample.moved(each) for each in moved])
-    spread: FloatArray = sample.few_clusters * np.einsum("in,jn->ij", moved, moved)
+    moved = np.array([sample.moved(each.influence(points)) for each in fit.profiles.values()])
+    counted = moved if sample.times is None else moved * sample.times
+    spread: FloatArray = sample.few_clusters * np.einsum("in,jn->ij", counted, moved)
     return spread
 
 
@@ -441,7 +438,7 @@ def likelihood_ratio_tests(
         in_the_large=in_the_large,
         slope=slope,
         test="likelihood ratio" if by_likelihood else "robust wald",
-        rows=inside.rows.y_prob.size,
+        rows=inside.row_total,
         clusters=inside.cluster_count,
         left_out=sure.rows,
         notes=(*sure.notes(), *inside.notes),

@@ -230,8 +230,8 @@ def censoring_notes(rows: HorizonRows) -> tuple[Phrase, ...]:
         return ()
     return (
         Phrase(
-            "{censored:,} of {rows:,} rows were censored before {at} and count through the weights of the others. These "
-            "are estimates, right if censoring has nothing to do with events and forecasts",
+            "{censored:,} of {rows:,} rows were censored before {at} and count through the weights of the others. "
+            "These are estimates, right if censoring has nothing to do with events and forecasts",
             censored=rows.outcome.censored,
             rows=rows.outcome.rows,
             at=shown(rows.at),
