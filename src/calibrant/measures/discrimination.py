@@ -178,6 +178,8 @@ def _error(sample: Sampled) -> float:
         count = _how_many(sample, kind)
         square += sample.square(moved) * count / (count - 1.0)
         parts.append(moved)
+    if sample.censored is not None:  # through the weights of others all rows vary together
+        return math.sqrt(sample.square(parts[0] + parts[1]) * sample.few_clusters)
     if sample.clusters is not None:  # events and non-events of a cluster vary together
         events, others = (np.bincount(sample.clusters, weights=moved) for moved in parts)
         square += 2.0 * sample.few_clusters * float(events @ others)

@@ -110,6 +110,12 @@ def standard_error(
     return math.sqrt(float(added @ added))
 
 
+def percentile_limits(values: FloatArray, confidence_level: float) -> tuple[float, float]:
+    """Return the percentiles that leave out equal shares of values at either end."""
+    lower, upper = np.quantile(values, ((1.0 - confidence_level) / 2.0, (1.0 + confidence_level) / 2.0))
+    return float(lower), float(upper)
+
+
 class Bootstrapped(NamedTuple):
     """Values of some numbers in resamples, a row for each; NaN where a number is undefined there."""
 
@@ -124,10 +130,7 @@ class Bootstrapped(NamedTuple):
                 f"{name} is undefined in {self.undefined[position]:,} of {column.size:,} resamples of these rows",
                 remedy="collect more rows, or take limits that need no resamples",
             )
-        found = column[~np.isnan(column)]
-        ends = (1.0 - confidence_level) / 2.0, (1.0 + confidence_level) / 2.0
-        lower, upper = np.quantile(found, ends)
-        return float(lower), float(upper)
+        return percentile_limits(column[~np.isnan(column)], confidence_level)
 
 
 def bootstrap(

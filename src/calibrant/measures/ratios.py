@@ -10,9 +10,11 @@ import numpy as np
 from calibrant.core.binomial import lower_rate, upper_rate
 from calibrant.core.errors import UndefinedError
 from calibrant.core.types import ArrayLike, ClassLabel, IntArray, Randomness
+from calibrant.measures.censored import censored_ratio
 from calibrant.measures.estimates import Estimate
 from calibrant.measures.sampled import Limits, Sampled, by_resampling, estimated, sampled
 from calibrant.rows.grids import COARSE_GRID
+from calibrant.rows.horizons import HorizonRows
 from calibrant.rows.intake import RowsLike, as_source
 from calibrant.rows.refinement import refine
 from calibrant.rows.sources import RowSource
@@ -92,6 +94,13 @@ def observed_expected_ratio(
     -------
     float, or Estimate with a confidence level
 
+    Notes
+    -----
+    For censored rows (`horizon`) the observed share of events is the Kaplan-Meier or Aalen-Johansen risk, and the
+    expected one the mean forecast of all rows. "exact" then becomes "greenwood": the limits of that risk, on the scale
+    that `horizon` was given, over the mean forecast. "poisson" is what CalibrationCurves prints, ratio x exp(-+ z /
+    square root of the number of events), which takes all follow-up for complete and no event for likely.
+
     References
     ----------
     Garwood (1936), Fiducial limits for the Poisson distribution; Debray et al. (2017), A guide to systematic review
@@ -104,6 +113,17 @@ def observed_expected_ratio(
     >>> print(observed_expected_ratio([0, 1, 1, 1], [0.25, 0.5, 0.75, 1.0], confidence_level=0.95))
     observed expected ratio 1.2000 (95%: 0.3106 to 1.5899; exact)
     """
+    if isinstance(y_true, HorizonRows) and y_true.weights_estimated:
+        given = {"y_prob": y_prob, "sample_weight": sample_weight, "pos_label": pos_label}
+        return censored_ratio(
+            y_true,
+            confidence_level=confidence_level,
+            interval=interval,
+            cluster=cluster,
+            n_resamples=n_resamples,
+            rng=rng,
+            **given,
+        )
     if confidence_level is None and cluster is None:
         return _ratio(as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
     sample = sampled(y_true, y_prob, cluster=cluster, sample_weight=sample_weight, pos_label=pos_label)

@@ -15,7 +15,8 @@ from calibrant.core.types import FloatArray, IntArray, Randomness
 from calibrant.measures.estimates import Estimate, bootstrap
 from calibrant.rows.checks import Observations, check_choice, check_confidence
 from calibrant.rows.clusters import ClusteredRows, ClusteredSource
-from calibrant.rows.intake import are_clustered, as_clustered, as_tally
+from calibrant.rows.horizons import HorizonRows, censoring_notes
+from calibrant.rows.intake import are_clustered, as_clustered, as_observations, as_tally
 from calibrant.rows.refinement import Opened
 from calibrant.rows.resamples import check_resamples
 from calibrant.rows.tally import Tally
@@ -40,12 +41,15 @@ class Sampled:
         The cluster of each row, numbered from 0.
     origin : Observations, ClusteredRows or Tally
         What resamples are drawn from.
+    censored : Censored or None
+        All rows, where some were censored and the weights of the others are estimated.
     """
 
     rows: Observations
     times: IntArray | None
     clusters: IntArray | None
     origin: Observations | ClusteredRows | Tally
+    censored: Censored | None = None
 
     @cached_property
     def tally(self) -> Tally:
@@ -62,13 +66,18 @@ class Sampled:
     @cached_property
     def cluster_count(self) -> int | None:
         """How many clusters there are; None for independent rows."""
-        return None if self.clusters is None else int(self.clusters.max()) + 1
+        if self.clusters is None:
+            return None
+        clusters = self.clusters if self.censored is None or self.censored.clusters is None else self.censored.clusters
+        return int(clusters.max()) + 1
 
     @property
     def why_not_counted(self) -> str | None:
         """What makes counts of events say less than all: clusters, weights or fractions; None where they say all."""
         if self.clusters is not None:
             return "in clusters"
+        if self.censored is not None:
+            return "weighted for those that were censored"
         if self.rows.sample_weight is not None:
             return "of different weights"
         return None if self.rows.binary_outcomes else "with fractions as outcomes"
@@ -85,12 +94,23 @@ class Sampled:
         if codes is not None and codes.max() == 0:
             raise _one_cluster()
         times = None if self.times is None else self.times[positions]
-        return replace(self, rows=self.rows.take(positions), times=times, clusters=codes)
+        censored = None if self.censored is None else self.censored.take(positions)
+        return replace(self, rows=self.rows.take(positions), times=times, clusters=codes, censored=censored)
 
-    def square(self, moved: FloatArray) -> float:
+    def moved(self, added: FloatArray) -> FloatArray:
+        """Return what each row, or each cluster, moves a number by, from what rows add to it with their weights.
+
+        Where weights were estimated, rows also move the number through the weights of others, censored rows included.
+        """
+        if self.censored is not None:
+            return self.censored.moved(added)
+        if self.clusters is None:
+            return added
+        return np.bincount(self.clusters, weights=added).astype(np.float64, copy=False)
+
+    def square(self, added: FloatArray) -> float:
         """Return the sum of squares of what each row, or each cluster, moves a number by."""
-        if self.clusters is not None:
-            moved = np.bincount(self.clusters, weights=moved).astype(np.float64)
+        moved = self.moved(added)
         return float(moved @ (moved if self.times is None else self.times * moved))
 
     def error(self, influence: FloatArray) -> float:
@@ -106,6 +126,11 @@ class Sampled:
         if count < 2:
             raise UndefinedError("one row says nothing about how much rows vary", remedy="collect more rows")
         return math.sqrt(self.square(apart / total) * count / (count - 1.0))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to keep in mind about these rows whatever is estimated."""
+        return () if self.censored is None else censoring_notes(self.censored.rows)
 
     @property
     def few_clusters(self) -> float:
@@ -129,6 +154,45 @@ class Sampled:
         return found
 
 
+@dataclass(frozen=True, eq=False)
+class Censored:
+    """Rows of which some were censored, and which of them a sample holds.
+
+    Attributes
+    ----------
+    rows : HorizonRows
+        All rows.
+    places : array of int
+        Where the rows of the sample are among them.
+    clusters : array of int, or None
+        The cluster of each of all rows.
+    """
+
+    rows: HorizonRows
+    places: IntArray
+    clusters: IntArray | None
+
+    @classmethod
+    def of(cls, rows: Any, clusters: IntArray | None = None) -> Censored | None:
+        """Return the rows of a horizon if their weights were estimated."""
+        if not isinstance(rows, HorizonRows) or rows.sample_weight is None:
+            return None
+        return cls(rows, np.flatnonzero(rows.sample_weight), clusters)
+
+    def take(self, positions: IntArray) -> Censored:
+        """Return the same for some rows of the sample."""
+        return replace(self, places=self.places[positions])
+
+    def moved(self, added: FloatArray) -> FloatArray:
+        """Return what each of all rows, or clusters, moves a number by that rows of the sample add to."""
+        every = np.zeros(self.rows.time.size)
+        every[self.places] = added
+        moved = self.rows.incidence.with_censoring(every)
+        if self.clusters is None:
+            return moved
+        return np.bincount(self.clusters, weights=moved).astype(np.float64, copy=False)
+
+
 def sampled(
     y_true: Any, y_prob: Any = None, *, cluster: Any = None, sample_weight: Any = None, pos_label: Any = None
 ) -> Sampled:
@@ -139,7 +203,16 @@ def sampled(
         )
         if held.cluster_count < 2:
             raise _one_cluster()
-        return Sampled(_without_equal_weights(held.observations), None, held.codes, held)
+        censored = Censored.of(*held.every)
+        return Sampled(_without_equal_weights(held.observations), None, held.codes, held, censored)
+    if (censored := Censored.of(y_true)) is not None:
+        return Sampled(
+            as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label).that_count(),
+            None,
+            None,
+            y_true,
+            censored,
+        )
     tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label).with_unit_weights()
     origin = y_true if isinstance(y_true, Observations) else tally
     if tally.counted:
@@ -232,5 +305,5 @@ def estimated(
         rows=sample.row_total,
         clusters=sample.cluster_count,
         n_resamples=found.n_resamples,
-        notes=found.notes,
+        notes=(*found.notes, *sample.notes),
     )

@@ -123,7 +123,7 @@ def calibration_slope_intercept(
         interval=found.interval,
         clusters=inside.cluster_count,
         n_resamples=found.n_resamples,
-        notes=found.notes,
+        notes=(*found.notes, *inside.notes),
         **ends,
     )
 
@@ -364,9 +364,7 @@ def _covariance(sample: Sampled, fit: _Fit) -> FloatArray:
     rows = sample.rows
     weight = rows.sample_weight
     points = Points(logit(rows.y_prob), rows.y_true if weight is None else weight * rows.y_true, weight)
-    moved = np.array([each.influence(points) for each in fit.profiles.values()])
-    if sample.clusters is not None:
-        moved = np.array([np.bincount(sample.clusters, weights=each) for each in moved])
+    moved = np.array([sample.moved(each.influence(points)) for each in fit.profiles.values()])
     counted = moved if sample.times is None else moved * sample.times
     spread: FloatArray = sample.few_clusters * np.einsum("in,jn->ij", counted, moved)
     return spread
@@ -443,7 +441,7 @@ def likelihood_ratio_tests(
         rows=inside.row_total,
         clusters=inside.cluster_count,
         left_out=sure.rows,
-        notes=sure.notes(),
+        notes=(*sure.notes(), *inside.notes),
     )
 
 

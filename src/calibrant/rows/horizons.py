@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from calibrant.core.errors import InputError
 from calibrant.core.types import ArrayLike, FloatArray, IntArray
+from calibrant.core.voices import Phrase
 from calibrant.core.words import shown
 from calibrant.rows.arrays import as_array, as_numbers, check_finite
 from calibrant.rows.checks import (
@@ -221,6 +222,22 @@ def horizon(
     nothing = np.zeros(forecasts.size, dtype=np.uint8)
     rows = HorizonRows(nothing, forecasts, None, True, times, code, end, level, interval)
     return _with_weights(rows, rows.incidence)
+
+
+def censoring_notes(rows: HorizonRows) -> tuple[Phrase, ...]:
+    """Say what to keep in mind about numbers of rows of which some were censored."""
+    if not rows.weights_estimated:
+        return ()
+    return (
+        Phrase(
+            "{censored:,} of {rows:,} rows were censored before {at} and count through the weights of the others. "
+            "These are estimates, right if censoring has nothing to do with events and forecasts",
+            censored=rows.outcome.censored,
+            rows=rows.outcome.rows,
+            at=shown(rows.at),
+            code="censored_rows",
+        ),
+    )
 
 
 def refuse_estimated_weights(*rows: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -135,23 +136,26 @@ class Incidence:
     weight : array of float64 or None
         One over the probability of having been followed for so long, 0 where the outcome is unknown; None where all
         are known.
-    risk : float
-        The probability of the event by the horizon.
-    influence : array of float64
-        How much each row adds to the error of the risk; the squares add up to its variance.
     counts : tuple of int
         Rows with the event, with a competing one, free of both, and censored before the horizon.
     competes : bool
         Whether any event competes, at whatever time.
+    last, known_until : array of int
+        The number of distinct times at which each row was at risk of being censored before the horizon; and that of
+        the times whose censorings the weight of each row makes up for.
+    lost, left : array of float64
+        At each distinct time before the horizon, the share that was censored of those at risk, and how many were left.
     """
 
     at: float
     outcome: npt.NDArray[np.uint8]
     weight: FloatArray | None
-    risk: float
-    influence: FloatArray
     counts: tuple[int, int, int, int]
     competes: bool
+    last: IntArray
+    known_until: IntArray
+    lost: FloatArray
+    left: FloatArray
 
     @classmethod
     def of(cls, times: FloatArray, place: IntArray, code: npt.NDArray[np.uint8], at: float) -> Incidence:
@@ -159,48 +163,67 @@ class Incidence:
 
         Times at which no row ends count for nothing, so that those of a larger set may be given.
         """
-        size = times.size
-        ended, rivals, lost = (
-            np.bincount(place[code == kind], minlength=size) for kind in (EVENT, COMPETING, CENSORED)
-        )
-        failed = ended + rivals
-        at_risk = code.size - np.concatenate([[0], np.cumsum(failed + lost)[:-1]])
-        staying = at_risk - failed  # events come before censorings
-        followed = _products(lost, staying)
-        reached = int(np.searchsorted(times, at, side="left"))
-        if followed[reached] == 0.0:
-            last = float(times[np.flatnonzero(failed + lost)[-1]])
+        reached, within = (int(np.searchsorted(times, at, side=side)) for side in ("left", "right"))
+        is_censored = code == CENSORED
+        ended = np.bincount(place, minlength=times.size)
+        censored = np.bincount(place[is_censored], minlength=times.size)
+        left = code.size - np.cumsum(ended)
+        lost = censored / np.maximum(left + censored, 1)  # events come before censorings
+        followed = np.concatenate([[1.0], np.cumprod(1.0 - lost[:reached])])
+        if followed[-1] == 0.0:
+            latest = float(times[np.flatnonzero(ended)[-1]])
             raise UndefinedError(
-                f"is {shown(at)}, and nobody was followed for so long: the last row was censored at {shown(last)}",
+                f"is {shown(at)}, and nobody was followed for so long: the last row was censored at {shown(latest)}",
                 argument="at",
                 value=at,
-                remedy=f"the largest horizon that these rows know of is {shown(last)}",
+                remedy=f"the largest horizon that these rows know of is {shown(latest)}",
             )
-        within = int(np.searchsorted(times, at, side="right"))
-        ends = (place < within) & (code != CENSORED)
-        unknown = (place < reached) & (code == CENSORED)
-        weight = None
-        if unknown.any():
-            weight = np.where(unknown, 0.0, 1.0 / followed[np.where(ends, place, reached)])
-        free = _products(failed, at_risk)[:-1]
-        head = slice(within)
-        share = np.maximum(at_risk[head], 1)
-        added = free[head] * ended[head] / share
-        later = added[::-1].cumsum()[::-1] - added  # what the risk still grows by
-        lowered = np.divide(later, staying[head], out=np.zeros(within), where=staying[head] > 0)
-        raised = free[head] / share - lowered
-        expected = np.cumsum(raised * ended[head] / share - lowered * rivals[head] / share)
-        influence = np.zeros(code.size)
-        influence[place < within] = -expected[place[place < within]]
-        influence[place >= within] = -expected[-1] if within else 0.0
-        happened, other = ends & (code == EVENT), ends & (code == COMPETING)
-        influence[happened] += raised[place[happened]]
-        influence[other] -= lowered[place[other]]
-        events, competing, censored = int(happened.sum()), int(other.sum()), int(unknown.sum())
-        # A risk of 1 that is summed in steps may end beside it.
-        risk = min(max(float(added.sum()), 0.0), 1.0)
-        counts = (events, competing, code.size - events - competing - censored, censored)
-        return cls(at, happened.astype(np.uint8), weight, risk, influence, counts, bool((code == COMPETING).any()))
+        unknown = is_censored & (place < reached)
+        ends = ~is_censored & (place < within)
+        known_until = np.where(unknown, 0, np.where(ends, np.minimum(place, reached), reached))
+        weight = np.where(unknown, 0.0, 1.0 / followed[known_until]) if unknown.any() else None
+        happened = ends & (code == EVENT)
+        rivals = int((ends & (code == COMPETING)).sum())
+        events, missing = int(happened.sum()), int(unknown.sum())
+        return cls(
+            at=at,
+            outcome=happened.astype(np.uint8),
+            weight=weight,
+            counts=(events, rivals, code.size - events - rivals - missing, missing),
+            competes=bool((code == COMPETING).any()),
+            last=np.minimum(place + is_censored, reached),
+            known_until=known_until,
+            lost=lost[:reached],
+            left=left[:reached].astype(np.float64),
+        )
+
+    @cached_property
+    def risk(self) -> float:
+        """The probability of the event by the horizon: the weighted share of events."""
+        total = float(self.outcome.sum() if self.weight is None else self.weight @ self.outcome)
+        return min(total / self.outcome.size, 1.0)
+
+    @cached_property
+    def influence(self) -> FloatArray:
+        """How much each row adds to the error of the risk; the squares add up to its variance."""
+        apart = (self.outcome - self.risk) / self.outcome.size
+        return self.with_censoring(apart if self.weight is None else self.weight * apart)
+
+    def with_censoring(self, added: FloatArray) -> FloatArray:
+        """Return what rows add to the error of a number, from what they would add if the weights had been known.
+
+        A row that is censored raises the weights of those that were followed for longer, and one that stays lowers
+        them: both move the number by what these rows add.
+        """
+        if self.weight is None:
+            return added
+        later = added.sum() - np.cumsum(np.bincount(self.known_until, weights=added, minlength=self.lost.size + 1))
+        raised = np.divide(later[:-1], self.left, out=np.zeros(self.lost.size), where=self.left > 0.0)
+        lowered = np.concatenate([[0.0], np.cumsum(raised * self.lost)])
+        moved: FloatArray = added - lowered[self.last]
+        is_lost = self.weight == 0.0
+        moved[is_lost] += raised[self.last[is_lost] - 1]
+        return moved
 
     def summary(self, confidence_level: float, interval: str) -> HorizonRisk:
         """Return the risk with its limits."""
@@ -216,7 +239,7 @@ class Incidence:
             confidence_level=confidence_level,
             interval=interval,
             estimator="Aalen-Johansen" if self.competes else "Kaplan-Meier",
-            rows=self.influence.size,
+            rows=self.outcome.size,
             events=events,
             competing=competing,
             free=free,
@@ -237,9 +260,3 @@ class Incidence:
             return limits(self.risk, error, z)
         lower, upper = limits(1.0 - self.risk, error, z)
         return 1.0 - upper, 1.0 - lower
-
-
-def _products(leaving: IntArray, present: IntArray) -> FloatArray:
-    """Return the probability to have stayed before each time, and after all of them."""
-    stay = 1.0 - leaving / np.maximum(present, 1)
-    return np.concatenate([[1.0], np.cumprod(stay)])
