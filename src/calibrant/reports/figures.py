@@ -14,8 +14,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from xml.etree import ElementTree
 
-import numpy as np
-
 from calibrant.core.words import level_said, measured, rounded_up
 from calibrant.decisions.benefits import thresholds_around
 from calibrant.decisions.gaps import risk_gap_curve

@@ -68,8 +68,8 @@ def _measures(made: _Made) -> str:
     ways = sorted({way for _, way in found.intervals})
     return (
         f"Calibration: O/E, intercept and slope, a {found.smoother} curve with its band, ICI, E50, E90, Emax, ECI and "
-        "the Cutoff calibration error; discrimination: AUROC; overall: Brier and scaled Brier score; utility: net benefit "
-        f"with a band. {level} limits ({', '.join(ways)}; {found.n_resamples:,} resamples where they are drawn)."
+        "the Cutoff calibration error; discrimination: AUROC; overall: Brier and scaled Brier score; utility: net "
+        f"benefit with a band. {level} limits ({', '.join(ways)}; {found.n_resamples:,} resamples where drawn)."
     )
 
 
@@ -87,10 +87,13 @@ def _code(made: _Made) -> str:
 
 def _flow(made: _Made) -> str:
     found = made.found
-    said = f"{counted(found.rows, 'row')} analysed: {_events(found)} with the event ({percent(found.mean_outcome)})"
-    if found.horizon is not None:
-        said += f" by time {found.horizon:g}, weighted for those who were lost from sight before"
-    return f"{said}, {_others(found)} without. Add how they were selected."
+    share = "" if found.censored else f" ({percent(found.mean_outcome)})"
+    by = "" if found.horizon is None else f" by time {found.horizon:g}"
+    lost = f", {found.censored:,} lost from sight before" if found.censored else ""
+    said = (
+        f"{counted(found.rows, 'row')} analysed: {_events(found)} with the event{by}{share}, {_others(found)} without"
+    )
+    return f"{said}{lost}. Add how they were selected."
 
 
 def _analysed(made: _Made) -> str:
@@ -120,7 +123,7 @@ def _events(found: Validation) -> str:
 
 
 def _others(found: Validation) -> str:
-    return f"{found.rows - found.events:,.0f}"
+    return f"{found.rows - found.censored - found.events:,.0f}"
 
 
 def _nothing(made: _Made) -> None:

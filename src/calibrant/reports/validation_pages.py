@@ -32,6 +32,7 @@ WAYS = {
     "delta": "standard errors from what each row adds",
     "basic": "resamples of the rows, mirrored at the number (basic bootstrap)",
     "percentile": "quantiles over resamples of the rows",
+    "greenwood": "Greenwood's limits of the risk, over the mean forecast",
     "bootstrap": "quantiles over resamples of the rows",
     "guarantee": "a guarantee at every number of rows (docs/certify.md)",
 }

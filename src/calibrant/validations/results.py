@@ -53,11 +53,11 @@ class Validation(Result):
     Attributes
     ----------
     rows : int
-        How many rows of positive weight.
+        How many rows of positive weight; of censored outcomes all of them.
     events : float
         Sum of their outcomes: the number of events for outcomes of 0 and 1.
     mean_forecast, mean_outcome : float
-        Weighted means.
+        Weighted means; of censored outcomes the mean of all forecasts, and the Kaplan-Meier or Aalen-Johansen risk.
     calibration_in_the_large, calibration_in_the_large_lower, calibration_in_the_large_upper : float or None
         Mean outcome minus mean forecast.
     observed_expected_ratio, observed_expected_ratio_lower, observed_expected_ratio_upper : float or None
@@ -115,6 +115,8 @@ class Validation(Result):
         Rows with forecasts of exactly 0 or 1 that the slope leaves out.
     horizon : float or None
         The time by which the event counts, for censored outcomes; None for others.
+    censored : int
+        Rows whose outcome is unknown, because they were lost from sight before the horizon.
     notes : tuple of str
         What to keep in mind when reading the numbers.
     """
@@ -179,6 +181,7 @@ class Validation(Result):
     weighted: bool = False
     left_out: int = 0
     horizon: float | None = None
+    censored: int = 0
     notes: tuple[str, ...] = ()
 
     _ranges: ClassVar = {
@@ -200,7 +203,9 @@ class Validation(Result):
             Line(
                 each.name,
                 each.title,
-                *(getattr(self, f"{each.name}{end}") for end in ("", "_lower", "_upper")),
+                getattr(self, each.name),
+                getattr(self, f"{each.name}_lower"),
+                getattr(self, f"{each.name}_upper"),
                 each.ideal,
                 found.get(each.name),
                 each.meaning,
@@ -247,11 +252,13 @@ class Validation(Result):
     def headline(self) -> str:
         """Say what was validated."""
         of = "" if self.clusters is None else f" in {counted(self.clusters, 'cluster')}"
+        of += f" ({self.censored:,} censored)" if self.censored else ""
         by = "" if self.horizon is None else f" by time {self.horizon:g}"
         events = f"{self.events:,.0f}" if float(self.events).is_integer() else f"{self.events:,.1f}"
         return (
             f"{counted(self.rows, 'row')}{of}, {events} event{'' if events == '1' else 's'}{by}: mean forecast "
-            f"{percent(self.mean_forecast)}, event rate {percent(self.mean_outcome)}"
+            f"{percent(self.mean_forecast)}, {'event rate' if self.horizon is None else 'risk'} "
+            f"{percent(self.mean_outcome)}"
         )
 
     def __str__(self) -> str:

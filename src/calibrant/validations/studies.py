@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from calibrant.certificates.results import Certificate
 from calibrant.certificates.verdicts import certify, confidence_interval
 from calibrant.core.errors import CalibrationWarning, UndefinedError
-from calibrant.core.logistic import Points
 from calibrant.core.progress import track
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
 from calibrant.decisions.benefit_results import NetBenefit
@@ -33,15 +33,22 @@ from calibrant.rows.checks import Observations, check_confidence, check_rng, che
 from calibrant.rows.clusters import ClusteredRows
 from calibrant.rows.horizons import HorizonRows
 from calibrant.rows.intake import RowsLike
-from calibrant.rows.resamples import MOST_UNDEFINED, check_resamples, resampled
+from calibrant.rows.resamples import MOST_UNDEFINED, check_resamples
 from calibrant.rows.tally import Tally
 from calibrant.validations.results import Validation
 from calibrant.validations.statistics import STATISTICS, Plan, Settings, check_settings, title_of
 
-BAND = "pointwise"
+BAND: Final = "pointwise"
 """Of the calibration curve, as papers draw it."""
 
-_AS_GUARANTEED = "guarantee"
+READ: Final = "basic"
+"""How limits of what is read off the curve come from resamples."""
+
+FEW: Final = 100
+"""Events, and rows without, below which a validation says little."""
+
+GUARANTEED: Final = "guarantee"
+"""How limits were found that hold at every number of rows."""
 
 
 def validate(
@@ -71,7 +78,7 @@ def validate(
     ----------
     y_true : array-like of shape (n,), Tally, or rows of `horizon`
         Outcomes: 0/1, booleans, or labels with ``pos_label``; both kinds must occur. Censored outcomes come as
-        ``horizon(time, event, y_prob, at=...)``: then all limits are from resamples that estimate the weights anew.
+        ``horizon(time, event, y_prob, at=...)``: limits then count that weights are estimated, and none is guaranteed.
     y_prob : array-like of shape (n,)
         Forecast probabilities, of a model that has not seen these rows; for one that has there is
         `internal_validation`.
@@ -107,7 +114,9 @@ def validate(
     References
     ----------
     Van Calster et al. (2019), Calibration: the Achilles heel of predictive analytics; Steyerberg et al. (2010),
-    Assessing the performance of prediction models; Collins et al. (2024), TRIPOD+AI statement.
+    Assessing the performance of prediction models; Vergouwe et al. (2005), Substantial effective sample sizes were
+    required for external validation studies of predictive logistic regression models; Collins et al. (2024), TRIPOD+AI
+    statement.
 
     Examples
     --------
@@ -170,13 +179,15 @@ def validate_sample(
     study.add_rest()
     study.add_guarantee(max_error)
     benefit = study.tried("net benefit", partial(study.benefit, thresholds))
-    tests = study.tried("tests of slope and intercept", study.tests)
-    tally = sample.tally
-    horizon = _horizon_of(sample)
+    tests = study.tried("tests of slope and intercept", study.tests) if "slope" in study.values else None
+    study.add_cautions()
+    tally, censored = sample.tally, sample.censored
+    expected = tally.forecast_total() / tally.weight_total
+    lost = 0 if censored is None else censored.rows.outcome.censored
     return Validation(
-        rows=sample.row_total,
+        rows=sample.row_total + lost,
         events=_events(sample),
-        mean_forecast=tally.forecast_total() / tally.weight_total,
+        mean_forecast=expected if censored is None else float(censored.rows.y_prob.mean()),
         mean_outcome=tally.outcome_total / tally.weight_total,
         confidence_level=level,
         smoother=settings.smoother,
@@ -192,7 +203,8 @@ def validate_sample(
         clusters=sample.cluster_count,
         weighted=sample.rows.sample_weight is not None,
         left_out=study.left_out,
-        horizon=None if horizon is None else horizon.at,
+        horizon=_horizon_of(sample),
+        censored=lost,
         notes=tuple(dict.fromkeys(str(note).rstrip(".") for note in study.notes)),
     )
 
@@ -202,10 +214,10 @@ def _events(sample: Sampled) -> float:
     return float(times @ sample.rows.y_true)
 
 
-def _horizon_of(sample: Sampled) -> HorizonRows | None:
-    """Return the censored rows that were passed, if any."""
-    origin = sample.origin.observations if isinstance(sample.origin, ClusteredRows) else sample.origin
-    return origin if isinstance(origin, HorizonRows) else None
+def _horizon_of(sample: Sampled) -> float | None:
+    """Return the time by which events count, where rows are about one."""
+    rows = sample.origin.every[0] if isinstance(sample.origin, ClusteredRows) else sample.origin
+    return rows.at if isinstance(rows, HorizonRows) else None
 
 
 @dataclass
@@ -226,16 +238,16 @@ class _Study:
     left_out: int = 0
 
     def __post_init__(self) -> None:
-        horizon = _horizon_of(self.sample)
-        self.estimated = horizon is not None and horizon.weights_estimated
-        self.rows = self._given()
         self.chosen = check_smoother(self.settings.smoother)
-
-    def _given(self) -> Tally | Observations | ClusteredRows:
-        """Return the rows in the form in which functions with limits are quickest."""
+        origin = self.sample.origin
         if self.sample.times is not None:
-            return self.sample.tally
-        return self.sample.rows if isinstance(self.sample.origin, Tally) else self.sample.origin
+            self.rows: Tally | Observations | ClusteredRows = self.sample.tally
+        else:
+            self.rows = self.sample.rows if isinstance(origin, Tally) else origin
+        self.held: dict[str, Any] = {"y_true": self.rows}
+        if self.sample.censored is not None and isinstance(origin, ClusteredRows):
+            rows, codes = origin.every
+            self.held = {"y_true": rows, "cluster": codes}
 
     def tried(self, what: str, compute: Callable[[], Any]) -> Any:
         """Return what can be computed, or None and note why not."""
@@ -260,114 +272,66 @@ class _Study:
     # --- What is read off resamples -----------------------------------------------------------------------------------
 
     def add_curve(self) -> None:
-        """Fit the curve, and in one pass over resamples find its band and all limits that take resamples."""
+        """Fit the curve, and in one pass over resamples find its band and the limits of what is read off it."""
         points = points_of(self.sample.tally)
         rates = self.tried("calibration curve", partial(self.chosen.curve, points))
-        places = np.empty(0) if rates is None else curve_places(points, self.chosen)
-        rate = np.empty(0) if rates is None else rates(places)
-        others = Plan([name for name in STATISTICS if name not in DISTANCES], self.settings) if self.estimated else None
-        found = self.tried("limits from resamples", partial(self._drawn, places, others))
-        if found is not None and rates is not None:
-            self._limit_distances(found[:, : len(DISTANCES)])
-        band = None
-        if found is not None and rates is not None and self.chosen.smoother.smooth:
-            curves = found[:, len(DISTANCES) : len(DISTANCES) + places.size]
-            curves = curves[~np.isnan(curves).any(axis=1)]
-            if curves.shape[0] >= (1.0 - MOST_UNDEFINED) * self.resamples:
-                band = BANDS[BAND](curves, rate, self.level)
-        if found is not None and others is not None:
-            self._limit_others(others.names, found[:, found.shape[1] - len(others.names) :])
-        if rates is not None:
-            lower, upper = band if band is not None else (np.empty(0), np.empty(0))
-            self.curve = CalibrationCurve(
-                forecast=places,
-                rate=rate,
-                lower=np.clip(lower, 0.0, 1.0),
-                upper=np.clip(upper, 0.0, 1.0),
-                band=None if band is None else BAND,
-                confidence_level=None if band is None else self.level,
-                smoother=self.chosen.smoother.name,
-                span=self.chosen.span,
-                knots=self.chosen.knots,
-                scale=self.chosen.scale,
-                rows=self.sample.row_total,
-                n_resamples=None if band is None else self.resamples,
-                clusters=self.sample.cluster_count,
-            )
+        if rates is None:
+            return
+        places = curve_places(points, self.chosen)
+        rate = rates(places)
+        found = self.tried("limits of the calibration curve", partial(self._drawn, places))
+        lower = upper = np.empty(0)
+        is_banded = found is not None and self.chosen.smoother.smooth
+        if found is not None:
+            read = found[:, : len(DISTANCES)]
+            ends = INTERVALS[READ](read, np.array([self.values[name] for name in DISTANCES]), self.level)
+            for name, low, high in zip(DISTANCES, *ends, strict=True):
+                self.limit(name, low, high, READ)
+            if is_banded:
+                lower, upper = BANDS[BAND](found[:, len(DISTANCES) :], rate, self.level)
+        self.curve = CalibrationCurve(
+            forecast=places,
+            rate=rate,
+            lower=np.clip(lower, 0.0, 1.0),
+            upper=np.clip(upper, 0.0, 1.0),
+            band=BAND if is_banded else None,
+            confidence_level=self.level if is_banded else None,
+            smoother=self.chosen.smoother.name,
+            span=self.chosen.span,
+            knots=self.chosen.knots,
+            scale=self.chosen.scale,
+            rows=self.sample.row_total,
+            n_resamples=self.resamples if is_banded else None,
+            clusters=self.sample.cluster_count,
+        )
 
-    def _drawn(self, places: FloatArray, others: Plan | None) -> FloatArray:
-        """Return in each resample the distances of the curve, the curve, and whatever else has to be resampled."""
-        width = len(DISTANCES) + places.size
+    def _drawn(self, places: FloatArray) -> FloatArray:
+        """Return in each resample in which there is a curve its distances from the diagonal, and the curve itself."""
+        drawn = resampled_points(self.rows, self.resamples, check_rng(self.seed))
         found = []
-        for points, tally in track(self._samples(), total=self.resamples, label="resampling", shown=self.progress):
-            numbers: Sequence[float] = (math.nan,) * width
-            if places.size:
-                try:
-                    rates = self.chosen.curve(points)
-                    numbers = (*distances(points, rates(points.value)), *rates(places))
-                except UndefinedError:
-                    pass
-            found.append((*numbers, *(() if others is None or tally is None else others(tally))))
-        return np.array(found, dtype=np.float64)
-
-    def _samples(self) -> Iterator[tuple[Points, Tally | None]]:
-        """Draw rows or clusters again; only censored ones need more than the curve."""
-        generator = check_rng(self.seed)
-        if not self.estimated:
-            yield from ((points, None) for points in resampled_points(self.rows, self.resamples, generator))
-            return
-        for sample in resampled(self.sample.drawn, self.resamples, generator):
-            tally = Tally.from_observations(sample)
-            yield points_of(tally), tally
-
-    def _limit_distances(self, values: FloatArray) -> None:
-        defined = values[~np.isnan(values).any(axis=1)]
-        missing = self.resamples - defined.shape[0]
+        for points in track(drawn, total=self.resamples, label="resampling", shown=self.progress):
+            with contextlib.suppress(UndefinedError):
+                rates = self.chosen.curve(points)
+                found.append(np.concatenate([distances(points, rates(points.value)), rates(places)]))
+        missing = self.resamples - len(found)
         if missing > MOST_UNDEFINED * self.resamples:
-            self.notes.append(
-                f"no limits of ICI, E50, E90, Emax and ECI: there is no curve in {missing:,} of {self.resamples:,} "
-                "resamples"
-            )
-            return
-        estimate = np.array([self.values[name] for name in DISTANCES])
-        lower, upper = INTERVALS["basic"](defined, estimate, self.level)
-        for name, low, high in zip(DISTANCES, lower, upper, strict=True):
-            self.limit(name, low, high, "basic")
-
-    def _limit_others(self, names: Sequence[str], values: FloatArray) -> None:
-        ends = (1.0 - self.level) / 2.0, (1.0 + self.level) / 2.0
-        for name, column in zip(names, values.T, strict=True):
-            defined = column[~np.isnan(column)]
-            if name not in self.values:
-                continue
-            if defined.size < (1.0 - MOST_UNDEFINED) * self.resamples:
-                missing = self.resamples - defined.size
-                self.notes.append(
-                    f"no limits of {title_of(name)}: it is undefined in {missing:,} of {self.resamples:,} resamples"
-                )
-                continue
-            lower, upper = np.quantile(defined, ends)
-            self.limit(name, float(lower), float(upper), "percentile")
+            raise UndefinedError(f"there is no curve in {missing:,} of {self.resamples:,} resamples of these rows")
+        return np.array(found)
 
     # --- What needs no resamples --------------------------------------------------------------------------------------
 
     def add_rest(self) -> None:
         """Find limits that need no resamples, and what the slope left out."""
-        slope = self.tried("calibration slope or limits of it", self._slope)
+        asked: dict[str, Any] = {"confidence_level": self.level}
+        slope = self.tried(
+            "calibration slope, or limits of it",
+            lambda: calibration_slope_intercept(self.rows, extremes=self.settings.extremes, **asked),
+        )
         if slope is not None:
             self.left_out = slope.left_out
             self.notes.extend(slope.notes)
-            if slope.interval is not None:
-                for name in COEFFICIENTS:
-                    ends = (getattr(slope, f"{name}_{end}") for end in ("lower", "upper"))
-                    self.limit(name, *ends, slope.interval)
-        if self.estimated:
-            self.notes.append(
-                "outcomes are censored: rows count by weights that were estimated, all limits are from resamples that "
-                "estimate them anew, and none is guaranteed"
-            )
-            return
-        asked: dict[str, Any] = {"confidence_level": self.level}
+            for name in COEFFICIENTS:
+                self.limit(name, getattr(slope, f"{name}_lower"), getattr(slope, f"{name}_upper"), slope.interval)
         functions: dict[str, Callable[..., Any]] = {
             "observed_expected_ratio": observed_expected_ratio,
             "auroc": auroc,
@@ -378,21 +342,44 @@ class _Study:
             del functions["auroc"]
             self.notes.append("no AUROC: outcomes are fractions, and it ranks events against rows without")
         for name, function in functions.items():
-            found = self.tried(f"{title_of(name)}, or limits of it", partial(function, self.rows, **asked))
+            found = self.tried(f"{title_of(name)}, or limits of it", partial(function, **self.held, **asked))
             if found is not None:
+                self.values[name] = found.estimate  # which of censored rows is more than a weighted mean
                 self.limit(name, found.lower, found.upper, found.interval)
                 self.notes.extend(found.notes)
         self.tried("limits of calibration in the large", self._limit_mean)
 
-    def _slope(self) -> Any:
-        level = None if self.estimated else self.level
-        return calibration_slope_intercept(self.rows, extremes=self.settings.extremes, confidence_level=level)
-
     def _limit_mean(self) -> None:
+        """Find the limits of the mean residual; that of censored rows is the risk less the mean of all forecasts."""
         sample, name = self.sample, "calibration_in_the_large"
-        error = sample.error(sample.rows.y_true - sample.rows.y_prob)
+        if sample.censored is None:
+            error = sample.error(sample.rows.y_true - sample.rows.y_prob)
+        else:
+            rows, clusters = sample.censored.rows, sample.censored.clusters
+            expected = float(rows.y_prob.mean())
+            self.values[name] = rows.incidence.risk - expected
+            moved = rows.incidence.influence - (rows.y_prob - expected) / rows.y_prob.size
+            moved = moved if clusters is None else np.bincount(clusters, weights=moved).astype(np.float64)
+            error = float(np.linalg.norm(moved)) * math.sqrt(sample.few_clusters)
         reach = sample.quantile(self.level) * error
         self.limit(name, self.values[name] - reach, self.values[name] + reach, "normal")
+
+    def add_cautions(self) -> None:
+        """Note where limits are likely to be off, or to look so."""
+        events = _events(self.sample)
+        fewest, what = min((events, "events"), (self.sample.row_total - events, "rows without the event"))
+        if fewest < FEW:
+            what = what if fewest != 1.0 else what.replace("events", "event").replace("rows", "row")
+            self.notes.append(
+                f"there are {fewest:,.0f} {what}, and limits that suppose many may be off; a validation should have at "
+                f"least {FEW} of each kind (Vergouwe et al. 2005)"
+            )
+        above = [name for name in DISTANCES if self.values.get(name, 0.0) > self.values.get(f"{name}_upper", math.inf)]
+        if above:
+            self.notes.append(
+                f"{', '.join(map(title_of, above))} lie above their limits: noise alone makes distances larger, and "
+                "the limits allow for that"
+            )
 
     def add_guarantee(self, max_error: float | None) -> None:
         """Add the Cutoff calibration error, with limits that hold at every number of rows; or the verdict asked for."""
@@ -403,20 +390,17 @@ class _Study:
             if max_error is not None:
                 self.certificate = certify(self.rows, max_error=max_error, **asked)
                 self.notes.extend(self.certificate.cautions)
-                self.limit("cutoff", self.certificate.lower, self.certificate.upper, _AS_GUARANTEED)
-            elif self.estimated:
+                self.limit("cutoff", self.certificate.lower, self.certificate.upper, GUARANTEED)
+            elif self.sample.censored is not None:
                 self.notes.append("no limits of the Cutoff calibration error: its guarantee takes fixed weights")
             else:
-                found = self.tried(
-                    "limits of the Cutoff calibration error", lambda: confidence_interval(self.rows, **asked)
-                )
+                what = "limits of the Cutoff calibration error"
+                found = self.tried(what, lambda: confidence_interval(self.rows, **asked))
                 if found is not None:
-                    self.limit("cutoff", found.lower, found.upper, _AS_GUARANTEED)
+                    self.limit("cutoff", found.lower, found.upper, GUARANTEED)
 
-    def tests(self) -> CalibrationTests | None:
-        """Test slope and intercept; censored rows have no likelihood, and no sandwich knows their weights."""
-        if self.estimated:
-            return None
+    def tests(self) -> CalibrationTests:
+        """Test slope and intercept."""
         return likelihood_ratio_tests(self.rows, extremes=self.settings.extremes)
 
     def benefit(self, thresholds: ArrayLike | None) -> NetBenefit:
@@ -425,7 +409,7 @@ class _Study:
             self.rows,
             thresholds=thresholds,
             confidence_level=self.level,
-            interval="bootstrap" if self.estimated else "delta",
+            interval="delta" if self.sample.censored is None else "bootstrap",
             band=True,
             n_resamples=self.resamples,
             rng=self.seed,
