@@ -238,7 +238,7 @@ def test_totals_of_weighted_rows_have_numbers_and_no_limits():
     no_rows = replace(halves[0], listed=None)
     assert net_benefit(no_rows, threshold=0.2).net_benefit == net_benefit(halves[0], threshold=0.2).net_benefit
     for interval in ("delta", "bootstrap"):
-        with pytest.raises(InputError, match=r"^y_true holds totals of weighted rows or fractional outcomes"):
+        with pytest.raises(UndefinedError, match=r"^totals of weighted rows, or of fractional outcomes, do not tell"):
             net_benefit(no_rows, threshold=0.2, confidence_level=0.9, interval=interval)
 
 

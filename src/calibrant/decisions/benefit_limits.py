@@ -12,9 +12,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy.stats import norm
 
-from calibrant.core.errors import UndefinedError
 from calibrant.core.types import FloatArray, IntArray, Randomness
-from calibrant.decisions.stretches import Stretches, needs_rows, totals_in
+from calibrant.decisions.stretches import Stretches, UnknownLimitsError, needs_rows, totals_in
 from calibrant.measures.estimates import Bootstrapped, bootstrap
 from calibrant.rows.checks import check_rng
 from calibrant.rows.tally import Tally
@@ -247,13 +246,13 @@ def limits_of(
     least upper] misses it as often as each interval does where the two are equal or far apart, and no more in between.
     """
     if not 0.0 < table.mean_outcome < 1.0:
-        raise UndefinedError(
+        raise UnknownLimitsError(
             f"the outcomes of these rows are all {table.mean_outcome:g}, and say nothing about how far net benefit may "
             "be off",
             remedy="collect rows of both outcomes, or leave out confidence_level",
         )
     if table.clusters is not None and table.clusters < 2:
-        raise UndefinedError(
+        raise UnknownLimitsError(
             "all rows are in one cluster, and nothing tells how clusters differ", remedy="collect more clusters"
         )
     spread = SPREADS[interval](found, table, at, confidence_level, draws)

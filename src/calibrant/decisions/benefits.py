@@ -6,6 +6,7 @@ NB(tau) = share of true positives - share of false positives x tau/(1 - tau), in
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
 from calibrant.decisions.benefit_limits import SPREADS, At, Benefits, Draws, Interval, Limits, benefits, limits_of
 from calibrant.decisions.benefit_results import LIMITED, DecisionCurve, NetBenefit
-from calibrant.decisions.stretches import Stretches, stretches_of
+from calibrant.decisions.stretches import Stretches, UnknownLimitsError, stretches_of
 from calibrant.rows.checks import (
     check_choice,
     check_confidence,
@@ -222,6 +223,26 @@ def decision_curve(
     else:
         given = {"model": (y_true, y_prob)}
     return DecisionCurve(tuple(given), tuple(net_benefit(*rows, **asked) for rows in given.values()), one)
+
+
+def with_known_limits(
+    rows: Any,
+    *,
+    threshold: ArrayLike,
+    confidence_level: float,
+    serial: int = 0,
+    band: bool = False,
+    rng: Randomness = 0,
+) -> NetBenefit:
+    """Return net benefit with limits where the rows tell them, and alone otherwise.
+
+    They do not where all outcomes are the same, where there are totals of weighted rows alone, and where clusters so
+    many places apart depend on each other.
+    """
+    if serial == 0:
+        with suppress(UnknownLimitsError):
+            return net_benefit(rows, threshold=threshold, confidence_level=confidence_level, band=band, rng=rng)
+    return net_benefit(rows, threshold=threshold)
 
 
 def usual_thresholds() -> FloatArray:

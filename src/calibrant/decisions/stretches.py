@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.core.errors import InputError
+from calibrant.core.errors import UndefinedError
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.rows.checks import Observations
 from calibrant.rows.clusters import Blocks, ClusteredRows, ClusteredSource
@@ -164,10 +164,13 @@ def _suffix(counts: IntArray) -> IntArray:
     return np.cumsum(counts[::-1])[::-1]
 
 
-def needs_rows() -> InputError:
+class UnknownLimitsError(UndefinedError):
+    """The rows do not tell how far a number may be off."""
+
+
+def needs_rows() -> UnknownLimitsError:
     """Refuse what totals do not tell."""
-    return InputError(
-        "holds totals of weighted rows or fractional outcomes, which do not tell how the rows vary",
-        argument="y_true",
+    return UnknownLimitsError(
+        "totals of weighted rows, or of fractional outcomes, do not tell how the rows vary",
         remedy="pass the arrays, or leave out confidence_level",
     )

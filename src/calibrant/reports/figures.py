@@ -14,8 +14,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from xml.etree import ElementTree
 
+from calibrant.certificates.clusters import check_clusters
 from calibrant.core.words import level_said, measured, rounded_up
-from calibrant.decisions.benefits import thresholds_around
+from calibrant.decisions.benefit_results import DecisionCurve
+from calibrant.decisions.benefits import thresholds_around, with_known_limits
 from calibrant.decisions.gaps import risk_gap_curve
 from calibrant.displays.base import Display
 from calibrant.displays.clusters import rows_to_draw
@@ -165,8 +167,17 @@ def draw_model(
         named=named,
     )
     yield difference
+    question = None if clusters is None else check_clusters(True, clusters.target, None, clusters.serial)
+    found = with_known_limits(
+        rows if question is None or isinstance(rows, Tally) else question.rows(rows),
+        threshold=thresholds_around(threshold, CURVE_POINTS),
+        confidence_level=CHANCE_LEVEL,
+        serial=0 if clusters is None else clusters.serial,
+        band=True,
+        rng=rng,
+    )
     _, benefit = _drawn(
-        partial(DecisionCurveDisplay.from_predictions, tally, thresholds=thresholds_around(threshold, CURVE_POINTS)),
+        DecisionCurveDisplay.from_results(DecisionCurve(("model",), (found,))).plot,
         styles,
         prefix=prefix,
         name="benefit",
@@ -175,6 +186,7 @@ def draw_model(
         reading=(
             "Net benefit counts the events acted on, per row, and takes off the false alarms at the rate that the "
             "threshold sets. Where the curve is above both others the forecasts help."
+            + ("" if found.band_lower is None else " The band says how far it may be off, by theory for many rows.")
         ),
         marked=threshold,
     )
