@@ -97,11 +97,11 @@ class HorizonRows(Observations):
         return self.outcome.risk_upper
 
     def fixed(self) -> Observations:
-        """Return the rows of known outcome with their weights as if these had been fixed beforehand.
+        """Return the rows with their weights, 0 for unknown outcomes, as if these had been fixed beforehand.
 
         What a certificate says of them holds approximately, for many rows, because the weights are estimates.
         """
-        return Observations(self.y_true, self.y_prob, self.sample_weight, True).that_count()
+        return Observations(self.y_true, self.y_prob, self.sample_weight, True)
 
     def with_forecasts(self, y_prob: ArrayLike) -> HorizonRows:
         """Return the same rows with the forecasts of another model."""
