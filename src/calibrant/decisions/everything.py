@@ -31,6 +31,7 @@ from calibrant.measures.savings import REDRAWING
 from calibrant.rows.checks import check_choice, check_confidence, check_seed
 from calibrant.rows.costs import threshold_or_costs
 from calibrant.rows.groups import are_grouped, by_group
+from calibrant.rows.horizons import refuse_estimated_weights
 from calibrant.rows.intake import (
     GroupsLike,
     RowsLike,
@@ -339,6 +340,7 @@ def decide(
       0.5           20.0%  0.12000      0.10000     0.00000  0.5
     With 95% confidence no re-drawing of the line between acting and not acting ...
     """
+    refuse_estimated_weights(y_true)
     at, costs = threshold_or_costs(threshold, cost_false_positive, cost_false_negative)
     check_choice(wrapper, "wrapper", tuple(WRAPPERS))
     level = check_confidence(confidence_level)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from calibrant.core.errors import InputError
 from calibrant.core.types import ArrayLike, FloatArray, IntArray
-from calibrant.core.voices import Phrase
+from calibrant.core.voices import Either, Option, Phrase
 from calibrant.core.words import shown
 from calibrant.rows.arrays import as_array, as_numbers, check_finite
 from calibrant.rows.checks import (
@@ -29,7 +29,10 @@ from calibrant.rows.checks import (
 )
 from calibrant.rows.incidence import CENSORED, COMPETING, EVENT, SCALES, HorizonRisk, Incidence, RiskInterval
 
-_CODE_REMEDY = "0 means censored and 1 the event; name the codes of competing events in competing="
+_CODE_REMEDY = Phrase(
+    "0 means censored and 1 the event; name the codes of competing events with {competing}",
+    competing=Option("competing"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,11 +100,11 @@ class HorizonRows(Observations):
         return self.outcome.risk_upper
 
     def fixed(self) -> Observations:
-        """Return the rows of known outcome with their weights as if these had been fixed beforehand.
+        """Return the rows with their weights, 0 for unknown outcomes, as if these had been fixed beforehand.
 
         What a certificate says of them holds approximately, for many rows, because the weights are estimates.
         """
-        return Observations(self.y_true, self.y_prob, self.sample_weight, True).that_count()
+        return Observations(self.y_true, self.y_prob, self.sample_weight, True)
 
     def with_forecasts(self, y_prob: ArrayLike) -> HorizonRows:
         """Return the same rows with the forecasts of another model."""
@@ -247,8 +250,10 @@ def refuse_estimated_weights(*rows: Any) -> None:
             raise InputError(
                 "holds censored rows with weights that were estimated from them, for which no guarantee holds",
                 argument="y_true",
-                remedy="measure them with limits from resamples, or pass y_true.fixed() for what holds approximately, "
-                "with many rows",
+                remedy=Phrase(
+                    "measure them with limits{else_}",
+                    else_=Either(", or pass y_true.fixed() for what holds approximately, with many rows"),
+                ),
             )
 
 
