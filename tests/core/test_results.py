@@ -186,8 +186,8 @@ def test_the_bias_of_the_worst_interval_is_outcome_minus_forecast():
             "calibration slope 0.9000, intercept -0.1000 (with the slope held at 1: 0.2500)",
         ),
         (
-            CurveErrors(ici=0.1, e50=0.05, e90=0.2, emax=0.5, smoother="loess"),
-            "ICI 0.10000, E50 0.05000, E90 0.20000, Emax 0.50000 (loess)",
+            CurveErrors(ici=0.1, e50=0.05, e90=0.2, emax=0.5, eci=1.5, smoother="loess"),
+            "ICI 0.10000, E50 0.05000, E90 0.20000, Emax 0.50000, ECI 1.50000 (loess)",
         ),
         (Relation("KS <= Cutoff", 0.25, 0.5, True, "here"), "KS <= Cutoff: 0.25 <= 0.5 holds (here)"),
         (Relation("KS <= Cutoff", 0.75, 0.5, False, "here"), "KS <= Cutoff: 0.75 <= 0.5 FAILS (here)"),

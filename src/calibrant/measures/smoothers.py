@@ -34,6 +34,7 @@ Rates: TypeAlias = Callable[[FloatArray], FloatArray]
 _START_POINTS = 4096
 _FEW_ROWS = 100  # below which the outer knots are the fifth rows from both ends
 _FIFTH = 4
+_MOST_COUNTED = 2.0**53  # up to which floats tell whole numbers apart
 _TIED = 0.05  # share of rows at an end from which the knot there is the next value
 
 
@@ -108,7 +109,7 @@ def _moved(points: Points) -> Points:
 def points_of(tally: Tally) -> Points:
     """Return what smoothers are fitted to, with weights that count as repetitions."""
     weight = tally.weight.astype(np.float64)
-    if tally.unit_weights or np.array_equal(weight, np.rint(weight)):
+    if tally.unit_weights or (tally.weight_total < _MOST_COUNTED and np.array_equal(weight, np.rint(weight))):
         return Points(tally.forecast, tally.outcome, weight)
     unit = tally.weight_total / tally.row_total
     return Points(tally.forecast, tally.outcome / unit, weight / unit)
@@ -116,7 +117,8 @@ def points_of(tally: Tally) -> Points:
 
 def isotonic_curve(tally: Tally, *, increasing: bool = True) -> FloatArray:
     """Return the isotonic (or antitonic) regression of the outcomes at each distinct forecast."""
-    curve: FloatArray = isotonic_fit(tally.outcome / tally.weight, tally.weight, increasing=increasing).x
+    points = points_of(tally)
+    curve: FloatArray = isotonic_fit(points.outcome / points.weights, points.weights, increasing=increasing).x
     return curve
 
 
