@@ -106,6 +106,7 @@ from calibrant.repairs.maps import (
     TemperatureRecalibrator as TemperatureRecalibrator,
 )
 from calibrant.reports.calibration_report import CalibrationReport as CalibrationReport
+from calibrant.reports.validation_report import ValidationReport as ValidationReport
 from calibrant.rows.cells import Cells as Cells
 from calibrant.rows.horizons import horizon as horizon
 from calibrant.rows.tally import Tally as Tally

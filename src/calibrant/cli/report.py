@@ -165,8 +165,8 @@ def command(
             rng=rng,
             tolerance=tolerance,
             **clusters,
-            source=_file_said(source),
-            date=_today() if date is None else date,
+            source=file_said(source),
+            date=today() if date is None else date,
             **named,
         )
         checks = [check_suspects(rows, confidence_level, clusters if source.cluster else {}) for rows in models]
@@ -248,14 +248,14 @@ def _given(models: Sequence[Rows]) -> dict[str, Any]:
     return {"y_true": data if len(models) > 1 else first.data["y_true"], "by": groups}
 
 
-def _file_said(source: Source) -> str | None:
+def file_said(source: Source) -> str | None:
     """Return the names of the files without their folders, which are nobody's business where the page is forwarded."""
     from calibrant.engines.formats import named_together
 
     return None if source.files == ("-",) else named_together([Path(file).name for file in source.files])
 
 
-def _today() -> str:
+def today() -> str:
     """Return the day to put on a report; builds that have to be repeatable set SOURCE_DATE_EPOCH."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     if epoch is None:

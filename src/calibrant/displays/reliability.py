@@ -34,6 +34,7 @@ from calibrant.displays.reliability_bands import (
     stretches_off,
 )
 from calibrant.displays.thinning import thinned
+from calibrant.measures.curve_results import CalibrationCurve
 from calibrant.measures.curves import calibration_curve
 from calibrant.measures.smoothers import SMOOTHERS, Scale, Smoother, SmootherName, check_smoother
 from calibrant.rows.checks import check_choice, check_confidence, check_flag, check_number, check_seed
@@ -260,6 +261,28 @@ class ReliabilityDisplay(Display):
             smoother=curve.smoother.name,
         )
         return display.plot(difference=difference, histogram=histogram, theme=theme, legend=legend, ax=ax)
+
+    @classmethod
+    def from_results(cls, curve: CalibrationCurve, tally: Tally) -> Self:
+        """Make a display, not yet drawn, of a curve computed before, above the histogram of a tally."""
+        bar_low, bar_high, bar_rows = _bars(tally)
+        return cls(
+            forecast=curve.forecast,
+            rate=curve.rate,
+            band=curve.band,
+            band_forecast=np.empty(0) if curve.band is None else curve.forecast,
+            band_lower=curve.lower,
+            band_upper=curve.upper,
+            confidence_level=curve.confidence_level or 0.0,
+            n_resamples=curve.n_resamples or 0,
+            groups=0,
+            bar_low=bar_low,
+            bar_high=bar_high,
+            bar_rows=bar_rows,
+            bins=None,
+            clusters=curve.clusters,
+            smoother=curve.smoother,
+        )
 
     def plot(
         self,

@@ -130,7 +130,7 @@ def draw_model(
     tally = rows if isinstance(rows, Tally) else rows_to_draw(rows, **counted).tally
     named = _rate_and_chance(model)
     error = measured(model.measures.worst_interval.error, 4)
-    display, reliability = _drawn(
+    display, reliability = drawn(
         partial(ReliabilityDisplay.from_predictions, rows, rng=rng, confidence_level=CHANCE_LEVEL, **counted),
         styles,
         prefix=prefix,
@@ -142,7 +142,7 @@ def draw_model(
         named=named,
     )
     yield reliability
-    _, cumulative = _drawn(
+    _, cumulative = drawn(
         partial(CumulativeDisplay.from_predictions, rows, rng=rng, **counted),
         styles,
         prefix=prefix,
@@ -156,7 +156,7 @@ def draw_model(
         ),
     )
     yield cumulative
-    _, difference = _drawn(
+    _, difference = drawn(
         partial(display.plot, difference=True),
         styles,
         prefix=prefix,
@@ -176,7 +176,7 @@ def draw_model(
         band=True,
         rng=rng,
     )
-    _, benefit = _drawn(
+    _, benefit = drawn(
         DecisionCurveDisplay.from_results(DecisionCurve(("model",), (found,))).plot,
         styles,
         prefix=prefix,
@@ -194,7 +194,7 @@ def draw_model(
     if model.decisions is None:
         return
     promise = model.decisions.promise
-    _, gap = _drawn(
+    _, gap = drawn(
         RiskGapDisplay.from_results(risk_gap_curve(tally), promise).plot,
         styles,
         prefix=prefix,
@@ -217,7 +217,7 @@ def draw_model(
 
 def draw_change(change: ChangeOverTime, styles: Styles, *, prefix: str, asked: bool) -> Drawing:
     """Draw what was said period by period, with the limit if one was asked about."""
-    _, drawing = _drawn(
+    _, drawing = drawn(
         MonitorDisplay.from_history(change.history, show_limit=asked).plot,
         styles,
         prefix=prefix,
@@ -244,7 +244,7 @@ def _rate_and_chance(model: ModelSummary) -> dict[str, str]:
     }
 
 
-def _drawn(
+def drawn(
     plot: Callable[..., AnyDisplay],
     styles: Styles,
     *,

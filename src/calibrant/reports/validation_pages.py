@@ -20,6 +20,9 @@ from calibrant.validations.results import Validation
 FIRST = ("observed_expected_ratio", "intercept_at_unit_slope", "slope", "ici", "auroc", "brier_scaled", "cutoff")
 """The statistics beside the curve, on the first screen."""
 
+SHORT = {"auroc": "AUROC", "cutoff": "Cutoff error", "brier_scaled": "Scaled Brier"}
+"""Shorter names for there."""
+
 WAYS = {
     "exact": "exact binomial limits of the number of events",
     "poisson": "exact Poisson limits of the number of events",
@@ -72,7 +75,7 @@ def _view(summary: ValidationSummary) -> dict[str, Any]:
         "lines": said.lines,
         "next_step": f"{said.next_step[:1].upper()}{said.next_step[1:]}",
         "notes": [f"{note}." for note in found.notes],
-        "first": [line for line in lines if line["name"] in FIRST],
+        "first": [{**line, "title": SHORT.get(line["name"], line["title"])} for line in lines if line["name"] in FIRST],
         "statistics": lines,
         "tests": _tests(found),
         "benefit": _benefit(found),

@@ -261,15 +261,19 @@ class Validation(Result):
             f"{percent(self.mean_outcome)}"
         )
 
-    def __str__(self) -> str:
-        said = findings_of(self)
+    def written_table(self) -> str:
+        """Write the table in columns."""
         names = ("statistic", "estimate", f"{level_said(self.confidence_level)} limits", "ideal", "limits by")
         rows = [(*cells, line.interval or "-") for cells, line in zip(self._cells(4), self.table(), strict=True)]
+        return in_columns(names, rows)
+
+    def __str__(self) -> str:
+        said = findings_of(self)
         return "\n".join(
             [
                 f"{said.label}: {said.headline}.",
                 self.headline(),
-                in_columns(names, rows),
+                self.written_table(),
                 *said.lines,
                 f"Next: {said.next_step}",
                 *(f"Note: {note}." for note in self.notes),
