@@ -64,6 +64,7 @@ MEASURES = {
     "bias": calibrant.measures.calibration_in_the_large,
     "weighted": lambda tally: calibrant.measures.weighted_calibration_error(tally, weight=lambda p: np.cos(5 * p)),
     "distance": both_ends,
+    "brier": calibrant.measures.brier_score,
     "isotonic index": lambda tally: calibrant.measures.integrated_calibration_index(tally).ici,
     "support": calibrant.measures.effective_support_size,
     "decision risk": risks,

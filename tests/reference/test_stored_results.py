@@ -119,6 +119,11 @@ ADDED: dict[str | None, dict[str, Any]] = {
 }
 # Tested where they belong: how frequent events are, what chance shows, and limits that are too wide.
 NEW = {
+    "CalibrationSlope": {
+        *("slope_lower", "slope_upper", "intercept_lower", "intercept_upper"),
+        *("intercept_at_unit_slope_lower", "intercept_at_unit_slope_upper", "confidence_level", "interval"),
+        *("left_out", "rows", "clusters", "n_resamples", "notes"),
+    },
     "Certificate": {"event_rate", "cautions"},
     "WorstInterval": {"chance"},
     "Measures": {"risk_gap"},

@@ -28,7 +28,7 @@ Extremes = Literal["leave_out", "refuse"] | float
 SlopeInterval = Literal["profile", "wald", "sandwich", "bootstrap"]
 
 _START_POINTS = 4096
-_INSIDE = Either("as in extremes=1e-6", "by 1e-6 say")
+_INSIDE = Either("as in numpy.clip(y_prob, 1e-6, 1 - 1e-6)", "by 1e-6 say")
 
 
 def calibration_slope_intercept(
@@ -92,7 +92,7 @@ def calibration_slope_intercept(
     (0.596, True)
     >>> fit = calibration_slope_intercept(y, p, confidence_level=0.95)
     >>> round(fit.slope_lower, 4), round(fit.slope_upper, 4)
-    (-0.433, 2.0241)
+    (-0.4586, 2.0569)
     """
     ways: dict[str, _Way] = {
         "profile": _profiled,
@@ -281,9 +281,9 @@ class _Fit:
 
     def log_likelihood_rises(self) -> tuple[float, float]:
         """Return by how much twice the log-likelihood rises from (0, 1) to the held fit, and from there to the free."""
-        held = self.profiles["intercept_at_unit_slope"]
-        at_zero, at_held, at_free = held.cost(0.0), held.cost(held.found), self.profiles["slope"].cost()
-        return 2.0 * max(at_zero - at_held, 0.0), 2.0 * max(at_held - at_free, 0.0)
+        held = self.held.intercept
+        from_zero = self.profiles["intercept_at_unit_slope"].dropped(0.0)
+        return from_zero, self.profiles["intercept"].dropped(held, 1.0)
 
 
 def _too_few() -> UndefinedError:

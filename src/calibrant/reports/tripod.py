@@ -52,7 +52,7 @@ def _size(made: _Made) -> str:
 
 
 def _missing(made: _Made) -> str:
-    told = "No row lacked a forecast or an outcome" if made.left_out is None else made.left_out
+    told = "No row that was evaluated lacked a forecast or an outcome" if made.left_out is None else made.left_out
     return f"{told}. Add how missing predictors were handled before the forecasts were made."
 
 

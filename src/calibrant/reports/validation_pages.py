@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.core.words import level_said, printable, rounded
+from calibrant.decisions.benefits import usual_thresholds
 from calibrant.reports.figures import Styles
 from calibrant.reports.models import ONE_MODEL
 from calibrant.reports.pages import Verbatim, drawings_shown, filled_markdown, filled_page
@@ -186,6 +187,14 @@ def _article(smoother: str) -> str:
     }.get(smoother, smoother)
 
 
+def _thresholds(found: Validation) -> list[float] | None:
+    """Return the thresholds of net benefit, where they are not the usual ones."""
+    if found.net_benefit is None or np.array_equal(found.net_benefit.threshold, usual_thresholds()):
+        return None
+    at: list[float] = np.atleast_1d(found.net_benefit.threshold).tolist()
+    return at
+
+
 def _ways(summary: ValidationSummary) -> list[dict[str, str]]:
     """Return code that makes the page again, from data that the reader has."""
     found = summary.validation
@@ -196,6 +205,7 @@ def _ways(summary: ValidationSummary) -> list[dict[str, str]]:
         "extremes": found.extremes,
         "max_error": None if found.certificate is None else found.certificate.max_error,
         "rng": found.rng,
+        "thresholds": _thresholds(found),
     }
     named = {"title": summary.title, "name": summary.name, "source": summary.source, "date": summary.date}
     given = {option: value for option, value in {**options, **named}.items() if value is not None}
@@ -211,6 +221,9 @@ def _ways(summary: ValidationSummary) -> list[dict[str, str]]:
         'report.write_html("validation.html")\nreport.validation.frame()\n'
     )
     typed = {option: value for option, value in given.items() if option not in ("name", "source")}
+    typed |= {"thresholds": ",".join(map(str, given["thresholds"]))} if "thresholds" in given else {}
+    typed["resamples"] = typed.pop("n_resamples")
+    typed["extremes"] = str(typed["extremes"]).replace("_", "-")
     line = [
         f"calibrant validate {shlex.quote(printable(summary.source or 'predictions.csv'))}",
         *(["--y-true y_true --y-prob y_prob"] if found.horizon is None else []),
