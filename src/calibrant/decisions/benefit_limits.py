@@ -7,10 +7,10 @@ all about it, and the variation of these totals how far it may be off.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.stats import norm
 
 from calibrant.core.types import FloatArray, IntArray, Randomness
 from calibrant.decisions.stretches import Stretches, UnknownLimitsError, needs_rows, totals_in
@@ -137,7 +137,7 @@ def delta(found: Benefits, table: Stretches, at: At, level: float, draws: Draws)
     total = table.weight.sum()
     spread = np.stack([np.sqrt(np.maximum(((each @ table.square) * each).sum(axis=1), 0.0)) for each in moves]) / total
     spread[spread < _DEGENERATE] = 0.0
-    reach = norm.ppf((1.0 + level) / 2.0)
+    reach = NormalDist().inv_cdf((1.0 + level) / 2.0)
     limits = [
         {name: getattr(found, name) + side * own for name, own in zip(NUMBERS, spread, strict=True)}
         for side in (-reach, reach)
@@ -259,7 +259,7 @@ def limits_of(
     lower, upper = dict(spread.lower), dict(spread.upper)
     if band:
         size = at.threshold.size
-        least = float(norm.ppf((1.0 + confidence_level) / 2.0))  # draws may put it below what one threshold takes
+        least = NormalDist().inv_cdf((1.0 + confidence_level) / 2.0)  # draws may put it below what one threshold takes
         alone, both = (max(spread.reach(confidence_level, slice(end)), least) for end in (size, None))
         for name, k, reach in (("band", 0, alone), ("both_band", 0, both), ("over_all_band", 1, both)):
             wide = reach * spread.deviation[k * size : (k + 1) * size]
