@@ -27,6 +27,12 @@ def tally() -> Tally:
 
 
 @functools.cache
+def censored() -> Any:
+    """Return rows of which some were censored, and some had a competing event."""
+    return calibrant.horizon([1, 2, 3, 4, 5] * 8, [0, 1, 0, 1, 2, 0, 1, 1] * 5, Y_PROB, at=4.5, competing=2)
+
+
+@functools.cache
 def _comparison() -> Any:
     return calibrant.compare_recalibrators(tally(), candidates={"platt": calibrant.PlattRecalibrator()}, cv=2, rng=0)
 
@@ -159,6 +165,8 @@ RESULTS: dict[str, Callable[[], Any]] = {
     ),
     "CurveErrors": lambda: calibrant.measures.integrated_calibration_index(tally()),
     "loess CurveErrors": lambda: calibrant.measures.integrated_calibration_index(tally(), smoother="loess"),
+    "HorizonRisk": lambda: censored().outcome,
+    "ReportSummary of censored rows": lambda: calibrant.CalibrationReport.from_predictions(censored()).summary,
     "Relation": lambda: calibrant.measure(tally()).relations[0],
     "certified Certificate": lambda: calibrant.certify(tally(), max_error=0.9),
     "undecided Certificate": lambda: calibrant.certify(tally(), max_error=0.1, method="hoeffding"),

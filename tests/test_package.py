@@ -71,6 +71,7 @@ TOP = [
     "decision_risk",
     "distance_from_calibration",
     "expected_calibration_error",
+    "horizon",
     "measure",
     "net_benefit",
     "pit_calibration",
@@ -132,6 +133,7 @@ def test_every_public_name_resolves_and_is_documented(name):
 
 FUNCTIONS = [name for name in PUBLIC if inspect.isfunction(public(name))]
 BY_POSITION = {
+    "horizon": ["time", "event", "y_prob"],
     "affine_costs": [],
     "bracket": ["cells"],
     "by_group": ["source", "compute"],
@@ -194,6 +196,7 @@ def test_what_is_required_cannot_be_forgotten():
         "certify_decisions": ["max_regret"],
         "compare_windows": ["period", "windows"],
         "ece_hardness_bound": ["max_error", "confidence_level", "effective_variance"],
+        "horizon": ["at"],
         "new_files": ["poll"],
         "reject_option": ["cost"],
         "risk_bands": ["cutoffs"],
@@ -304,6 +307,7 @@ FIRST_USES = {
     "calibration_test": "calibrant.calibration_test(y_true, y_prob, rng=0).statistic",
     "thresholds": "calibrant.threshold_calibration_error(y_prob, ensemble=[[p / 2] * 20 for p in y_prob]).error",
     "certify overlapping groups": "calibrant.certify(y_true, y_prob, max_error=0.05, groups=y_true).estimate",
+    "horizon": "calibrant.measure(calibrant.horizon(y_prob[::-1], y_true, y_prob, at=0.5)).cutoff",
     "worst_group": "calibrant.worst_group(y_true, y_prob, {'x': y_prob[::-1], 'y': y_true}).error",
 }
 

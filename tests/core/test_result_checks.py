@@ -120,6 +120,7 @@ def every_result():
         over_time.history,
         result_of("WorstGroup"),
         result_of("FoundGroup"),
+        result_of("HorizonRisk"),
         result_of("QuestionMeasures"),
         result_of("QuestionWorstIntervals"),
         result_of("QuestionCertificates"),
