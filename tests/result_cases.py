@@ -132,6 +132,26 @@ def _windows() -> Any:
     return calibrant.monitors.compare_windows(Y_TRUE * 10, Y_PROB * 10, period=period, windows=[2, 4])
 
 
+@functools.cache
+def _validation() -> Any:
+    return calibrant.validate(tally(), thresholds=[0.2, 0.4], n_resamples=40)
+
+
+@functools.cache
+def _validation_report() -> Any:
+    asked: dict[str, Any] = {"n_resamples": 40, "thresholds": [0.2, 0.4], "max_error": 0.9, "source": "rows.csv"}
+    return calibrant.ValidationReport.from_predictions(Y_TRUE, Y_PROB, cluster=CLUSTERS, **asked).summary
+
+
+@functools.cache
+def _internal_validation() -> Any:
+    from sklearn.naive_bayes import GaussianNB
+
+    return calibrant.internal_validation(
+        GaussianNB(), np.array(Y_PROB)[:, None], Y_TRUE, n_resamples=5, statistics=["auroc", "slope"], thresholds=[0.4]
+    )
+
+
 RESULTS: dict[str, Callable[[], Any]] = {
     "Measures": lambda: calibrant.measure(tally()),
     "Measures with spectrum": lambda: calibrant.measure(tally(), spectrum=True),
@@ -309,6 +329,13 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "DecisionTable": lambda: _report().models[0].decisions,
     "RepairTrial": lambda: _report().models[0].repair,
     "Omission": lambda: _few().models[0].omissions[0],
+    "Validation": _validation,
+    "Validation of few rows": lambda: calibrant.validate([0, 1, 0], [0.0, 0.5, 1.0], n_resamples=40),
+    "ValidationSummary": _validation_report,
+    "TripodItem": lambda: _validation_report().items[0],
+    "TripodItem with an answer": lambda: _validation_report().items[-5],
+    "InternalValidation": _internal_validation,
+    "OptimismCorrected": lambda: _internal_validation()["auroc"],
     "RecalibratorComparison with an infinite loss": lambda: calibrant.compare_recalibrators(
         Tally.from_arrays([*Y_TRUE, 1, 0], [*Y_PROB, 0.0, 1.0]),
         candidates={"isotonic": calibrant.IsotonicRecalibrator()},

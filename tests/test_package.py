@@ -58,6 +58,7 @@ TOP = [
     "RollingRecalibrator",
     "Tally",
     "TemperatureRecalibrator",
+    "ValidationReport",
     "best_threshold",
     "calibration_test",
     "certify",
@@ -72,6 +73,7 @@ TOP = [
     "distance_from_calibration",
     "expected_calibration_error",
     "horizon",
+    "internal_validation",
     "measure",
     "net_benefit",
     "pit_calibration",
@@ -81,6 +83,7 @@ TOP = [
     "scan",
     "smooth_calibration_error",
     "threshold_calibration_error",
+    "validate",
     "worst_group",
     "worst_interval",
 ]
@@ -145,6 +148,7 @@ BY_POSITION = {
     "ece_hardness_bound": ["rows"],
     "effective_support_size": ["y_prob", "gamma"],
     "effective_variance": ["mean_outcome", "gamma"],
+    "internal_validation": ["estimator", "X", "y"],
     "new_files": ["folders"],
     "openmetrics": ["reading"],
     "period_of": ["times", "every"],
@@ -308,6 +312,7 @@ FIRST_USES = {
     "thresholds": "calibrant.threshold_calibration_error(y_prob, ensemble=[[p / 2] * 20 for p in y_prob]).error",
     "certify overlapping groups": "calibrant.certify(y_true, y_prob, max_error=0.05, groups=y_true).estimate",
     "horizon": "calibrant.measure(calibrant.horizon(y_prob[::-1], y_true, y_prob, at=0.5)).cutoff",
+    "validate": "calibrant.validate(y_true, y_prob, smoother='isotonic', n_resamples=40).slope",
     "worst_group": "calibrant.worst_group(y_true, y_prob, {'x': y_prob[::-1], 'y': y_true}).error",
 }
 

@@ -758,6 +758,7 @@ OTHERS_FIRST = {
     "effective_variance": "mean_outcome",
     "horizon": "time",
     "compare_windows": "y_true",  # which must have periods
+    "internal_validation": "estimator",
     "in_groups": "y_true",  # which must have groups
     "new_files": "folders",
     "openmetrics": "reading",
