@@ -145,7 +145,13 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "CalibrationDistance": lambda: calibrant.distance_from_calibration(tally()),
     "CalibrationSlope": lambda: calibrant.measures.calibration_slope_intercept(tally()),
     "CurveErrors": lambda: calibrant.measures.integrated_calibration_index(tally()),
-    "loess CurveErrors": lambda: calibrant.measures.integrated_calibration_index(tally(), smoother="loess"),
+    "loess CurveErrors": lambda: calibrant.measures.integrated_calibration_index(
+        tally(), smoother="loess", confidence_level=0.9, n_resamples=20
+    ),
+    "CalibrationCurve": lambda: calibrant.measures.calibration_curve(tally()),
+    "CalibrationCurve with a band": lambda: calibrant.measures.calibration_curve(
+        tally(), band="simultaneous", confidence_level=0.9, n_resamples=20
+    ),
     "Relation": lambda: calibrant.measure(tally()).relations[0],
     "certified Certificate": lambda: calibrant.certify(tally(), max_error=0.9),
     "undecided Certificate": lambda: calibrant.certify(tally(), max_error=0.1, method="hoeffding"),
