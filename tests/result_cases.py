@@ -174,7 +174,9 @@ RESULTS: dict[str, Callable[[], Any]] = {
         [*Y_TRUE, 1], [*Y_PROB, 0.0], confidence_level=0.9
     ),
     "CalibrationTests": lambda: calibrant.measures.likelihood_ratio_tests(tally()),
-    "CalibrationTests of clusters": lambda: calibrant.measures.likelihood_ratio_tests(Y_TRUE, Y_PROB, cluster=CLUSTERS),
+    "CalibrationTests of clusters": lambda: calibrant.measures.likelihood_ratio_tests(
+        Y_TRUE, Y_PROB, cluster=[place // 3 for place in range(40)]
+    ),
     "ChiSquareTest": lambda: calibrant.measures.likelihood_ratio_tests(tally()).weak,
     "Estimate": lambda: calibrant.measures.auroc(tally(), confidence_level=0.95),
     "Estimate with a note": lambda: calibrant.measures.observed_expected_ratio(
@@ -184,9 +186,15 @@ RESULTS: dict[str, Callable[[], Any]] = {
         tally(), confidence_level=0.5, interval="bootstrap", n_resamples=20
     ),
     "CurveErrors": lambda: calibrant.measures.integrated_calibration_index(tally()),
-    "loess CurveErrors": lambda: calibrant.measures.integrated_calibration_index(tally(), smoother="loess"),
     "HorizonRisk": lambda: censored().outcome,
     "ReportSummary of censored rows": lambda: calibrant.CalibrationReport.from_predictions(censored()).summary,
+    "loess CurveErrors": lambda: calibrant.measures.integrated_calibration_index(
+        tally(), smoother="loess", confidence_level=0.9, n_resamples=20
+    ),
+    "CalibrationCurve": lambda: calibrant.measures.calibration_curve(tally()),
+    "CalibrationCurve with a band": lambda: calibrant.measures.calibration_curve(
+        tally(), band="simultaneous", confidence_level=0.9, n_resamples=20
+    ),
     "Relation": lambda: calibrant.measure(tally()).relations[0],
     "certified Certificate": lambda: calibrant.certify(tally(), max_error=0.9),
     "undecided Certificate": lambda: calibrant.certify(tally(), max_error=0.1, method="hoeffding"),

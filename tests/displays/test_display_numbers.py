@@ -297,7 +297,18 @@ def test_narrow_forecasts_fill_the_axes():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"band": "bootstrap"}, "band must be one of 'consistency', 'confidence', got 'bootstrap'"),
+        (
+            {"band": "bootstrap"},
+            "band must be one of 'auto', 'consistency', 'confidence', 'pointwise', 'simultaneous', ",
+        ),
+        (
+            {"band": "pointwise"},
+            "band 'pointwise' is not one for smoother='isotonic'; use 'consistency' or 'confidence'",
+        ),
+        (
+            {"band": "confidence", "smoother": "loess"},
+            "band 'confidence' is not one for smoother='loess'; use 'pointwise' or 'simultaneous'",
+        ),
         ({"band": "confidence", "sample_weight": [1, 2]}, "band='confidence' needs outcomes of 0 or 1 without weights"),
         ({"n_bins": 1}, "n_bins"),
         ({"difference": 1}, "difference must be True or False, got 1"),

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import calibrant
 from calibrant import Tally
-from calibrant.measures.smoothers import isotonic_curve
 from calibrant.measures import distance as distances
+from calibrant.measures.smoothers import isotonic_curve
 
 RNG = np.random.default_rng(8)
 

@@ -1060,7 +1060,7 @@ def test_a_weight_function_cannot_change_the_tally_it_is_shown():
         ({"smoother": "loess", "knots": 4}, r"knots has no meaning for smoother='loess'; leave it out, or take 'spl"),
         ({"smoother": "splines", "knots": 2}, r"knots must be a whole number from 3 to 20, got 2"),
         ({"smoother": "loess", "scale": "log"}, r"scale must be one of 'probability', 'logit', got 'log'"),
-        ({"interval": "wald"}, r"interval must be one of 'basic', 'percentile', got 'wald'"),
+        ({"interval": "wald"}, r"interval must be one of 'corrected', 'percentile', got 'wald'"),
         ({"confidence_level": 0.95, "n_resamples": 5}, r"n_resamples is 5, too few for a confidence_level of 0\.95"),
     ],
     ids=str,

@@ -340,3 +340,11 @@ def test_sentences_of_the_first_screen_are_short(study):
     assert len(said.next_step.split()) <= 30
     for line in said.lines:
         assert len(line.split()) <= 45
+
+
+def test_clusters_that_are_all_alike_leave_out_the_tests_alone():
+    rows = np.array([0, 0, 1, 0, 1, 1, 1, 0] * 5), np.array([0.25, 0.25, 0.25, 0.75, 0.75, 0.75, 0.5, 0.5] * 5)
+    found = validate(*rows, cluster=np.arange(40) // 4, **FEW)
+    assert found.slope_upper is not None
+    assert found.tests is None
+    assert any("nothing tests both" in note for note in found.notes)

@@ -51,7 +51,6 @@ SPIKES = 50
 """Up to this many distinct forecasts each gets a bar of its own; more are counted in as many bins."""
 
 _BANDS = {False: ("consistency", "confidence"), True: ("pointwise", "simultaneous")}  # of smooth curves
-_OF_ALL = ("confidence", "simultaneous")  # which hold at all forecasts together
 _ROOM = 0.08  # above and below differences, as a part of the axes
 
 
@@ -156,7 +155,7 @@ class ReliabilityDisplay(Display):
         span: float | None = None,
         knots: int | None = None,
         scale: Scale | None = None,
-        band: Literal["usual", "consistency", "confidence", "pointwise", "simultaneous"] | None = "usual",
+        band: Literal["auto", "consistency", "confidence", "pointwise", "simultaneous"] | None = "auto",
         confidence_level: float = 0.95,
         n_resamples: int = 399,
         rng: Randomness = 0,
@@ -177,11 +176,11 @@ class ReliabilityDisplay(Display):
             The label of each column of ``y_prob`` of shape (n, K), which is drawn as the confidence in the top label.
         smoother, span, knots, scale
             The curve, as in `calibration_curve`.
-        band : {"usual", "consistency", "confidence", "pointwise", "simultaneous"} or None
-            For an isotonic curve: where calibrated forecasts would lie, around the diagonal ("consistency", the usual
-            one); or where the true event rate lies, around the curve ("confidence", for 0/1 outcomes without weights or
-            clusters only). For a smooth curve: where the true event rate lies, at each forecast by itself
-            ("pointwise", the usual one) or at all forecasts together ("simultaneous").
+        band : {"auto", "consistency", "confidence", "pointwise", "simultaneous"} or None
+            For an isotonic curve: where calibrated forecasts would lie, around the diagonal ("consistency", what
+            "auto" means here); or where the true event rate lies, around the curve ("confidence", for 0/1 outcomes
+            without weights or clusters only). For a smooth curve: where the true event rate lies, at each forecast by
+            itself ("pointwise", what "auto" means here) or at all forecasts together ("simultaneous").
         cluster, cluster_target, serial
             As in `certify`, for rows in clusters.
         confidence_level : float
@@ -353,8 +352,8 @@ class ReliabilityDisplay(Display):
 
     @property
     def stretches_off(self) -> list[Stretch]:
-        """Forecasts that a band for all of them shows to be too low or too high; none with another band."""
-        if self.band not in _OF_ALL:
+        """Forecasts that a confidence band shows to be too low or too high; none with another band."""
+        if self.band != "confidence":
             return []
         return stretches_off(self.band_forecast, self.band_lower, self.band_upper)
 
@@ -365,8 +364,8 @@ class ReliabilityDisplay(Display):
         return f"{rate} \N{MINUS SIGN} {forecast}" if turned else rate
 
     def _title(self, turned: bool) -> str:
-        """Say what the picture shows: with a band for all forecasts together, which of them are off."""
-        if self.band not in _OF_ALL:
+        """Say what the picture shows: with a confidence band, which forecasts are off."""
+        if self.band != "confidence":
             words = ("Event rate minus forecast", "How often it happens, at each forecast")
             if self.axis != FORECAST:
                 words = ("Right top labels minus confidence", "How often the top label is right, at each confidence")
@@ -488,7 +487,7 @@ class ReliabilityDisplay(Display):
                 f"confidence band: with {level} confidence the true event rate lies in it, at all forecasts together "
                 "(independent rows, forecaster fixed beforehand, event rate not falling in the forecast)"
             )
-        where = "at all forecasts together" if self.band in _OF_ALL else "at each forecast by itself"
+        where = {"pointwise": "at each forecast by itself", "simultaneous": "at all forecasts together"}[str(self.band)]
         drawn = "" if self.clusters is None else f" of {self.clusters:,} clusters"
         return (
             f"{self.band} band: with about {level} confidence the event rate lies in it, {where} "
@@ -500,9 +499,9 @@ def _check_band(band: Any, smoother: Smoother) -> Any:
     """Return the band to draw around a curve; None for none."""
     if band is None:
         return None
-    asked = check_choice(band, "band", ("usual", *(name for names in _BANDS.values() for name in names)))
+    asked = check_choice(band, "band", ("auto", *(name for names in _BANDS.values() for name in names)))
     fitting = _BANDS[smoother.smooth]
-    if asked == "usual":
+    if asked == "auto":
         return fitting[0]
     if asked not in fitting:
         raise InputError(

@@ -43,7 +43,7 @@ class CurveErrors(Result):
     confidence_level : float or None
         Of the limits, each by itself, for many rows.
     interval : str or None
-        How the limits were found: "basic" or "percentile".
+        How the limits were found: "corrected" or "percentile".
     n_resamples : int or None
         Resamples behind them.
     clusters : int or None

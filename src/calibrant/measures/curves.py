@@ -52,7 +52,7 @@ def integrated_calibration_index(
     knots: int | None = None,
     scale: Scale | None = None,
     confidence_level: float | None = None,
-    interval: Literal["basic", "percentile"] = "basic",
+    interval: Literal["corrected", "percentile"] = "corrected",
     n_resamples: int = 1000,
     rng: Randomness = 0,
     cluster: ArrayLike | None = None,
@@ -84,9 +84,8 @@ def integrated_calibration_index(
         strictly between.
     confidence_level : float, optional
         Also return limits with this confidence, each number by itself.
-    interval : {"basic", "percentile"}
-        How limits come from resamples: "percentile" are quantiles of the numbers in resamples; "basic" mirrors them at
-        the number itself.
+    interval : {"corrected", "percentile"}
+        How limits come from resamples, see the notes; "percentile" are the plain quantiles that other software gives.
     n_resamples : int
         How often rows are resampled.
     rng : int, Generator or None, default 0
@@ -96,8 +95,13 @@ def integrated_calibration_index(
 
     Notes
     -----
-    The numbers are distances, so noise makes them larger: ICI of calibrated forecasts is above 0. In a resample there
-    is noise twice, so that percentile limits lie too high; basic ones correct for that, and reach 0.
+    The numbers are distances, so noise makes them larger: ICI of calibrated forecasts is above 0. In resamples there is
+    noise twice, so that percentile limits lie too high: near calibration they hardly ever hold the true number.
+    "corrected" limits take that off. With Q the upper quantile of the number in resamples and B by how much its mean in
+    resamples exceeds the number E, they are 2 E - Q and Q - B. The lower one is 0 unless E exceeds the upper quantile
+    of what noise alone shows: the same number for the distances between the curves of resamples and the curve. In
+    simulations of loess and splines with 200 and 1,000 rows, 95% limits held the true numbers in 92% to 100% of cases
+    where percentile limits did in 0% to 97% (docs/measure.md).
 
     References
     ----------
@@ -107,7 +111,7 @@ def integrated_calibration_index(
     Examples
     --------
     >>> print(integrated_calibration_index([0, 1, 0, 1], [0.1, 0.3, 0.6, 0.9]))
-    ICI 0.12500, E50 0.10000, E90 0.20000, Emax 0.20000, ECI 1.87500 (isotonic)
+    ICI 0.12500, E50 0.10000, E90 0.17000, Emax 0.20000, ECI 1.75000 (isotonic)
     """
     chosen = check_smoother(smoother, span, knots, scale)
     how = INTERVALS[check_choice(interval, "interval", tuple(INTERVALS))]
@@ -118,12 +122,13 @@ def integrated_calibration_index(
     resamples = None if level is None else check_resamples(n_resamples, level)
     rows = _rows_to_draw(y_true, y_prob, cluster, sample_weight, pos_label)
     points = points_of(_tally(rows))
-    found = curve_errors(points, chosen.curve(points)(points.value), chosen)
+    curve = chosen.curve(points)
+    found = curve_errors(points, curve(points.value), chosen)
     if level is None or resamples is None:
         return found
-    values = _in_resamples(rows, chosen, resamples, rng)
-    estimate = np.array([getattr(found, name) for name in DISTANCES])
-    lower, upper = how(values, estimate, level)
+    numbers = _resampled_numbers(rows, chosen, resamples, rng, lambda drawn, fitted: distances_of(drawn, fitted, curve))
+    values, noise = np.split(numbers, 2, axis=1)
+    lower, upper = how(values, noise, np.array([getattr(found, name) for name in DISTANCES]), level)
     limits: dict[str, Any] = {
         f"{name}{end}": float(limit)
         for end, column in (("_lower", lower), ("_upper", upper))
@@ -164,25 +169,34 @@ def distances(points: Points, curve: FloatArray) -> tuple[float, float, float, f
     )
 
 
-def _percentile(values: FloatArray, _: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+def distances_of(points: Points, fitted: Rates, curve: Rates) -> FloatArray:
+    """Return the distances of the curve of a resample from the diagonal, and from the curve of all rows."""
+    rate = fitted(points.value)
+    noise = points.value + (rate - curve(points.value))
+    return np.array(distances(points, rate) + distances(points, noise))
+
+
+def _middle(values: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of the middle part of each column."""
     lower, upper = np.quantile(values, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)
     return lower, upper
 
 
-def _basic(values: FloatArray, estimate: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-    lower, upper = _percentile(values, estimate, level)
-    return np.maximum(2.0 * estimate - upper, 0.0), np.maximum(2.0 * estimate - lower, 0.0)
+def _percentile(values: FloatArray, _: FloatArray, __: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+    return _middle(values, level)
 
 
-INTERVALS = {"basic": _basic, "percentile": _percentile}
-"""How limits come from values in resamples: a column for each number."""
+def _corrected(
+    values: FloatArray, noise: FloatArray, estimate: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray]:
+    _, high = _middle(values, level)
+    _, chance = _middle(noise, level)
+    lower = np.where(estimate <= chance, 0.0, np.clip(2.0 * estimate - high, 0.0, estimate))
+    return lower, np.maximum(high - (values.mean(axis=0) - estimate), estimate)
 
 
-def _in_resamples(rows: Rows, chosen: Chosen, n_resamples: int, rng: Randomness) -> FloatArray:
-    """Return the distances in resamples."""
-    return _resampled_numbers(
-        rows, chosen, n_resamples, rng, lambda points, curve: np.array(distances(points, curve(points.value)))
-    )
+INTERVALS = {"corrected": _corrected, "percentile": _percentile}
+"""How limits come from values in resamples, a column for each number, and from those of noise alone."""
 
 
 def _resampled_numbers(rows: Rows, chosen: Chosen, n_resamples: int, rng: Randomness, numbers: Numbers) -> FloatArray:
@@ -312,7 +326,7 @@ def calibration_curve(
     >>> forecast = np.linspace(0.05, 0.95, 200)
     >>> curve = calibration_curve(np.arange(200) % 3 == 0, forecast, at=[0.25, 0.5, 0.75])
     >>> curve.rate.round(2)
-    array([0.34, 0.33, 0.33])
+    array([0.33, 0.33, 0.33])
     """
     chosen = check_smoother(smoother, span, knots, scale)
     kind = check_choice(band, "band", tuple(BANDS))
@@ -355,13 +369,17 @@ def calibration_curve(
     )
 
 
+def _pointwise(curves: FloatArray, _: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+    return _middle(curves, level)
+
+
 def _simultaneous(curves: FloatArray, rate: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
     spread = np.maximum(curves.std(axis=0), 1e-12)
     furthest = np.quantile(np.abs((curves - rate) / spread).max(axis=1), level)
     return rate - furthest * spread, rate + furthest * spread
 
 
-BANDS = {"pointwise": _percentile, "simultaneous": _simultaneous}
+BANDS = {"pointwise": _pointwise, "simultaneous": _simultaneous}
 """How bands come from the curves of resamples: a column for each place."""
 
 

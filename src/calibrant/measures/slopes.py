@@ -28,6 +28,7 @@ Extremes = Literal["leave_out", "refuse"] | float
 SlopeInterval = Literal["profile", "wald", "sandwich", "bootstrap"]
 
 _START_POINTS = 4096
+_SINGULAR = 1e-9  # one minus the square of a correlation below which rounding decides
 _INSIDE = Either("as in numpy.clip(y_prob, 1e-6, 1 - 1e-6)", "by 1e-6 say")
 
 
@@ -453,7 +454,14 @@ def _ratios(fit: _Fit) -> tuple[ChiSquareTest, ChiSquareTest, ChiSquareTest]:
 def _robust(sample: Sampled, fit: _Fit) -> tuple[ChiSquareTest, ChiSquareTest, ChiSquareTest]:
     spread = _covariance(sample, fit)
     apart = np.array([each.found for each in fit.profiles.values()]) - (1.0, 0.0, 0.0)
-    both = float(apart[:2] @ np.linalg.solve(spread[:2, :2], apart[:2]))
+    pair = spread[:2, :2]
+    if np.linalg.det(pair) <= _SINGULAR * pair[0, 0] * pair[1, 1]:
+        raise UndefinedError(
+            "slope and intercept vary together, as if they were one number, in these rows or clusters, so that nothing "
+            "tests both",
+            remedy="collect more of them",
+        )
+    both = float(apart[:2] @ np.linalg.solve(pair, apart[:2]))
     slope, _, held = np.square(apart) / np.diag(spread)
     clusters = sample.cluster_count
     return _tested(both, 2, clusters), _tested(float(held), 1, clusters), _tested(float(slope), 1, clusters)

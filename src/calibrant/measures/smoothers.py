@@ -16,7 +16,7 @@ import numpy as np
 from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.isotonic import isotonic_fit
 from calibrant.core.local_regression import Steps, loess, lowess
-from calibrant.core.logistic import Points, expit, fit_logistic, logit, pool
+from calibrant.core.logistic import Points, expit, fit_logistic, logit, pool, separation
 from calibrant.core.quantiles import quantiles
 from calibrant.core.types import FloatArray
 from calibrant.rows.checks import check_choice, check_number
@@ -137,9 +137,15 @@ def _lowess(points: Points, chosen: Chosen) -> Rates:
 def _splines(points: Points, chosen: Chosen) -> Rates:
     """Fit a logistic regression on restricted cubic splines, as R's ``lrm(y ~ rcs(value, knots))``."""
     knots = spline_knots(points, chosen.knots or 0)
-    if 0.0 in (float(points.outcome.sum()), float((points.weights - points.outcome).sum())):
+    parted = separation(points)
+    if parted is not None:
+        why = (
+            "every outcome is the same"
+            if parted.endswith("events")
+            else "the forecasts separate the outcomes perfectly"
+        )
         raise UndefinedError(
-            "every outcome is the same, and splines fit a logistic curve", remedy="take smoother='isotonic' or 'loess'"
+            f"{why}, so that no logistic curve on splines fits", remedy="take smoother='isotonic' or 'loess'"
         )
 
     def features(value: FloatArray) -> FloatArray:

@@ -34,7 +34,7 @@ WAYS = {
     "delong": "DeLong's standard error",
     "pairs": "pairs that share no row, since the ranking has no exception",
     "delta": "standard errors from what each row adds",
-    "basic": "resamples of the rows, mirrored at the number (basic bootstrap)",
+    "corrected": "resamples of the rows, less the noise that makes distances larger",
     "percentile": "quantiles over resamples of the rows",
     "greenwood": "Greenwood's limits of the risk, over the mean forecast",
     "bootstrap": "quantiles over resamples of the rows",

@@ -21,13 +21,13 @@ from calibrant.decisions.benefit_results import NetBenefit
 from calibrant.decisions.benefits import net_benefit
 from calibrant.measures.brier import brier_score, scaled_brier_score
 from calibrant.measures.curve_results import DISTANCES, CalibrationCurve
-from calibrant.measures.curves import BANDS, INTERVALS, curve_places, distances, resampled_points
+from calibrant.measures.curves import BANDS, INTERVALS, curve_places, distances_of, resampled_points
 from calibrant.measures.discrimination import auroc
 from calibrant.measures.ratios import observed_expected_ratio
 from calibrant.measures.sampled import Sampled, sampled
 from calibrant.measures.slope_results import COEFFICIENTS, CalibrationTests
 from calibrant.measures.slopes import Extremes, calibration_slope_intercept, likelihood_ratio_tests
-from calibrant.measures.smoothers import SmootherName, check_smoother, points_of
+from calibrant.measures.smoothers import Rates, SmootherName, check_smoother, points_of
 from calibrant.measures.weighted import cutoff_calibration_error
 from calibrant.rows.checks import Observations, check_confidence, check_rng, check_seed
 from calibrant.rows.clusters import ClusteredRows
@@ -41,7 +41,7 @@ from calibrant.validations.statistics import STATISTICS, Plan, Settings, check_s
 BAND: Final = "pointwise"
 """Of the calibration curve, as papers draw it."""
 
-READ: Final = "basic"
+READ: Final = "corrected"
 """How limits of what is read off the curve come from resamples."""
 
 FEW: Final = 100
@@ -279,16 +279,16 @@ class _Study:
             return
         places = curve_places(points, self.chosen)
         rate = rates(places)
-        found = self.tried("limits of the calibration curve", partial(self._drawn, places))
+        found = self.tried("limits of the calibration curve", partial(self._drawn, rates, places))
         lower = upper = np.empty(0)
         is_banded = found is not None and self.chosen.smoother.smooth
         if found is not None:
-            read = found[:, : len(DISTANCES)]
-            ends = INTERVALS[READ](read, np.array([self.values[name] for name in DISTANCES]), self.level)
+            values, noise, curves = np.split(found, [len(DISTANCES), 2 * len(DISTANCES)], axis=1)
+            ends = INTERVALS[READ](values, noise, np.array([self.values[name] for name in DISTANCES]), self.level)
             for name, low, high in zip(DISTANCES, *ends, strict=True):
                 self.limit(name, low, high, READ)
             if is_banded:
-                lower, upper = BANDS[BAND](found[:, len(DISTANCES) :], rate, self.level)
+                lower, upper = BANDS[BAND](curves, rate, self.level)
         self.curve = CalibrationCurve(
             forecast=places,
             rate=rate,
@@ -305,14 +305,14 @@ class _Study:
             clusters=self.sample.cluster_count,
         )
 
-    def _drawn(self, places: FloatArray) -> FloatArray:
-        """Return in each resample in which there is a curve its distances from the diagonal, and the curve itself."""
+    def _drawn(self, curve: Rates, places: FloatArray) -> FloatArray:
+        """Return in each resample that has a curve its distances from the diagonal and from ours, and the curve."""
         drawn = resampled_points(self.rows, self.resamples, check_rng(self.seed))
         found = []
         for points in track(drawn, total=self.resamples, label="resampling", shown=self.progress):
             with contextlib.suppress(UndefinedError):
                 rates = self.chosen.curve(points)
-                found.append(np.concatenate([distances(points, rates(points.value)), rates(places)]))
+                found.append(np.concatenate([distances_of(points, rates, curve), rates(places)]))
         missing = self.resamples - len(found)
         if missing > MOST_UNDEFINED * self.resamples:
             raise UndefinedError(f"there is no curve in {missing:,} of {self.resamples:,} resamples of these rows")
@@ -373,12 +373,6 @@ class _Study:
             self.notes.append(
                 f"there are {fewest:,.0f} {what}, and limits that suppose many may be off; a validation should have at "
                 f"least {FEW} of each kind (Vergouwe et al. 2005)"
-            )
-        above = [name for name in DISTANCES if self.values.get(name, 0.0) > self.values.get(f"{name}_upper", math.inf)]
-        if above:
-            self.notes.append(
-                f"{', '.join(map(title_of, above))} lie above their limits: noise alone makes distances larger, and "
-                "the limits allow for that"
             )
 
     def add_guarantee(self, max_error: float | None) -> None:
