@@ -136,6 +136,7 @@ def test_every_public_name_resolves_and_is_documented(name):
 
 FUNCTIONS = [name for name in PUBLIC if inspect.isfunction(public(name))]
 BY_POSITION = {
+    "cox_slope": ["rows"],
     "horizon": ["time", "event", "y_prob"],
     "affine_costs": [],
     "bracket": ["cells"],

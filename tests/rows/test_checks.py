@@ -756,6 +756,7 @@ OTHERS_FIRST = {
     "ece_hardness_bound": "rows",
     "effective_support_size": "y_prob",
     "effective_variance": "mean_outcome",
+    "cox_slope": "rows",  # with times
     "horizon": "time",
     "compare_windows": "y_true",  # which must have periods
     "internal_validation": "estimator",

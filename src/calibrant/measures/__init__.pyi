@@ -23,6 +23,7 @@ from calibrant.measures.expected import (
     expected_calibration_error as expected_calibration_error,
 )
 from calibrant.measures.groups import GroupMeasures as GroupMeasures
+from calibrant.measures.hazards import cox_slope as cox_slope
 from calibrant.measures.questions import (
     QuestionMeasures as QuestionMeasures,
 )
