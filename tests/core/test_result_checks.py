@@ -119,6 +119,7 @@ def every_result():
         over_time,
         over_time.history,
         result_of("WorstGroup"),
+        result_of("CalibrationCurve"),
         *map(result_of, ("Validation", "ValidationSummary", "TripodItem", "InternalValidation", "OptimismCorrected")),
         result_of("FoundGroup"),
         result_of("HorizonRisk"),

@@ -63,7 +63,7 @@ def test_the_numbers_are_those_of_rms_calibrationcurves_and_proc(study):
         "eci": 0.3206405560,
     }
     for name, value in expected.items():  # R's profile limits are interpolated: tests/measures/test_slopes.py
-        digits = 2e-6 if name.endswith(("_lower", "_upper")) else 1e-9
+        digits = 5e-6 if name.endswith(("_lower", "_upper")) else 1e-9
         assert getattr(study, name) == pytest.approx(value, abs=digits), name
     tests = (study.tests.weak, study.tests.in_the_large, study.tests.slope)
     assert [test.statistic for test in tests] == pytest.approx([8.431951358, 3.973137643, 4.458813715], abs=1e-8)
