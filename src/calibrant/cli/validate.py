@@ -69,6 +69,7 @@ def _extremes(_: click.Context, __: click.Parameter, value: str) -> str | float:
     calibrant validate preds.csv --y-true died --y-prob risk --out validation.html
     calibrant validate preds.csv --smoother splines --thresholds 0.1,0.2,0.3 --out table.md
     calibrant validate visits.csv --cluster patient --max-error 0.1
+    calibrant validate trial.csv --time years --event died --at 5 --y-prob risk
     """,
     exit_codes={
         DONE: "done; with --max-error: certified",
@@ -125,7 +126,7 @@ def _extremes(_: click.Context, __: click.Parameter, value: str) -> str | float:
 )
 @CONFIDENCE_LEVEL
 @SEED
-@takes_rows(by=False, clusters=True)
+@takes_rows(by=False, clusters=True, horizons=True)
 def command(
     source: Source,
     show: Show,

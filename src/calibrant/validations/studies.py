@@ -175,10 +175,10 @@ def validate_sample(
     settings = check_settings(smoother, extremes, None)
     study = _Study(sample, settings, level, resamples, check_seed(rng), progress)
     study.add_numbers()
-    study.add_curve()
-    study.add_rest()
     study.add_guarantee(max_error)
     benefit = study.tried("net benefit", partial(study.benefit, thresholds))
+    study.add_rest()
+    study.add_curve()  # last, since it takes longest and cannot be refused
     tests = study.tried("tests of slope and intercept", study.tests) if "slope" in study.values else None
     study.add_cautions()
     tally, censored = sample.tally, sample.censored
@@ -240,10 +240,12 @@ class _Study:
     def __post_init__(self) -> None:
         self.chosen = check_smoother(self.settings.smoother)
         origin = self.sample.origin
+        # In an order of their own, so that not even rounding depends on the one in which they came.
+        self.rows: Tally | Observations | ClusteredRows = self.sample.rows
         if self.sample.times is not None:
-            self.rows: Tally | Observations | ClusteredRows = self.sample.tally
-        else:
-            self.rows = self.sample.rows if isinstance(origin, Tally) else origin
+            self.rows = self.sample.tally
+        elif not isinstance(origin, Tally) and (self.sample.censored is not None or self.sample.clusters is not None):
+            self.rows = origin
         self.held: dict[str, Any] = {"y_true": self.rows}
         if self.sample.censored is not None and isinstance(origin, ClusteredRows):
             rows, codes = origin.every
