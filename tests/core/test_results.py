@@ -505,7 +505,7 @@ def test_forecasts_that_repeat_earn_no_note():
         ([1] * 20, [0.25] * 10 + [0.75] * 10, "every outcome that counts here is 1"),
         ([0, 1] * 10, [0.5] * 20, "at least two distinct forecasts strictly between 0 and 1"),
         ([0, 1] * 10, [0.0] * 10 + [0.5] * 10, "at least two distinct forecasts strictly between 0 and 1"),
-        ([0, 1] * 10, [0.0] * 10 + [1.0] * 10, "at least two distinct forecasts strictly between 0 and 1"),
+        ([0, 1] * 10, [1.0] * 10 + [0.5] * 10, "at least two distinct forecasts strictly between 0 and 1"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

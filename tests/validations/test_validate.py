@@ -51,7 +51,7 @@ def test_the_numbers_are_those_of_rms_calibrationcurves_and_proc(study):
         "slope": 0.8227829704522,
         "slope_lower": 0.672243692,
         "slope_upper": 0.986714275,
-        "auroc": 0.8142834138486,
+        "auroc": 0.8142673107890499,  # pROC; rms has 0.8142834138486, of forecasts cut at multiples of 0.0002
         "auroc_lower": 0.7772551,
         "auroc_upper": 0.8512796,
         "brier": 0.1770333947256,
@@ -62,7 +62,7 @@ def test_the_numbers_are_those_of_rms_calibrationcurves_and_proc(study):
         "emax": 0.0965983039051,
         "eci": 0.3206405560,
     }
-    for name, value in expected.items():  # R's profile limits are interpolated: tests/measures/test_slopes.py
+    for name, value in expected.items():  # R's profile limits are interpolated: tests/reference/test_slopes.py
         digits = 5e-6 if name.endswith(("_lower", "_upper")) else 1e-9
         assert getattr(study, name) == pytest.approx(value, abs=digits), name
     tests = (study.tests.weak, study.tests.in_the_large, study.tests.slope)

@@ -424,9 +424,9 @@ def likelihood_ratio_tests(
     >>> y, p = [0, 1, 0, 0, 1, 1, 0, 1], [0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9]
     >>> print(likelihood_ratio_tests(y, p))
     likelihood ratio tests, 8 rows
-    intercept 0 and slope 1: chi-square 0.5535 on 2 df, p = 0.7583
+    intercept 0 and slope 1: chi-square 0.4090 on 2 df, p = 0.815
     intercept 0 where the slope is 1: chi-square 0.0000 on 1 df, p = 1
-    slope 1: chi-square 0.5535 on 1 df, p = 0.4569
+    slope 1: chi-square 0.4090 on 1 df, p = 0.5225
     """
     rule = check_extremes(extremes)
     sample = sampled(y_true, y_prob, cluster=cluster, sample_weight=sample_weight, pos_label=pos_label)
