@@ -538,6 +538,7 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "CalibrationDistance": lambda: calibrant.distance_from_calibration(*ROWS),
     "CalibrationSlope": lambda: calibrant.measures.calibration_slope_intercept(*ROWS),
     "CurveErrors": lambda: calibrant.measures.integrated_calibration_index(*ROWS),
+    "CalibrationCurve": lambda: calibrant.measures.calibration_curve(*ROWS),
     "Certificate": lambda: calibrant.certify(*ROWS, max_error=0.1),
     "GroupCertificates": lambda: calibrant.certify(*ROWS, max_error=0.1, by=list("aabbaabb"), sample_weight=WEIGHTS),
     "ConfidenceInterval": lambda: calibrant.confidence_interval(*ROWS, method="normal"),

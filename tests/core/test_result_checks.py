@@ -58,7 +58,10 @@ def every_result():
         measures,
         measures.spectrum,
         measures.slope,
-        measures.curve,
+        calibrant.measures.integrated_calibration_index(
+            tally, smoother="loess", span=0.9, knots=None, confidence_level=0.9, n_resamples=20
+        ),
+        calibrant.measures.calibration_curve(tally, confidence_level=0.9, n_resamples=20),
         measures.distance,
         measures.worst_interval,
         measures.relations[0],
