@@ -550,6 +550,7 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "CalibrationTests": lambda: calibrant.measures.likelihood_ratio_tests(*ROWS),
     "Estimate": lambda: calibrant.measures.auroc(*ROWS, confidence_level=0.95),
     "CurveErrors": lambda: calibrant.measures.integrated_calibration_index(*ROWS),
+    "CalibrationCurve": lambda: calibrant.measures.calibration_curve(*ROWS),
     "Certificate": lambda: calibrant.certify(*ROWS, max_error=0.1),
     "GroupCertificates": lambda: calibrant.certify(*ROWS, max_error=0.1, by=list("aabbaabb"), sample_weight=WEIGHTS),
     "ConfidenceInterval": lambda: calibrant.confidence_interval(*ROWS, method="normal"),

@@ -59,7 +59,10 @@ def every_result():
         measures.spectrum,
         calibrant.measures.calibration_slope_intercept(tally, confidence_level=0.95),
         *map(result_of, ("CalibrationTests", "ChiSquareTest", "Estimate")),
-        measures.curve,
+        calibrant.measures.integrated_calibration_index(
+            tally, smoother="loess", span=0.9, knots=None, confidence_level=0.9, n_resamples=20
+        ),
+        calibrant.measures.calibration_curve(tally, confidence_level=0.9, n_resamples=20),
         measures.distance,
         measures.worst_interval,
         measures.relations[0],
@@ -119,7 +122,6 @@ def every_result():
         over_time,
         over_time.history,
         result_of("WorstGroup"),
-        result_of("CalibrationCurve"),
         *map(result_of, ("Validation", "ValidationSummary", "TripodItem", "InternalValidation", "OptimismCorrected")),
         result_of("FoundGroup"),
         result_of("HorizonRisk"),

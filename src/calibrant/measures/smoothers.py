@@ -58,6 +58,8 @@ class Smoother:
         Fits it to points on its scale, with a span and a number of knots.
     smooth : bool
         Whether resamples say how far off it can be at each forecast.
+    inside : bool
+        Whether its rates stay between 0 and 1, so that bands are best made of their logits.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Smoother:
     knots: int | None
     fit: Callable[[Points, Chosen], Rates]
     smooth: bool = True
+    inside: bool = False
 
 
 @dataclass(frozen=True)
@@ -226,7 +229,7 @@ SMOOTHERS = {
         Smoother("isotonic", "isotonic regression (CORP)", "probability", None, None, _isotonic, smooth=False),
         Smoother("loess", "loess", "probability", 0.75, None, _loess),
         Smoother("lowess", "lowess", "logit", 2.0 / 3.0, None, _lowess),
-        Smoother("splines", "restricted cubic splines", "logit", None, 5, _splines),
+        Smoother("splines", "restricted cubic splines", "logit", None, 5, _splines, inside=True),
     )
 }
 """The smoothers by name."""
