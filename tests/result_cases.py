@@ -282,6 +282,12 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "BestThreshold": lambda: calibrant.best_threshold(tally(), threshold=0.3),
     "DecisionGuarantee": lambda: calibrant.decision_guarantee(calibrant.certify(tally(), max_error=0.9)),
     "ScoreDecomposition": lambda: calibrant.decisions.score_decomposition(tally(), score="log"),
+    "ScoreDecomposition with limits": lambda: calibrant.decisions.score_decomposition(
+        tally(), confidence_level=0.9, n_resamples=20
+    ),
+    "BrierDecomposition": lambda: calibrant.decisions.brier_decomposition(
+        tally(), confidence_level=0.9, n_resamples=20
+    ),
     "NetBenefit": lambda: calibrant.net_benefit(tally(), confidence_level=0.9, band=True),
     "NetBenefit alone": lambda: calibrant.net_benefit(tally(), threshold=0.2),
     "DecisionCurve": lambda: calibrant.decisions.decision_curve({"old": tally(), "new": tally()}, threshold=0.2),

@@ -19,14 +19,22 @@ from sklearn.linear_model import LogisticRegression
 
 import calibrant
 from calibrant import CertificateDisplay, CumulativeDisplay, ReliabilityDisplay, Tally
-from calibrant.displays import DecisionCurveDisplay, RiskGapDisplay, SpectrumDisplay
+from calibrant.displays import (
+    AttributesDisplay,
+    DecisionCurveDisplay,
+    DecompositionDisplay,
+    RiskGapDisplay,
+    SpectrumDisplay,
+)
 from calibrant.displays.palette import PALETTES, Palette
 from calibrant.displays.thinning import MOST_POINTS, thinned
 
 ALL: list[Any] = [
+    AttributesDisplay,
     CertificateDisplay,
     CumulativeDisplay,
     DecisionCurveDisplay,
+    DecompositionDisplay,
     ReliabilityDisplay,
     RiskGapDisplay,
     SpectrumDisplay,

@@ -102,3 +102,9 @@ from calibrant.decisions.two_actions import (
 from calibrant.decisions.two_actions import (
     two_action_question as two_action_question,
 )
+from calibrant.decisions.verification import (
+    BrierDecomposition as BrierDecomposition,
+)
+from calibrant.decisions.verification import (
+    brier_decomposition as brier_decomposition,
+)
