@@ -55,6 +55,7 @@ from calibrant.core.errors import (
 from calibrant.core.errors import (
     InputError as InputError,
 )
+from calibrant.decisions.benefits import net_benefit as net_benefit
 from calibrant.decisions.declared import certify_decisions as certify_decisions
 from calibrant.decisions.gaps import (
     best_threshold as best_threshold,
@@ -65,9 +66,6 @@ from calibrant.decisions.gaps import (
 from calibrant.decisions.guarantees import decision_guarantee as decision_guarantee
 from calibrant.decisions.risks import (
     decision_risk as decision_risk,
-)
-from calibrant.decisions.risks import (
-    net_benefit as net_benefit,
 )
 from calibrant.displays.certificate import CertificateDisplay as CertificateDisplay
 from calibrant.displays.cumulative import CumulativeDisplay as CumulativeDisplay

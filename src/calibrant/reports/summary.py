@@ -25,10 +25,11 @@ from calibrant.certificates.verdicts import certify, confidence_interval
 from calibrant.certificates.worst_groups import worst_group
 from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.types import FloatArray
+from calibrant.decisions.benefits import net_benefit
 from calibrant.decisions.decompositions import score_decomposition
 from calibrant.decisions.gaps import best_threshold, risk_gap_curve
 from calibrant.decisions.guarantees import decision_guarantee, limit_savings
-from calibrant.decisions.risks import decision_risk, net_benefit
+from calibrant.decisions.risks import decision_risk
 from calibrant.measures.everything import measure
 from calibrant.reports.changes import watch
 from calibrant.reports.differences import compare
