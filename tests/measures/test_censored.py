@@ -148,3 +148,18 @@ def test_every_curve_and_net_benefit_takes_censored_rows_as_weighted_ones():
         measures.integrated_calibration_index(*plain, smoother="loess", sample_weight=weight).ici, rel=1e-12
     )
     assert calibrant.PlattRecalibrator().fit(rows).guarantee_ is None  # of weighted rows nothing is promised
+
+
+@pytest.mark.parametrize("clusters", [None, np.arange(TIME.size) // 2])
+def test_limits_of_net_benefit_count_that_weights_are_estimated(clusters):
+    rows = rows_of()[0]
+    found = calibrant.net_benefit(rows, threshold=[0.3, 0.45], confidence_level=0.95, cluster=clusters)
+    half = (found.net_benefit_upper - found.net_benefit_lower) / 2.0 / 1.959963984540054
+    for place in range(2):
+        brute = brute_error(
+            lambda each, at=place: calibrant.net_benefit(each, threshold=[0.3, 0.45]).net_benefit[at], clusters
+        )
+        assert half[place] == pytest.approx(brute, rel=2e-3)
+    if clusters is None:  # acting on everybody is a matter of the risk alone
+        half = (found.treat_all_upper - found.treat_all_lower) / 2.0 / 1.959963984540054
+        np.testing.assert_allclose(half, rows.outcome.standard_error / (1.0 - found.threshold), rtol=1e-12)

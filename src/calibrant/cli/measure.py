@@ -56,7 +56,6 @@ def command(source: Source, show: Show, max_error: float | None) -> None:
     grouped = "" if groups is None else f"\n\nPer group of {source.by!r}:\n{groups}"
     risk = risk_of(rows.data["y_true"])
     first = [] if risk is None else [str(risk).split("\n")[0]]
-    more: dict[str, Any] = {} if risk is None else {"horizon": risk}
     lines = [show.words([*first, *measures_said(whole, groups, source.by)], "\n".join([*first, f"{whole}{grouped}"]))]
     exit_code = DONE
     if max_error is not None:
@@ -68,7 +67,7 @@ def command(source: Source, show: Show, max_error: float | None) -> None:
         exit_code=exit_code,
         input=facts,
         max_error=max_error,
-        **more,
+        horizon=risk,
         result=whole,
         groups=[{"group": label, "result": each} for label, each in parts],
     )
@@ -84,7 +83,9 @@ def _answer_of_questions(
         large = [printable(label) for label, each in found.pairs() if each.cutoff > max_error]
         exit_code = NOT_SHOWN if large else DONE
         lines.insert(0, _compared(found.estimate, large, max_error, largest=True))
-    show.answer("\n".join(lines), exit_code=exit_code, input=facts, max_error=max_error, result=found, groups=[])
+    show.answer(
+        "\n".join(lines), exit_code=exit_code, input=facts, max_error=max_error, horizon=None, result=found, groups=[]
+    )
 
 
 def _compared(error: float, large: list[str], max_error: float, *, grouped: bool = False, largest: bool = False) -> str:

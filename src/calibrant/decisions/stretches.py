@@ -9,6 +9,7 @@ import numpy as np
 
 from calibrant.core.errors import UndefinedError
 from calibrant.core.types import FloatArray, IntArray
+from calibrant.measures.sampled import Censored
 from calibrant.rows.checks import Observations
 from calibrant.rows.clusters import Blocks, ClusteredRows, ClusteredSource
 from calibrant.rows.grids import COARSE_GRID
@@ -127,7 +128,8 @@ def _of_rows(rows: Observations, borders: FloatArray) -> Stretches:
         ):
             total += np.bincount(place, each, size)
     counted = given.binary_outcomes and given.sample_weight is None
-    square = _by_stretch(*sums[2:])
+    censored = Censored.of(rows)
+    square = _by_stretch(*sums[2:]) if censored is None else _with_censoring(censored, borders)
     # The rows as they came are what is drawn from: some know more than their weights.
     return Stretches(borders, sums[0], sums[1], _suffix(counts), square, given.y_prob.size, None, counted, rows)
 
@@ -142,12 +144,14 @@ def _of_clusters(rows: ClusteredSource, borders: FloatArray) -> Stretches:
     )
     last = np.zeros(sums.clusters, dtype=np.int64)
     np.maximum.at(last, sums.cluster, sums.block)
+    censored = Censored.of(*rows.every) if isinstance(rows, ClusteredRows) else None
+    square = (units.T @ units).toarray() if censored is None else _with_censoring(censored, borders)
     return Stretches(
         borders,
         _added(sums.block, sums.weight, size),
         _added(sums.block, sums.outcome, size),
         _suffix(np.bincount(last, minlength=size)),
-        (units.T @ units).toarray(),
+        square,
         int(sums.rows.sum()),
         sums.clusters,
         False,
@@ -158,6 +162,17 @@ def _of_clusters(rows: ClusteredSource, borders: FloatArray) -> Stretches:
 def _by_stretch(weight_square: FloatArray, between: FloatArray, outcome_square: FloatArray) -> FloatArray:
     """Return sums of products over rows, each of which is in one stretch alone."""
     return np.block([[np.diag(weight_square), np.diag(between)], [np.diag(between), np.diag(outcome_square)]])
+
+
+def _with_censoring(censored: Censored, borders: FloatArray) -> FloatArray:
+    """Return sums of products over rows, or clusters, that move the sums of others through estimated weights too."""
+    known = censored.rows.take(censored.places)
+    place, weight = Blocks(borders)(known.y_prob), known.sample_weight
+    assert weight is not None  # or there were nothing to estimate
+    values = (weight, weight * known.y_true)
+    moved = [censored.moved(np.where(place == k, each, 0.0)) for each in values for k in range(borders.size)]
+    units = np.array(moved)
+    return units @ units.T
 
 
 def _suffix(counts: IntArray) -> IntArray:
