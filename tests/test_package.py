@@ -313,7 +313,7 @@ FIRST_USES = {
     "thresholds": "calibrant.threshold_calibration_error(y_prob, ensemble=[[p / 2] * 20 for p in y_prob]).error",
     "certify overlapping groups": "calibrant.certify(y_true, y_prob, max_error=0.05, groups=y_true).estimate",
     "horizon": "calibrant.measure(calibrant.horizon(y_prob[::-1], y_true, y_prob, at=0.5)).cutoff",
-    "validate": "calibrant.validate(y_true, y_prob, smoother='isotonic', n_resamples=40).slope",
+    "validate": "calibrant.validate(y_true, y_prob, smoother='isotonic', n_resamples=40).cutoff",
     "worst_group": "calibrant.worst_group(y_true, y_prob, {'x': y_prob[::-1], 'y': y_true}).error",
 }
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -24,6 +25,7 @@ from calibrant.validations.statistics import STATISTICS, Plan, check_settings
 Resampling = Literal["bootstrap", "cross_validation"]
 
 _SEEDS = 2**31 - 1  # what scikit-learn takes
+_AT_A_TIME = 8  # jobs that are handed to each worker together
 
 
 def internal_validation(
@@ -231,12 +233,22 @@ class _Team(NamedTuple):
     workers: int | None
     progress: bool | None
 
-    def each(self, work: Any, jobs: Iterable[Any], total: int, label: str) -> Iterator[Any]:
+    def each(self, work: Callable[..., Any], jobs: Iterable[Any], total: int, label: str) -> Iterator[Any]:
         """Do a piece of work for each job, and pass on what comes of it in their order."""
-        from joblib import Parallel, delayed
+        return track(self._done(work, jobs), total=total, label=label, shown=self.progress)
 
-        found = Parallel(n_jobs=self.workers, return_as="generator")(delayed(work)(*job) for job in jobs)
-        return track(found, total=total, label=label, shown=self.progress)
+    def _done(self, work: Callable[..., Any], jobs: Iterable[Any]) -> Iterator[Any]:
+        from joblib import Parallel, delayed, effective_n_jobs  # which scikit-learn brings along
+
+        workers = effective_n_jobs(self.workers)
+        if workers == 1:
+            yield from (work(*job) for job in jobs)
+            return
+        waiting = iter(jobs)
+        with Parallel(n_jobs=self.workers) as parallel:
+            # Some jobs at a time, so that one sees how far it is.
+            while some := list(itertools.islice(waiting, _AT_A_TIME * workers)):
+                yield from parallel(delayed(work)(*job) for job in some)
 
 
 class _Bootstrap:
