@@ -115,7 +115,7 @@ class TestExtremes:
         more = np.append(y, [0, 1, 1, 0, 0]), np.append(p, [0.0, 1.0, 0.0, 1.0, 0.0])
         note = (
             "5 rows with a forecast of exactly 0 or 1 were left out of the slope, since the logit is infinite "
-            "there; 2 outcomes contradict them, so that the forecasts are worse than the slope says"
+            "there. 2 outcomes contradict them: the forecasts are worse than the slope says."
         )
         found = calibration_slope_intercept(*more, confidence_level=0.9)
         for each in (found, calibration_slope_intercept(*more)):
@@ -129,7 +129,7 @@ class TestExtremes:
         y, p = forecasts_and_outcomes(300)
         (note,) = calibration_slope_intercept(np.append(y, 0), np.append(p, 0)).notes
         assert note.startswith("1 row with a forecast of exactly 0 or 1 was left out")
-        assert note.endswith("; no outcome contradicts them")
+        assert note.endswith(". No outcome contradicts them.")
 
     @pytest.mark.parametrize("weight", [None, [1.0, 2.0, 0.5, 1.0, 1.0, 3.0, 1.5]])
     def test_contradictions_are_rows_whatever_their_weights_and_fractions(self, weight):
