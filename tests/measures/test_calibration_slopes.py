@@ -120,14 +120,16 @@ class TestExtremes:
         found = calibration_slope_intercept(*more, confidence_level=0.9)
         for each in (found, calibration_slope_intercept(*more)):
             assert [getattr(each, name) for name in NAMES] == [getattr(plain, name) for name in NAMES]
-            assert (each.left_out, each.rows, each.notes) == (5, 300, (note,))
+            assert (each.left_out, each.contradicted, each.rows, each.notes) == (5, 2, 300, (note,))
         np.testing.assert_array_equal(limits(found), limits(plain))
         assert calibrant.measure(*more).slope == calibration_slope_intercept(*more)
         assert note in calibrant.measure(*more).notes
 
     def test_one_row_that_agrees_is_said_to(self):
         y, p = forecasts_and_outcomes(300)
-        (note,) = calibration_slope_intercept(np.append(y, 0), np.append(p, 0)).notes
+        y, p = np.append(y, 0), np.append(p, 0)
+        (note,) = calibration_slope_intercept(y, p).notes
+        assert note not in calibrant.measure(y, p).notes  # it fits every positive slope
         assert note.startswith("1 row with a forecast of exactly 0 or 1 was left out")
         assert note.endswith(". No outcome contradicts them.")
 

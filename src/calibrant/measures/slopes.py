@@ -249,6 +249,7 @@ class _Fit:
             intercept=self.free.intercept,
             intercept_at_unit_slope=self.held.intercept,
             left_out=sure.rows,
+            contradicted=sure.contradicted,
             rows=rows,
             notes=(*more.pop("notes", ()), *sure.notes()),
             **more,
