@@ -413,7 +413,7 @@ def plug_in(tally):
         return calibrant.expected_calibration_error(tally)
 
 
-SINGLY = {
+SINGLY: dict[str, Any] = {
     "cutoff": calibrant.cutoff_calibration_error,
     "ks": calibrant.measures.ks_calibration_error,
     "smooth": calibrant.smooth_calibration_error,

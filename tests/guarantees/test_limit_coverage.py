@@ -6,6 +6,7 @@ what a limit of exactly that level falls below and exceeds once in 10,000 times.
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -66,7 +67,7 @@ def is_nominal(misses, runs, level=LEVEL):
     return binom.ppf(FALSE_ALARM, runs, 1 - level) <= misses <= allowed(runs, 1 - level)
 
 
-NUMBERS = {
+NUMBERS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "ratio": (measures.observed_expected_ratio, ("exact", "poisson", "wald")),
     "auroc": (measures.auroc, ("delong", "logit")),
     "brier": (measures.brier_score, ("normal",)),
@@ -77,9 +78,9 @@ TOO_WIDE = {("ratio", "exact"), ("ratio", "poisson")}
 
 @pytest.mark.parametrize(("size", "runs"), [(200, 150), (1000, 80)])
 def test_slope_and_intercepts(size, runs):
-    missed: Counter = Counter()
+    missed: Counter[Any] = Counter()
     truth = truths(-0.5, 1.2)
-    rejected: Counter = Counter()
+    rejected: Counter[Any] = Counter()
     for y, p in draws(size, runs, seed=size):
         for interval in ("profile", "wald", "sandwich"):
             for name, limits in coefficients(y, p, interval).items():
@@ -95,7 +96,7 @@ def test_slope_and_intercepts(size, runs):
 
 @pytest.mark.parametrize(("size", "runs"), [(200, 300), (1000, 200)])
 def test_ratio_area_and_scores(size, runs):
-    missed: Counter = Counter()
+    missed: Counter[Any] = Counter()
     truth = truths(-0.5, 1.2)
     for y, p in draws(size, runs, seed=size + 1):
         for name, (function, intervals) in NUMBERS.items():
@@ -112,7 +113,7 @@ def test_ratio_area_and_scores(size, runs):
 
 def test_the_area_near_one_needs_the_logit():
     """With 200 rows and an area of 0.97 DeLong's limits hold in fewer cases than they say; on the logit scale not."""
-    missed: Counter = Counter()
+    missed: Counter[Any] = Counter()
     truth = truths(0.0, 5.0)["auroc"]
     assert 0.96 < truth < 0.98
     runs = 500
@@ -138,7 +139,7 @@ def in_clusters(runs, seed, clusters=60, size=10):
 def test_clusters_are_counted_and_not_their_rows():
     """Outcomes agree within clusters: limits that count rows hold far too seldom, those that count clusters do not."""
     runs, truth = 100, truths(-0.5, np.hypot(1.2, 0.3))
-    missed: Counter = Counter()
+    missed: Counter[Any] = Counter()
     for y, p, cluster in in_clusters(runs, seed=11):
         for counts, options in (("rows", {}), ("clusters", {"cluster": cluster})):
             for name, limits in coefficients(y, p, "sandwich", **options).items():
@@ -154,7 +155,8 @@ def test_clusters_are_counted_and_not_their_rows():
 @pytest.mark.parametrize("clustered", [False, True])
 def test_resamples(clustered):
     """By default 1000 resamples are drawn; a tenth of them shows whether their limits hold."""
-    runs, level, missed, truth = 40, 0.8, Counter(), truths(-0.5, np.hypot(1.2, 0.3) if clustered else 1.2)
+    missed: Counter[str] = Counter()
+    runs, level, truth = 40, 0.8, truths(-0.5, np.hypot(1.2, 0.3) if clustered else 1.2)
     rows = in_clusters(runs, seed=13, size=3) if clustered else ((*each, None) for each in draws(200, runs, seed=12))
     for y, p, cluster in rows:
         for name in ("ratio", "auroc"):
@@ -168,7 +170,8 @@ def test_resamples(clustered):
 
 def test_weights_that_undo_a_selection():
     """Of the rows without an event one in four was kept, at a weight of 4: limits hold for the population."""
-    runs, truth, missed = 100, truths(-0.5, 1.2), Counter()
+    missed: Counter[str] = Counter()
+    runs, truth = 100, truths(-0.5, 1.2)
     rng = np.random.default_rng(17)
     for y, p in draws(800, runs, seed=17):
         kept = (y == 1) | (rng.random(800) < 0.25)

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,7 +52,7 @@ def decomposed(tally):
     return result.score, result.miscalibration, result.discrimination, result.uncertainty
 
 
-MEASURES = {
+MEASURES: dict[str, Any] = {
     "cutoff": calibrant.cutoff_calibration_error,
     "ks": calibrant.measures.ks_calibration_error,
     "smooth": calibrant.smooth_calibration_error,

@@ -122,7 +122,7 @@ NEW = {
     "CalibrationSlope": {
         *("slope_lower", "slope_upper", "intercept_lower", "intercept_upper"),
         *("intercept_at_unit_slope_lower", "intercept_at_unit_slope_upper", "confidence_level", "interval"),
-        *("left_out", "rows", "clusters", "n_resamples", "notes"),
+        *("left_out", "contradicted", "rows", "clusters", "n_resamples", "notes"),
     },
     "Certificate": {"event_rate", "cautions"},
     "WorstInterval": {"chance"},

@@ -194,7 +194,8 @@ def _measure(tally: Tally, spectrum: bool, hints: tuple[str, ...] | None = None)
         notes.append(continuous)
     try:
         slope = calibration_slope_intercept(tally)
-        notes.extend(slope.notes)
+        if slope.contradicted:  # forecasts of 0 and 1 that came true fit every positive slope, and need no note
+            notes.extend(slope.notes)
     except UndefinedError as error:
         slope = None
         notes.append(Phrase("no calibration slope: {why}", why=error.phrase, code="no_slope"))

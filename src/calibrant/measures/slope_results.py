@@ -38,6 +38,8 @@ class CalibrationSlope(Result):
         How the limits were found: "profile", "wald", "sandwich" or "bootstrap".
     left_out : int
         Rows with forecasts of exactly 0 or 1, whose logit is infinite, that were left out of the fit.
+    contradicted : int
+        How many of those turned out wrong.
     rows : int or None
         Rows that the fit rests on.
     clusters : int or None
@@ -60,12 +62,13 @@ class CalibrationSlope(Result):
     confidence_level: float | None = None
     interval: str | None = None
     left_out: int = 0
+    contradicted: int = 0
     rows: int | None = None
     clusters: int | None = None
     n_resamples: int | None = None
     notes: tuple[str, ...] = ()
 
-    _ranges: ClassVar = {"confidence_level": UNIT, "left_out": (0, math.inf)}
+    _ranges: ClassVar = {"confidence_level": UNIT, "left_out": (0, math.inf), "contradicted": (0, math.inf)}
 
     def __post_init__(self) -> None:
         super().__post_init__()

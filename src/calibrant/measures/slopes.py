@@ -175,14 +175,14 @@ class _Sure(NamedTuple):
             return ()
         verb = "was" if self.rows == 1 else "were"
         if not self.contradicted:
-            wrong, meaning = "no outcome contradicts them", ""
+            wrong, meaning = "No outcome contradicts them", ""
         else:
             wrong = f"{counted(self.contradicted, 'outcome')} contradict{'s' if self.contradicted == 1 else ''} them"
-            meaning = ", so that the forecasts are worse than the slope says"
+            meaning = ": the forecasts are worse than the slope says"
         return (
             Phrase(
                 "{left} with a forecast of exactly 0 or 1 {verb} left out of the slope, since the logit is infinite "
-                "there; {wrong}{meaning}",
+                "there. {wrong}{meaning}.",
                 left=counted(self.rows, "row"),
                 verb=verb,
                 wrong=wrong,
@@ -250,6 +250,7 @@ class _Fit:
             intercept=self.free.intercept,
             intercept_at_unit_slope=self.held.intercept,
             left_out=sure.rows,
+            contradicted=sure.contradicted,
             rows=rows,
             notes=(*more.pop("notes", ()), *sure.notes()),
             **more,

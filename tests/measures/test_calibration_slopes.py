@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from brute_force import rows
@@ -11,8 +13,10 @@ from scipy.stats import t as student
 import calibrant
 from calibrant import InputError, Tally
 from calibrant.core.errors import UndefinedError
-from calibrant.measures import CalibrationSlope, calibration_slope_intercept, likelihood_ratio_tests
+from calibrant.measures import CalibrationSlope
 
+calibration_slope_intercept: Any = calibrant.measures.calibration_slope_intercept  # options come in dicts
+likelihood_ratio_tests: Any = calibrant.measures.likelihood_ratio_tests
 RNG = np.random.default_rng(7)
 NAMES = ("slope", "intercept", "intercept_at_unit_slope")
 
@@ -109,24 +113,25 @@ class TestExtremes:
         y, p = forecasts_and_outcomes(300)
         plain = calibration_slope_intercept(y, p, confidence_level=0.9)
         more = np.append(y, [0, 1, 1, 0, 0]), np.append(p, [0.0, 1.0, 0.0, 1.0, 0.0])
-        for level in (None, 0.9):
-            found = calibration_slope_intercept(*more, confidence_level=level)
-            assert [getattr(found, name) for name in NAMES] == [getattr(plain, name) for name in NAMES]
-            assert (found.left_out, found.rows) == (5, 300)
-            (note,) = found.notes
-            assert note == (
-                "5 rows with a forecast of exactly 0 or 1 were left out of the slope, since the logit is infinite "
-                "there; 2 outcomes contradict them, so that the forecasts are worse than the slope says"
-            )
+        note = (
+            "5 rows with a forecast of exactly 0 or 1 were left out of the slope, since the logit is infinite "
+            "there. 2 outcomes contradict them: the forecasts are worse than the slope says."
+        )
+        found = calibration_slope_intercept(*more, confidence_level=0.9)
+        for each in (found, calibration_slope_intercept(*more)):
+            assert [getattr(each, name) for name in NAMES] == [getattr(plain, name) for name in NAMES]
+            assert (each.left_out, each.contradicted, each.rows, each.notes) == (5, 2, 300, (note,))
         np.testing.assert_array_equal(limits(found), limits(plain))
         assert calibrant.measure(*more).slope == calibration_slope_intercept(*more)
         assert note in calibrant.measure(*more).notes
 
     def test_one_row_that_agrees_is_said_to(self):
         y, p = forecasts_and_outcomes(300)
-        (note,) = calibration_slope_intercept(np.append(y, 0), np.append(p, 0)).notes
+        y, p = np.append(y, 0), np.append(p, 0)
+        (note,) = calibration_slope_intercept(y, p).notes
+        assert note not in calibrant.measure(y, p).notes  # it fits every positive slope
         assert note.startswith("1 row with a forecast of exactly 0 or 1 was left out")
-        assert note.endswith("; no outcome contradicts them")
+        assert note.endswith(". No outcome contradicts them.")
 
     @pytest.mark.parametrize("weight", [None, [1.0, 2.0, 0.5, 1.0, 1.0, 3.0, 1.5]])
     def test_contradictions_are_rows_whatever_their_weights_and_fractions(self, weight):
@@ -140,12 +145,12 @@ class TestExtremes:
     def test_forecasts_are_pulled_inside_on_request(self):
         y, p = forecasts_and_outcomes(200)
         y, p = np.append(y, [0, 1, 0, 1]), np.append(p, [0.0, 0.0, 1.0, 1e-9])
-        for level in (None, 0.95):
-            found = calibration_slope_intercept(y, p, extremes=0.001, confidence_level=level)
-            other = calibration_slope_intercept(y, np.clip(p, 0.001, 0.999), confidence_level=level)
-            assert [getattr(found, name) for name in NAMES] == pytest.approx([getattr(other, name) for name in NAMES])
-        np.testing.assert_array_equal(limits(found), limits(other))
         pulled = np.clip(p, 0.001, 0.999)
+        other = calibration_slope_intercept(y, pulled, confidence_level=0.95)
+        found = calibration_slope_intercept(y, p, extremes=0.001, confidence_level=0.95)
+        np.testing.assert_array_equal(limits(found), limits(other))
+        for each in (found, calibration_slope_intercept(y, p, extremes=0.001)):
+            assert [getattr(each, name) for name in NAMES] == pytest.approx([getattr(other, name) for name in NAMES])
         assert likelihood_ratio_tests(y, p, extremes=0.001) == likelihood_ratio_tests(y, pulled)
 
     def test_they_are_refused_on_request(self):
