@@ -625,3 +625,31 @@ def test_differences_are_drawn_from_limit_to_limit(asked):
     dark = DifferencesDisplay.from_results(found).plot(theme="dark", legend=False)
     assert dark.legend_ is None
     assert drawn_colours(dark.figure_) <= set(asdict(PALETTES["dark"]).values())
+
+
+@pytest.mark.parametrize("band", ["pointwise", "simultaneous"])
+def test_a_smooth_curve_and_its_band_are_those_of_calibration_curve(band):
+    y, p = rows()
+    display = ReliabilityDisplay.from_predictions(y, p, smoother="loess", band=band, n_resamples=30, theme="dark")
+    tally = Tally.from_arrays(y, p)
+    curve = calibrant.measures.calibration_curve(
+        y, p, band=band, confidence_level=0.95, n_resamples=30, rng=tally.generator(0, "band")
+    )
+    assert np.array_equal(display.forecast, curve.forecast)
+    assert np.array_equal(display.rate, curve.rate)
+    assert np.array_equal(display.band_lower, curve.lower)
+    assert np.array_equal(display.band_upper, curve.upper)
+    assert label_of(display.line_) == "event rate by loess; dashed: perfect calibration"
+    assert f"{band} band: with about 95% confidence" in label_of(display.band_)
+    assert display.stretches_off == []
+
+
+def test_a_smooth_curve_of_clusters_draws_whole_ones():
+    y, p = rows()
+    cluster = np.arange(len(y)) // 5
+    display = ReliabilityDisplay.from_predictions(y, p, cluster=cluster, smoother="splines", n_resamples=30)
+    assert (display.band, display.clusters) == ("pointwise", cluster[-1] + 1)
+    assert f"30 resamples of {cluster[-1] + 1:,} clusters" in label_of(display.band_)
+    bare = ReliabilityDisplay.from_predictions(y, p, smoother="splines", band=None)
+    assert (bare.band, bare.band_) == (None, None)
+    assert np.array_equal(bare.rate, display.rate)

@@ -1,6 +1,7 @@
 """Calibration curves: their distances from the diagonal, limits, bands, weights, clusters and refusals."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -188,7 +189,8 @@ class TestCurve:
     def test_distances_are_those_of_the_curve(self):
         y, p = forecasts_and_outcomes(100)
         for smoother in SMOOTHERS:
-            curve = calibrant.measures.calibration_curve(y, p, smoother=smoother, at=p)
+            options: dict[str, Any] = {"smoother": smoother, "at": p}
+            curve = calibrant.measures.calibration_curve(y, p, **options)
             distance = np.abs(curve.rate - p)
             assert index(y, p, smoother=smoother).ici == pytest.approx(distance.mean(), abs=1e-12)
             assert curve.band is None

@@ -125,8 +125,8 @@ class InternalValidation(PerPart[OptimismCorrected], Result):
             f"{self.estimator} on {counted(self.rows, 'row')}, {counted(self.events, 'event')}: corrected for optimism "
             f"by {self._how_said()}."
         )
-        return "\n".join(
-            [head, in_columns(tuple(map(str.lower, _HEADS)), self._table()), *(f"Note: {note}" for note in self.notes)]
-        )
+        names = (*map(str.lower, _HEADS), "failed")
+        rows = [(*cells, str(part.n_failed)) for cells, part in zip(self._table(), self.parts, strict=True)]
+        return "\n".join([head, in_columns(names, rows), *(f"Note: {note}." for note in self.notes)])
 
     __repr__ = __str__
