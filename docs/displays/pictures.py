@@ -69,6 +69,12 @@ PICTURES: dict[str, Callable[[str], Any]] = {
     "decision_curve_models": lambda theme: calibrant.displays.DecisionCurveDisplay.from_predictions(
         *digits(), thresholds=np.arange(1, 91) / 100, confidence_level=0.95, theme=theme
     ),
+    "decomposition": lambda theme: calibrant.displays.DecompositionDisplay.from_predictions(
+        *digits(), confidence_level=0.95, theme=theme
+    ),
+    "attributes": lambda theme: calibrant.displays.AttributesDisplay.from_predictions(
+        digits()[0], digits()[1]["random forest"], theme=theme
+    ),
     "spectrum": lambda theme: calibrant.displays.SpectrumDisplay.from_predictions(*tumours(), theme=theme),
     "monitor": lambda theme: calibrant.MonitorDisplay.from_predictions(*days(), max_error=0.1, theme=theme),
     "certificate": lambda theme: calibrant.CertificateDisplay.from_predictions(*digits(), max_error=0.048, theme=theme),

@@ -95,11 +95,10 @@ def test_what_cannot_be_answered_is_refused(call, message):
 def test_displays_draw_the_parts():
     y, p, _ = sample()
     models = {"raw": p, "root": np.sqrt(p)}
-    display: Any = calibrant.displays.DecompositionDisplay.from_predictions(
-        y, models, confidence_level=0.9, n_resamples=20
-    )
+    asked: dict[str, Any] = {"confidence_level": 0.9, "n_resamples": 20}
+    display: Any = calibrant.displays.DecompositionDisplay.from_predictions(y, models, **asked)
     for k, name in enumerate(models):
-        parts = score_decomposition(y, models[name], confidence_level=0.9, n_resamples=20)
+        parts = score_decomposition(y, models[name], **asked)
         assert display.parts[k] == parts
         drawn = [bar.get_width() for bar in display.bars_[k]]
         assert drawn == [parts.score, parts.miscalibration, parts.discrimination, parts.uncertainty]

@@ -1,5 +1,7 @@
 """Labelled arrays: rows on a grid are matched by the names of dimensions and by coordinates, not by position alone."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -73,6 +75,25 @@ def test_one_dimension_and_classes_are_as_before():
     assert calibrant.measure(Y[:, 0].astype(int), both) == calibrant.measure(Y[:, 0].to_numpy(), P[:, 0].to_numpy())
 
 
+RNG = np.random.default_rng(3)
+Z = xr.DataArray(RNG.normal(size=(DAYS, STATIONS)), dims=("day", "station"), coords=Y.coords)
+MEMBERS = xr.DataArray(RNG.normal(size=(9, STATIONS, DAYS)), dims=("member", "station", "day"))
+LINES = MEMBERS.transpose("day", "station", "member").to_numpy().reshape(-1, 9)
+
+
+def test_members_are_along_the_dimension_that_outcomes_lack():
+    certify = calibrant.certificates.certify_thresholds
+    plain = Z.to_numpy().ravel()
+    assert certify(Z, ensemble=MEMBERS, max_error=0.3) == certify(plain, ensemble=LINES, max_error=0.3)
+    levels = np.arange(1, 10) / 10
+    values = np.sort(LINES)
+    labelled: Any = xr.DataArray(values.reshape(DAYS, STATIONS, 9), dims=("day", "station", "level"))
+    found = certify(Z, quantiles=(levels, labelled), max_error=0.3)
+    assert found == certify(plain, quantiles=(levels, values), max_error=0.3)
+    one = certify(Z[:, 0], ensemble=MEMBERS[:, 0], max_error=0.3)  # members first: no line is taken for a row
+    assert one == certify(Z[:, 0].to_numpy(), ensemble=MEMBERS[:, 0].to_numpy().T, max_error=0.3)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -84,6 +105,14 @@ def test_one_dimension_and_classes_are_as_before():
             r"^y_prob is labelled 'c' at place 1 along 'station', and y_true is labelled 'b'; .*xarray.align",
         ),
         (lambda: calibrant.certify(Y, P, max_error=0.1, by="ward"), r"^by is 'ward', which is no coordinate of y_true"),
+        (
+            lambda: calibrant.certificates.certify_thresholds(Z, ensemble=MEMBERS[0], max_error=0.3),
+            r"^ensemble has the dimensions \('station', 'day'\) and z has",
+        ),
+        (
+            lambda: calibrant.certificates.certify_thresholds(Z, ensemble=MEMBERS[..., :3], max_error=0.3),
+            r"^ensemble has 3 places along 'day' and z has 30",
+        ),
         (lambda: calibrant.measure(Y, P.where(P < 0.5)), r"^y_prob\[\d+\] is missing"),
     ],
 )

@@ -123,6 +123,7 @@ class AttributesDisplay(Display):
             s=_SMALLEST + _LARGEST * parts.share / parts.share.max(),
             color=palette.curve,
             zorder=3,
+            clip_on=False,
             label="event rate of a bin; the area of a point is its share of the rows",
         )
         ax.set_xlim(-0.02, 1.02)

@@ -57,7 +57,7 @@ _SHOWN: Mapping[str, _Shown] = {
 }
 
 _LEAST_ODDS = 1e-6
-_COLOURS = ("curve", "other", "bound", "undecided", "refuted", "certified")
+_COLOURS = ("curve", "bound", "undecided", "refuted", "highlight")
 _DASHES: tuple[Any, ...] = ("-", (0, (6, 1.5)), (0, (4, 1.2, 1, 1.2)), (0, (2, 1)))
 
 
@@ -205,7 +205,7 @@ class DecisionCurveDisplay(Display):
             place, nobody, color=palette.muted, linewidth=1.3, linestyle=(0, (1, 1.5)), label="act on no row"
         )
         (self.treat_all_,) = ax.plot(
-            place, everybody, color=palette.muted, linewidth=1.3, linestyle=(0, (6, 2)), label="act on every row"
+            place, everybody, color=palette.other, linewidth=1.5, linestyle=(0, (5, 2)), label="act on every row"
         )
         self.bands_ = [] if self._values(first, "_lower") is None else list(self._shade(ax, palette))
         self.lines_ = []

@@ -81,7 +81,26 @@ def _flat(y_true: Any, values: Any, name: str) -> Any:
     return spread.transpose(*y_true.dims).to_numpy().ravel()
 
 
-def _check_places(y_true: Any, values: Any, name: str, dim: Any) -> None:
+def with_members(z: Any, values: Any, name: str) -> tuple[Any, Any]:
+    """Return outcomes one by one, and a line of members or quantiles for each, where both are labelled.
+
+    Members are along the one dimension that the outcomes lack, wherever it stands.
+    """
+    if not is_labelled(z) or not is_labelled(values):
+        return z, values
+    beside = [dim for dim in values.dims if dim not in z.dims]
+    if len(beside) != 1 or len(values.dims) != len(z.dims) + 1:
+        raise InputError(
+            Phrase("has the dimensions {dims} and {z} has {others}", dims=values.dims, z=Argument("z"), others=z.dims),
+            argument=name,
+            remedy="pass the dimensions of the outcomes, and one more for the members",
+        )
+    for dim in z.dims:
+        _check_places(z, values, name, dim, of="z")
+    return z.to_numpy().ravel(), values.transpose(*z.dims, *beside).to_numpy().reshape(z.size, -1)
+
+
+def _check_places(y_true: Any, values: Any, name: str, dim: Any, of: str = "y_true") -> None:
     """Refuse other places along a dimension: values would be paired with those of another day or station."""
     if values.sizes[dim] != y_true.sizes[dim]:
         raise InputError(
@@ -89,11 +108,11 @@ def _check_places(y_true: Any, values: Any, name: str, dim: Any) -> None:
                 "has {count:,} places along {dim!r} and {outcome} has {other:,}",
                 count=values.sizes[dim],
                 dim=dim,
-                outcome=Argument("y_true"),
+                outcome=Argument(of),
                 other=y_true.sizes[dim],
             ),
             argument=name,
-            remedy="bring both to the same places, as xarray.align(y_true, y_prob, join='inner') does",
+            remedy="bring both to the same places, as xarray.align(..., join='inner') does",
         )
     first, other = y_true.indexes.get(dim), values.indexes.get(dim)
     if first is None or other is None or first.equals(other):
@@ -106,11 +125,11 @@ def _check_places(y_true: Any, values: Any, name: str, dim: Any) -> None:
             own=labels[1],
             place=place,
             dim=dim,
-            outcome=Argument("y_true"),
+            outcome=Argument(of),
             label=labels[0],
         ),
         argument=name,
-        remedy="bring both to the same places, as xarray.align(y_true, y_prob, join='inner') does",
+        remedy="bring both to the same places, as xarray.align(..., join='inner') does",
     )
 
 
