@@ -150,6 +150,21 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "Spectrum": lambda: calibrant.measures.bounded_variation_spectrum(tally()),
     "CalibrationDistance": lambda: calibrant.distance_from_calibration(tally()),
     "CalibrationSlope": lambda: calibrant.measures.calibration_slope_intercept(tally()),
+    "CalibrationSlope with limits": lambda: calibrant.measures.calibration_slope_intercept(
+        [*Y_TRUE, 1], [*Y_PROB, 0.0], confidence_level=0.9
+    ),
+    "CalibrationTests": lambda: calibrant.measures.likelihood_ratio_tests(tally()),
+    "CalibrationTests of clusters": lambda: calibrant.measures.likelihood_ratio_tests(
+        Y_TRUE, Y_PROB, cluster=[1, 2, 3, 4, 5] * 8
+    ),
+    "ChiSquareTest": lambda: calibrant.measures.likelihood_ratio_tests(tally()).weak,
+    "Estimate": lambda: calibrant.measures.auroc(tally(), confidence_level=0.95),
+    "Estimate with a note": lambda: calibrant.measures.observed_expected_ratio(
+        Y_TRUE, Y_PROB, confidence_level=0.95, cluster=CLUSTERS
+    ),
+    "Estimate from resamples": lambda: calibrant.measures.brier_score(
+        tally(), confidence_level=0.5, interval="bootstrap", n_resamples=20
+    ),
     "CurveErrors": lambda: calibrant.measures.integrated_calibration_index(tally()),
     "loess CurveErrors": lambda: calibrant.measures.integrated_calibration_index(tally(), smoother="loess"),
     "HorizonRisk": lambda: censored().outcome,

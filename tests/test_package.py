@@ -542,6 +542,8 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "Spectrum": lambda: calibrant.measures.bounded_variation_spectrum(*ROWS),
     "CalibrationDistance": lambda: calibrant.distance_from_calibration(*ROWS),
     "CalibrationSlope": lambda: calibrant.measures.calibration_slope_intercept(*ROWS),
+    "CalibrationTests": lambda: calibrant.measures.likelihood_ratio_tests(*ROWS),
+    "Estimate": lambda: calibrant.measures.auroc(*ROWS, confidence_level=0.95),
     "CurveErrors": lambda: calibrant.measures.integrated_calibration_index(*ROWS),
     "Certificate": lambda: calibrant.certify(*ROWS, max_error=0.1),
     "GroupCertificates": lambda: calibrant.certify(*ROWS, max_error=0.1, by=list("aabbaabb"), sample_weight=WEIGHTS),
@@ -603,13 +605,18 @@ SCORES: dict[str, dict[str, Any]] = {
     "expected_calibration_error": {"n_bins": 10, "strategy": "quantile"},
     "calibration_in_the_large": {},
     "observed_expected_ratio": {},
+    "auroc": {},
+    "brier_score": {},
+    "scaled_brier_score": {},
     "weighted_calibration_error": {"weight": np.cos},
 }
 
 
 def test_every_float_measure_is_tried_as_a_score():
     annotated = {
-        name for name in FUNCTIONS if name not in BY_POSITION and public(name).__annotations__["return"] == "float"
+        name
+        for name in FUNCTIONS
+        if name not in BY_POSITION and public(name).__annotations__["return"] in ("float", "float | Estimate")
     }
     assert annotated == set(SCORES)
 

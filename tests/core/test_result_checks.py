@@ -57,7 +57,8 @@ def every_result():
     found = [
         measures,
         measures.spectrum,
-        measures.slope,
+        calibrant.measures.calibration_slope_intercept(tally, confidence_level=0.95),
+        *map(result_of, ("CalibrationTests", "ChiSquareTest", "Estimate")),
         measures.curve,
         measures.distance,
         measures.worst_interval,
@@ -184,6 +185,7 @@ def test_what_may_be_infinite_or_undefined_is_declared_field_by_field(results):
         # as shares of the events, where there may be none
         "Certificate": ("estimate", "upper"),
         "ConfidenceInterval": ("estimate", "upper"),
+        "Estimate": ("lower", "upper"),  # no limit on that side
         "GroupCertificates": ("upper",),
         "QuestionCertificates": ("upper",),
         "QuestionIntervals": ("upper",),

@@ -413,7 +413,7 @@ def plug_in(tally):
         return calibrant.expected_calibration_error(tally)
 
 
-SINGLY = {
+SINGLY: dict[str, Any] = {
     "cutoff": calibrant.cutoff_calibration_error,
     "ks": calibrant.measures.ks_calibration_error,
     "smooth": calibrant.smooth_calibration_error,
@@ -504,8 +504,8 @@ def test_forecasts_that_repeat_earn_no_note():
         ([0] * 20, [0.25] * 10 + [0.75] * 10, "every outcome that counts here is 0"),
         ([1] * 20, [0.25] * 10 + [0.75] * 10, "every outcome that counts here is 1"),
         ([0, 1] * 10, [0.5] * 20, "at least two distinct forecasts strictly between 0 and 1"),
-        ([0, 1] * 10, [0.0] * 10 + [0.5] * 10, "contradicts a forecast of exactly 0"),
-        ([0, 1] * 10, [1.0] * 10 + [0.5] * 10, "contradicts a forecast of exactly 1"),
+        ([0, 1] * 10, [0.0] * 10 + [0.5] * 10, "at least two distinct forecasts strictly between 0 and 1"),
+        ([0, 1] * 10, [1.0] * 10 + [0.5] * 10, "at least two distinct forecasts strictly between 0 and 1"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -112,7 +112,16 @@ ADDED: dict[str | None, dict[str, Any]] = {
     "RepairTrial": {"fitted_clusters": None, "judged_clusters": None},
 }
 # Tested where they belong: how frequent events are, what chance shows, and limits that are too wide.
-NEW = {"Certificate": {"event_rate", "cautions"}, "WorstInterval": {"chance"}, "Measures": {"risk_gap"}}
+NEW = {
+    "CalibrationSlope": {
+        *("slope_lower", "slope_upper", "intercept_lower", "intercept_upper"),
+        *("intercept_at_unit_slope_lower", "intercept_at_unit_slope_upper", "confidence_level", "interval"),
+        *("left_out", "rows", "clusters", "n_resamples", "notes"),
+    },
+    "Certificate": {"event_rate", "cautions"},
+    "WorstInterval": {"chance"},
+    "Measures": {"risk_gap"},
+}
 KEPT = {"RiskGap", "RiskGapCurve"}  # whose bound is an inequality, not a limit
 
 

@@ -18,8 +18,9 @@ from calibrant.core.logistic import CHUNK, Points, expit
 from calibrant.core.types import FloatArray
 
 _MOST_STEPS = 200
-_SETTLED = 1e-13  # what the likelihood can still gain
-_CLOSE = 1e-11  # a step towards a limit, as a share of the way from the estimate, that is the last
+_NEAR = 1e-3  # what the likelihood gains by the best other coefficient where a quadratic tells it to many digits
+_CLOSE = 1e-6  # a step towards a limit, as a share of the way, that is the last: the next would be about its square
+_ROUNDING = 1e-9  # by which a sum can be off
 _FARTHEST = 4.0  # times as far as before, where the likelihood is flatter than its curvature lets expect
 
 Column = Callable[[FloatArray], FloatArray]
@@ -55,9 +56,9 @@ class Profile:
         """The curvature of the profile at its top: one over the variance, by the theory of many rows."""
         return self._best.information
 
-    def cost(self, found: float | None = None) -> float:
-        """Return minus the log-likelihood at the top, or at a value where there is no other coefficient."""
-        return self._best.value if found is None else self._bends(found, self.other).value
+    def dropped(self, found: float, other: float = 0.0) -> float:
+        """Return by how much twice the log-likelihood is lower than at the top."""
+        return max(2.0 * self._bends(found, other).value, 0.0)
 
     def wald_error(self) -> float:
         """Return the standard error of independent rows that follow the curve."""
@@ -90,39 +91,40 @@ class Profile:
         way, inside, outside = abs(start), 0.0, math.inf
         other, target = self.other - self._best.tangent * start, math.sqrt(drop)
         for _ in range(_MOST_STEPS):
-            there, other = self._best_other(self.found + side * way, other)
-            dropped = 2.0 * (there.value - self._best.value)
+            there, other = self._near_top(self.found + side * way, other)
+            dropped = 2.0 * there.value_at_best
             if dropped <= drop:
                 inside = way
             else:
                 outside = way
             root = math.sqrt(max(dropped, 0.0))
-            growth = side * there.own  # of the drop, per two units of the way
+            growth = side * there.slope_at_best  # of the drop, per two units of the way
             step = (target - root) * root / growth if growth > 0.0 else math.inf
-            if abs(step) <= _CLOSE * way:
+            if abs(step) <= _CLOSE * way and there.gain <= _CLOSE * drop:
                 return self.found + side * (way + step)
             further = way + step
             if not inside < further < outside:
                 further = (inside + outside) / 2.0 if outside < math.inf else _FARTHEST * way
             further = min(further, _FARTHEST * way)
-            other -= there.tangent * side * (further - way)
+            other -= there.other_step + there.tangent * side * (further - way)
             way = further
         raise UndefinedError(
             "the limits of the logistic fit do not settle: the likelihood is too flat or too uneven",
             remedy="take Wald limits, or collect more rows",
         )
 
-    def _best_other(self, found: float, other: float) -> tuple[_Bends, float]:
-        """Return the likelihood at a value of the coefficient, with the best value of the other one."""
+    def _near_top(self, found: float, other: float) -> tuple[_Bends, float]:
+        """Return the likelihood at a value of the coefficient, with the other one so near its best that a step tells.
+
+        What that step gains is known to more digits than it is worth to take it: one pass over the rows less.
+        """
         there = self._bends(found, other)
-        if self.coefficient.other is None:
-            return there, other
         for _ in range(_MOST_STEPS):
-            if there.other * there.other <= _SETTLED * there.other_other:
-                return there, other
-            step = -there.other / there.other_other if there.other_other > 0.0 else -math.copysign(1.0, there.other)
+            if there.gain <= _NEAR:
+                break
+            step = -there.other_step if there.other_other > 0.0 else -math.copysign(1.0, there.other)
             further = self._bends(found, other + step)
-            while not further.value <= there.value + 1e-12 * abs(there.value):
+            while not further.value <= there.value + _ROUNDING:
                 step /= 2.0
                 further = self._bends(found, other + step)
             there, other = further, other + step
@@ -136,7 +138,10 @@ class Profile:
         return linear if self.coefficient.known is None else linear + self.coefficient.known(value)
 
     def _bends(self, found: float, beside: float) -> _Bends:
-        """Return minus the log-likelihood with its first and second derivatives, some thousand rows at a time."""
+        """Return by how much the log-likelihood is below its top, with derivatives, some thousand rows at a time.
+
+        The differences are taken point by point: those of sums over billions of rows would have no digits left.
+        """
         total = np.zeros(6)
         for begin in range(0, self.points.value.size, CHUNK):
             part = slice(begin, begin + CHUNK)
@@ -144,11 +149,12 @@ class Profile:
             weight = 1.0 if self.points.weight is None else self.points.weight[part]
             own, other = self.coefficient.own(value), self._other(value)
             linear = self._linear(value, own, other, found, beside)
+            moved = (found - self.found) * own + (beside - self.other) * other
             rate = expit(linear)
             apart = weight * rate - outcome
             bend = weight * rate * expit(-linear)
             total += (
-                float((weight * np.logaddexp(0.0, linear) - outcome * linear).sum()),
+                float((weight * _rise(linear, moved) - outcome * moved).sum()),
                 float((apart * own).sum()),
                 float((apart * other).sum()),
                 float((bend * own * own).sum()),
@@ -158,8 +164,17 @@ class Profile:
         return _Bends(*total.tolist())
 
 
+def _rise(linear: FloatArray, moved: FloatArray) -> FloatArray:
+    """Return ln(1 + exp(z)) - ln(1 + exp(z - d)), with all digits where d is small."""
+    before = linear - moved
+    small = np.clip(moved, -1.0, 1.0)
+    with np.errstate(under="ignore"):
+        near = np.log1p(expit(before) * np.expm1(small))
+    return np.where(small == moved, near, np.logaddexp(0.0, linear) - np.logaddexp(0.0, before))
+
+
 class _Bends(NamedTuple):
-    """Minus the log-likelihood, its slopes along both coefficients, and its second derivatives."""
+    """How far the log-likelihood is below its top, the slopes of that along both coefficients, and its bends."""
 
     value: float
     own: float
@@ -174,5 +189,28 @@ class _Bends(NamedTuple):
         return self.own_other / self.other_other if self.other_other > 0.0 else 0.0
 
     @property
+    def other_step(self) -> float:
+        """How much too large the other coefficient is, as far as a quadratic can tell."""
+        return self.other / self.other_other if self.other_other > 0.0 else 0.0
+
+    @property
+    def gain(self) -> float:
+        """What twice the likelihood gains by that."""
+        if self.other_other > 0.0:
+            return self.other * self.other_step
+        return math.inf if self.other else 0.0
+
+    @property
+    def value_at_best(self) -> float:
+        """The value with the best other coefficient."""
+        return self.value - self.gain / 2.0
+
+    @property
+    def slope_at_best(self) -> float:
+        """The slope along the own coefficient there."""
+        return self.own - self.tangent * self.other
+
+    @property
     def information(self) -> float:
+        """The curvature along the own coefficient, with the best other one everywhere."""
         return self.own_own - self.tangent * self.own_other

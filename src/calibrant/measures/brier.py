@@ -89,8 +89,8 @@ def brier_score(
     --------
     >>> brier_score([0, 1, 1, 1], [0.25, 0.5, 0.75, 1.0])
     0.09375
-    >>> print(brier_score([0, 1, 1, 1], [0.25, 0.5, 0.75, 1.0], confidence_level=0.95))
-    brier 0.0938 (95%: 0.0012 to 0.1863; normal)
+    >>> print(brier_score([0, 1, 0, 1, 1, 0], [0.25, 0.5, 0.25, 0.75, 1.0, 0.5], confidence_level=0.95))
+    brier 0.1146 (95%: 0.0284 to 0.2007; normal)
     """
     if confidence_level is None and cluster is None:
         return _score(as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))

@@ -10,17 +10,13 @@ import numpy.typing as npt
 from calibrant.core.isotonic import isotonic_fit
 from calibrant.core.logistic import Points, pool
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray
-from calibrant.core.voices import Either
 from calibrant.measures.results import CurveErrors
 from calibrant.rows.checks import check_choice, check_number
 from calibrant.rows.intake import RowsLike, as_tally
 from calibrant.rows.tally import Tally
 
-_START_POINTS = 4096
 _LOESS_POINTS = 20_000
-_MANY_TIMES = 1000.0
 _QUANTILE_CELLS = 4096.0
-_INSIDE = Either("as in numpy.clip(y_prob, 1e-6, 1 - 1e-6)", "by 1e-6 say")
 
 
 def integrated_calibration_index(

@@ -98,7 +98,7 @@ def auroc(
     >>> auroc([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])
     0.875
     >>> print(auroc([0, 0, 1, 0, 1, 1], [0.1, 0.3, 0.4, 0.5, 0.6, 0.8], confidence_level=0.95))
-    auroc 0.8889 (95%: 0.5810 to 1.0000; delong)
+    auroc 0.8889 (95%: 0.5809 to 1.0000; delong)
     """
     if confidence_level is None and cluster is None:
         return _area(as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))

@@ -80,7 +80,7 @@ class Sampled:
             return "weighted for those that were censored"
         if self.rows.sample_weight is not None:
             return "of different weights"
-        return None if self.rows.binary_outcomes else "with fractions as outcomes"
+        return None if self.rows.binary_outcomes else "fractions of events"
 
     @property
     def weight(self) -> FloatArray:

@@ -28,7 +28,7 @@ Extremes = Literal["leave_out", "refuse"] | float
 SlopeInterval = Literal["profile", "wald", "sandwich", "bootstrap"]
 
 _START_POINTS = 4096
-_INSIDE = Either("as in extremes=1e-6", "by 1e-6 say")
+_INSIDE = Either("as in numpy.clip(y_prob, 1e-6, 1 - 1e-6)", "by 1e-6 say")
 
 
 def calibration_slope_intercept(
@@ -92,7 +92,7 @@ def calibration_slope_intercept(
     (0.596, True)
     >>> fit = calibration_slope_intercept(y, p, confidence_level=0.95)
     >>> round(fit.slope_lower, 4), round(fit.slope_upper, 4)
-    (-0.433, 2.0241)
+    (-0.4586, 2.0569)
     """
     ways: dict[str, _Way] = {
         "profile": _profiled,
@@ -174,14 +174,14 @@ class _Sure(NamedTuple):
             return ()
         verb = "was" if self.rows == 1 else "were"
         if not self.contradicted:
-            wrong, meaning = "no outcome contradicts them", ""
+            wrong, meaning = "No outcome contradicts them", ""
         else:
             wrong = f"{counted(self.contradicted, 'outcome')} contradict{'s' if self.contradicted == 1 else ''} them"
-            meaning = ", so that the forecasts are worse than the slope says"
+            meaning = ": the forecasts are worse than the slope says"
         return (
             Phrase(
                 "{left} with a forecast of exactly 0 or 1 {verb} left out of the slope, since the logit is infinite "
-                "there; {wrong}{meaning}",
+                "there. {wrong}{meaning}.",
                 left=counted(self.rows, "row"),
                 verb=verb,
                 wrong=wrong,
@@ -281,9 +281,9 @@ class _Fit:
 
     def log_likelihood_rises(self) -> tuple[float, float]:
         """Return by how much twice the log-likelihood rises from (0, 1) to the held fit, and from there to the free."""
-        held = self.profiles["intercept_at_unit_slope"]
-        at_zero, at_held, at_free = held.cost(0.0), held.cost(held.found), self.profiles["slope"].cost()
-        return 2.0 * max(at_zero - at_held, 0.0), 2.0 * max(at_held - at_free, 0.0)
+        held = self.held.intercept
+        from_zero = self.profiles["intercept_at_unit_slope"].dropped(0.0)
+        return from_zero, self.profiles["intercept"].dropped(held, 1.0)
 
 
 def _too_few() -> UndefinedError:
@@ -423,9 +423,9 @@ def likelihood_ratio_tests(
     >>> y, p = [0, 1, 0, 0, 1, 1, 0, 1], [0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9]
     >>> print(likelihood_ratio_tests(y, p))
     likelihood ratio tests, 8 rows
-    intercept 0 and slope 1: chi-square 0.5535 on 2 df, p = 0.7583
+    intercept 0 and slope 1: chi-square 0.4090 on 2 df, p = 0.815
     intercept 0 where the slope is 1: chi-square 0.0000 on 1 df, p = 1
-    slope 1: chi-square 0.5535 on 1 df, p = 0.4569
+    slope 1: chi-square 0.4090 on 1 df, p = 0.5225
     """
     rule = check_extremes(extremes)
     sample = sampled(y_true, y_prob, cluster=cluster, sample_weight=sample_weight, pos_label=pos_label)
