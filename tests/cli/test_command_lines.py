@@ -162,13 +162,13 @@ def test_options_that_may_be_repeated_are():
         " ".join(words): [each.opts[0] for each in command.params if each.multiple] for words, command in leaves()
     }
     assert {words: options for words, options in repeated.items() if options} == {
-        "measure": ["--y-true", "--y-prob"],  # a column per class
+        "measure": ["--y-true", "--y-prob", "--competing"],  # a column per class
         "certify": ["--groups", "--y-true", "--y-prob"],
         "groups": ["--features"],
         "test": ["--y-true", "--y-prob"],
         "decide": ["--threshold"],
         "compare": ["--y-prob"],
-        "report": ["--features", "--y-prob"],
+        "report": ["--features", "--y-prob", "--competing"],
     }
 
 

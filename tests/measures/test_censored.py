@@ -1,11 +1,15 @@
 """Numbers of censored rows with their limits: the error of estimated weights by brute force, and what is refused."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from statsmodels.duration.hazard_regression import PHReg
 
 import calibrant
 from calibrant import measures
+
+horizon: Any = calibrant.horizon  # whose weights may be None, which they are not here
 
 TIME = np.array([1, 2, 2, 3, 3, 4, 5, 6, 6, 7, 8, 9, 9, 10])
 CODE = np.array([1, 0, 1, 2, 0, 1, 0, 1, 2, 0, 1, 0, 1, 0])
@@ -16,10 +20,10 @@ def rows_of(place=None, times=1, code=CODE):
     """Each row so many times, and one of them once more."""
     at = np.repeat(np.arange(TIME.size), times)
     at = at if place is None else np.append(at, place)
-    return calibrant.horizon(TIME[at], code[at], FORECAST[at], at=7.5, competing=2), at
+    return horizon(TIME[at], code[at], FORECAST[at], at=7.5, competing=2), at
 
 
-NUMBERS = {
+NUMBERS: dict[str, Any] = {
     "brier": measures.brier_score,
     "brier_scaled": measures.scaled_brier_score,
     "auroc": measures.auroc,
@@ -49,9 +53,9 @@ def test_errors_count_that_weights_are_estimated(name):
     rows, size = rows_of()[0], TIME.size
     brute = brute_error(NUMBERS[name])
     if name in ("slope", "intercept"):
-        found = measures.calibration_slope_intercept(rows, confidence_level=0.95)
-        assert found.interval == "sandwich"
-        error = half_width(found, f"{name}_lower", f"{name}_upper")
+        slope = measures.calibration_slope_intercept(rows, confidence_level=0.95)
+        assert slope.interval == "sandwich"
+        error = half_width(slope, f"{name}_lower", f"{name}_upper")
     elif name == "risk":
         error = rows.outcome.standard_error
     elif name == "ratio":
@@ -85,13 +89,13 @@ def test_observed_over_expected_takes_the_risk_and_all_forecasts(interval):
     assert found.lower < found.estimate < found.upper
     assert found.interval == {"exact": "greenwood"}.get(interval, interval)
     if interval == "exact":
-        limits = calibrant.horizon(TIME, CODE, FORECAST, at=7.5, competing=2, confidence_level=0.9)
+        limits = horizon(TIME, CODE, FORECAST, at=7.5, competing=2, confidence_level=0.9)
         assert found.lower == pytest.approx(limits.risk_lower / FORECAST.mean())
         assert found.upper == pytest.approx(limits.risk_upper / FORECAST.mean())
 
 
 def test_observed_over_expected_without_an_event_or_without_a_forecast():
-    rows = calibrant.horizon([1, 2, 3, 4], [0, 0, 0, 0], [0.1, 0.2, 0.3, 0.4], at=2.5)
+    rows = horizon([1, 2, 3, 4], [0, 0, 0, 0], [0.1, 0.2, 0.3, 0.4], at=2.5)
     assert measures.observed_expected_ratio(rows) == 0.0
     found = measures.observed_expected_ratio(rows, confidence_level=0.95)
     assert (found.lower, found.upper) == (0.0, pytest.approx((1.0 - 0.025**0.5) / 0.25))
@@ -109,12 +113,12 @@ def test_the_slope_of_hazards_is_that_of_another_package_with_ties_too():
     time, end = np.ceil(rng.exponential(5.0, 300)), np.ceil(rng.exponential(8.0, 300))
     seen, event = np.minimum(time, end), time <= end
     forecast = rng.beta(2.0, 3.0, 300)
-    found = measures.cox_slope(calibrant.horizon(seen, event, forecast, at=6.0), confidence_level=0.9)
+    found = measures.cox_slope(horizon(seen, event, forecast, at=6.0), confidence_level=0.9)
     value = np.log(-np.log1p(-forecast))[:, None]
     other = PHReg(np.minimum(seen, 6.0), value, status=event & (seen <= 6.0), ties="efron").fit()
     assert found.estimate == pytest.approx(other.params[0], abs=1e-6)
     assert (found.upper - found.lower) / 2.0 / 1.6448536269514722 == pytest.approx(other.bse[0], rel=1e-5)
-    assert found.estimate == measures.cox_slope(calibrant.horizon(seen, event, forecast, at=6.0))
+    assert found.estimate == measures.cox_slope(horizon(seen, event, forecast, at=6.0))
 
 
 @pytest.mark.parametrize(
@@ -122,10 +126,10 @@ def test_the_slope_of_hazards_is_that_of_another_package_with_ties_too():
     [
         (lambda: [0, 1], "^rows holds no times; pass what horizon"),
         (lambda: rows_of()[0], "^rows holds competing events"),
-        (lambda: calibrant.horizon([1, 2], [1, 1], [0.5, 1.0], at=3), r"^y_prob\[1\] is 1, where log"),
-        (lambda: calibrant.horizon([1, 2], [1, 1], [0.5, 0.5], at=3), "the slope needs at least two distinct"),
-        (lambda: calibrant.horizon([1, 2], [0, 0], [0.5, 0.6], at=1), "the slope needs at least one event"),
-        (lambda: calibrant.horizon([1, 2], [1, 0], [0.6, 0.5], at=2), "rank the events so well, .* is infinite"),
+        (lambda: horizon([1, 2], [1, 1], [0.5, 1.0], at=3), r"^y_prob\[1\] is 1, where log"),
+        (lambda: horizon([1, 2], [1, 1], [0.5, 0.5], at=3), "the slope needs at least two distinct"),
+        (lambda: horizon([1, 2], [0, 0], [0.5, 0.6], at=1), "the slope needs at least one event"),
+        (lambda: horizon([1, 2], [1, 0], [0.6, 0.5], at=2), "rank the events so well, .* is infinite"),
     ],
 )
 def test_where_there_is_no_slope_of_hazards(rows, message):
@@ -153,12 +157,11 @@ def test_every_curve_and_net_benefit_takes_censored_rows_as_weighted_ones():
 @pytest.mark.parametrize("clusters", [None, np.arange(TIME.size) // 2])
 def test_limits_of_net_benefit_count_that_weights_are_estimated(clusters):
     rows = rows_of()[0]
-    found = calibrant.net_benefit(rows, threshold=[0.3, 0.45], confidence_level=0.95, cluster=clusters)
+    net_benefit: Any = calibrant.net_benefit
+    found = net_benefit(rows, threshold=[0.3, 0.45], confidence_level=0.95, cluster=clusters)
     half = (found.net_benefit_upper - found.net_benefit_lower) / 2.0 / 1.959963984540054
     for place in range(2):
-        brute = brute_error(
-            lambda each, at=place: calibrant.net_benefit(each, threshold=[0.3, 0.45]).net_benefit[at], clusters
-        )
+        brute = brute_error(lambda each, at=place: net_benefit(each, threshold=[0.3, 0.45]).net_benefit[at], clusters)
         assert half[place] == pytest.approx(brute, rel=2e-3)
     if clusters is None:  # acting on everybody is a matter of the risk alone
         half = (found.treat_all_upper - found.treat_all_lower) / 2.0 / 1.959963984540054

@@ -1,6 +1,7 @@
 """Censored outcomes: weights, risks and their limits by slow and obvious ways, and what is refused."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,11 @@ from calibrant.rows.clusters import ClusteredRows
 from calibrant.rows.horizons import HorizonRows
 from calibrant.rows.paired import PairedColumns
 from calibrant.rows.resamples import resampled
+
+horizon: Any = calibrant.horizon  # whose weights may be None, which they are not here
+
+
+certify_decisions: Any = calibrant.certify_decisions
 
 
 def slow_weights(time, code, at):
@@ -70,9 +76,9 @@ def test_weights_risk_and_its_error_are_those_of_the_definitions(rows, at):
     last = max(time)
     if last < at and any(t == last and c == 0 for t, c in zip(time, code, strict=True)):
         with pytest.raises(calibrant.InputError, match=rf"^at is .* the largest horizon .* is {last}$"):
-            calibrant.horizon(time, code, np.array(forecast) / 8.0, at=at, competing=2)
+            horizon(time, code, np.array(forecast) / 8.0, at=at, competing=2)
         return
-    found = calibrant.horizon(time, code, np.array(forecast) / 8.0, at=at, competing=2)
+    found = horizon(time, code, np.array(forecast) / 8.0, at=at, competing=2)
     weights = np.ones(len(time)) if found.sample_weight is None else found.sample_weight
     np.testing.assert_allclose(weights, slow_weights(time, code, at), rtol=1e-12)
     assert weights.sum() == pytest.approx(len(time), rel=1e-12)
@@ -82,7 +88,7 @@ def test_weights_risk_and_its_error_are_those_of_the_definitions(rows, at):
     assert 0.0 <= found.risk_lower <= found.risk + 1e-12
     assert found.risk - 1e-12 <= found.risk_upper <= 1.0
     order = np.argsort(np.array(forecast), kind="stable")[::-1]
-    again = calibrant.horizon(np.array(time)[order], np.array(code)[order], found.y_prob[order], at=at, competing=2)
+    again = horizon(np.array(time)[order], np.array(code)[order], found.y_prob[order], at=at, competing=2)
     assert again.risk == pytest.approx(found.risk, abs=1e-14)
 
 
@@ -99,14 +105,14 @@ def followed(size=400, seed=0, rivals=False, whole=False):
 @pytest.mark.parametrize("whole", [False, True])
 def test_another_package_agrees(whole):
     time, code, forecast = followed(whole=whole)
-    found = calibrant.horizon(time, code, forecast, at=4.0)
+    found = horizon(time, code, forecast, at=4.0)
     with np.errstate(all="ignore"):
         other = duration.SurvfuncRight(time, code)
     place = np.searchsorted(other.surv_times, 4.0, side="right") - 1
     assert found.risk == pytest.approx(1.0 - other.surv_prob[place], abs=1e-14)
     assert found.outcome.standard_error == pytest.approx(other.surv_prob_se[place], abs=1e-14)
     time, code, forecast = followed(rivals=True, whole=whole)
-    found = calibrant.horizon(time, code, forecast, at=4.0, competing=2)
+    found = horizon(time, code, forecast, at=4.0, competing=2)
     with np.errstate(all="ignore"):
         other = duration.CumIncidenceRight(time, code)
     place = np.searchsorted(other.times, 4.0, side="right") - 1
@@ -117,7 +123,7 @@ def test_another_package_agrees(whole):
 def test_where_nobody_is_censored_before_the_horizon_rows_are_plain():
     time, _, forecast = followed()
     code = np.where(time > 2.5, 0, 1)  # all who are censored were seen at the horizon
-    found = calibrant.horizon(time, code, forecast, at=2.5)
+    found = horizon(time, code, forecast, at=2.5)
     outcome = time <= 2.5
     assert found.sample_weight is None
     assert not found.weights_estimated
@@ -130,34 +136,34 @@ def test_where_nobody_is_censored_before_the_horizon_rows_are_plain():
 
 
 def test_censoring_at_the_horizon_itself_hides_nothing():
-    found = calibrant.horizon([1, 2, 3, 5, 5], [1, 0, 1, 0, 0], [0.5] * 5, at=5)
+    found = horizon([1, 2, 3, 5, 5], [1, 0, 1, 0, 0], [0.5] * 5, at=5)
     assert found.sample_weight.tolist() == pytest.approx([1.0, 0.0, 4 / 3, 4 / 3, 4 / 3])
     assert found.outcome.free == 2
 
 
 def test_competing_events_may_be_named_in_several_ways():
     time, code, forecast = followed(rivals=True)
-    by_code = calibrant.horizon(time, code, forecast, at=3.0, competing=2)
+    by_code = horizon(time, code, forecast, at=3.0, competing=2)
     others = [
-        calibrant.horizon(time, code, forecast, at=3.0, competing=[2]),
-        calibrant.horizon(time, code == 1, forecast, at=3.0, competing=code == 2),
-        calibrant.horizon(time, pd.Series(code), pd.Series(forecast), at=3.0, competing=pd.Series(code == 2)),
-        calibrant.horizon(time, np.where(code == 2, 7, code), forecast, at=3.0, competing=[7, 9]),
+        horizon(time, code, forecast, at=3.0, competing=[2]),
+        horizon(time, code == 1, forecast, at=3.0, competing=code == 2),
+        horizon(time, pd.Series(code), pd.Series(forecast), at=3.0, competing=pd.Series(code == 2)),
+        horizon(time, np.where(code == 2, 7, code), forecast, at=3.0, competing=[7, 9]),
     ]
     for other in others:
         assert other.sample_weight.tolist() == by_code.sample_weight.tolist()
         assert other.outcome == by_code.outcome
     assert by_code.outcome.estimator == "Aalen-Johansen"
-    ignored = calibrant.horizon(time, code == 1, forecast, at=3.0)  # as if rivals had only hidden the event
+    ignored = horizon(time, code == 1, forecast, at=3.0)  # as if rivals had only hidden the event
     assert ignored.risk > by_code.risk
 
 
 @pytest.mark.parametrize("interval", ["log-log", "log", "plain"])
 def test_limits_of_no_event_are_exact_ones_of_the_rows_that_were_followed(interval):
-    found = calibrant.horizon([1, 2, 9, 9, 9], [0, 0, 0, 0, 1], [0.1] * 5, at=5, interval=interval)
+    found = horizon([1, 2, 9, 9, 9], [0, 0, 0, 0, 1], [0.1] * 5, at=5, interval=interval)
     assert (found.risk, found.risk_lower) == (0.0, 0.0)
     assert found.risk_upper == pytest.approx(1.0 - 0.025 ** (1 / 3))
-    all_had = calibrant.horizon([1, 2, 3], [1, 1, 1], [0.1] * 3, at=5, interval=interval, confidence_level=0.9)
+    all_had = horizon([1, 2, 3], [1, 1, 1], [0.1] * 3, at=5, interval=interval, confidence_level=0.9)
     assert (all_had.risk, all_had.risk_upper) == (1.0, 1.0)
     assert all_had.risk_lower == pytest.approx(0.05 ** (1 / 3))
 
@@ -191,20 +197,20 @@ def test_limits_of_no_event_are_exact_ones_of_the_rows_that_were_followed(interv
 )
 def test_what_is_refused(rows, options, message):
     with pytest.raises(calibrant.InputError, match=message):
-        calibrant.horizon(*rows, **options)
+        horizon(*rows, **options)
 
 
 def test_rows_in_another_order_by_their_labels_are_refused():
     time, code, forecast = followed(20)
     with pytest.raises(calibrant.InputError, match=r"^time\[0\] is labelled 0 and y_prob\[0\] is labelled 19"):
-        calibrant.horizon(pd.Series(time), code, pd.Series(forecast, index=range(19, -1, -1)), at=0.1)
+        horizon(pd.Series(time), code, pd.Series(forecast, index=range(19, -1, -1)), at=0.1)
 
 
 def censored(size=400, seed=0, **options):
-    return calibrant.horizon(*followed(size, seed), at=3.0, **options)
+    return horizon(*followed(size, seed), at=3.0, **options)
 
 
-GUARANTEES = {
+GUARANTEES: dict[str, Any] = {
     "certify": lambda rows: calibrant.certify(rows, max_error=0.1),
     "certify by": lambda rows: calibrant.certify(rows, max_error=0.1, by=np.arange(400) % 2),
     "certify cluster": lambda rows: calibrant.certify(rows, max_error=0.1, cluster=np.arange(400) // 4),
@@ -216,7 +222,7 @@ GUARANTEES = {
     "worst_group": lambda rows: calibrant.worst_group(rows, X=np.arange(400.0)),
     "check_independence": lambda rows: calibrant.check_independence(rows, cluster=np.arange(400) // 4),
     "decide": lambda rows: decide(rows, threshold=0.5),
-    "certify_decisions": lambda rows: calibrant.certify_decisions(rows, None, [[0, 1], [1, 0]], max_regret=0.1),
+    "certify_decisions": lambda rows: certify_decisions(rows, None, [[0, 1], [1, 0]], max_regret=0.1),
     "compare_models": lambda rows: calibrant.compare_models(PairedColumns({"old": rows, "new": rows})),
     "Monitor": lambda rows: calibrant.Monitor(max_error=0.1).update(rows),
     "Monitor by period": lambda rows: calibrant.Monitor(max_error=0.1).update(rows, period=np.arange(400) // 100),
@@ -255,33 +261,35 @@ def test_measures_say_how_many_rows_were_censored_and_take_the_risk_for_the_obse
 
 def test_resamples_estimate_the_weights_anew_and_do_not_depend_on_the_order_of_rows():
     time, code, forecast = followed(60, whole=True)
-    rows = calibrant.horizon(time, code, forecast, at=3.0)
+    rows = horizon(time, code, forecast, at=3.0)
     mixed = np.random.default_rng(1).permutation(60)
-    other = calibrant.horizon(time[mixed], code[mixed], forecast[mixed], at=3.0)
+    other = horizon(time[mixed], code[mixed], forecast[mixed], at=3.0)
     drawn = [list(resampled(each, 5, np.random.default_rng(2))) for each in (rows, other)]
     for first, second in zip(*drawn, strict=True):
         assert isinstance(first, HorizonRows)
+        assert first.sample_weight is not None
         assert first.y_prob.size == 60
-        assert first.sample_weight.tolist() == second.sample_weight.tolist()
-        again = calibrant.horizon(first.time, first.code, first.y_prob, at=3.0)
+        np.testing.assert_array_equal(first.sample_weight, np.array(second.sample_weight))
+        again = horizon(first.time, first.code, first.y_prob, at=3.0)
         np.testing.assert_allclose(first.sample_weight, again.sample_weight, rtol=1e-14)
         assert first.y_true.tolist() == again.y_true.tolist()
 
 
 def test_resamples_of_clusters_keep_censored_rows():
     time, code, forecast = followed(60)
-    rows = calibrant.horizon(time, code, forecast, at=3.0)
+    rows = horizon(time, code, forecast, at=3.0)
     clusters = ClusteredRows.of(rows, np.arange(60) // 3)
     for sample in resampled(clusters, 3, np.random.default_rng(0)):
         assert isinstance(sample, HorizonRows)
+        assert sample.sample_weight is not None
         assert sample.time.size == 60
-        again = calibrant.horizon(sample.time, sample.code, sample.y_prob, at=3.0)
+        again = horizon(sample.time, sample.code, sample.y_prob, at=3.0)
         np.testing.assert_allclose(sample.sample_weight, again.sample_weight, rtol=1e-14)
 
 
 def test_too_few_rows_beyond_the_horizon_are_said_to_be_too_few_for_resamples():
     time = np.append(np.arange(1.0, 40.0), 50.0)
-    rows = calibrant.horizon(time, np.arange(40) % 2, np.linspace(0.1, 0.9, 40), at=45.0)
+    rows = horizon(time, np.arange(40) % 2, np.linspace(0.1, 0.9, 40), at=45.0)
     with pytest.raises(calibrant.InputError, match="many resamples of these rows say nothing: at is 45"):
         measures.brier_score(rows, confidence_level=0.95, interval="bootstrap")
 

@@ -19,6 +19,9 @@ from calibrant.core.words import counted, level_said, percent, shown
 CENSORED, EVENT, COMPETING = 0, 1, 2
 """What ended the follow-up of a row."""
 
+KAPLAN_MEIER, AALEN_JOHANSEN = "Kaplan-Meier", "Aalen-Johansen"
+"""How the risk was estimated: without competing events, and with them."""
+
 RiskInterval: TypeAlias = Literal["log-log", "log", "plain"]
 """The scale on which limits of a risk are symmetric."""
 
@@ -238,7 +241,7 @@ class Incidence:
             standard_error=error,
             confidence_level=confidence_level,
             interval=interval,
-            estimator="Aalen-Johansen" if self.competes else "Kaplan-Meier",
+            estimator=AALEN_JOHANSEN if self.competes else KAPLAN_MEIER,
             rows=self.outcome.size,
             events=events,
             competing=competing,
