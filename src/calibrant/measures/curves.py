@@ -19,13 +19,12 @@ from calibrant.core.progress import track
 from calibrant.core.quantiles import quantiles
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
 from calibrant.measures.curve_results import DISTANCES, CalibrationCurve, CurveErrors
-from calibrant.measures.estimates import MOST_UNDEFINED
 from calibrant.measures.smoothers import Chosen, Rates, Scale, SmootherName, check_smoother, points_of
 from calibrant.rows.checks import Observations, check_choice, check_confidence, check_forecasts, check_rng
 from calibrant.rows.clusters import ClusteredRows
 from calibrant.rows.intake import RowsLike, are_clustered, as_clustered, as_observations, as_tally, few_in_memory
 from calibrant.rows.questions import QuestionSource
-from calibrant.rows.resamples import check_resamples, resampled
+from calibrant.rows.resamples import MOST_UNDEFINED, check_resamples, resampled
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally, Totals
 
