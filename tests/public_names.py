@@ -15,6 +15,7 @@ ROOMS = (
     "repairs",
     "reports",
     "rows",
+    "validations",
 )
 
 

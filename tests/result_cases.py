@@ -27,6 +27,12 @@ def tally() -> Tally:
 
 
 @functools.cache
+def censored() -> Any:
+    """Return rows of which some were censored, and some had a competing event."""
+    return calibrant.horizon([1, 2, 3, 4, 5] * 8, [0, 1, 0, 1, 2, 0, 1, 1] * 5, Y_PROB, at=4.5, competing=2)
+
+
+@functools.cache
 def _comparison() -> Any:
     return calibrant.compare_recalibrators(tally(), candidates={"platt": calibrant.PlattRecalibrator()}, cv=2, rng=0)
 
@@ -126,6 +132,26 @@ def _windows() -> Any:
     return calibrant.monitors.compare_windows(Y_TRUE * 10, Y_PROB * 10, period=period, windows=[2, 4])
 
 
+@functools.cache
+def _validation() -> Any:
+    return calibrant.validate(tally(), thresholds=[0.2, 0.4], n_resamples=40)
+
+
+@functools.cache
+def _validation_report() -> Any:
+    asked: dict[str, Any] = {"n_resamples": 40, "thresholds": [0.2, 0.4], "max_error": 0.9, "source": "rows.csv"}
+    return calibrant.ValidationReport.from_predictions(Y_TRUE, Y_PROB, cluster=CLUSTERS, **asked).summary
+
+
+@functools.cache
+def _internal_validation() -> Any:
+    from sklearn.naive_bayes import GaussianNB
+
+    return calibrant.internal_validation(
+        GaussianNB(), np.array(Y_PROB)[:, None], Y_TRUE, n_resamples=5, statistics=["auroc", "slope"], thresholds=[0.4]
+    )
+
+
 RESULTS: dict[str, Callable[[], Any]] = {
     "Measures": lambda: calibrant.measure(tally()),
     "Measures with spectrum": lambda: calibrant.measure(tally(), spectrum=True),
@@ -144,8 +170,31 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "Spectrum": lambda: calibrant.measures.bounded_variation_spectrum(tally()),
     "CalibrationDistance": lambda: calibrant.distance_from_calibration(tally()),
     "CalibrationSlope": lambda: calibrant.measures.calibration_slope_intercept(tally()),
+    "CalibrationSlope with limits": lambda: calibrant.measures.calibration_slope_intercept(
+        [*Y_TRUE, 1], [*Y_PROB, 0.0], confidence_level=0.9
+    ),
+    "CalibrationTests": lambda: calibrant.measures.likelihood_ratio_tests(tally()),
+    "CalibrationTests of clusters": lambda: calibrant.measures.likelihood_ratio_tests(
+        Y_TRUE, Y_PROB, cluster=[1, 2, 3, 4, 5] * 8
+    ),
+    "ChiSquareTest": lambda: calibrant.measures.likelihood_ratio_tests(tally()).weak,
+    "Estimate": lambda: calibrant.measures.auroc(tally(), confidence_level=0.95),
+    "Estimate with a note": lambda: calibrant.measures.observed_expected_ratio(
+        Y_TRUE, Y_PROB, confidence_level=0.95, cluster=CLUSTERS
+    ),
+    "Estimate from resamples": lambda: calibrant.measures.brier_score(
+        tally(), confidence_level=0.5, interval="bootstrap", n_resamples=20
+    ),
     "CurveErrors": lambda: calibrant.measures.integrated_calibration_index(tally()),
-    "loess CurveErrors": lambda: calibrant.measures.integrated_calibration_index(tally(), smoother="loess"),
+    "HorizonRisk": lambda: censored().outcome,
+    "ReportSummary of censored rows": lambda: calibrant.CalibrationReport.from_predictions(censored()).summary,
+    "loess CurveErrors": lambda: calibrant.measures.integrated_calibration_index(
+        tally(), smoother="loess", confidence_level=0.9, n_resamples=20
+    ),
+    "CalibrationCurve": lambda: calibrant.measures.calibration_curve(tally()),
+    "CalibrationCurve with a band": lambda: calibrant.measures.calibration_curve(
+        tally(), band="simultaneous", confidence_level=0.9, n_resamples=20
+    ),
     "Relation": lambda: calibrant.measure(tally()).relations[0],
     "certified Certificate": lambda: calibrant.certify(tally(), max_error=0.9),
     "undecided Certificate": lambda: calibrant.certify(tally(), max_error=0.1, method="hoeffding"),
@@ -233,7 +282,15 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "BestThreshold": lambda: calibrant.best_threshold(tally(), threshold=0.3),
     "DecisionGuarantee": lambda: calibrant.decision_guarantee(calibrant.certify(tally(), max_error=0.9)),
     "ScoreDecomposition": lambda: calibrant.decisions.score_decomposition(tally(), score="log"),
-    "NetBenefit": lambda: calibrant.net_benefit(tally()),
+    "ScoreDecomposition with limits": lambda: calibrant.decisions.score_decomposition(
+        tally(), confidence_level=0.9, n_resamples=20
+    ),
+    "BrierDecomposition": lambda: calibrant.decisions.brier_decomposition(
+        tally(), confidence_level=0.9, n_resamples=20
+    ),
+    "NetBenefit": lambda: calibrant.net_benefit(tally(), confidence_level=0.9, band=True),
+    "NetBenefit alone": lambda: calibrant.net_benefit(tally(), threshold=0.2),
+    "DecisionCurve": lambda: calibrant.decisions.decision_curve({"old": tally(), "new": tally()}, threshold=0.2),
     "RollingReading": _rolling,
     "WindowComparison": _windows,
     "WindowScores": lambda: _windows().scores[0],
@@ -286,6 +343,13 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "DecisionTable": lambda: _report().models[0].decisions,
     "RepairTrial": lambda: _report().models[0].repair,
     "Omission": lambda: _few().models[0].omissions[0],
+    "Validation": _validation,
+    "Validation of few rows": lambda: calibrant.validate([0, 1, 0], [0.0, 0.5, 1.0], n_resamples=40),
+    "ValidationSummary": _validation_report,
+    "TripodItem": lambda: _validation_report().items[0],
+    "TripodItem with an answer": lambda: _validation_report().items[-5],
+    "InternalValidation": _internal_validation,
+    "OptimismCorrected": lambda: _internal_validation()["auroc"],
     "RecalibratorComparison with an infinite loss": lambda: calibrant.compare_recalibrators(
         Tally.from_arrays([*Y_TRUE, 1, 0], [*Y_PROB, 0.0, 1.0]),
         candidates={"isotonic": calibrant.IsotonicRecalibrator()},

@@ -58,6 +58,7 @@ TOP = [
     "RollingRecalibrator",
     "Tally",
     "TemperatureRecalibrator",
+    "ValidationReport",
     "best_threshold",
     "calibration_test",
     "certify",
@@ -71,6 +72,8 @@ TOP = [
     "decision_risk",
     "distance_from_calibration",
     "expected_calibration_error",
+    "horizon",
+    "internal_validation",
     "measure",
     "net_benefit",
     "pit_calibration",
@@ -80,6 +83,7 @@ TOP = [
     "scan",
     "smooth_calibration_error",
     "threshold_calibration_error",
+    "validate",
     "worst_group",
     "worst_interval",
 ]
@@ -132,6 +136,8 @@ def test_every_public_name_resolves_and_is_documented(name):
 
 FUNCTIONS = [name for name in PUBLIC if inspect.isfunction(public(name))]
 BY_POSITION = {
+    "cox_slope": ["rows"],
+    "horizon": ["time", "event", "y_prob"],
     "affine_costs": [],
     "bracket": ["cells"],
     "by_group": ["source", "compute"],
@@ -143,6 +149,7 @@ BY_POSITION = {
     "ece_hardness_bound": ["rows"],
     "effective_support_size": ["y_prob", "gamma"],
     "effective_variance": ["mean_outcome", "gamma"],
+    "internal_validation": ["estimator", "X", "y"],
     "new_files": ["folders"],
     "openmetrics": ["reading"],
     "period_of": ["times", "every"],
@@ -194,6 +201,7 @@ def test_what_is_required_cannot_be_forgotten():
         "certify_decisions": ["max_regret"],
         "compare_windows": ["period", "windows"],
         "ece_hardness_bound": ["max_error", "confidence_level", "effective_variance"],
+        "horizon": ["at"],
         "new_files": ["poll"],
         "reject_option": ["cost"],
         "risk_bands": ["cutoffs"],
@@ -304,6 +312,8 @@ FIRST_USES = {
     "calibration_test": "calibrant.calibration_test(y_true, y_prob, rng=0).statistic",
     "thresholds": "calibrant.threshold_calibration_error(y_prob, ensemble=[[p / 2] * 20 for p in y_prob]).error",
     "certify overlapping groups": "calibrant.certify(y_true, y_prob, max_error=0.05, groups=y_true).estimate",
+    "horizon": "calibrant.measure(calibrant.horizon(y_prob[::-1], y_true, y_prob, at=0.5)).cutoff",
+    "validate": "calibrant.validate(y_true, y_prob, smoother='isotonic', n_resamples=40).cutoff",
     "worst_group": "calibrant.worst_group(y_true, y_prob, {'x': y_prob[::-1], 'y': y_true}).error",
 }
 
@@ -537,7 +547,10 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "Spectrum": lambda: calibrant.measures.bounded_variation_spectrum(*ROWS),
     "CalibrationDistance": lambda: calibrant.distance_from_calibration(*ROWS),
     "CalibrationSlope": lambda: calibrant.measures.calibration_slope_intercept(*ROWS),
+    "CalibrationTests": lambda: calibrant.measures.likelihood_ratio_tests(*ROWS),
+    "Estimate": lambda: calibrant.measures.auroc(*ROWS, confidence_level=0.95),
     "CurveErrors": lambda: calibrant.measures.integrated_calibration_index(*ROWS),
+    "CalibrationCurve": lambda: calibrant.measures.calibration_curve(*ROWS),
     "Certificate": lambda: calibrant.certify(*ROWS, max_error=0.1),
     "GroupCertificates": lambda: calibrant.certify(*ROWS, max_error=0.1, by=list("aabbaabb"), sample_weight=WEIGHTS),
     "ConfidenceInterval": lambda: calibrant.confidence_interval(*ROWS, method="normal"),
@@ -598,13 +611,18 @@ SCORES: dict[str, dict[str, Any]] = {
     "expected_calibration_error": {"n_bins": 10, "strategy": "quantile"},
     "calibration_in_the_large": {},
     "observed_expected_ratio": {},
+    "auroc": {},
+    "brier_score": {},
+    "scaled_brier_score": {},
     "weighted_calibration_error": {"weight": np.cos},
 }
 
 
 def test_every_float_measure_is_tried_as_a_score():
     annotated = {
-        name for name in FUNCTIONS if name not in BY_POSITION and public(name).__annotations__["return"] == "float"
+        name
+        for name in FUNCTIONS
+        if name not in BY_POSITION and public(name).__annotations__["return"] in ("float", "float | Estimate")
     }
     assert annotated == set(SCORES)
 

@@ -64,7 +64,16 @@ PICTURES: dict[str, Callable[[str], Any]] = {
     ),
     "risk_gap": lambda theme: calibrant.displays.RiskGapDisplay.from_predictions(*tumours(), theme=theme),
     "decision_curve": lambda theme: calibrant.displays.DecisionCurveDisplay.from_predictions(
-        *tumours(), threshold=np.arange(1, 100) / 200, theme=theme
+        *tumours(), thresholds=np.arange(1, 100) / 200, confidence_level=0.95, band=True, theme=theme
+    ),
+    "decision_curve_models": lambda theme: calibrant.displays.DecisionCurveDisplay.from_predictions(
+        *digits(), thresholds=np.arange(1, 91) / 100, confidence_level=0.95, theme=theme
+    ),
+    "decomposition": lambda theme: calibrant.displays.DecompositionDisplay.from_predictions(
+        *digits(), confidence_level=0.95, theme=theme
+    ),
+    "attributes": lambda theme: calibrant.displays.AttributesDisplay.from_predictions(
+        digits()[0], digits()[1]["random forest"], theme=theme
     ),
     "spectrum": lambda theme: calibrant.displays.SpectrumDisplay.from_predictions(*tumours(), theme=theme),
     "monitor": lambda theme: calibrant.MonitorDisplay.from_predictions(*days(), max_error=0.1, theme=theme),

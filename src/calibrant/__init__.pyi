@@ -31,6 +31,9 @@ from calibrant import (
 from calibrant import (
     rows as rows,
 )
+from calibrant import (
+    validations as validations,
+)
 from calibrant.certificates.bands import risk_bands as risk_bands
 from calibrant.certificates.hypotheses import calibration_test as calibration_test
 from calibrant.certificates.independence import check_independence as check_independence
@@ -55,6 +58,7 @@ from calibrant.core.errors import (
 from calibrant.core.errors import (
     InputError as InputError,
 )
+from calibrant.decisions.benefits import net_benefit as net_benefit
 from calibrant.decisions.declared import certify_decisions as certify_decisions
 from calibrant.decisions.gaps import (
     best_threshold as best_threshold,
@@ -65,9 +69,6 @@ from calibrant.decisions.gaps import (
 from calibrant.decisions.guarantees import decision_guarantee as decision_guarantee
 from calibrant.decisions.risks import (
     decision_risk as decision_risk,
-)
-from calibrant.decisions.risks import (
-    net_benefit as net_benefit,
 )
 from calibrant.displays.certificate import CertificateDisplay as CertificateDisplay
 from calibrant.displays.cumulative import CumulativeDisplay as CumulativeDisplay
@@ -105,7 +106,11 @@ from calibrant.repairs.maps import (
     TemperatureRecalibrator as TemperatureRecalibrator,
 )
 from calibrant.reports.calibration_report import CalibrationReport as CalibrationReport
+from calibrant.reports.validation_report import ValidationReport as ValidationReport
 from calibrant.rows.cells import Cells as Cells
+from calibrant.rows.horizons import horizon as horizon
 from calibrant.rows.tally import Tally as Tally
+from calibrant.validations.optimism import internal_validation as internal_validation
+from calibrant.validations.studies import validate as validate
 
 __version__: str

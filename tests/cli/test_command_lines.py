@@ -11,7 +11,7 @@ from table_cases import predictions, write
 
 from calibrant.cli import COMMANDS, main
 
-LINES = {"report": 10}
+LINES = {"report": 10, "validate": 10}
 """Random lines per command, where not 30."""
 NUMBERS = ("0", "1", "0.05", "0.5", "0.95", "0.999", "2", "7", "-1", "1e-9", "1e400", "nan", "inf", "abc", "", "0x1p-3")
 COLUMNS = ("y", "p", "worse", "w", "ward", "Y", "nosuch", "", "p ", "'; DROP", "x" * 500, "\x1b[31mred", "ключ", "-p")
@@ -23,7 +23,7 @@ FEW = {"--resamples": ("999", "1000", "99", "0", "-5", "many"), "--parts": ("2",
 """Options whose large values are right and slow."""
 
 
-VERDICTS = ("certify", "groups", "compare", "report", "watch")
+VERDICTS = ("certify", "groups", "compare", "report", "validate", "watch")
 """Commands that can end undecided."""
 
 
@@ -61,6 +61,7 @@ GOOD = {
     "recalibrate apply": ("--out", "out.csv"),
     "recalibrate sql": ("--column", "p"),
     "report": ("--out", "out.html"),
+    "validate": ("--resamples", "99"),
     "watch": ("--max-error", "0.2"),
 }
 """What a command needs beside its files."""
@@ -161,13 +162,13 @@ def test_options_that_may_be_repeated_are():
         " ".join(words): [each.opts[0] for each in command.params if each.multiple] for words, command in leaves()
     }
     assert {words: options for words, options in repeated.items() if options} == {
-        "measure": ["--y-true", "--y-prob"],  # a column per class
+        "measure": ["--y-true", "--y-prob", "--competing"],  # a column per class
         "certify": ["--groups", "--y-true", "--y-prob"],
         "groups": ["--features"],
         "test": ["--y-true", "--y-prob"],
         "decide": ["--threshold"],
         "compare": ["--y-prob"],
-        "report": ["--features", "--y-prob"],
+        "report": ["--features", "--y-prob", "--competing"],
     }
 
 

@@ -57,8 +57,12 @@ def every_result():
     found = [
         measures,
         measures.spectrum,
-        measures.slope,
-        measures.curve,
+        calibrant.measures.calibration_slope_intercept(tally, confidence_level=0.95),
+        *map(result_of, ("CalibrationTests", "ChiSquareTest", "Estimate")),
+        calibrant.measures.integrated_calibration_index(
+            tally, smoother="loess", span=0.9, knots=None, confidence_level=0.9, n_resamples=20
+        ),
+        calibrant.measures.calibration_curve(tally, confidence_level=0.9, n_resamples=20),
         measures.distance,
         measures.worst_interval,
         measures.relations[0],
@@ -89,8 +93,10 @@ def every_result():
         calibrant.decisions.murphy_curve(tally),
         calibrant.best_threshold(tally, threshold=0.3),
         calibrant.decision_guarantee(certificate, 0.25),
-        calibrant.decisions.score_decomposition(tally),
-        calibrant.net_benefit(tally),
+        calibrant.decisions.score_decomposition(tally, confidence_level=0.9, n_resamples=20),
+        calibrant.decisions.brier_decomposition(tally, confidence_level=0.9, n_resamples=20),
+        calibrant.net_benefit(tally, confidence_level=0.9, band=True, prevalence=0.4),
+        calibrant.decisions.decision_curve(tally, threshold=0.2),
         guard.guarantee_,
         guard.ladder_[0],
         comparison,
@@ -117,7 +123,9 @@ def every_result():
         over_time,
         over_time.history,
         result_of("WorstGroup"),
+        *map(result_of, ("Validation", "ValidationSummary", "TripodItem", "InternalValidation", "OptimismCorrected")),
         result_of("FoundGroup"),
+        result_of("HorizonRisk"),
         result_of("QuestionMeasures"),
         result_of("QuestionWorstIntervals"),
         result_of("QuestionCertificates"),
@@ -182,6 +190,7 @@ def test_what_may_be_infinite_or_undefined_is_declared_field_by_field(results):
         # as shares of the events, where there may be none
         "Certificate": ("estimate", "upper"),
         "ConfidenceInterval": ("estimate", "upper"),
+        "Estimate": ("lower", "upper"),  # no limit on that side
         "GroupCertificates": ("upper",),
         "QuestionCertificates": ("upper",),
         "QuestionIntervals": ("upper",),

@@ -186,8 +186,8 @@ def test_the_bias_of_the_worst_interval_is_outcome_minus_forecast():
             "calibration slope 0.9000, intercept -0.1000 (with the slope held at 1: 0.2500)",
         ),
         (
-            CurveErrors(ici=0.1, e50=0.05, e90=0.2, emax=0.5, smoother="loess"),
-            "ICI 0.10000, E50 0.05000, E90 0.20000, Emax 0.50000 (loess)",
+            CurveErrors(ici=0.1, e50=0.05, e90=0.2, emax=0.5, eci=1.5, smoother="loess"),
+            "ICI 0.10000, E50 0.05000, E90 0.20000, Emax 0.50000, ECI 1.50000 (loess)",
         ),
         (Relation("KS <= Cutoff", 0.25, 0.5, True, "here"), "KS <= Cutoff: 0.25 <= 0.5 holds (here)"),
         (Relation("KS <= Cutoff", 0.75, 0.5, False, "here"), "KS <= Cutoff: 0.75 <= 0.5 FAILS (here)"),
@@ -413,7 +413,7 @@ def plug_in(tally):
         return calibrant.expected_calibration_error(tally)
 
 
-SINGLY = {
+SINGLY: dict[str, Any] = {
     "cutoff": calibrant.cutoff_calibration_error,
     "ks": calibrant.measures.ks_calibration_error,
     "smooth": calibrant.smooth_calibration_error,
@@ -504,8 +504,8 @@ def test_forecasts_that_repeat_earn_no_note():
         ([0] * 20, [0.25] * 10 + [0.75] * 10, "every outcome that counts here is 0"),
         ([1] * 20, [0.25] * 10 + [0.75] * 10, "every outcome that counts here is 1"),
         ([0, 1] * 10, [0.5] * 20, "at least two distinct forecasts strictly between 0 and 1"),
-        ([0, 1] * 10, [0.0] * 10 + [0.5] * 10, "contradicts a forecast of exactly 0"),
-        ([0, 1] * 10, [1.0] * 10 + [0.5] * 10, "contradicts a forecast of exactly 1"),
+        ([0, 1] * 10, [0.0] * 10 + [0.5] * 10, "at least two distinct forecasts strictly between 0 and 1"),
+        ([0, 1] * 10, [1.0] * 10 + [0.5] * 10, "at least two distinct forecasts strictly between 0 and 1"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -22,7 +22,9 @@ COUNTS = calibrant.Tally.from_counts(forecast=[0.1, 0.4, 0.8], rows=[500, 300, 2
 def same_parts(found, rows, question, limit, wrapper="nondecreasing"):
     assert found.risk == calibrant.decision_risk(*rows, **question)
     at = found.risk.threshold
-    assert found.net_benefit == (calibrant.decisions.net_benefit(*rows, threshold=at) if at < 1.0 else None)
+    level = limit.confidence_level
+    benefit = None if at == 1.0 else calibrant.net_benefit(*rows, threshold=at, confidence_level=level)
+    assert found.net_benefit == benefit
     assert found.gap == calibrant.risk_gap(*rows, wrapper=wrapper, **question)
     assert found.best_threshold == calibrant.best_threshold(*rows, **question)
     assert found.guarantee == calibrant.decision_guarantee(limit, **question)

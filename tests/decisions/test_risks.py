@@ -125,12 +125,13 @@ def test_net_benefit_as_a_decision_curve():
     rng = np.random.default_rng(6)
     p = rng.random(500)
     result = calibrant.net_benefit(rng.random(500) < p, p)
-    assert result.threshold == pytest.approx(np.arange(1, 100) / 100)
+    assert result.threshold == pytest.approx(np.arange(36) / 100)
     frame = result.frame()
-    assert list(frame.columns) == ["threshold", "net_benefit", "treat_all", "treat_none"]
+    numbers = ["threshold", "net_benefit", "treat_all", "treat_none", "gain", "standardized", "interventions_avoided"]
+    assert list(frame.columns) == numbers
     assert isinstance(frame, pd.DataFrame)
-    assert len(frame) == 99
-    assert str(result).startswith("net benefit at 99 thresholds from 0.01 to 0.99: above that of treating all and of")
+    assert len(frame) == 36
+    assert str(result).startswith("net benefit at 36 thresholds from 0 to 0.35: above that of treating all and of")
     one = calibrant.net_benefit([1, 0, 0, 0], [0.9, 0.2, 0.3, 0.1], threshold=0.5)
     assert (one.net_benefit, one.treat_all, one.treat_none) == (0.25, -0.5, 0.0)
     assert "that of treating none, the better of the two without forecasts, is 0.00000" in str(one)

@@ -297,7 +297,18 @@ def test_narrow_forecasts_fill_the_axes():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"band": "bootstrap"}, "band must be one of 'consistency', 'confidence', got 'bootstrap'"),
+        (
+            {"band": "bootstrap"},
+            "band must be one of 'auto', 'consistency', 'confidence', 'pointwise', 'simultaneous', ",
+        ),
+        (
+            {"band": "pointwise"},
+            "band 'pointwise' is not one for smoother='isotonic'; use 'consistency' or 'confidence'",
+        ),
+        (
+            {"band": "confidence", "smoother": "loess"},
+            "band 'confidence' is not one for smoother='loess'; use 'pointwise' or 'simultaneous'",
+        ),
         ({"band": "confidence", "sample_weight": [1, 2]}, "band='confidence' needs outcomes of 0 or 1 without weights"),
         ({"n_bins": 1}, "n_bins"),
         ({"difference": 1}, "difference must be True or False, got 1"),
@@ -379,21 +390,38 @@ def test_the_risk_gap_fills_its_axes_and_says_where_the_bound_is():
 
 def test_the_decision_curve_is_the_librarys():
     y, p = rows(300)
-    display = DecisionCurveDisplay.from_predictions(y, p)
-    expected = calibrant.net_benefit(y, p)
-    np.testing.assert_array_equal(display.line_.get_xdata(), expected.threshold)
-    np.testing.assert_allclose(places_of(display.line_)[1], np.asarray(expected.net_benefit))
+    display = DecisionCurveDisplay.from_predictions(y, p, confidence_level=0.9, band=True)
+    expected = calibrant.net_benefit(y, p, confidence_level=0.9, band=True)
+    assert display.curve["model"] == expected
+    np.testing.assert_array_equal(display.lines_[0].get_xdata(), expected.threshold)
+    np.testing.assert_allclose(places_of(display.lines_[0])[1], np.asarray(expected.net_benefit))
     np.testing.assert_allclose(places_of(display.treat_all_)[1], np.asarray(expected.treat_all))
     assert set(places_of(display.treat_none_)[1]) == {0.0}
-    assert display.ax_.get_ylim()[1] > expected.mean_outcome
-    chosen = DecisionCurveDisplay.from_predictions(y, p, threshold=[0.4, 0.1, 0.2])
-    np.testing.assert_array_equal(chosen.threshold, [0.1, 0.2, 0.4])
+    assert display.ax_.get_ylim()[1] > np.max(np.asarray(expected.band_upper))
+    assert set(np.asarray(expected.band_lower)) <= set(np.asarray(display.bands_[0].get_paths()[0].vertices)[:, 1])
+    assert "90% limits, at all thresholds together" in legend_of(display)
 
 
-def test_low_forecasts_get_thresholds_of_their_own():
-    display = DecisionCurveDisplay.from_predictions([0, 1, 0, 0], [0.01, 0.2, 0.1, 0.05])
-    assert display.threshold[-1] == 0.2
-    assert display.threshold.size == 99
+@pytest.mark.parametrize("quantity", ["standardized", "interventions_avoided"])
+def test_a_decision_curve_of_several_models_shows_the_number_asked_for(quantity):
+    y, p = rows(300)
+    models = {"old": np.sqrt(p), "new": p}
+    display = DecisionCurveDisplay.from_predictions(
+        y, models, threshold=0.3, thresholds=[0.4, 0.1, 0.2], quantity=quantity, confidence_level=0.9, band=True
+    )
+    for name, line in zip(models, display.lines_, strict=True):
+        found = calibrant.net_benefit(y, models[name], thresholds=[0.1, 0.2, 0.3, 0.4])
+        np.testing.assert_allclose(places_of(line), [found.threshold, getattr(found, quantity)])
+        assert line.get_label() == name
+    everybody, nobody = (
+        calibrant.net_benefit(y, np.full(300, each), thresholds=[0.1, 0.2, 0.3, 0.4]) for each in (1.0, 0.0)
+    )
+    np.testing.assert_allclose(places_of(display.treat_all_)[1], getattr(everybody, quantity), atol=1e-9)
+    np.testing.assert_allclose(places_of(display.treat_none_)[1], getattr(nobody, quantity), atol=1e-9)
+    said = legend_of(display)
+    assert "your threshold, 0.3" in said
+    assert "90% limits, at each threshold by itself, for each model" in said
+    assert display.harm_ is None
 
 
 def test_where_forecasts_do_harm_is_shaded():
@@ -401,12 +429,22 @@ def test_where_forecasts_do_harm_is_shaded():
     assert "better on these rows" not in " ".join(legend_of(good))
     bad = DecisionCurveDisplay.from_predictions([1, 1, 0, 0], [0.1, 0.2, 0.8, 0.9])
     assert "better on these rows" in " ".join(legend_of(bad))
-    assert np.asarray(bad.harm_.get_paths()[0].vertices)[:, 1].min() == pytest.approx(bad.net_benefit.min())
+    assert bad.harm_ is not None
+    lowest = np.min(bad.curve["model"].net_benefit)
+    assert np.asarray(bad.harm_.get_paths()[0].vertices)[:, 1].min() == pytest.approx(lowest)
 
 
-def test_a_decision_curve_needs_two_thresholds():
-    with pytest.raises(ValueError, match=r"threshold has one value, 0\.3, and a curve needs two"):
-        DecisionCurveDisplay.from_predictions([0, 1], [0.2, 0.7], threshold=[0.3])
+@pytest.mark.parametrize(
+    ("rows", "asked", "message"),
+    [
+        (([0, 1], [0.2, 0.7]), {"thresholds": [0.3]}, r"^thresholds has one value, 0\.3, and a curve needs two"),
+        (([0, 1], [0.2, 0.7]), {"quantity": "gains"}, r"^quantity must be one of 'net_benefit'"),
+        (([0, 0], [0.2, 0.7]), {"quantity": "standardized"}, r"^quantity is a share of the event rate"),
+    ],
+)
+def test_a_decision_curve_that_cannot_be_drawn_is_refused(rows, asked, message):
+    with pytest.raises(ValueError, match=message):
+        DecisionCurveDisplay.from_predictions(*rows, **asked)
 
 
 # --- Spectrum ---------------------------------------------------------------------------------------------------------
@@ -587,3 +625,31 @@ def test_differences_are_drawn_from_limit_to_limit(asked):
     dark = DifferencesDisplay.from_results(found).plot(theme="dark", legend=False)
     assert dark.legend_ is None
     assert drawn_colours(dark.figure_) <= set(asdict(PALETTES["dark"]).values())
+
+
+@pytest.mark.parametrize("band", ["pointwise", "simultaneous"])
+def test_a_smooth_curve_and_its_band_are_those_of_calibration_curve(band):
+    y, p = rows()
+    display = ReliabilityDisplay.from_predictions(y, p, smoother="loess", band=band, n_resamples=30, theme="dark")
+    tally = Tally.from_arrays(y, p)
+    curve = calibrant.measures.calibration_curve(
+        y, p, band=band, confidence_level=0.95, n_resamples=30, rng=tally.generator(0, "band")
+    )
+    assert np.array_equal(display.forecast, curve.forecast)
+    assert np.array_equal(display.rate, curve.rate)
+    assert np.array_equal(display.band_lower, curve.lower)
+    assert np.array_equal(display.band_upper, curve.upper)
+    assert label_of(display.line_) == "event rate by loess; dashed: perfect calibration"
+    assert f"{band} band: with about 95% confidence" in label_of(display.band_)
+    assert display.stretches_off == []
+
+
+def test_a_smooth_curve_of_clusters_draws_whole_ones():
+    y, p = rows()
+    cluster = np.arange(len(y)) // 5
+    display = ReliabilityDisplay.from_predictions(y, p, cluster=cluster, smoother="splines", n_resamples=30)
+    assert (display.band, display.clusters) == ("pointwise", cluster[-1] + 1)
+    assert f"30 resamples of {cluster[-1] + 1:,} clusters" in label_of(display.band_)
+    bare = ReliabilityDisplay.from_predictions(y, p, smoother="splines", band=None)
+    assert (bare.band, bare.band_) == (None, None)
+    assert np.array_equal(bare.rate, display.rate)

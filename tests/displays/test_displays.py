@@ -19,14 +19,22 @@ from sklearn.linear_model import LogisticRegression
 
 import calibrant
 from calibrant import CertificateDisplay, CumulativeDisplay, ReliabilityDisplay, Tally
-from calibrant.displays import DecisionCurveDisplay, RiskGapDisplay, SpectrumDisplay
+from calibrant.displays import (
+    AttributesDisplay,
+    DecisionCurveDisplay,
+    DecompositionDisplay,
+    RiskGapDisplay,
+    SpectrumDisplay,
+)
 from calibrant.displays.palette import PALETTES, Palette
 from calibrant.displays.thinning import MOST_POINTS, thinned
 
 ALL: list[Any] = [
+    AttributesDisplay,
     CertificateDisplay,
     CumulativeDisplay,
     DecisionCurveDisplay,
+    DecompositionDisplay,
     ReliabilityDisplay,
     RiskGapDisplay,
     SpectrumDisplay,
@@ -119,7 +127,7 @@ def test_axes_have_words_and_the_legend_says_what_is_drawn(display_type):
     display = display_type.from_predictions(*rows())
     labelled = getattr(display, "histogram_ax_", None) or display.ax_
     assert len(labelled.get_xlabel()) > 5
-    assert display.ax_.get_ylabel() or display_type is CertificateDisplay  # whose rows have names
+    assert display.ax_.get_ylabel() or display_type in (CertificateDisplay, DecompositionDisplay)  # rows have names
     assert 0 < len(display.ax_.get_title(loc="left")) < 60
     assert len(display.legend_.get_texts()) >= 2
     assert display.plot(legend=False).legend_ is None

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import calibrant
 from calibrant import Tally
-from calibrant.measures import clinical
 from calibrant.measures import distance as distances
+from calibrant.measures.smoothers import isotonic_curve
 
 RNG = np.random.default_rng(8)
 
@@ -35,7 +35,7 @@ def test_upper_end_of_the_distance_is_the_best_of_all_interval_partitions_or_bet
             best = min(best, moved / weight.sum())
     tally = Tally.from_arrays(y, p, sample_weight=w)
     distance = calibrant.distance_from_calibration(tally)
-    partition = distances._best_partition(tally, clinical.isotonic_curve(tally))
+    partition = distances._best_partition(tally, isotonic_curve(tally))
     assert partition == pytest.approx(best, abs=1e-12)
     assert distance.high <= best + 1e-12
 

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,7 +52,7 @@ def decomposed(tally):
     return result.score, result.miscalibration, result.discrimination, result.uncertainty
 
 
-MEASURES = {
+MEASURES: dict[str, Any] = {
     "cutoff": calibrant.cutoff_calibration_error,
     "ks": calibrant.measures.ks_calibration_error,
     "smooth": calibrant.smooth_calibration_error,
@@ -64,6 +65,7 @@ MEASURES = {
     "bias": calibrant.measures.calibration_in_the_large,
     "weighted": lambda tally: calibrant.measures.weighted_calibration_error(tally, weight=lambda p: np.cos(5 * p)),
     "distance": both_ends,
+    "brier": calibrant.measures.brier_score,
     "isotonic index": lambda tally: calibrant.measures.integrated_calibration_index(tally).ici,
     "support": calibrant.measures.effective_support_size,
     "decision risk": risks,

@@ -83,6 +83,7 @@ RENAMED = {
 }
 # What was added, as it is on these rows.
 NO_THRESHOLD = {"thresholds": None, "cost_false_positive": None, "cost_false_negative": None}
+NO_LIMITS = {f"{name}_{end}": None for name in ("ici", "e50", "e90", "emax", "eci") for end in ("lower", "upper")}
 NO_PLANNED_CLUSTERS = {
     "clusters": None,
     "cluster_size": None,
@@ -91,6 +92,11 @@ NO_PLANNED_CLUSTERS = {
 }
 ADDED: dict[str | None, dict[str, Any]] = {
     "Measures": {"others": []},
+    "CurveErrors": {  # whose quantiles are R's type 7 since: e50 and e90 are stored as numpy has them
+        **dict.fromkeys(("span", "knots", "confidence_level", "interval", "n_resamples", "clusters")),
+        "scale": "probability",
+        **NO_LIMITS,
+    },
     "RowsNeeded": {"measure": "cutoff", "relative_to": "rows", **NO_THRESHOLD, **NO_PLANNED_CLUSTERS},
     "CalibrationTest": {"clusters": None},
     "RiskBands": {"notes": [], "clusters": None, "band_clusters": None},
@@ -112,7 +118,17 @@ ADDED: dict[str | None, dict[str, Any]] = {
     "RepairTrial": {"fitted_clusters": None, "judged_clusters": None},
 }
 # Tested where they belong: how frequent events are, what chance shows, and limits that are too wide.
-NEW = {"Certificate": {"event_rate", "cautions"}, "WorstInterval": {"chance"}, "Measures": {"risk_gap"}}
+NEW = {
+    "CalibrationSlope": {
+        *("slope_lower", "slope_upper", "intercept_lower", "intercept_upper"),
+        *("intercept_at_unit_slope_lower", "intercept_at_unit_slope_upper", "confidence_level", "interval"),
+        *("left_out", "contradicted", "rows", "clusters", "n_resamples", "notes"),
+    },
+    "Certificate": {"event_rate", "cautions"},
+    "WorstInterval": {"chance"},
+    "Measures": {"risk_gap"},
+    "CurveErrors": {"eci"},
+}
 KEPT = {"RiskGap", "RiskGapCurve"}  # whose bound is an inequality, not a limit
 
 

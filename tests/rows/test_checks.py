@@ -756,7 +756,10 @@ OTHERS_FIRST = {
     "ece_hardness_bound": "rows",
     "effective_support_size": "y_prob",
     "effective_variance": "mean_outcome",
+    "cox_slope": "rows",  # with times
+    "horizon": "time",
     "compare_windows": "y_true",  # which must have periods
+    "internal_validation": "estimator",
     "in_groups": "y_true",  # which must have groups
     "new_files": "folders",
     "openmetrics": "reading",
@@ -1050,10 +1053,16 @@ def test_a_weight_function_cannot_change_the_tally_it_is_shown():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"smoother": "lowess"}, r"smoother must be one of 'isotonic', 'loess', got 'lowess'"),
+        ({"smoother": "gam"}, r"smoother must be one of 'isotonic', 'loess', 'lowess', 'splines', got 'gam'"),
         ({"smoother": "loess", "span": 0}, r"span must be a number from 0\.001 to 1, got 0"),
         ({"smoother": "loess", "span": 1.5}, r"span must be a number from 0\.001 to 1, got 1\.5"),
         ({"smoother": "loess", "span": "wide"}, r"span must be a number, got 'wide' of type str"),
+        ({"span": 0.5}, r"span has no meaning for smoother='isotonic'; leave it out, or take 'loess' or 'lowess'"),
+        ({"smoother": "loess", "knots": 4}, r"knots has no meaning for smoother='loess'; leave it out, or take 'spl"),
+        ({"smoother": "splines", "knots": 2}, r"knots must be a whole number from 3 to 20, got 2"),
+        ({"smoother": "loess", "scale": "log"}, r"scale must be one of 'probability', 'logit', got 'log'"),
+        ({"interval": "wald"}, r"interval must be one of 'corrected', 'percentile', got 'wald'"),
+        ({"confidence_level": 0.95, "n_resamples": 5}, r"n_resamples is 5, too few for a confidence_level of 0\.95"),
     ],
     ids=str,
 )

@@ -33,6 +33,7 @@ from calibrant.core.words import counted, level_said
 from calibrant.measures.judged import judged_measure
 from calibrant.rows.checks import check_choice, check_number, check_same_index, check_weights
 from calibrant.rows.classes import DEFAULT, QUESTIONS
+from calibrant.rows.models import take
 from calibrant.rows.questions import KINDS
 
 try:
@@ -333,13 +334,6 @@ def draw_rows(asked: Asked, split: float, generator: np.random.RandomState) -> t
 def rows_of(options: dict[str, Any], positions: npt.NDArray[Any], rows: int) -> dict[str, Any]:
     """Return options of a fit, those with one value per row cut to the rows at the given positions."""
     return {name: take(value, positions) if _has_one_per_row(value, rows) else value for name, value in options.items()}
-
-
-def take(values: Any, positions: npt.NDArray[Any]) -> Any:
-    """Return the rows at the given positions of a frame, an array, a sparse matrix or a list."""
-    if hasattr(values, "iloc"):
-        return values.iloc[positions]
-    return values[positions] if hasattr(values, "shape") else [values[position] for position in positions]
 
 
 def check_both_classes(y_fit: npt.NDArray[Any], where: str, remedy: str = "") -> None:

@@ -29,7 +29,6 @@ from calibrant.classifiers.base import (
     of_what,
     rows_of,
     rows_said,
-    take,
     upper_of,
 )
 from calibrant.classifiers.clusters import LEAST_FOR_JUDGING, Folds, RowClusters
@@ -43,6 +42,7 @@ from calibrant.repairs.one_vs_rest import OneVsRestRecalibrator
 from calibrant.repairs.recalibrator import InputKind, Recalibrator
 from calibrant.rows.checks import check_choice, check_confidence, check_number
 from calibrant.rows.classes import QuestionsAsked
+from calibrant.rows.models import take
 
 
 class RecalibratedClassifier(AroundModel):

@@ -26,6 +26,7 @@ COMMANDS = (
     "compare",
     "plan",
     "watch",
+    "validate",
     "report",
     "reproduce",
 )
@@ -66,6 +67,7 @@ class Program(WithExamples, click.Group):
     What does acting on them lose?    calibrant decide preds.csv --threshold 0.2
     Repair them:                      calibrant recalibrate fit preds.csv --out model.json
     Do they stay right?               calibrant watch days/ --time issued --every day --max-error 0.05
+    A validation study:               calibrant validate preds.csv --out validation.html
     A page to forward:                calibrant report preds.csv --out report.html
     """,
 )

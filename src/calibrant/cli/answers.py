@@ -224,9 +224,16 @@ def measures_said(whole: Measures, groups: GroupMeasures | None, by: str | None)
         whole.worst_interval.where(),
         *([f"Caution: {relation}" for relation in whole.relations if not relation.holds]),
         *_noted(whole.notes),
-        next_step("these numbers are about these rows; calibrant certify --max-error judges cases to come"),
+        next_step(f"these numbers are about these rows; {_to_come(whole.notes)}"),
         *_more_notes(whole.notes),
     ]
+
+
+def _to_come(notes: Sequence[str]) -> str:
+    """Say what speaks of cases to come: certificates, which refuse weights that were estimated."""
+    if any(getattr(note, "code", "") == "censored_rows" for note in notes):
+        return "calibrant report adds limits, which are approximate where outcomes are censored"
+    return "calibrant certify --max-error judges cases to come"
 
 
 def test_said(found: CalibrationTest, level: float) -> list[str]:

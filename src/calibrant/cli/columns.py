@@ -52,7 +52,8 @@ def choose_columns(source: Source, table: Table, *, outcomes: bool, models: Sequ
     """
     others = (source.weight, source.by, source.cluster, source.suspect, source.time, source.period)
     features = None if source.features is None else split_names(source.features, table)
-    named = (source.y_true, source.y_prob, *others, *models, *(features or ()))
+    followed = None if source.horizon is None else source.horizon.time
+    named = (source.y_true, source.y_prob, followed, *others, *models, *(features or ()))
     taken = list(dict.fromkeys(name for name in named if name is not None))
     table.check_all(taken)
     y_true, y_prob = source.y_true, source.y_prob

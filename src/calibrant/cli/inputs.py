@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 
 import click
 
+from calibrant.cli.horizons import FOLLOWED, HORIZON_OPTIONS, HorizonAsked, said_of_horizon, time_option
 from calibrant.cli.outputs import OUTPUT_OPTIONS, BadInput, Show, working
 from calibrant.cli.voices import Shell
 from calibrant.core.errors import CalibrantError
@@ -37,7 +38,8 @@ PERIOD_OPTIONS = (
     click.option(
         "--time",
         metavar="COLUMN",
-        help="Also say whether anything has changed: column of dates or times, cut into periods.",
+        help="Also say whether anything has changed: column of dates or times, cut into periods. With --event it is "
+        f"the {FOLLOWED}",
     ),
     click.option(
         "--every",
@@ -128,6 +130,8 @@ class Source:
         Columns that say who a row is about, which may lack values; none of them stands for all other columns.
     asked : ClassesAsked or None
         What was said about several classes, each with a column of forecasts.
+    horizon : HorizonAsked or None
+        What was said about censored outcomes; ``y_true`` is the column of what ended the follow-up then.
     drop_missing : bool
         Whether to leave out rows that lack a value, which are an error otherwise.
     format, memory_limit : str or None
@@ -149,6 +153,7 @@ class Source:
     pos_label: str | None = None
     features: tuple[str, ...] | None = None
     asked: ClassesAsked | None = None
+    horizon: HorizonAsked | None = None
     drop_missing: bool = False
     format: str | None = None
     memory_limit: str | None = None
@@ -174,6 +179,7 @@ def takes_rows(
     each_file: bool = False,
     models: bool = False,
     classes: bool = False,
+    horizons: bool = False,
     format_option: str = "--format",
 ) -> Callable[[Function], Function]:
     """Add to a command its file, the options that name columns, and those that say how to read and to show.
@@ -181,7 +187,7 @@ def takes_rows(
     The function is called with the `Source` and a `Show`, then with options of its own. Several files are one data set,
     unless ``each_file`` says that each is one of its own: then the function gets a list of sources. Where several
     models may be named, the columns of forecasts stand in ``y_prob``. With ``classes`` there may be a column for each
-    of several classes.
+    of several classes, with ``horizons`` outcomes may be censored.
     """
     several = (" Several may be named, each a model." if models else "") + (_SEVERAL_CLASSES if classes else "")
     forecasts = f"Column of forecasts, in [0, 1].{several}"
@@ -213,6 +219,8 @@ def takes_rows(
             "the limit would be with them as clusters."
         )
         options.append(click.option("--check-clusters", "suspect", metavar="COLUMN", help=said))
+    if horizons:
+        options += HORIZON_OPTIONS if periods else (time_option(), *HORIZON_OPTIONS)
     options += [*(PERIOD_OPTIONS if periods else ()), *file_options(format_option), *OUTPUT_OPTIONS]
 
     def decorate(function: Function) -> Function:
@@ -227,6 +235,13 @@ def takes_rows(
         ) -> Any:
             named = ("y_true", "weight", "pos_label", "by", "cluster", "suspect")
             common = {name: rest.pop(name, None) for name in named}
+            censored: dict[str, Any] = {}
+            if horizons:
+                given = {name: rest.pop(name) for name in ("event", "at", "competing")}
+                followed = rest["time"] if periods else rest.pop("time")
+                censored = said_of_horizon({**common, **rest}, time=followed, **given)
+                if followed is not None and not censored and not periods:
+                    raise BadInput("--time is how long rows were followed; name what ended that with --event")
             if "time" in rest:  # which a command may declare in words of its own
                 common |= {name: rest.pop(name) for name in ("time", "every", "period")}
                 check_periods(common)
@@ -235,10 +250,13 @@ def takes_rows(
             if classes:
                 asked = {name: rest.pop(name) for name in ("questions", "classes", "multilabel")}
                 common |= said_of_classes(common["y_true"], y_prob, **asked)
+                if censored and common.get("asked") is not None:
+                    raise BadInput("--event is about one event; name one column of forecasts with --y-prob")
             elif models:
                 rest["y_prob"] = y_prob
             else:
                 common["y_prob"] = y_prob
+            common |= censored
             if each_file:
                 return function([Source((each,), **common) for each in files], show, **rest)
             return function(Source(files, **common), show, **rest)
@@ -338,5 +356,6 @@ def voice_of(source: Source, table: Table | None = None) -> Shell:
         "cluster": source.cluster,
         "period": source.period or source.time,
         "times": source.time,
+        **({} if source.horizon is None else {"time": source.horizon.time, "event": source.horizon.event}),
     }
     return Shell(columns, None if table is None else table.row_said)

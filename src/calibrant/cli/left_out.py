@@ -41,6 +41,7 @@ def kinds_of(models: Sequence[Source]) -> dict[str, str]:
             as_class = "group" if is_missing_label(first.pos_label or "-") else "class"
             kinds[first.y_true] = "number" if first.pos_label is None else as_class
     kinds |= {first.weight: "number"} if first.weight is not None else {}
+    kinds |= {first.horizon.time: "number"} if first.horizon is not None else {}
     kinds |= {first.by: "group"} if first.by is not None else {}
     named = (first.cluster, first.suspect, first.time, first.period)
     return kinds | {name: "class" for name in named if name is not None}

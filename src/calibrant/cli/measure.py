@@ -8,6 +8,7 @@ import click
 
 from calibrant.cli.answers import measures_said
 from calibrant.cli.class_answers import question_measures_said
+from calibrant.cli.horizons import risk_of
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.outputs import DONE, NOT_SHOWN, Command, Show
 from calibrant.cli.rows import open_rows
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     calibrant measure preds.csv
     calibrant measure preds.parquet --y-true died --y-prob risk --by hospital
     calibrant measure preds.csv --y-true species --pos-label virginica --y-prob p
+    calibrant measure follow-up.csv --time years --event died --at 5 --y-prob risk
     calibrant measure digits.csv --y-true digit --y-prob 'p_*' --questions classwise
     cat preds.csv | calibrant measure - --json
     """,
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     type=click.FloatRange(0.0, 1.0),
     help="Compare the measured Cutoff error, of all rows and of each group, with this.",
 )
-@takes_rows(classes=True)
+@takes_rows(classes=True, horizons=True)
 def command(source: Source, show: Show, max_error: float | None) -> None:
     """Measure how wrong the forecasts of these rows are, in every usual way.
 
@@ -52,7 +54,9 @@ def command(source: Source, show: Show, max_error: float | None) -> None:
         _answer_of_questions(show, whole, max_error, facts)
     parts = [] if groups is None else list(groups.pairs())
     grouped = "" if groups is None else f"\n\nPer group of {source.by!r}:\n{groups}"
-    lines = [show.words(measures_said(whole, groups, source.by), f"{whole}{grouped}")]
+    risk = risk_of(rows.data["y_true"])
+    first = [] if risk is None else [str(risk).split("\n")[0]]
+    lines = [show.words([*first, *measures_said(whole, groups, source.by)], "\n".join([*first, f"{whole}{grouped}"]))]
     exit_code = DONE
     if max_error is not None:
         large = [printable(label) for label, each in (("all rows", whole), *parts) if each.cutoff > max_error]
@@ -63,6 +67,7 @@ def command(source: Source, show: Show, max_error: float | None) -> None:
         exit_code=exit_code,
         input=facts,
         max_error=max_error,
+        horizon=risk,
         result=whole,
         groups=[{"group": label, "result": each} for label, each in parts],
     )
@@ -78,7 +83,9 @@ def _answer_of_questions(
         large = [printable(label) for label, each in found.pairs() if each.cutoff > max_error]
         exit_code = NOT_SHOWN if large else DONE
         lines.insert(0, _compared(found.estimate, large, max_error, largest=True))
-    show.answer("\n".join(lines), exit_code=exit_code, input=facts, max_error=max_error, result=found, groups=[])
+    show.answer(
+        "\n".join(lines), exit_code=exit_code, input=facts, max_error=max_error, horizon=None, result=found, groups=[]
+    )
 
 
 def _compared(error: float, large: list[str], max_error: float, *, grouped: bool = False, largest: bool = False) -> str:

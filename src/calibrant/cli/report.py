@@ -45,6 +45,7 @@ FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".jso
     calibrant report preds.csv --features age,ward --max-error 0.05 --out report.html
     calibrant report visits.csv --cluster patient --max-error 0.1 --out report.html
     calibrant report loans.csv --time decided_on --every week --max-error 0.05 --out report.html
+    calibrant report follow-up.csv --time years --event died --at 5 --y-prob risk --out report.html
     calibrant report preds.csv --y-prob old --y-prob new --max-error 0.05 --out report.html
     calibrant report digits.csv --y-true digit --y-prob 'p_*' --max-error 0.05 --out report.html
     calibrant report preds.csv --format md
@@ -110,7 +111,7 @@ FORMATS = {"html": (".html", ".htm"), "md": (".md", ".markdown"), "json": (".jso
     help="The label of each column that --y-prob names with a *, where columns are not named after the labels.",
 )
 @takes_clusters
-@takes_rows(models=True, clusters=True, suspects=True, periods=True, format_option="--input-format")
+@takes_rows(models=True, clusters=True, suspects=True, periods=True, horizons=True, format_option="--input-format")
 def command(
     source: Source,
     show: Show,
@@ -136,7 +137,7 @@ def command(
     such as visits of one patient, name what they share with --cluster. Several columns of forecasts
     are several models, whose verdicts hold together. A column for each of several classes is named with a *, as in
     --y-prob 'p_*': the page is about the confidence in the top label then, and a section has a line for each class.
-    With --time a section says whether anything has changed.
+    With --time a section says whether anything has changed; with --event outcomes may be censored before --at.
     """
     import calibrant
 
@@ -164,8 +165,8 @@ def command(
             rng=rng,
             tolerance=tolerance,
             **clusters,
-            source=_file_said(source),
-            date=_today() if date is None else date,
+            source=file_said(source),
+            date=today() if date is None else date,
             **named,
         )
         checks = [check_suspects(rows, confidence_level, clusters if source.cluster else {}) for rows in models]
@@ -199,6 +200,8 @@ def _opened(source: Source, y_prob: tuple[str, ...], classes: str | None) -> Ite
         with open_models(source, y_prob) as models:
             yield models
         return
+    if source.horizon is not None:
+        raise BadInput("--event is about one event; name the columns of its forecasts one by one")
     if source.time is not None or source.period is not None:
         raise BadInput("--time and --period are for one column of forecasts; name that of one class")
     labels = () if source.y_true is None else (source.y_true,)
@@ -245,14 +248,14 @@ def _given(models: Sequence[Rows]) -> dict[str, Any]:
     return {"y_true": data if len(models) > 1 else first.data["y_true"], "by": groups}
 
 
-def _file_said(source: Source) -> str | None:
+def file_said(source: Source) -> str | None:
     """Return the names of the files without their folders, which are nobody's business where the page is forwarded."""
     from calibrant.engines.formats import named_together
 
     return None if source.files == ("-",) else named_together([Path(file).name for file in source.files])
 
 
-def _today() -> str:
+def today() -> str:
     """Return the day to put on a report; builds that have to be repeatable set SOURCE_DATE_EPOCH."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     if epoch is None:

@@ -227,6 +227,7 @@ def _facts(source: Source, file_format: str, rows: int, left_out: LeftOut, label
         "by": source.by,
         "cluster": source.cluster,
         **{name: value for name, value in over_time.items() if value is not None},
+        **({} if source.horizon is None else source.horizon.facts()),
         **({} if source.features is None else {"features": list(source.features)}),
         "pos_label": source.pos_label,
         "rows": rows,
@@ -316,9 +317,10 @@ def _open_models(source: Source, table: Table, y_prob: Sequence[str]) -> Iterato
     limits = _share_memory(source, table)
     in_periods = source.time is not None or source.period is not None
     featured = source.features is not None
-    is_read = in_periods or featured or (source.by is not None and source.cluster is not None)
+    censored = source.horizon is not None
+    is_read = in_periods or featured or censored or (source.by is not None and source.cluster is not None)
     if is_read:
-        purpose = "judging groups of rows in clusters"
+        purpose = "weighting rows for censored ones" if censored else "judging groups of rows in clusters"
         if in_periods or featured:
             purpose = "reading periods one by one" if in_periods else "looking at every group"
         _check_room(source, table, limits["tally_limit"], purpose)
@@ -446,9 +448,10 @@ def _scanned(source: Source, table: Table, left_out: LeftOut, limits: Mapping[st
 def _wanted(source: Source) -> tuple[list[str], set[str]]:
     """Return the columns that are needed, and those among them that must hold numbers."""
     others = (source.weight, source.by, source.cluster, source.suspect, source.time, source.period)
-    named = (source.y_true, source.y_prob, *others)
+    followed = None if source.horizon is None else source.horizon.time
+    named = (source.y_true, source.y_prob, followed, *others)
     names = [name for name in named if name is not None]
-    return names, {name for name in (source.y_prob, source.weight) if name is not None}
+    return names, {name for name in (source.y_prob, source.weight, followed) if name is not None}
 
 
 def _read(source: Source, table: Table, left_out: LeftOut) -> RowsRead:
@@ -476,12 +479,11 @@ def _read(source: Source, table: Table, left_out: LeftOut) -> RowsRead:
         typed, pos_label = written_labels(texts.tolist(), source.pos_label)
         labels = np.array(typed)[positions]
     with explained(source, table):
-        checked = as_observations(
-            labels,
-            values[y_prob],
-            sample_weight=None if source.weight is None else values[source.weight],
-            pos_label=pos_label,
-        )
+        weight = None if source.weight is None else values[source.weight]
+        if source.horizon is not None:
+            checked: Observations = source.horizon.rows(values, values[y_prob])
+        else:
+            checked = as_observations(labels, values[y_prob], sample_weight=weight, pos_label=pos_label)
         groups = None if source.by is None else values[source.by]
         if groups is not None:
             found, _ = check_labels(groups, "by", checked.y_prob.size)

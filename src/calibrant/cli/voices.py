@@ -13,7 +13,7 @@ _OPTIONS = {"n_resamples": "resamples"}
 _ARE_OPTIONS = (
     *("max_error", "confidence_level", "pos_label", "n_resamples", "memory_limit"),
     *("relative_to", "threshold", "cost_false_positive", "cost_false_negative"),
-    *("tolerance", "every"),
+    *("tolerance", "every", "at", "competing"),
     *("classes", "questions", "multilabel"),
     *("cluster_target", "max_cluster_size", "serial", "cluster_size", "intra_cluster_correlation"),
     *("tolerance", "periods_between_false_alarms", "unit", "assume", "maturity", "every", "measure"),

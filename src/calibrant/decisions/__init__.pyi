@@ -1,4 +1,16 @@
 from calibrant.decisions.affine import affine_costs as affine_costs
+from calibrant.decisions.benefit_results import (
+    DecisionCurve as DecisionCurve,
+)
+from calibrant.decisions.benefit_results import (
+    NetBenefit as NetBenefit,
+)
+from calibrant.decisions.benefits import (
+    decision_curve as decision_curve,
+)
+from calibrant.decisions.benefits import (
+    net_benefit as net_benefit,
+)
 from calibrant.decisions.declared import (
     certify_decisions as certify_decisions,
 )
@@ -69,9 +81,6 @@ from calibrant.decisions.results import (
     MurphyCurve as MurphyCurve,
 )
 from calibrant.decisions.results import (
-    NetBenefit as NetBenefit,
-)
-from calibrant.decisions.results import (
     RiskGap as RiskGap,
 )
 from calibrant.decisions.results import (
@@ -84,9 +93,6 @@ from calibrant.decisions.risks import (
     murphy_curve as murphy_curve,
 )
 from calibrant.decisions.risks import (
-    net_benefit as net_benefit,
-)
-from calibrant.decisions.risks import (
     sign_testing_risk as sign_testing_risk,
 )
 from calibrant.decisions.scores import SchervishMeasure as SchervishMeasure
@@ -95,4 +101,10 @@ from calibrant.decisions.two_actions import (
 )
 from calibrant.decisions.two_actions import (
     two_action_question as two_action_question,
+)
+from calibrant.decisions.verification import (
+    BrierDecomposition as BrierDecomposition,
+)
+from calibrant.decisions.verification import (
+    brier_decomposition as brier_decomposition,
 )

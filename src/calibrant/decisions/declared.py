@@ -35,6 +35,7 @@ from calibrant.decisions.declared_results import (
 from calibrant.rows.actions import ActionTable, check_losses
 from calibrant.rows.checks import check_choice, check_confidence, check_forecasts, check_number
 from calibrant.rows.classes import ClassRows, check_classes_of
+from calibrant.rows.horizons import refuse_estimated_weights
 from calibrant.rows.refinement import TOLERANCE
 
 _FEW_NAMES = 5  # actions that are listed
@@ -139,6 +140,7 @@ def certify_decisions(
     >>> certificate.verdict, round(certificate.upper, 4)
     ('certified', 0.0027)
     """
+    refuse_estimated_weights(y_true)
     level = check_confidence(confidence_level)
     chosen = METHODS[check_choice(method, "method", tuple(METHODS))]
     chosen.check_regret()

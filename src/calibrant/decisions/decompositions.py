@@ -11,15 +11,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.core.errors import InputError
+from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.results import UNIT, Result, as_frame
-from calibrant.core.types import ArrayLike, ClassLabel, FloatArray
+from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
 from calibrant.decisions.gaps import noise_note
+from calibrant.decisions.part_limits import columns_of, drawable, limits_said, part_limits, tally_of
 from calibrant.decisions.scores import SCORES, ProperScore, SchervishMeasure
-from calibrant.measures.clinical import isotonic_curve
 from calibrant.measures.expected import plug_in_error
 from calibrant.measures.results import PAPER, PROJECT, Relation
+from calibrant.measures.smoothers import isotonic_curve
 from calibrant.measures.weighted import cutoff_calibration_error
+from calibrant.rows.checks import check_confidence
 from calibrant.rows.intake import RowsLike, as_tally
 from calibrant.rows.refinement import TOLERANCE
 from calibrant.rows.tally import Tally
@@ -30,8 +32,12 @@ def score_decomposition(
     y_prob: ArrayLike | None = None,
     *,
     score: str | SchervishMeasure = "brier",
+    confidence_level: float | None = None,
+    cluster: ArrayLike | None = None,
+    n_resamples: int = 1000,
     sample_weight: ArrayLike | None = None,
     pos_label: ClassLabel | None = None,
+    rng: Randomness = 0,
 ) -> ScoreDecomposition:
     """Split a mean proper score into miscalibration, discrimination and uncertainty.
 
@@ -50,6 +56,13 @@ def score_decomposition(
     score : {"brier", "log", "spherical"} or SchervishMeasure
         (y - p)^2; -log of the chance given to what happened; 1 minus that chance over sqrt(p^2 + (1 - p)^2); or your
         own.
+    confidence_level : float from 0.5 to below 1, optional
+        Gives limits of the parts, too, from resamples: percentiles, and for miscalibration and discrimination the basic
+        bootstrap, which takes off the bias of a fit. They hold approximately, for many rows.
+    cluster : array-like of shape (n,), optional
+        A label per row that says which rows belong together: whole clusters are then drawn again.
+    n_resamples, rng
+        How many resamples there are, and what draws them.
 
     Returns
     -------
@@ -75,12 +88,13 @@ def score_decomposition(
     if rule is None:
         known = ", ".join(repr(name) for name in SCORES)
         raise InputError(f"must be one of {known}, or a SchervishMeasure, got {score!r}", argument="score", value=score)
-    tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
-    value, contradicted = _mean_score(rule, tally, tally.forecast)
+    level = None if confidence_level is None else check_confidence(confidence_level)
+    columns = {"sample_weight": sample_weight, "pos_label": pos_label}
+    rows = drawable(y_true, y_prob, cluster=cluster, **columns) if level is not None or cluster is not None else None
+    tally = as_tally(y_true, y_prob, **columns) if rows is None else tally_of(rows)
+    value, miscalibration, discrimination, uncertainty, skill = _parts(rule, tally)
+    _, contradicted = _mean_score(rule, tally, tally.forecast)
     recalibrated, _ = _mean_score(rule, tally, isotonic_curve(tally))
-    mean_outcome = tally.outcome_total / tally.weight_total
-    uncertainty, _ = _mean_score(rule, tally, np.full(len(tally), mean_outcome))
-    miscalibration = max(value - recalibrated, 0.0)
     notes = []
     bounds: tuple[Relation, ...] = ()
     if np.isfinite(rule.mass):
@@ -101,18 +115,52 @@ def score_decomposition(
             "outcomes contradicted forecasts of exactly 0 or 1, at infinite cost, so score and miscalibration are "
             "infinite; the other parts are not affected"
         )
+    limits: dict[str, Any] = {}
+    if level is not None and rows is not None:
+        if contradicted > 0.0 or skill is None:
+            raise UndefinedError(
+                "a score without end, or outcomes that are all the same, have no limits",
+                remedy="leave out confidence_level",
+            )
+        found = (value, miscalibration, discrimination, uncertainty, skill)
+        limits = part_limits(
+            rows,
+            PARTS,
+            found,
+            lambda sample: _parts(rule, sample),
+            confidence_level=level,
+            n_resamples=n_resamples,
+            rng=rng,
+            fitted=("miscalibration", "discrimination"),
+        )
     return ScoreDecomposition(
         name=rule.name,
         score=value,
         miscalibration=miscalibration,
-        discrimination=max(uncertainty - recalibrated, 0.0),
+        discrimination=discrimination,
         uncertainty=uncertainty,
-        skill=1.0 - value / uncertainty if uncertainty > 0.0 else None,
+        skill=skill,
         mass=rule.mass,
         bounds=bounds,
         contradicted=contradicted,
         notes=tuple(notes),
+        confidence_level=level,
+        clusters=getattr(rows, "cluster_count", None),
+        n_resamples=None if level is None else n_resamples,
+        **limits,
     )
+
+
+PARTS = ("score", "miscalibration", "discrimination", "uncertainty", "skill")
+
+
+def _parts(rule: ProperScore | SchervishMeasure, tally: Tally) -> tuple[float, float, float, float, float | None]:
+    """Return the score and its parts."""
+    value, _ = _mean_score(rule, tally, tally.forecast)
+    recalibrated, _ = _mean_score(rule, tally, isotonic_curve(tally))
+    uncertainty, _ = _mean_score(rule, tally, np.full(len(tally), tally.outcome_total / tally.weight_total))
+    skill = 1.0 - value / uncertainty if uncertainty > 0.0 else None
+    return value, max(value - recalibrated, 0.0), max(uncertainty - recalibrated, 0.0), uncertainty, skill
 
 
 def _rule(score: Any) -> ProperScore | SchervishMeasure | None:
@@ -187,6 +235,18 @@ class ScoreDecomposition(Result):
         Share of the weight on outcomes that cost infinitely much.
     notes : tuple of str
         What to keep in mind when reading the numbers.
+    score_lower, score_upper, miscalibration_lower, miscalibration_upper : float or None
+        Limits of the score and of the miscalibration; None, as all limits, unless a confidence level was given.
+    discrimination_lower, discrimination_upper, uncertainty_lower, uncertainty_upper : float or None
+        Those of discrimination and uncertainty.
+    skill_lower, skill_upper : float or None
+        Those of the skill.
+    confidence_level : float or None
+        How often, with many rows, limits found in this way hold the true number.
+    clusters : int or None
+        How many clusters the limits count; None for independent rows.
+    n_resamples : int or None
+        Resamples behind the limits.
     """
 
     name: str
@@ -199,10 +259,23 @@ class ScoreDecomposition(Result):
     bounds: tuple[Relation, ...]
     contradicted: float
     notes: tuple[str, ...] = ()
+    score_lower: float | None = None
+    score_upper: float | None = None
+    miscalibration_lower: float | None = None
+    miscalibration_upper: float | None = None
+    discrimination_lower: float | None = None
+    discrimination_upper: float | None = None
+    uncertainty_lower: float | None = None
+    uncertainty_upper: float | None = None
+    skill_lower: float | None = None
+    skill_upper: float | None = None
+    confidence_level: float | None = None
+    clusters: int | None = None
+    n_resamples: int | None = None
 
     # Where a sure forecast was wrong, and where the measure of the score has no end.
     _may_be_infinite: ClassVar = ("score", "miscalibration", "skill", "mass")
-    _ranges: ClassVar = {"contradicted": UNIT}
+    _ranges: ClassVar = {"contradicted": UNIT, "confidence_level": UNIT}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -212,8 +285,7 @@ class ScoreDecomposition(Result):
 
     def frame(self) -> Any:
         """Return one row per component."""
-        names = ["score", "miscalibration", "discrimination", "uncertainty", "skill"]
-        return as_frame({"component": names, "value": [getattr(self, name) for name in names]})
+        return as_frame(columns_of(self, PARTS))
 
     def __str__(self) -> str:
         notes = [f"Note: {note}" for note in self.notes]
@@ -223,7 +295,8 @@ class ScoreDecomposition(Result):
         """Return the parts of the score in words, without bounds and notes."""
         name = "Brier" if self.name == "brier" else self.name
         skill = "undefined" if self.skill is None else f"{100.0 * self.skill:.1f}%"
-        return (
+        said = (
             f"{name} score {self.score:.5f} = miscalibration {self.miscalibration:.5f} - discrimination "
             f"{self.discrimination:.5f} + uncertainty {self.uncertainty:.5f}; skill against the base rate {skill}"
         )
+        return said if self.confidence_level is None else f"{said}\n{limits_said(self, PARTS)}"

@@ -14,22 +14,24 @@ from calibrant.certificates.methods.registry import Method
 from calibrant.core.results import UNIT, PerGroup, Result, as_frame
 from calibrant.core.types import ArrayLike, ClassLabel, Label, Randomness
 from calibrant.core.words import in_columns, level_said, percent, rounded_up
+from calibrant.decisions.benefit_results import NetBenefit
+from calibrant.decisions.benefits import with_known_limits
 from calibrant.decisions.gaps import best_threshold, risk_gap
 from calibrant.decisions.guarantees import DecisionGuarantee, decision_guarantee, limit_savings
 from calibrant.decisions.results import (
     WRAPPERS,
     BestThreshold,
     DecisionRisk,
-    NetBenefit,
     RiskGap,
     Wrapper,
 )
-from calibrant.decisions.risks import decision_risk, net_benefit
+from calibrant.decisions.risks import decision_risk
 from calibrant.measures.registry import MEASURES
 from calibrant.measures.savings import REDRAWING
 from calibrant.rows.checks import check_choice, check_confidence, check_seed
 from calibrant.rows.costs import threshold_or_costs
 from calibrant.rows.groups import are_grouped, by_group
+from calibrant.rows.horizons import refuse_estimated_weights
 from calibrant.rows.intake import (
     GroupsLike,
     RowsLike,
@@ -56,8 +58,8 @@ class Decision(Result):
     risk : DecisionRisk
         The mean loss on these rows.
     net_benefit : NetBenefit or None
-        The same loss as decision curves show it, with those of acting on all rows and on none; None at threshold 1,
-        where it is not defined.
+        The same loss as decision curves show it, with those of acting on all rows and on none, and limits where the
+        rows tell them; None at threshold 1, where it is not defined.
     gap : RiskGap or None
         What a better use of the same forecasts could save; None where the distinct forecasts are too many to tell.
     best_threshold : BestThreshold or None
@@ -296,7 +298,8 @@ def decide(
     """Say what acting on forecasts from a threshold up loses, what could be saved, and what is guaranteed.
 
     `decision_risk`, `net_benefit`, `risk_gap`, `best_threshold` and `decision_guarantee` in one go. All but the last
-    are about these rows; the guarantee is about cases to come, if nothing changes.
+    are about these rows; the guarantee is about cases to come, if nothing changes, and so are the limits of net
+    benefit, which hold for many rows.
 
     Parameters
     ----------
@@ -337,6 +340,7 @@ def decide(
       0.5           20.0%  0.12000      0.10000     0.00000  0.5
     With 95% confidence no re-drawing of the line between acting and not acting ...
     """
+    refuse_estimated_weights(y_true)
     at, costs = threshold_or_costs(threshold, cost_false_positive, cost_false_negative)
     check_choice(wrapper, "wrapper", tuple(WRAPPERS))
     level = check_confidence(confidence_level)
@@ -379,12 +383,23 @@ class _Question:
         except TooManyForecastsError as error:
             data, refusal = as_source(*plain, **columns), error.phrase
         judged = rows[0] if self.clustered else data
+        counted: Any = judged
+        if self.clustered:
+            question = check_clusters(True, **self.clusters)
+            counted = data if question is None else question.rows(rows[0])
         interval = limit_savings(judged, confidence_level=confidence_level, **self.limits, **self.clusters)
         return Decisions(
             decisions=tuple(
                 Decision(
                     risk=(risk := decision_risk(data, **asked)),
-                    net_benefit=None if risk.threshold == 1.0 else net_benefit(data, threshold=risk.threshold),
+                    net_benefit=None
+                    if risk.threshold == 1.0
+                    else with_known_limits(
+                        counted,
+                        threshold=risk.threshold,
+                        confidence_level=confidence_level,
+                        serial=self.clusters["serial"],
+                    ),
                     gap=None if refusal is not None else risk_gap(data, wrapper=self.wrapper, **asked),
                     best_threshold=None if refusal is not None else best_threshold(data, **asked),
                     guarantee=decision_guarantee(interval, **asked),

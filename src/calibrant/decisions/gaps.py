@@ -25,9 +25,9 @@ from calibrant.decisions.results import (
     Wrapper,
 )
 from calibrant.decisions.risks import curve_through, risk_of_totals, sign_testing_of_rows
-from calibrant.measures.clinical import isotonic_curve
 from calibrant.measures.expected import FEW_ROWS, lonely_rows, plug_in_error
 from calibrant.measures.results import PAPER, PROJECT, Relation
+from calibrant.measures.smoothers import isotonic_curve
 from calibrant.measures.weighted import cutoff_calibration_error
 from calibrant.rows.checks import check_choice
 from calibrant.rows.costs import one_threshold

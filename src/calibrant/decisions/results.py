@@ -1,4 +1,4 @@
-"""Results about decisions: risks at one threshold and at all of them, net benefit, what recalibration could save."""
+"""Results about decisions: risks at one threshold and at all of them, what recalibration could save."""
 
 from __future__ import annotations
 
@@ -155,57 +155,6 @@ class MurphyCurve(Result):
 
     def __repr__(self) -> str:
         return str(self)
-
-
-@dataclass(frozen=True, eq=False)
-class NetBenefit(Result):
-    """Net benefit of acting on forecasts from a threshold up, as in decision curve analysis.
-
-    Everything is a float for one threshold and an array, with one value per threshold, for several.
-
-    Attributes
-    ----------
-    threshold : float or array
-        The thresholds.
-    net_benefit : float or array
-        True positives minus false positives at the exchange rate threshold/(1 - threshold), per row.
-    treat_all : float or array
-        The same for acting on every row.
-    treat_none : float or array
-        The same for acting on none: 0.
-    mean_outcome : float
-        Mean of the outcomes, the largest net benefit there is.
-    """
-
-    threshold: float | FloatArray
-    net_benefit: float | FloatArray
-    treat_all: float | FloatArray
-    treat_none: float | FloatArray
-    mean_outcome: float
-
-    _ranges: ClassVar = dict.fromkeys(("threshold", "mean_outcome"), UNIT)
-
-    def frame(self) -> Any:
-        """Return one row per threshold."""
-        names = ["threshold", "net_benefit", "treat_all", "treat_none"]
-        return as_frame({name: np.atleast_1d(getattr(self, name)) for name in names})
-
-    def __str__(self) -> str:
-        threshold, benefit = np.atleast_1d(self.threshold), np.atleast_1d(self.net_benefit)
-        best = np.maximum(np.atleast_1d(self.treat_all), 0.0)
-        if threshold.size == 1:
-            simple = "treating all" if np.atleast_1d(self.treat_all)[0] > 0.0 else "treating none"
-            return (
-                f"At threshold {threshold[0]:.4g} the net benefit is {benefit[0]:.5f} per row; that of {simple}, the "
-                f"better of the two without forecasts, is {best[0]:.5f}."
-            )
-        above = int(np.count_nonzero(benefit > best))
-        return (
-            f"net benefit at {threshold.size:,} thresholds from {threshold.min():.4g} to {threshold.max():.4g}: above "
-            f"that of treating all and of treating none at {above:,} of them"
-        )
-
-    __repr__ = __str__
 
 
 @dataclass(frozen=True, eq=False)

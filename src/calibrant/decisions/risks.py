@@ -1,4 +1,4 @@
-"""What acting on forecasts loses: the mean loss at a threshold and at all of them, and net benefit.
+"""What acting on forecasts loses: the mean loss at a threshold and at all of them.
 
 Somebody acts when p >= tau. The loss of threshold tau is tau for acting without an event and 1 - tau for an event
 missed, so that with calibrated forecasts acting from tau up is best. Each function takes
@@ -16,12 +16,11 @@ import numpy as np
 
 from calibrant.core.errors import InputError
 from calibrant.core.types import ArrayLike, BoolArray, ClassLabel, FloatArray, IntArray
-from calibrant.decisions.results import DecisionRisk, MurphyCurve, NetBenefit
-from calibrant.rows.checks import Observations, check_thresholds
+from calibrant.decisions.results import DecisionRisk, MurphyCurve
+from calibrant.decisions.stretches import split_at
+from calibrant.rows.checks import Observations
 from calibrant.rows.costs import Costs, threshold_or_costs
-from calibrant.rows.grids import COARSE_GRID
 from calibrant.rows.intake import RowsLike, as_observations, as_source, as_tally
-from calibrant.rows.refinement import refine
 from calibrant.rows.runs import group_starts
 from calibrant.rows.tally import Tally, Totals, given_tally, prefix_sums
 
@@ -172,62 +171,6 @@ def _with_costs(found: DecisionRisk, costs: Costs) -> DecisionRisk:
     return replace(found, cost_false_positive=costs[0], cost_false_negative=costs[1])
 
 
-def net_benefit(
-    y_true: RowsLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    threshold: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    pos_label: ClassLabel | None = None,
-) -> NetBenefit:
-    """Net benefit over thresholds, with treating all and treating none: decision curve analysis.
-
-    NB(tau) = share of true positives - share of false positives x tau/(1 - tau), in true positives per row. It is
-    another way to write `decision_risk`: R(tau) = (1 - tau) (mean outcome - NB(tau)).
-
-    Parameters
-    ----------
-    y_true, y_prob, sample_weight, pos_label
-        As in `decision_risk`.
-    threshold : float in [0, 1), or array of them, optional
-        By default 0.01, 0.02, ..., 0.99.
-
-    Returns
-    -------
-    NetBenefit
-        With floats for one threshold, arrays for several; ``frame()`` gives the table to plot.
-
-    References
-    ----------
-    Vickers, Elkin (2006), Decision curve analysis.
-
-    Examples
-    --------
-    >>> print(net_benefit([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9], threshold=0.2))
-    At threshold 0.2 the net benefit is 0.43750 per row; that of treating all, the better of the two without forecasts,
-    is 0.37500.
-    """
-    at = check_thresholds(np.arange(1, 100) / 100.0 if threshold is None else threshold)
-    thresholds = np.atleast_1d(at)
-    if thresholds.max() == 1.0:
-        raise InputError(
-            "is 1, where one false positive outweighs any number of true ones and net benefit is undefined",
-            argument="threshold",
-            remedy="keep it below 1, or use decision_risk",
-        )
-    table = _split_at(thresholds, y_true, y_prob, sample_weight, pos_label)
-    _, vain, acted = _sides(table, np.searchsorted(table.low, thresholds))
-    odds = thresholds / (1.0 - thresholds)
-    weight, mean_outcome = table.weight_total, table.outcome_total / table.weight_total
-    return NetBenefit(
-        threshold=at,
-        net_benefit=_as_given((acted - vain) / weight - odds * vain / weight, at),
-        treat_all=_as_given(mean_outcome - odds * (1.0 - mean_outcome), at),
-        treat_none=_as_given(np.zeros(thresholds.size), at),
-        mean_outcome=mean_outcome,
-    )
-
-
 def _as_given(values: FloatArray, like: float | FloatArray) -> float | FloatArray:
     return float(values[0]) if isinstance(like, float) else values
 
@@ -240,14 +183,7 @@ def _split_at(
     pos_label: ClassLabel | None,
 ) -> Totals:
     """Return ordered entries each of which lies wholly below, or wholly from, every threshold up."""
-    ordered = np.sort(thresholds)
-
-    def torn(table: Totals) -> IntArray:
-        passed = (np.searchsorted(ordered, end, side="right") for end in (table.low, table.high))
-        return np.flatnonzero(np.not_equal(*passed))
-
-    source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
-    return refine(source, torn, COARSE_GRID)
+    return split_at(as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label), thresholds)
 
 
 def _sides(table: Totals, below: IntArray | slice) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -1,6 +1,8 @@
+from calibrant.displays.attributes import AttributesDisplay as AttributesDisplay
 from calibrant.displays.certificate import CertificateDisplay as CertificateDisplay
 from calibrant.displays.cumulative import CumulativeDisplay as CumulativeDisplay
 from calibrant.displays.decision_curve import DecisionCurveDisplay as DecisionCurveDisplay
+from calibrant.displays.decomposition import DecompositionDisplay as DecompositionDisplay
 from calibrant.displays.differences import DifferencesDisplay as DifferencesDisplay
 from calibrant.displays.monitor import MonitorDisplay as MonitorDisplay
 from calibrant.displays.reliability import ReliabilityDisplay as ReliabilityDisplay

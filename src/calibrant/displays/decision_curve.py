@@ -2,45 +2,88 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
 from calibrant.core.errors import InputError
-from calibrant.core.types import ArrayLike, ClassLabel, FloatArray
-from calibrant.decisions.risks import net_benefit
+from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
+from calibrant.core.words import level_said
+from calibrant.decisions.benefit_limits import Interval
+from calibrant.decisions.benefit_results import DecisionCurve, NetBenefit
+from calibrant.decisions.benefits import decision_curve
 from calibrant.displays.base import THRESHOLD_SAID, Display
-from calibrant.displays.palette import Theme
+from calibrant.displays.palette import Palette, Theme
 from calibrant.displays.thinning import thinned
-from calibrant.rows.checks import check_thresholds
-from calibrant.rows.intake import RowsLike, as_tally
-from calibrant.rows.tally import Tally
+from calibrant.rows.checks import check_choice
+from calibrant.rows.intake import RowsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Quantity = Literal["net_benefit", "standardized", "interventions_avoided"]
+
+
+class _Shown(NamedTuple):
+    """What a curve may show: its axis, and what acting on every row, on none and perfectly has there."""
+
+    label: str
+    everybody: Callable[[NetBenefit], FloatArray]
+    nobody: Callable[[NetBenefit], FloatArray]
+    most: Callable[[NetBenefit], float]
+
+
+_SHOWN: Mapping[str, _Shown] = {
+    "net_benefit": _Shown(
+        "net benefit (events found per row)",
+        lambda each: np.atleast_1d(each.treat_all),
+        lambda each: np.atleast_1d(each.treat_none),
+        lambda each: each.event_rate,
+    ),
+    "standardized": _Shown(
+        "standardised net benefit (1 is perfect)",
+        lambda each: np.atleast_1d(each.treat_all) / each.event_rate,
+        lambda each: np.atleast_1d(each.treat_none),
+        lambda _: 1.0,
+    ),
+    "interventions_avoided": _Shown(
+        "interventions avoided, net (per 100 rows)",
+        lambda each: np.zeros(np.size(each.threshold)),
+        lambda each: -100.0 * np.atleast_1d(each.treat_all) / _odds(each),
+        lambda each: 100.0 * (1.0 - each.event_rate),
+    ),
+}
+
+_LEAST_ODDS = 1e-6
+_COLOURS = ("curve", "bound", "undecided", "refuted", "highlight")
+_DASHES: tuple[Any, ...] = ("-", (0, (6, 1.5)), (0, (4, 1.2, 1, 1.2)), (0, (2, 1)))
+
+
+def _odds(each: NetBenefit) -> FloatArray:
+    threshold = np.atleast_1d(each.threshold)
+    return np.maximum(threshold / (1.0 - threshold), _LEAST_ODDS)
+
 
 @dataclass(eq=False, repr=False)
 class DecisionCurveDisplay(Display):
-    """Plot the net benefit of acting on the forecasts, beside acting on every row and on none.
+    """Plot the net benefit of acting on forecasts, beside acting on every row and on none; for one model or several.
 
     Net benefit is the share of rows that are true positives, minus the share of false positives at the exchange rate
-    tau/(1 - tau) of the threshold. Where the curve is above both others the forecasts help somebody with that
-    threshold; where it is below the better of the two they do harm, and that stretch is shaded.
+    tau/(1 - tau) of the threshold. Where a curve is above both others the forecasts help somebody with that threshold;
+    where that of a single model is below the better of the two they do harm, and that stretch is shaded.
 
-    Use `from_predictions` or `from_estimator`; the constructor takes what they compute.
+    Use `from_predictions`, `from_estimator` or `from_results`; the constructor takes what they compute.
 
     Attributes
     ----------
-    threshold : array
-        Decision thresholds, increasing.
-    net_benefit, treat_all : array
-        Net benefit of acting on the forecasts and of acting on every row; that of never acting is 0.
-    mean_outcome : float
-        Mean of the outcomes, the largest net benefit there is.
-    ax_, figure_, line_, treat_all_, treat_none_, harm_, legend_
-        What was drawn, after `plot`.
+    curve : DecisionCurve
+        The numbers that are drawn, with limits if a confidence level was given.
+    quantity : str
+        Which of them: "net_benefit", "standardized" or "interventions_avoided".
+    ax_, figure_, lines_, bands_, treat_all_, treat_none_, harm_, threshold_, legend_
+        What was drawn, after `plot`; the last three but one are None where there is nothing to draw.
 
     References
     ----------
@@ -48,119 +91,200 @@ class DecisionCurveDisplay(Display):
 
     Examples
     --------
-    >>> display = DecisionCurveDisplay.from_predictions([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9], threshold=[0.2, 0.5])
-    >>> display.net_benefit, display.treat_all
+    >>> display = DecisionCurveDisplay.from_predictions([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9], thresholds=[0.2, 0.5])
+    >>> display.curve["model"].net_benefit, display.curve["model"].treat_all
     (array([0.4375, 0.    ]), array([0.375, 0.   ]))
     """
 
-    threshold: FloatArray
-    net_benefit: FloatArray
-    treat_all: FloatArray
-    mean_outcome: float
+    curve: DecisionCurve
+    quantity: Quantity = "net_benefit"
 
     @classmethod
     def from_predictions(
         cls,
-        y_true: RowsLike,
-        y_prob: ArrayLike | None = None,
+        y_true: RowsLike | Mapping[str, Any],
+        y_prob: ArrayLike | Mapping[str, Any] | None = None,
         *,
         sample_weight: ArrayLike | None = None,
         pos_label: ClassLabel | None = None,
-        threshold: ArrayLike | None = None,
+        threshold: float | None = None,
+        thresholds: ArrayLike | None = None,
+        quantity: Quantity = "net_benefit",
+        prevalence: float | None = None,
+        confidence_level: float | None = None,
+        interval: Interval = "delta",
+        band: bool = False,
+        cluster: ArrayLike | None = None,
+        n_resamples: int = 1000,
+        rng: Randomness = 0,
         theme: Theme = "light",
         legend: bool = True,
         ax: Axes | None = None,
     ) -> Self:
-        """Compute the curve, and draw it.
+        """Compute the curves, and draw them.
+
+        Forecasts of several models are a dict, by their names.
 
         Parameters
         ----------
         y_true, y_prob, sample_weight, pos_label
             As in every display.
-        threshold : array of floats in [0, 1), optional
-            By default 99 steps: 0.01, 0.02, ..., 0.99, or up to the highest forecast where all are below 0.5. Choose
-            those that somebody may decide by.
+        threshold : float in (0, 1), optional
+            The threshold that you decide by: it is marked, and the curve goes from a quarter to four times its odds.
+        thresholds : array of floats in [0, 1), optional
+            At which thresholds instead. By default, and without ``threshold``, 0, 0.01, ..., 0.35. Choose those that
+            somebody may decide by.
+        quantity : {"net_benefit", "standardized", "interventions_avoided"}
+            Net benefit in events per row, as a share of the most there is, or as rows of 100 that are spared.
+        prevalence, confidence_level, interval, band, cluster, n_resamples, rng
+            As in `decision_curve`: with a confidence level limits are shaded, with ``band=True`` those that hold at all
+            thresholds together.
         theme, legend, ax
             As in every display.
         """
-        tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
-        at = _usual_thresholds(tally) if threshold is None else np.unique(check_thresholds(threshold))
-        if at.size < 2:
-            raise InputError(
-                f"has one value, {at[0]:g}, and a curve needs two", argument="threshold", remedy="net_benefit takes one"
-            )
-        result = net_benefit(tally, threshold=at)
-        place, benefit, treat_all = map(np.atleast_1d, (result.threshold, result.net_benefit, result.treat_all))
-        kept = thinned(benefit, place)
-        display = cls(
-            threshold=place[kept],
-            net_benefit=benefit[kept],
-            treat_all=treat_all[kept],
-            mean_outcome=result.mean_outcome,
+        curve = decision_curve(
+            y_true,
+            y_prob,
+            threshold=threshold,
+            thresholds=thresholds,
+            prevalence=prevalence,
+            confidence_level=confidence_level,
+            interval=interval,
+            band=band,
+            cluster=cluster,
+            n_resamples=n_resamples,
+            sample_weight=sample_weight,
+            pos_label=pos_label,
+            rng=rng,
         )
-        return display.plot(theme=theme, legend=legend, ax=ax)
+        return cls.from_results(curve, quantity=quantity).plot(theme=theme, legend=legend, ax=ax)
 
-    @property
-    def best_without(self) -> FloatArray:
-        """Net benefit at each threshold of the better of acting on every row and on none."""
-        return np.maximum(self.treat_all, 0.0)
+    @classmethod
+    def from_results(cls, curve: DecisionCurve, *, quantity: Quantity = "net_benefit") -> Self:
+        """Make a display, not yet drawn, of curves computed before."""
+        check_choice(quantity, "quantity", tuple(_SHOWN))
+        if curve.thresholds.size < 2:
+            raise InputError(
+                f"has one value, {curve.thresholds[0]:g}, and a curve needs two",
+                argument="thresholds",
+                remedy="net_benefit takes one",
+            )
+        if curve.curves[0].standardized is None and quantity == "standardized":
+            raise InputError(
+                "is a share of the event rate, and these rows have no events", argument="quantity", value=quantity
+            )
+        return cls(curve, quantity)
+
+    def _values(self, model: NetBenefit, end: str = "") -> FloatArray | None:
+        """Return what is drawn of a model, or the end of its limits: of those for all thresholds where there are."""
+        name: str = self.quantity
+        if end and name == "net_benefit" and model.band_lower is not None:
+            name = "band"
+        found = getattr(model, f"{name}{end}")
+        return None if found is None else np.atleast_1d(found)
 
     def plot(self, *, theme: Theme = "light", legend: bool = True, ax: Axes | None = None) -> Self:
-        """Draw the curve beside those that need no forecast.
+        """Draw the curves beside those that need no forecast.
 
         Parameters
         ----------
         theme, legend, ax
             As in every display.
         """
+        shown, first, several = _SHOWN[self.quantity], self.curve.curves[0], len(self.curve) > 1
         ax, palette = self._begin(
             ax,
             theme,
             xlabel=THRESHOLD_SAID,
-            ylabel="net benefit (events found per row)",
+            ylabel=shown.label,
             title="What acting on the forecasts brings, at each threshold",
         )
-        self.treat_none_ = ax.axhline(
-            0.0, color=palette.muted, linewidth=1.3, linestyle=(0, (1, 1.5)), label="act on no row"
+        place = self.curve.thresholds
+        nobody, everybody = shown.nobody(first), shown.everybody(first)
+        (self.treat_none_,) = ax.plot(
+            place, nobody, color=palette.muted, linewidth=1.3, linestyle=(0, (1, 1.5)), label="act on no row"
         )
         (self.treat_all_,) = ax.plot(
-            self.threshold,
-            self.treat_all,
-            color=palette.other,
-            linewidth=1.5,
-            linestyle=(0, (5, 2)),
-            label="act on every row",
+            place, everybody, color=palette.other, linewidth=1.5, linestyle=(0, (5, 2)), label="act on every row"
         )
-        (self.line_,) = ax.plot(
-            self.threshold,
-            self.net_benefit,
-            color=palette.curve,
-            linewidth=1.8,
-            label="act when the forecast is at least the threshold",
-        )
-        self.harm_ = ax.fill_between(
-            self.threshold,
-            self.net_benefit,
-            self.best_without,
-            where=(self.net_benefit < self.best_without).tolist(),
-            interpolate=True,
-            color=palette.highlight_fill,
-            linewidth=0.0,
-            zorder=0.2,
-            label="here acting on every row, or on none, would have been better on these rows",
-        )
-        top = float(max(self.mean_outcome, self.net_benefit.max())) or 1.0
-        # Acting on every row loses without limit as the threshold nears 1: what is far below zero tells nothing.
-        ax.set_ylim(max(min(-0.1 * top, 1.1 * float(self.net_benefit.min())), -top), 1.08 * top)
-        ax.set_xlim(self.threshold[0], self.threshold[-1])
-        harm = [self.harm_] if (self.net_benefit < self.best_without).any() else []
-        self._explain(palette, legend, [self.line_, self.treat_all_, self.treat_none_, *harm])
+        self.bands_ = [] if self._values(first, "_lower") is None else list(self._shade(ax, palette))
+        self.lines_ = []
+        for k, (name, model) in enumerate(self.curve.pairs()):
+            value = self._required(model)
+            kept = thinned(value, place)
+            (line,) = ax.plot(
+                place[kept],
+                value[kept],
+                color=_colour(palette, k),
+                linestyle=_DASHES[k % len(_DASHES)],
+                linewidth=1.8,
+                label=name if several else "act when the forecast is at least the threshold",
+            )
+            self.lines_.append(line)
+        best, value = np.maximum(nobody, everybody), self._required(first)
+        self.harm_ = None
+        if not several and (value < best).any():
+            self.harm_ = ax.fill_between(
+                place,
+                value,
+                best,
+                where=(value < best).tolist(),
+                interpolate=True,
+                color=palette.highlight_fill,
+                linewidth=0.0,
+                zorder=0.4,
+                label="here acting on every row, or on none, would have been better on these rows",
+            )
+        self.threshold_ = None
+        if self.curve.threshold is not None:
+            said = f"your threshold, {self.curve.threshold:g}"
+            self.threshold_ = ax.axvline(self.curve.threshold, color=palette.highlight, linewidth=1.2, label=said)
+        self._set_limits(ax, shown.most(first))
+        extras = [each for each in (*self.bands_[:1], self.harm_, self.threshold_) if each is not None]
+        self._explain(palette, legend, [*self.lines_, self.treat_all_, self.treat_none_, *extras])
         return self
 
+    def _required(self, model: NetBenefit) -> FloatArray:
+        value = self._values(model)
+        assert value is not None
+        return value
+
+    def _shade(self, ax: Axes, palette: Palette) -> Iterator[Any]:
+        """Shade the limits of each model."""
+        first, several = self.curve.curves[0], len(self.curve) > 1
+        assert first.confidence_level is not None
+        together = self.quantity == "net_benefit" and first.band_lower is not None
+        level = level_said(first.confidence_level)
+        said = f"{level} limits, {'at all thresholds together' if together else 'at each threshold by itself'}"
+        for k, model in enumerate(self.curve.curves):
+            lower, upper = (self._values(model, end) for end in ("_lower", "_upper"))
+            assert lower is not None
+            assert upper is not None
+            colour = {"color": _colour(palette, k), "alpha": 0.18} if several else {"color": palette.band}
+            yield ax.fill_between(
+                self.curve.thresholds,
+                lower,
+                upper,
+                linewidth=0.0,
+                zorder=0.3,
+                label=f"{said}, for each model" if several else said,
+                **colour,
+            )
+
+    def _set_limits(self, ax: Axes, most: float) -> None:
+        """Leave out what tells nothing: acting on every row loses without limit as the threshold nears 1."""
+        values = [self._required(each) for each in self.curve.curves]
+        low, high = (float(turn(each)) for turn, each in ((np.min, values), (np.max, values)))
+        ends = [self._values(each, "_upper") for each in self.curve.curves]
+        high = max([most, high, *(float(each.max()) for each in ends if each is not None)]) or 1.0
+        ax.set_ylim(max(min(-0.1 * high, 1.1 * low), -high), 1.08 * high)
+        ax.set_xlim(self.curve.thresholds[0], self.curve.thresholds[-1])
+
     def _columns(self) -> dict[str, Any]:
-        return {"threshold": self.threshold, "net_benefit": self.net_benefit, "treat_all": self.treat_all}
+        frame = self.curve.frame()
+        return {name: np.asarray(frame[name]) for name in frame.columns}
 
 
-def _usual_thresholds(tally: Tally) -> FloatArray:
-    highest = float(tally.forecast[-1])
-    return np.arange(1, 100) / 100.0 if not 0.0 < highest < 0.5 else np.linspace(highest / 99.0, highest, 99)
+def _colour(palette: Palette, position: int) -> str:
+    colour: str = getattr(palette, _COLOURS[position % len(_COLOURS)])
+    return colour

@@ -1,4 +1,4 @@
-"""Event rate against forecast: the isotonic (CORP) reliability diagram, with bands that say what they are."""
+"""Event rate against forecast: the reliability diagram of any smoother, with bands that say what they are."""
 
 from __future__ import annotations
 
@@ -34,6 +34,9 @@ from calibrant.displays.reliability_bands import (
     stretches_off,
 )
 from calibrant.displays.thinning import thinned
+from calibrant.measures.curve_results import CalibrationCurve
+from calibrant.measures.curves import calibration_curve
+from calibrant.measures.smoothers import SMOOTHERS, Scale, Smoother, SmootherName, check_smoother
 from calibrant.rows.checks import check_choice, check_confidence, check_flag, check_number, check_seed
 from calibrant.rows.intake import RowsLike
 from calibrant.rows.resamples import check_resamples
@@ -47,18 +50,19 @@ if TYPE_CHECKING:
 SPIKES = 50
 """Up to this many distinct forecasts each gets a bar of its own; more are counted in as many bins."""
 
+_BANDS = {False: ("consistency", "confidence"), True: ("pointwise", "simultaneous")}  # of smooth curves
 _ROOM = 0.08  # above and below differences, as a part of the axes
 
 
 @dataclass(eq=False, repr=False)
 class ReliabilityDisplay(Display):
-    """Plot the event rate against the forecast, by isotonic regression, with a band.
+    """Plot the event rate against the forecast, by isotonic regression or a smooth curve, with a band.
 
-    The curve is the isotonic regression of the outcomes on the forecasts (CORP): nothing to tune, and among all
-    non-decreasing curves the one nearest to the outcomes. On the diagonal forecasts are right; below it they are too
-    high, above it too low.
+    On the diagonal forecasts are right; below it they are too high, above it too low. The curve is, unless another
+    smoother is chosen, the isotonic regression of the outcomes on the forecasts (CORP): nothing to tune, and among all
+    non-decreasing curves the one nearest to the outcomes.
 
-    Two bands are on offer, and the legend says which one is drawn:
+    Two bands are on offer for it, and the legend says which one is drawn:
 
     - "consistency", around the diagonal: where the curve of *calibrated* forecasts would lie. Outcomes are drawn from
       the forecasts ``n_resamples`` times and the curve is fitted to each; the band holds the middle 95% at every
@@ -72,22 +76,27 @@ class ReliabilityDisplay(Display):
       neighbours, each at 0.05 / (number of limits); a bootstrap would be narrower and is not valid for isotonic
       regression.
 
+    Smooth curves (loess, lowess, splines: those of `calibration_curve`) have bands from resamples, around the curve:
+    "pointwise", at each forecast by itself, or "simultaneous", at all forecasts together. They hold for many rows.
+
     Use `from_predictions` or `from_estimator`; the constructor takes what they compute.
 
     Attributes
     ----------
     forecast, rate : array
-        The curve: the ends of the steps of the isotonic fit, linear between them.
+        The curve, linear between its points: the ends of the steps of the isotonic fit, or places on a smooth curve.
+    smoother : str
+        "isotonic", "loess", "lowess" or "splines".
     band : str or None
-        "consistency", "confidence" or None.
+        "consistency", "confidence", "pointwise", "simultaneous" or None.
     band_forecast, band_lower, band_upper : array
         The band, linear between its points; empty without one.
     confidence_level : float
         Of the band.
     n_resamples : int
-        Simulated data sets behind a consistency band.
+        Simulated data sets behind a consistency band, or resamples behind the band of a smooth curve.
     groups : int
-        Groups of forecasts that the band was computed on.
+        Groups of forecasts that the band was computed on; 0 where it was computed on rows.
     bar_low, bar_high, bar_rows : array
         The histogram: where each bar begins and ends, and its rows; ``bar_low == bar_high`` where every distinct
         forecast has a bar of its own.
@@ -128,6 +137,7 @@ class ReliabilityDisplay(Display):
     bins: RiskBands | None
     clusters: int | None = None
     axis: str = FORECAST
+    smoother: str = "isotonic"
 
     @classmethod
     def from_predictions(
@@ -141,7 +151,11 @@ class ReliabilityDisplay(Display):
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         pos_label: ClassLabel | None = None,
-        band: Literal["consistency", "confidence"] | None = "consistency",
+        smoother: SmootherName = "isotonic",
+        span: float | None = None,
+        knots: int | None = None,
+        scale: Scale | None = None,
+        band: Literal["auto", "consistency", "confidence", "pointwise", "simultaneous"] | None = "auto",
         confidence_level: float = 0.95,
         n_resamples: int = 399,
         rng: Randomness = 0,
@@ -160,15 +174,19 @@ class ReliabilityDisplay(Display):
             As in every display.
         classes : array-like of shape (K,), optional
             The label of each column of ``y_prob`` of shape (n, K), which is drawn as the confidence in the top label.
-        band : {"consistency", "confidence"} or None
-            Where calibrated forecasts would lie, around the diagonal; or where the true event rate lies, around the
-            curve (0/1 outcomes without weights or clusters only).
+        smoother, span, knots, scale
+            The curve, as in `calibration_curve`.
+        band : {"auto", "consistency", "confidence", "pointwise", "simultaneous"} or None
+            For an isotonic curve: where calibrated forecasts would lie, around the diagonal ("consistency", what
+            "auto" means here); or where the true event rate lies, around the curve ("confidence", for 0/1 outcomes
+            without weights or clusters only). For a smooth curve: where the true event rate lies, at each forecast by
+            itself ("pointwise", what "auto" means here) or at all forecasts together ("simultaneous").
         cluster, cluster_target, serial
             As in `certify`, for rows in clusters.
         confidence_level : float
             Of the band.
         n_resamples : int
-            Simulated data sets behind a consistency band.
+            Simulated data sets behind a consistency band, resamples behind that of a smooth curve.
         rng : int, Generator or None, default 0
             Where its random numbers come from; with a seed they are others for every data set.
         n_bins : int, optional
@@ -179,7 +197,8 @@ class ReliabilityDisplay(Display):
         theme, legend, ax
             As in every display.
         """
-        chosen = None if band is None else check_choice(band, "band", ("consistency", "confidence"))
+        curve = check_smoother(smoother, span, knots, scale)
+        chosen = _check_band(band, curve.smoother)
         level = check_confidence(confidence_level)
         resamples = check_resamples(n_resamples, level)
         seed = check_seed(rng)
@@ -202,9 +221,25 @@ class ReliabilityDisplay(Display):
         elif chosen == "confidence":
             limits = confidence_band(tally, level)
         rows: Any = tally if clusters is None else clusters.source
+        if curve.smoother.smooth:
+            fitted = calibration_curve(
+                **(given if clusters is None else {"y_true": rows}),
+                smoother=smoother,
+                span=span,
+                knots=knots,
+                scale=scale,
+                band=chosen or "pointwise",
+                confidence_level=None if chosen is None else level,
+                n_resamples=resamples,
+                rng=tally.generator(seed, "band"),
+            )
+            forecast, rate = fitted.forecast, fitted.rate
+            if chosen is not None:
+                limits = Band(forecast, fitted.lower, fitted.upper, 0)
+        else:
+            forecast, rate = _corners(tally)
         counted: dict[str, Any] = {} if clusters is None else {"cluster_target": cluster_target, "serial": serial}
         edges = None if bins is None else np.linspace(0.0, 1.0, bins + 1)[1:-1]
-        forecast, rate = _corners(tally)
         bar_low, bar_high, bar_rows = _bars(tally)
         display = cls(
             forecast=forecast,
@@ -222,8 +257,31 @@ class ReliabilityDisplay(Display):
             bins=None if edges is None else risk_bands(rows, cutoffs=edges, confidence_level=level, **counted),
             clusters=None if clusters is None else clusters.count,
             axis=axis,
+            smoother=curve.smoother.name,
         )
         return display.plot(difference=difference, histogram=histogram, theme=theme, legend=legend, ax=ax)
+
+    @classmethod
+    def from_results(cls, curve: CalibrationCurve, tally: Tally) -> Self:
+        """Make a display, not yet drawn, of a curve computed before, above the histogram of a tally."""
+        bar_low, bar_high, bar_rows = _bars(tally)
+        return cls(
+            forecast=curve.forecast,
+            rate=curve.rate,
+            band=curve.band,
+            band_forecast=np.empty(0) if curve.band is None else curve.forecast,
+            band_lower=curve.lower,
+            band_upper=curve.upper,
+            confidence_level=curve.confidence_level or 0.0,
+            n_resamples=curve.n_resamples or 0,
+            groups=0,
+            bar_low=bar_low,
+            bar_high=bar_high,
+            bar_rows=bar_rows,
+            bins=None,
+            clusters=curve.clusters,
+            smoother=curve.smoother,
+        )
 
     def plot(
         self,
@@ -266,7 +324,7 @@ class ReliabilityDisplay(Display):
             color=palette.curve,
             linewidth=1.6,
             marker="." if self.forecast.size <= SPIKES else None,
-            label="event rate by isotonic regression (CORP); dashed: perfect calibration",
+            label=f"event rate by {SMOOTHERS[self.smoother].said}; dashed: perfect calibration",
             zorder=2.2,
         )
         self.band_ = None
@@ -424,10 +482,35 @@ class ReliabilityDisplay(Display):
                 f"consistency band: where the curve of calibrated forecasts lies in {level} of cases, pointwise: at "
                 f"each forecast by itself ({self.n_resamples:,} simulations)"
             )
+        if self.band == "confidence":
+            return (
+                f"confidence band: with {level} confidence the true event rate lies in it, at all forecasts together "
+                "(independent rows, forecaster fixed beforehand, event rate not falling in the forecast)"
+            )
+        where = {"pointwise": "at each forecast by itself", "simultaneous": "at all forecasts together"}[str(self.band)]
+        drawn = "" if self.clusters is None else f" of {self.clusters:,} clusters"
         return (
-            f"confidence band: with {level} confidence the true event rate lies in it, at all forecasts together "
-            "(independent rows, forecaster fixed beforehand, event rate not falling in the forecast)"
+            f"{self.band} band: with about {level} confidence the event rate lies in it, {where} "
+            f"({self.n_resamples:,} resamples{drawn}; for many rows, and an event rate as smooth as the curve)"
         )
+
+
+def _check_band(band: Any, smoother: Smoother) -> Any:
+    """Return the band to draw around a curve; None for none."""
+    if band is None:
+        return None
+    asked = check_choice(band, "band", ("auto", *(name for names in _BANDS.values() for name in names)))
+    fitting = _BANDS[smoother.smooth]
+    if asked == "auto":
+        return fitting[0]
+    if asked not in fitting:
+        raise InputError(
+            f"{asked!r} is not one for smoother={smoother.name!r}",
+            argument="band",
+            value=asked,
+            remedy=f"use {' or '.join(map(repr, fitting))}",
+        )
+    return asked
 
 
 def _name_sides(ax: Axes, palette: Palette) -> None:

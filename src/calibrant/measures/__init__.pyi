@@ -1,12 +1,18 @@
-from calibrant.measures.clinical import (
-    calibration_slope_intercept as calibration_slope_intercept,
+from calibrant.measures.brier import brier_score as brier_score
+from calibrant.measures.brier import scaled_brier_score as scaled_brier_score
+from calibrant.measures.curve_results import (
+    CalibrationCurve as CalibrationCurve,
 )
-from calibrant.measures.clinical import (
+from calibrant.measures.curve_results import (
+    CurveErrors as CurveErrors,
+)
+from calibrant.measures.curves import (
+    calibration_curve as calibration_curve,
+)
+from calibrant.measures.curves import (
     integrated_calibration_index as integrated_calibration_index,
 )
-from calibrant.measures.clinical import (
-    observed_expected_ratio as observed_expected_ratio,
-)
+from calibrant.measures.discrimination import auroc as auroc
 from calibrant.measures.distance import distance_from_calibration as distance_from_calibration
 from calibrant.measures.estimates import Estimate as Estimate
 from calibrant.measures.everything import measure as measure
@@ -17,23 +23,19 @@ from calibrant.measures.expected import (
     expected_calibration_error as expected_calibration_error,
 )
 from calibrant.measures.groups import GroupMeasures as GroupMeasures
+from calibrant.measures.hazards import cox_slope as cox_slope
 from calibrant.measures.questions import (
     QuestionMeasures as QuestionMeasures,
 )
 from calibrant.measures.questions import (
     QuestionWorstIntervals as QuestionWorstIntervals,
 )
+from calibrant.measures.ratios import observed_expected_ratio as observed_expected_ratio
 from calibrant.measures.results import (
     Bracket as Bracket,
 )
 from calibrant.measures.results import (
     CalibrationDistance as CalibrationDistance,
-)
-from calibrant.measures.results import (
-    CalibrationSlope as CalibrationSlope,
-)
-from calibrant.measures.results import (
-    CurveErrors as CurveErrors,
 )
 from calibrant.measures.results import (
     Measures as Measures,
@@ -53,6 +55,11 @@ from calibrant.measures.results import (
 from calibrant.measures.savings import (
     LargestSaving as LargestSaving,
 )
+from calibrant.measures.slope_results import CalibrationSlope as CalibrationSlope
+from calibrant.measures.slope_results import CalibrationTests as CalibrationTests
+from calibrant.measures.slope_results import ChiSquareTest as ChiSquareTest
+from calibrant.measures.slopes import calibration_slope_intercept as calibration_slope_intercept
+from calibrant.measures.slopes import likelihood_ratio_tests as likelihood_ratio_tests
 from calibrant.measures.threshold_results import ThresholdCalibration as ThresholdCalibration
 from calibrant.measures.thresholds import threshold_calibration_error as threshold_calibration_error
 from calibrant.measures.weighted import (

@@ -11,9 +11,9 @@ import numpy as np
 
 from calibrant.core.chernoff import chernoff_interval
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray
-from calibrant.measures.clinical import isotonic_curve
 from calibrant.measures.expected import plug_in_error
 from calibrant.measures.results import CalibrationDistance
+from calibrant.measures.smoothers import isotonic_curve
 from calibrant.measures.weighted import find_worst_interval, smooth_calibration_error
 from calibrant.rows.intake import RowsLike, as_tally
 from calibrant.rows.runs import group_starts

@@ -20,11 +20,8 @@ from calibrant.core.types import FloatArray, IntArray, Randomness
 from calibrant.core.words import level_said
 from calibrant.rows.checks import Observations, check_rng
 from calibrant.rows.clusters import ClusteredRows
-from calibrant.rows.resamples import resampled
+from calibrant.rows.resamples import MOST_UNDEFINED, resampled
 from calibrant.rows.tally import Tally
-
-MOST_UNDEFINED = 0.1
-"""Share of resamples in which a number may be undefined before limits from the others would mislead."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +110,12 @@ def standard_error(
     return math.sqrt(float(added @ added))
 
 
+def percentile_limits(values: FloatArray, confidence_level: float) -> tuple[float, float]:
+    """Return the percentiles that leave out equal shares of values at either end."""
+    lower, upper = np.quantile(values, ((1.0 - confidence_level) / 2.0, (1.0 + confidence_level) / 2.0))
+    return float(lower), float(upper)
+
+
 class Bootstrapped(NamedTuple):
     """Values of some numbers in resamples, a row for each; NaN where a number is undefined there."""
 
@@ -127,10 +130,7 @@ class Bootstrapped(NamedTuple):
                 f"{name} is undefined in {self.undefined[position]:,} of {column.size:,} resamples of these rows",
                 remedy="collect more rows, or take limits that need no resamples",
             )
-        found = column[~np.isnan(column)]
-        ends = (1.0 - confidence_level) / 2.0, (1.0 + confidence_level) / 2.0
-        lower, upper = np.quantile(found, ends)
-        return float(lower), float(upper)
+        return percentile_limits(column[~np.isnan(column)], confidence_level)
 
 
 def bootstrap(

@@ -13,12 +13,7 @@ from calibrant.core.types import ArrayLike, ClassLabel
 from calibrant.core.voices import Phrase
 from calibrant.core.words import rounded_down, rounded_up, significant_up
 from calibrant.measures.brackets import bracket_smooth
-from calibrant.measures.clinical import (
-    calibration_slope_intercept,
-    curve_errors,
-    isotonic_curve,
-    observed_expected_ratio,
-)
+from calibrant.measures.curves import curve_errors
 from calibrant.measures.distance import ROUNDING, bound_distance, spacing_factor
 from calibrant.measures.expected import (
     continuity_note,
@@ -28,9 +23,12 @@ from calibrant.measures.expected import (
 )
 from calibrant.measures.groups import GroupMeasures
 from calibrant.measures.questions import QuestionMeasures
+from calibrant.measures.ratios import observed_expected_ratio
 from calibrant.measures.registry import MEASURES
 from calibrant.measures.results import PAPER, PROJECT, CalibrationDistance, Measures, Relation
 from calibrant.measures.savings import largest_saving
+from calibrant.measures.slopes import calibration_slope_intercept
+from calibrant.measures.smoothers import check_smoother, isotonic_curve, points_of
 from calibrant.measures.weighted import (
     bounded_variation_calibration_error,
     bounded_variation_spectrum,
@@ -42,6 +40,7 @@ from calibrant.rows.asked import asked_of_classes, without_groups
 from calibrant.rows.classes import FamilyAsked, QuestionsAsked, SingleAsked
 from calibrant.rows.groups import are_grouped, by_group
 from calibrant.rows.hints import fitted_hints, row_hints
+from calibrant.rows.horizons import HorizonRows, censoring_notes
 from calibrant.rows.intake import GroupsLike, RowsLike, as_source, as_tally, in_groups
 from calibrant.rows.questions import CUTOFF_OF_ROWS, Questions
 from calibrant.rows.refinement import TooManyForecastsError, some_table, split_at_extremes, whole_tally
@@ -166,12 +165,21 @@ def measure(
         rows = in_groups(y_true, y_prob, by=by, sample_weight=sample_weight, pos_label=pos_label)
         return GroupMeasures(rows.groups, by_group(rows, lambda each: measure(each, spectrum=spectrum)))
     if not isinstance(y_true, RowSource):
-        return _measure(as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label), spectrum)
+        found = _measure(as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label), spectrum)
+        return of_censored(found, y_true) if isinstance(y_true, HorizonRows) else found
     source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
     try:
         return _measure(whole_tally(source), spectrum)
     except TooManyForecastsError:
         return _measure_cells(source, spectrum)
+
+
+def of_censored(found: Measures, rows: HorizonRows) -> Measures:
+    """Return measures of censored rows with O/E by the risk at the horizon, and with what to keep in mind."""
+    if not rows.weights_estimated:
+        return found
+    ratio = observed_expected_ratio(rows) if rows.y_prob.any() else None
+    return replace(found, observed_expected_ratio=ratio, notes=(*censoring_notes(rows), *found.notes))
 
 
 def _measure_each(family: Questions, spectrum: bool, by: ArrayLike | None) -> QuestionMeasures:
@@ -186,6 +194,8 @@ def _measure(tally: Tally, spectrum: bool, hints: tuple[str, ...] | None = None)
         notes.append(continuous)
     try:
         slope = calibration_slope_intercept(tally)
+        if slope.contradicted:  # forecasts of 0 and 1 that came true fit every positive slope, and need no note
+            notes.extend(slope.notes)
     except UndefinedError as error:
         slope = None
         notes.append(Phrase("no calibration slope: {why}", why=error.phrase, code="no_slope"))
@@ -217,7 +227,7 @@ def _measure(tally: Tally, spectrum: bool, hints: tuple[str, ...] | None = None)
         calibration_in_the_large=bias,
         observed_expected_ratio=observed_expected_ratio(tally) if tally.forecast[-1] > 0.0 else None,
         slope=slope,
-        curve=curve_errors(tally, curve, "isotonic"),
+        curve=curve_errors(points_of(tally), curve, check_smoother("isotonic")),
         distance=distance,
         effective_support=effective_support_size(tally),
         worst_interval=worst,

@@ -11,7 +11,9 @@ import numpy as np
 from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.types import FloatArray
 from calibrant.core.words import level_said, measured, of_all, percent, rounded_down, rounded_up
+from calibrant.measures.curve_results import CurveErrors
 from calibrant.measures.registry import BRACKETED_MEASURES, MEASURES
+from calibrant.measures.slope_results import CalibrationSlope
 from calibrant.rows.checks import check_number
 
 
@@ -288,60 +290,6 @@ class CalibrationDistance(Result):
         )
 
 
-@dataclass(frozen=True)
-class CalibrationSlope(Result):
-    """Logistic recalibration: logit(event rate) = intercept + slope x logit(forecast).
-
-    Attributes
-    ----------
-    slope : float
-        1 is ideal; below 1 the forecasts are too extreme, above 1 too timid.
-    intercept : float
-        The intercept fitted together with the slope; 0 is ideal.
-    intercept_at_unit_slope : float
-        The intercept when the slope is held at 1 ("calibration in the large" on the logit scale); 0 is ideal, below
-        0 the forecasts are too high on the whole.
-    """
-
-    slope: float
-    intercept: float
-    intercept_at_unit_slope: float
-
-    def __str__(self) -> str:
-        return (
-            f"calibration slope {self.slope:.4f}, intercept {self.intercept:.4f} (with the slope held at 1: "
-            f"{self.intercept_at_unit_slope:.4f})"
-        )
-
-
-@dataclass(frozen=True)
-class CurveErrors(Result):
-    """Distances |curve(p) - p| between a calibration curve and the diagonal, over the rows.
-
-    Attributes
-    ----------
-    ici : float
-        Their mean, the integrated calibration index.
-    e50, e90 : float
-        Their median and 90th percentile.
-    emax : float
-        The largest.
-    smoother : str
-        The curve: "isotonic" or "loess".
-    """
-
-    ici: float
-    e50: float
-    e90: float
-    emax: float
-    smoother: str
-
-    _ranges: ClassVar = dict.fromkeys(("ici", "e50", "e90", "emax"), UNIT)
-
-    def __str__(self) -> str:
-        return f"ICI {self.ici:.5f}, E50 {self.e50:.5f}, E90 {self.e90:.5f}, Emax {self.emax:.5f} ({self.smoother})"
-
-
 PAPER = "Rossellini et al. 2025"
 PROJECT = "this project"
 """Where a relation is from."""
@@ -509,7 +457,7 @@ class Measures(Result):
                 None if slope is None else slope.intercept_at_unit_slope,
                 "below 0: forecasts too high",
             ),
-            ("curve.ici", self.curve.ici, "mean distance of the isotonic curve from the diagonal"),
+            ("curve.ici", self.curve.ici, f"mean distance of the {self.curve.smoother} curve from the diagonal"),
             ("curve.e50", self.curve.e50, "its median"),
             ("curve.e90", self.curve.e90, "its 90th percentile"),
             ("brier", self.brier, "mean squared error of the forecasts"),

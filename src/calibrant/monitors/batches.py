@@ -13,6 +13,7 @@ from calibrant.rows.cells import DEFAULT_BITS, Cells
 from calibrant.rows.checks import Observations, check_same_index, label_places
 from calibrant.rows.grids import Grid
 from calibrant.rows.groups import are_grouped
+from calibrant.rows.horizons import refuse_estimated_weights
 from calibrant.rows.intake import as_observations, as_source
 from calibrant.rows.runs import group_starts, stable_order
 from calibrant.rows.sources import RowSource
@@ -38,6 +39,7 @@ def as_cells(y_true: Any, y_prob: Any = None, sample_weight: Any = None, pos_lab
         table = y_true.histogram(GRID)
         assert isinstance(table, Cells)
         return table
+    refuse_estimated_weights(y_true)
     rows = as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
     return Cells.from_rows(rows, GRID)
 
@@ -51,6 +53,7 @@ def batches_of(y_true: Any, y_prob: Any, period: Any, sample_weight: Any, pos_la
     """Return the totals of the rows of each period."""
     if is_one(period):
         return [(period_label(period), as_cells(y_true, y_prob, sample_weight, pos_label))]
+    refuse_estimated_weights(y_true)
     rows = as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
     check_same_index(y_prob=y_prob, period=period)
     labels, place = period_places(period, rows.y_prob.size)

@@ -23,3 +23,10 @@ from calibrant.reports.results import (
 from calibrant.reports.results import (
     ReportSummary as ReportSummary,
 )
+from calibrant.reports.validation_report import ValidationReport as ValidationReport
+from calibrant.reports.validation_results import (
+    TripodItem as TripodItem,
+)
+from calibrant.reports.validation_results import (
+    ValidationSummary as ValidationSummary,
+)

@@ -16,6 +16,7 @@ from calibrant.certificates.question_results import QuestionCertificates
 from calibrant.certificates.results import Yardstick
 from calibrant.core.errors import InputError
 from calibrant.core.files import replacing
+from calibrant.reports.censoring import split_censored, with_risks
 from calibrant.reports.class_sections import judge_classes, split_classes
 from calibrant.reports.models import ONE_MODEL, any_clusters, find_models
 from calibrant.reports.questions import Question
@@ -23,6 +24,7 @@ from calibrant.reports.results import ReportSummary
 from calibrant.reports.summary import summarize
 from calibrant.rows.checks import check_same_index
 from calibrant.rows.clusters import ClusteredRows
+from calibrant.rows.paired import PairedColumns
 from calibrant.rows.tally import Tally
 
 TITLE = "Can these forecasts be trusted?"
@@ -91,7 +93,8 @@ class CalibrationReport:
         ----------
         y_true : array-like of shape (n,), Tally, or dict of name to Tally
             Outcomes: 0/1, booleans, fractions in [0, 1], or two labels with ``pos_label``. A tally, or a source of rows
-            such as a scanned file, holds the forecasts too; a dict of them stands for several models.
+            such as a scanned file, holds the forecasts too; a dict of them stands for several models. Censored rows
+            come from `horizon`: their weights are estimates, and the report says that its limits are approximate.
         y_prob : array-like of shape (n,), or dict of name to array-like
             Forecast probabilities; a dict for several models judged on the same outcomes, and compared row by row.
         classes : array-like of shape (K,), optional
@@ -153,6 +156,8 @@ class CalibrationReport:
             serial=serial,
             tolerance=tolerance,
         )
+        y_true, censored = split_censored(y_true, cluster)
+        cluster = None if isinstance(y_true, PairedColumns) and censored else cluster
         rows, several = split_classes(y_true, y_prob, classes, {"sample_weight": sample_weight, "pos_label": pos_label})
         models, columns = find_models(
             **rows,
@@ -169,7 +174,7 @@ class CalibrationReport:
             found = judge_classes(y_true, y_prob, classes, question, sample_weight, cluster)
             part: dict[str, Any] = {"classes" if isinstance(found, QuestionCertificates) else "class_limits": found}
             summary = replace(summary, models=(replace(summary.models[0], **part),))
-        return cls(summary, tuple(model.drawn for model in models))
+        return cls(with_risks(summary, censored), tuple(model.drawn for model in models))
 
     @classmethod
     def from_estimator(

@@ -14,10 +14,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from xml.etree import ElementTree
 
-import numpy as np
-
-from calibrant.core.types import FloatArray
+from calibrant.certificates.clusters import check_clusters
 from calibrant.core.words import level_said, measured, rounded_up
+from calibrant.decisions.benefit_results import DecisionCurve
+from calibrant.decisions.benefits import thresholds_around, with_known_limits
 from calibrant.decisions.gaps import risk_gap_curve
 from calibrant.displays.base import Display
 from calibrant.displays.clusters import rows_to_draw
@@ -137,7 +137,7 @@ def draw_model(
         turned("event rate", "forecast"): turned(rate, forecast.lower()),
     }
     error = measured(model.measures.worst_interval.error, 4)
-    display, reliability = _drawn(
+    display, reliability = drawn(
         partial(ReliabilityDisplay.from_predictions, rows, rng=rng, confidence_level=CHANCE_LEVEL, **counted),
         styles,
         prefix=prefix,
@@ -150,7 +150,7 @@ def draw_model(
         axes_named=axes_named,
     )
     yield reliability
-    _, cumulative = _drawn(
+    _, cumulative = drawn(
         partial(CumulativeDisplay.from_predictions, rows, rng=rng, **counted),
         styles,
         prefix=prefix,
@@ -165,7 +165,7 @@ def draw_model(
         axes_named=axes_named,
     )
     yield cumulative
-    _, difference = _drawn(
+    _, difference = drawn(
         partial(display.plot, difference=True),
         styles,
         prefix=prefix,
@@ -177,8 +177,17 @@ def draw_model(
         axes_named=axes_named,
     )
     yield difference
-    _, benefit = _drawn(
-        partial(DecisionCurveDisplay.from_predictions, tally, threshold=thresholds_around(threshold)),
+    question = None if clusters is None else check_clusters(True, clusters.target, None, clusters.serial)
+    found = with_known_limits(
+        rows if question is None or isinstance(rows, Tally) else question.rows(rows),
+        threshold=thresholds_around(threshold, CURVE_POINTS),
+        confidence_level=CHANCE_LEVEL,
+        serial=0 if clusters is None else clusters.serial,
+        band=True,
+        rng=rng,
+    )
+    _, benefit = drawn(
+        DecisionCurveDisplay.from_results(DecisionCurve(("model",), (found,))).plot,
         styles,
         prefix=prefix,
         name="benefit",
@@ -187,6 +196,7 @@ def draw_model(
         reading=(
             "Net benefit counts the events acted on, per row, and takes off the false alarms at the rate that the "
             "threshold sets. Where the curve is above both others the forecasts help."
+            + ("" if found.band_lower is None else " The band says how far it may be off, by theory for many rows.")
         ),
         marked=threshold,
     )
@@ -194,7 +204,7 @@ def draw_model(
     if model.decisions is None:
         return
     promise = model.decisions.promise
-    _, gap = _drawn(
+    _, gap = drawn(
         RiskGapDisplay.from_results(risk_gap_curve(tally), promise).plot,
         styles,
         prefix=prefix,
@@ -217,7 +227,7 @@ def draw_model(
 
 def draw_change(change: ChangeOverTime, styles: Styles, *, prefix: str, asked: bool) -> Drawing:
     """Draw what was said period by period, with the limit if one was asked about."""
-    _, drawing = _drawn(
+    _, drawing = drawn(
         MonitorDisplay.from_history(change.history, show_limit=asked).plot,
         styles,
         prefix=prefix,
@@ -250,20 +260,7 @@ def _rate_and_chance(model: ModelSummary) -> dict[str, str]:
     }
 
 
-def thresholds_around(threshold: float) -> FloatArray:
-    """Return thresholds to draw a decision curve at: from a quarter to four times the odds of one.
-
-    Examples
-    --------
-    >>> thresholds_around(0.1)[[0, -1]].round(3)
-    array([0.027, 0.308])
-    """
-    odds = threshold / (1.0 - threshold)
-    low, high = (factor * odds / (1.0 + factor * odds) for factor in (0.25, 4.0))
-    return np.unique(np.append(np.linspace(low, high, CURVE_POINTS), threshold))
-
-
-def _drawn(
+def drawn(
     plot: Callable[..., AnyDisplay],
     styles: Styles,
     *,

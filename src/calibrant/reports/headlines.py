@@ -23,6 +23,7 @@ from calibrant.core.words import (
     rounded_down,
     rounded_up,
 )
+from calibrant.reports.censoring import notes_of
 from calibrant.reports.for_whom import after_certificate, briefly, is_off
 from calibrant.reports.over_time import HEADING, caution_of, change_of
 from calibrant.reports.over_time import next_step as after_change
@@ -102,7 +103,7 @@ def headline_of(model: ModelSummary) -> Headline:
         promise=_promise(model),
         clusters=clusters_said(model),
         cautions=cautions,
-        notes=tuple(map(str, model.judged.notes)),
+        notes=(*map(str, model.judged.notes), *notes_of(model)),
         worst=_worst(model),
         next_step=_next_step(model, state) if not changed or model.change is None else after_change(model.change),
         changed=changed,
@@ -113,7 +114,9 @@ def headline_of(model: ModelSummary) -> Headline:
 
 def _label(model: ModelSummary, state: str) -> str:
     codes = {} if model.certificate is None else {getattr(each, "code", "") for each in model.certificate.cautions}
-    return _LABELS["one cluster" if state == "cautioned" and LARGE_CLUSTER in codes else state]
+    label = _LABELS["one cluster" if state == "cautioned" and LARGE_CLUSTER in codes else state]
+    estimated = model.horizon is not None and model.horizon.censored > 0
+    return f"{label}, approximately" if estimated and state == "certified" else label
 
 
 def clusters_said(model: ModelSummary) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from calibrant.core.results import Result
 from calibrant.core.words import printable, shown
 from calibrant.reports.figures import NEEDED, Drawing, Styles, draw_change, draw_model, palette_css, roles
 from calibrant.reports.headlines import assumed
@@ -32,9 +33,6 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~$&])")
 
 def render_html(summary: ReportSummary, rows: Iterable[Tally | ClusteredRows | None]) -> str:
     """Return the page: one file, complete, that loads nothing from elsewhere."""
-    environment = _environment()
-    from markupsafe import Markup  # comes with jinja2
-
     styles = Styles()
     views = []
     for number, (model, held) in enumerate(zip(summary.models, rows, strict=True), start=1):
@@ -44,18 +42,11 @@ def render_html(summary: ReportSummary, rows: Iterable[Tally | ClusteredRows | N
             drawn += draw_model(model, held, styles, summary=summary, prefix=prefix)
         if model.change is not None:
             drawn.append(draw_change(model.change, styles, prefix=prefix, asked=summary.max_error is not None))
-        views.append({"id": prefix, "drawings": [_shown(drawing) for drawing in drawn], **view_of(model, summary)})
-    css = environment.get_template("report.css.j2").render(
-        plots={theme: Markup(palette_css(theme)) for theme in ("light", "dark")},
-        roles=roles(),
-        classes=Markup(styles.css()),
-    )
-    script = environment.get_template("report.js").render()
-    policy = (
-        f"default-src 'none'; style-src '{_digest(css)}'; script-src '{_digest(script)}'; base-uri 'none'; "
-        "form-action 'none'"
-    )
-    page: str = environment.get_template("report.html.j2").render(
+        views.append({"id": prefix, "drawings": drawings_shown(drawn), **view_of(model, summary)})
+    return filled_page(
+        "report.html.j2",
+        styles,
+        summary,
         summary=summary,
         models=views,
         limit=None if summary.max_error is None else shown(summary.max_error),
@@ -69,34 +60,52 @@ def render_html(summary: ReportSummary, rows: Iterable[Tally | ClusteredRows | N
         facts=facts(summary),
         fingerprint_said=FINGERPRINT_SAID,
         unnamed=ONE_MODEL,
-        css=Markup(css),
-        script=Markup(script),
-        policy=policy,
-        data=Markup(embedded_json(summary)),
+    )
+
+
+def filled_page(template: str, styles: Styles, embedded: Result, **words: Any) -> str:
+    """Fill in the template of a page whose drawings use some styles; ``embedded`` stands in it as JSON."""
+    environment = _environment()
+    from markupsafe import Markup  # comes with jinja2
+
+    css = environment.get_template("report.css.j2").render(
+        plots={theme: Markup(palette_css(theme)) for theme in ("light", "dark")},
+        roles=roles(),
+        classes=Markup(styles.css()),
+    )
+    script = environment.get_template("report.js").render()
+    policy = (
+        f"default-src 'none'; style-src '{_digest(css)}'; script-src '{_digest(script)}'; base-uri 'none'; "
+        "form-action 'none'"
+    )
+    page: str = environment.get_template(template).render(
+        **words, css=Markup(css), script=Markup(script), policy=policy, data=Markup(embedded_json(embedded))
     )
     return _encodable(page)
 
 
 def render_markdown(summary: ReportSummary) -> str:
     """Return the report without its plots as Markdown, for a pull request or a ticket."""
-    text: str = (
-        _environment(markdown=True)
-        .get_template("report.md.j2")
-        .render(
-            summary=summary,
-            models=[view_of(model, summary) for model in summary.models],
-            limit=None if summary.max_error is None else shown(summary.max_error),
-            comparison=compared(summary),
-            differences=differences_said(summary),
-            method=method_lines(summary),
-            ways=ways_to_redo(summary),
-            facts=facts(summary),
-        )
+    return filled_markdown(
+        "report.md.j2",
+        summary=summary,
+        models=[view_of(model, summary) for model in summary.models],
+        limit=None if summary.max_error is None else shown(summary.max_error),
+        comparison=compared(summary),
+        differences=differences_said(summary),
+        method=method_lines(summary),
+        ways=ways_to_redo(summary),
+        facts=facts(summary),
     )
+
+
+def filled_markdown(template: str, **words: Any) -> str:
+    """Fill in the template of a text in Markdown."""
+    text: str = _environment(markdown=True).get_template(template).render(**words)
     return _encodable(text)
 
 
-def embedded_json(summary: ReportSummary) -> str:
+def embedded_json(summary: Result) -> str:
     """Return the JSON of a summary in a form that no script element can be ended by."""
     text = json.dumps(summary.to_dict(), allow_nan=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
@@ -121,10 +130,12 @@ def _environment(*, markdown: bool = False) -> Environment:
     return environment
 
 
-def _shown(drawing: Drawing) -> dict[str, Any]:
+def drawings_shown(drawings: Iterable[Drawing]) -> list[dict[str, Any]]:
+    """Return drawings as templates place them: their SVG is markup."""
+    _environment()
     from markupsafe import Markup
 
-    return {**vars(drawing), "svg": Markup(drawing.svg)}
+    return [{**vars(drawing), "svg": Markup(drawing.svg)} for drawing in drawings]
 
 
 def _encodable(text: str) -> str:

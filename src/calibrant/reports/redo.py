@@ -6,6 +6,7 @@ import shlex
 from typing import Any
 
 from calibrant.reports.results import ReportSummary
+from calibrant.rows.incidence import KAPLAN_MEIER
 
 FINGERPRINT_SAID = (
     "The fingerprint is the SHA-256 of the distinct forecasts, in order, with their rows and outcomes added up; where "
@@ -43,6 +44,7 @@ def _given(summary: ReportSummary) -> dict[str, Any]:
 def _in_python(summary: ReportSummary) -> str:
     clustered, weighted, grouped, names = data_used(summary)
     forecasts, name = "y_prob", repr(names[0])
+    first = "y_prob" if len(names) == 1 else "y_prob_1"
     if len(names) > 1:
         forecasts = "{" + ", ".join(f"{name!r}: y_prob_{k}" for k, name in enumerate(names, start=1)) + "}"
         name = ""
@@ -57,12 +59,30 @@ def _in_python(summary: ReportSummary) -> str:
         "name": name,
     }
     listed = "".join(f"    {option}={value},\n" for option, value in options.items() if value)
+    rows, made = f"    y_true,\n    {forecasts},\n", ""
+    risk = summary.models[0].horizon
+    if risk is not None:
+        rivals = ", competing=competing" if risk.estimator != KAPLAN_MEIER else ""
+        made = f"rows = calibrant.horizon(time, event, {first}, at={risk.at!r}{rivals})\n"
+        rows = "    rows,\n"
+        if len(names) > 1:
+            each = (f"{name!r}: rows.with_forecasts(y_prob_{k})" for k, name in enumerate(names, start=1))
+            rows = "    {" + ", ".join(each) + "},\n"
     return (
         "import calibrant\n\n"
-        f"report = calibrant.CalibrationReport.from_predictions(\n    y_true,\n    {forecasts},\n{listed})\n"
+        f"{made}report = calibrant.CalibrationReport.from_predictions(\n{rows}{listed})\n"
         'report.write_html("report.html")\n'
         "[model.fingerprint for model in report.summary.models]  # as below, if the data are the same\n"
     )
+
+
+def _outcomes(summary: ReportSummary) -> str:
+    """Return the options that name the column of outcomes, or those of outcomes that may be censored."""
+    risk = summary.models[0].horizon
+    if risk is None:
+        return "--y-true y_true"
+    rivals = " --competing 2" if risk.estimator != KAPLAN_MEIER else ""
+    return f"--time time --event event --at {risk.at!r}{rivals}"
 
 
 def _on_the_command_line(summary: ReportSummary) -> str:
@@ -70,7 +90,7 @@ def _on_the_command_line(summary: ReportSummary) -> str:
     forecasts = [shlex.quote(name) for name in names] if len(names) > 1 else ["y_prob"]
     given = {option: shlex.quote(str(value)) for option, value in _given(summary).items()}
     lines = [
-        f"calibrant report {given.get('source', _FILE)} --y-true y_true "
+        f"calibrant report {given.get('source', _FILE)} {_outcomes(summary)} "
         + " ".join(f"--y-prob {each}" for each in forecasts),
         *(["--weight sample_weight"] if weighted else []),
         *(["--by groups"] if grouped else []),
@@ -116,6 +136,8 @@ def data_used(summary: ReportSummary) -> tuple[bool, bool, bool, list[str]]:
     weighted = not all(model.measures.worst_interval.unit_weights for model in models)
     if clusters is not None:  # each of which may count once, by weights that nobody passed
         weighted = clusters.weighted
+    if any(model.horizon is not None for model in models):  # whose weights follow from the times
+        weighted = False
     grouped = any(model.groups is not None or model.group_limits is not None for model in models)
     return clusters is not None, weighted, grouped, [model.name for model in models]
 

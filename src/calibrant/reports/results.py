@@ -23,6 +23,7 @@ from calibrant.measures.results import Measures
 from calibrant.monitors.histories import MonitorHistory
 from calibrant.monitors.results import Reading
 from calibrant.repairs.results import LadderRung
+from calibrant.rows.incidence import HorizonRisk
 
 
 def joint_verdict(verdicts: Iterable[str | None]) -> str | None:
@@ -388,6 +389,9 @@ class ModelSummary(Result):
         confidence in the top label then.
     class_limits : QuestionIntervals or None
         In its place, where no limit was asked about.
+    horizon : HorizonRisk or None
+        How frequent the event is by a horizon, where outcomes may be censored: limits and verdict then take the
+        weights of rows as they were estimated, and hold approximately.
     """
 
     name: str
@@ -413,6 +417,7 @@ class ModelSummary(Result):
     worst_group: WorstGroup | None = None
     classes: QuestionCertificates | None = None
     class_limits: QuestionIntervals | None = None
+    horizon: HorizonRisk | None = None
 
     _ranges: ClassVar = dict.fromkeys(("mean_forecast", "mean_outcome", "row_wise"), UNIT)
 
@@ -440,7 +445,7 @@ class ModelSummary(Result):
     def __str__(self) -> str:
         several = (self.classes, self.class_limits)
         found = (self.repair, self.groups, self.group_limits, self.worst_group, self.change)
-        parts = (self.judged, *several, *found, *self.omissions)
+        parts = (self.judged, self.horizon, *several, *found, *self.omissions)
         together = [] if self.groups is None else [f"All rows and every group together: {self.verdict}."]
         lines = [f"Model {printable(self.name)}:", *together, *(str(part) for part in parts if part is not None)]
         return "\n".join(lines)

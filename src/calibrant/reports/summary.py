@@ -25,10 +25,11 @@ from calibrant.certificates.verdicts import certify, confidence_interval
 from calibrant.certificates.worst_groups import rows_with_features, worst_of_features
 from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.types import FloatArray
+from calibrant.decisions.benefits import net_benefit
 from calibrant.decisions.decompositions import score_decomposition
 from calibrant.decisions.gaps import best_threshold, risk_gap_curve
 from calibrant.decisions.guarantees import decision_guarantee, limit_savings
-from calibrant.decisions.risks import decision_risk, net_benefit
+from calibrant.decisions.risks import decision_risk
 from calibrant.measures.everything import measure
 from calibrant.reports.changes import watch
 from calibrant.reports.differences import compare
@@ -94,7 +95,7 @@ def summarize(
         rng=question.rng,
         verdict=joint_verdict(each.verdict for each in summaries),
         models=summaries,
-        versions=_versions(),
+        versions=versions(),
         clusters=clusters,
         comparison=comparison,
         omissions=omissions,
@@ -242,7 +243,8 @@ def _judge_groups(
 
 
 @cache  # the files that say so are long
-def _versions() -> tuple[str, ...]:
+def versions() -> tuple[str, ...]:
+    """Return the software that makes a report."""
     found = [f"calibrant {calibrant.__version__}", f"Python {python_version()}"]
     for package in _PACKAGES:
         try:

@@ -10,6 +10,13 @@ from calibrant.rows.groups import (
 from calibrant.rows.groups import (
     by_group as by_group,
 )
+from calibrant.rows.horizons import (
+    HorizonRows as HorizonRows,
+)
+from calibrant.rows.horizons import (
+    horizon as horizon,
+)
+from calibrant.rows.incidence import HorizonRisk as HorizonRisk
 from calibrant.rows.intake import in_groups as in_groups
 from calibrant.rows.scanned_groups import GroupColumns as GroupColumns
 from calibrant.rows.sources import RowSource as RowSource

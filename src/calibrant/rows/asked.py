@@ -8,6 +8,7 @@ from calibrant.core.errors import InputError
 from calibrant.core.voices import Argument, Option, Phrase
 from calibrant.rows.checks import Observations, check_flag, plain_label
 from calibrant.rows.classes import check_classes_of, class_questions
+from calibrant.rows.dimensions import are_on_a_grid
 from calibrant.rows.labels import listed_labels
 from calibrant.rows.matrices import has_columns, shape_of
 from calibrant.rows.questions import Questions, QuestionSource
@@ -57,7 +58,7 @@ def asked_of_classes(
         refuse_more("source of rows", y_prob, sample_weight, pos_label)
         _refuse_beside_scan(classes=classes, multilabel=multilabel or None)
         return y_true.asked(questions)
-    if not are_classes(y_prob, multilabel):
+    if are_on_a_grid(y_true, y_prob) or not are_classes(y_prob, multilabel):
         _refuse_without_classes(classes=classes, questions=questions, multilabel=multilabel or None)
         return None
     if questions is None and not multilabel and shape_of(y_prob)[1] == 2:

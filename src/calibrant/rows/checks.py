@@ -76,6 +76,19 @@ class Observations:
             return self
         return Observations(self.y_true.astype(np.uint8), self.y_prob, self.sample_weight, True)
 
+    @property
+    def weights_estimated(self) -> bool:
+        """Whether weights were estimated from these rows, as those of censored ones are."""
+        return False
+
+    def to_draw_from(self) -> Observations:
+        """Return the rows that resamples are drawn from, in an order that depends on what they hold alone."""
+        return self.that_count().in_order()
+
+    def drawn_again(self, positions: IntArray) -> Observations:
+        """Return the rows at the given positions as a sample of their own; what was estimated from all is anew."""
+        return self.take(positions)
+
     def in_order(self) -> Observations:
         """Return the rows in the order of forecast, outcome and weight: a function of what they hold alone."""
         order = np.argsort(self.y_prob)

@@ -101,11 +101,19 @@ class ClusteredSource(RowSource, Protocol):
 class ClusteredRows(ArrayRows):
     """Rows in memory with the cluster of each, a number from 0 on in the sorted order of labels."""
 
-    def __init__(self, observations: Observations, codes: IntArray, labels: npt.NDArray[Any] | None = None) -> None:
+    def __init__(
+        self,
+        observations: Observations,
+        codes: IntArray,
+        labels: npt.NDArray[Any] | None = None,
+        every: tuple[Observations, IntArray] | None = None,
+    ) -> None:
         super().__init__(observations)
         self.codes = codes
         self.labels = labels
         self.cluster_count = int(codes.max()) + 1
+        self.every = (observations, codes) if every is None else every
+        """All rows with their clusters: resamples need also those that count only for the weights of others."""
 
     @classmethod
     def of(cls, observations: Observations, cluster: Any) -> ClusteredRows:
@@ -117,10 +125,11 @@ class ClusteredRows(ArrayRows):
     def at(cls, observations: Observations, codes: IntArray, labels: npt.NDArray[Any]) -> ClusteredRows:
         """Return rows with the place of the label of each among the sorted ones, of which some may have no rows."""
         weight = observations.sample_weight
+        every = (observations, _without_gaps(codes, labels.size)) if observations.weights_estimated else None
         if weight is not None and not weight.all():
             kept = np.flatnonzero(weight)
             observations, codes = observations.take(kept), codes[kept]
-        return cls(observations, _without_gaps(codes, labels.size), labels)
+        return cls(observations, _without_gaps(codes, labels.size), labels, every)
 
     def take(self, positions: IntArray) -> ClusteredRows:
         """Return some of the rows, with what is there of their clusters."""

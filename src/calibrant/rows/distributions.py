@@ -17,6 +17,7 @@ from calibrant.core.types import ArrayLike, FloatArray
 from calibrant.core.words import shown
 from calibrant.rows.arrays import as_numbers, check_finite
 from calibrant.rows.checks import check_forecasts, check_same_index, check_scores
+from calibrant.rows.dimensions import with_members
 from calibrant.rows.sweeps import CurveForecasts, StepForecasts, ThresholdForecasts
 
 ForecastKind = Literal["ensemble", "quantiles", "cdf"]
@@ -106,6 +107,11 @@ def check_distributions(z: Any, ensemble: Any, quantiles: Any, cdf: Any) -> Dist
             "pass one of ensemble=, quantiles= and cdf="
             + (f", got {' and '.join(f'{name}=' for name in named)}" if named else ", got none of them")
         )
+    if ensemble is not None:
+        z, ensemble = with_members(z, ensemble, "ensemble")
+    elif isinstance(quantiles, Sequence) and len(quantiles) == 2:
+        z, values = with_members(z, quantiles[1], "values of quantiles")
+        quantiles = (quantiles[0], values)
     outcome = check_scores(z, name="z") + 0.0  # one zero
     if cdf is not None:
         if not callable(cdf):

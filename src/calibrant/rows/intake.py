@@ -12,6 +12,7 @@ from calibrant.core.types import ArrayLike
 from calibrant.rows.asked import event_question
 from calibrant.rows.checks import Observations, check_labels, check_observations, check_weights, label_places
 from calibrant.rows.clusters import ClusteredRows, ClusteredSource
+from calibrant.rows.dimensions import laid_out
 from calibrant.rows.groups import GroupedRows, GroupedSource, naming_group
 from calibrant.rows.matrices import shape_of
 from calibrant.rows.memory import ArrayRows
@@ -74,8 +75,15 @@ def as_clustered(
             argument="cluster",
             remedy="name the clusters' column, as scan(..., cluster=...)",
         )
-    rows = as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, cluster=cluster)
-    return ClusteredRows.of(rows, cluster)
+    given = laid_out(y_true, y_prob, sample_weight=sample_weight, cluster=cluster)
+    rows = as_observations(
+        given.y_true,
+        given.y_prob,
+        sample_weight=given.sample_weight,
+        pos_label=pos_label,
+        cluster=given.cluster,
+    )
+    return ClusteredRows.of(rows, given.cluster)
 
 
 def are_clustered(rows: Any) -> bool:
@@ -112,6 +120,9 @@ def as_observations(
     if isinstance(y_true, Observations):
         refuse_more("set of checked rows", y_prob, sample_weight, pos_label)
         return y_true
+    y_true, y_prob, sample_weight, by, cluster = laid_out(
+        y_true, y_prob, sample_weight=sample_weight, by=by, cluster=cluster
+    )
     columns = {"sample_weight": sample_weight, "by": by, "cluster": cluster}
     if shape_of(y_prob)[1:] == (2,):  # both columns of a binary model
         found: Observations = event_question(y_true, y_prob, pos_label=pos_label, **columns).column(0)
@@ -229,6 +240,9 @@ def in_groups(
         )
     if by is None:
         raise InputError("is missing: pass a group per row", argument="by")
+    y_true, y_prob, sample_weight, by, cluster = laid_out(
+        y_true, y_prob, sample_weight=sample_weight, by=by, cluster=cluster
+    )
     rows = as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label, by=by, cluster=cluster)
     of_clusters = None if cluster is None else label_places(cluster, "cluster", rows.y_prob.size)
     labels, members = check_labels(by, "by", rows.y_prob.size)

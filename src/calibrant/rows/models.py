@@ -87,6 +87,13 @@ def forecasts_of(model: Any, X: Any) -> FloatArray:
     return forecasts
 
 
+def take(values: Any, positions: npt.NDArray[Any]) -> Any:
+    """Return the rows at the given positions of a frame, an array, a sparse matrix or a list."""
+    if hasattr(values, "iloc"):
+        return values.iloc[positions]
+    return values[positions] if hasattr(values, "shape") else [values[position] for position in positions]
+
+
 def response_of(model: Any, X: Any, response_method: str) -> FloatArray:
     """Return the probability, or the score, of the second class."""
     if response_method == "predict_proba":

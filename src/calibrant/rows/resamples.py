@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from calibrant.core.errors import InputError
+from calibrant.core.errors import InputError, UndefinedError
+from calibrant.core.types import IntArray
 from calibrant.rows.checks import Observations, check_number
 from calibrant.rows.clusters import ClusteredRows
 from calibrant.rows.runs import group_sizes, stable_order
+
+MOST_UNDEFINED = 0.1
+"""Share of resamples in which a number may be undefined before limits from the others would mislead."""
+
+Draw: TypeAlias = Callable[[np.random.Generator], IntArray]
+"""What draws the positions of a resample."""
+
+_FEW = 10
 
 
 def resampled(
@@ -20,27 +29,47 @@ def resampled(
     """Draw as many rows as there are, with replacement, again and again; or as many clusters, each with all its rows.
 
     Rows are put in an order that depends on what they hold alone, and clusters are those of sorted labels: the draws do
-    not depend on the order in which rows came.
+    not depend on the order in which rows came. What was estimated from the rows, such as weights of censored ones, is
+    estimated anew in each resample; those in which that cannot be done are drawn once more.
     """
-    if isinstance(rows, ClusteredRows):
-        yield from _clusters_drawn(rows, n_resamples, generator)
-        return
-    listed = rows.that_count().in_order()
+    listed, draw = _of_clusters(rows) if isinstance(rows, ClusteredRows) else _of_rows(rows)
+    drawn = failed = 0
+    while drawn < n_resamples:
+        try:
+            sample = listed.drawn_again(draw(generator))
+        except UndefinedError as error:
+            failed += 1
+            if failed > max(MOST_UNDEFINED * n_resamples, _FEW):
+                raise UndefinedError(
+                    f"many resamples of these rows say nothing: {error}", remedy="ask for the number without limits"
+                ) from error
+            continue
+        drawn += 1
+        yield sample
+
+
+def _of_rows(rows: Observations) -> tuple[Observations, Draw]:
+    listed = rows.to_draw_from()
     size = listed.y_prob.size
-    for _ in range(n_resamples):
-        yield listed.take(np.sort(generator.integers(0, size, size)))
+    return listed, lambda generator: np.sort(generator.integers(0, size, size))
 
 
-def _clusters_drawn(rows: ClusteredRows, n_resamples: int, generator: np.random.Generator) -> Iterator[Observations]:
-    order = stable_order(rows.codes)
-    starts = np.searchsorted(rows.codes[order], np.arange(rows.cluster_count))
+def _of_clusters(rows: ClusteredRows) -> tuple[Observations, Draw]:
+    listed, codes = rows.every
+    order = stable_order(codes)
+    count = int(codes.max()) + 1
+    starts = np.searchsorted(codes[order], np.arange(count))
     sizes = group_sizes(starts, order.size)
-    for _ in range(n_resamples):
-        drawn = generator.integers(0, rows.cluster_count, rows.cluster_count)
+
+    def draw(generator: np.random.Generator) -> IntArray:
+        drawn = generator.integers(0, count, count)
         taken = sizes[drawn]
         ends = np.cumsum(taken)
         inside = np.arange(ends[-1]) - np.repeat(ends - taken, taken)
-        yield rows.observations.take(order[np.repeat(starts[drawn], taken) + inside])
+        found: IntArray = order[np.repeat(starts[drawn], taken) + inside]
+        return found
+
+    return listed, draw
 
 
 def check_resamples(n_resamples: Any, confidence_level: float) -> int:

@@ -521,7 +521,7 @@ class Tally(Totals):
             return self.stretch(0, 0)
         return self._from_ordered(self.listed.take(np.flatnonzero(kept)), finite=True)
 
-    def _each_row(self) -> Observations | None:
+    def each_row(self) -> Observations | None:
         """Return the rows one by one, unless only totals are known or counts are too many to list."""
         if not self.counted or self.row_total > _MOST_LISTED:
             return self.listed
@@ -534,7 +534,7 @@ class Tally(Totals):
         """Merge two tallies of different rows into the tally of all of them."""
         if not isinstance(other, Tally):
             return NotImplemented
-        rows = None if self.counted and other.counted else (self._each_row(), other._each_row())
+        rows = None if self.counted and other.counted else (self.each_row(), other.each_row())
         if rows is not None and rows[0] is not None and rows[1] is not None:
             return self.from_observations(rows[0].joined(rows[1]))
         forecast = np.concatenate([self.forecast, other.forecast])

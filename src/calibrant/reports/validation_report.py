@@ -1,0 +1,178 @@
+"""The page about a validation study: verdict, table and curve first, then decisions, TRIPOD+AI and how it was done."""
+
+from __future__ import annotations
+
+import datetime
+import html
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from calibrant.core.files import replacing
+from calibrant.reports.calibration_report import FRAME_HEIGHT
+from calibrant.reports.models import ONE_MODEL
+from calibrant.reports.summary import versions
+from calibrant.reports.tripod import tripod_items
+from calibrant.reports.validation_results import ValidationSummary
+from calibrant.rows.tally import Tally
+from calibrant.validations.results import Validation
+from calibrant.validations.studies import opened, validate_sample
+
+TITLE = "Validation of a prediction model"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ValidationReport:
+    """A page about a validation study: what `validate` found, with figures and the items of TRIPOD+AI.
+
+    Make one with `from_predictions` or `from_estimator`. The page is one file that works offline, with and without
+    JavaScript; the same data, options and version give the same bytes.
+
+    Attributes
+    ----------
+    summary : ValidationSummary
+        Everything the page says, as numbers and words; ``summary.validation`` is the result of `validate`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y_prob = rng.random(300)
+    >>> y_true = rng.random(300) < y_prob
+    >>> report = ValidationReport.from_predictions(y_true, y_prob, n_resamples=50, title="Sepsis within a day")
+    >>> print(report.markdown()[:21])
+    # Sepsis within a day
+    """
+
+    summary: ValidationSummary
+    _tally: Tally = field(repr=False)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_prob: Any = None,
+        *,
+        title: str = TITLE,
+        name: str = ONE_MODEL,
+        source: str | None = None,
+        date: datetime.date | str | None = None,
+        left_out: str | None = None,
+        cluster: Any = None,
+        sample_weight: Any = None,
+        pos_label: Any = None,
+        **options: Any,
+    ) -> ValidationReport:
+        """Validate forecasts, and put what was found on a page.
+
+        Parameters
+        ----------
+        y_true, y_prob, cluster, sample_weight, pos_label
+            As in `validate`.
+        title : str
+            The page's title.
+        name : str
+            The model's name.
+        source : str, optional
+            Where the rows came from, such as the name of a file; the page names it.
+        date : date or str, optional
+            The day of the study, which names it. It is never looked up: the same call gives the same bytes tomorrow.
+        left_out : str, optional
+            What was left out of the rows beforehand, and why: the page says so.
+        **options
+            Those of `validate`.
+        """
+        sample = opened(y_true, y_prob, cluster=cluster, sample_weight=sample_weight, pos_label=pos_label)
+        return cls._of(
+            validate_sample(sample, **options),
+            sample.tally,
+            title=str(title),
+            name=str(name),
+            source=None if source is None else str(source),
+            date=None if date is None else str(date),
+            left_out=left_out,
+        )
+
+    @classmethod
+    def _of(cls, found: Validation, tally: Tally, *, left_out: str | None, **named: Any) -> ValidationReport:
+        made = versions()
+        items = tripod_items(found, source=named["source"], left_out=left_out, versions=made)
+        summary = ValidationSummary(
+            validation=found, items=items, fingerprint=tally.fingerprint, versions=made, **named
+        )
+        return cls(summary, tally)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, pos_label: Any = None, **options: Any
+    ) -> ValidationReport:
+        """Validate a fitted classifier on rows that it has not seen.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted to two classes, with ``predict_proba``.
+        X : array-like of shape (n, k)
+            Features.
+        y : array-like of shape (n,)
+            Labels.
+        pos_label : label, optional
+            The class that counts as the event; by default the second of ``classes_``.
+        **options
+            Those of `from_predictions`.
+        """
+        from calibrant.rows.models import event_forecasts, event_outcomes
+
+        forecasts, event = event_forecasts(estimator, X, y, pos_label)
+        options = {"name": type(estimator).__name__, **options}
+        return cls.from_predictions(event_outcomes(y, event), forecasts, **options)
+
+    @property
+    def validation(self) -> Validation:
+        """What `validate` found."""
+        return self.summary.validation
+
+    def html(self) -> str:
+        """Return the page: one self-contained file."""
+        return self._page
+
+    @cached_property
+    def _page(self) -> str:
+        from calibrant.reports.validation_pages import render_validation
+
+        return render_validation(self.summary, self._tally)
+
+    def markdown(self) -> str:
+        """Return the page without its plots as Markdown, for a manuscript or a ticket."""
+        from calibrant.reports.validation_pages import render_validation_markdown
+
+        return render_validation_markdown(self.summary)
+
+    def json(self) -> str:
+        """Return the summary as JSON; ``ValidationSummary.from_json`` reads it back."""
+        return self.summary.to_json()
+
+    def write_html(self, path: Any) -> Path:
+        """Write the page to a file, which is there in full or not at all, and return its path."""
+        target = Path(path)
+        page = self.html()
+        with replacing(target) as unfinished:
+            unfinished.write_text(page, encoding="utf-8", newline="\n")
+        return target
+
+    def _repr_html_(self) -> str:
+        # A notebook has styles and scripts of its own: the page lives in a frame, where neither disturbs the other.
+        try:
+            page = self.html()
+        except ImportError:  # the words need neither jinja2 nor matplotlib
+            return self.summary._repr_html_()
+        return (
+            f'<iframe srcdoc="{html.escape(page)}" title="{html.escape(self.summary.title)}" sandbox="allow-scripts" '
+            f'width="100%" height="{FRAME_HEIGHT}" loading="lazy"></iframe>'
+        )
+
+    def __str__(self) -> str:
+        return str(self.summary)
+
+    __repr__ = __str__

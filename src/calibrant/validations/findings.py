@@ -1,0 +1,217 @@
+"""What a validation study found, in words: whether forecasts are shown to be off, where, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calibrant.core.words import level_said, percent, rounded, rounded_up
+
+if TYPE_CHECKING:
+    from calibrant.validations.results import Validation
+
+_STATES = {"certified": "Certified", "refuted": "Refuted", "undecided": "Undecided"}
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a reader is told at first.
+
+    Attributes
+    ----------
+    state : str
+        "certified", "refuted" or "undecided" where a limit was asked about; else "cautioned" where forecasts are shown
+        to be off, and "neutral".
+    label : str
+        The verdict in a few words.
+    headline : str
+        The verdict in a sentence, without its stop.
+    lines : tuple of str
+        What it rests on, a sentence or two each.
+    next_step : str
+        What to do.
+    """
+
+    state: str
+    label: str
+    headline: str
+    lines: tuple[str, ...]
+    next_step: str
+
+
+def findings_of(study: Validation) -> Findings:
+    """Word what a study found."""
+    off = _shown_off(study)
+    lines = (_on_the_whole(study), _spread(study), _curve(study), _ranking(study), _decisions(study), _promise(study))
+    said = tuple(line for line in lines if line)
+    headline = f"the forecasts are {_listed(off)}" if off else _nothing_shown(study)
+    if study.certificate is not None:
+        verdict = study.certificate.verdict
+        limit = rounded(study.certificate.max_error).rstrip("0").rstrip(".")
+        asked = {
+            "certified": f"the Cutoff calibration error is at most {limit}",
+            "refuted": f"the Cutoff calibration error is above {limit}",
+            "undecided": f"these rows cannot tell whether the Cutoff calibration error is at most {limit}",
+        }[verdict]
+        return Findings(verdict, _STATES[verdict], asked, said, _next_step(study, off))
+    label = "Miscalibrated" if off else "Not shown to be miscalibrated"
+    return Findings("cautioned" if off else "neutral", label, headline, said, _next_step(study, off))
+
+
+def _nothing_shown(study: Validation) -> str:
+    if study.slope_lower is None and study.observed_expected_ratio_lower is None:
+        return "these rows are too few to show anything"
+    return "these rows do not show the forecasts to be off"
+
+
+def _listed(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _shown_off(study: Validation) -> list[str]:
+    """Return in which ways limits show forecasts to be off."""
+    found = []
+    level, slope = _level(study), _side(study, "slope")
+    if level:
+        found.append("too low on the whole" if level > 0 else "too high on the whole")
+    if slope:
+        found.append("too timid" if slope > 0 else "too extreme")
+    if not found and (study.cutoff_lower or 0.0) > 0.0:
+        found.append("off somewhere, though right on the whole")
+    return found
+
+
+def _level(study: Validation) -> int:
+    """Return 1 where forecasts are shown to be too low on the whole, -1 where too high.
+
+    The intercept at slope 1 sees more than the ratio, whose limits do not use how far forecasts explain outcomes.
+    """
+    ratio, seen = study.observed_expected_ratio, _side(study, "intercept_at_unit_slope", 0.0)
+    if seen and ratio is not None and seen * (ratio - 1.0) > 0.0:
+        return seen
+    return _side(study, "observed_expected_ratio")
+
+
+def _side(study: Validation, name: str, ideal: float = 1.0) -> int:
+    """Return 1 where limits lie above the ideal, -1 where below, and 0 where they hold it or there are none."""
+    lower, upper = getattr(study, f"{name}_lower"), getattr(study, f"{name}_upper")
+    if lower is None or upper is None:
+        return 0
+    return int(lower > ideal) - int(upper < ideal)
+
+
+def _limits(study: Validation, name: str, digits: int, times: float = 1.0) -> str:
+    lower, upper = getattr(study, f"{name}_lower"), getattr(study, f"{name}_upper")
+    if lower is None or upper is None:
+        return ""
+    said = level_said(study.confidence_level)
+    return f" ({said} limits {rounded(times * lower, digits)} to {rounded(times * upper, digits)})"
+
+
+def _on_the_whole(study: Validation) -> str:
+    if study.observed_expected_ratio is None:
+        return ""
+    side = _level(study)
+    meant = {1: "too low on the whole", -1: "too high on the whole", 0: "not shown to be off on the whole"}[side]
+    if study.observed_expected_ratio_lower is None:
+        meant = "nothing more can be said"
+    elif side != _side(study, "observed_expected_ratio"):
+        meant += f", by the intercept at slope 1 of {rounded(study.intercept_at_unit_slope, 2)}"
+        meant += _limits(study, "intercept_at_unit_slope", 3)
+    events = rounded(100.0 * study.observed_expected_ratio, 0)
+    return (
+        f"On the whole: {events} events happened for every 100 forecast"
+        f"{_limits(study, 'observed_expected_ratio', 0, 100.0)}: {meant}."
+    )
+
+
+def _spread(study: Validation) -> str:
+    if study.slope is None:
+        return ""
+    side = _side(study, "slope")
+    meant = {
+        1: "forecasts are too timid, high ones too low and low ones too high",
+        -1: "forecasts are too extreme, high ones too high and low ones too low",
+        0: "not shown to be too extreme or too timid",
+    }[side]
+    return f"Spread: the calibration slope is {rounded(study.slope, 2)}{_limits(study, 'slope', 2)}: {meant}."
+
+
+def _curve(study: Validation) -> str:
+    if study.ici is None or study.emax is None:
+        return ""
+    said = (
+        f"Where: the calibration curve is {rounded(100.0 * study.ici, 1)} points from the forecast on average"
+        f"{_limits(study, 'ici', 1, 100.0)}, at most {rounded(100.0 * study.emax, 1)}"
+    )
+    if study.curve is not None:
+        gap = study.curve.rate - study.curve.forecast
+        place = int(np.argmax(np.abs(gap)))
+        side = "above" if gap[place] > 0.0 else "below"
+        said += f", where forecasts of about {100.0 * float(study.curve.forecast[place]):.0f}% have a rate {side} them"
+    return f"{said}."
+
+
+def _ranking(study: Validation) -> str:
+    if study.auroc is None:
+        return ""
+    return (
+        f"Ranking: an event has a higher forecast than a row without in {percent(study.auroc)} of pairs"
+        f"{_limits(study, 'auroc', 1, 100.0)}; that says nothing about calibration."
+    )
+
+
+def _decisions(study: Validation) -> str:
+    found = study.net_benefit
+    if found is None:
+        return ""
+    at, lower = np.atleast_1d(found.threshold), found.gain_band_lower
+    if lower is None:
+        lower = found.gain_lower
+    if lower is None:
+        return ""
+    better = np.atleast_1d(lower) > 0.0
+    together = " together" if at.size > 1 else ""
+    if not better.any():
+        return (
+            f"Decisions: at no threshold from {at.min():g} to {at.max():g} is acting on the forecasts shown to be "
+            "better than treating all or none."
+        )
+    return (
+        f"Decisions: acting on the forecasts is shown to be better than treating all or none at thresholds "
+        f"{_ranges(at, better)} (all{together}, {level_said(study.confidence_level)})."
+    )
+
+
+def _ranges(at: np.ndarray, chosen: np.ndarray) -> str:
+    """Say in which stretches of thresholds something holds."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], chosen, [False]])))
+    said = []
+    for begin, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+        low, high = at[begin], at[end - 1]
+        said.append(f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}")
+    return _listed(said[:3] if len(said) <= 3 else [*said[:2], f"{len(said) - 2} more ranges"])
+
+
+def _promise(study: Validation) -> str:
+    if study.cutoff_upper is None:
+        return ""
+    level = level_said(study.confidence_level)
+    return (
+        f"Guarantee: with {level} confidence, at any number of rows, events and forecasts differ in no range of "
+        f"forecasts by more than {rounded_up(100.0 * study.cutoff_upper, 1)} per 100 rows of all."
+    )
+
+
+def _next_step(study: Validation, off: list[str]) -> str:
+    if study.certificate is not None and study.certificate.verdict == "undecided":
+        needed = study.certificate.rows_needed
+        about = "" if needed is None else f": about {needed:,} would decide"
+        return f"collect more rows{about}, and do not change the limit after looking."
+    if off:
+        return "recalibrate on some rows (calibrant recalibrate), then validate on rows that were not used for it."
+    if study.certificate is not None and study.certificate.verdict == "certified":
+        return "report the table, and watch whether it stays so (calibrant watch)."
+    return "report the limits, not the numbers alone; whether the forecasts are good enough takes a limit (max_error)."

@@ -1,0 +1,418 @@
+"""Optimism: by how much a model looks better on the rows that it was fitted to, and its numbers without that."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.core.errors import InputError, UndefinedError
+from calibrant.core.progress import track
+from calibrant.core.types import ArrayLike, BoolArray, ClassLabel, FloatArray, IntArray, Randomness
+from calibrant.core.words import counted
+from calibrant.measures.smoothers import SmootherName
+from calibrant.rows.checks import check_choice, check_codes, check_number, check_same_index, check_seed
+from calibrant.rows.intake import as_tally
+from calibrant.rows.resamples import MOST_UNDEFINED
+from calibrant.rows.runs import group_sizes, stable_order
+from calibrant.validations.optimism_results import InternalValidation, OptimismCorrected
+from calibrant.validations.statistics import STATISTICS, Plan, check_settings
+
+Resampling = Literal["bootstrap", "cross_validation"]
+
+_SEEDS = 2**31 - 1  # what scikit-learn takes
+_AT_A_TIME = 8  # jobs that are handed to each worker together
+
+
+def internal_validation(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    resampling: Resampling = "bootstrap",
+    n_resamples: int = 200,
+    cv: int = 10,
+    repeats: int = 1,
+    statistics: Sequence[str] | None = None,
+    thresholds: ArrayLike | None = None,
+    smoother: SmootherName = "loess",
+    cluster: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
+    rng: Randomness = 0,
+    n_jobs: int | None = None,
+    progress: bool | None = None,
+) -> InternalValidation:
+    """Say how good a model is on new rows, from the rows that it was fitted to: numbers corrected for optimism.
+
+    A model looks better on the rows that it was fitted to than on others. Harrell's bootstrap measures by how much:
+    rows are drawn with replacement, the model is fitted to them again (every step of it: pass a pipeline), and its
+    numbers there (*training*) are compared with those of the same fit on all rows (*test*). For each statistic S
+
+        optimism = mean over resamples of S(fit of resample, resample) - S(fit of resample, all rows)
+        corrected = S(fit of all rows, all rows) - optimism
+
+    Cross-validation forecasts each row by a fit to the other folds: ``corrected`` is the statistic of these forecasts,
+    all folds taken together, averaged over repeats.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Any with ``fit`` and ``predict_proba``, in the manner of scikit-learn; it is cloned, and not changed. Seeds
+        that it leaves open (``random_state=None``) are set for each fit, so that the answer is the same every time.
+    X : array-like, frame or sparse matrix of shape (n, n_features)
+        Features.
+    y : array-like of shape (n,)
+        The class of each row, one of two.
+    resampling : {"bootstrap", "cross_validation"}
+        How fits that have not seen all rows are made.
+    n_resamples : int, default 200
+        Resamples of the bootstrap.
+    cv, repeats : int
+        Folds of the cross-validation, and how many times the rows are divided anew.
+    statistics : sequence of str, optional
+        Which ones, by the names of `validate`; all of them by default.
+    thresholds : array-like of floats strictly between 0 and 1, optional
+        Also correct the net benefit at these thresholds.
+    smoother : {"isotonic", "loess", "lowess", "splines"}
+        The calibration curve behind ICI, E50, E90, Emax and ECI.
+    cluster : array-like of shape (n,), optional
+        A label per row that says which rows belong together: clusters are drawn, or divided into folds, as a whole.
+    pos_label : label, optional
+        The class that counts as the event; by default the second of the estimator's ``classes_``.
+    rng : int, Generator or None, default 0
+        Where resamples, folds and open seeds of the estimator come from.
+    n_jobs : int, optional
+        Processes that fit at the same time, as in scikit-learn; the answer does not depend on it.
+    progress : bool, optional
+        Whether to show a line on how far it is; by default on a terminal.
+
+    Returns
+    -------
+    InternalValidation
+        An `OptimismCorrected` for each statistic: ``found["auroc"].corrected``.
+
+    References
+    ----------
+    Efron, Gong (1983), A leisurely look at the bootstrap, the jackknife, and cross-validation; Harrell, Lee, Mark
+    (1996), Multivariable prognostic models; Steyerberg et al. (2001), Internal validation of predictive models. The
+    numbers are those of ``rms::validate`` in R for the same resamples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 8))
+    >>> y = rng.random(100) < 1 / (1 + np.exp(-X[:, 0]))
+    >>> found = internal_validation(LogisticRegression(C=1e6), X, y, n_resamples=50, statistics=["auroc", "slope"])
+    >>> round(found["auroc"].apparent, 3), round(found["auroc"].corrected, 3), round(found["slope"].corrected, 2)
+    (0.807, 0.742, 0.7)
+    """
+    kind = RESAMPLINGS[check_choice(resampling, "resampling", tuple(RESAMPLINGS))]
+    plan = Plan(_chosen(statistics), check_settings(smoother, "leave_out", thresholds))
+    study = _Study.of(estimator, X, y, pos_label, cluster)
+    sizes = _Sizes(
+        int(check_number(n_resamples, "n_resamples", low=2, high=1e6, whole=True)),
+        int(check_number(cv, "cv", low=2, high=1e6, whole=True)),
+        int(check_number(repeats, "repeats", low=1, high=1e5, whole=True)),
+    )
+    workers = None if n_jobs is None else int(check_number(n_jobs, "n_jobs", low=-1e6, high=1e6, whole=True))
+    return kind.corrected(study, plan, sizes, check_seed(rng), _Team(workers, progress))
+
+
+class _Sizes(NamedTuple):
+    resamples: int
+    folds: int
+    repeats: int
+
+
+def _chosen(statistics: Sequence[str] | None) -> tuple[str, ...]:
+    if statistics is None:
+        return tuple(STATISTICS)
+    named = (statistics,) if isinstance(statistics, str) else tuple(statistics)
+    return tuple(check_choice(name, "statistics", tuple(STATISTICS)) for name in named)
+
+
+@dataclass(frozen=True)
+class _Study:
+    """The rows of a study, and the model that is fitted to them."""
+
+    estimator: Any
+    X: Any
+    labels: npt.NDArray[Any]
+    events: BoolArray
+    event: Any
+    clusters: IntArray | None
+
+    @classmethod
+    def of(cls, estimator: Any, X: Any, y: Any, pos_label: Any, cluster: Any) -> _Study:
+        from sklearn.utils import indexable
+
+        from calibrant.rows.models import check_classes
+
+        check_same_index(X=X, y=y, cluster=cluster)
+        labels = check_classes(y)
+        features, labels = indexable(X, labels)
+        classes = np.unique(labels).tolist()
+        if len(classes) < 2:
+            raise InputError(
+                f"has one class only, {classes[0]!r}", argument="y", remedy="a model and its validation need both"
+            )
+        event = classes[1] if pos_label is None else pos_label
+        if event not in classes:
+            raise InputError(
+                f"is {event!r}, which is no class of y",
+                argument="pos_label",
+                value=event,
+                remedy=f"pass one of {classes}",
+            )
+        codes = None if cluster is None else check_codes(cluster, "cluster", labels.size)[0]
+        return cls(estimator, features, labels, labels == event, event, codes)
+
+    @property
+    def rows(self) -> int:
+        return self.labels.size
+
+    @property
+    def cluster_count(self) -> int | None:
+        return None if self.clusters is None else int(self.clusters.max()) + 1
+
+    def fitted(self, positions: IntArray | None, seed: int) -> Any:
+        """Fit a clone of the model to some of the rows, or to all."""
+        from sklearn.base import clone
+
+        from calibrant.rows.models import take
+
+        model = clone(self.estimator)
+        _set_seeds(model, seed)
+        if positions is None:
+            return model.fit(self.X, self.labels)
+        return model.fit(take(self.X, positions), self.labels[positions])
+
+    def numbers(self, model: Any, plan: Plan, positions: IntArray | None = None) -> FloatArray:
+        """Return the statistics of a model on some of the rows, or on all."""
+        chosen = np.arange(self.rows) if positions is None else positions
+        return _numbers(plan, self.events[chosen], self.forecasts(model, positions))
+
+    def forecasts(self, model: Any, positions: IntArray | None = None) -> FloatArray:
+        """Forecast the event on some of the rows, or on all."""
+        from calibrant.rows.models import event_forecasts, take
+
+        if positions is None:
+            return event_forecasts(model, self.X, self.labels, self.event)[0]
+        return event_forecasts(model, take(self.X, positions), self.labels[positions], self.event)[0]
+
+    def has_both(self, positions: IntArray) -> bool:
+        """Whether rows of both classes are among some."""
+        share = float(self.events[positions].mean())
+        return 0.0 < share < 1.0
+
+
+def _numbers(plan: Plan, events: BoolArray, forecasts: FloatArray) -> FloatArray:
+    return np.array(plan(as_tally(events, forecasts)), dtype=np.float64)
+
+
+def _set_seeds(model: Any, seed: int) -> None:
+    """Set the seeds that a model leaves open, in the order of their names."""
+    if not hasattr(model, "get_params"):
+        return
+    settings = model.get_params(deep=True)
+    opened = sorted(name for name, value in settings.items() if name.endswith("random_state") and value is None)
+    drawn = np.random.default_rng(seed).integers(0, _SEEDS, size=len(opened))
+    if opened:
+        model.set_params(**dict(zip(opened, drawn.tolist(), strict=True)))
+
+
+class _Team(NamedTuple):
+    """Who does the work, and whether they are watched."""
+
+    workers: int | None
+    progress: bool | None
+
+    def each(self, work: Callable[..., Any], jobs: Iterable[Any], total: int, label: str) -> Iterator[Any]:
+        """Do a piece of work for each job, and pass on what comes of it in their order."""
+        return track(self._done(work, jobs), total=total, label=label, shown=self.progress)
+
+    def _done(self, work: Callable[..., Any], jobs: Iterable[Any]) -> Iterator[Any]:
+        from joblib import Parallel, delayed, effective_n_jobs  # which scikit-learn brings along
+
+        workers = effective_n_jobs(self.workers)
+        if workers == 1:
+            yield from (work(*job) for job in jobs)
+            return
+        waiting = iter(jobs)
+        with Parallel(n_jobs=self.workers) as parallel:
+            # Some jobs at a time, so that one sees how far it is.
+            while some := list(itertools.islice(waiting, _AT_A_TIME * workers)):
+                yield from parallel(delayed(work)(*job) for job in some)
+
+
+class _Bootstrap:
+    """Harrell's correction: what a fit to a resample loses on all rows."""
+
+    def corrected(self, study: _Study, plan: Plan, sizes: _Sizes, seed: int, team: _Team) -> InternalValidation:
+        generators = [np.random.default_rng(each) for each in np.random.SeedSequence(seed).spawn(sizes.resamples)]
+        drawn = [_drawn(study, generator) for generator in generators]
+        seeds = [int(generator.integers(_SEEDS)) for generator in generators]
+        return bootstrap_corrected(study, plan, drawn, seeds, seed, team)
+
+
+def bootstrap_corrected(
+    study: _Study, plan: Plan, drawn: Sequence[IntArray], seeds: Sequence[int], seed: int, team: _Team
+) -> InternalValidation:
+    """Correct by resamples that are drawn already."""
+    apparent = study.numbers(study.fitted(None, seed % _SEEDS), plan)
+    jobs = ((study, plan, *job) for job in zip(drawn, seeds, strict=True))
+    found = np.array(list(team.each(_trained_and_tested, jobs, len(drawn), "fitting to resamples")))
+    training, test = found[:, 0], found[:, 1]
+    usable = ~np.isnan(training - test)
+    parts = tuple(
+        _part(name, apparent[k], training[usable[:, k], k], test[usable[:, k], k], len(drawn))
+        for k, name in enumerate(plan.names)
+    )
+    return _result("bootstrap", study, plan, parts, n_resamples=len(drawn))
+
+
+def _drawn(study: _Study, generator: np.random.Generator) -> IntArray:
+    """Draw as many rows as there are, or as many clusters, each with all its rows."""
+    if study.clusters is None:
+        return generator.integers(0, study.rows, study.rows)
+    order = stable_order(study.clusters)
+    count = int(study.clusters.max()) + 1
+    starts = np.searchsorted(study.clusters[order], np.arange(count))
+    sizes = group_sizes(starts, order.size)
+    parts = [order[starts[each] : starts[each] + sizes[each]] for each in generator.integers(0, count, count)]
+    return np.concatenate(parts)
+
+
+def _trained_and_tested(study: _Study, plan: Plan, positions: IntArray, seed: int) -> tuple[FloatArray, FloatArray]:
+    """Return the statistics of a fit to a resample, on the resample and on all rows; NaN where no fit is possible."""
+    if not study.has_both(positions):
+        undefined = np.full(len(plan.names), np.nan)
+        return undefined, undefined
+    model = study.fitted(positions, seed)
+    return study.numbers(model, plan, positions), study.numbers(model, plan)
+
+
+def _part(name: str, apparent: float, training: FloatArray, test: FloatArray, drawn: int) -> OptimismCorrected:
+    failed = drawn - training.size
+    if np.isnan(apparent) or failed > MOST_UNDEFINED * drawn:
+        return OptimismCorrected(name, None if np.isnan(apparent) else float(apparent), n_failed=failed)
+    optimism = float((training - test).mean())
+    return OptimismCorrected(
+        name=name,
+        apparent=float(apparent),
+        training=float(training.mean()),
+        test=float(test.mean()),
+        optimism=optimism,
+        corrected=float(apparent) - optimism,
+        n_failed=failed,
+    )
+
+
+class _CrossValidation:
+    """Each row is forecast by a fit to the other folds."""
+
+    def corrected(self, study: _Study, plan: Plan, sizes: _Sizes, seed: int, team: _Team) -> InternalValidation:
+        generators = [np.random.default_rng(each) for each in np.random.SeedSequence(seed).spawn(sizes.repeats)]
+        divided = [_folds(study, sizes.folds, generator) for generator in generators]
+        seeds = [generator.integers(_SEEDS, size=sizes.folds).tolist() for generator in generators]
+        return cross_corrected(study, plan, divided, seeds, seed, team)
+
+
+def cross_corrected(
+    study: _Study, plan: Plan, divided: Sequence[IntArray], seeds: Sequence[Sequence[int]], seed: int, team: _Team
+) -> InternalValidation:
+    """Correct by folds that are dealt already: the fold of each row, for each repeat."""
+    apparent = study.numbers(study.fitted(None, seed % _SEEDS), plan)
+    repeats, count = len(divided), len(seeds[0])
+    jobs = (
+        (study, np.flatnonzero(folds != fold), np.flatnonzero(folds == fold), seeds[repeat][fold])
+        for repeat, folds in enumerate(divided)
+        for fold in range(count)
+    )
+    made = list(team.each(_forecast_others, jobs, repeats * count, "fitting to folds"))
+    tested = np.empty((repeats, len(plan.names)))
+    for repeat, folds in enumerate(divided):
+        forecasts = np.empty(study.rows)
+        for fold in range(count):
+            forecasts[folds == fold] = made[repeat * count + fold]
+        tested[repeat] = _numbers(plan, study.events, forecasts)
+    parts = []
+    for k, name in enumerate(plan.names):
+        test = tested[~np.isnan(tested[:, k]), k]
+        parts.append(_part(name, apparent[k], np.full(test.size, apparent[k]), test, repeats))
+    return _result("cross_validation", study, plan, tuple(parts), folds=count, repeats=repeats)
+
+
+def _folds(study: _Study, count: int, generator: np.random.Generator) -> IntArray:
+    """Deal the rows of each class, or whole clusters, to folds in random order; return the fold of each row."""
+    folds = np.empty(study.rows, dtype=np.int64)
+    if study.clusters is not None:
+        clusters = int(study.clusters.max()) + 1
+        _check_folds(count, clusters, "cluster")
+        dealt = np.empty(clusters, dtype=np.int64)
+        dealt[generator.permutation(clusters)] = np.arange(clusters) % count
+        folds = dealt[study.clusters]
+    else:
+        rarest = int(min(study.events.sum(), (~study.events).sum()))
+        _check_folds(count, rarest, "row of the rarer class")
+        order = np.concatenate([generator.permutation(np.flatnonzero(study.events == each)) for each in (True, False)])
+        folds[order] = np.arange(study.rows) % count
+    for fold in range(count):
+        if not study.has_both(np.flatnonzero(folds != fold)):
+            raise UndefinedError(
+                "all rows of one class are in one fold, so that there is nothing to fit to in the others",
+                remedy="take fewer folds, or resampling='bootstrap'",
+            )
+    return folds
+
+
+def _check_folds(count: int, available: int, what: str) -> None:
+    if count > available:
+        plural = what.replace("row ", "rows ") if what.startswith("row") else f"{what}s"
+        said = f"1 {what}" if available == 1 else f"{available:,} {plural}"
+        raise InputError(
+            f"is {count}, and there {'is' if available == 1 else 'are'} {said}",
+            argument="cv",
+            value=count,
+            remedy="take fewer folds, or resampling='bootstrap'",
+        )
+
+
+def _forecast_others(study: _Study, fitting: IntArray, judging: IntArray, seed: int) -> FloatArray:
+    return study.forecasts(study.fitted(fitting, seed), judging)
+
+
+RESAMPLINGS: dict[str, _Bootstrap | _CrossValidation] = {
+    "bootstrap": _Bootstrap(),
+    "cross_validation": _CrossValidation(),
+}
+
+
+def _result(
+    resampling: str, study: _Study, plan: Plan, parts: tuple[OptimismCorrected, ...], **sizes: int
+) -> InternalValidation:
+    notes = []
+    without = [part.name for part in parts if part.corrected is None]
+    if without:
+        notes.append(f"no corrected value of {', '.join(without)}: undefined on all rows, or in too many of the fits")
+    failed = max(part.n_failed for part in parts)
+    if failed and "n_resamples" in sizes:
+        notes.append(f"in up to {counted(failed, 'resample')} a statistic is undefined; the others stand for them")
+    return InternalValidation(
+        names=plan.names,
+        parts=parts,
+        resampling=resampling,
+        rows=study.rows,
+        events=int(study.events.sum()),
+        clusters=study.cluster_count,
+        smoother=plan.settings.smoother,
+        estimator=type(study.estimator).__name__,
+        notes=tuple(notes),
+        **sizes,
+    )

@@ -1,0 +1,131 @@
+"""``calibrant validate``: the library's numbers, from files, with a page, a table or a document."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from cli_cases import call
+
+import calibrant
+from calibrant.validations import Validation
+
+FEW = ("--resamples", "40")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("studies")
+    generator = np.random.default_rng(4)
+    p = generator.random(200).round(3)
+    y = (generator.random(200) < p**1.6).astype(int)
+    time, lost = generator.exponential(1 / (0.1 + p)), generator.exponential(4.0, 200)
+    frame = pd.DataFrame({"y": y, "p": p, "w": generator.random(200) + 0.5, "site": np.arange(200) % 40})
+    frame["years"], frame["died"] = np.minimum(time, lost), (time <= lost).astype(int)
+    frame.to_csv(place / "preds.csv", index=False)
+    frame.assign(p=np.where(np.arange(200) == 3, np.nan, p)).to_csv(place / "holes.csv", index=False)
+    frame.assign(y=0).to_csv(place / "none.csv", index=False)
+    return place, frame
+
+
+def test_a_few_lines_and_the_table(folder):
+    place, frame = folder
+    found = call("validate", place / "preds.csv", "--y-true", "y", "--y-prob", "p", *FEW)
+    assert found.exit_code == 0, found.output
+    lines = found.stdout.splitlines()
+    assert lines[0] == "Miscalibrated: the forecasts are too high on the whole."
+    assert len([line for line in lines if not line.startswith("  ")]) <= 6
+    study = calibrant.validate(frame["y"], frame["p"], n_resamples=40)
+    assert study.written_table() in found.stdout
+    whole = call("validate", place / "preds.csv", "--y-true", "y", "--y-prob", "p", "--verbose", *FEW)
+    assert whole.stdout.strip() == str(study)
+
+
+def test_the_document_holds_the_library_s_result(folder):
+    place, frame = folder
+    options = ("--weight", "w", "--smoother", "splines", "--thresholds", "0.1,0.3", "--rng", "3", "--extremes", "0.01")
+    found = call("validate", place / "preds.csv", "--y-true", "y", "--y-prob", "p", "--json", *options, *FEW)
+    document = json.loads(found.stdout)
+    alone = calibrant.validate(
+        frame["y"],
+        frame["p"],
+        sample_weight=frame["w"],
+        smoother="splines",
+        thresholds=[0.1, 0.3],
+        rng=3,
+        extremes=0.01,
+        n_resamples=40,
+    )
+    assert Validation.from_dict(document["result"]) == alone
+    assert document["input"]["rows"] == 200
+
+
+def test_clusters_and_a_limit_make_the_exit_code(folder):
+    place, frame = folder
+    line = ("validate", place / "preds.csv", "--y-true", "y", "--y-prob", "p", "--cluster", "site", *FEW)
+    assert call(*line, "--max-error", "0.9").exit_code == 0
+    refuted = call(*line, "--max-error", "0")
+    assert refuted.exit_code in (1, 3)
+    assert refuted.stdout.startswith(("Refuted: ", "Undecided: "))
+    assert f"in {frame['site'].nunique()} clusters" in refuted.stdout
+
+
+def test_censored_outcomes_are_named_by_time_and_event(folder):
+    place, frame = folder
+    line = ("--time", "years", "--event", "died", "--at", "1", "--y-prob", "p", "--json", *FEW)
+    found = call("validate", place / "preds.csv", *line)
+    assert found.exit_code == 0, found.output
+    rows = calibrant.horizon(frame["years"], frame["died"], frame["p"], at=1)
+    alone = calibrant.validate(rows, n_resamples=40)
+    again = Validation.from_dict(json.loads(found.stdout)["result"])
+    assert again.observed_expected_ratio == pytest.approx(alone.observed_expected_ratio, abs=1e-12)
+    assert (again.censored, again.horizon) == (alone.censored, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        ("page.html", "<!DOCTYPE html>"),
+        ("table.md", "# Ward 7"),
+        ("table.tex", "\\begin{tabular}"),
+        ("all.json", '{"schema"'),
+    ],
+)
+def test_what_is_written_depends_on_the_file_s_name(folder, name, begins):
+    place, _ = folder
+    out = place / name
+    line = ("--y-true", "y", "--y-prob", "p", "--title", "Ward 7", "--date", "2026-03-31", "--out", out)
+    found = call("validate", place / "preds.csv", *line, *FEW)
+    assert found.exit_code == 0, found.output
+    assert found.stdout.startswith(f"Wrote {out}.")
+    assert out.read_text(encoding="utf-8").lstrip().startswith(begins)
+
+
+def test_rows_left_out_are_told_of_in_the_item_on_missing_data(folder):
+    place, _ = folder
+    out = place / "holes.md"
+    line = ("--y-true", "y", "--y-prob", "p", "--drop-missing", "--date", "2026-03-31", "--out", out)
+    assert call("validate", place / "holes.csv", *line, *FEW).exit_code == 0
+    assert "1 row left out" in out.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (("none.csv", "--y-true", "y", "--y-prob", "p"), "every outcome is 0; a validation needs rows with the event"),
+        (
+            ("preds.csv", "--y-true", "y", "--y-prob", "p", "--out", "a.txt"),
+            "does not end in .html, .md, .tex or .json",
+        ),
+        (("preds.csv", "--y-true", "y", "--y-prob", "p", "--thresholds", "a,b"), "not a list of numbers with commas"),
+        (("preds.csv", "--y-true", "y", "--y-prob", "p", "--thresholds", "0.1,1"), "thresholds is 1"),
+        (("preds.csv", "--y-true", "y", "--y-prob", "p", "--extremes", "drop"), "extremes must be one of"),
+        (("preds.csv", "--y-true", "y", "--y-prob", "p", "--resamples", "5"), "too few for a confidence_level"),
+        (("preds.csv", "--event", "died", "--y-prob", "p"), "--event needs --time"),
+    ],
+)
+def test_what_cannot_be_answered_is_one_sentence(folder, line, message):
+    place, _ = folder
+    found = call("validate", place / line[0], *(place / word if word == "a.txt" else word for word in line[1:]))
+    assert found.exit_code == 2
+    assert message in " ".join(found.stderr.split())

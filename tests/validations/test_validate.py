@@ -1,0 +1,349 @@
+"""Validation studies: the numbers of R, limits that are those of the single functions, and words that fit them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import calibrant
+from calibrant import InputError, Tally, validate
+from calibrant.certificates import Certificate
+from calibrant.measures import auroc, brier_score, integrated_calibration_index, observed_expected_ratio
+from calibrant.rows.resamples import resampled
+from calibrant.validations import Validation
+from calibrant.validations.findings import findings_of
+from calibrant.validations.results import TABLED
+from calibrant.validations.statistics import STATISTICS
+
+REFERENCE = Path(__file__).parents[1] / "reference"
+FEW: Any = {"n_resamples": 40}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    found = pd.read_csv(REFERENCE / "calibration_500.csv")
+    return found["y"].to_numpy(), found["p"].to_numpy()
+
+
+@pytest.fixture(scope="module")
+def study(rows):
+    return validate(*rows, **FEW)
+
+
+def simulated(n=300, seed=0):
+    generator = np.random.default_rng(seed)
+    y_prob = generator.random(n)
+    return (generator.random(n) < y_prob**1.3).astype(int), y_prob
+
+
+# --- Numbers ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_numbers_are_those_of_rms_calibrationcurves_and_proc(study):
+    # R 4.2.2 with rms 6.5, CalibrationCurves 3.1, pmcalibration 0.2 and pROC; commands in tests/reference/r.
+    expected = {
+        "intercept_at_unit_slope": 0.2240468049157,
+        "intercept_at_unit_slope_lower": 0.00373972,
+        "intercept_at_unit_slope_upper": 0.44520259,
+        "slope": 0.8227829704522,
+        "slope_lower": 0.672243692,
+        "slope_upper": 0.986714275,
+        "auroc": 0.8142673107890499,  # pROC; rms has 0.8142834138486, of forecasts cut at multiples of 0.0002
+        "auroc_lower": 0.7772551,
+        "auroc_upper": 0.8512796,
+        "brier": 0.1770333947256,
+        "brier_scaled": 0.2873051742127,
+        "ici": 0.0474744781725,
+        "e50": 0.0502051670290,
+        "e90": 0.0904702443122,
+        "emax": 0.0965983039051,
+        "eci": 0.3206405560,
+    }
+    for name, value in expected.items():  # R's profile limits are interpolated: tests/reference/test_slopes.py
+        digits = 5e-6 if name.endswith(("_lower", "_upper")) else 1e-9
+        assert getattr(study, name) == pytest.approx(value, abs=digits), name
+    tests = (study.tests.weak, study.tests.in_the_large, study.tests.slope)
+    assert [test.statistic for test in tests] == pytest.approx([8.431951358, 3.973137643, 4.458813715], abs=1e-8)
+
+
+def test_limits_are_those_of_the_single_functions(rows, study):
+    for name, function in (
+        ("auroc", auroc),
+        ("brier", brier_score),
+        ("observed_expected_ratio", observed_expected_ratio),
+    ):
+        alone = function(*rows, confidence_level=0.95)
+        assert (getattr(study, f"{name}_lower"), getattr(study, f"{name}_upper")) == (alone.lower, alone.upper)
+    curve = integrated_calibration_index(*rows, smoother="loess", confidence_level=0.95, **FEW)
+    for name in ("ici", "e50", "e90", "emax", "eci"):
+        for end in ("", "_lower", "_upper"):
+            assert getattr(study, f"{name}{end}") == pytest.approx(getattr(curve, f"{name}{end}"), abs=1e-12)
+    drawn = calibrant.measures.calibration_curve(*rows, confidence_level=0.95, **FEW)
+    assert study.curve.lower == pytest.approx(drawn.lower, abs=1e-12)
+    assert study.curve.upper == pytest.approx(drawn.upper, abs=1e-12)
+    benefit = calibrant.net_benefit(*rows, confidence_level=0.95, band=True, **FEW)
+    assert study.net_benefit == benefit
+
+
+def test_calibration_in_the_large_has_the_limits_of_a_mean(rows, study):
+    residual = rows[0] - rows[1]
+    reach = 1.959963984540054 * residual.std(ddof=1) / np.sqrt(residual.size)
+    found = (study.calibration_in_the_large_lower, study.calibration_in_the_large_upper)
+    assert found == pytest.approx((residual.mean() - reach, residual.mean() + reach), abs=1e-12)
+
+
+def test_with_a_limit_there_is_the_verdict_of_certify(rows):
+    found = validate(*rows, max_error=0.1, **FEW)
+    alone = calibrant.certify(*rows, max_error=0.1)
+    assert isinstance(alone, Certificate)
+    assert found.certificate == alone
+    assert (found.cutoff_lower, found.cutoff_upper) == (alone.lower, alone.upper)
+    assert str(found).startswith("Certified: the Cutoff calibration error is at most 0.1.")
+    assert str(validate(*rows, max_error=0.001, **FEW)).startswith("Undecided: these rows cannot tell")
+
+
+def test_without_a_limit_the_cutoff_error_has_both_limits(rows, study):
+    alone = calibrant.confidence_interval(*rows)
+    assert (study.cutoff, study.cutoff_lower, study.cutoff_upper) == (alone.estimate, alone.lower, alone.upper)
+
+
+# --- What must not matter ---------------------------------------------------------------------------------------------
+
+
+def test_neither_order_nor_form_of_the_rows_matters(rows, study):
+    y_true, y_prob = rows
+    order = np.random.default_rng(3).permutation(y_true.size)
+    assert validate(y_true[order], y_prob[order], **FEW) == study
+    assert validate(Tally.from_arrays(y_true, y_prob), **FEW) == study
+    labels = np.where(y_true == 1, "ill", "well")
+    assert validate(labels, y_prob, pos_label="ill", **FEW) == study
+    weighted = validate(y_true, y_prob, sample_weight=np.full(y_true.size, 3.0), **FEW)
+    assert not weighted.weighted
+    assert weighted.frame()["upper"].to_numpy() == pytest.approx(study.frame()["upper"].to_numpy(), rel=1e-9)
+
+
+def test_the_unit_of_weights_does_not_matter():
+    y_true, y_prob = simulated()
+    weight = np.random.default_rng(1).random(300) + 0.5
+    found, scaled = (validate(y_true, y_prob, sample_weight=times * weight, **FEW) for times in (1.0, 8.0))
+    assert found.weighted
+    assert found.frame()["estimate"].to_numpy() == pytest.approx(scaled.frame()["estimate"].to_numpy())
+    assert found.frame()["upper"].to_numpy() == pytest.approx(scaled.frame()["upper"].to_numpy())
+
+
+def test_the_seed_decides_resamples_and_nothing_else(rows, study):
+    other = validate(*rows, rng=7, **FEW)
+    assert other.ici_upper != study.ici_upper
+    assert (other.ici, other.slope_upper, other.cutoff) == (study.ici, study.slope_upper, study.cutoff)
+    assert (study.rng, other.rng) == (0, 7)
+
+
+# --- Other kinds of rows ----------------------------------------------------------------------------------------------
+
+
+def test_clusters_are_what_limits_count():
+    y_true, y_prob = simulated()
+    twice = np.tile(y_true, 2), np.tile(y_prob, 2)
+    alone: Any = validate(y_true, y_prob, **FEW)
+    clustered: Any = validate(*twice, cluster=np.tile(np.arange(300), 2), **FEW)
+    assert clustered.clusters == 300
+    assert clustered.slope == pytest.approx(alone.slope)
+    wide = (alone.slope_upper - alone.slope_lower) / (clustered.slope_upper - clustered.slope_lower)
+    assert wide == pytest.approx(1.0, abs=0.1)  # rows that repeat others add nothing
+    assert dict(clustered.intervals)["slope"] == "sandwich"
+    assert clustered.net_benefit.clusters == 300
+    assert "in 300 clusters" in clustered.headline()
+
+
+def test_censored_outcomes_have_the_numbers_of_riskregression_and_survival():
+    held = pd.read_csv(REFERENCE / "gbsg_5_years.csv")
+    values = {
+        name: each["value"]
+        for name, each in json.loads((REFERENCE / "gbsg_5_years.json").read_text())["values"].items()
+    }
+    censored = calibrant.horizon(held["time"], held["event"], held["p"], at=5)
+    found: Any = validate(censored, thresholds=[0.2, 0.3, 0.4], **FEW)
+    assert (found.rows, found.censored, found.horizon) == (686, 280, 5.0)
+    assert found.mean_outcome == pytest.approx(values["risk"], abs=1e-12)
+    assert found.mean_forecast == pytest.approx(values["expected"], abs=1e-12)
+    assert found.observed_expected_ratio == pytest.approx(values["observed_over_expected"], abs=1e-12)
+    limits = found.observed_expected_ratio_lower, found.observed_expected_ratio_upper
+    assert limits == pytest.approx(values["observed_over_expected_log_log"], abs=1e-9)
+    assert found.brier == pytest.approx(values["brier_riskregression"], abs=1e-12)
+    assert (found.brier_lower, found.brier_upper) == pytest.approx(values["brier_riskregression_interval"], abs=1e-4)
+    assert found.brier_scaled == pytest.approx(values["brier_scaled_riskregression"], abs=1e-12)
+    assert found.auroc == pytest.approx(values["auroc_riskregression"], abs=1e-12)
+    assert found.slope == pytest.approx(values["ipcw_slope"], abs=1e-8)
+    assert found.net_benefit is not None
+    assert found.net_benefit.net_benefit == pytest.approx(values["net_benefit_ipcw"][:3], abs=1e-12)
+    assert found.calibration_in_the_large == pytest.approx(values["risk"] - values["expected"], abs=1e-12)
+    samples: Any = resampled(censored, 200, np.random.default_rng(0))
+    drawn = [each.incidence.risk - each.y_prob.mean() for each in samples]
+    reach = (found.calibration_in_the_large_upper - found.calibration_in_the_large_lower) / 2 / 1.96
+    assert reach == pytest.approx(np.std(drawn), rel=0.15)
+    assert found.cutoff_upper is None
+    assert any("guarantee takes fixed weights" in note for note in found.notes)
+    with pytest.raises(InputError, match="no guarantee holds"):
+        validate(censored, max_error=0.1, **FEW)
+
+
+def test_censored_rows_in_clusters_are_counted_by_these():
+    generator = np.random.default_rng(2)
+    y_prob = generator.random(200)
+    time, lost = generator.exponential(1 / (0.2 + y_prob)), generator.exponential(3.0, 200)
+    censored = calibrant.horizon(np.minimum(time, lost), time <= lost, y_prob, at=1.0)
+    found: Any = validate(censored, cluster=np.arange(200) // 2, **FEW)
+    assert found.clusters == 100
+    assert found.observed_expected_ratio == pytest.approx(found.mean_outcome / found.mean_forecast)
+    assert found.slope_lower < found.slope < found.slope_upper
+
+
+def test_fractions_have_everything_but_a_ranking():
+    _, y_prob = simulated(120)
+    found = validate(np.clip(y_prob + 0.1, 0, 1) * 0.9, y_prob, **FEW)
+    assert found.auroc is None
+    assert found.slope is not None
+    assert found.brier_upper is not None
+    assert any(note.startswith("no AUROC: outcomes are fractions") for note in found.notes)
+
+
+@pytest.mark.parametrize("smoother", ["isotonic", "lowess", "splines"])
+def test_every_smoother_has_its_curve(smoother):
+    found = validate(*simulated(), smoother=smoother, **FEW)
+    assert found.curve is not None
+    assert found.curve.smoother == smoother
+    assert (found.curve.band is None) == (smoother == "isotonic")
+    assert found.ici_upper is not None
+
+
+# --- Where little can be said -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", range(2, 9))
+def test_tiny_studies_say_what_they_can(n):
+    found = validate(np.arange(n) % 2, np.linspace(0.2, 0.7, n), **FEW)
+    assert found.observed_expected_ratio_upper is not None
+    assert any("at least 100 of each kind" in note for note in found.notes)
+    assert str(found)
+    assert Validation.from_json(found.to_json()) == found
+
+
+def test_separated_outcomes_have_no_slope():
+    found = validate([0, 0, 1, 1] * 10, [0.1, 0.2, 0.8, 0.9] * 10, **FEW)
+    assert (found.slope, found.slope_lower, found.tests) == (None, None, None)
+    assert found.auroc == 1.0
+    assert any("separate the outcomes perfectly" in note for note in found.notes)
+    assert len(found.notes) == len(set(found.notes))
+
+
+def test_constant_forecasts_have_no_slope():
+    found = validate([0, 1] * 20, [0.5] * 40, **FEW)
+    assert found.slope is None
+    assert found.observed_expected_ratio == 1.0
+    assert any("at least two distinct forecasts" in note for note in found.notes)
+
+
+def test_sure_forecasts_are_left_out_of_the_slope_and_said_to_be():
+    y_true, y_prob = simulated(100)
+    y_prob[:3] = 0.0, 1.0, 1.0
+    y_true[:3] = 0, 1, 0
+    found = validate(y_true, y_prob, **FEW)
+    assert found.left_out == 3
+    assert any("3 rows with a forecast of exactly 0 or 1 were left out" in note for note in found.notes)
+    assert validate(y_true, y_prob, extremes=0.01, **FEW).left_out == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"y_true": [0, 0, 0]}, "every outcome is 0; a validation needs rows with the event and rows without it"),
+        ({"y_true": [1, 1, 1]}, "every outcome is 1; a validation needs"),
+        ({"y_prob": [0.1, np.nan, 0.3]}, r"y_prob\[1\]"),
+        ({"y_prob": None}, "y_prob is missing"),
+        ({"y_true": [], "y_prob": []}, "empty"),
+        ({"confidence_level": 95}, "confidence_level is 95; write 0.95"),
+        ({"n_resamples": 5}, "n_resamples is 5, too few for a confidence_level of 0.95"),
+        ({"smoother": "spline"}, "smoother must be one of"),
+        ({"thresholds": [0.2, 1.0]}, "thresholds is 1"),
+        ({"extremes": 0.7}, "extremes must be a number from 0 to 0.5"),
+        ({"max_error": 2}, "max_error must be"),
+        ({"cluster": ["a", "a", "a"]}, "cluster holds one cluster only"),
+        ({"rng": -1}, "rng must be"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused(given, message):
+    with pytest.raises(InputError, match=message):
+        validate(**{"y_true": [0, 1, 0], "y_prob": [0.1, 0.2, 0.3], **FEW, **given})
+
+
+# --- Tables and words -------------------------------------------------------------------------------------------------
+
+
+def test_the_table_is_the_same_in_every_form(study):
+    assert [line.name for line in study.table()] == [*STATISTICS, "cutoff"]
+    frame: Any = study.frame()
+    assert list(frame.columns) == ["statistic", "estimate", "lower", "upper", "ideal", "interval"]
+    markdown = study.to_markdown().splitlines()
+    assert markdown[:2] == ["| Statistic | Estimate | 95% CI | Ideal |", "|:---|---:|---:|---:|"]
+    assert markdown[4] == "| Calibration slope | 0.823 | 0.672 to 0.987 | 1 |"
+    assert len(markdown) == 2 + len(TABLED)
+    latex = study.to_latex(digits=2)
+    assert r"Calibration slope & 0.82 & 0.67 to 0.99 & 1 \\" in latex
+    assert r"95\% CI" in latex
+    for line in study.table():
+        assert line.title in str(study)
+
+
+def test_every_statistic_has_its_three_fields():
+    fields = Validation.__dataclass_fields__
+    for statistic in TABLED:
+        assert {statistic.name, f"{statistic.name}_lower", f"{statistic.name}_upper"} <= set(fields)
+
+
+def test_limits_in_the_wrong_order_are_refused(study):
+    with pytest.raises(InputError, match="slope_lower"):
+        Validation.from_dict({**study.to_dict(), "slope_lower": 2.0})
+
+
+@pytest.mark.parametrize(
+    ("power", "said"),
+    [
+        (1.0, "Not shown to be miscalibrated: these rows do not show the forecasts to be off."),
+        (0.5, "Miscalibrated: the forecasts are too low on the whole"),
+        (2.0, "Miscalibrated: the forecasts are too high on the whole"),
+    ],
+)
+def test_the_first_sentence_says_in_which_way_forecasts_are_off(power, said):
+    generator = np.random.default_rng(5)
+    y_prob = generator.random(1500)
+    found = validate((generator.random(1500) < y_prob**power).astype(int), y_prob, smoother="isotonic", **FEW)
+    assert str(found).startswith(said)
+
+
+@pytest.mark.parametrize(("spread", "word"), [(2.0, "too extreme"), (0.5, "too timid")])
+def test_a_slope_off_one_is_said_to_be_too_much_or_too_little(spread, word):
+    generator = np.random.default_rng(6)
+    linear = generator.normal(size=1500)
+    y_true = (generator.random(1500) < 1 / (1 + np.exp(-linear))).astype(int)
+    found = validate(y_true, 1 / (1 + np.exp(-spread * linear)), smoother="isotonic", **FEW)
+    assert findings_of(found).headline == f"the forecasts are {word}"
+    assert findings_of(found).state == "cautioned"
+
+
+def test_sentences_of_the_first_screen_are_short(study):
+    said = findings_of(study)
+    assert len(said.headline.split()) <= 30
+    assert len(said.next_step.split()) <= 30
+    for line in said.lines:
+        assert len(line.split()) <= 45
+
+
+def test_clusters_that_are_all_alike_leave_out_the_tests_alone():
+    rows = np.array([0, 0, 1, 0, 1, 1, 1, 0] * 5), np.array([0.25, 0.25, 0.25, 0.75, 0.75, 0.75, 0.5, 0.5] * 5)
+    found = validate(*rows, cluster=np.arange(40) // 4, **FEW)
+    assert found.slope_upper is not None
+    assert found.tests is None
+    assert any("nothing tests both" in note for note in found.notes)
