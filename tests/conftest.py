@@ -42,6 +42,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: "spark" not in getattr(item, "fixturenames", ()))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _loops_compiled_early() -> None:
+    """Run loops compiled from a few hundred entries on, not ten thousand: they are loaded once for all tests.
+
+    What they give plain is the same to the last bit, which tests/core/test_kernels.py holds them to.
+    """
+    from calibrant.core import kernels
+
+    kernels.PLAIN_LIMIT = 256
+
+
 @pytest.fixture
 def usual_signals() -> Iterator[None]:
     """Signals as on a terminal, for this process and those it starts: under nohup and the like some are ignored."""
@@ -79,8 +90,12 @@ def as_if_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plan clusters by few simulated samples, where it does not matter how well the plan keeps its promise."""
+    """Plan by few simulated samples, where it does not matter how well the plan keeps its promise."""
+    from calibrant.certificates import planning
+
     monkeypatch.setattr("calibrant.certificates.cluster_plans._DRAWS", 20)
+    monkeypatch.setattr(planning, "_DRAWS", 200)
+    monkeypatch.setattr(planning, "_FEWER_DRAWS", 50)
 
 
 @pytest.fixture

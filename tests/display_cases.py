@@ -44,6 +44,7 @@ def drawn_words(figure: Figure) -> list[Text]:
         draw(text, renderer, *args, **options)
 
     figure.draw_without_rendering()  # once, so that everything is in its place
+    figure.set_layout_engine("none")  # and stays there: to find its place again takes longer than to draw it
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Text, "draw", noted)
         figure.draw_without_rendering()

@@ -1,14 +1,19 @@
 """Awkward rows, every question that a source of rows can be asked, and how answers are compared."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from row_sources import distributions
 
 import calibrant
+from calibrant import Tally
 
+SIZE = 3_000
+FORECASTS = distributions(SIZE)
 KINDS = ("plain", "weights", "equal weights", "fractions")
 
 
@@ -73,3 +78,10 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "normal": lambda *rows, **weights: certified(*rows, method="normal", **weights),
     "hoeffding": lambda *rows, **weights: certified(*rows, method="hoeffding", **weights),
 }
+
+
+@functools.cache
+def answer(name: str, kind: str, question: str) -> Any:
+    """Return what a tally of all rows says, once for all who are compared with it; they treat few rows as many."""
+    y, w = outcomes(FORECASTS[name], kind)
+    return QUESTIONS[question](Tally.from_arrays(y, FORECASTS[name], sample_weight=w))

@@ -416,6 +416,7 @@ def test_plans_keep_their_promise():
     assert plan.rows < 0.5 * rows_needed(0.06, y_prob=p, power=0.8).rows
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_plans_for_other_methods_and_thresholds():
     rng = np.random.default_rng(41)
     p = rng.random(500)

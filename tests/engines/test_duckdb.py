@@ -13,16 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from row_sources import array_rows, distributions
-from scan_cases import KINDS, QUESTIONS, outcomes, same
+from row_sources import array_rows
+from scan_cases import FORECASTS, KINDS, QUESTIONS, SIZE, answer, outcomes, same
 
 import calibrant
-from calibrant import Cells, Tally, scan
+from calibrant import Cells, scan
 from calibrant.rows.grids import FIRST_GRID, Grid
 from calibrant.rows.sources import FetchRequest, HistogramRequest
 
-SIZE = 6_000
-FORECASTS = distributions(SIZE)
 COLUMNS = ("low", "high", "rows", "weight", "weight_square", "residual", "residual_square", "outcome")
 
 
@@ -63,8 +61,7 @@ def test_many_rows_in_one_cell_add_up_without_rounding_errors(kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", FORECASTS)
 def test_files_in_parts_give_what_memory_gives(name, kind, tmp_path):
-    y, w = outcomes(FORECASTS[name], kind)
-    tally = Tally.from_arrays(y, FORECASTS[name], sample_weight=w)
+    _, w = outcomes(FORECASTS[name], kind)
     write_parts(tmp_path, table_of(FORECASTS[name], kind))
     pattern = tmp_path / "part-*.parquet"
     with scan(pattern, y_true="y", y_prob="p", sample_weight=None if w is None else "w") as rows:
@@ -72,19 +69,17 @@ def test_files_in_parts_give_what_memory_gives(name, kind, tmp_path):
             with pytest.raises(ValueError, match="the columns look swapped; if it is meant"):
                 rows.cells()
             return
-        for ask in QUESTIONS.values():
-            same(ask(rows), ask(tally))
+        for question, ask in QUESTIONS.items():
+            same(ask(rows), answer(name, kind, question))
 
 
 @pytest.mark.usefixtures("as_if_large")
 @pytest.mark.parametrize("name", FORECASTS)
 def test_few_rows_at_a_time_give_the_same(name):
-    y, _ = outcomes(FORECASTS[name], "plain")
-    tally = Tally.from_arrays(y, FORECASTS[name])
     with scan(table_of(FORECASTS[name]), y_true="y", y_prob="p", fetch_limit=300) as rows:
         for question in ("cutoff", "worst interval", "quantile bins", "adaptive", "normal", "decision", "saving"):
             before = rows.rows_fetched
-            same(QUESTIONS[question](rows), QUESTIONS[question](tally))
+            same(QUESTIONS[question](rows), answer(name, "plain", question))
             assert rows.rows_fetched - before <= 300
 
 

@@ -9,7 +9,7 @@ from brute_force import rows
 from hypothesis import given
 from hypothesis import strategies as st
 from row_sources import GroupedToyEngine, ToyEngine, array_rows, distributions
-from scan_cases import KINDS, QUESTIONS, outcomes, same
+from scan_cases import FORECASTS, KINDS, QUESTIONS, SIZE, answer, outcomes, same
 
 import calibrant
 from calibrant import Cells, Tally
@@ -17,8 +17,6 @@ from calibrant.rows import refinement
 from calibrant.rows.grids import FIRST_GRID, Grid
 from calibrant.rows.groups import by_group
 
-SIZE = 3_000
-FORECASTS = distributions(SIZE)
 FEW = 300
 
 
@@ -28,14 +26,12 @@ FEW = 300
 class TestSameAnswers:
     def test_as_a_tally_of_all_rows_gives(self, name, kind):
         y, w = outcomes(FORECASTS[name], kind)
-        tally = Tally.from_arrays(y, FORECASTS[name], sample_weight=w)
         engine = ToyEngine(y, FORECASTS[name], w)
-        for ask in QUESTIONS.values():
-            same(ask(engine.unasked()), ask(tally))
+        for question, ask in QUESTIONS.items():
+            same(ask(engine.unasked()), answer(name, kind, question))
 
     def test_in_bounded_memory(self, name, kind):
         y, w = outcomes(FORECASTS[name], kind)
-        tally = Tally.from_arrays(y, FORECASTS[name], sample_weight=w)
         given = ToyEngine(y, FORECASTS[name], w, fetch_limit=FEW)
         for question in (
             "cutoff",
@@ -48,7 +44,7 @@ class TestSameAnswers:
             "saving at a threshold",
         ):
             engine = given.unasked()
-            same(QUESTIONS[question](engine), QUESTIONS[question](tally))
+            same(QUESTIONS[question](engine), answer(name, kind, question))
             assert max(engine.fetched, default=0) <= FEW
             assert len(engine.scans) <= 6
 

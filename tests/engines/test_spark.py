@@ -2,19 +2,15 @@
 
 import numpy as np
 import pytest
-from row_sources import distributions
-from scan_cases import KINDS, QUESTIONS, outcomes, same
+from scan_cases import FORECASTS, KINDS, QUESTIONS, SIZE, answer, outcomes, same
 from spark_cases import needs_java, spark_frame
 
 import calibrant
-from calibrant import Tally, scan
+from calibrant import scan
 from calibrant.rows.grids import FIRST_GRID
 from calibrant.rows.sources import HistogramRequest
 
 pytestmark = needs_java
-
-SIZE = 4_000
-FORECASTS = distributions(SIZE)
 
 
 def frame(spark, columns, partitions=3):
@@ -26,10 +22,9 @@ class TestSameAnswers:
     @pytest.mark.parametrize("name", FORECASTS)
     def test_as_memory_gives(self, spark, name):
         y, _ = outcomes(FORECASTS[name], "plain")
-        tally = Tally.from_arrays(y, FORECASTS[name])
         with scan(frame(spark, {"y": y, "p": FORECASTS[name]}), y_true="y", y_prob="p") as rows:
             for question in ("worst interval", "adaptive", "events", "saving"):
-                same(QUESTIONS[question](rows), QUESTIONS[question](tally))
+                same(QUESTIONS[question](rows), answer(name, "plain", question))
 
     @pytest.mark.parametrize("kind", KINDS[1:])
     def test_all_distributions_as_groups(self, spark, kind):
@@ -58,7 +53,7 @@ class TestSameAnswers:
         y, _ = outcomes(FORECASTS["uniform"], "plain")
         source = frame(spark, {"y": y, "p": FORECASTS["uniform"]})
         with scan(source, y_true="y", y_prob="p", fetch_limit=100) as rows:
-            same(QUESTIONS["adaptive"](rows), QUESTIONS["adaptive"](Tally.from_arrays(y, FORECASTS["uniform"])))
+            same(QUESTIONS["adaptive"](rows), answer("uniform", "plain", "adaptive"))
             assert rows.rows_fetched <= 200
 
 
@@ -101,7 +96,7 @@ def test_bad_rows_are_counted_and_shown(spark):
     y, _ = outcomes(FORECASTS["uniform"], "plain")
     with scan(frame(spark, {"y": y, "p": forecast}), y_true="y", y_prob="p") as rows:
         message = (
-            r"y_prob \(column 'p'\) is missing in 1 of 4,000 rows, .* where p = missing, y = [01]; .* is out of range"
+            r"y_prob \(column 'p'\) is missing in 1 of 3,000 rows, .* where p = missing, y = [01]; .* is out of range"
         )
         with pytest.raises(ValueError, match=message):
             rows.cells()

@@ -266,8 +266,10 @@ MANY = {
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("mistake", MANY)
-def test_every_source_of_many_rows_gives_the_same_hints(mistake, weighted):
-    y, p = MANY[mistake](*drawn(3, 120_000))
+def test_every_source_of_many_rows_gives_the_same_hints(mistake, weighted, monkeypatch):
+    monkeypatch.setattr("calibrant.rows.intake.SORT_BELOW_ROWS", 10_000)
+    monkeypatch.setattr("calibrant.rows.hints.FEW_ROWS", 10_000)
+    y, p = MANY[mistake](*drawn(3, 12_000))
     w = np.random.default_rng(4).integers(1, 5, y.size) / 4.0 if weighted else None
     frame = pd.DataFrame({"y": y.astype(float), "p": p, "w": 1.0 if w is None else w})
     expected = [] if mistake == "in order" else [mistake]
