@@ -51,7 +51,7 @@ value("weak_calibration_p", pchisq(deviance(as_forecast) - deviance(fit), 2, low
 value("in_the_large_p", pchisq(deviance(as_forecast) - deviance(unit_slope), 1, lower.tail = FALSE))
 value("slope_p", pchisq(deviance(unit_slope) - deviance(fit), 1, lower.tail = FALSE))
 
-# Discrimination. lrm() sorts forecasts into cells of 0.002 before it counts pairs.
+# Discrimination. lrm() sorts fitted rates into cells of 0.0002 before it counts pairs.
 given({
   delong <- as.numeric(pROC::ci.auc(y, p, quiet = TRUE))
   delong_se <- sqrt(pROC::var(pROC::roc(y, p, quiet = TRUE)))
