@@ -15,7 +15,15 @@ from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
 from calibrant.decisions.gaps import noise_note
-from calibrant.decisions.part_limits import columns_of, drawable, limits_said, part_limits, tally_of
+from calibrant.decisions.part_limits import (
+    all_alike,
+    calibrated,
+    columns_of,
+    drawable,
+    limits_said,
+    part_limits,
+    tally_of,
+)
 from calibrant.decisions.scores import SCORES, ProperScore, SchervishMeasure
 from calibrant.measures.expected import plug_in_error
 from calibrant.measures.results import PAPER, PROJECT, Relation
@@ -131,7 +139,7 @@ def score_decomposition(
             confidence_level=level,
             n_resamples=n_resamples,
             rng=rng,
-            fitted=("miscalibration", "discrimination"),
+            fitted={"miscalibration": calibrated, "discrimination": all_alike},
         )
     return ScoreDecomposition(
         name=rule.name,
