@@ -193,6 +193,8 @@ def test_censored_rows_are_counted_and_said():
         assert found.rows == 400
         assert f"{unknown} of 400 rows were censored before 1" in str(found)
     assert found.clusters == 200
+    few = net_benefit(rows, **asked, cluster=np.arange(400) // 25, interval="bootstrap", n_resamples=40)
+    assert "resamples of 16 clusters vary too little" in few.notes[-1]
     # Censored rows move the weights of others: limits are not those of weights that were fixed beforehand.
     moved, fixed = (net_benefit(each, **asked) for each in (rows, rows.fixed()))
     assert moved.net_benefit == fixed.net_benefit

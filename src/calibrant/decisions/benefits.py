@@ -35,6 +35,9 @@ _LEAST_ODDS = 1e-300  # events missed at the price of next to nothing: what they
 _FEW = 10
 """Rows acted on, or events left alone, below which limits from many rows' theory are off (tests/guarantees)."""
 
+_FEW_CLUSTERS = 20
+"""Clusters below which resamples of them hold the truth less often than they say; docs/decide.md has how often."""
+
 
 def net_benefit(
     y_true: RowsLike,
@@ -74,7 +77,7 @@ def net_benefit(
         Whether to find also limits that hold at all thresholds together.
     cluster : array-like of shape (n,), optional
         A label per row that says which rows belong together: limits then count clusters (a sandwich with Student's
-        errors, or whole clusters drawn again, which takes more than some forty of them).
+        errors, or whole clusters drawn again, which takes twenty or more).
     n_resamples : int
         Resamples for ``interval="bootstrap"``.
     rng : int, Generator or None
@@ -333,6 +336,11 @@ def _result(
             held = {**values, "interventions_avoided": values["over_all"] * per_hundred}
             ends |= {f"{name}_{end}": given(held[name]) for name in LIMITED if name in held}
         notes += _notes(table, where)
+        if limits.n_resamples is not None and table.clusters is not None and table.clusters < _FEW_CLUSTERS:
+            notes.append(
+                f"resamples of {table.clusters} clusters vary too little, and their limits are too narrow: take "
+                "interval='delta'"
+            )
         if "standardized" not in limits.lower:
             notes.append("too many resamples hold no event: the standardized net benefit has no limits")
     undefined = np.isnan(found.standardized).any()
