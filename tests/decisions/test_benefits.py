@@ -164,7 +164,7 @@ def test_few_events_left_alone_are_noted_by_their_number_and_not_by_their_weight
 def test_resamples_without_events_leave_the_standardized_benefit_alone_without_limits():
     y, p = np.zeros(60), np.linspace(0.01, 0.6, 60)
     y[[30, 50]] = 1
-    asked = {"thresholds": [0.1, 0.2], "confidence_level": 0.95, "interval": "bootstrap"}
+    asked: dict[str, Any] = {"thresholds": [0.1, 0.2], "confidence_level": 0.95, "interval": "bootstrap"}
     found = net_benefit(y, p, **asked)
     assert found.standardized is not None
     assert (found.standardized_lower, found.standardized_upper) == (None, None)
@@ -186,14 +186,15 @@ def test_censored_rows_are_counted_and_said():
     p = rng.beta(1.5, 3, 400)
     time, left = -np.log(rng.random(400)) / -np.log1p(-p), rng.exponential(1.5, 400)
     rows = calibrant.horizon(np.minimum(time, left), time <= left, p, at=1.0)
-    unknown = int((rows.sample_weight == 0).sum())
+    unknown = np.count_nonzero(rows.sample_weight == 0)
     asked: dict[str, Any] = {"threshold": 0.3, "confidence_level": 0.95}
-    for more in ({}, {"interval": "bootstrap", "n_resamples": 50}, {"cluster": np.arange(400) // 2}):
-        found = net_benefit(rows, **asked, **more)
+    drawn: dict[str, Any] = {"interval": "bootstrap", "n_resamples": 50}
+    together = net_benefit(rows, **asked, cluster=np.arange(400) // 2)
+    for found in (together, net_benefit(rows, **asked), net_benefit(rows, **asked, **drawn)):
         assert found.rows == 400
         assert f"{unknown} of 400 rows were censored before 1" in str(found)
-    assert found.clusters == 200
-    few = net_benefit(rows, **asked, cluster=np.arange(400) // 25, interval="bootstrap", n_resamples=40)
+    assert together.clusters == 200
+    few = net_benefit(rows, **asked, cluster=np.arange(400) // 25, **drawn)
     assert "resamples of 16 clusters vary too little" in few.notes[-1]
     # Censored rows move the weights of others: limits are not those of weights that were fixed beforehand.
     moved, fixed = (net_benefit(each, **asked) for each in (rows, rows.fixed()))

@@ -84,8 +84,9 @@ def score_decomposition(
     exceeds the upper quantile of what is found in outcomes drawn with the forecasts as their chances; for independent
     rows it is then above 0 as rarely as it says, at any number of rows. That of discrimination is treated likewise,
     with chances that are all the same. What noise adds on average is taken off both; upper limits keep it. The limits
-    hold the number, and in simulations they held the true one in 97% of runs or more where they say 95%
-    (tests/guarantees; this project's). In clusters the quantile is enlarged by how much alike residuals in them are.
+    hold the number, and those of 95% held the true one in 96% to 100% of simulations with 200, 1,000 and 4,000 rows,
+    calibrated or not. They are this project's. In clusters the quantile is enlarged by how much more
+    residuals vary there.
 
     References
     ----------
