@@ -3,7 +3,7 @@
 Measured with limits of 95% and 200 rows: score 94.5%, uncertainty 94%, skill 92.5% (200 runs, 400 resamples). What is
 fitted, with 100 resamples, distinct forecasts, calibrated and not: miscalibration 98% to 100% and discrimination 96% to
 100%, in ten bins reliability 96% to 100% and resolution 95% to 100%, with 200 rows (80 to 150 runs), 1,000 (50, 60)
-and 4,000 (25). The others hold for many rows, and with 200 a little less often than they say, which the test allows for.
+and 4,000 (25). The others hold for many rows, with 200 a little less often than they say; the test allows for it.
 """
 
 from typing import Any
