@@ -85,8 +85,8 @@ def score_decomposition(
     rows it is then above 0 as rarely as it says, at any number of rows. That of discrimination is treated likewise,
     with chances that are all the same. What noise adds on average is taken off both; upper limits keep it. The limits
     hold the number, and those of 95% held the true one in 96% to 100% of simulations with 200, 1,000 and 4,000 rows,
-    calibrated or not. They are this project's. In clusters the quantile is enlarged by how much more
-    residuals vary there.
+    calibrated or not. They are this project's. In clusters the lower limits rest on resamples of
+    clusters more than on that.
 
     References
     ----------

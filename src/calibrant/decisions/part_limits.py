@@ -75,8 +75,7 @@ def part_limits(
     and upper quantile in resamples, the limits of what was fitted are E - B - (Q - M) and E + (Q - M). B is the larger
     of M - E and of what is found on average where nothing is: in outcomes drawn with the chances under which the part
     is 0. The lower limit is 0 unless E exceeds the upper quantile of the same numbers. For independent rows this makes
-    it a test that is exact at every number of rows; in clusters that quantile is enlarged by how much more the
-    residuals vary than those of independent rows.
+    it a test that is exact at every number of rows; in clusters Q - M, from resamples of clusters, has to do.
     """
     check_resamples(n_resamples, confidence_level)
     generator = check_rng(rng)
@@ -95,7 +94,7 @@ def part_limits(
         low, high = drawn.limits(position, name.replace("_", " "), confidence_level)
         if name in fitted:
             mean = float(np.nanmean(drawn.values[:, position]))
-            most = float(np.quantile(noise[name], (1.0 + confidence_level) / 2.0, method="higher")) * _enlarged(rows)
+            most = float(np.quantile(noise[name], (1.0 + confidence_level) / 2.0, method="higher"))
             bias = max(mean - value, found_in_noise)
             low = min(max(value - bias - (high - mean), 0.0), value) if value > most else 0.0
             high = max(high - mean + value, value)
@@ -119,19 +118,6 @@ def _where_nothing_is(
         outcome = (generator.random(chance.size) < chance).astype(np.uint8)
         values.append(numbers(Tally.from_observations(replace(listed, y_true=outcome, binary_outcomes=True))))
     return np.array(values)
-
-
-def _enlarged(rows: Observations | ClusteredRows) -> float:
-    """Return how much more the residuals vary in clusters than independent ones would; 1 for independent rows."""
-    if not isinstance(rows, ClusteredRows):
-        return 1.0
-    held, count = rows.observations, rows.cluster_count
-    weight = np.ones(held.y_prob.size) if held.sample_weight is None else held.sample_weight
-    residual = held.y_true - held.y_prob
-    apart = weight * (residual - np.average(residual, weights=weight))
-    sums = np.bincount(rows.codes, apart)
-    alone = float(apart @ apart)
-    return max(float(sums @ sums) / alone * count / (count - 1.0), 1.0) if alone > 0.0 and count > 1 else 1.0
 
 
 def columns_of(result: Any, names: Sequence[str]) -> dict[str, list[Any]]:
