@@ -40,8 +40,8 @@ class HorizonRows(Observations):
     """Rows whose outcomes are known at a horizon, weighted so that they stand for the censored ones; see `horizon`.
 
     Every measure, curve, net benefit and report takes them in place of ``y_true``. Where somebody was censored before
-    the horizon, the weights are estimates: certificates refuse them (`fixed` says what can be had), and limits come
-    from resamples in which the weights are estimated again.
+    the horizon, the weights are estimates: certificates refuse them (`fixed` says what can be had), and limits count
+    what is added by estimating: in the standard errors, or by estimating the weights again in each resample.
 
     Attributes
     ----------
