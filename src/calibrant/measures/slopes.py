@@ -453,6 +453,9 @@ def _ratios(fit: _Fit) -> tuple[ChiSquareTest, ChiSquareTest, ChiSquareTest]:
 
 
 def _robust(sample: Sampled, fit: _Fit) -> tuple[ChiSquareTest, ChiSquareTest, ChiSquareTest]:
+    clusters = sample.cluster_count
+    if clusters is not None and clusters < 3:
+        raise UndefinedError("holds too few clusters for a test of slope and intercept", argument="cluster")
     spread = _covariance(sample, fit)
     apart = np.array([each.found for each in fit.profiles.values()]) - (1.0, 0.0, 0.0)
     pair = spread[:2, :2]
@@ -464,7 +467,6 @@ def _robust(sample: Sampled, fit: _Fit) -> tuple[ChiSquareTest, ChiSquareTest, C
         )
     both = float(apart[:2] @ np.linalg.solve(pair, apart[:2]))
     slope, _, held = np.square(apart) / np.diag(spread)
-    clusters = sample.cluster_count
     return _tested(both, 2, clusters), _tested(float(held), 1, clusters), _tested(float(slope), 1, clusters)
 
 
@@ -475,7 +477,5 @@ def _tested(statistic: float, degrees: int, clusters: int | None = None) -> ChiS
     if clusters is None:
         return ChiSquareTest(statistic, degrees, float(chdtrc(degrees, statistic)))
     left = clusters - degrees
-    if left < 1:
-        raise UndefinedError("holds too few clusters for a test of slope and intercept", argument="cluster")
     scaled = statistic * left / (degrees * (clusters - 1.0))
     return ChiSquareTest(statistic, degrees, float(fdtrc(degrees, left, scaled)))

@@ -57,7 +57,7 @@ _SECTIONS = {
     "repair": "whether recalibrating helps",
     "change": "whether it has changed",
     "worst_group": "for whom it is wrong",
-    "differences": "the differences",
+    "differences": "differences of the models",
 }
 
 
