@@ -6,9 +6,8 @@ from brute_force import rows
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
-from scipy.stats import chi2
+from scipy.stats import chi2, norm
 from scipy.stats import f as f_law
-from scipy.stats import norm
 from scipy.stats import t as student
 
 import calibrant

@@ -292,8 +292,8 @@ def _memorised(apparent: float, areas: FloatArray) -> tuple[str, ...]:
     if corrected - unseen <= _MEMORISED:
         return ()
     return (
-        f"the model memorises its rows, and the bootstrap takes too little off: AUROC corrected is {corrected:.2f}, and "
-        f"{unseen:.2f} on rows that were left out of the resamples; use resampling='cross_validation'",
+        f"the model memorises its rows, and the bootstrap takes too little off: AUROC corrected is {corrected:.2f}, "
+        f"and {unseen:.2f} on rows that were left out of the resamples; use resampling='cross_validation'",
     )
 
 

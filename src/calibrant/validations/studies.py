@@ -381,8 +381,8 @@ class _Study:
         if fewest < FEW:
             what = what if fewest != 1.0 else what.replace("events", "event").replace("rows", "row")
             self.notes.append(
-                f"there {'is' if fewest == 1.0 else 'are'} {fewest:,.0f} {what}, and limits that suppose many may be off; a validation should have at "
-                f"least {FEW} of each kind (Vergouwe et al. 2005)"
+                f"there {'is' if fewest == 1.0 else 'are'} {fewest:,.0f} {what}, and limits that suppose many may be "
+                f"off; a validation should have at least {FEW} of each kind (Vergouwe et al. 2005)"
             )
 
     def add_guarantee(self, max_error: float | None) -> None:
