@@ -12,7 +12,7 @@ import numpy as np
 
 from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.types import FloatArray, IntArray, Randomness
-from calibrant.measures.estimates import Estimate, bootstrap
+from calibrant.measures.estimates import Estimate, bootstrap, have_no_width
 from calibrant.rows.checks import Observations, check_choice, check_confidence
 from calibrant.rows.clusters import ClusteredRows, ClusteredSource
 from calibrant.rows.horizons import HorizonRows, censoring_notes
@@ -126,6 +126,12 @@ class Sampled:
         if count < 2:
             raise UndefinedError("one row says nothing about how much rows vary", remedy="collect more rows")
         return math.sqrt(self.square(apart / total) * count / (count - 1.0))
+
+    @cached_property
+    def effective_rows(self) -> float:
+        """How many rows of equal weight say as much: (sum of weights)^2 / sum of their squares (Kish)."""
+        weight = self.weight
+        return float(self.row_total if self.times is not None else weight.sum() ** 2 / (weight @ weight))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -295,6 +301,11 @@ def estimated(
     level = check_confidence(confidence_level)
     value = number(sample.tally)
     found = way(sample, value, level)
+    if have_no_width(found.lower, found.upper, value):
+        raise UndefinedError(
+            f"nothing in these rows shows how much {name.replace('_', ' ')} varies, so that limits would have no width",
+            remedy="ask for the number alone, or collect more rows",
+        )
     return Estimate(
         name=name,
         estimate=value,
