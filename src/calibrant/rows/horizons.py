@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from calibrant.core.errors import InputError
 from calibrant.core.types import ArrayLike, FloatArray, IntArray
-from calibrant.core.voices import Either, Option, Phrase
+from calibrant.core.voices import Option, Phrase
 from calibrant.core.words import shown
 from calibrant.rows.arrays import as_array, as_numbers, check_finite
 from calibrant.rows.checks import (
@@ -68,11 +68,6 @@ class HorizonRows(Observations):
     at: float
     confidence_level: float = 0.95
     interval: RiskInterval = "log-log"
-
-    @property
-    def weights_estimated(self) -> bool:
-        """Whether weights were estimated from these rows, because somebody was censored before the horizon."""
-        return self.sample_weight is not None
 
     @cached_property
     def incidence(self) -> Incidence:
@@ -243,20 +238,6 @@ def censoring_notes(rows: HorizonRows) -> tuple[Phrase, ...]:
     )
 
 
-def refuse_estimated_weights(*rows: Any) -> None:
-    """Refuse rows with weights that were estimated from them, where a guarantee is asked for."""
-    for each in rows:
-        if isinstance(each, HorizonRows) and each.weights_estimated:
-            raise InputError(
-                "holds censored rows with weights that were estimated from them, for which no guarantee holds",
-                argument="y_true",
-                remedy=Phrase(
-                    "measure them with limits{else_}",
-                    else_=Either(", or pass y_true.fixed() for what holds approximately, with many rows"),
-                ),
-            )
-
-
 def _check_length(name: str, size: int, rows: int) -> None:
     if size != rows:
         raise InputError(
@@ -333,4 +314,5 @@ def _check_competing(competing: Any, codes: FloatArray) -> npt.NDArray[np.bool_]
 
 
 def _with_weights(rows: HorizonRows, found: Incidence) -> HorizonRows:
-    return replace(rows, y_true=found.outcome, sample_weight=found.weight)
+    estimated = found.weight is not None
+    return replace(rows, y_true=found.outcome, sample_weight=found.weight, weights_estimated=estimated)
