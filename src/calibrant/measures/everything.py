@@ -175,11 +175,22 @@ def measure(
 
 
 def of_censored(found: Measures, rows: HorizonRows) -> Measures:
-    """Return measures of censored rows with O/E by the risk at the horizon, and with what to keep in mind."""
+    """Return measures of censored rows, of which all count for what is forecast on the whole.
+
+    The risk at the horizon stands for all rows, and so it is held against the mean forecast of all of them.
+    """
     if not rows.weights_estimated:
         return found
-    ratio = observed_expected_ratio(rows) if rows.y_prob.any() else None
-    return replace(found, observed_expected_ratio=ratio, notes=(*censoring_notes(rows), *found.notes))
+    mean_forecast = float(rows.y_prob.mean())
+    return replace(
+        found,
+        rows=rows.outcome.rows,
+        distinct_forecasts=None if found.distinct_forecasts is None else int(np.unique(rows.y_prob).size),
+        mean_forecast=mean_forecast,
+        calibration_in_the_large=rows.risk - mean_forecast,
+        observed_expected_ratio=observed_expected_ratio(rows) if rows.y_prob.any() else None,
+        notes=(*censoring_notes(rows), *found.notes),
+    )
 
 
 def _measure_each(family: Questions, spectrum: bool, by: ArrayLike | None) -> QuestionMeasures:

@@ -40,8 +40,9 @@ class HorizonRows(Observations):
     """Rows whose outcomes are known at a horizon, weighted so that they stand for the censored ones; see `horizon`.
 
     Every measure, curve, net benefit and report takes them in place of ``y_true``. Where somebody was censored before
-    the horizon, the weights are estimates: certificates refuse them (`fixed` says what can be had), and limits come
-    from resamples in which the weights are estimated again.
+    the horizon, the weights are estimates: certificates refuse them (`fixed` says what can be had), and so they do
+    tallies and groups of them. Limits count the estimation, by what each row moves the weights of others, or in
+    resamples with weights of their own.
 
     Attributes
     ----------
@@ -220,6 +221,14 @@ def horizon(
     nothing = np.zeros(forecasts.size, dtype=np.uint8)
     rows = HorizonRows(nothing, forecasts, None, True, times, code, end, level, interval)
     return _with_weights(rows, rows.incidence)
+
+
+TAKEN_AS_FIXED = Phrase(
+    "weights were estimated from the rows, some of which were censored, and are taken as they are: limits count nothing "
+    "for that; pass the rows of the horizon themselves",
+    code="estimated_weights",
+)
+"""What is said of limits from a summary of censored rows, which cannot tell how its weights came about."""
 
 
 def censoring_notes(rows: HorizonRows) -> tuple[Phrase, ...]:
