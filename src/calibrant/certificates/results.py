@@ -328,7 +328,8 @@ class Certificate(OfShares, WithCosts, Result):
             meaning = f" On no interval of forecasts do events and forecasts differ by more than {cases}."
             if self.verdict == "refuted":
                 meaning = f" On some interval of forecasts events and forecasts differ by more than {cases}."
-        return f"{verdict_said(self.verdict.capitalize())}: with {level} confidence the {name} of {whom} is {side} {limit}.{meaning}"
+        verdict = verdict_said(self.verdict.capitalize())
+        return f"{verdict}: with {level} confidence the {name} of {whom} is {side} {limit}.{meaning}"
 
     def _saving_said(self, over: str) -> str:
         """Say the verdict on what re-drawing a line can save."""
@@ -336,10 +337,11 @@ class Certificate(OfShares, WithCosts, Result):
         limit += self._limit_in_costs(self.max_error)
         if self.verdict == "undecided":
             return f"Undecided: these rows do not show whether a {REDRAWING} saves more than {limit}, at {over}."
+        verdict = verdict_said(self.verdict.capitalize())
         if self:
-            return f"{verdict_said('Certified')}: with {level} confidence no {REDRAWING} saves more than {limit}, at {over}."
+            return f"{verdict}: with {level} confidence no {REDRAWING} saves more than {limit}, at {over}."
         some = over.replace("any threshold", "some threshold", 1)
-        return f"{verdict_said('Refuted')}: with {level} confidence a {REDRAWING} saves more than {limit}, at {some}."
+        return f"{verdict}: with {level} confidence a {REDRAWING} saves more than {limit}, at {some}."
 
     def where(self, *, whole: str = "") -> str:
         """Say where these rows are worst calibrated, in points, and what that adds up to, or what could be saved.

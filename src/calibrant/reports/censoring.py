@@ -21,7 +21,7 @@ _ESTIMATED = (
     "the weights of censored rows, which are estimates, are taken as they are, so that it holds approximately, for "
     "many rows, without a guarantee"
 )
-_LEFT_OUT = {"change": "change", "worst_group": "worst_group"}  # parts of a model, and their sections
+_LEFT_OUT = ("change", "worst_group")
 _WHY = "its limits take weights as fixed, and those of censored rows are estimates"
 _Promise = TypeVar("_Promise", Certificate, ConfidenceInterval, DecisionGuarantee)
 
@@ -75,26 +75,27 @@ def _with_risk(model: ModelSummary, rows: HorizonRows | None) -> ModelSummary:
     if model.group_limits is not None:
         kept["group_limits"] = replace(model.group_limits, limits=tuple(map(_approximate, model.group_limits.limits)))
     if model.repair is not None:
-        pair = {name: getattr(model.repair, name) for name in ("before", "after")}
-        kept["repair"] = replace(
-            model.repair, **{name: None if each is None else _approximate(each) for name, each in pair.items()}
+        before, after = (
+            None if each is None else _approximate(each) for each in (model.repair.before, model.repair.after)
         )
+        kept["repair"] = replace(model.repair, before=before, after=after)
     if model.decisions is not None:
         assumed = _assumed(model.decisions.assumptions)
         kept["decisions"] = replace(model.decisions, promise=_approximate(model.decisions.promise), assumptions=assumed)
     left_out = [name for name in _LEFT_OUT if getattr(model, name) is not None]
+    kept |= dict.fromkeys(left_out)
     return replace(
         model,
         **kept,
-        **dict.fromkeys(left_out),
         rows=measures.rows,
+        distinct_forecasts=measures.distinct_forecasts,
         mean_forecast=measures.mean_forecast,
         verdict=None,
         certificate=None if model.certificate is None else _approximate(model.certificate),
         limits=None if model.limits is None else _approximate(model.limits),
         horizon=rows.outcome,
         measures=measures,
-        omissions=(*model.omissions, *(Omission(_LEFT_OUT[name], _WHY) for name in left_out)),
+        omissions=(*model.omissions, *(Omission(name, _WHY) for name in left_out)),
     )
 
 

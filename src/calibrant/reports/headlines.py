@@ -335,7 +335,7 @@ def _groups_named(model: ModelSummary) -> str:
     if not names or (len(names) == 1 and _lies_in_groups(model)):  # which is named where the error is
         return ""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    kind = f"{verdict_said('Refuted')} in" if groups.verdict == "refuted" else "Not settled in"
+    kind = "Refuted in" if groups.verdict == "refuted" else "Not settled in"
     return f"{kind}: {', '.join(names[:_NAMED])}{more}. "
 
 
@@ -351,11 +351,12 @@ def groups_said(groups: GroupCertificates) -> str:
     level = level_said(groups.confidence_level)
     limit = f"{hundredfold(groups.max_error)} {per_hundred(groups.relative_to, 'its')}"
     names = ", ".join(printable(label) for label in _concerned(groups))
-    return {
-        "certified": f"{verdict_said('Certified')}: with {level} confidence no range of any group is off by more than {limit}.",
-        "refuted": f"{verdict_said('Refuted')}: with {level} confidence some range of forecasts is off by more than {limit} in {names}.",
-        "undecided": f"Undecided: some range of forecasts may be off by more than {limit} in {names}.",
-    }[groups.verdict]
+    claims = {
+        "certified": f"with {level} confidence no range of any group is off by more than {limit}.",
+        "refuted": f"with {level} confidence some range of forecasts is off by more than {limit} in {names}.",
+        "undecided": f"some range of forecasts may be off by more than {limit} in {names}.",
+    }
+    return f"{verdict_said(groups.verdict.capitalize())}: {claims[groups.verdict]}"
 
 
 def _how_many(groups: GroupCertificates) -> str:

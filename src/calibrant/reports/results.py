@@ -459,19 +459,10 @@ class ModelSummary(Result):
         several = (self.classes, self.class_limits)
         found = (self.repair, self.groups, self.group_limits, self.worst_group, self.change)
         parts = (self.judged, self.horizon, *several, *found, *self.omissions)
-        together = (
-            []
-            if self.groups is None
-            else [f"All rows and every group together: {verdict_said(self.found or 'neutral')}."]
-        )
-        caution = [APPROXIMATE] if self.approximate else []
-        lines = [
-            f"Model {printable(self.name)}:",
-            *caution,
-            *together,
-            *(str(part) for part in parts if part is not None),
-        ]
-        return "\n".join(lines)
+        lines = [f"Model {printable(self.name)}:", *([APPROXIMATE] if self.approximate else [])]
+        if self.groups is not None and self.found is not None:
+            lines.append(f"All rows and every group together: {verdict_said(self.found)}.")
+        return "\n".join([*lines, *(str(part) for part in parts if part is not None)])
 
 
 @dataclass(frozen=True)
@@ -549,10 +540,7 @@ class ReportSummary(Result):
     def _said(self) -> str:
         lines = [printable(self.title), *(str(model) for model in self.models)]
         if len(self.models) > 1:
-            level, said = (
-                level_said(self.confidence_level),
-                "verdicts on" if self.max_error is not None else "limits of",
-            )
+            level, said = level_said(self.confidence_level), "limits of" if self.max_error is None else "verdicts on"
             lines.append(f"The {said} all {len(self.models)} models hold together with {level} confidence.")
         if self.comparison is not None:
             found = self.comparison

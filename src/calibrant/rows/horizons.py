@@ -224,11 +224,19 @@ def horizon(
 
 
 TAKEN_AS_FIXED = Phrase(
-    "weights were estimated from the rows, some of which were censored, and are taken as they are: limits count nothing "
-    "for that; pass the rows of the horizon themselves",
+    "weights were estimated from the rows, some of which were censored, and limits take them as they are; pass the "
+    "rows of the horizon themselves for limits that count it",
     code="estimated_weights",
 )
 """What is said of limits from a summary of censored rows, which cannot tell how its weights came about."""
+
+
+KNOWN_ALONE = Phrase(
+    "some rows were censored: numbers are those of the others, by weights that were estimated from all rows of the "
+    "horizon",
+    code="estimated_weights",
+)
+"""What is said of a summary of censored rows, or of groups of them, which the censored ones are not in."""
 
 
 def censoring_notes(rows: HorizonRows) -> tuple[Phrase, ...]:

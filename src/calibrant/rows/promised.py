@@ -1,7 +1,7 @@
 """The door for whatever gives a guarantee: that of `intake`, which no estimated weights pass.
 
-A guarantee takes weights as fixed beforehand. Those of censored rows (`horizon`) are estimated from the rows, which every
-summary of them remembers; here they are refused, and nowhere else.
+A guarantee takes weights as fixed beforehand. Those of censored rows (`horizon`) are estimated from the rows, which
+every summary of them remembers; here they are refused, and nowhere else.
 """
 
 from __future__ import annotations
