@@ -9,6 +9,7 @@ from cli_cases import call
 
 import calibrant
 from calibrant.validations import Validation
+from calibrant.validations.findings import findings_of
 
 FEW = ("--resamples", "40")
 
@@ -33,10 +34,12 @@ def test_a_few_lines_and_the_table(folder):
     found = call("validate", place / "preds.csv", "--y-true", "y", "--y-prob", "p", *FEW)
     assert found.exit_code == 0, found.output
     lines = found.stdout.splitlines()
-    assert lines[0] == "Miscalibrated: the forecasts are too high on the whole."
+    assert lines[0] == "Miscalibrated: the forecasts are too high on the whole (weak-calibration test, p below 0.001)."
     assert len([line for line in lines if not line.startswith("  ")]) <= 6
     study = calibrant.validate(frame["y"], frame["p"], n_resamples=40)
     assert study.written_table() in found.stdout
+    assert findings_of(study).rule in lines
+    assert lines[-1].startswith("Note: there are ")  # a caution is not hidden behind a count of notes
     whole = call("validate", place / "preds.csv", "--y-true", "y", "--y-prob", "p", "--verbose", *FEW)
     assert whole.stdout.strip() == str(study)
 
@@ -129,3 +132,25 @@ def test_what_cannot_be_answered_is_one_sentence(folder, line, message):
     found = call("validate", place / line[0], *(place / word if word == "a.txt" else word for word in line[1:]))
     assert found.exit_code == 2
     assert message in " ".join(found.stderr.split())
+
+
+def test_sure_forecasts_can_be_refused(folder, tmp_path):
+    _, frame = folder
+    frame.assign(p=frame["p"].round(1)).to_csv(tmp_path / "round.csv", index=False)
+    line = ("validate", tmp_path / "round.csv", "--y-true", "y", "--y-prob", "p", *FEW)
+    refused = call(*line, "--extremes", "refuse")
+    assert refused.exit_code == 2
+    assert "of exactly 0 or 1, whose logit is infinite; leave them out of the slope with --extremes leave_out" in (
+        refused.output
+    )
+    assert call(*line, "--extremes", "leave_out").exit_code == 0
+
+
+def test_a_limit_is_refused_for_censored_rows_and_not_advised(folder):
+    place, _ = folder
+    line = ("validate", place / "preds.csv", "--time", "years", "--event", "died", "--at", "1", "--y-prob", "p", *FEW)
+    refused = call(*line, "--max-error", "0.1")
+    assert refused.exit_code == 2
+    assert "--max-error asks for a guarantee, and outcomes are censored" in refused.output
+    assert "leave it out" in refused.output
+    assert "max_error" not in call(*line).stdout

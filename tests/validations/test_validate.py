@@ -1,16 +1,19 @@
 """Validation studies: the numbers of R, limits that are those of the single functions, and words that fit them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm, t
 
 import calibrant
 from calibrant import InputError, Tally, validate
 from calibrant.certificates import Certificate
+from calibrant.core.errors import UndefinedError
 from calibrant.measures import auroc, brier_score, integrated_calibration_index, observed_expected_ratio
 from calibrant.rows.resamples import resampled
 from calibrant.validations import Validation
@@ -302,10 +305,18 @@ def test_the_table_is_the_same_in_every_form(study):
     markdown = study.to_markdown().splitlines()
     assert markdown[:2] == ["| Statistic | Estimate | 95% CI | Ideal |", "|:---|---:|---:|---:|"]
     assert markdown[4] == "| Calibration slope | 0.823 | 0.672 to 0.987 | 1 |"
-    assert len(markdown) == 2 + len(TABLED)
+    assert len(markdown) == 2 + len(TABLED) + 2
+    for said in (
+        "500 rows, 270 events",
+        "Weak-calibration test (intercept 0 and slope 1), p = 0.015",
+        "Curve by loess",
+    ):
+        assert said in markdown[-1]
+    assert "profile: Calibration slope, Calibration intercept, Intercept at slope 1" in markdown[-1]
     latex = study.to_latex(digits=2)
     assert r"Calibration slope & 0.82 & 0.67 to 0.99 & 1 \\" in latex
     assert r"95\% CI" in latex
+    assert latex.splitlines()[-1].startswith(r"\par\smallskip{\footnotesize 500 rows, ")
     for line in study.table():
         assert line.title in str(study)
 
@@ -324,7 +335,10 @@ def test_limits_in_the_wrong_order_are_refused(study):
 @pytest.mark.parametrize(
     ("power", "said"),
     [
-        (1.0, "Not shown to be miscalibrated: these rows do not show the forecasts to be off."),
+        (
+            1.0,
+            "Not shown to be miscalibrated: these rows do not show the forecasts to be off (weak-calibration test",
+        ),
         (0.5, "Miscalibrated: the forecasts are too low on the whole"),
         (2.0, "Miscalibrated: the forecasts are too high on the whole"),
     ],
@@ -342,7 +356,7 @@ def test_a_slope_off_one_is_said_to_be_too_much_or_too_little(spread, word):
     linear = generator.normal(size=1500)
     y_true = (generator.random(1500) < 1 / (1 + np.exp(-linear))).astype(int)
     found = validate(y_true, 1 / (1 + np.exp(-spread * linear)), smoother="isotonic", **FEW)
-    assert findings_of(found).headline == f"the forecasts are {word}"
+    assert findings_of(found).headline == f"the forecasts are {word} (weak-calibration test, p below 0.001)"
     assert findings_of(found).state == "cautioned"
 
 
@@ -360,3 +374,134 @@ def test_clusters_that_are_all_alike_leave_out_the_tests_alone():
     assert found.slope_upper is not None
     assert found.tests is None
     assert any("nothing tests both" in note for note in found.notes)
+
+
+# --- The verdict ------------------------------------------------------------------------------------------------------
+
+
+def test_one_test_decides_whatever_single_limits_say(study):
+    held: dict[str, Any] = {
+        "calibration_in_the_large_upper": -0.01,
+        "calibration_in_the_large": -0.05,
+        "slope_upper": 0.9,
+    }
+    quiet = replace(study, pvalue=0.067, calibration_in_the_large_lower=-0.1, **held)
+    said = findings_of(quiet)
+    assert said.label == "Not shown to be miscalibrated"
+    assert said.headline.endswith("(weak-calibration test, p = 0.067)")
+    assert said.rule in str(quiet)
+    assert "p = 0.067, not below 0.05" in said.rule
+    for line in said.lines[1:3]:
+        assert line.endswith("by these limits alone, which the test does not confirm.")
+    loud = findings_of(replace(quiet, pvalue=0.0496))
+    assert loud.headline == (
+        "the forecasts are too high on the whole and too extreme (weak-calibration test, p = 0.0496)"
+    )
+    assert not any("alone" in line for line in loud.lines)
+
+
+def test_a_test_that_rejects_needs_no_limit_that_does(study):
+    limits = {"calibration_in_the_large_lower": -0.1, "calibration_in_the_large_upper": 0.1, "slope_upper": 1.2}
+    said = findings_of(replace(study, pvalue=0.04, **limits))
+    assert said.label == "Miscalibrated"
+    assert "off, though limits of level and of spread, each by itself, do not show how" in said.headline
+
+
+def test_a_guarantee_shows_what_the_test_is_blind_to():
+    generator = np.random.default_rng(8)
+    y_prob = generator.random(4000)
+    rate = np.clip(y_prob + 0.2 * np.sin(6 * np.pi * y_prob), 0, 1)
+    found = validate((generator.random(4000) < rate).astype(int), y_prob, smoother="isotonic", **FEW)
+    found = replace(found, pvalue=0.3)  # as if the waves had no line in them
+    assert found.cutoff_lower is not None
+    assert found.cutoff_lower > 0.0
+    assert str(found).startswith("Miscalibrated: the forecasts are off somewhere, by guaranteed limits of the Cutoff")
+    assert "but the guaranteed lower limit of the Cutoff calibration error is above 0" in findings_of(found).rule
+
+
+def test_the_verdict_of_weak_calibration_is_the_p_value_of_its_test(study):
+    assert (study.decided_by, study.pvalue) == ("weak calibration", study.tests.weak.pvalue)
+
+
+def test_without_a_slope_calibration_in_the_large_decides():
+    y_true = np.repeat([1, 0], [40, 160])
+    found = validate(y_true, np.full(200, 0.25), **FEW)
+    variance = 200 * 0.25 * 0.75
+    assert found.decided_by == "calibration in the large"
+    assert found.pvalue == pytest.approx(2 * norm.sf(10 / np.sqrt(variance)), rel=1e-12)
+    assert str(found).startswith("Not shown to be miscalibrated: ")
+    high = validate(y_true, np.full(200, 0.4), **FEW)
+    assert str(high).startswith(
+        "Miscalibrated: the forecasts are too high on the whole (test of calibration in the large, p below 0.001)."
+    )
+
+
+def test_clusters_without_a_slope_are_tested_by_student():
+    y_true, cluster = np.tile([1, 0, 0, 0, 1, 0], 10), np.arange(60) // 5
+    found: Any = validate(y_true, np.full(60, 0.2), cluster=cluster, **FEW)
+    error = (found.calibration_in_the_large_upper - found.calibration_in_the_large) / t.ppf(0.975, 11)
+    assert found.pvalue == pytest.approx(2 * t.sf(found.calibration_in_the_large / error, 11), rel=1e-9)
+    assert found.notes[0].startswith("there are 12 clusters, and limits that count them are likely to be too narrow")
+
+
+def test_forecasts_of_0_and_1_alone_are_refuted_by_one_that_is_wrong():
+    y_true, y_prob = np.repeat([0, 1], 50), np.repeat([0.0, 1.0], 50)
+    assert str(validate(y_true, y_prob, **FEW)).startswith("Not shown to be miscalibrated: ")
+    y_prob[0], y_prob[-1] = 1.0, 0.0  # as many events as forecast
+    for extremes in ("leave_out", 1e-6):
+        found = validate(y_true, y_prob, extremes=extremes, **FEW)
+        assert str(found).startswith("Miscalibrated: the forecasts are certain, and some of them wrong")
+        assert "on the whole" not in findings_of(found).headline
+
+
+def test_forecasts_that_were_pulled_inside_leave_the_verdict_to_calibration_in_the_large():
+    generator = np.random.default_rng(1)
+    y_prob = generator.beta(0.4, 0.8, 400)
+    y_true = (generator.random(400) < y_prob).astype(int)
+    found: Any = validate(y_true, y_prob.round(1), extremes=1e-9, **FEW)  # 0.0 stands for 0.04, and not for 1e-9
+    assert found.tests.weak.pvalue < 0.001
+    assert found.decided_by == "calibration in the large"
+    assert str(found).startswith("Not shown to be miscalibrated: ")
+    assert validate(y_true, np.clip(y_prob, 0.01, 0.99), extremes=1e-9, **FEW).decided_by == "weak calibration"
+
+
+def test_refusing_sure_forecasts_is_an_error():
+    y_true, y_prob = simulated(100)
+    validate(y_true, y_prob, extremes="refuse", **FEW)
+    y_prob[:2] = 0.0, 1.0
+    with pytest.raises(UndefinedError, match=r"y_prob holds 2 forecasts of exactly 0 or 1.*extremes='leave_out'"):
+        validate(y_true, y_prob, extremes="refuse", **FEW)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"by": [1, 1, 2]}, "by is not an option of validate; validate each group by itself"),
+        ({"interval": "wald"}, "interval is not an option of validate; each number has its way here"),
+        ({"y_prob": {"a": [0.1], "b": [0.2]}}, "y_prob is a dict of 2 models, .* compare_models and"),
+    ],
+)
+def test_what_other_functions_do_is_named(given, message):
+    rows: dict[str, Any] = {"y_true": [0, 1, 0], "y_prob": [0.1, 0.2, 0.3], **given}
+    with pytest.raises(InputError, match=message):
+        validate(**rows)
+    with pytest.raises(InputError, match=message):
+        calibrant.ValidationReport.from_predictions(**rows)
+
+
+def test_an_option_that_nobody_has_is_pythons_error():
+    options: Any = {"smooth": "loess"}
+    with pytest.raises(TypeError, match="unexpected keyword argument 'smooth'"):
+        validate([0, 1, 0], [0.1, 0.2, 0.3], **options)
+
+
+def test_words_fit_what_they_count():
+    one = validate([1] + [0] * 30, np.linspace(0.01, 0.3, 31), **FEW)
+    assert one.notes[0].startswith("there is 1 event, and limits")
+    perfect = validate([0] * 30 + [1] * 30, [0.0] * 30 + [1.0] * 30, smoother="isotonic", **FEW)
+    assert "at most 0.0." in str(perfect)
+    assert "have a rate" not in str(perfect)
+    y_true, y_prob = simulated()
+    weighted = validate(y_true, y_prob, sample_weight=1.0 + y_prob, **FEW)
+    assert weighted.headline().startswith("300 weighted rows, ")
+    assert "weighted event rate" in weighted.headline()

@@ -24,7 +24,7 @@ from calibrant.cli.report import file_said, today
 from calibrant.cli.rows import open_all_rows
 from calibrant.core.files import replacing
 from calibrant.core.voices import PYTHON, speaking
-from calibrant.core.words import printable
+from calibrant.core.words import counted, printable
 
 if TYPE_CHECKING:
     from calibrant.validations.results import Validation
@@ -116,8 +116,8 @@ def _extremes(_: click.Context, __: click.Parameter, value: str) -> str | float:
     callback=_extremes,
     default="leave-out",
     show_default=True,
-    help="What the slope does with forecasts of exactly 0 and 1: leave their rows out, refuse them, or pull all "
-    "forecasts this far inside.",
+    help="What the slope does with forecasts of exactly 0 and 1: leave their rows out, refuse them (an "
+    "error), or pull all forecasts this far inside.",
 )
 @click.option(
     "--max-error",
@@ -193,13 +193,15 @@ def _brief(found: Validation) -> list[str]:
     from calibrant.validations.findings import findings_of
 
     said = findings_of(found)
-    more = f"{len(found.notes)} note{'' if len(found.notes) == 1 else 's'}: --verbose shows all" if found.notes else ""
+    first, rest = found.notes[:1], len(found.notes) - 1  # cautions come first
+    more = "" if rest < 1 else f" {counted(rest, 'more note')}: --verbose shows all."
     return [
         f"{said.label}: {said.headline}.",
         found.headline(),
         found.written_table(),
+        *([said.rule] if said.rule else []),
         f"Next: {said.next_step}",
-        *([f"Note: {more}."] if more else []),
+        *(f"Note: {note}.{more}" for note in first),
     ]
 
 

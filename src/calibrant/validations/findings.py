@@ -7,10 +7,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibrant.core.words import level_said, percent, rounded, rounded_up
+from calibrant.core.words import level_said, percent, rounded, rounded_up, shown
+from calibrant.validations.verdicts import IN_THE_LARGE, SURE, WEAK
 
 if TYPE_CHECKING:
     from calibrant.validations.results import Validation
+
+TESTS = {
+    WEAK: ("weak-calibration test", "intercept 0 and slope 1"),
+    IN_THE_LARGE: ("test of calibration in the large", "as many events as forecast"),
+    SURE: ("test of sure forecasts", "none that is 0 or 1 is wrong"),
+}
+"""What the tests that decide are called, and what they ask."""
+
+_NO_DISTANCE = 0.0005  # which is written as 0.0 points
 
 _STATES = {"certified": "Certified", "refuted": "Refuted", "undecided": "Undecided"}
 
@@ -28,8 +38,10 @@ class Findings:
         The verdict in a few words.
     headline : str
         The verdict in a sentence, without its stop.
+    rule : str
+        By which test the verdict was reached.
     lines : tuple of str
-        What it rests on, a sentence or two each.
+        That, and what was found otherwise, a sentence or two each.
     next_step : str
         What to do.
     """
@@ -37,16 +49,17 @@ class Findings:
     state: str
     label: str
     headline: str
+    rule: str
     lines: tuple[str, ...]
     next_step: str
 
 
 def findings_of(study: Validation) -> Findings:
     """Word what a study found."""
-    off = _shown_off(study)
-    lines = (_on_the_whole(study), _spread(study), _curve(study), _ranking(study), _decisions(study), _promise(study))
-    said = tuple(line for line in lines if line)
-    headline = f"the forecasts are {_listed(off)}" if off else _nothing_shown(study)
+    off, rule = _shown_off(study), _rule(study)
+    parts = (_on_the_whole(study), _spread(study), _curve(study), _ranking(study), _decisions(study), _promise(study))
+    lines = tuple(line for line in (rule, *parts) if line)
+    next_step = _next_step(study, off)
     if study.certificate is not None:
         verdict = study.certificate.verdict
         limit = rounded(study.certificate.max_error).rstrip("0").rstrip(".")
@@ -55,13 +68,63 @@ def findings_of(study: Validation) -> Findings:
             "refuted": f"the Cutoff calibration error is above {limit}",
             "undecided": f"these rows cannot tell whether the Cutoff calibration error is at most {limit}",
         }[verdict]
-        return Findings(verdict, _STATES[verdict], asked, said, _next_step(study, off))
+        return Findings(verdict, _STATES[verdict], asked, rule, lines, next_step)
+    headline = f"the forecasts are {_listed(off)}" if off else _nothing_shown(study)
+    if study.decided_by is not None and (rejected(study) or not off):
+        headline += f" ({TESTS[study.decided_by][0]}, {_pvalue(study)})"
     label = "Miscalibrated" if off else "Not shown to be miscalibrated"
-    return Findings("cautioned" if off else "neutral", label, headline, said, _next_step(study, off))
+    return Findings("cautioned" if off else "neutral", label, headline, rule, lines, next_step)
+
+
+def rejected(study: Validation) -> bool:
+    """Return whether the test that decides calls the forecasts miscalibrated."""
+    return study.pvalue is not None and study.pvalue < _level_of_test(study)
+
+
+def _level_of_test(study: Validation) -> float:
+    return round(1.0 - study.confidence_level, 12)
+
+
+def _pvalue(study: Validation) -> str:
+    """Write the p-value with three decimals, or as many as it takes to see on which side of the level it is."""
+    pvalue, level = study.pvalue, _level_of_test(study)
+    if pvalue is None:
+        return ""
+    if pvalue < 0.001 <= level:
+        return "p below 0.001"
+    digits = next((k for k in range(3, 12) if (round(pvalue, k) < level) == (pvalue < level)), 12)
+    return f"p = {rounded(pvalue, digits)}"
+
+
+def test_said(study: Validation) -> str:
+    """Name the test that decides, with its p-value; nothing where there is none."""
+    if study.decided_by is None:
+        return ""
+    name, asked = TESTS[study.decided_by]
+    return f"{name} ({asked}), {_pvalue(study)}"
+
+
+def _rule(study: Validation) -> str:
+    """Say which test decides, and what words on level and spread rest on."""
+    if study.decided_by is None:
+        return ""
+    side = "below" if rejected(study) else "not below"
+    by = "" if study.certificate is None else "that of the certificate; beside it "
+    also = ""
+    if not rejected(study) and _guaranteed_off(study):
+        also = ", but the guaranteed lower limit of the Cutoff calibration error is above 0"
+    return (
+        f"Verdict: {by or 'by '}the {test_said(study)}, {side} {shown(_level_of_test(study))}{also}. "
+        "Words on level rest on calibration in the large, on spread on the slope; no other limit decides."
+    )
+
+
+def _guaranteed_off(study: Validation) -> bool:
+    return (study.cutoff_lower or 0.0) > 0.0
 
 
 def _nothing_shown(study: Validation) -> str:
-    if study.slope_lower is None and study.observed_expected_ratio_lower is None:
+    if study.decided_by is None:
         return "these rows are too few to show anything"
     return "these rows do not show the forecasts to be off"
 
@@ -71,27 +134,24 @@ def _listed(words: list[str]) -> str:
 
 
 def _shown_off(study: Validation) -> list[str]:
-    """Return in which ways limits show forecasts to be off."""
-    found = []
-    level, slope = _level(study), _side(study, "slope")
+    """Return in which ways forecasts are off where the test says that they are; nothing where it does not."""
+    if not rejected(study):
+        return ["off somewhere, by guaranteed limits of the Cutoff calibration error"] if _guaranteed_off(study) else []
+    level, spread = _level(study), _side(study, "slope")
+    found = ["certain, and some of them wrong"] if study.decided_by == SURE else []
     if level:
         found.append("too low on the whole" if level > 0 else "too high on the whole")
-    if slope:
-        found.append("too timid" if slope > 0 else "too extreme")
-    if not found and (study.cutoff_lower or 0.0) > 0.0:
-        found.append("off somewhere, though right on the whole")
-    return found
+    if spread:
+        found.append("too timid" if spread > 0 else "too extreme")
+    return found or ["off, though limits of level and of spread, each by itself, do not show how"]
 
 
 def _level(study: Validation) -> int:
-    """Return 1 where forecasts are shown to be too low on the whole, -1 where too high.
-
-    The intercept at slope 1 sees more than the ratio, whose limits do not use how far forecasts explain outcomes.
-    """
-    ratio, seen = study.observed_expected_ratio, _side(study, "intercept_at_unit_slope", 0.0)
-    if seen and ratio is not None and seen * (ratio - 1.0) > 0.0:
-        return seen
-    return _side(study, "observed_expected_ratio")
+    """Return 1 where forecasts are shown to be too low on the whole, -1 where too high."""
+    mean = study.calibration_in_the_large
+    if study.decided_by == IN_THE_LARGE and mean is not None and rejected(study):
+        return int(mean > 0.0) - int(mean < 0.0)
+    return _side(study, "calibration_in_the_large", 0.0)
 
 
 def _side(study: Validation, name: str, ideal: float = 1.0) -> int:
@@ -111,20 +171,24 @@ def _limits(study: Validation, name: str, digits: int, times: float = 1.0) -> st
 
 
 def _on_the_whole(study: Validation) -> str:
-    if study.observed_expected_ratio is None:
+    mean, ratio = study.calibration_in_the_large, study.observed_expected_ratio
+    if mean is None:
         return ""
     side = _level(study)
     meant = {1: "too low on the whole", -1: "too high on the whole", 0: "not shown to be off on the whole"}[side]
-    if study.observed_expected_ratio_lower is None:
+    meant += _alone(study, side) if _side(study, "calibration_in_the_large", 0.0) == side else ", by the test"
+    if study.calibration_in_the_large_lower is None:
         meant = "nothing more can be said"
-    elif side != _side(study, "observed_expected_ratio"):
-        meant += f", by the intercept at slope 1 of {rounded(study.intercept_at_unit_slope, 2)}"
-        meant += _limits(study, "intercept_at_unit_slope", 3)
-    events = rounded(100.0 * study.observed_expected_ratio, 0)
+    events = "" if ratio is None else f"{rounded(100.0 * ratio, 0)} events happened for every 100 forecast; "
     return (
-        f"On the whole: {events} events happened for every 100 forecast"
-        f"{_limits(study, 'observed_expected_ratio', 0, 100.0)}: {meant}."
+        f"On the whole: {events}event rate minus mean forecast is {rounded(100.0 * mean, 1)} points"
+        f"{_limits(study, 'calibration_in_the_large', 1, 100.0)}: {meant}."
     )
+
+
+def _alone(study: Validation, side: int) -> str:
+    """Say where limits show something that the test does not."""
+    return ", by these limits alone, which the test does not confirm" if side and not rejected(study) else ""
 
 
 def _spread(study: Validation) -> str:
@@ -135,7 +199,7 @@ def _spread(study: Validation) -> str:
         1: "forecasts are too timid, high ones too low and low ones too high",
         -1: "forecasts are too extreme, high ones too high and low ones too low",
         0: "not shown to be too extreme or too timid",
-    }[side]
+    }[side] + _alone(study, side)
     return f"Spread: the calibration slope is {rounded(study.slope, 2)}{_limits(study, 'slope', 2)}: {meant}."
 
 
@@ -143,10 +207,10 @@ def _curve(study: Validation) -> str:
     if study.ici is None or study.emax is None:
         return ""
     said = (
-        f"Where: the calibration curve is {rounded(100.0 * study.ici, 1)} points from the forecast on average"
+        f"Where: the {study.smoother} curve is {rounded(100.0 * study.ici, 1)} points from the forecast on average"
         f"{_limits(study, 'ici', 1, 100.0)}, at most {rounded(100.0 * study.emax, 1)}"
     )
-    if study.curve is not None:
+    if study.curve is not None and study.emax >= _NO_DISTANCE:
         gap = study.curve.rate - study.curve.forecast
         place = int(np.argmax(np.abs(gap)))
         side = "above" if gap[place] > 0.0 else "below"
@@ -201,7 +265,7 @@ def _promise(study: Validation) -> str:
     level = level_said(study.confidence_level)
     return (
         f"Guarantee: with {level} confidence, at any number of rows, events and forecasts differ in no range of "
-        f"forecasts by more than {rounded_up(100.0 * study.cutoff_upper, 1)} per 100 rows of all."
+        f"forecasts by more than {rounded_up(100.0 * study.cutoff_upper, 1)} per 100 rows."
     )
 
 
@@ -214,4 +278,6 @@ def _next_step(study: Validation, off: list[str]) -> str:
         return "recalibrate on some rows (calibrant recalibrate), then validate on rows that were not used for it."
     if study.certificate is not None and study.certificate.verdict == "certified":
         return "report the table, and watch whether it stays so (calibrant watch)."
+    if study.censored:  # of which nothing is guaranteed, so that there is no limit to ask about
+        return "report the limits, not the numbers alone; the decision curve says for which thresholds forecasts help."
     return "report the limits, not the numbers alone; whether the forecasts are good enough takes a limit (max_error)."

@@ -12,12 +12,15 @@ from calibrant.decisions.benefit_results import NetBenefit
 from calibrant.measures.curve_results import CalibrationCurve
 from calibrant.measures.slope_results import CalibrationTests
 from calibrant.measures.slopes import Extremes
-from calibrant.validations.findings import findings_of
+from calibrant.validations.findings import findings_of, test_said
 from calibrant.validations.statistics import CUTOFF, STATISTICS
 from calibrant.validations.tables import latex_table, markdown_table
 
 TABLED = (*STATISTICS.values(), CUTOFF)
 """The statistics of the table, in its order."""
+
+DIGITS = 3
+"""Decimals of the table, wherever it is shown."""
 
 
 class Line(NamedTuple):
@@ -99,6 +102,12 @@ class Validation(Result):
         Resamples behind limits that are found by resampling.
     rng : int
         The seed that they were drawn with.
+    decided_by : str or None
+        The test that decides whether forecasts are called miscalibrated, at level 1 - ``confidence_level``: "weak
+        calibration", or "calibration in the large" where that cannot be tested ("sure forecasts" where all are 0 or 1);
+        None where neither can.
+    pvalue : float or None
+        Of that test.
     tests : CalibrationTests or None
         Likelihood-ratio tests of weak calibration, calibration in the large and the slope.
     curve : CalibrationCurve or None
@@ -173,6 +182,8 @@ class Validation(Result):
     cutoff_lower: float | None = None
     cutoff_upper: float | None = None
     intervals: tuple[tuple[str, str], ...] = ()
+    decided_by: str | None = None
+    pvalue: float | None = None
     tests: CalibrationTests | None = None
     curve: CalibrationCurve | None = None
     net_benefit: NetBenefit | None = None
@@ -186,7 +197,7 @@ class Validation(Result):
 
     _ranges: ClassVar = {
         **dict.fromkeys(("mean_forecast", "mean_outcome", "confidence_level", "auroc", "brier"), UNIT),
-        **dict.fromkeys(("ici", "e50", "e90", "cutoff"), UNIT),
+        **dict.fromkeys(("ici", "e50", "e90", "cutoff", "pvalue"), UNIT),
     }
 
     def __post_init__(self) -> None:
@@ -229,42 +240,58 @@ class Validation(Result):
     def _heads(self) -> tuple[str, ...]:
         return "Statistic", "Estimate", f"{level_said(self.confidence_level)} CI", "Ideal"
 
-    def to_markdown(self, *, digits: int = 3) -> str:
-        """Return the table in Markdown, which word processors take.
+    def footnote(self) -> str:
+        """Say what the table rests on: rows, the test, the curve, and how limits were found."""
+        ways: dict[str, list[str]] = {}
+        for line in self.table():
+            if line.interval is not None:
+                ways.setdefault(line.interval, []).append(line.title)
+        limits = "; ".join(f"{way}: {', '.join(titles)}" for way, titles in ways.items())
+        test = test_said(self)
+        tested = f"{test[0].upper()}{test[1:]}. " if test else ""
+        return (
+            f"{self.headline()}. {tested}Curve by {self.smoother}, limits of it from "
+            f"{self.n_resamples:,} resamples. Limits of each number by itself, rounded outwards where guaranteed "
+            f"({limits})."
+        )
+
+    def to_markdown(self, *, digits: int = DIGITS) -> str:
+        """Return the table in Markdown, which word processors take, with a footnote on what it rests on.
 
         Parameters
         ----------
         digits : int
             Decimals.
         """
-        return markdown_table(self._heads(), self._cells(digits))
+        return f"{markdown_table(self._heads(), self._cells(digits))}\n\n{self.footnote()}"
 
-    def to_latex(self, *, digits: int = 3) -> str:
-        """Return the table in LaTeX.
+    def to_latex(self, *, digits: int = DIGITS) -> str:
+        """Return the table in LaTeX, with a footnote on what it rests on.
 
         Parameters
         ----------
         digits : int
             Decimals.
         """
-        return latex_table(self._heads(), self._cells(digits))
+        return latex_table(self._heads(), self._cells(digits), footnote=self.footnote())
 
     def headline(self) -> str:
         """Say what was validated."""
+        weighted = "weighted " if self.weighted and not self.censored else ""
         of = "" if self.clusters is None else f" in {counted(self.clusters, 'cluster')}"
         of += f" ({self.censored:,} censored)" if self.censored else ""
         by = "" if self.horizon is None else f" by time {self.horizon:g}"
         events = f"{self.events:,.0f}" if float(self.events).is_integer() else f"{self.events:,.1f}"
         return (
-            f"{counted(self.rows, 'row')}{of}, {events} event{'' if events == '1' else 's'}{by}: mean forecast "
-            f"{percent(self.mean_forecast)}, {'event rate' if self.horizon is None else 'risk'} "
-            f"{percent(self.mean_outcome)}"
+            f"{counted(self.rows, f'{weighted}row')}{of}, {events} event{'' if events == '1' else 's'}{by}: "
+            f"{weighted}mean forecast {percent(self.mean_forecast)}, "
+            f"{weighted}{'event rate' if self.horizon is None else 'risk'} {percent(self.mean_outcome)}"
         )
 
     def written_table(self) -> str:
         """Write the table in columns."""
         names = ("statistic", "estimate", f"{level_said(self.confidence_level)} limits", "ideal", "limits by")
-        rows = [(*cells, line.interval or "-") for cells, line in zip(self._cells(4), self.table(), strict=True)]
+        rows = [(*cells, line.interval or "-") for cells, line in zip(self._cells(DIGITS), self.table(), strict=True)]
         return in_columns(names, rows)
 
     def __str__(self) -> str:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Never
 
 import numpy as np
 
 from calibrant.certificates.results import Certificate
 from calibrant.certificates.verdicts import certify, confidence_interval
-from calibrant.core.errors import CalibrationWarning, UndefinedError
+from calibrant.core.errors import CalibrationWarning, InputError, UndefinedError
 from calibrant.core.progress import track
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
+from calibrant.core.voices import Option, Phrase
+from calibrant.core.words import counted
 from calibrant.decisions.benefit_results import NetBenefit
 from calibrant.decisions.benefits import net_benefit
 from calibrant.measures.brier import brier_score, scaled_brier_score
@@ -38,6 +40,7 @@ from calibrant.rows.resamples import MOST_UNDEFINED, check_resamples
 from calibrant.rows.tally import Tally
 from calibrant.validations.results import Validation
 from calibrant.validations.statistics import STATISTICS, Plan, Settings, check_settings, title_of
+from calibrant.validations.verdicts import Mean, decide
 
 BAND: Final = "pointwise"
 """Of the calibration curve, as papers draw it."""
@@ -48,8 +51,18 @@ READ: Final = "corrected"
 FEW: Final = 100
 """Events, and rows without, below which a validation says little."""
 
+FEW_CLUSTERS: Final = 40
+"""Clusters below which limits that count them are likely to be too narrow."""
+
 GUARANTEED: Final = "guarantee"
 """How limits were found that hold at every number of rows."""
+
+ELSEWHERE: Final = {
+    "by": "validate each group by itself; measure and certify take groups",
+    "interval": "each number has its way here; the single functions take it, as in "
+    "measures.calibration_slope_intercept(..., interval='wald')",
+}
+"""What people ask `validate` for that other functions do, and which."""
 
 
 def validate(
@@ -67,6 +80,7 @@ def validate(
     pos_label: ClassLabel | None = None,
     rng: Randomness = 0,
     progress: bool | None = None,
+    **elsewhere: Never,
 ) -> Validation:
     """Everything that a validation study reports, each number with its limits.
 
@@ -74,6 +88,10 @@ def validate(
     calibration curve with its band (one bootstrap for all of them), AUROC (DeLong), Brier and scaled Brier score, net
     benefit with a band over thresholds, likelihood-ratio tests, and the Cutoff calibration error with limits that are
     guaranteed at every number of rows. What is undefined on these rows is None, and a note says why.
+
+    One test decides whether forecasts are called miscalibrated, at level 1 - ``confidence_level``: that of weak
+    calibration (intercept 0 and slope 1), or of calibration in the large where there is none. Where it is silent, only
+    guaranteed limits of the Cutoff calibration error above 0 say so too. The result names the test and its p-value.
 
     Parameters
     ----------
@@ -92,7 +110,8 @@ def validate(
     n_resamples : int, default 500
         Resamples behind the limits of the curve and of what is read off it.
     extremes : {"leave_out", "refuse"} or float
-        What the slope does with forecasts of exactly 0 and 1, as in `calibration_slope_intercept`.
+        What the slope does with forecasts of exactly 0 and 1, as in `calibration_slope_intercept`; "refuse" makes them
+        an error. Where a number pulls forecasts inside, calibration in the large decides.
     max_error : float, optional
         The largest Cutoff calibration error you can live with: then there is a verdict, as that of `certify`.
     cluster : array-like of shape (n,), optional
@@ -105,6 +124,8 @@ def validate(
         Where resamples come from.
     progress : bool, optional
         Whether to show a line on how far it is; by default on a terminal.
+    **elsewhere
+        Nothing: ``by`` and ``interval`` are refused with a word on which functions take them.
 
     Returns
     -------
@@ -129,7 +150,7 @@ def validate(
     >>> round(found.slope, 2), round(found.slope_lower, 2), round(found.slope_upper, 2)
     (1.19, 0.98, 1.42)
     >>> print(str(found).splitlines()[0])
-    Miscalibrated: the forecasts are too high on the whole.
+    Miscalibrated: the forecasts are too high on the whole (weak-calibration test, p below 0.001).
     """
     sample = opened(y_true, y_prob, cluster=cluster, sample_weight=sample_weight, pos_label=pos_label)
     return validate_sample(
@@ -142,13 +163,20 @@ def validate(
         max_error=max_error,
         rng=rng,
         progress=progress,
+        **elsewhere,
     )
 
 
 def opened(
     y_true: Any, y_prob: Any = None, *, cluster: Any = None, sample_weight: Any = None, pos_label: Any = None
 ) -> Sampled:
-    """Return the rows of a study, which hold both kinds of outcomes."""
+    """Return the rows of a study of one model, which hold both kinds of outcomes."""
+    if isinstance(y_prob, Mapping):
+        raise InputError(
+            f"is a dict of {counted(len(y_prob), 'model')}, and a validation is about one",
+            argument="y_prob",
+            remedy="validate each by itself; compare_models and decisions.decision_curve take several",
+        )
     sample = sampled(y_true, y_prob, cluster=cluster, sample_weight=sample_weight, pos_label=pos_label)
     rate = sample.tally.outcome_total / sample.tally.weight_total
     if not 0.0 < rate < 1.0:
@@ -169,11 +197,17 @@ def validate_sample(
     max_error: float | None = None,
     rng: Randomness = 0,
     progress: bool | None = None,
+    **elsewhere: Any,
 ) -> Validation:
     """Validate rows that were opened already."""
+    for name in elsewhere:
+        if name not in ELSEWHERE:
+            raise TypeError(f"validate() got an unexpected keyword argument {name!r}")
+        raise InputError("is not an option of validate", argument=name, remedy=ELSEWHERE[name])
     level = check_confidence(confidence_level)
     resamples = check_resamples(n_resamples, level)
     settings = check_settings(smoother, extremes, None)
+    _refuse(sample, settings, max_error)
     study = _Study(sample, settings, level, resamples, check_seed(rng), progress)
     study.add_numbers()
     study.add_guarantee(max_error)
@@ -182,6 +216,7 @@ def validate_sample(
     study.add_curve()  # last, since it takes longest and cannot be refused
     tests = study.tried("tests of slope and intercept", study.tests) if "slope" in study.values else None
     study.add_cautions()
+    decision = decide(sample, tests, study.mean, settings.extremes)
     tally, censored = sample.tally, sample.censored
     expected = tally.forecast_total() / tally.weight_total
     lost = 0 if censored is None else censored.rows.outcome.censored
@@ -197,6 +232,8 @@ def validate_sample(
         rng=study.seed,
         **study.values,
         intervals=tuple(study.intervals.items()),
+        decided_by=None if decision is None else decision.test,
+        pvalue=None if decision is None else decision.pvalue,
         tests=tests,
         curve=study.curve,
         net_benefit=benefit,
@@ -208,6 +245,28 @@ def validate_sample(
         censored=lost,
         notes=tuple(dict.fromkeys(str(note).rstrip(".") for note in study.notes)),
     )
+
+
+def _refuse(sample: Sampled, settings: Settings, max_error: float | None) -> None:
+    """Refuse sure forecasts where that was asked for, and a limit where nothing can be guaranteed."""
+    tally = sample.tally
+    sure = int(tally.rows[(tally.forecast == 0.0) | (tally.forecast == 1.0)].sum())
+    if sure and settings.extremes == "refuse":
+        raise UndefinedError(
+            f"holds {counted(sure, 'forecast')} of exactly 0 or 1, whose logit is infinite",
+            argument="y_prob",
+            remedy=Phrase(
+                "leave them out of the slope with {leave}, or pull them inside with {pull}, and say so in the report",
+                leave=Option("extremes", "leave_out"),
+                pull=Option("extremes", 1e-6),
+            ),
+        )
+    if max_error is not None and sample.censored is not None:
+        raise InputError(
+            "asks for a guarantee, and outcomes are censored: their weights are estimated, and no guarantee holds",
+            argument="max_error",
+            remedy="leave it out: the limits of the table count the censoring",
+        )
 
 
 def _events(sample: Sampled) -> float:
@@ -237,6 +296,7 @@ class _Study:
     curve: CalibrationCurve | None = None
     certificate: Certificate | None = None
     left_out: int = 0
+    mean: Mean | None = None
     widthless: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -368,11 +428,12 @@ class _Study:
             moved = rows.incidence.influence - (rows.y_prob - expected) / rows.y_prob.size
             moved = moved if clusters is None else np.bincount(clusters, weights=moved).astype(np.float64)
             error = float(np.linalg.norm(moved)) * math.sqrt(sample.few_clusters)
+        self.mean = Mean(self.values[name], error)
         reach = sample.quantile(self.level) * error
         self.limit(name, self.values[name] - reach, self.values[name] + reach, "normal")
 
     def add_cautions(self) -> None:
-        """Note where limits are likely to be off, or to look so, and where they would have no width."""
+        """Note where limits are likely to be off, or to look so: before all other notes; and where they would have no width."""
         if self.widthless:
             many = "they vary" if len(self.widthless) > 1 else "it varies"
             self.notes.append(f"no limits of {', '.join(self.widthless)}: nothing in these rows shows how much {many}")
@@ -380,9 +441,17 @@ class _Study:
         fewest, what = min((events, "events"), (self.sample.row_total - events, "rows without the event"))
         if fewest < FEW:
             what = what if fewest != 1.0 else what.replace("events", "event").replace("rows", "row")
-            self.notes.append(
+            self.notes.insert(
+                0,
                 f"there {'is' if fewest == 1.0 else 'are'} {fewest:,.0f} {what}, and limits that suppose many may be "
-                f"off; a validation should have at least {FEW} of each kind (Vergouwe et al. 2005)"
+                f"off; a validation should have at least {FEW} of each kind (Vergouwe et al. 2005)",
+            )
+        clusters = self.sample.cluster_count
+        if clusters is not None and clusters < FEW_CLUSTERS:
+            self.notes.insert(
+                0,
+                f"there are {clusters:,} clusters, and limits that count them are likely to be too narrow below about "
+                f"{FEW_CLUSTERS} (Cameron, Miller 2015)",
             )
 
     def add_guarantee(self, max_error: float | None) -> None:

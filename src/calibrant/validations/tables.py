@@ -26,8 +26,8 @@ def markdown_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([head, f"|{ruler}|", *body])
 
 
-def latex_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    r"""Write a table in LaTeX that needs no package.
+def latex_table(names: Sequence[str], rows: Sequence[Sequence[str]], *, footnote: str = "") -> str:
+    r"""Write a table in LaTeX that needs no package, with small print below it.
 
     Examples
     --------
@@ -42,6 +42,6 @@ def latex_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """
     head, *body = (" & ".join(cell.translate(_LATEX) for cell in row) + r" \\" for row in (names, *rows))
     columns = "l" + "r" * (len(names) - 1)
-    return "\n".join(
-        [rf"\begin{{tabular}}{{{columns}}}", r"\hline", head, r"\hline", *body, r"\hline", r"\end{tabular}"]
-    )
+    below = [rf"\par\smallskip{{\footnotesize {footnote.translate(_LATEX)}\par}}"] if footnote else []
+    table = [rf"\begin{{tabular}}{{{columns}}}", r"\hline", head, r"\hline", *body, r"\hline", r"\end{tabular}"]
+    return "\n".join([*table, *below])
