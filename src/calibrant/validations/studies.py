@@ -433,7 +433,7 @@ class _Study:
         self.limit(name, self.values[name] - reach, self.values[name] + reach, "normal")
 
     def add_cautions(self) -> None:
-        """Note where limits are likely to be off, or to look so: before all other notes; and where they would have no width."""
+        """Note where limits are likely to be off, before all other notes, and which would have no width."""
         if self.widthless:
             many = "they vary" if len(self.widthless) > 1 else "it varies"
             self.notes.append(f"no limits of {', '.join(self.widthless)}: nothing in these rows shows how much {many}")
