@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import chi2
 from scipy.stats import f as f_law
+from scipy.stats import norm
 from scipy.stats import t as student
 
 import calibrant
@@ -279,9 +280,11 @@ class TestWald:
         y, p = forecasts_and_outcomes(400)
         for interval, options in (("wald", {}), ("sandwich", {"cov_type": "HC0"})):
             free, held = glm(y, p, **options)
+            few = 1.0 if interval == "wald" else student.ppf(0.95, 398) / norm.ppf(0.95) * np.sqrt(400 / 398)
             ours = limits(calibration_slope_intercept(y, p, confidence_level=0.9, interval=interval))
-            np.testing.assert_allclose(ours[:2], free.conf_int(0.1)[::-1], rtol=1e-7, atol=1e-9)
-            np.testing.assert_allclose(ours[2], held.conf_int(0.1)[0], rtol=1e-7, atol=1e-9)
+            theirs = np.array([*free.conf_int(0.1)[::-1], held.conf_int(0.1)[0]])
+            np.testing.assert_allclose(ours.mean(axis=1), theirs.mean(axis=1), rtol=1e-7, atol=1e-9)
+            np.testing.assert_allclose(ours @ [-1, 1], few * (theirs @ [-1, 1]), rtol=1e-7)
 
     @pytest.mark.parametrize("interval", ["profile", "wald", "sandwich"])
     def test_clusters_are_what_varies(self, interval):
@@ -303,9 +306,7 @@ class TestWald:
         y, p = forecasts_and_outcomes(100)
         alone = calibration_slope_intercept(y, p, confidence_level=0.9, interval="sandwich")
         single = calibration_slope_intercept(y, p, confidence_level=0.9, cluster=np.arange(100))
-        from scipy.stats import norm
-
-        ratio = student.ppf(0.95, 99) / norm.ppf(0.95) * np.sqrt(100 / 99)
+        ratio = student.ppf(0.95, 99) / student.ppf(0.95, 98) * np.sqrt(98 / 99)  # one degree, or two coefficients
         np.testing.assert_allclose(limits(single) @ [-1, 1], ratio * (limits(alone) @ [-1, 1]), rtol=1e-10)
 
     def test_weights_are_no_counts(self):
@@ -332,7 +333,22 @@ class TestWald:
         bread = np.linalg.inv(design.T @ (design * (w * rate * (1 - rate))[:, None]))
         score = design * (w * (y - rate))[:, None]
         error = np.sqrt(np.diag(bread @ score.T @ score @ bread))
-        np.testing.assert_allclose(limits(fit)[:2] @ [-0.5, 0.5], 1.6448536269514722 * error, rtol=1e-9)
+        left = w.sum() ** 2 / (w**2).sum() - 2
+        away = student.ppf(0.95, left) * np.sqrt((left + 2) / left)
+        np.testing.assert_allclose(limits(fit)[:2] @ [-0.5, 0.5], away * error, rtol=1e-9)
+        tests = likelihood_ratio_tests(y, p, sample_weight=w)
+        at_p = calibration_slope_intercept(y, p, sample_weight=w, confidence_level=1 - tests.slope.pvalue)
+        assert min(abs(end - 1) for end in (at_p.slope_lower, at_p.slope_upper)) < 1e-6  # limits and test agree
+        assert tests.weak.pvalue == pytest.approx(f_law.sf(tests.weak.statistic / 2, 2, left), rel=1e-9)
+
+    def test_weight_on_two_rows_says_nothing(self):
+        with pytest.raises(UndefinedError, match="too few rows carry the weight"):
+            calibration_slope_intercept(
+                [0, 1, 0, 1],
+                [0.2, 0.3, 0.6, 0.7],
+                sample_weight=[1, 1e-6, 1e-6, 0.9],
+                confidence_level=0.9,
+            )
 
     def test_fractions_have_no_likelihood(self):
         y, p = forecasts_and_outcomes(300)

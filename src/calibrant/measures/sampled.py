@@ -127,6 +127,12 @@ class Sampled:
             raise UndefinedError("one row says nothing about how much rows vary", remedy="collect more rows")
         return math.sqrt(self.square(apart / total) * count / (count - 1.0))
 
+    @cached_property
+    def effective_rows(self) -> float:
+        """How many rows of equal weight say as much: (sum of weights)^2 / sum of their squares (Kish)."""
+        weight = self.weight
+        return float(self.row_total if self.times is not None else weight.sum() ** 2 / (weight @ weight))
+
     @property
     def notes(self) -> tuple[str, ...]:
         """What to keep in mind about these rows whatever is estimated."""

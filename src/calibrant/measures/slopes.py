@@ -64,7 +64,9 @@ def calibration_slope_intercept(
     interval : {"profile", "wald", "sandwich", "bootstrap"}
         "profile" (likelihood) and "wald" (curvature of the likelihood) suppose independent 0/1 outcomes of equal
         weight. Otherwise (clusters, weights, fractions) they become "sandwich", which estimates how much rows or
-        clusters vary and does not suppose that the curve is right. The result says which.
+        clusters vary and does not suppose that the curve is right. The result says which. Its squares are enlarged by
+        m / (m - 2), with Student's quantiles of m - 2 degrees, where m = (sum of weights)^2 / sum of their squares is
+        the effective number of rows; for G clusters by G / (G - 1), with G - 1 degrees.
     extremes : {"leave_out", "refuse"} or float above 0 and below 0.5
         What to do about forecasts of exactly 0 and 1, whose logit is infinite: leave their rows out and say so, refuse
         them, or pull all forecasts to at least this and at most 1 minus this.
@@ -353,8 +355,7 @@ def _instead(sample: Sampled, fit: _Fit, level: float) -> _Found:
 
 
 def _by_sandwich(sample: Sampled, fit: _Fit, level: float) -> _Found:
-    away = sample.quantile(level)
-    spread = _covariance(sample, fit)
+    spread, away = _covariance(sample, fit), _student(sample, level)
     limits = {
         name: _around(each.found, away * math.sqrt(spread[k, k])) for k, (name, each) in enumerate(fit.profiles.items())
     }
@@ -368,8 +369,27 @@ def _covariance(sample: Sampled, fit: _Fit) -> FloatArray:
     points = Points(logit(rows.y_prob), rows.y_true if weight is None else weight * rows.y_true, weight)
     moved = np.array([sample.moved(each.influence(points)) for each in fit.profiles.values()])
     counted = moved if sample.times is None else moved * sample.times
-    spread: FloatArray = sample.few_clusters * np.einsum("in,jn->ij", counted, moved)
-    return spread
+    spread: FloatArray = np.einsum("in,jn->ij", counted, moved)
+    return spread * (sample.few_clusters if sample.clusters is not None else 1.0 + 2.0 / _degrees_left(sample))
+
+
+def _degrees_left(sample: Sampled) -> float:
+    """Return how many rows of equal weight would say as much, less the two coefficients."""
+    left = sample.effective_rows - 2.0
+    if left <= 0.0:
+        raise UndefinedError(
+            "too few rows carry the weight to say how much slope and intercept vary", remedy="collect more rows"
+        )
+    return left
+
+
+def _student(sample: Sampled, level: float) -> float:
+    """Return how many standard errors limits of the sandwich are away."""
+    from scipy.special import stdtrit
+
+    if sample.clusters is not None:
+        return sample.quantile(level)
+    return float(stdtrit(_degrees_left(sample), (1.0 + level) / 2.0))
 
 
 def _by_resampling(
@@ -414,7 +434,8 @@ def likelihood_ratio_tests(
     ----------
     y_true, y_prob, extremes, cluster, sample_weight, pos_label
         As in `calibration_slope_intercept`. With clusters, weights or fractions there is no likelihood of the rows:
-        the tests are then robust Wald tests by the sandwich, with F laws for clusters, and ``test`` says so.
+        the tests are then robust Wald tests by the sandwich, with F laws of as many degrees as its limits have, and
+        ``test`` says so.
 
     References
     ----------
@@ -453,6 +474,9 @@ def _ratios(fit: _Fit) -> tuple[ChiSquareTest, ChiSquareTest, ChiSquareTest]:
 
 
 def _robust(sample: Sampled, fit: _Fit) -> tuple[ChiSquareTest, ChiSquareTest, ChiSquareTest]:
+    clusters = sample.cluster_count
+    if clusters is not None and clusters < 3:
+        raise UndefinedError("holds too few clusters for a test of slope and intercept", argument="cluster")
     spread = _covariance(sample, fit)
     apart = np.array([each.found for each in fit.profiles.values()]) - (1.0, 0.0, 0.0)
     pair = spread[:2, :2]
@@ -464,18 +488,23 @@ def _robust(sample: Sampled, fit: _Fit) -> tuple[ChiSquareTest, ChiSquareTest, C
         )
     both = float(apart[:2] @ np.linalg.solve(pair, apart[:2]))
     slope, _, held = np.square(apart) / np.diag(spread)
-    clusters = sample.cluster_count
-    return _tested(both, 2, clusters), _tested(float(held), 1, clusters), _tested(float(slope), 1, clusters)
+    return _robustly_tested(both, 2, sample), _robustly_tested(held, 1, sample), _robustly_tested(slope, 1, sample)
 
 
-def _tested(statistic: float, degrees: int, clusters: int | None = None) -> ChiSquareTest:
-    """Return a test by the chi-square law; by the F law that takes its place where clusters are counted."""
-    from scipy.special import chdtrc, fdtrc
+def _tested(statistic: float, degrees: int) -> ChiSquareTest:
+    """Return a test by the chi-square law."""
+    from scipy.special import chdtrc
 
-    if clusters is None:
-        return ChiSquareTest(statistic, degrees, float(chdtrc(degrees, statistic)))
-    left = clusters - degrees
-    if left < 1:
-        raise UndefinedError("holds too few clusters for a test of slope and intercept", argument="cluster")
-    scaled = statistic * left / (degrees * (clusters - 1.0))
-    return ChiSquareTest(statistic, degrees, float(fdtrc(degrees, left, scaled)))
+    return ChiSquareTest(statistic, degrees, float(chdtrc(degrees, statistic)))
+
+
+def _robustly_tested(statistic: float, degrees: int, sample: Sampled) -> ChiSquareTest:
+    """Return a test by the F law that takes the place of the chi-square law where rows, or clusters, are few."""
+    from scipy.special import fdtrc
+
+    if sample.cluster_count is None:
+        left, scaled = _degrees_left(sample), statistic / degrees
+    else:
+        left = sample.cluster_count - degrees
+        scaled = statistic * left / (degrees * (sample.cluster_count - 1.0))
+    return ChiSquareTest(float(statistic), degrees, float(fdtrc(degrees, left, scaled)))
