@@ -26,7 +26,12 @@ from calibrant.measures.discrimination import auroc
 from calibrant.measures.ratios import observed_expected_ratio
 from calibrant.measures.sampled import Sampled, sampled
 from calibrant.measures.slope_results import COEFFICIENTS, CalibrationTests
-from calibrant.measures.slopes import Extremes, calibration_slope_intercept, likelihood_ratio_tests
+from calibrant.measures.slopes import (
+    Extremes,
+    calibration_slope_intercept,
+    intercept_at_unit_slope,
+    likelihood_ratio_tests,
+)
 from calibrant.measures.smoothers import Rates, SmootherName, check_smoother, points_of
 from calibrant.measures.weighted import cutoff_calibration_error
 from calibrant.rows.checks import Observations, check_confidence, check_rng, check_seed
@@ -334,7 +339,11 @@ class _Study:
             self.notes.extend(slope.notes)
             for name in COEFFICIENTS:
                 self.limit(name, getattr(slope, f"{name}_lower"), getattr(slope, f"{name}_upper"), slope.interval)
-        functions: dict[str, Callable[..., Any]] = {
+        functions: dict[str, Callable[..., Any]] = {}
+        if slope is None and "intercept_at_unit_slope" in self.values:
+            extremes = self.settings.extremes
+            functions["intercept_at_unit_slope"] = partial(intercept_at_unit_slope, extremes=extremes)
+        functions |= {
             "observed_expected_ratio": observed_expected_ratio,
             "auroc": auroc,
             "brier": brier_score,
