@@ -90,6 +90,21 @@ def test_limits_stay_where_scores_are():
     assert scaled_brier_score([0, 1, 0], [0.0, 0.9, 0.5], confidence_level=0.99).upper == 1.0
 
 
+@pytest.mark.parametrize(("y", "p"), [([0, 0, 1, 1], [0, 0, 1, 1]), ([0, 1] * 4, [0.5] * 8)], ids=["perfect", "half"])
+@pytest.mark.parametrize("interval", ["normal", "bootstrap"])
+@pytest.mark.parametrize("weight", [None, [0.1, 0.3]], ids=["equal", "weighted"])
+def test_rows_that_do_not_vary_have_no_limits(y, p, interval, weight):
+    weight = None if weight is None else weight * (len(y) // 2)
+    with pytest.raises(UndefinedError, match=r"nothing in these rows shows how much brier varies.*no width"):
+        brier_score(y, p, sample_weight=weight, confidence_level=0.95, interval=interval, n_resamples=50)
+    assert brier_score(y, p, sample_weight=weight) in (0.0, 0.25)
+
+
+def test_limits_of_tiny_scores_have_a_width():
+    found = brier_score([0, 0, 0, 1], [1e-6, 2e-6, 0, 1], confidence_level=0.95)
+    assert found.upper - found.lower > 1e-12
+
+
 def test_says_why_there_is_none():
     for level in (None, 0.95):
         with pytest.raises(UndefinedError, match=r"every outcome is the same.*needs outcomes that differ"):

@@ -173,6 +173,23 @@ class TestLimits:
         with pytest.raises(ValueError, match="need rows, and of this tally only totals are known"):
             index(tally.stretch(0, 50), confidence_level=0.9)
 
+    @pytest.mark.parametrize("smoother", ["isotonic", "loess"])
+    def test_rows_that_do_not_vary_have_none(self, smoother):
+        y = np.repeat([0, 1], 20)
+        with pytest.raises(UndefinedError, match="nothing in these rows shows how much ICI varies"):
+            calibrant.measures.integrated_calibration_index(
+                y, y, smoother=smoother, confidence_level=0.95, n_resamples=40
+            )
+
+    def test_a_number_that_is_the_same_in_all_resamples_has_none(self):
+        """100 rows without an event at 0.5 are the furthest from the diagonal whatever is drawn; the others vary."""
+        y, p = np.append(np.zeros(100), np.arange(100) % 10 > 0), np.repeat([0.5, 0.9], 100)
+        found = calibrant.measures.integrated_calibration_index(y, p, confidence_level=0.95, n_resamples=40)
+        assert (found.emax, found.limits("emax")) == (0.5, None)
+        assert found.limits("ici") is not None
+        assert "Emax 0.50000  no limits" in str(found)
+        assert type(found).from_dict(found.to_dict()) == found
+
 
 class TestCurve:
     @pytest.mark.parametrize("smoother", ["loess", "lowess", "splines"])

@@ -1,3 +1,4 @@
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -156,6 +157,89 @@ def test_says_why_there_is_none(y, p, message):
     for level in (None, 0.95):
         with pytest.raises(InputError, match=message):
             auroc(y, p, confidence_level=level)
+
+
+@pytest.mark.parametrize("options", [{}, {"interval": "bootstrap", "n_resamples": 50}, {"cluster": [1, 1, 2, 2] * 4}])
+def test_one_forecast_for_all_has_an_area_and_no_limits(options):
+    y, p = [0, 1] * 8, [0.3] * 16
+    assert auroc(y, p) == 0.5
+    with pytest.raises(UndefinedError, match="nothing in these rows shows how much auroc varies"):
+        auroc(y, p, confidence_level=0.95, **options)
+
+
+def test_one_pair_is_one_pair():
+    (note,) = auroc([0, 1], [0.3, 0.4], confidence_level=0.95).notes
+    assert note == "the ranking has no exception: the limits are those of 1 pair of rows"
+
+
+def by_exact_pairs(y, p, w, cluster=None):
+    """The area and the square of its standard error, by counting all pairs with fractions: no sort, no rounding."""
+    y, p, w = y.tolist(), p.tolist(), [Fraction(each) for each in w.tolist()]
+    rows = range(len(y))
+
+    def order(event, other):
+        return Fraction((p[event] > p[other]) * 2 + (p[event] == p[other]), 2)
+
+    sides = [[each for each in rows if y[each] == kind] for kind in (1, 0)]
+    totals = [sum(w[each] for each in side) for side in sides]
+    placed = [
+        {one: sum(w[two] * order(one, two) for two in sides[1]) / totals[1] for one in sides[0]},
+        {two: sum(w[one] * order(one, two) for one in sides[0]) / totals[0] for two in sides[1]},
+    ]
+    area = sum(w[one] * placed[0][one] for one in sides[0]) / totals[0]
+    groups = list(rows) if cluster is None else cluster.tolist()
+    sums: list[dict[Any, Fraction]] = [{}, {}]
+    for kind, total in enumerate(totals):
+        for each, place in placed[kind].items():
+            sums[kind][groups[each]] = sums[kind].get(groups[each], Fraction(0)) + w[each] * (place - area) / total
+    square = sum(sum(s * s for s in part.values()) * Fraction(len(part), len(part) - 1) for part in sums)
+    if cluster is not None:
+        count = len(set(groups))
+        together = sum(sums[0].get(each, 0) * sums[1].get(each, 0) for each in set(groups))
+        square += 2 * Fraction(count, count - 1) * together
+    return float(area), float(square), len(set(groups))
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), kind=st.sampled_from(["rows", "weights", "clusters", "both"]))
+def test_delong_and_obuchowski_equal_all_pairs_in_exact_arithmetic(seed, kind):
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(6, 40))
+    p = rng.integers(0, int(rng.integers(2, 30)), size) / 29.0  # from nearly all tied to few ties
+    y = (rng.random(size) < 0.2 + 0.6 * p).astype(int)
+    w = rng.integers(1, 9, size) / 4.0 if kind in ("weights", "both") else np.ones(size)
+    cluster = rng.integers(0, max(size // 3, 2), size) if kind in ("clusters", "both") else None
+    assume(0 < y.sum() < size)
+    try:
+        found = auroc(
+            y, p, sample_weight=w if kind in ("weights", "both") else None, cluster=cluster, confidence_level=0.5
+        )
+    except UndefinedError:  # perfect, all tied, or too few of a kind: tested by themselves
+        assume(False)
+    assume(found.interval == "delong")  # which a perfect ranking has not
+    area, square, count = by_exact_pairs(y, p, w, cluster)
+    assert found.estimate == pytest.approx(area, abs=1e-14)
+    away = norm.ppf(0.75) if cluster is None else student.ppf(0.75, count - 1)
+    reach = away * np.sqrt(max(square, 0.0))
+    near = 1e-12 if square > 1e-6 else 1e-7  # the root of rounding where events and non-events cancel
+    assert ends(found) == pytest.approx((max(area - reach, 0.0), min(area + reach, 1.0)), abs=near)
+
+
+def test_a_perfect_ranking_has_no_error_in_exact_arithmetic():
+    """What DeLong's formula gives there, which is why its limits are not used."""
+    y, p = np.repeat([0, 1], [5, 4]), np.array([1, 2, 2, 3, 3, 4, 5, 5, 6]) / 7.0
+    for cluster in (None, np.array([0, 0, 1, 1, 2, 2, 3, 3, 0])):
+        area, square, _ = by_exact_pairs(y, p, np.ones(9), cluster)
+        assert (area, square) == (1.0, 0.0)
+    found = auroc(y, p, confidence_level=0.95)
+    assert (found.estimate, found.interval, found.upper) == (1.0, "pairs", 1.0)
+    tied = p.copy()
+    tied[5] = p[4]  # one tie between the classes, and it varies again
+    area, square, _ = by_exact_pairs(y, tied, np.ones(9))
+    found = auroc(y, tied, confidence_level=0.5)
+    assert area == found.estimate == 1 - 2 * 0.5 / 20
+    assert found.interval == "delong"
+    assert found.lower == pytest.approx(area - norm.ppf(0.75) * np.sqrt(square), abs=1e-14)
 
 
 def test_one_row_of_a_class_does_not_vary():

@@ -109,6 +109,8 @@ def test_resamples():
 
 def test_no_event_says_nothing_about_how_it_varies():
     with pytest.raises(UndefinedError, match=r"no event.*interval='exact'"):
+        observed_expected_ratio([0] * 50, [0.1] * 50, confidence_level=0.95, interval="bootstrap")
+    with pytest.raises(UndefinedError, match=r"no event.*interval='exact'"):
         observed_expected_ratio([0, 0, 0, 0], [0.1, 0.2, 0.3, 0.4], confidence_level=0.95, cluster=[1, 1, 2, 2])
     with pytest.raises(UndefinedError, match="one row says nothing"):
         observed_expected_ratio([1], [0.5], confidence_level=0.95, interval="wald")

@@ -114,6 +114,12 @@ ADDED: dict[str | None, dict[str, Any]] = {
         ],
     },
     "ReportSummary": {"clusters": None},
+    "ScoreDecomposition": dict.fromkeys(
+        f"{name}_{end}"
+        for name in ("score", "miscalibration", "discrimination", "uncertainty", "skill")
+        for end in ("lower", "upper")
+    )
+    | dict.fromkeys(("confidence_level", "clusters", "n_resamples")),
     "ModelSummary": {"row_wise": None, "group_check": None, "change": None},
     "RepairTrial": {"fitted_clusters": None, "judged_clusters": None},
 }

@@ -13,6 +13,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -133,6 +134,29 @@ def test_corrected_numbers_are_those_of_new_rows_on_average(resampling):
     assert np.all(np.abs(bias_after) < 3 * error + 0.1 * np.abs(bias_before))
 
 
+def test_a_model_that_memorises_is_found_out_and_a_regression_is_not():
+    """One nearest neighbour ranks its own rows perfectly: the bootstrap believes most of it, folds do not."""
+    X, y = drawn_rows(200)
+    new, new_y = drawn_rows(2_000, seed=1)
+    neighbour = KNeighborsClassifier(1)
+    truth = calibrant.measures.auroc(new_y, neighbour.fit(X, y).predict_proba(new)[:, 1])
+    options: dict[str, Any] = {"statistics": ["auroc"], "n_resamples": 10}
+    found = internal_validation(neighbour, X, y, **options)
+    assert found["auroc"].apparent == 1.0
+    assert found["auroc"].corrected == pytest.approx(0.85, abs=0.05)
+    assert truth < 0.65
+    (note,) = found.notes
+    assert note.startswith("the model memorises its rows, and the bootstrap takes too little off")
+    assert f"AUROC corrected is {found['auroc'].corrected:.2f}, and 0." in note
+    assert note.endswith("use resampling='cross_validation'")
+    folds = internal_validation(neighbour, X, y, resampling="cross_validation", **options)
+    assert folds.notes == ()
+    assert folds["auroc"].corrected == pytest.approx(truth, abs=0.08)
+    # Whatever is asked for, and not where a fit is what it seems.
+    assert len(internal_validation(neighbour, X, y, statistics=["brier"], n_resamples=4).notes) == 1
+    assert internal_validation(Newton(), X, y, **options).notes == ()
+
+
 # --- What must not matter ---------------------------------------------------------------------------------------------
 
 
@@ -160,7 +184,8 @@ def test_what_other_processes_are_sent_arrives():
     study = _Study.of(Newton(), X, y, None, None)
     job = (study, Plan(STATISTICS, Settings(thresholds=(0.2,))), np.arange(40), 0)
     sent = pickle.loads(pickle.dumps((_trained_and_tested, job)))
-    assert np.array_equal(_trained_and_tested(*job), sent[0](*sent[1]), equal_nan=True)
+    for here, there in zip(_trained_and_tested(*job), sent[0](*sent[1]), strict=True):
+        assert np.array_equal(here, there, equal_nan=True)
 
 
 def test_frames_labels_and_the_other_class_as_event():

@@ -39,7 +39,7 @@ class CurveErrors(Result):
     scale : str
         Where the curve was fitted: on the "probability" scale, or on the "logit" scale.
     ici_lower, ici_upper, e50_lower, e50_upper, e90_lower, e90_upper, emax_lower, emax_upper, eci_lower, eci_upper
-        Limits from resamples; None where none were asked for.
+        Limits from resamples; None where none were asked for, or where the number is the same in all of them.
     confidence_level : float or None
         Of the limits, each by itself, for many rows.
     interval : str or None
@@ -85,12 +85,12 @@ class CurveErrors(Result):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.confidence_level is not None:
-            for name in DISTANCES:
+        for name in DISTANCES:
+            if self.limits(name) is not None:
                 self._check_order(f"{name}_lower", f"{name}_upper")
 
     def limits(self, name: str) -> tuple[float, float] | None:
-        """Return the limits of a number, as in ``limits("ici")``; None where none were asked for."""
+        """Return the limits of a number, as in ``limits("ici")``; None where there are none."""
         lower, upper = getattr(self, f"{name}_lower"), getattr(self, f"{name}_upper")
         return None if lower is None or upper is None else (lower, upper)
 
@@ -109,11 +109,9 @@ class CurveErrors(Result):
         counted = "" if self.clusters is None else f" of {self.clusters:,} clusters"
         drawn = f"{self.n_resamples:,} resamples{counted}"
         head = f"{self.smoother} curve, {level_said(self.confidence_level)} limits ({drawn}):"
-        lines = [
-            f"  {word:<4} {getattr(self, name):.5f}  {low:.5f} to {high:.5f}"
-            for word, name in named
-            for low, high in [self.limits(name) or (math.nan, math.nan)]
-        ]
+        found = {name: self.limits(name) for name in DISTANCES}
+        ends = {name: "no limits" if pair is None else "{:.5f} to {:.5f}".format(*pair) for name, pair in found.items()}
+        lines = [f"  {word:<4} {getattr(self, name):.5f}  {ends[name]}" for word, name in named]
         return "\n".join([head, *lines])
 
 

@@ -214,6 +214,7 @@ def _by_pairs(sample: Sampled, area: float, level: float) -> Limits:
     events = round(sample.tally.outcome_total)
     pairs = min(events, sample.row_total - events)
     least = ((1.0 - level) / 2.0) ** (1.0 / pairs)
-    note = f"the ranking has no exception: the limits are those of {pairs:,} pairs that share no row"
+    said = "1 pair of rows" if pairs == 1 else f"{pairs:,} pairs that share no row"
+    note = f"the ranking has no exception: the limits are those of {said}"
     lower, upper = (least, 1.0) if area == 1.0 else (0.0, 1.0 - least)
     return Limits(lower, upper, "pairs", notes=(note,))

@@ -116,6 +116,11 @@ def percentile_limits(values: FloatArray, confidence_level: float) -> tuple[floa
     return float(lower), float(upper)
 
 
+def have_no_width(lower: float, upper: float, number: float) -> bool:
+    """Whether limits are the number itself, up to rounding: the rows then show nothing of how much it varies."""
+    return upper - lower <= 1e-12 * abs(number) + 1e-15
+
+
 class Bootstrapped(NamedTuple):
     """Values of some numbers in resamples, a row for each; NaN where a number is undefined there."""
 

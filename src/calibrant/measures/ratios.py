@@ -12,7 +12,7 @@ from calibrant.core.errors import UndefinedError
 from calibrant.core.types import ArrayLike, ClassLabel, IntArray, Randomness
 from calibrant.measures.censored import censored_ratio
 from calibrant.measures.estimates import Estimate
-from calibrant.measures.sampled import Limits, Sampled, by_resampling, estimated, sampled
+from calibrant.measures.sampled import Limits, Sampled, Way, by_resampling, estimated, sampled
 from calibrant.rows.grids import COARSE_GRID
 from calibrant.rows.horizons import HorizonRows
 from calibrant.rows.intake import RowsLike, as_source
@@ -132,8 +132,8 @@ def observed_expected_ratio(
     ways = {
         "exact": _exact,
         "poisson": _poisson,
-        "wald": _wald,
-        "bootstrap": by_resampling("O/E", _ratio, n_resamples=n_resamples, rng=rng),
+        "wald": _with_events(_wald),
+        "bootstrap": _with_events(by_resampling("O/E", _ratio, n_resamples=n_resamples, rng=rng)),
     }
     return estimated(
         "observed_expected_ratio", sample, _ratio, ways, interval=interval, confidence_level=confidence_level
@@ -174,12 +174,21 @@ def _poisson(sample: Sampled, ratio: float, level: float) -> Limits:
     return Limits(lower / expected, float(gammainccinv(events + 1.0, delta)) / expected, "poisson")
 
 
+def _with_events(way: Way) -> Way:
+    """Refuse rows without an event: none of them varies."""
+
+    def checked(sample: Sampled, ratio: float, level: float) -> Limits:
+        if ratio == 0.0:
+            raise UndefinedError(
+                "there is no event, so that nothing can be said about how much the ratio varies",
+                remedy="count the events of independent rows, as in interval='exact'",
+            )
+        return way(sample, ratio, level)
+
+    return checked
+
+
 def _wald(sample: Sampled, ratio: float, level: float) -> Limits:
-    if ratio == 0.0:
-        raise UndefinedError(
-            "there is no event, so that nothing can be said about how much the ratio varies",
-            remedy="count the events of independent rows, as in interval='exact'",
-        )
     rows = sample.rows
     expected = sample.tally.forecast_total() / sample.tally.weight_total
     error = sample.error((rows.y_true - ratio * rows.y_prob) / expected) / ratio
@@ -189,4 +198,4 @@ def _wald(sample: Sampled, ratio: float, level: float) -> Limits:
 
 def _instead(sample: Sampled, ratio: float, level: float) -> Limits:
     note = f"rows are {sample.why_not_counted}, so the limits rest on how much they vary, not on a count of events"
-    return _wald(sample, ratio, level)._replace(notes=(note,))
+    return _with_events(_wald)(sample, ratio, level)._replace(notes=(note,))

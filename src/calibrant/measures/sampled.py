@@ -12,7 +12,7 @@ import numpy as np
 
 from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.types import FloatArray, IntArray, Randomness
-from calibrant.measures.estimates import Estimate, bootstrap
+from calibrant.measures.estimates import Estimate, bootstrap, have_no_width
 from calibrant.rows.checks import Observations, check_choice, check_confidence
 from calibrant.rows.clusters import ClusteredRows, ClusteredSource
 from calibrant.rows.horizons import HorizonRows, censoring_notes
@@ -301,6 +301,11 @@ def estimated(
     level = check_confidence(confidence_level)
     value = number(sample.tally)
     found = way(sample, value, level)
+    if have_no_width(found.lower, found.upper, value):
+        raise UndefinedError(
+            f"nothing in these rows shows how much {name.replace('_', ' ')} varies, so that limits would have no width",
+            remedy="ask for the number alone, or collect more rows",
+        )
     return Estimate(
         name=name,
         estimate=value,

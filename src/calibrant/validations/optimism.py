@@ -14,6 +14,7 @@ from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.progress import track
 from calibrant.core.types import ArrayLike, BoolArray, ClassLabel, FloatArray, IntArray, Randomness
 from calibrant.core.words import counted
+from calibrant.measures.discrimination import auroc
 from calibrant.measures.smoothers import SmootherName
 from calibrant.rows.checks import check_choice, check_codes, check_number, check_same_index, check_seed
 from calibrant.rows.intake import as_tally
@@ -26,6 +27,7 @@ Resampling = Literal["bootstrap", "cross_validation"]
 
 _SEEDS = 2**31 - 1  # what scikit-learn takes
 _AT_A_TIME = 8  # jobs that are handed to each worker together
+_MEMORISED = 0.1  # of AUROC: in simulations regressions stay below, and models whose correction fails do not
 
 
 def internal_validation(
@@ -58,6 +60,12 @@ def internal_validation(
     Cross-validation forecasts each row by a fit to the other folds: ``corrected`` is the statistic of these forecasts,
     all folds taken together, averaged over repeats.
 
+    The bootstrap is for models with few parameters for their rows, as regressions are. A model that memorises its rows
+    (a forest or tree grown to the end, boosting, the nearest neighbour) knows most of "all rows" from the resample, and
+    too little is taken off: a forest on 200 rows with a true AUROC of 0.69 is "corrected" from 1.00 to 0.93. Where the
+    fits rank rows that were left out of their resample much worse than ``corrected`` says (AUROC lower by more than
+    0.1), a note says so: take ``resampling="cross_validation"`` there.
+
     Parameters
     ----------
     estimator : classifier
@@ -68,7 +76,7 @@ def internal_validation(
     y : array-like of shape (n,)
         The class of each row, one of two.
     resampling : {"bootstrap", "cross_validation"}
-        How fits that have not seen all rows are made.
+        How fits that have not seen all rows are made; "cross_validation" for models that memorise.
     n_resamples : int, default 200
         Resamples of the bootstrap.
     cv, repeats : int
@@ -193,11 +201,6 @@ class _Study:
             return model.fit(self.X, self.labels)
         return model.fit(take(self.X, positions), self.labels[positions])
 
-    def numbers(self, model: Any, plan: Plan, positions: IntArray | None = None) -> FloatArray:
-        """Return the statistics of a model on some of the rows, or on all."""
-        chosen = np.arange(self.rows) if positions is None else positions
-        return _numbers(plan, self.events[chosen], self.forecasts(model, positions))
-
     def forecasts(self, model: Any, positions: IntArray | None = None) -> FloatArray:
         """Forecast the event on some of the rows, or on all."""
         from calibrant.rows.models import event_forecasts, take
@@ -265,16 +268,33 @@ def bootstrap_corrected(
     study: _Study, plan: Plan, drawn: Sequence[IntArray], seeds: Sequence[int], seed: int, team: _Team
 ) -> InternalValidation:
     """Correct by resamples that are drawn already."""
-    apparent = study.numbers(study.fitted(None, seed % _SEEDS), plan)
+    forecasts = study.forecasts(study.fitted(None, seed % _SEEDS))
+    apparent = _numbers(plan, study.events, forecasts)
     jobs = ((study, plan, *job) for job in zip(drawn, seeds, strict=True))
-    found = np.array(list(team.each(_trained_and_tested, jobs, len(drawn), "fitting to resamples")))
-    training, test = found[:, 0], found[:, 1]
+    found = list(team.each(_trained_and_tested, jobs, len(drawn), "fitting to resamples"))
+    training, test, areas = (np.array(each) for each in zip(*found, strict=True))
     usable = ~np.isnan(training - test)
     parts = tuple(
         _part(name, apparent[k], training[usable[:, k], k], test[usable[:, k], k], len(drawn))
         for k, name in enumerate(plan.names)
     )
-    return _result("bootstrap", study, plan, parts, n_resamples=len(drawn))
+    notes = _memorised(float(_area(study.events, forecasts)), areas)
+    return _result("bootstrap", study, plan, parts, notes, n_resamples=len(drawn))
+
+
+def _memorised(apparent: float, areas: FloatArray) -> tuple[str, ...]:
+    """Note where fits rank rows that they have not seen much worse than the correction says."""
+    areas = areas[~np.isnan(areas).any(axis=1)]
+    if not areas.size:
+        return ()
+    training, test, unseen = areas.mean(axis=0)
+    corrected = apparent - (training - test)
+    if corrected - unseen <= _MEMORISED:
+        return ()
+    return (
+        f"the model memorises its rows, and the bootstrap takes too little off: AUROC corrected is {corrected:.2f}, "
+        f"and {unseen:.2f} on rows that were left out of the resamples; use resampling='cross_validation'",
+    )
 
 
 def _drawn(study: _Study, generator: np.random.Generator) -> IntArray:
@@ -289,13 +309,29 @@ def _drawn(study: _Study, generator: np.random.Generator) -> IntArray:
     return np.concatenate(parts)
 
 
-def _trained_and_tested(study: _Study, plan: Plan, positions: IntArray, seed: int) -> tuple[FloatArray, FloatArray]:
-    """Return the statistics of a fit to a resample, on the resample and on all rows; NaN where no fit is possible."""
+def _trained_and_tested(
+    study: _Study, plan: Plan, positions: IntArray, seed: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the statistics of a fit to a resample, on the resample and on all rows; NaN where no fit is possible.
+
+    Also its AUROC on both, and on the rows that were not drawn.
+    """
     if not study.has_both(positions):
         undefined = np.full(len(plan.names), np.nan)
-        return undefined, undefined
+        return undefined, undefined, np.full(3, np.nan)
     model = study.fitted(positions, seed)
-    return study.numbers(model, plan, positions), study.numbers(model, plan)
+    forecasts = study.forecasts(model)
+    drawn, unseen = (study.events[positions], study.forecasts(model, positions)), np.ones(study.rows, dtype=bool)
+    unseen[positions] = False
+    areas = [_area(*drawn), _area(study.events, forecasts), _area(study.events[unseen], forecasts[unseen])]
+    return _numbers(plan, *drawn), _numbers(plan, study.events, forecasts), np.array(areas)
+
+
+def _area(events: BoolArray, forecasts: FloatArray) -> float:
+    """Return the AUROC; NaN where it is undefined."""
+    if not 0 < np.count_nonzero(events) < events.size:
+        return np.nan
+    return auroc(events, forecasts)
 
 
 def _part(name: str, apparent: float, training: FloatArray, test: FloatArray, drawn: int) -> OptimismCorrected:
@@ -328,7 +364,7 @@ def cross_corrected(
     study: _Study, plan: Plan, divided: Sequence[IntArray], seeds: Sequence[Sequence[int]], seed: int, team: _Team
 ) -> InternalValidation:
     """Correct by folds that are dealt already: the fold of each row, for each repeat."""
-    apparent = study.numbers(study.fitted(None, seed % _SEEDS), plan)
+    apparent = _numbers(plan, study.events, study.forecasts(study.fitted(None, seed % _SEEDS)))
     repeats, count = len(divided), len(seeds[0])
     jobs = (
         (study, np.flatnonzero(folds != fold), np.flatnonzero(folds == fold), seeds[repeat][fold])
@@ -395,9 +431,14 @@ RESAMPLINGS: dict[str, _Bootstrap | _CrossValidation] = {
 
 
 def _result(
-    resampling: str, study: _Study, plan: Plan, parts: tuple[OptimismCorrected, ...], **sizes: int
+    resampling: str,
+    study: _Study,
+    plan: Plan,
+    parts: tuple[OptimismCorrected, ...],
+    cautions: tuple[str, ...] = (),
+    **sizes: int,
 ) -> InternalValidation:
-    notes = []
+    notes = list(cautions)
     without = [part.name for part in parts if part.corrected is None]
     if without:
         notes.append(f"no corrected value of {', '.join(without)}: undefined on all rows, or in too many of the fits")

@@ -23,6 +23,7 @@ from calibrant.measures.brier import brier_score, scaled_brier_score
 from calibrant.measures.curve_results import DISTANCES, CalibrationCurve
 from calibrant.measures.curves import BANDS, INTERVALS, curve_places, distances_of, resampled_points
 from calibrant.measures.discrimination import auroc
+from calibrant.measures.estimates import have_no_width
 from calibrant.measures.ratios import observed_expected_ratio
 from calibrant.measures.sampled import Sampled, sampled
 from calibrant.measures.slope_results import COEFFICIENTS, CalibrationTests
@@ -241,6 +242,7 @@ class _Study:
     curve: CalibrationCurve | None = None
     certificate: Certificate | None = None
     left_out: int = 0
+    widthless: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.chosen = check_smoother(self.settings.smoother)
@@ -265,7 +267,10 @@ class _Study:
             return None
 
     def limit(self, name: str, lower: float, upper: float, interval: str) -> None:
-        """Record the limits of a number; infinite ones say nothing and are left out."""
+        """Record the limits of a number; infinite ones, and those of no width, say nothing and are left out."""
+        if have_no_width(lower, upper, self.values[name]):
+            self.widthless.append(title_of(name))
+            return
         ends = {"lower": lower, "upper": upper}
         self.values |= {f"{name}_{end}": float(limit) for end, limit in ends.items() if math.isfinite(limit)}
         self.intervals[name] = interval
@@ -376,14 +381,17 @@ class _Study:
         self.limit(name, self.values[name] - reach, self.values[name] + reach, "normal")
 
     def add_cautions(self) -> None:
-        """Note where limits are likely to be off, or to look so."""
+        """Note where limits are likely to be off, or to look so, and where they would have no width."""
+        if self.widthless:
+            many = "they vary" if len(self.widthless) > 1 else "it varies"
+            self.notes.append(f"no limits of {', '.join(self.widthless)}: nothing in these rows shows how much {many}")
         events = _events(self.sample)
         fewest, what = min((events, "events"), (self.sample.row_total - events, "rows without the event"))
         if fewest < FEW:
             what = what if fewest != 1.0 else what.replace("events", "event").replace("rows", "row")
             self.notes.append(
-                f"there are {fewest:,.0f} {what}, and limits that suppose many may be off; a validation should have at "
-                f"least {FEW} of each kind (Vergouwe et al. 2005)"
+                f"there {'is' if fewest == 1.0 else 'are'} {fewest:,.0f} {what}, and limits that suppose many may be "
+                f"off; a validation should have at least {FEW} of each kind (Vergouwe et al. 2005)"
             )
 
     def add_guarantee(self, max_error: float | None) -> None:
