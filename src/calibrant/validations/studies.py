@@ -21,7 +21,7 @@ from calibrant.decisions.benefit_results import NetBenefit
 from calibrant.decisions.benefits import net_benefit
 from calibrant.measures.brier import brier_score, scaled_brier_score
 from calibrant.measures.curve_results import DISTANCES, CalibrationCurve
-from calibrant.measures.curves import BANDS, INTERVALS, curve_places, distances_of, resampled_points
+from calibrant.measures.curves import BANDS, INTERVALS, curve_places, distances_of, refuse_few_rows, resampled_points
 from calibrant.measures.discrimination import auroc
 from calibrant.measures.estimates import have_no_width
 from calibrant.measures.ratios import observed_expected_ratio
@@ -319,6 +319,7 @@ class _Study:
 
     def _drawn(self, curve: Rates, places: FloatArray) -> FloatArray:
         """Return in each resample that has a curve its distances from the diagonal and from ours, and the curve."""
+        refuse_few_rows(self.sample.row_total)
         drawn = resampled_points(self.rows, self.resamples, check_rng(self.seed))
         found = []
         for points in track(drawn, total=self.resamples, label="resampling", shown=self.progress):
