@@ -67,7 +67,7 @@ def test_a_report_takes_them_and_says_what_is_approximate(forecasts, file, tmp_p
     named = [word for name in forecasts for word in ("--y-prob", name)]
     out = tmp_path / "r.md"
     called = call("report", file, *ASKED[:8], *named, "--max-error", "0.3", "--out", out)
-    assert called.exit_code in (0, 1, 3), called.output
+    assert called.exit_code == 3, called.output  # no guarantee holds, so nothing is decided
     assert "without a guarantee" in out.read_text()
     stored = json.loads(call("report", file, *ASKED[:8], *named, "--format", "json").stdout)
     assert [each["horizon"]["risk"] for each in stored["models"]] == [pytest.approx(rows().risk)] * len(forecasts)

@@ -185,12 +185,13 @@ def test_without_a_home_and_beside_code_that_cannot_be_written_it_compiles_in_me
     program = """
     import numba.core.caching as caching
     import numpy as np
-    from calibrant.core import kernels, row_kernels
+    from calibrant.core import curve_kernels, kernels, row_kernels
     def refuse(self):
         raise PermissionError(13, "Permission denied")
     caching._CacheLocator.ensure_cache_path = refuse
     kernels.PLAIN_LIMIT = 0
-    print(kernels.swing_events(np.array([0.0, 1.0, 0.5]))[0].tolist(), kernels.swing_events.compiled().stats.cache_path)
+    loop = curve_kernels.swing_events
+    print(loop(np.array([0.0, 1.0, 0.5]))[0].tolist(), loop.compiled().stats.cache_path)
     """
     found = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)],

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import norm
+from scipy.stats import t as t_law
 
 import calibrant
 from calibrant.core.errors import InputError, UndefinedError
@@ -52,9 +53,11 @@ def test_limits_by_the_delta_method_are_those_of_the_influence_of_each_row(weigh
     found = net_benefit(y, p, thresholds=AT, confidence_level=0.95, prevalence=prevalence, **given)
     codes = np.unique(cluster, return_inverse=True)[1] if clustered else None
     weight = w if weighted else np.ones(y.size)
+    few = 1.0 if codes is None else codes.max() + 1.0
+    reach = Z if codes is None else t_law.ppf(0.975, few - 1.0) * np.sqrt(few / (few - 1.0))
     for k, t in enumerate(AT):
         benefit, everybody, over, standard = (
-            Z * standard_error(each, weight, codes) for each in influences(y, p, weight, t, prevalence)
+            reach * standard_error(each, weight, codes) for each in influences(y, p, weight, t, prevalence)
         )
         centre, base = found.net_benefit[k], found.treat_all[k]
         assert found.net_benefit_lower[k] == pytest.approx(centre - benefit, abs=1e-12)
@@ -128,15 +131,79 @@ def test_what_no_row_shows_has_the_limits_of_a_share_never_seen():
     unseen = 1 - 0.025 ** (1 / 100)
     above = net_benefit(y, p, threshold=0.5, confidence_level=0.95)
     assert (above.net_benefit, above.net_benefit_lower, above.net_benefit_upper) == pytest.approx((0, -unseen, unseen))
-    assert "fewer than 10 rows are acted on" in above.notes[0]
+    assert above.notes == ("from threshold 0.5 up fewer than 10 rows are acted on: limits there are approximate",)
     below = net_benefit(y, p, threshold=0.05, confidence_level=0.95)
     assert below.interventions_avoided == 0.0
     assert below.interventions_avoided_lower == pytest.approx(-100 * 19 * unseen)
     assert below.gain_upper == pytest.approx(unseen / 19)
+    assert below.notes == (
+        "up to threshold 0.05 fewer than 10 events are left alone: limits of the gain over treating all, and of "
+        "interventions avoided, are approximate there",
+    )
+    together = net_benefit(y, p, threshold=0.05, confidence_level=0.95, cluster=np.arange(100) // 2)
+    assert "fewer than 10 clusters with events are left alone" in together.notes[0]
     sure = net_benefit(y, p, threshold=0.0, confidence_level=0.95)
     assert (sure.gain_lower, sure.gain, sure.gain_upper) == (0.0, 0.0, 0.0)
     resampled = net_benefit(y, p, threshold=0.5, confidence_level=0.95, interval="bootstrap", n_resamples=50)
     assert resampled.net_benefit_upper == pytest.approx(unseen)
+
+
+def test_few_events_left_alone_are_noted_by_their_number_and_not_by_their_weight():
+    p = np.repeat([0.1, 0.3, 0.6], 40)
+    y = np.tile([0, 0, 0, 1], 30)  # ten events at each forecast
+    asked = {"thresholds": [0.0, 0.2, 0.5], "confidence_level": 0.95}
+    assert net_benefit(y, p, **asked).notes == ()
+    y[3] = 0
+    for weight in (None, np.full(120, 7.0), np.linspace(5, 6, 120)):
+        assert "up to threshold 0.2 fewer than 10 events" in net_benefit(y, p, sample_weight=weight, **asked).notes[0]
+    clusters = np.arange(120) // 4  # an event in each, but for one
+    assert "up to threshold 0.2 fewer than 10 clusters" in net_benefit(y, p, cluster=clusters, **asked).notes[0]
+    y[2] = 1
+    assert net_benefit(y, p, cluster=clusters, **asked).notes == ()
+
+
+def test_resamples_without_events_leave_the_standardized_benefit_alone_without_limits():
+    y, p = np.zeros(60), np.linspace(0.01, 0.6, 60)
+    y[[30, 50]] = 1
+    asked: dict[str, Any] = {"thresholds": [0.1, 0.2], "confidence_level": 0.95, "interval": "bootstrap"}
+    found = net_benefit(y, p, **asked)
+    assert found.standardized is not None
+    assert (found.standardized_lower, found.standardized_upper) == (None, None)
+    assert (found.net_benefit_lower < found.net_benefit).all()
+    assert "standardized net benefit has no limits" in found.notes[-1]
+    y[:40:2] = 1
+    many = net_benefit(y, p, **asked)
+    assert (many.standardized_lower < many.standardized_upper).all()
+    both = calibrant.decisions.DecisionCurve(("few", "many"), (found, many)).frame()
+    assert both["standardized_lower"].isna().tolist() == [True, True, False, False]
+    drawn: Any = calibrant.displays.DecisionCurveDisplay.from_predictions(
+        np.where(np.arange(60) % 30 == 20, 1, 0), {"a": p, "b": np.sqrt(p)}, quantity="standardized", **asked
+    )
+    assert drawn.bands_ == []
+
+
+def test_censored_rows_are_counted_and_said():
+    rng = np.random.default_rng(3)
+    p = rng.beta(1.5, 3, 400)
+    time, left = -np.log(rng.random(400)) / -np.log1p(-p), rng.exponential(1.5, 400)
+    rows = calibrant.horizon(np.minimum(time, left), time <= left, p, at=1.0)
+    unknown = np.count_nonzero(rows.sample_weight == 0)
+    asked: dict[str, Any] = {"threshold": 0.3, "confidence_level": 0.95}
+    drawn: dict[str, Any] = {"interval": "bootstrap", "n_resamples": 50}
+    together = net_benefit(rows, **asked, cluster=np.arange(400) // 2)
+    for found in (together, net_benefit(rows, **asked), net_benefit(rows, **asked, **drawn)):
+        assert found.rows == 400
+        assert f"{unknown} of 400 rows were censored before 1" in str(found)
+    assert together.clusters == 200
+    few = net_benefit(rows, **asked, cluster=np.arange(400) // 25, **drawn)
+    assert "resamples of 16 clusters vary too little" in few.notes[-1]
+    # Censored rows move the weights of others: limits are not those of weights that were fixed beforehand.
+    moved, fixed = (net_benefit(each, **asked) for each in (rows, rows.fixed()))
+    assert moved.net_benefit == fixed.net_benefit
+    assert abs(moved.net_benefit_lower - fixed.net_benefit_lower) > 1e-4
+    again = net_benefit(rows, interval="bootstrap", **asked)
+    wide = moved.net_benefit_upper - moved.net_benefit_lower
+    assert wide == pytest.approx(again.net_benefit_upper - again.net_benefit_lower, rel=0.1)
 
 
 def test_rows_weights_and_tallies_say_the_same():
@@ -148,9 +215,15 @@ def test_rows_weights_and_tallies_say_the_same():
     tallied = net_benefit(calibrant.Tally.from_arrays(y, p), **asked)
     scaled = net_benefit(y, p, sample_weight=np.full(y.size, 7.0), **asked)
     alone = net_benefit(y, p, cluster=np.arange(y.size), **asked)
+    wider = t_law.ppf(0.975, 299) / Z * np.sqrt(300 / 299)  # as clusters of one row each, 300 are taken for few
     for name in (*NUMBERS, "band"):
-        for other in (tallied, scaled, alone):
+        for other in (tallied, scaled):
             np.testing.assert_allclose(getattr(other, f"{name}_lower"), getattr(base, f"{name}_lower"), atol=1e-12)
+        below = [
+            getattr(each, "net_benefit" if name == "band" else name) - getattr(each, f"{name}_lower")
+            for each in (base, alone)
+        ]
+        np.testing.assert_allclose(below[1], wider * below[0], rtol=0.02 if name == "band" else 1e-9, atol=1e-12)
     drawn = {"interval": "bootstrap", "n_resamples": 50, "sample_weight": w, **asked}
     assert net_benefit(y[order], p[order], **{**drawn, "sample_weight": w[order]}) == net_benefit(y, p, **drawn)
     # A weight of 2 counts a row twice in the number; a row listed twice in one cluster is known once.

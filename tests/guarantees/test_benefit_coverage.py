@@ -109,6 +109,21 @@ def test_limits_that_count_clusters_hold_where_those_that_count_rows_do_not():
     assert wrong["treat_all"][2] > allowed(60, 1 - LEVEL)
 
 
+def test_limits_of_few_clusters():
+    """With normal errors they would hold the truth in 82% of runs."""
+
+    def rows_of(rng):
+        cluster = np.repeat(np.arange(5), 200)
+        p, q = draw(rng, cluster.size, EFFECT * rng.standard_normal(5)[cluster])
+        return ((rng.random(cluster.size) < q), p), {"cluster": cluster}
+
+    truth = {name: each for name, each in truths(effect=EFFECT).items() if name in ("net_benefit", "treat_all", "band")}
+    misses = count_misses(rows_of, RUNS, truth)
+    assert misses["treat_all"][2] <= allowed(RUNS, 1 - LEVEL)
+    assert (misses["net_benefit"][PLENTY] <= allowed(RUNS, 1 - LEVEL)).all()
+    assert misses["band"][0] <= allowed(RUNS, 1.5 * (1 - LEVEL))  # with normal errors about one in three
+
+
 def test_limits_of_case_control_rows_with_the_prevalence():
     def rows_of(rng):
         p, q = draw(rng, 3000)

@@ -84,6 +84,7 @@ RENAMED = {
 # What was added, as it is on these rows.
 NO_THRESHOLD = {"thresholds": None, "cost_false_positive": None, "cost_false_negative": None}
 NO_LIMITS = {f"{name}_{end}": None for name in ("ici", "e50", "e90", "emax", "eci") for end in ("lower", "upper")}
+PARTS = ("score", "miscalibration", "discrimination", "uncertainty", "skill")
 NO_PLANNED_CLUSTERS = {
     "clusters": None,
     "cluster_size": None,
@@ -96,6 +97,10 @@ ADDED: dict[str | None, dict[str, Any]] = {
         **dict.fromkeys(("span", "knots", "confidence_level", "interval", "n_resamples", "clusters")),
         "scale": "probability",
         **NO_LIMITS,
+    },
+    "ScoreDecomposition": {
+        **{f"{part}_{end}": None for part in PARTS for end in ("lower", "upper")},
+        **dict.fromkeys(("confidence_level", "clusters", "n_resamples")),
     },
     "RowsNeeded": {"measure": "cutoff", "relative_to": "rows", **NO_THRESHOLD, **NO_PLANNED_CLUSTERS},
     "CalibrationTest": {"clusters": None},
@@ -114,12 +119,6 @@ ADDED: dict[str | None, dict[str, Any]] = {
         ],
     },
     "ReportSummary": {"clusters": None},
-    "ScoreDecomposition": dict.fromkeys(
-        f"{name}_{end}"
-        for name in ("score", "miscalibration", "discrimination", "uncertainty", "skill")
-        for end in ("lower", "upper")
-    )
-    | dict.fromkeys(("confidence_level", "clusters", "n_resamples")),
     "ModelSummary": {"row_wise": None, "group_check": None, "change": None},
     "RepairTrial": {"fitted_clusters": None, "judged_clusters": None},
 }

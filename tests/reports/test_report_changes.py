@@ -207,7 +207,7 @@ def test_what_cannot_be_said_is_left_out_with_the_reason(reason):
     (omission,) = report.summary.models[0].omissions
     assert (omission.section, omission.reason) == ("change", reason)
     assert f"Left out: {reason}." in report.html()
-    assert f"Left out, change: {reason}." in report.markdown()
+    assert f"Left out, whether it has changed: {reason}." in report.markdown()
     assert "period=periods" in report.markdown()
 
 

@@ -1,6 +1,8 @@
 """Censored outcomes: weights, risks and their limits by slow and obvious ways, and what is refused."""
 
+import ast
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +15,17 @@ from hypothesis import strategies as st
 import calibrant
 from calibrant import measures
 from calibrant.decisions import decide
+from calibrant.rows import promised
+from calibrant.rows.cells import Cells
 from calibrant.rows.clusters import ClusteredRows
+from calibrant.rows.grids import Grid
 from calibrant.rows.horizons import HorizonRows
+from calibrant.rows.intake import in_groups
+from calibrant.rows.memory import ArrayRows
 from calibrant.rows.paired import PairedColumns
+from calibrant.rows.refinement import Opened
 from calibrant.rows.resamples import resampled
+from calibrant.rows.tally import Tally
 
 horizon: Any = calibrant.horizon  # whose weights may be None, which they are not here
 
@@ -229,6 +238,9 @@ GUARANTEES: dict[str, Any] = {
     "Monitors": lambda rows: calibrant.Monitors(max_error=0.1).update(rows, segment=np.arange(400) % 2, period=1),
     "RollingRecalibrator": lambda rows: calibrant.RollingRecalibrator(window=2, max_error=0.1).update(rows, period=1),
     "compare_windows": lambda rows: calibrant.monitors.compare_windows(rows, period=np.arange(400), windows=[2]),
+    "compare_models of named rows": lambda rows: calibrant.compare_models({"old": rows, "new": rows}),
+    "compare_recalibrators": calibrant.compare_recalibrators,
+    "compare_recalibrators cluster": lambda rows: calibrant.compare_recalibrators(rows, cluster=np.arange(400) // 4),
     "CertificateDisplay": lambda rows: calibrant.CertificateDisplay.from_predictions(rows, max_error=0.1),
 }
 
@@ -239,6 +251,77 @@ def test_whatever_gives_a_guarantee_refuses_estimated_weights(name):
         calibrant.CalibrantError, match=r"weights that were estimated .* no guarantee holds; .*fixed\(\)"
     ):
         GUARANTEES[name](censored())
+
+
+SUMMARIES: dict[str, Any] = {
+    "tally": Tally.from_observations,
+    "merged": lambda rows: Tally.from_arrays([0, 1], [0.2, 0.4]) + Tally.from_observations(rows),
+    "merged totals": lambda rows: Tally.from_observations(rows).stretch(0, 50) + Tally.from_arrays([0, 1], [0.2, 0.4]),
+    "part": lambda rows: Tally.from_observations(rows).stretch(5, 200),
+    "half": lambda rows: Tally.from_observations(rows).halves(0)[0],
+    "means": lambda rows: Tally.from_observations(rows).at_means(),
+    "some rows": lambda rows: rows.take(np.arange(300)),
+    "joined rows": lambda rows: rows.fixed().joined(rows),
+    "ordered rows": lambda rows: rows.that_count().in_order().alone(),
+    "array rows": ArrayRows,
+    "opened": lambda rows: Opened(ArrayRows(rows)),
+    "clusters": lambda rows: ClusteredRows.of(rows, np.arange(400) // 4),
+    "each cluster once": lambda rows: ClusteredRows.of(rows, np.arange(400) // 4).once_each(),
+    "groups": lambda rows: in_groups(rows, by=np.arange(400) % 2),
+    "groups of clusters": lambda rows: in_groups(rows, by=np.arange(400) % 2, cluster=np.arange(400) // 4),
+}
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_summaries_remember_that_weights_were_estimated(name):
+    summary = SUMMARIES[name](censored())
+    assert summary.weights_estimated
+    with pytest.raises(calibrant.CalibrantError, match=r"weights that were estimated .* no guarantee holds"):
+        calibrant.certify(summary, max_error=0.2)
+
+
+def test_cells_remember_it_in_a_file_and_monitors_refuse_them(tmp_path):
+    rows = censored()
+    cells = Cells.from_rows(rows, Grid(4, 0.0, 1.0))
+    both = (cells + Cells.from_arrays([0, 1], [0.2, 0.4], bits=5)).coarsened(3)
+    for each in (cells, both, ArrayRows(rows).histogram(Grid(3, 0.0, 1.0)), cells.entries(np.arange(3))):
+        assert each.weights_estimated
+    both.to_parquet(tmp_path / "cells.parquet")
+    again = Cells.from_parquet(tmp_path / "cells.parquet")
+    assert again.weights_estimated
+    for asked in (
+        lambda: calibrant.certificates.bracket(again, method="adaptive"),
+        lambda: calibrant.Monitor(max_error=0.1).update(Cells.from_rows(rows, Grid(10, 0.0, 1.0))),
+        lambda: calibrant.Monitor(max_error=0.1).update(Tally.from_observations(rows)),
+    ):
+        with pytest.raises(calibrant.InputError, match="no guarantee holds"):
+            asked()
+
+
+def test_ordinary_summaries_say_nothing_of_it(tmp_path):
+    weighted = calibrant.Tally.from_arrays([0, 1, 1], [0.2, 0.4, 0.7], sample_weight=[1.0, 2.0, 3.0])
+    known = horizon([1.0, 2.0, 3.0], [1, 1, 1], [0.2, 0.4, 0.7], at=2.5)
+    for tally in (
+        weighted,
+        weighted + weighted,
+        Tally.from_observations(known),
+        Tally.from_observations(censored().fixed()),
+    ):
+        assert tally.weights_estimated is False
+    Cells.from_tally(weighted, Grid(3, 0.0, 1.0)).to_parquet(tmp_path / "cells.parquet")
+    assert b"weights_estimated" not in (tmp_path / "cells.parquet").read_bytes()
+    assert not Cells.from_parquet(tmp_path / "cells.parquet").weights_estimated
+    calibrant.certify(Tally.from_observations(known), max_error=0.9)
+
+
+@pytest.mark.parametrize("room", ["certificates", "monitors", "comparisons"])
+def test_rooms_that_give_guarantees_take_rows_through_the_door_that_refuses(room):
+    doors = {name for name, value in vars(promised).items() if getattr(value, "__wrapped__", None) is not None}
+    assert {"as_source", "as_tally", "as_clustered", "as_observations", "in_groups"} <= doors
+    for file in (Path(calibrant.__file__).parent / room).rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module == "calibrant.rows.intake":
+                assert not doors & {each.name for each in node.names}, file.name
 
 
 def test_with_weights_taken_as_they_are_certificates_say_what_holds_approximately():
@@ -253,10 +336,42 @@ def test_measures_say_how_many_rows_were_censored_and_take_the_risk_for_the_obse
     found = calibrant.measure(rows)
     assert found.mean_outcome == pytest.approx(rows.risk, abs=1e-14)
     assert found.observed_expected_ratio == pytest.approx(rows.risk / rows.y_prob.mean(), abs=1e-14)
-    assert found.rows == rows.outcome.known
+    assert found.rows == found.distinct_forecasts == 400
+    assert found.mean_forecast == rows.y_prob.mean()
+    assert found.calibration_in_the_large == rows.risk - rows.y_prob.mean()
     assert str(found.notes[0]).startswith(f"{rows.outcome.censored} of 400 rows were censored before 3 and count")
     halves = calibrant.measure(rows, by=np.arange(400) % 2)
     assert sum(each.weight_total for each in halves.measures) == pytest.approx(400.0)
+    for part in (*halves.measures, calibrant.measure(Tally.from_observations(rows))):
+        assert "some rows were censored: numbers are those of the others" in str(part.notes[0])
+
+
+def test_measure_and_validate_give_the_same_numbers_the_same_names():
+    rows = censored(200)
+    found, study = calibrant.measure(rows), calibrant.validate(rows, n_resamples=40, smoother="isotonic")
+    for name in ("rows", "mean_forecast", "calibration_in_the_large", "observed_expected_ratio", "cutoff", "brier"):
+        assert getattr(found, name) == pytest.approx(getattr(study, name), rel=1e-12), name
+    assert found.observed_expected_ratio == pytest.approx(found.mean_outcome / found.mean_forecast)
+    assert found.calibration_in_the_large == pytest.approx(found.mean_outcome - found.mean_forecast)
+
+
+def test_limits_from_a_summary_say_that_weights_are_taken_as_they_are():
+    tally = Tally.from_observations(censored(200))
+    (note,) = measures.brier_score(tally, confidence_level=0.9).notes
+    assert "limits take them as they are" in str(note)
+    study = calibrant.validate(tally, n_resamples=40, smoother="isotonic")
+    assert study.cutoff_upper is None
+    assert any("limits take them as they are" in note for note in study.notes)
+    assert any("its guarantee takes fixed weights" in note for note in study.notes)
+
+
+def test_what_is_put_down_to_chance_is_so_approximately():
+    found = calibrant.worst_interval(censored(60))
+    assert found.weights_estimated
+    assert "chance shows, with weights, which are estimates, as they are." in str(found)
+    assert "in about 95% of cases" in str(found)
+    assert "which are estimates" in found.where()
+    assert not calibrant.worst_interval(censored(60).fixed()).weights_estimated
 
 
 def test_resamples_estimate_the_weights_anew_and_do_not_depend_on_the_order_of_rows():

@@ -37,8 +37,8 @@ from calibrant.rows.asked import asked_of_classes
 from calibrant.rows.checks import check_confidence, check_forecasts
 from calibrant.rows.classes import FamilyAsked, QuestionsAsked, SingleAsked
 from calibrant.rows.clusters import ClusteredSource
-from calibrant.rows.horizons import refuse_estimated_weights
-from calibrant.rows.intake import RowsLike, are_clustered, as_clustered, as_tally, rows_of_clusters, with_unit_weights
+from calibrant.rows.intake import RowsLike, are_clustered, rows_of_clusters
+from calibrant.rows.promised import as_clustered, as_tally, with_unit_weights
 from calibrant.rows.questions import KINDS, Questions
 from calibrant.rows.refinement import split_at_extremes
 from calibrant.rows.tally import Tally
@@ -334,7 +334,6 @@ def risk_bands(
     if borders[0] == 0.0 or borders[-1] == 1.0:
         raise InputError("cutoffs are the inner borders of bands from 0 to 1", remedy="leave out 0 and 1 themselves")
     edges = np.concatenate([[0.0], borders, [1.0]])
-    refuse_estimated_weights(y_true)
     family = asked_of_classes(y_true, y_prob, classes, questions, multilabel, sample_weight, pos_label)
     clustered = (cluster_target, max_cluster_size, serial)
     if family is not None:

@@ -13,6 +13,7 @@ from calibrant.measures.registry import BRACKETED_MEASURES, Measure
 from calibrant.measures.results import Bracket
 from calibrant.rows.cells import Cells
 from calibrant.rows.checks import check_choice, check_confidence
+from calibrant.rows.promised import with_fixed_weights
 
 _ROUNDING = 1e-12  # the ends are sums too
 
@@ -61,7 +62,7 @@ def bracket(
     if method is not None:
         check_choice(method, "method", tuple(BRACKETED_METHODS))
         METHODS[method].check_measure(measure)
-        table = table.with_unit_weights()
+        table = with_fixed_weights(table).with_unit_weights()
         found = judged.bracket_limit(table, bits, 1.0 - level, (low, high), METHODS[method])
         if found is None:
             raise InputError(

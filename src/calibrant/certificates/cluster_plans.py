@@ -22,7 +22,7 @@ from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.voices import Argument, Phrase
 from calibrant.rows.checks import Observations, check_codes, check_forecasts, check_number, check_weights
 from calibrant.rows.clusters import ClusteredRows
-from calibrant.rows.intake import as_clustered
+from calibrant.rows.promised import as_clustered
 from calibrant.rows.tally import Tally
 
 HIGHEST_CLUSTER_POWER = 0.99

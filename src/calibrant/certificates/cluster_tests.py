@@ -19,7 +19,8 @@ from calibrant.core.voices import Option, Phrase
 from calibrant.core.words import counted
 from calibrant.rows.clusters import ClusteredSource
 from calibrant.rows.hints import row_hints
-from calibrant.rows.intake import rows_of_clusters, with_unit_weights
+from calibrant.rows.intake import rows_of_clusters
+from calibrant.rows.promised import with_unit_weights
 from calibrant.rows.refinement import split_at_extremes
 
 EVIDENCE = Option("method", "evidence")

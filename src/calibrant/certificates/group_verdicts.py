@@ -12,11 +12,12 @@ from calibrant.core.errors import InputError
 from calibrant.core.voices import Option, Phrase
 from calibrant.rows.checks import check_choice
 from calibrant.rows.clusters import ClusteredRows
-from calibrant.rows.intake import as_observations, source_of
+from calibrant.rows.given import refuse_more
+from calibrant.rows.intake import source_of
 from calibrant.rows.masks import SCALES, group_questions
 from calibrant.rows.named import SUMMARIES
+from calibrant.rows.promised import as_observations
 from calibrant.rows.scanned_groups import GroupColumns, scanned_questions
-from calibrant.rows.tally import refuse_more
 
 
 def check_scale(scale: str | None, *, in_groups: bool) -> str:

@@ -29,8 +29,8 @@ from calibrant.rows.checks import check_choice, check_flag, check_number, check_
 from calibrant.rows.classes import FamilyAsked, QuestionsAsked, SingleAsked
 from calibrant.rows.groups import are_grouped, by_group
 from calibrant.rows.hints import row_hints
-from calibrant.rows.horizons import refuse_estimated_weights
-from calibrant.rows.intake import GroupsLike, RowsLike, are_clustered, as_clustered, as_source, in_groups
+from calibrant.rows.intake import GroupsLike, RowsLike, are_clustered
+from calibrant.rows.promised import as_clustered, as_source, in_groups
 from calibrant.rows.questions import Questions
 from calibrant.rows.refinement import TOLERANCE, TooManyForecastsError, split_at_extremes, whole_tally
 from calibrant.rows.sources import RowSource
@@ -271,7 +271,6 @@ def calibration_test(
     >>> by_season.rejected(0.05), by_season["winter"].rows
     (('summer', 'winter'), 100)
     """
-    refuse_estimated_weights(y_true)
     chosen = check_choice(method, "method", TEST_METHODS)
     resamples = int(check_number(n_resamples, "n_resamples", low=1, high=1e8, whole=True))
     shown = None if progress is None else check_flag(progress, "progress")

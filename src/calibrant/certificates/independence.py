@@ -24,8 +24,8 @@ from calibrant.core.voices import Either
 from calibrant.core.words import counted, level_said, measured, rounded_up
 from calibrant.measures.registry import MEASURES
 from calibrant.rows.clusters import ClusteredRows, ClusteredSource
-from calibrant.rows.horizons import refuse_estimated_weights
-from calibrant.rows.intake import RowsLike, are_clustered, as_clustered, few_in_memory, rows_of_clusters
+from calibrant.rows.intake import RowsLike, are_clustered, few_in_memory, rows_of_clusters
+from calibrant.rows.promised import as_clustered
 from calibrant.rows.tally import Totals
 
 _FEW_SQUARES = 30.0
@@ -163,7 +163,6 @@ def check_independence(
     >>> found.rejected(), found.upper_clusters > found.upper_rows
     (True, True)
     """
-    refuse_estimated_weights(y_true)
     clustered = are_clustered(y_true)
     if cluster is None and not clustered:
         raise InputError("is missing: pass a label per row", argument="cluster")

@@ -14,7 +14,7 @@ import numpy as np
 from calibrant.certificates.limit_words import lower_said, short_estimate, upper_said
 from calibrant.core.results import SLACK, Checked, PerPart
 from calibrant.core.voices import Phrase
-from calibrant.core.words import printable, some_names
+from calibrant.core.words import printable, some_names, verdict_said
 
 if TYPE_CHECKING:
     from calibrant.certificates.results import Certificate
@@ -135,7 +135,7 @@ class JointVerdict(OfShares, PerPart[Any]):
         width = max(map(len, names))
         return [
             f"  {name:<{width}}  {rows:>9,} rows  estimate {short_estimate(each.estimate)}  "
-            f"from {lower_said(each.lower)} to {upper_said(each.upper)}  {verdict}"
+            f"from {lower_said(each.lower)} to {upper_said(each.upper)}  {verdict_said(verdict)}"
             for name, rows, each, verdict in zip(
                 names, self._own_rows(), self._all(), self.single_verdicts, strict=True
             )

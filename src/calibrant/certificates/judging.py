@@ -42,7 +42,8 @@ from calibrant.rows.checks import check_choice, check_confidence
 from calibrant.rows.clusters import ClusteredSource
 from calibrant.rows.grids import FIRST_GRID
 from calibrant.rows.hints import row_hints
-from calibrant.rows.intake import rows_of_clusters, with_unit_weights
+from calibrant.rows.intake import rows_of_clusters
+from calibrant.rows.promised import with_unit_weights
 from calibrant.rows.refinement import whole_tally
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally, Totals

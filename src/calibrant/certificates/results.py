@@ -20,6 +20,7 @@ from calibrant.core.words import (
     percent,
     printable,
     shown,
+    verdict_said,
 )
 from calibrant.measures.registry import MEASURES
 from calibrant.measures.results import WorstInterval
@@ -327,7 +328,8 @@ class Certificate(OfShares, WithCosts, Result):
             meaning = f" On no interval of forecasts do events and forecasts differ by more than {cases}."
             if self.verdict == "refuted":
                 meaning = f" On some interval of forecasts events and forecasts differ by more than {cases}."
-        return f"{self.verdict.capitalize()}: with {level} confidence the {name} of {whom} is {side} {limit}.{meaning}"
+        verdict = verdict_said(self.verdict.capitalize())
+        return f"{verdict}: with {level} confidence the {name} of {whom} is {side} {limit}.{meaning}"
 
     def _saving_said(self, over: str) -> str:
         """Say the verdict on what re-drawing a line can save."""
@@ -335,10 +337,11 @@ class Certificate(OfShares, WithCosts, Result):
         limit += self._limit_in_costs(self.max_error)
         if self.verdict == "undecided":
             return f"Undecided: these rows do not show whether a {REDRAWING} saves more than {limit}, at {over}."
+        verdict = verdict_said(self.verdict.capitalize())
         if self:
-            return f"Certified: with {level} confidence no {REDRAWING} saves more than {limit}, at {over}."
+            return f"{verdict}: with {level} confidence no {REDRAWING} saves more than {limit}, at {over}."
         some = over.replace("any threshold", "some threshold", 1)
-        return f"Refuted: with {level} confidence a {REDRAWING} saves more than {limit}, at {some}."
+        return f"{verdict}: with {level} confidence a {REDRAWING} saves more than {limit}, at {some}."
 
     def where(self, *, whole: str = "") -> str:
         """Say where these rows are worst calibrated, in points, and what that adds up to, or what could be saved.
@@ -433,7 +436,7 @@ class GroupCertificates(JointVerdict, PerGroup[Any], Result):
             finding = f"some groups' {measure} may be above {limit} (least settled: {printable(self.least_settled)})"
         unit = "" if self.relative_to == "rows" else "numbers that are times its event rate, and "
         return [
-            f"{self.verdict.capitalize()}: {finding} ({counted(len(self.groups), 'group')}, "
+            f"{verdict_said(self.verdict.capitalize())}: {finding} ({counted(len(self.groups), 'group')}, "
             f"{self.certificates[0].method} method).",
             self.assumed(),
             f"Per group, {unit}verdicts that hold together with {level} confidence (and so do all upper limits, and "

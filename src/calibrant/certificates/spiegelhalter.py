@@ -13,8 +13,8 @@ from calibrant.core.errors import UndefinedError
 from calibrant.core.types import ArrayLike, ClassLabel
 from calibrant.core.voices import Argument, Phrase
 from calibrant.rows.groups import GroupedRows, GroupedSource, are_grouped, by_group
-from calibrant.rows.horizons import refuse_estimated_weights
-from calibrant.rows.intake import GroupsLike, RowsLike, as_tally, in_groups
+from calibrant.rows.intake import GroupsLike, RowsLike
+from calibrant.rows.promised import as_tally, in_groups
 from calibrant.rows.tally import Tally
 
 
@@ -80,7 +80,6 @@ def spiegelhalter_test(
     >>> calibration_test(too_low, rng=0).pvalue < 1e-6
     True
     """
-    refuse_estimated_weights(y_true)
     if by is None and not are_grouped(y_true):
         return _spiegelhalter(as_tally(y_true, y_prob, pos_label=pos_label))
     rows = in_groups(y_true, y_prob, by=by, pos_label=pos_label)

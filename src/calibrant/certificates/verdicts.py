@@ -26,9 +26,9 @@ from calibrant.rows.asked import asked_of_classes, without_groups
 from calibrant.rows.checks import Observations, check_choice, check_number, check_seed
 from calibrant.rows.classes import FamilyAsked, QuestionsAsked, SingleAsked
 from calibrant.rows.groups import are_grouped, by_group
-from calibrant.rows.horizons import refuse_estimated_weights
-from calibrant.rows.intake import GroupsLike, RowsLike, are_clustered, as_clustered, as_source, in_groups, source_of
+from calibrant.rows.intake import GroupsLike, RowsLike, are_clustered, source_of
 from calibrant.rows.masks import Scale
+from calibrant.rows.promised import as_clustered, as_source, in_groups
 from calibrant.rows.scanned_groups import GroupColumns
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally
@@ -339,7 +339,6 @@ def certify(
     >>> certificate.verdict, round(certificate.estimate, 4), round(certificate.upper, 4)
     ('certified', 0.0104, 0.0277)
     """
-    refuse_estimated_weights(y_true)
     kind = judged_measure(measure, variation, threshold, cost_false_positive, cost_false_negative)
     question = check_clusters(cluster is not None or are_clustered(y_true), cluster_target, max_cluster_size, serial)
     plan = check_plan(method, kind, confidence_level, relative_to, question)
@@ -536,7 +535,6 @@ def confidence_interval(
     This assumes that given their forecasts the outcomes are independent; forecaster, limit, method and level were
     fixed without looking at these outcomes.
     """
-    refuse_estimated_weights(y_true)
     kind = judged_measure(measure, variation, threshold, cost_false_positive, cost_false_negative)
     question = check_clusters(cluster is not None or are_clustered(y_true), cluster_target, max_cluster_size, serial)
     plan = check_plan(method, kind, confidence_level, relative_to, question)

@@ -19,9 +19,8 @@ from calibrant.measures.weighted import find_worst_interval
 from calibrant.rows.checks import Observations, check_confidence, check_number, check_seed
 from calibrant.rows.features import Feature, check_features
 from calibrant.rows.hints import row_hints
-from calibrant.rows.horizons import refuse_estimated_weights
-from calibrant.rows.intake import as_observations
 from calibrant.rows.named import SUMMARIES
+from calibrant.rows.promised import as_observations
 from calibrant.rows.tally import Tally
 from calibrant.rows.weights import effective_rows
 
@@ -149,7 +148,6 @@ def rows_with_features(
             argument="y_true",
             remedy="pass outcomes, forecasts and features as arrays, as in worst_group(y_true, y_prob, X)",
         )
-    refuse_estimated_weights(y_true)
     rows = as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
     features = check_features(X, rows.y_prob.size, argument=argument, y_true=y_true, y_prob=y_prob)
     rows = Observations(rows.y_true, rows.y_prob + 0.0, rows.sample_weight, rows.binary_outcomes)  # no -0.0

@@ -176,7 +176,8 @@ def command(
         with replacing(out) as unfinished:
             unfinished.write_text(text, encoding="utf-8", newline="\n")
     brief, full = _said(f"Wrote {printable(out)}.", report, models, checks)
-    code, doubts = DONE if report.verdict is None else exit_code_of(report.verdict), doubts_of(checks, source)
+    # Where a limit was asked about and no guarantee holds, as for censored rows, nothing is decided.
+    code, doubts = DONE if max_error is None else exit_code_of(report.verdict or "undecided"), doubts_of(checks, source)
     # Limits of checks hold for one model each.
     if doubts and max_error is not None:
         answered = len(models) == 1 and are_answered(doubts, max_error, source, relative_to)

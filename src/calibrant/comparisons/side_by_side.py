@@ -41,10 +41,10 @@ from calibrant.rows.checks import (
     check_seed,
 )
 from calibrant.rows.costs import Costs, threshold_or_costs
-from calibrant.rows.horizons import refuse_estimated_weights
-from calibrant.rows.intake import are_clustered, as_observations, as_source, given_source
+from calibrant.rows.intake import are_clustered, given_source
 from calibrant.rows.named import check_named, check_summaries
 from calibrant.rows.paired import PairedColumns, PairedRows, check_clusters
+from calibrant.rows.promised import as_observations, as_source
 from calibrant.rows.refinement import some_table
 from calibrant.rows.tally import Tally
 
@@ -341,9 +341,7 @@ def _wider(
 
 def _named_models(y_true: Any, y_prob: Any, sample_weight: Any, cluster: Any) -> dict[str, tuple[Any, Any]]:
     """Return outcomes and forecasts of each model, or what stands in place of both."""
-    refuse_estimated_weights(y_true)
     if isinstance(y_true, PairedColumns):
-        refuse_estimated_weights(*y_true.columns.values())
         return {name: (held, y_prob) for name, held in y_true.columns.items()}
     if isinstance(y_true, Mapping):
         return {name: (held, y_prob) for name, held in check_summaries(y_true).items()}

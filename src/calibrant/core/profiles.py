@@ -21,6 +21,7 @@ _MOST_STEPS = 200
 _NEAR = 1e-3  # what the likelihood gains by the best other coefficient where a quadratic tells it to many digits
 _CLOSE = 1e-6  # a step towards a limit, as a share of the way, that is the last: the next would be about its square
 _ROUNDING = 1e-9  # by which a sum can be off
+_LONGEST = 1e30  # step that a flat likelihood may ask for: halved soon enough, and far from overflowing
 _FARTHEST = 4.0  # times as far as before, where the likelihood is flatter than its curvature lets expect
 
 Column = Callable[[FloatArray], FloatArray]
@@ -191,7 +192,10 @@ class _Bends(NamedTuple):
     @property
     def other_step(self) -> float:
         """How much too large the other coefficient is, as far as a quadratic can tell."""
-        return self.other / self.other_other if self.other_other > 0.0 else 0.0
+        if not self.other_other > 0.0:
+            return 0.0
+        with np.errstate(over="ignore"):
+            return float(np.clip(np.divide(self.other, self.other_other), -_LONGEST, _LONGEST))
 
     @property
     def gain(self) -> float:

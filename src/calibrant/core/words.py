@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 _LONG = Context(prec=400)  # more digits than any number has
 _ROUNDING = 1e-12  # what is smaller is the dust of sums
+_approximate: ContextVar[bool] = ContextVar("approximate", default=False)
 
 
 def percent(share: float) -> str:
@@ -119,6 +122,28 @@ def of_all(unit_weights: bool) -> str:
     return "of all rows" if unit_weights else "of the weight"
 
 
+@contextmanager
+def approximately(approximate: bool = True) -> Iterator[None]:
+    """Let the levels and verdicts that are written meanwhile say that they hold approximately, if they do.
+
+    Examples
+    --------
+    >>> with approximately():
+    ...     level_said(0.95), verdict_said("certified"), verdict_said("undecided")
+    ('about 95%', 'certified, approximately', 'undecided')
+    """
+    token = _approximate.set(approximate)
+    try:
+        yield
+    finally:
+        _approximate.reset(token)
+
+
+def verdict_said(verdict: str) -> str:
+    """Write a verdict, which is one approximately where that is all there is to it; nothing decided is no claim."""
+    return f"{verdict}, approximately" if _approximate.get() and verdict.lower() != "undecided" else verdict
+
+
 def level_said(level: float) -> str:
     """Write a confidence level rounded down, with as many digits as it takes not to read like certainty.
 
@@ -127,11 +152,11 @@ def level_said(level: float) -> str:
     >>> level_said(0.95), level_said(1 - 0.05 / 3), level_said(0.9999999)
     ('95%', '98.3%', '99.99999%')
     """
-    text = percent(level).replace(".0%", "%")
+    about, text = "about " if _approximate.get() else "", percent(level).replace(".0%", "%")
     if text == "100.00%":
-        return f"{hundredfold(level)}%"
+        return f"{about}{hundredfold(level)}%"
     digits = len(text.partition(".")[2]) - 1 if "." in text else 1
-    return f"{rounded_down(round(100.0 * level, 10), digits)}%".replace(".0%", "%")
+    return about + f"{rounded_down(round(100.0 * level, 10), digits)}%".replace(".0%", "%")
 
 
 def shown(value: Any) -> str:

@@ -7,7 +7,6 @@ all about it, and the variation of these totals how far it may be off.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -16,12 +15,16 @@ from calibrant.core.types import FloatArray, IntArray, Randomness
 from calibrant.decisions.stretches import Stretches, UnknownLimitsError, needs_rows, totals_in
 from calibrant.measures.estimates import Bootstrapped, bootstrap
 from calibrant.rows.checks import check_rng
+from calibrant.rows.resamples import MOST_UNDEFINED
 from calibrant.rows.tally import Tally
 
 Interval = Literal["delta", "bootstrap"]
 
 NUMBERS = ("net_benefit", "treat_all", "over_all", "standardized")
 """What limits are found for; over_all is the net benefit less that of treating all."""
+
+_OPTIONAL = ("standardized",)
+"""What resamples without events leave undefined, whatever the others are: it may be left without limits."""
 
 _JOINT = (0, 2)
 """Those whose limits may hold at all thresholds together, by position."""
@@ -109,7 +112,7 @@ class Spread(NamedTuple):
     Attributes
     ----------
     lower, upper : dict of array
-        Limits of each number at each threshold by itself.
+        Limits of each number at each threshold by itself; of what too many resamples leave undefined there are none.
     deviation : array
         Standard errors of the numbers that have a band, one after the other.
     noise : array of shape (draws, ...)
@@ -130,14 +133,18 @@ class Spread(NamedTuple):
 
 
 def delta(found: Benefits, table: Stretches, at: At, level: float, draws: Draws) -> Spread:
-    """Return normal limits, with standard errors from what each row, or cluster, adds (the sandwich)."""
+    """Return normal limits, with standard errors from what each row, or cluster, adds (the sandwich).
+
+    Few clusters vary less about their own mean than about the true one, and do not tell well how much they vary:
+    squares are enlarged by G / (G - 1), and errors are Student's with G - 1 degrees of freedom, in a band too.
+    """
     if table.square is None:
         raise needs_rows()
     moves = _influences(found, table, at)
-    total = table.weight.sum()
+    total = table.weight.sum() / np.sqrt(1.0 if table.clusters is None else table.clusters / (table.clusters - 1.0))
     spread = np.stack([np.sqrt(np.maximum(((each @ table.square) * each).sum(axis=1), 0.0)) for each in moves]) / total
     spread[spread < _DEGENERATE] = 0.0
-    reach = NormalDist().inv_cdf((1.0 + level) / 2.0)
+    reach = _reach(table, level)
     limits = [
         {name: getattr(found, name) + side * own for name, own in zip(NUMBERS, spread, strict=True)}
         for side in (-reach, reach)
@@ -149,9 +156,21 @@ def delta(found: Benefits, table: Stretches, at: At, level: float, draws: Draws)
     value, vector = np.linalg.eigh(correlation)
     kept = value > _DEGENERATE * max(float(value[-1]), 0.0)
     factor = vector[:, kept] * np.sqrt(value[kept])
-    noise = check_rng(draws.rng).standard_normal((_DRAWS, factor.shape[1])) @ factor.T
+    generator = check_rng(draws.rng)
+    noise = generator.standard_normal((_DRAWS, factor.shape[1])) @ factor.T
+    if table.clusters is not None:  # one error of the variation for all thresholds, as in a multivariate t
+        freedom = table.clusters - 1.0
+        noise /= np.sqrt(generator.chisquare(freedom, (_DRAWS, 1)) / freedom)
     noise[:, deviation == 0.0] = 0.0
     return Spread(limits[0], limits[1], deviation, noise, None)
+
+
+def _reach(table: Stretches, level: float) -> float:
+    """Return how many standard errors limits are away: those of a normal law, of Student's for clusters."""
+    from scipy.special import ndtri, stdtrit
+
+    tail = (1.0 + level) / 2.0
+    return float(ndtri(tail) if table.clusters is None else stdtrit(table.clusters - 1.0, tail))
 
 
 def _influences(found: Benefits, table: Stretches, at: At) -> FloatArray:
@@ -202,17 +221,18 @@ def resamples(found: Benefits, table: Stretches, at: At, level: float, draws: Dr
     else:
         raise needs_rows()
     size = at.threshold.size
-    lower, upper = np.array(
-        [held.limits(k, NUMBERS[k // size].replace("_", " "), level) for k in range(len(NUMBERS) * size)]
-    ).T.reshape(2, len(NUMBERS), size)
+    ends = {
+        name: np.array([held.limits(k * size + j, name.replace("_", " "), level) for j in range(size)]).T
+        for k, name in enumerate(NUMBERS)
+        if name not in _OPTIONAL or held.undefined[k * size : (k + 1) * size].max() <= MOST_UNDEFINED * n_resamples
+    }
     joint = held.values.reshape(n_resamples, len(NUMBERS), size)[:, _JOINT, :].reshape(n_resamples, -1)
     centre = np.concatenate([found[k] for k in _JOINT])
     deviation = np.nanstd(joint, axis=0)
     deviation[deviation < _DEGENERATE] = 0.0
     noise = np.nan_to_num((joint - centre) / np.where(deviation > 0.0, deviation, np.inf))
-    return Spread(
-        dict(zip(NUMBERS, lower, strict=True)), dict(zip(NUMBERS, upper, strict=True)), deviation, noise, n_resamples
-    )
+    lower, upper = ({name: each[side] for name, each in ends.items()} for side in (0, 1))
+    return Spread(lower, upper, deviation, noise, n_resamples)
 
 
 SPREADS: Mapping[str, Callable[[Benefits, Stretches, At, float, Draws], Spread]] = {
@@ -259,7 +279,7 @@ def limits_of(
     lower, upper = dict(spread.lower), dict(spread.upper)
     if band:
         size = at.threshold.size
-        least = NormalDist().inv_cdf((1.0 + confidence_level) / 2.0)  # draws may put it below what one threshold takes
+        least = _reach(table, confidence_level)  # draws may put it below what one threshold takes
         alone, both = (max(spread.reach(confidence_level, slice(end)), least) for end in (size, None))
         for name, k, reach in (("band", 0, alone), ("both_band", 0, both), ("over_all_band", 1, both)):
             wide = reach * spread.deviation[k * size : (k + 1) * size]

@@ -46,7 +46,7 @@ class NetBenefit(Result):
     net_benefit_lower, net_benefit_upper, treat_all_lower, treat_all_upper : float, array or None
         Limits of net benefit and of treating all, at each threshold by itself.
     gain_lower, gain_upper, standardized_lower, standardized_upper : float, array or None
-        Limits of gain and standardized, likewise.
+        Limits of gain and standardized, likewise; None for standardized where many resamples have no events.
     interventions_avoided_lower, interventions_avoided_upper : float, array or None
         Limits of interventions_avoided, likewise.
     band_lower, band_upper : float, array or None
@@ -195,8 +195,9 @@ class DecisionCurve(PerPart[NetBenefit], Result):
         """Return one row per model and threshold."""
         frames = [each.frame() for each in self.curves]
         columns = {"model": np.repeat(self.models, [len(each) for each in frames])}
-        for name in frames[0].columns:
-            columns[name] = np.concatenate([each[name] for each in frames])
+        for name in dict.fromkeys(name for each in frames for name in each.columns):
+            held = (each.get(name, np.full(len(each), np.nan)) for each in frames)  # one may have no limits of it
+            columns[name] = np.concatenate([np.asarray(each) for each in held])
         return as_frame(columns)
 
     def best(self) -> tuple[str, ...]:

@@ -34,7 +34,10 @@ _MOST_LIMITED = 1_000
 _LEAST_ODDS = 1e-300  # events missed at the price of next to nothing: what they cost stays a number
 
 _FEW = 10
-"""Rows acted on below which limits from many rows' theory are off; tests/guarantees simulates how far."""
+"""Rows acted on, or events left alone, below which limits from many rows' theory are off (tests/guarantees)."""
+
+_FEW_CLUSTERS = 20
+"""Clusters below which resamples of them hold the truth less often than they say; docs/decide.md has how often."""
 
 
 def net_benefit(
@@ -74,8 +77,8 @@ def net_benefit(
     band : bool
         Whether to find also limits that hold at all thresholds together.
     cluster : array-like of shape (n,), optional
-        A label per row that says which rows belong together: limits then count clusters (a sandwich, or whole clusters
-        drawn again).
+        A label per row that says which rows belong together: limits then count clusters (a sandwich with Student's
+        errors, or whole clusters drawn again, which takes twenty or more).
     n_resamples : int
         Resamples for ``interval="bootstrap"``.
     rng : int, Generator or None
@@ -89,8 +92,10 @@ def net_benefit(
 
     Notes
     -----
-    With fewer than some ten rows acted on limits are too narrow, and a note says so. Where none is, the limits are
-    those of a share of which nothing was seen (Clopper-Pearson), whichever its outcomes.
+    With fewer than some ten rows acted on limits are too narrow, and so are those of the gain over treating all where
+    fewer than ten events are left alone; notes say so. Where none is, the limits are those of a share of which nothing
+    was seen (Clopper-Pearson), whichever its outcomes. docs/decide.md says how often limits hold in simulations. Rows
+    of a `horizon` have limits that count that their weights are estimated.
 
     References
     ----------
@@ -340,12 +345,19 @@ def _result(
 
     per_hundred = np.where(where.odds > 0.0, 100.0 / np.maximum(where.odds, _LEAST_ODDS), 0.0)
     ends: dict[str, Any] = {}
-    notes = []
+    notes = list(table.notes)
     if limits is not None:
         for end, values in (("lower", limits.lower), ("upper", limits.upper)):
             held = {**values, "interventions_avoided": values["over_all"] * per_hundred}
             ends |= {f"{name}_{end}": given(held[name]) for name in LIMITED if name in held}
-        notes = _notes(table, where)
+        notes += _notes(table, where)
+        if limits.n_resamples is not None and table.clusters is not None and table.clusters < _FEW_CLUSTERS:
+            notes.append(
+                f"resamples of {table.clusters} clusters vary too little, and their limits are too narrow: take "
+                "interval='delta'"
+            )
+        if "standardized" not in limits.lower:
+            notes.append("too many resamples hold no event: the standardized net benefit has no limits")
     undefined = np.isnan(found.standardized).any()
     return NetBenefit(
         threshold=at,
@@ -368,10 +380,21 @@ def _result(
 
 
 def _notes(table: Stretches, where: At) -> list[str]:
-    """Say from which threshold on too few rows are acted on."""
+    """Say from which threshold on too few rows are acted on, and up to which too few events are left alone."""
+    notes = []
     few = np.flatnonzero(table.from_here[where.first] < _FEW)
-    if few.size == 0:
-        return []
-    what = "rows" if table.clusters is None else "clusters"
-    lowest = float(where.threshold[few].min())
-    return [f"from threshold {lowest:.4g} up fewer than {_FEW} {what} are acted on: limits there are approximate"]
+    if few.size > 0:
+        what = "rows" if table.clusters is None else "clusters"
+        lowest = float(where.threshold[few].min())
+        notes.append(
+            f"from threshold {lowest:.4g} up fewer than {_FEW} {what} are acted on: limits there are approximate"
+        )
+    few = np.flatnonzero((table.events_below[where.first] < _FEW) & (where.threshold > 0.0))
+    if few.size > 0:
+        what = "events" if table.clusters is None else "clusters with events"
+        highest = float(where.threshold[few].max())
+        notes.append(
+            f"up to threshold {highest:.4g} fewer than {_FEW} {what} are left alone: limits of the gain over treating "
+            "all, and of interventions avoided, are approximate there"
+        )
+    return notes

@@ -35,7 +35,7 @@ from calibrant.decisions.declared_results import (
 from calibrant.rows.actions import ActionTable, check_losses
 from calibrant.rows.checks import check_choice, check_confidence, check_forecasts, check_number
 from calibrant.rows.classes import ClassRows, check_classes_of
-from calibrant.rows.horizons import refuse_estimated_weights
+from calibrant.rows.promised import with_fixed_weights
 from calibrant.rows.refinement import TOLERANCE
 
 _FEW_NAMES = 5  # actions that are listed
@@ -140,7 +140,6 @@ def certify_decisions(
     >>> certificate.verdict, round(certificate.upper, 4)
     ('certified', 0.0027)
     """
-    refuse_estimated_weights(y_true)
     level = check_confidence(confidence_level)
     chosen = METHODS[check_choice(method, "method", tuple(METHODS))]
     chosen.check_regret()
@@ -151,7 +150,7 @@ def certify_decisions(
     if not problems:
         raise InputError("is empty", argument="losses", remedy="pass one table of losses or more")
     limits = _limits(max_regret, list(problems), several=several)
-    rows = class_rows(y_true, y_prob, classes, sample_weight)
+    rows = class_rows(with_fixed_weights(y_true), y_prob, classes, sample_weight)
     tables = {name: as_losses(table, rows.classes, name) for name, table in problems.items()}
     delta = 1.0 - level
     if not several:

@@ -15,7 +15,15 @@ from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
 from calibrant.decisions.gaps import noise_note
-from calibrant.decisions.part_limits import columns_of, drawable, limits_said, part_limits, tally_of
+from calibrant.decisions.part_limits import (
+    all_alike,
+    calibrated,
+    columns_of,
+    drawable,
+    limits_said,
+    part_limits,
+    tally_of,
+)
 from calibrant.decisions.scores import SCORES, ProperScore, SchervishMeasure
 from calibrant.measures.expected import plug_in_error
 from calibrant.measures.results import PAPER, PROJECT, Relation
@@ -57,8 +65,8 @@ def score_decomposition(
         (y - p)^2; -log of the chance given to what happened; 1 minus that chance over sqrt(p^2 + (1 - p)^2); or your
         own.
     confidence_level : float from 0.5 to below 1, optional
-        Gives limits of the parts, too, from resamples: percentiles, and for miscalibration and discrimination the basic
-        bootstrap, which takes off the bias of a fit. They hold approximately, for many rows.
+        Gives limits of the parts, too, from resamples: percentiles, and for miscalibration and discrimination, which a
+        fit to noise makes larger, corrected ones (see Notes). They hold approximately, for many rows.
     cluster : array-like of shape (n,), optional
         A label per row that says which rows belong together: whole clusters are then drawn again.
     n_resamples, rng
@@ -69,6 +77,16 @@ def score_decomposition(
     ScoreDecomposition
         With the skill against the base rate, and the bounds where they exist. A forecast of exactly 0 or 1 that turned
         out wrong has an infinite log loss; then the score and the miscalibration are infinite, and a note says so.
+
+    Notes
+    -----
+    An isotonic fit finds miscalibration in calibrated forecasts too. The lower limit of miscalibration is 0 unless it
+    exceeds the upper quantile of what is found in outcomes drawn with the forecasts as their chances; for independent
+    rows it is then above 0 as rarely as it says, at any number of rows. That of discrimination is treated likewise,
+    with chances that are all the same. What noise adds on average is taken off both; upper limits keep it. The limits
+    hold the number, and those of 95% held the true one in 96% to 100% of simulations with 200, 1,000 and 4,000 rows,
+    calibrated or not. They are this project's. In clusters the lower limits rest on resamples of
+    clusters more than on that.
 
     References
     ----------
@@ -131,7 +149,7 @@ def score_decomposition(
             confidence_level=level,
             n_resamples=n_resamples,
             rng=rng,
-            fitted=("miscalibration", "discrimination"),
+            fitted={"miscalibration": calibrated, "discrimination": all_alike},
         )
     return ScoreDecomposition(
         name=rule.name,

@@ -31,17 +31,8 @@ from calibrant.measures.savings import REDRAWING
 from calibrant.rows.checks import check_choice, check_confidence, check_seed
 from calibrant.rows.costs import threshold_or_costs
 from calibrant.rows.groups import are_grouped, by_group
-from calibrant.rows.horizons import refuse_estimated_weights
-from calibrant.rows.intake import (
-    GroupsLike,
-    RowsLike,
-    are_clustered,
-    as_clustered,
-    as_source,
-    as_tally,
-    in_groups,
-    rows_of_clusters,
-)
+from calibrant.rows.intake import GroupsLike, RowsLike, are_clustered, rows_of_clusters
+from calibrant.rows.promised import as_clustered, as_source, as_tally, in_groups
 from calibrant.rows.refinement import TooManyForecastsError
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally
@@ -340,7 +331,6 @@ def decide(
       0.5           20.0%  0.12000      0.10000     0.00000  0.5
     With 95% confidence no re-drawing of the line between acting and not acting ...
     """
-    refuse_estimated_weights(y_true)
     at, costs = threshold_or_costs(threshold, cost_false_positive, cost_false_negative)
     check_choice(wrapper, "wrapper", tuple(WRAPPERS))
     level = check_confidence(confidence_level)

@@ -31,10 +31,11 @@ from calibrant.measures.smoothers import isotonic_curve
 from calibrant.measures.weighted import cutoff_calibration_error
 from calibrant.rows.checks import check_choice
 from calibrant.rows.costs import one_threshold
+from calibrant.rows.given import given_tally
 from calibrant.rows.intake import RowsLike, as_observations, as_tally
 from calibrant.rows.refinement import TOLERANCE
 from calibrant.rows.runs import group_starts
-from calibrant.rows.tally import Tally, Totals, given_tally, prefix_sums
+from calibrant.rows.tally import Tally, Totals, prefix_sums
 
 
 def risk_gap(

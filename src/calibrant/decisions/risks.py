@@ -20,9 +20,10 @@ from calibrant.decisions.results import DecisionRisk, MurphyCurve
 from calibrant.decisions.stretches import split_at
 from calibrant.rows.checks import Observations
 from calibrant.rows.costs import Costs, threshold_or_costs
+from calibrant.rows.given import given_tally
 from calibrant.rows.intake import RowsLike, as_observations, as_source, as_tally
 from calibrant.rows.runs import group_starts
-from calibrant.rows.tally import Tally, Totals, given_tally, prefix_sums
+from calibrant.rows.tally import Tally, Totals, prefix_sums
 
 
 def decision_risk(

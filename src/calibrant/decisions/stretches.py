@@ -13,6 +13,7 @@ from calibrant.measures.sampled import Censored
 from calibrant.rows.checks import Observations
 from calibrant.rows.clusters import Blocks, ClusteredRows, ClusteredSource
 from calibrant.rows.grids import COARSE_GRID
+from calibrant.rows.horizons import censoring_notes
 from calibrant.rows.intake import RowsLike, are_clustered, as_clustered, as_observations, as_source
 from calibrant.rows.named import SUMMARIES
 from calibrant.rows.questions import QuestionSource
@@ -35,28 +36,34 @@ class Stretches:
         Sums of weights w, and of w y, in each stretch.
     from_here : array of int
         How many rows, or clusters, have a forecast of at least each border.
+    events_below : array of int
+        How many events, or clusters with any, have a forecast below each border.
     square : array of shape (2 m, 2 m) or None
         With v the m sums of w and then the m sums of w y of one independent unit (a row, or a cluster): the sum of
         v v' over units. None where only totals are known.
     rows : int
-        How many rows.
+        How many rows, those included that were censored.
     clusters : int or None
         How many clusters; None for independent rows.
     counted : bool
         Whether rows are independent, of weight 1, with outcomes 0 and 1: then counts say all.
     drawn_from : Observations, ClusteredRows or None
         The rows one by one, to draw from again; None where only totals are known.
+    notes : tuple of str
+        What to keep in mind about these rows.
     """
 
     borders: FloatArray
     weight: FloatArray
     outcome: FloatArray
     from_here: IntArray
+    events_below: IntArray
     square: FloatArray | None
     rows: int
     clusters: int | None
     counted: bool
     drawn_from: Observations | ClusteredRows | None
+    notes: tuple[str, ...] = ()
 
     @property
     def mean_outcome(self) -> float:
@@ -111,18 +118,30 @@ def _of_totals(table: Totals, borders: FloatArray) -> Stretches:
     place = np.searchsorted(borders, table.low, side="right") - 1
     rows = np.bincount(place, table.rows, borders.size).astype(np.int64)
     square = _by_stretch(weight, outcome, outcome) if table.counted else None
-    return Stretches(borders, weight, outcome, _suffix(rows), square, table.row_total, None, table.counted, None)
+    return Stretches(
+        borders=borders,
+        weight=weight,
+        outcome=outcome,
+        from_here=_suffix(rows),
+        events_below=_before(outcome),
+        square=square,
+        rows=table.row_total,
+        clusters=None,
+        counted=table.counted,
+        drawn_from=None,
+    )
 
 
 def _of_rows(rows: Observations, borders: FloatArray) -> Stretches:
     given, blocks, size = rows.that_count(), Blocks(borders), borders.size
-    counts, sums = np.zeros(size, dtype=np.int64), np.zeros((5, size))
+    counts, events, sums = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64), np.zeros((5, size))
     for begin in range(0, given.y_prob.size, _CHUNK):
         part = given.take(slice(begin, begin + _CHUNK))
         place, outcome = blocks(part.y_prob), part.y_true.astype(np.float64, copy=False)
         weight = np.ones(outcome.size) if part.sample_weight is None else part.sample_weight
         weighted = weight * outcome
         counts += np.bincount(place, minlength=size)
+        events += np.bincount(place[outcome > 0.0], minlength=size)
         for total, each in zip(
             sums, (weight, weighted, weight * weight, weight * weighted, weighted * weighted), strict=True
         ):
@@ -131,7 +150,19 @@ def _of_rows(rows: Observations, borders: FloatArray) -> Stretches:
     censored = Censored.of(rows)
     square = _by_stretch(*sums[2:]) if censored is None else _with_censoring(censored, borders)
     # The rows as they came are what is drawn from: some know more than their weights.
-    return Stretches(borders, sums[0], sums[1], _suffix(counts), square, given.y_prob.size, None, counted, rows)
+    return Stretches(
+        borders=borders,
+        weight=sums[0],
+        outcome=sums[1],
+        from_here=_suffix(counts),
+        events_below=_before(events),
+        square=square,
+        rows=given.y_prob.size if censored is None else censored.rows.y_prob.size,
+        clusters=None,
+        counted=counted,
+        drawn_from=rows,
+        notes=() if censored is None else censoring_notes(censored.rows),
+    )
 
 
 def _of_clusters(rows: ClusteredSource, borders: FloatArray) -> Stretches:
@@ -144,18 +175,26 @@ def _of_clusters(rows: ClusteredSource, borders: FloatArray) -> Stretches:
     )
     last = np.zeros(sums.clusters, dtype=np.int64)
     np.maximum.at(last, sums.cluster, sums.block)
+    first = np.full(sums.clusters, size)
+    held = sums.outcome > 0.0
+    np.minimum.at(first, sums.cluster[held], sums.block[held])
     censored = Censored.of(*rows.every) if isinstance(rows, ClusteredRows) else None
     square = (units.T @ units).toarray() if censored is None else _with_censoring(censored, borders)
+    count, clusters = int(sums.rows.sum()), sums.clusters
+    if censored is not None and censored.clusters is not None:  # censored rows count, through the weights of others
+        count, clusters = censored.clusters.size, int(censored.clusters.max()) + 1
     return Stretches(
-        borders,
-        _added(sums.block, sums.weight, size),
-        _added(sums.block, sums.outcome, size),
-        _suffix(np.bincount(last, minlength=size)),
-        square,
-        int(sums.rows.sum()),
-        sums.clusters,
-        False,
-        rows if isinstance(rows, ClusteredRows) else None,
+        borders=borders,
+        weight=_added(sums.block, sums.weight, size),
+        outcome=_added(sums.block, sums.outcome, size),
+        from_here=_suffix(np.bincount(last, minlength=size)),
+        events_below=_before(np.bincount(first, minlength=size + 1)[:size]),
+        square=square,
+        rows=count,
+        clusters=clusters,
+        counted=False,
+        drawn_from=rows if isinstance(rows, ClusteredRows) else None,
+        notes=() if censored is None else censoring_notes(censored.rows),
     )
 
 
@@ -177,6 +216,10 @@ def _with_censoring(censored: Censored, borders: FloatArray) -> FloatArray:
 
 def _suffix(counts: IntArray) -> IntArray:
     return np.cumsum(counts[::-1])[::-1]
+
+
+def _before(counts: IntArray | FloatArray) -> IntArray:
+    return (np.cumsum(counts) - counts).astype(np.int64)
 
 
 class UnknownLimitsError(UndefinedError):

@@ -15,7 +15,15 @@ import numpy as np
 from calibrant.core.errors import UndefinedError
 from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
-from calibrant.decisions.part_limits import columns_of, drawable, limits_said, part_limits, tally_of
+from calibrant.decisions.part_limits import (
+    all_alike,
+    calibrated,
+    columns_of,
+    drawable,
+    limits_said,
+    part_limits,
+    tally_of,
+)
 from calibrant.rows.checks import check_confidence, check_number
 from calibrant.rows.intake import RowsLike, as_tally
 from calibrant.rows.tally import Tally
@@ -94,7 +102,7 @@ def brier_decomposition(
             confidence_level=level,
             n_resamples=n_resamples,
             rng=rng,
-            fitted=("reliability", "resolution"),
+            fitted={"reliability": calibrated, "resolution": all_alike},
         )
     held = _binned(tally, bins)
     return BrierDecomposition(

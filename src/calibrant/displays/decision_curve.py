@@ -207,7 +207,7 @@ class DecisionCurveDisplay(Display):
         (self.treat_all_,) = ax.plot(
             place, everybody, color=palette.other, linewidth=1.5, linestyle=(0, (5, 2)), label="act on every row"
         )
-        self.bands_ = [] if self._values(first, "_lower") is None else list(self._shade(ax, palette))
+        self.bands_ = [] if first.confidence_level is None else list(self._shade(ax, palette))
         self.lines_ = []
         for k, (name, model) in enumerate(self.curve.pairs()):
             value = self._required(model)
@@ -258,8 +258,8 @@ class DecisionCurveDisplay(Display):
         said = f"{level} limits, {'at all thresholds together' if together else 'at each threshold by itself'}"
         for k, model in enumerate(self.curve.curves):
             lower, upper = (self._values(model, end) for end in ("_lower", "_upper"))
-            assert lower is not None
-            assert upper is not None
+            if lower is None or upper is None:  # resamples without events have no share of the event rate
+                continue
             colour = {"color": _colour(palette, k), "alpha": 0.18} if several else {"color": palette.band}
             yield ax.fill_between(
                 self.curve.thresholds,

@@ -118,7 +118,7 @@ class CurveErrors(Result):
         return "\n".join([head, *lines])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CalibrationCurve(Result):
     """The event rate against the forecast, by a smoother, with a band.
 

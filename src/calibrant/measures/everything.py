@@ -40,7 +40,7 @@ from calibrant.rows.asked import asked_of_classes, without_groups
 from calibrant.rows.classes import FamilyAsked, QuestionsAsked, SingleAsked
 from calibrant.rows.groups import are_grouped, by_group
 from calibrant.rows.hints import fitted_hints, row_hints
-from calibrant.rows.horizons import HorizonRows, censoring_notes
+from calibrant.rows.horizons import KNOWN_ALONE, HorizonRows, censoring_notes
 from calibrant.rows.intake import GroupsLike, RowsLike, as_source, as_tally, in_groups
 from calibrant.rows.questions import CUTOFF_OF_ROWS, Questions
 from calibrant.rows.refinement import TooManyForecastsError, some_table, split_at_extremes, whole_tally
@@ -165,8 +165,11 @@ def measure(
         rows = in_groups(y_true, y_prob, by=by, sample_weight=sample_weight, pos_label=pos_label)
         return GroupMeasures(rows.groups, by_group(rows, lambda each: measure(each, spectrum=spectrum)))
     if not isinstance(y_true, RowSource):
-        found = _measure(as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label), spectrum)
-        return of_censored(found, y_true) if isinstance(y_true, HorizonRows) else found
+        tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+        found = _measure(tally, spectrum)
+        if isinstance(y_true, HorizonRows):
+            return of_censored(found, y_true)
+        return replace(found, notes=(KNOWN_ALONE, *found.notes)) if tally.weights_estimated else found
     source = as_source(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
     try:
         return _measure(whole_tally(source), spectrum)
@@ -175,11 +178,22 @@ def measure(
 
 
 def of_censored(found: Measures, rows: HorizonRows) -> Measures:
-    """Return measures of censored rows with O/E by the risk at the horizon, and with what to keep in mind."""
+    """Return measures of censored rows, of which all count for what is forecast on the whole.
+
+    The risk at the horizon stands for all rows, and so it is held against the mean forecast of all of them.
+    """
     if not rows.weights_estimated:
         return found
-    ratio = observed_expected_ratio(rows) if rows.y_prob.any() else None
-    return replace(found, observed_expected_ratio=ratio, notes=(*censoring_notes(rows), *found.notes))
+    mean_forecast = float(rows.y_prob.mean())
+    return replace(
+        found,
+        rows=rows.outcome.rows,
+        distinct_forecasts=int(np.unique(rows.y_prob).size),
+        mean_forecast=mean_forecast,
+        calibration_in_the_large=rows.risk - mean_forecast,
+        observed_expected_ratio=observed_expected_ratio(rows) if rows.y_prob.any() else None,
+        notes=(*censoring_notes(rows), *found.notes),
+    )
 
 
 def _measure_each(family: Questions, spectrum: bool, by: ArrayLike | None) -> QuestionMeasures:

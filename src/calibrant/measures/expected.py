@@ -27,12 +27,13 @@ from calibrant.rows.checks import (
     check_weights,
 )
 from calibrant.rows.classes import QuestionsAsked
+from calibrant.rows.given import given_tally
 from calibrant.rows.grids import COARSE_GRID
 from calibrant.rows.intake import RowsLike, as_source, as_tally
 from calibrant.rows.questions import Questions
 from calibrant.rows.refinement import TOLERANCE, refine
 from calibrant.rows.sources import RowSource
-from calibrant.rows.tally import Tally, Totals, given_tally
+from calibrant.rows.tally import Tally, Totals
 
 FEW_ROWS = 10
 """A forecast with fewer rows than this says little about its own event rate."""

@@ -51,6 +51,8 @@ class WorstInterval(Result):
     chance : float
         The error that the worst interval of perfectly calibrated forecasts like these stays below in 95% of cases, by
         the large-sample law.
+    weights_estimated : bool
+        Whether weights were estimated from the rows, some of which were censored: ``chance`` takes them as they are.
     """
 
     low: float
@@ -64,6 +66,7 @@ class WorstInterval(Result):
     mean_outcome: float
     unit_weights: bool
     chance: float
+    weights_estimated: bool = False
 
     _ranges: ClassVar = dict.fromkeys(("low", "high", "error", "share", "mean_forecast", "mean_outcome"), UNIT)
     _words: ClassVar = {"direction": ("too high", "too low", "none")}
@@ -103,7 +106,7 @@ class WorstInterval(Result):
             amount = f"{measured(100.0 * self.error / event_rate, 1)} per 100 events"
         if self.within_chance and not off:
             return (
-                f"No interval is off by more than chance shows. The largest deviation is on {forecasts} {where} "
+                f"No interval is off by more than {self._chance()}. The largest deviation is on {forecasts} {where} "
                 f"({share}): {points} points {self.direction}."
             )
         subject = f"{forecasts[:1].upper()}{forecasts[1:]} {where}"
@@ -122,14 +125,17 @@ class WorstInterval(Result):
         )
         if self.within_chance:
             return (
-                f"No interval of forecasts is off by more than chance shows. The largest deviation is on forecasts "
+                f"No interval of forecasts is off by more than {self._chance()}. The largest deviation is on forecasts "
                 f"{self._which()}: {facts}. {spread}, and calibrated forecasts like these stay below "
-                f"{measured(self.chance)} in 95% of cases."
+                f"{measured(self.chance)} in {'about ' if self.weights_estimated else ''}95% of cases."
             )
         return (
             f"Forecasts {self._which()} are {self.direction} by {self._points()} percentage points on average: "
             f"{facts}. {spread}, and no other interval reaches more."
         )
+
+    def _chance(self) -> str:
+        return "chance shows" + (", with weights, which are estimates, as they are" if self.weights_estimated else "")
 
     def _which(self) -> str:
         if self.low == self.high:

@@ -15,7 +15,7 @@ from calibrant.core.types import FloatArray, IntArray, Randomness
 from calibrant.measures.estimates import Estimate, bootstrap, have_no_width
 from calibrant.rows.checks import Observations, check_choice, check_confidence
 from calibrant.rows.clusters import ClusteredRows, ClusteredSource
-from calibrant.rows.horizons import HorizonRows, censoring_notes
+from calibrant.rows.horizons import TAKEN_AS_FIXED, HorizonRows, censoring_notes
 from calibrant.rows.intake import are_clustered, as_clustered, as_observations, as_tally
 from calibrant.rows.refinement import Opened
 from calibrant.rows.resamples import check_resamples
@@ -136,7 +136,9 @@ class Sampled:
     @property
     def notes(self) -> tuple[str, ...]:
         """What to keep in mind about these rows whatever is estimated."""
-        return () if self.censored is None else censoring_notes(self.censored.rows)
+        if self.censored is not None:
+            return censoring_notes(self.censored.rows)
+        return (TAKEN_AS_FIXED,) if self.rows.weights_estimated else ()
 
     @property
     def few_clusters(self) -> float:
@@ -225,7 +227,9 @@ def sampled(
         count = np.stack([tally.rows - tally.events, tally.events], axis=1).ravel()
         held_some = np.flatnonzero(count)
         outcome = np.tile(np.array([0, 1], dtype=np.uint8), len(tally))[held_some]
-        merged = Observations(outcome, np.repeat(tally.forecast, 2)[held_some], None, True)
+        merged = Observations(
+            outcome, np.repeat(tally.forecast, 2)[held_some], None, True, weights_estimated=tally.weights_estimated
+        )
         found = Sampled(merged, count[held_some], None, origin)
         vars(found)["tally"] = tally  # which is there already
         return found

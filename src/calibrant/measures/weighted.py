@@ -218,6 +218,7 @@ def find_worst_interval(table: Totals) -> WorstInterval:
         mean_outcome=float(table.outcome[begin:end].sum()) / weight,
         unit_weights=table.unit_weights,
         chance=_USUAL_RANGE * math.sqrt(_spread(table)) / weight_total,
+        weights_estimated=table.weights_estimated,
     )
 
 

@@ -11,13 +11,13 @@ from calibrant.core.types import FloatArray, IntArray
 from calibrant.monitors.periods import PeriodLabel, on_grid, period_label
 from calibrant.rows.cells import DEFAULT_BITS, Cells
 from calibrant.rows.checks import Observations, check_same_index, label_places
+from calibrant.rows.given import given_tally, refuse_more
 from calibrant.rows.grids import Grid
 from calibrant.rows.groups import are_grouped
-from calibrant.rows.horizons import refuse_estimated_weights
-from calibrant.rows.intake import as_observations, as_source
+from calibrant.rows.promised import as_observations, as_source, with_fixed_weights
 from calibrant.rows.runs import group_starts, stable_order
 from calibrant.rows.sources import RowSource
-from calibrant.rows.tally import Totals, given_tally, refuse_more
+from calibrant.rows.tally import Totals
 
 Batches = list[tuple[PeriodLabel, Cells]]
 """The totals of rows, period by period."""
@@ -27,7 +27,7 @@ GRID = Grid(DEFAULT_BITS, 0.0, 1.0)
 
 def as_cells(y_true: Any, y_prob: Any = None, sample_weight: Any = None, pos_label: Any = None) -> Cells:
     """Return totals of whatever stands for rows, on the grid of monitors."""
-    if isinstance(y_true, Cells):
+    if isinstance(with_fixed_weights(y_true), Cells):
         refuse_more("set of cells", y_prob, sample_weight, pos_label)
         return on_grid(y_true)
     if isinstance(y_true, Totals):
@@ -39,7 +39,6 @@ def as_cells(y_true: Any, y_prob: Any = None, sample_weight: Any = None, pos_lab
         table = y_true.histogram(GRID)
         assert isinstance(table, Cells)
         return table
-    refuse_estimated_weights(y_true)
     rows = as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
     return Cells.from_rows(rows, GRID)
 
@@ -53,7 +52,6 @@ def batches_of(y_true: Any, y_prob: Any, period: Any, sample_weight: Any, pos_la
     """Return the totals of the rows of each period."""
     if is_one(period):
         return [(period_label(period), as_cells(y_true, y_prob, sample_weight, pos_label))]
-    refuse_estimated_weights(y_true)
     rows = as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
     check_same_index(y_prob=y_prob, period=period)
     labels, place = period_places(period, rows.y_prob.size)

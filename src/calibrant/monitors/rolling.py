@@ -36,8 +36,7 @@ from calibrant.repairs.guard import rebuilt_rung
 from calibrant.repairs.recalibrator import Recalibrator, plain_params
 from calibrant.rows.cells import Cells
 from calibrant.rows.checks import Observations, check_forecasts, check_number, check_same_index
-from calibrant.rows.horizons import refuse_estimated_weights
-from calibrant.rows.intake import as_observations
+from calibrant.rows.promised import as_observations
 from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Totals
 
@@ -174,7 +173,6 @@ class RollingRecalibrator:
                 "totals and scans have no rows whose forecasts could be repaired",
                 remedy="pass outcomes and forecasts, as in update(y_true, y_prob)",
             )
-        refuse_estimated_weights(y_true)
         rows = as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
         if is_one(period):
             return self._add(rows, None if period is None else period_label(period), batch)

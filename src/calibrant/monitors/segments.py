@@ -32,8 +32,8 @@ from calibrant.monitors.waiting import check_ids
 from calibrant.rows.cells import Cells
 from calibrant.rows.checks import check_forecasts, check_labels, check_number, check_same_index
 from calibrant.rows.groups import GroupedRows, GroupedSource, are_grouped, by_group
-from calibrant.rows.horizons import refuse_estimated_weights
-from calibrant.rows.intake import RowsLike, as_observations
+from calibrant.rows.intake import RowsLike
+from calibrant.rows.promised import as_observations
 
 FORMAT = "calibrant/monitors/1"
 
@@ -151,7 +151,6 @@ class Monitors:
         if is_one(segment):
             (label,), _ = check_labels([segment], "segment", 1)
             return {label: batches_of(y_true, y_prob, period, sample_weight, pos_label)}
-        refuse_estimated_weights(y_true)
         rows = as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
         check_same_index(y_prob=y_prob, segment=segment)
         labels, members = check_labels(segment, "segment", rows.y_prob.size)

@@ -22,8 +22,7 @@ from calibrant.monitors.repaired import WindowComparison, WindowScores
 from calibrant.repairs.recalibrator import Recalibrator
 from calibrant.rows.cells import Cells
 from calibrant.rows.checks import Observations, check_number
-from calibrant.rows.horizons import refuse_estimated_weights
-from calibrant.rows.intake import as_observations
+from calibrant.rows.promised import as_observations
 
 _FEWEST_ROWS = 2
 
@@ -78,7 +77,6 @@ def compare_windows(
     A window of 2 periods did best by the Brier score on these periods, which chose it: the next will be a little less
     kind.
     """
-    refuse_estimated_weights(y_true)
     rows = as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
     maturity = int(check_number(maturity, "maturity", low=0, high=1e6, whole=True))
     sizes = sorted({check_window(window) for window in windows})

@@ -50,7 +50,8 @@ from calibrant.rows.checks import (
 )
 from calibrant.rows.classes import QuestionsAsked
 from calibrant.rows.clusters import ClusteredRows
-from calibrant.rows.intake import RowsLike, rows_to_fit
+from calibrant.rows.intake import RowsLike
+from calibrant.rows.promised import rows_to_fit
 from calibrant.rows.splits import cluster_order, row_marks
 from calibrant.rows.tally import Tally
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,7 +101,7 @@ class Sample:
         """Return the errors on these rows of new forecasts, a monotone function of ``value``."""
         if isinstance(self.source, ArrayRows):
             rows = self.source.observations
-            recalibrated = ArrayRows(Observations(rows.y_true, forecast, rows.sample_weight, rows.binary_outcomes))
+            recalibrated = ArrayRows(replace(rows, y_prob=forecast))
             table = split_at_extremes(recalibrated)
             curve, squares = table.residual_prefix(), float(table.residual_square.sum())
             if not rows.binary_outcomes:  # y (1 - h)^2 + (1 - y) h^2 = (y - h)^2 + y (1 - y)

@@ -217,12 +217,18 @@ class CalibrationReport:
 
     @property
     def certified(self) -> bool:
-        """Whether every model is certified to be within ``max_error``, as a whole and in every group."""
+        """Whether every model is certified to be within ``max_error``, as a whole and in every group.
+
+        Never so for censored rows, whose weights are estimates: what the report says of them holds approximately.
+        """
         return self.verdict == "certified"
 
     @property
     def verdict(self) -> str | None:
-        """The verdict on everything at once: "certified", "refuted" or "undecided"; None without ``max_error``."""
+        """The verdict on everything at once: "certified", "refuted" or "undecided".
+
+        None without ``max_error``, and for censored rows, of which there is no guarantee.
+        """
         return self.summary.verdict
 
     def html(self) -> str:

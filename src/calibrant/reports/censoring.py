@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from calibrant.certificates.methods.base import FIXED_WEIGHTS
+from calibrant.certificates.results import Certificate, ConfidenceInterval
 from calibrant.core.errors import InputError
+from calibrant.decisions.guarantees import DecisionGuarantee
 from calibrant.measures.everything import of_censored
-from calibrant.reports.results import ModelSummary, ReportSummary
+from calibrant.reports.results import APPROXIMATE, ModelSummary, Omission, ReportSummary, joint_verdict
 from calibrant.rows.horizons import HorizonRows
 from calibrant.rows.paired import PairedColumns
 
-APPROXIMATE = (
-    "Some outcomes were censored, and the weights that stand for them are estimates: limits and verdicts hold "
-    "approximately, for many rows, without a guarantee."
+_ESTIMATED = (
+    "the weights of censored rows, which are estimates, are taken as they are, so that it holds approximately, for "
+    "many rows, without a guarantee"
 )
-"""What is said beside every promise on censored rows."""
+_LEFT_OUT = ("change", "worst_group")
+_WHY = "its limits take weights as fixed, and those of censored rows are estimates"
+_Promise = TypeVar("_Promise", Certificate, ConfidenceInterval, DecisionGuarantee)
 
 
 def split_censored(y_true: Any, cluster: Any) -> tuple[Any, list[HorizonRows | None]]:
@@ -51,13 +56,56 @@ def with_risks(summary: ReportSummary, censored: list[HorizonRows | None]) -> Re
     if not censored:
         return summary
     models = tuple(_with_risk(*each) for each in zip(summary.models, censored, strict=True))
-    return replace(summary, models=models)
+    found = replace(summary, models=models, verdict=joint_verdict(model.verdict for model in models))
+    if summary.comparison is None or not any(model.approximate for model in models):
+        return found
+    return replace(found, comparison=None, omissions=(*summary.omissions, Omission("differences", _WHY)))
 
 
 def _with_risk(model: ModelSummary, rows: HorizonRows | None) -> ModelSummary:
     if rows is None:
         return model
-    return replace(model, horizon=rows.outcome, measures=of_censored(model.measures, rows))
+    measures = of_censored(model.measures, rows)
+    if not rows.weights_estimated:
+        return replace(model, horizon=rows.outcome, measures=measures)
+    kept: dict[str, Any] = {}
+    if model.groups is not None:
+        certificates = tuple(map(_approximate, model.groups.certificates))
+        kept["groups"] = replace(model.groups, certificates=certificates)
+    if model.group_limits is not None:
+        kept["group_limits"] = replace(model.group_limits, limits=tuple(map(_approximate, model.group_limits.limits)))
+    if model.repair is not None:
+        before, after = (
+            None if each is None else _approximate(each) for each in (model.repair.before, model.repair.after)
+        )
+        kept["repair"] = replace(model.repair, before=before, after=after)
+    if model.decisions is not None:
+        assumed = _assumed(model.decisions.assumptions)
+        kept["decisions"] = replace(model.decisions, promise=_approximate(model.decisions.promise), assumptions=assumed)
+    left_out = [name for name in _LEFT_OUT if getattr(model, name) is not None]
+    kept |= dict.fromkeys(left_out)
+    return replace(
+        model,
+        **kept,
+        rows=measures.rows,
+        distinct_forecasts=measures.distinct_forecasts,
+        mean_forecast=measures.mean_forecast,
+        verdict=None,
+        certificate=None if model.certificate is None else _approximate(model.certificate),
+        limits=None if model.limits is None else _approximate(model.limits),
+        horizon=rows.outcome,
+        measures=measures,
+        omissions=(*model.omissions, *(Omission(name, _WHY) for name in left_out)),
+    )
+
+
+def _approximate(promise: _Promise) -> _Promise:
+    """Return a promise that says of itself that it holds for many rows, and why."""
+    return replace(promise, finite_sample=False, assumptions=_assumed(promise.assumptions))
+
+
+def _assumed(assumptions: tuple[str, ...]) -> tuple[str, ...]:
+    return (*(each for each in assumptions if not each.startswith(FIXED_WEIGHTS)), _ESTIMATED)
 
 
 def notes_of(model: ModelSummary) -> tuple[str, ...]:

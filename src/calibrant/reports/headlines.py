@@ -14,6 +14,7 @@ from calibrant.comparisons.results import ModelComparison
 from calibrant.core.types import Label
 from calibrant.core.voices import Either, Option, Phrase
 from calibrant.core.words import (
+    approximately,
     counted,
     hundredfold,
     level_said,
@@ -22,6 +23,7 @@ from calibrant.core.words import (
     printable,
     rounded_down,
     rounded_up,
+    verdict_said,
 )
 from calibrant.reports.censoring import notes_of
 from calibrant.reports.for_whom import after_certificate, briefly, is_off
@@ -92,8 +94,13 @@ class Headline:
 
 def headline_of(model: ModelSummary) -> Headline:
     """Say what matters most about a model."""
+    with approximately(model.approximate):
+        return _headline(model)
+
+
+def _headline(model: ModelSummary) -> Headline:
     cautions, changed = cautions_of(model), caution_of(model)
-    state = model.verdict or "neutral"
+    state = model.found or "neutral"
     if state == "certified" and cautions:
         state = "cautioned"
     return Headline(
@@ -113,10 +120,14 @@ def headline_of(model: ModelSummary) -> Headline:
 
 
 def _label(model: ModelSummary, state: str) -> str:
-    codes = {} if model.certificate is None else {getattr(each, "code", "") for each in model.certificate.cautions}
-    label = _LABELS["one cluster" if state == "cautioned" and LARGE_CLUSTER in codes else state]
-    estimated = model.horizon is not None and model.horizon.censored > 0
-    return f"{label}, approximately" if estimated and state == "certified" else label
+    label = _LABELS["one cluster" if state == "cautioned" and _has_large_cluster(model) else state]
+    verdict, *rest = label.split(",", 1)
+    return label if state == "neutral" else ",".join([verdict_said(verdict), *rest])
+
+
+def _has_large_cluster(model: ModelSummary) -> bool:
+    cautions = () if model.certificate is None else model.certificate.cautions
+    return any(getattr(each, "code", "") == LARGE_CLUSTER for each in cautions)
 
 
 def clusters_said(model: ModelSummary) -> tuple[str, ...]:
@@ -137,7 +148,7 @@ def clusters_said(model: ModelSummary) -> tuple[str, ...]:
     digits = 1 if upper >= 0.01 else 2
     most = f"at most {at_most(100.0 * upper, digits)} {per_hundred(model.judged.relative_to)}"
     if model.certificate is not None:
-        most = f"{verdict_of(lower, upper, model.certificate.max_error)}, {most}"
+        most = f"{verdict_said(verdict_of(lower, upper, model.certificate.max_error))}, {most}"
     return worth, f"Had they been taken as independent, they would have said: {most}."
 
 
@@ -265,7 +276,7 @@ def _finding(model: ModelSummary) -> str:
         return f"In the worst range of forecasts, events and forecasts differ {between} {unit}"
     asked = f"{hundredfold(model.certificate.max_error)} {unit}"
     groups = model.groups
-    if model.verdict == "certified":
+    if model.found == "certified":
         where = "" if groups is None else ", overall and in every group"
         return f"In any range of forecasts{where}, events and forecasts differ by at most {asked}"
     if model.certificate.verdict == "refuted":
@@ -292,7 +303,7 @@ def _promise(model: ModelSummary) -> str:
     if certificate is None:
         said = f"We can say so with {sure}, {whom}. {_still_possible(judged.upper, judged.relative_to)}"
         return said.rstrip()
-    if model.verdict == "undecided":
+    if model.found == "undecided":
         if certificate:
             return f"{_groups_named(model)}What is said holds with {sure}, {whom}."
         _, upper = _hundred_limits(model)
@@ -301,7 +312,7 @@ def _promise(model: ModelSummary) -> str:
         most = f"at most {upper} {per_hundred(certificate.relative_to)}"
         return f"{_groups_named(model)}The difference is {most}, with {sure}, {whom}."
     said = f"{_groups_named(model)}We can say so with {sure}, {whom}."
-    if model.verdict != "certified" or cautions_of(model):
+    if model.found != "certified" or cautions_of(model):
         return said
     return f"{said} {_still_possible(certificate.max_error, certificate.relative_to)}".rstrip()
 
@@ -318,7 +329,7 @@ def _still_possible(limit: float, relative_to: str) -> str:
 def _groups_named(model: ModelSummary) -> str:
     """Name the groups that keep a verdict from being better, a few of them."""
     groups = model.groups
-    if groups is None or model.verdict == "certified":
+    if groups is None or model.found == "certified":
         return ""
     names = [printable(label) for label in _concerned(groups)]
     if not names or (len(names) == 1 and _lies_in_groups(model)):  # which is named where the error is
@@ -340,11 +351,12 @@ def groups_said(groups: GroupCertificates) -> str:
     level = level_said(groups.confidence_level)
     limit = f"{hundredfold(groups.max_error)} {per_hundred(groups.relative_to, 'its')}"
     names = ", ".join(printable(label) for label in _concerned(groups))
-    return {
-        "certified": f"Certified: with {level} confidence no range of any group is off by more than {limit}.",
-        "refuted": f"Refuted: with {level} confidence some range of forecasts is off by more than {limit} in {names}.",
-        "undecided": f"Undecided: some range of forecasts may be off by more than {limit} in {names}.",
-    }[groups.verdict]
+    claims = {
+        "certified": f"with {level} confidence no range of any group is off by more than {limit}.",
+        "refuted": f"with {level} confidence some range of forecasts is off by more than {limit} in {names}.",
+        "undecided": f"some range of forecasts may be off by more than {limit} in {names}.",
+    }
+    return f"{verdict_said(groups.verdict.capitalize())}: {claims[groups.verdict]}"
 
 
 def _how_many(groups: GroupCertificates) -> str:
@@ -369,7 +381,7 @@ def _next_step(model: ModelSummary, state: str) -> str:
             limit=Either("max_error", Option("max_error")),
             guide=GUIDE,
         )
-    if state == "cautioned" and _label(model, state) == _LABELS["one cluster"]:
+    if state == "cautioned" and _has_large_cluster(model):
         return "Judge rows of other clusters, so that no verdict rests on one of them."
     if state == "cautioned":
         return f"Ask again, for the limit that the caution names ({GUIDE})."
@@ -385,7 +397,7 @@ def _next_step(model: ModelSummary, state: str) -> str:
     if repair is not None and repair.after is not None and repair.after.verdict == "certified":
         return (
             f"Recalibrate. Learned on half of these {_halved(repair)} and judged on the rest, recalibrated forecasts "
-            "are certified for this limit."
+            f"are {verdict_said('certified')} for this limit."
         )
     if state == "undecided":
         if certificate.rows_needed is not None:

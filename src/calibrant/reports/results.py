@@ -15,7 +15,17 @@ from calibrant.certificates.results import YARDSTICKS, Certificate, ConfidenceIn
 from calibrant.comparisons.results import ModelComparison
 from calibrant.core.results import UNIT, PerGroup, Result, as_frame
 from calibrant.core.types import FloatArray, Label
-from calibrant.core.words import counted, in_columns, level_said, measured, printable, rounded_down, rounded_up
+from calibrant.core.words import (
+    approximately,
+    counted,
+    in_columns,
+    level_said,
+    measured,
+    printable,
+    rounded_down,
+    rounded_up,
+    verdict_said,
+)
 from calibrant.decisions.decompositions import ScoreDecomposition
 from calibrant.decisions.guarantees import DecisionGuarantee
 from calibrant.decisions.results import BestThreshold
@@ -24,6 +34,12 @@ from calibrant.monitors.histories import MonitorHistory
 from calibrant.monitors.results import Reading
 from calibrant.repairs.results import LadderRung
 from calibrant.rows.incidence import HorizonRisk
+
+APPROXIMATE = (
+    "Some outcomes were censored, and the weights that stand for them are estimates: limits and verdicts hold "
+    "approximately, for many rows, without a guarantee."
+)
+"""What is said beside every promise on censored rows."""
 
 
 def joint_verdict(verdicts: Iterable[str | None]) -> str | None:
@@ -57,7 +73,7 @@ _SECTIONS = {
     "repair": "whether recalibrating helps",
     "change": "whether it has changed",
     "worst_group": "for whom it is wrong",
-    "differences": "the differences",
+    "differences": "differences of the models",
 }
 
 
@@ -233,7 +249,9 @@ class RepairTrial(Result):
     _ranges: ClassVar = dict.fromkeys(("cutoff_before", "cutoff_after", "brier_before", "brier_after"), UNIT)
 
     def __str__(self) -> str:
-        before, after = ("" if each is None else f" ({each.verdict})" for each in (self.before, self.after))
+        before, after = (
+            "" if each is None else f" ({verdict_said(each.verdict)})" for each in (self.before, self.after)
+        )
         return (
             f"{self.recalibrator}, fitted to {self.fitted_rows:,} rows, takes the Cutoff calibration error on "
             f"{self.judged_rows:,} others from {measured(self.cutoff_before, 4)}{before} to "
@@ -357,9 +375,10 @@ class ModelSummary(Result):
         difference.
     verdict : str or None
         On all rows and every group at once: "refuted" when one of them is, "certified" when all of them are, else
-        "undecided"; None where no limit was asked about.
+        "undecided"; None where no limit was asked about, and where the weights of censored rows are estimates, so that
+        no guarantee holds.
     certificate : Certificate or None
-        The verdict on all rows.
+        The verdict on all rows; of censored rows the one that fixed weights would have, which holds approximately.
     limits : ConfidenceInterval or None
         In its place, where no limit was asked about.
     measures : Measures
@@ -390,7 +409,7 @@ class ModelSummary(Result):
     class_limits : QuestionIntervals or None
         In its place, where no limit was asked about.
     horizon : HorizonRisk or None
-        How frequent the event is by a horizon, where outcomes may be censored: limits and verdict then take the
+        How frequent the event is by a horizon, where outcomes may be censored: limits and certificates then take the
         weights of rows as they were estimated, and hold approximately.
     """
 
@@ -425,7 +444,7 @@ class ModelSummary(Result):
         super().__post_init__()
         if (self.certificate is None) == (self.limits is None):
             self._refuse("limits", self.limits, "while there is one of certificate and limits, never both")
-        said = joint_verdict(None if each is None else each.verdict for each in (self.certificate, self.groups))
+        said = None if self.approximate else self.found
         if self.verdict != said:
             self._refuse("verdict", self.verdict, f"while its parts say {said!r}")
 
@@ -433,6 +452,16 @@ class ModelSummary(Result):
     def has_classes(self) -> bool:
         """Whether forecasts are of several classes, so that the page is about the confidence in the top label."""
         return self.classes is not None or self.class_limits is not None
+
+    @property
+    def approximate(self) -> bool:
+        """Whether weights were estimated, as some rows were censored: nothing is guaranteed then."""
+        return self.horizon is not None and self.horizon.censored > 0
+
+    @property
+    def found(self) -> str | None:
+        """What all rows and every group say together, though it may hold approximately only; None without a limit."""
+        return joint_verdict(None if each is None else each.verdict for each in (self.certificate, self.groups))
 
     @property
     def judged(self) -> Certificate | ConfidenceInterval:
@@ -443,12 +472,17 @@ class ModelSummary(Result):
         return self.limits
 
     def __str__(self) -> str:
+        with approximately(self.approximate):
+            return self._said()
+
+    def _said(self) -> str:
         several = (self.classes, self.class_limits)
         found = (self.repair, self.groups, self.group_limits, self.worst_group, self.change)
         parts = (self.judged, self.horizon, *several, *found, *self.omissions)
-        together = [] if self.groups is None else [f"All rows and every group together: {self.verdict}."]
-        lines = [f"Model {printable(self.name)}:", *together, *(str(part) for part in parts if part is not None)]
-        return "\n".join(lines)
+        lines = [f"Model {printable(self.name)}:", *([APPROXIMATE] if self.approximate else [])]
+        if self.groups is not None and self.found is not None:
+            lines.append(f"All rows and every group together: {verdict_said(self.found)}.")
+        return "\n".join([*lines, *(str(part) for part in parts if part is not None)])
 
 
 @dataclass(frozen=True)
@@ -477,7 +511,7 @@ class ReportSummary(Result):
         Of everything random.
     verdict : str or None
         On all models at once: "refuted" when one of them is, "certified" when all of them are, else "undecided"; None
-        where no limit was asked about.
+        where no limit was asked about, and where the weights of censored rows are estimates.
     models : tuple of ModelSummary
         One per model; each certificate is at level 1 - (1 - confidence_level) / (number of models).
     versions : tuple of str
@@ -520,9 +554,13 @@ class ReportSummary(Result):
             self._refuse("comparison", list(self.comparison), "which are not its models")
 
     def __str__(self) -> str:
+        with approximately(any(model.approximate for model in self.models)):
+            return self._said()
+
+    def _said(self) -> str:
         lines = [printable(self.title), *(str(model) for model in self.models)]
         if len(self.models) > 1:
-            level, said = level_said(self.confidence_level), "verdicts on" if self.verdict else "limits of"
+            level, said = level_said(self.confidence_level), "limits of" if self.max_error is None else "verdicts on"
             lines.append(f"The {said} all {len(self.models)} models hold together with {level} confidence.")
         if self.comparison is not None:
             found = self.comparison

@@ -13,7 +13,18 @@ from calibrant.certificates.methods.registry import METHODS
 from calibrant.certificates.model_differences import ModelDifference
 from calibrant.certificates.results import Certificate, ConfidenceInterval, GroupCertificates
 from calibrant.comparisons.results import ModelComparison
-from calibrant.core.words import counted, hundredfold, level_said, measured, percent, rounded_down, rounded_up, shown
+from calibrant.core.words import (
+    approximately,
+    counted,
+    hundredfold,
+    level_said,
+    measured,
+    percent,
+    rounded_down,
+    rounded_up,
+    shown,
+    verdict_said,
+)
 from calibrant.decisions.guarantees import DecisionGuarantee
 from calibrant.measures.registry import MEASURES as LISTED
 from calibrant.measures.results import LIMITS, Measures, written
@@ -32,6 +43,7 @@ from calibrant.reports.headlines import (
 from calibrant.reports.over_time import change_method, change_of
 from calibrant.reports.redo import data_used
 from calibrant.reports.results import (
+    APPROXIMATE,
     DecisionTable,
     GroupLimits,
     ModelSummary,
@@ -92,13 +104,18 @@ _BAR = 200.0
 
 def view_of(model: ModelSummary, summary: ReportSummary) -> dict[str, Any]:
     """Return everything that is written about one model."""
+    with approximately(model.approximate):
+        return _view_of(model, summary)
+
+
+def _view_of(model: ModelSummary, summary: ReportSummary) -> dict[str, Any]:
     judged = model.judged
     scale = _scale([each for other in summary.models for each in _judged_parts(other)], summary.max_error)
     measures = _measures(model.measures)
     return {
         "name": model.name,
         "about": _about(model),
-        "verdict": model.verdict,
+        "verdict": None if model.found is None else verdict_said(model.found),
         "headline": headline_of(model),
         "limits": _limits_said(judged),
         "full": _in_full(model),
@@ -123,14 +140,20 @@ def view_of(model: ModelSummary, summary: ReportSummary) -> dict[str, Any]:
 
 def compared(summary: ReportSummary) -> tuple[str, str]:
     """Say what is known of several models, and how sure all of it is together."""
+    with approximately(any(model.approximate for model in summary.models)):
+        return _compared(summary)
+
+
+def _compared(summary: ReportSummary) -> tuple[str, str]:
     count, level = len(summary.models), level_said(summary.confidence_level)
     together = f"hold together with {level} confidence, so a model may be chosen after reading them."
     if summary.max_error is None:
         return f"{count} models, side by side", f"The limits {together}"
-    certified = [model.name for model in summary.models if model.verdict == "certified"]
-    finding = f"{len(certified)} of {count} models are certified" if certified else "No model is certified"
+    certified = [model.name for model in summary.models if model.found == "certified"]
+    word = verdict_said("certified")
+    finding = f"{len(certified)} of {count} models are {word}" if certified else "No model is certified"
     if len(certified) == 1:
-        finding = f"1 of {count} models is certified"
+        finding = f"1 of {count} models is {word}"
     asked = f"{hundredfold(summary.max_error)} {per_hundred(summary.relative_to)}"
     return f"{finding} for a limit of {asked}", f"The verdicts {together}"
 
@@ -145,7 +168,7 @@ def differences_said(summary: ReportSummary) -> dict[str, Any] | None:
         0.5 * _BAR / (1.05 * max(abs(end) for each in found for end in (each.lower, each.upper, each.estimate)) or 1)
     )
     whom = "" if comparison.reference is None else f" Each model is compared with {comparison.reference}."
-    beside = "the verdicts" if summary.verdict else "those"
+    beside = "those" if summary.max_error is None else "the verdicts"
     return {
         "finding": side_by_side(comparison),
         "reading": "The Cutoff error of the first minus that of the second on the same rows, as a share of all rows: "
@@ -179,13 +202,19 @@ def _difference(each: ModelDifference, scale: float) -> dict[str, Any]:
 
 def method_lines(summary: ReportSummary) -> list[str]:
     """Say how the verdicts were found, and what they rest on."""
+    with approximately(any(model.approximate for model in summary.models)):
+        return _method_lines(summary)
+
+
+def _method_lines(summary: ReportSummary) -> list[str]:
     models = summary.models
     judged = models[0].judged
     level = level_said(judged.confidence_level)
+    how = APPROXIMATE if models[0].approximate else METHODS[summary.method].sentence
     lines = [
         "The error judged is the Cutoff calibration error. Choose rows by any range of forecasts: the number of events "
         f"among them differs from the number forecast by at most this share of all {summary.relative_to}.",
-        _limits_lead(judged, summary.max_error) + " " + METHODS[summary.method].sentence,
+        _limits_lead(judged, summary.max_error) + " " + how,
     ]
     clustered, weighted, grouped, _ = data_used(summary)
     if clustered:
@@ -410,7 +439,7 @@ def _repair(repair: RepairTrial, scale: float, summary: ReportSummary, *, ties: 
         "rows": [
             {
                 "label": label,
-                "verdict": None if certificate is None else certificate.verdict,
+                "verdict": None if certificate is None else verdict_said(certificate.verdict),
                 "state": None if certificate is None else state_of(certificate),
                 "bar": None if certificate is None else _bar(certificate, scale, certificate.max_error),
                 "error": measured(error, 4),
@@ -488,7 +517,7 @@ def _groups(groups: GroupCertificates, scale: float) -> dict[str, Any]:
             {
                 "label": str(label),
                 "rows": f"{certificate.rows:,}",
-                "verdict": certificate.verdict,
+                "verdict": verdict_said(certificate.verdict),
                 "state": state_of(certificate),
                 "bar": _bar(certificate, scale, groups.max_error),
             }

@@ -9,10 +9,10 @@ from calibrant.core.voices import Argument, Option, Phrase
 from calibrant.rows.checks import Observations, check_flag, plain_label
 from calibrant.rows.classes import check_classes_of, class_questions
 from calibrant.rows.dimensions import are_on_a_grid
+from calibrant.rows.given import refuse_more
 from calibrant.rows.labels import listed_labels
 from calibrant.rows.matrices import has_columns, shape_of
 from calibrant.rows.questions import Questions, QuestionSource
-from calibrant.rows.tally import refuse_more
 
 
 def event_question(

@@ -37,6 +37,7 @@ CELL_COLUMNS = ("index", "low", "high", *ADDITIVE)
 CELL_FACTS = ("bits", "weight_max", "unit_weights", "binary_outcomes")
 _FORMAT = "calibrant/cells/1"
 _FORMAT_KEY = b"calibrant"
+_ESTIMATED = "weights_estimated"
 
 
 Returned = TypeVar("Returned")
@@ -128,6 +129,7 @@ class Cells(Totals):
             weight_max=1.0 if weight is None else float(weight.max()),
             unit_weights=weight is None or bool((weight == 1.0).all()),
             binary_outcomes=observations.binary_outcomes,
+            weights_estimated=observations.weights_estimated,
         )
 
     @classmethod
@@ -144,6 +146,7 @@ class Cells(Totals):
             weight_max=tally.weight_max,
             unit_weights=tally.unit_weights,
             binary_outcomes=tally.binary_outcomes,
+            weights_estimated=tally.weights_estimated,
             **columns,
         )
 
@@ -172,6 +175,8 @@ class Cells(Totals):
         """
         arrow, parquet = _arrow()
         facts = {name: getattr(self, name) for name in CELL_FACTS}
+        if self.weights_estimated:  # said only then, so that other files stay as they were
+            facts[_ESTIMATED] = True
         table = arrow.table({name: getattr(self, name) for name in CELL_COLUMNS})
         table = table.replace_schema_metadata({_FORMAT_KEY: json.dumps({"format": _FORMAT, **facts})})
         with replacing(path) as unfinished, unfinished.open("wb") as file:
@@ -217,7 +222,7 @@ class Cells(Totals):
         Parameters
         ----------
         facts : dict
-            What `CELL_FACTS` names.
+            What `CELL_FACTS` names, and that weights were estimated, where they were.
         columns : dict
             An array of one dimension for each of `CELL_COLUMNS`, all of one length.
         """
@@ -249,6 +254,7 @@ def _merged(parts: Sequence[Cells], bits: int) -> Cells:
     columns["weight_max"] = max(part.weight_max for part in parts)
     columns["unit_weights"] = all(part.unit_weights for part in parts)
     columns["binary_outcomes"] = all(part.binary_outcomes for part in parts)
+    columns["weights_estimated"] = any(part.weights_estimated for part in parts)
     return Cells(bits=bits, index=index[starts], **columns)
 
 
@@ -285,12 +291,12 @@ _ROUNDING = 1e-6
 
 def _check_facts(facts: dict[str, Any]) -> None:
     """Refuse what stands beside the columns of a file unless it is just what `Cells` needs."""
-    if sorted(facts) != sorted(CELL_FACTS):
+    if sorted({*facts} - {_ESTIMATED}) != sorted(CELL_FACTS):
         raise InputError(f"it has the facts {', '.join(sorted(facts))} instead of {', '.join(sorted(CELL_FACTS))}")
     facts["bits"] = int(check_number(facts["bits"], "bits", low=0, high=61, whole=True))
     facts["weight_max"] = check_number(facts["weight_max"], "weight_max", low=0.0, high=sys.float_info.max)
-    for flag in ("unit_weights", "binary_outcomes"):
-        if not isinstance(facts[flag], bool):
+    for flag in ("unit_weights", "binary_outcomes", _ESTIMATED):
+        if not isinstance(facts.get(flag, False), bool):
             raise InputError(f"{flag} is {facts[flag]!r}, not true or false")
 
 

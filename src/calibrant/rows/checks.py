@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -52,17 +52,20 @@ class Observations:
     y_prob : contiguous array of float64 in [0, 1]
     sample_weight : array of float64, nonnegative and not all zero, or None for unit weights
     binary_outcomes : whether every outcome is 0 or 1
+    weights_estimated : whether weights were estimated from the rows, as those of censored ones are, so that no
+        guarantee holds
     """
 
     y_true: npt.NDArray[np.uint8] | FloatArray
     y_prob: FloatArray
     sample_weight: FloatArray | None
     binary_outcomes: bool
+    weights_estimated: bool = field(default=False, kw_only=True, repr=False)
 
     def take(self, positions: IntArray | slice) -> Observations:
         """Return the rows at the given positions; a slice copies nothing."""
         weight = None if self.sample_weight is None else self.sample_weight[positions]
-        return Observations(self.y_true[positions], self.y_prob[positions], weight, self.binary_outcomes)
+        return self.others(self.y_true[positions], self.y_prob[positions], weight, self.binary_outcomes)
 
     def that_count(self) -> Observations:
         """Return the rows without those of weight zero."""
@@ -74,12 +77,7 @@ class Observations:
         """Return some rows of a larger set as if they had come alone, with outcomes that may all be 0 or 1."""
         if self.binary_outcomes or not np.isin(self.y_true, (0.0, 1.0)).all():
             return self
-        return Observations(self.y_true.astype(np.uint8), self.y_prob, self.sample_weight, True)
-
-    @property
-    def weights_estimated(self) -> bool:
-        """Whether weights were estimated from these rows, as those of censored ones are."""
-        return False
+        return self.others(self.y_true.astype(np.uint8), self.y_prob, self.sample_weight, True)
 
     def to_draw_from(self) -> Observations:
         """Return the rows that resamples are drawn from, in an order that depends on what they hold alone."""
@@ -105,7 +103,23 @@ class Observations:
         weights = [np.ones(each.y_prob.size) if each.sample_weight is None else each.sample_weight for each in pair]
         weight = None if self.sample_weight is None and other.sample_weight is None else np.concatenate(weights)
         y_true, y_prob = np.concatenate([each.y_true for each in pair]), np.concatenate([each.y_prob for each in pair])
-        return Observations(y_true, y_prob, weight, self.binary_outcomes and other.binary_outcomes)
+        return Observations(
+            y_true,
+            y_prob,
+            weight,
+            self.binary_outcomes and other.binary_outcomes,
+            weights_estimated=self.weights_estimated or other.weights_estimated,
+        )
+
+    def others(
+        self,
+        y_true: npt.NDArray[np.uint8] | FloatArray,
+        y_prob: FloatArray,
+        sample_weight: FloatArray | None,
+        binary_outcomes: bool,
+    ) -> Observations:
+        """Return other rows with weights that came about as these did."""
+        return Observations(y_true, y_prob, sample_weight, binary_outcomes, weights_estimated=self.weights_estimated)
 
 
 def check_observations(

@@ -57,6 +57,11 @@ class GroupedRows:
     groups: tuple[Any, ...]
     sources: tuple[Tally | RowSource, ...]
 
+    @property
+    def weights_estimated(self) -> bool:
+        """Whether weights were estimated from the rows."""
+        return any(getattr(each, "weights_estimated", False) for each in self.sources)
+
 
 def are_grouped(rows: Any) -> bool:
     """Whether rows are in groups already. Arrays and tallies are not, and take no look at a protocol's members."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from calibrant.core.errors import InputError
 from calibrant.core.results import as_frame
 from calibrant.core.types import ArrayLike, FloatArray, IntArray
-from calibrant.core.voices import Either, Option, Phrase
+from calibrant.core.voices import Option, Phrase
 from calibrant.core.words import shown
 from calibrant.rows.arrays import as_array, as_numbers, check_finite
 from calibrant.rows.checks import (
@@ -41,8 +41,9 @@ class HorizonRows(Observations):
     """Rows whose outcomes are known at a horizon, weighted so that they stand for the censored ones; see `horizon`.
 
     Every measure, curve, net benefit and report takes them in place of ``y_true``. Where somebody was censored before
-    the horizon, the weights are estimates: certificates refuse them (`fixed` says what can be had), and limits come
-    from resamples in which the weights are estimated again.
+    the horizon, the weights are estimates: certificates refuse them (`fixed` says what can be had), and so they do
+    tallies and groups of them. Limits count the estimation, by what each row moves the weights of others, or in
+    resamples with weights of their own.
 
     Attributes
     ----------
@@ -69,11 +70,6 @@ class HorizonRows(Observations):
     at: float
     confidence_level: float = 0.95
     interval: RiskInterval = "log-log"
-
-    @property
-    def weights_estimated(self) -> bool:
-        """Whether weights were estimated from these rows, because somebody was censored before the horizon."""
-        return self.sample_weight is not None
 
     @cached_property
     def incidence(self) -> Incidence:
@@ -242,6 +238,22 @@ def horizon(
     return _with_weights(rows, rows.incidence)
 
 
+TAKEN_AS_FIXED = Phrase(
+    "weights were estimated from the rows, some of which were censored, and limits take them as they are; pass the "
+    "rows of the horizon themselves for limits that count it",
+    code="estimated_weights",
+)
+"""What is said of limits from a summary of censored rows, which cannot tell how its weights came about."""
+
+
+KNOWN_ALONE = Phrase(
+    "some rows were censored: numbers are those of the others, by weights that were estimated from all rows of the "
+    "horizon",
+    code="estimated_weights",
+)
+"""What is said of a summary of censored rows, or of groups of them, which the censored ones are not in."""
+
+
 def censoring_notes(rows: HorizonRows) -> tuple[Phrase, ...]:
     """Say what to keep in mind about numbers of rows of which some were censored."""
     if not rows.weights_estimated:
@@ -256,20 +268,6 @@ def censoring_notes(rows: HorizonRows) -> tuple[Phrase, ...]:
             code="censored_rows",
         ),
     )
-
-
-def refuse_estimated_weights(*rows: Any) -> None:
-    """Refuse rows with weights that were estimated from them, where a guarantee is asked for."""
-    for each in rows:
-        if isinstance(each, HorizonRows) and each.weights_estimated:
-            raise InputError(
-                "holds censored rows with weights that were estimated from them, for which no guarantee holds",
-                argument="y_true",
-                remedy=Phrase(
-                    "measure them with limits{else_}",
-                    else_=Either(", or pass y_true.fixed() for what holds approximately, with many rows"),
-                ),
-            )
 
 
 def _check_length(name: str, size: int, rows: int) -> None:
@@ -348,4 +346,5 @@ def _check_competing(competing: Any, codes: FloatArray) -> npt.NDArray[np.bool_]
 
 
 def _with_weights(rows: HorizonRows, found: Incidence) -> HorizonRows:
-    return replace(rows, y_true=found.outcome, sample_weight=found.weight)
+    estimated = found.weight is not None
+    return replace(rows, y_true=found.outcome, sample_weight=found.weight, weights_estimated=estimated)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from calibrant.core.errors import UndefinedError
 from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.types import FloatArray, IntArray
-from calibrant.core.words import counted, level_said, percent, shown
+from calibrant.core.words import approximately, counted, level_said, percent, shown
 
 CENSORED, EVENT, COMPETING = 0, 1, 2
 """What ended the follow-up of a row."""
@@ -90,10 +90,11 @@ class HorizonRisk(Result):
 
     def __str__(self) -> str:
         limits = f"{percent(self.risk_lower)} to {percent(self.risk_upper)}"
+        with approximately(False):  # these limits count that weights are estimates, whatever others do
+            level = level_said(self.confidence_level)
         rivals = f", {self.competing:,} a competing one" if self.competing else ""
         lines = [
-            f"Risk of the event by {shown(self.at)}: {percent(self.risk)} "
-            f"({level_said(self.confidence_level)}: {limits}; {self.estimator}).",
+            f"Risk of the event by {shown(self.at)}: {percent(self.risk)} ({level}: {limits}; {self.estimator}).",
             f"Of {counted(self.rows, 'row')}, {self.events:,} had the event by then{rivals}, {self.free:,} were known "
             f"to be free of it, and {self.censored:,} were censored before.",
         ]

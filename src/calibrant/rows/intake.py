@@ -13,13 +13,14 @@ from calibrant.rows.asked import event_question
 from calibrant.rows.checks import Observations, check_labels, check_observations, check_weights, label_places
 from calibrant.rows.clusters import ClusteredRows, ClusteredSource
 from calibrant.rows.dimensions import laid_out
+from calibrant.rows.given import given_tally, refuse_more
 from calibrant.rows.groups import GroupedRows, GroupedSource, naming_group
 from calibrant.rows.matrices import shape_of
 from calibrant.rows.memory import ArrayRows
 from calibrant.rows.questions import QuestionSource
 from calibrant.rows.refinement import Opened, whole_tally
 from calibrant.rows.sources import FEW_ROWS, RowSource
-from calibrant.rows.tally import Tally, Totals, given_tally, refuse_more
+from calibrant.rows.tally import Tally, Totals
 
 RowsLike: TypeAlias = ArrayLike | Observations | Totals | RowSource | QuestionSource
 """What stands for rows: outcomes, beside forecasts; or on its own whatever holds both."""

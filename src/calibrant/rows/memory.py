@@ -24,6 +24,11 @@ class ArrayRows:
     def __init__(self, observations: Observations) -> None:
         self.observations = observations
 
+    @property
+    def weights_estimated(self) -> bool:
+        """Whether weights were estimated from the rows."""
+        return self.observations.weights_estimated
+
     def histogram(self, grid: Grid) -> Cells:
         """Return the totals per cell of the rows whose forecast is from ``grid.low`` to ``grid.high``."""
         if grid.within:  # cells far apart

@@ -285,4 +285,4 @@ class QuestionSource(ABC):
 def masked(rows: Observations, mask: BoolArray) -> Observations:
     """Return the column of a question about some of the rows: all others have forecast 0 and outcome 0."""
     outcome = np.where(mask, rows.y_true, rows.y_true.dtype.type(0))
-    return Observations(outcome, np.where(mask, rows.y_prob, 0.0), rows.sample_weight, rows.binary_outcomes)
+    return rows.others(outcome, np.where(mask, rows.y_prob, 0.0), rows.sample_weight, rows.binary_outcomes)

@@ -54,6 +54,11 @@ class Opened:
         self._unit_weights = unit_weights
 
     @property
+    def weights_estimated(self) -> bool:
+        """Whether weights were estimated from the rows."""
+        return bool(getattr(self.source, "weights_estimated", False))
+
+    @property
     def in_memory(self) -> bool:
         """Whether any number of rows may be fetched."""
         return self.fetch_limit == np.inf
@@ -167,6 +172,7 @@ class Opened:
             weight_max=table.weight_max,
             unit_weights=table.unit_weights,
             binary_outcomes=table.binary_outcomes,
+            weights_estimated=table.weights_estimated,
             **columns,
         )
         return self.table

@@ -63,6 +63,7 @@ class Totals:
     binary_outcomes : whether every outcome is 0 or 1
     listed : the rows one by one, in the order of forecast, outcome and weight, where totals cannot tell the rows of an
         entry apart (fractions, weights); None where counts say all, or where only totals are known
+    weights_estimated : whether weights were estimated from the rows (`horizon`), so that no guarantee holds
     """
 
     low: FloatArray
@@ -78,6 +79,7 @@ class Totals:
     unit_weights: bool
     binary_outcomes: bool
     listed: Observations | None = field(default=None, kw_only=True)
+    weights_estimated: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         self._lock()
@@ -140,6 +142,7 @@ class Totals:
             weight_max=self.weight_max,
             unit_weights=self.unit_weights,
             binary_outcomes=self.binary_outcomes,
+            weights_estimated=self.weights_estimated,
         )
 
     def at_means(self) -> Tally:
@@ -155,6 +158,7 @@ class Totals:
             weight_max=self.weight_max,
             unit_weights=self.unit_weights,
             binary_outcomes=self.binary_outcomes,
+            weights_estimated=self.weights_estimated,
             **columns,
         )
 
@@ -288,12 +292,12 @@ class Tally(Totals):
         """Build a tally from rows that have passed the gate."""
         y_true, y_prob, weight = observations.y_true, observations.y_prob, observations.sample_weight
         if observations.binary_outcomes and weight is None:
-            return cls._from_binary(y_true, y_prob)
+            return cls._from_binary(y_true, y_prob, observations.weights_estimated)
         if weight is not None and not weight.all():
             kept = np.flatnonzero(weight)
             y_true, y_prob, weight = y_true[kept], y_prob[kept], weight[kept]
-        listed = Observations(y_true, y_prob + 0.0, weight, observations.binary_outcomes).in_order()  # no -0.0
-        return cls._from_ordered(listed)
+        listed = observations.others(y_true, y_prob + 0.0, weight, observations.binary_outcomes)  # no -0.0
+        return cls._from_ordered(listed.in_order())
 
     @classmethod
     def _from_ordered(cls, listed: Observations, finite: bool = False) -> Tally:
@@ -312,6 +316,7 @@ class Tally(Totals):
                 outcome=grouped(outcome, starts),
                 binary_outcomes=listed.binary_outcomes,
                 listed=listed,
+                weights_estimated=listed.weights_estimated,
                 finite=True,
             )
         weighted = weight * residual
@@ -328,11 +333,12 @@ class Tally(Totals):
             unit_weights=bool((weight == 1.0).all()),
             binary_outcomes=listed.binary_outcomes,
             listed=listed,
+            weights_estimated=listed.weights_estimated,
             finite=finite,
         )
 
     @classmethod
-    def _from_binary(cls, y_true: npt.NDArray[Any], y_prob: FloatArray) -> Tally:
+    def _from_binary(cls, y_true: npt.NDArray[Any], y_prob: FloatArray, estimated: bool) -> Tally:
         """Sort forecast and outcome together in one 64-bit key: several times faster than sorting positions."""
         # In [0, 1] the two highest bits of a float64 are zero and its bits are in the order of its value, so the key
         # (bits, outcome) fits; adding 0.0 turns -0.0 into 0.0.
@@ -344,12 +350,16 @@ class Tally(Totals):
         keys >>= np.uint64(1)
         starts = group_starts(keys)
         if starts.size == keys.size:  # no ties: nothing to add up
-            return cls._from_events(keys.view(np.float64), np.ones(keys.size, dtype=np.int64), outcome)
+            return cls._from_events(keys.view(np.float64), np.ones(keys.size, dtype=np.int64), outcome, estimated)
         rows = group_sizes(starts, keys.size)
-        return cls._from_events(keys[starts].view(np.float64), rows, grouped(outcome, starts, dtype=np.int64))
+        return cls._from_events(
+            keys[starts].view(np.float64), rows, grouped(outcome, starts, dtype=np.int64), estimated
+        )
 
     @classmethod
-    def _from_events(cls, forecast: FloatArray, rows: IntArray, events: npt.NDArray[Any]) -> Tally:
+    def _from_events(
+        cls, forecast: FloatArray, rows: IntArray, events: npt.NDArray[Any], estimated: bool = False
+    ) -> Tally:
         outcome = events.astype(np.float64)
         residual = rows * forecast
         np.subtract(outcome, residual, out=residual)
@@ -363,6 +373,7 @@ class Tally(Totals):
             residual_square=residual_square,
             outcome=outcome,
             binary_outcomes=True,
+            weights_estimated=estimated,
             finite=True,
         )
 
@@ -382,6 +393,7 @@ class Tally(Totals):
         weight_max: float = 1.0,
         unit_weights: bool = True,
         listed: Observations | None = None,
+        weights_estimated: bool = False,
         finite: bool = False,
     ) -> Tally:
         """Fill in the columns that unit weights make equal to others, sharing the arrays.
@@ -404,6 +416,7 @@ class Tally(Totals):
             "unit_weights": unit_weights,
             "binary_outcomes": binary_outcomes,
             "listed": None if unit_weights and binary_outcomes else listed,
+            "weights_estimated": weights_estimated,
         }
         if not finite:
             return cls(**columns)
@@ -425,6 +438,7 @@ class Tally(Totals):
             binary_outcomes=self.binary_outcomes,
             weight_max=self.weight_max,
             unit_weights=self.unit_weights,
+            weights_estimated=self.weights_estimated,
             finite=True,
             **weighted,
         )
@@ -513,7 +527,7 @@ class Tally(Totals):
     def _of_events(self, rows: IntArray, events: IntArray) -> Tally:
         """Return the tally of so many of the rows and events at each forecast."""
         kept = rows > 0
-        return self._from_events(self.forecast[kept], rows[kept], events[kept])
+        return self._from_events(self.forecast[kept], rows[kept], events[kept], self.weights_estimated)
 
     def _of_rows(self, kept: npt.NDArray[np.bool_]) -> Tally:
         """Return the tally of some of the rows listed, of which there may be none."""
@@ -528,7 +542,8 @@ class Tally(Totals):
         events = self.events
         count = np.stack([self.rows - events, events], axis=1).ravel()
         outcome = np.tile(np.array([0, 1], dtype=np.uint8), len(self))
-        return Observations(np.repeat(outcome, count), np.repeat(np.repeat(self.forecast, 2), count), None, True)
+        forecast = np.repeat(np.repeat(self.forecast, 2), count)
+        return Observations(np.repeat(outcome, count), forecast, None, True, weights_estimated=self.weights_estimated)
 
     def __add__(self, other: Tally) -> Tally:
         """Merge two tallies of different rows into the tally of all of them."""
@@ -552,6 +567,7 @@ class Tally(Totals):
             weight_max=max(self.weight_max, other.weight_max),
             unit_weights=unit_weights,
             binary_outcomes=self.binary_outcomes and other.binary_outcomes,
+            weights_estimated=self.weights_estimated or other.weights_estimated,
             **merged,
         )
 
@@ -566,30 +582,6 @@ class Tally(Totals):
         else:
             tail = f"mean outcome {self.outcome_total / rows:.4g}"
         return f"Tally({rows:,} row{'s' if rows > 1 else ''} on {forecasts}, {tail})"
-
-
-def given_tally(
-    summary: Totals, y_prob: ArrayLike | None, sample_weight: ArrayLike | None, pos_label: ClassLabel | None
-) -> Tally:
-    """Return a tally passed in place of arrays, refusing what it already holds instead of ignoring it."""
-    if not isinstance(summary, Tally):
-        raise InputError(
-            f"a {type(summary).__name__} object holds totals of stretches of forecasts, too coarse for an exact "
-            "measure",
-            remedy="pass a Tally, or the arrays (certificates.bracket says what cells alone can tell)",
-        )
-    refuse_more("Tally", y_prob, sample_weight, pos_label)
-    return summary
-
-
-def refuse_more(
-    given: str, y_prob: ArrayLike | None, sample_weight: ArrayLike | None, pos_label: ClassLabel | None
-) -> None:
-    """Refuse arrays beside a summary or source that already holds them."""
-    for name, value in (("y_prob", y_prob), ("sample_weight", sample_weight), ("pos_label", pos_label)):
-        if value is not None:
-            problem = f"was given together with a {given}, which already holds it"
-            raise InputError(problem, argument=name, remedy=f"pass the {given} alone")
 
 
 def prefix_sums(values: npt.NDArray[Any]) -> FloatArray:

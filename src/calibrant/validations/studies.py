@@ -405,7 +405,7 @@ class _Study:
                 self.certificate = certify(self.rows, max_error=max_error, **asked)
                 self.notes.extend(self.certificate.cautions)
                 self.limit("cutoff", self.certificate.lower, self.certificate.upper, GUARANTEED)
-            elif self.sample.censored is not None:
+            elif self.sample.rows.weights_estimated:
                 self.notes.append("no limits of the Cutoff calibration error: its guarantee takes fixed weights")
             else:
                 what = "limits of the Cutoff calibration error"

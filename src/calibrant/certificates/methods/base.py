@@ -27,6 +27,9 @@ from calibrant.rows.sources import RowSource
 from calibrant.rows.tally import Tally, Totals
 from calibrant.rows.weights import effective_rows
 
+FIXED_WEIGHTS = "the weights were fixed beforehand"
+"""What guarantees for weighted rows rest on."""
+
 
 class CertificateMethod(ABC):
     """A way to find confidence limits of a calibration error.
@@ -337,8 +340,7 @@ class CertificateMethod(ABC):
             listed.append(f"the {parts} were chosen without looking at these rows {found}")
         if not table.unit_weights and (clusters is None or clusters.target == "rows"):
             listed.append(
-                "the weights were fixed beforehand (weights computed from the rows, such as inverse propensities, are "
-                "not covered)"
+                f"{FIXED_WEIGHTS} (weights computed from the rows, such as inverse propensities, are not covered)"
             )
         return (*listed, *self._besides)
 
