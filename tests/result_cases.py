@@ -189,7 +189,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "HorizonRisk": lambda: censored().outcome,
     "ReportSummary of censored rows": lambda: calibrant.CalibrationReport.from_predictions(censored()).summary,
     "loess CurveErrors": lambda: calibrant.measures.integrated_calibration_index(
-        tally(), smoother="loess", confidence_level=0.9, n_resamples=20
+        tally() + tally(), smoother="loess", confidence_level=0.9, n_resamples=20
     ),
     "CalibrationCurve": lambda: calibrant.measures.calibration_curve(tally()),
     "CalibrationCurve with a band": lambda: calibrant.measures.calibration_curve(

@@ -611,6 +611,7 @@ SCORES: dict[str, dict[str, Any]] = {
     "expected_calibration_error": {"n_bins": 10, "strategy": "quantile"},
     "calibration_in_the_large": {},
     "observed_expected_ratio": {},
+    "intercept_at_unit_slope": {},
     "auroc": {},
     "brier_score": {},
     "scaled_brier_score": {},

@@ -60,7 +60,7 @@ def every_result():
         calibrant.measures.calibration_slope_intercept(tally, confidence_level=0.95),
         *map(result_of, ("CalibrationTests", "ChiSquareTest", "Estimate")),
         calibrant.measures.integrated_calibration_index(
-            tally, smoother="loess", span=0.9, knots=None, confidence_level=0.9, n_resamples=20
+            tally + tally, smoother="loess", span=0.9, knots=None, confidence_level=0.9, n_resamples=20
         ),
         calibrant.measures.calibration_curve(tally, confidence_level=0.9, n_resamples=20),
         measures.distance,

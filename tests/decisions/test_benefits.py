@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import norm
 from scipy.stats import t as t_law
@@ -241,6 +242,17 @@ def test_fractional_outcomes_count_as_parts_of_events():
     benefit = influences(chance, p, w, 0.2)[0]
     assert found.net_benefit == pytest.approx(np.average(benefit, weights=w))
     assert found.net_benefit_upper - found.net_benefit == pytest.approx(Z * standard_error(benefit, w))
+
+
+def test_models_may_be_columns_of_a_frame_and_forecasts_for_the_same_censored_rows():
+    y, p, _, _ = sample(200)
+    models = {"old": p**2, "new": p}  # which add up to nothing that classes would
+    assert decision_curve(y, pd.DataFrame(models)) == decision_curve(y, models)
+    rows = calibrant.horizon(np.arange(1.0, 201.0), y, p, at=150.0)
+    each = {name: rows.with_forecasts(held) for name, held in models.items()}
+    assert decision_curve(rows, models) == decision_curve(each)
+    with pytest.raises(InputError, match=r"^y_prob has 3 values for 200 rows"):
+        decision_curve(rows, {"short": p[:3]})
 
 
 def test_several_models_share_outcomes_and_thresholds():

@@ -6,6 +6,7 @@ from brute_force import rows
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
+from scipy.special import expit, logit
 from scipy.stats import chi2, norm
 from scipy.stats import f as f_law
 from scipy.stats import t as student
@@ -16,6 +17,7 @@ from calibrant.core.errors import UndefinedError
 from calibrant.measures import CalibrationSlope
 
 calibration_slope_intercept: Any = calibrant.measures.calibration_slope_intercept  # options come in dicts
+intercept_at_unit_slope: Any = calibrant.measures.intercept_at_unit_slope
 likelihood_ratio_tests: Any = calibrant.measures.likelihood_ratio_tests
 RNG = np.random.default_rng(7)
 NAMES = ("slope", "intercept", "intercept_at_unit_slope")
@@ -470,3 +472,64 @@ def test_it_reads_as_a_sentence_and_a_frame():
         ["intercept", -0.1, -0.2, 0.0],
         ["intercept_at_unit_slope", 0.25, 0.2, 0.3],
     ]
+
+
+# --- The intercept with the slope held at 1, where there is no slope --------------------------------------------------
+
+WITHOUT_SLOPE = {
+    "one forecast for all rows": ([0, 1, 0, 0, 1, 0, 0, 0], [0.4] * 8),
+    "separated": ([0, 0, 0, 1, 1, 1], [0.1, 0.2, 0.4, 0.5, 0.7, 0.95]),
+    "separated the wrong way": ([1, 1, 0, 0], [0.1, 0.3, 0.6, 0.8]),
+}
+
+
+def log_likelihood_at(intercept, y_true, y_prob):
+    """The log-likelihood of logit(rate) = intercept + logit(p), written down anew."""
+    rate = expit(intercept + logit(np.asarray(y_prob)))
+    return float(np.sum(np.where(np.asarray(y_true) == 1, np.log(rate), np.log1p(-rate))))
+
+
+@pytest.mark.parametrize(("y_true", "y_prob"), WITHOUT_SLOPE.values(), ids=WITHOUT_SLOPE.keys())
+def test_the_intercept_at_slope_one_is_there_without_a_slope(y_true, y_prob):
+    with pytest.raises(UndefinedError):
+        calibration_slope_intercept(y_true, y_prob)
+    found = intercept_at_unit_slope(y_true, y_prob, confidence_level=0.9)
+    assert found.estimate == intercept_at_unit_slope(y_true, y_prob)
+    assert expit(found.estimate + logit(np.array(y_prob))).sum() == pytest.approx(sum(y_true), abs=1e-9)  # its equation
+    top = log_likelihood_at(found.estimate, y_true, y_prob)
+    for limit in (found.lower, found.upper):
+        assert 2.0 * (top - log_likelihood_at(limit, y_true, y_prob)) == pytest.approx(chi2.ppf(0.9, 1), rel=1e-6)
+    assert found.lower < found.estimate < found.upper
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"interval": "wald"}, {"interval": "bootstrap"}, {"cluster": np.arange(60) // 3}]
+)
+def test_the_intercept_at_slope_one_is_that_of_the_slope_where_there_is_one(options):
+    rng = np.random.default_rng(3)
+    forecast = rng.random(60)
+    outcome = rng.random(60) < forecast
+    both = calibration_slope_intercept(outcome, forecast, confidence_level=0.95, n_resamples=100, **options)
+    alone = intercept_at_unit_slope(outcome, forecast, confidence_level=0.95, n_resamples=100, **options)
+    assert (alone.estimate, alone.interval) == (both.intercept_at_unit_slope, both.interval)
+    ends = both.intercept_at_unit_slope_lower, both.intercept_at_unit_slope_upper
+    assert (alone.lower, alone.upper) == pytest.approx(ends, rel=1e-12)
+
+
+def test_the_intercept_at_slope_one_needs_both_outcomes_inside():
+    with pytest.raises(UndefinedError, match="every outcome that counts here is 0; the intercept at slope 1 needs"):
+        intercept_at_unit_slope([0, 0, 1], [0.2, 0.3, 1.0])
+    with pytest.raises(UndefinedError, match="a forecast strictly between 0 and 1"):
+        intercept_at_unit_slope([0, 1], [0.0, 1.0])
+
+
+def test_validate_and_measure_say_the_intercept_at_slope_one_without_a_slope():
+    outcome, forecast = [0, 1, 0, 0] * 15, [0.4] * 60
+    study = calibrant.validate(outcome, forecast, n_resamples=50)
+    alone = intercept_at_unit_slope(outcome, forecast, confidence_level=0.95)
+    assert study.slope is None
+    found = study.intercept_at_unit_slope, study.intercept_at_unit_slope_lower, study.intercept_at_unit_slope_upper
+    assert found == pytest.approx((alone.estimate, alone.lower, alone.upper), rel=1e-9)
+    assert found[0] == pytest.approx(logit(0.25) - logit(0.4))
+    (note,) = [note for note in calibrant.measure(outcome, forecast).notes if "slope" in note]
+    assert note.endswith("; the intercept at slope 1 is -0.6931")

@@ -1,6 +1,7 @@
 """Calibration curves: their distances from the diagonal, limits, bands, weights, clusters and refusals."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -175,7 +176,7 @@ class TestLimits:
 
     @pytest.mark.parametrize("smoother", ["isotonic", "loess"])
     def test_rows_that_do_not_vary_have_none(self, smoother):
-        y = np.repeat([0, 1], 20)
+        y = np.repeat([0, 1], 30)
         with pytest.raises(UndefinedError, match="nothing in these rows shows how much ICI varies"):
             calibrant.measures.integrated_calibration_index(
                 y, y, smoother=smoother, confidence_level=0.95, n_resamples=40
@@ -189,6 +190,30 @@ class TestLimits:
         assert found.limits("ici") is not None
         assert "Emax 0.50000  no limits" in str(found)
         assert type(found).from_dict(found.to_dict()) == found
+
+    @pytest.mark.parametrize("cluster", [None, np.arange(49) % 25])
+    def test_fewer_than_50_rows_have_none(self, cluster):
+        y, p = forecasts_and_outcomes(50)
+        options = {"smoother": "loess", "confidence_level": 0.95, "n_resamples": 40}
+        assert index(y, p, **options).limits("ici") is not None
+        with pytest.raises(UndefinedError, match="there are 49 rows, and limits of a curve's distances need"):
+            index(y[:49], p[:49], cluster=cluster, **options)
+        study = calibrant.validate(y[:49], p[:49], n_resamples=40)
+        assert study.ici == pytest.approx(index(y[:49], p[:49], smoother="loess").ici)
+        assert {study.ici_lower, study.ici_upper, study.emax_lower, study.emax_upper} == {None}
+        assert sum("need at least 50" in note for note in study.notes) == 1
+
+    @pytest.mark.parametrize("interval", curves.INTERVALS)
+    def test_limits_of_distances_are_at_most_1(self, interval):
+        """Curves of resamples may leave the range from 0 to 1, and distances be larger than any rate allows."""
+        values = np.linspace(0.5, 1.4, 200)[:, None] * [1.0, 1.0, 1.0, 1.0, 100.0]
+        estimate = np.array([0.3, 0.3, 0.7, 0.9, 70.0])
+        lower, upper = curves.INTERVALS[interval](values, 0.1 * values, estimate, 0.95)
+        assert upper[2:].tolist() == [1.0, 1.0, 100.0]
+        assert (lower <= upper).all()
+        found = index(*forecasts_and_outcomes(60), confidence_level=0.9, n_resamples=20)
+        with pytest.raises(InputError, match=r"emax_upper of this CurveErrors is 1\.1"):
+            replace(found, emax_upper=1.1)
 
 
 class TestCurve:
@@ -247,7 +272,7 @@ class TestCurve:
             "the forecasts separate the outcomes perfectly, so that",
         ),
         (
-            (np.arange(40) == 20, np.arange(1, 41) / 41),
+            (np.arange(60) == 20, np.arange(1, 61) / 61),
             {"smoother": "splines", "confidence_level": 0.9, "n_resamples": 20},
             r"there is no splines curve in \d+ of 20 resamples",
         ),

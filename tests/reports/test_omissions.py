@@ -27,6 +27,7 @@ def test_a_broken_measure_surfaces_and_an_undefined_one_is_a_note(monkeypatch):
     with pytest.raises(ValueError, match="broadcast"):
         calibrant.measure(Y_TRUE, Y_PROB)
     monkeypatch.setattr("calibrant.measures.everything.calibration_slope_intercept", undefined)
+    monkeypatch.setattr("calibrant.measures.everything.intercept_at_unit_slope", undefined)
     found = calibrant.measure(Y_TRUE, Y_PROB)
     assert found.slope is None
     assert "no calibration slope: these rows do not say" in found.notes

@@ -429,3 +429,15 @@ def test_words():
     assert isinstance(frame, pd.DataFrame)
     assert frame["risk"][0] == censored().risk
     assert dataclasses.fields(HorizonRows)[0].name == "y_true"
+
+
+def test_the_frame_holds_each_row_with_its_weight_and_no_outcome_where_it_is_unknown():
+    rows = horizon([1, 2, 3, 4, 3.5], [1, 0, 2, 1, 0], [0.9, 0.2, 0.6, 0.4, 0.3], at=3.5, competing=2)
+    frame: Any = rows.frame()
+    assert list(frame.columns) == ["time", "code", "outcome", "forecast", "weight"]
+    assert frame["outcome"].isna().tolist() == [False, True, False, False, False]
+    assert frame["outcome"].fillna(0).tolist() == [1, 0, 0, 0, 0]
+    assert frame["weight"].tolist() == rows.sample_weight.tolist()
+    assert frame["forecast"].tolist() == [0.9, 0.2, 0.6, 0.4, 0.3]
+    known = horizon([1, 4], [1, 0], [0.9, 0.2], at=3).frame()
+    assert known["weight"].tolist() == [1.0, 1.0]

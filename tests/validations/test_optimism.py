@@ -196,7 +196,7 @@ def test_frames_labels_and_the_other_class_as_event():
     model = make_pipeline(StandardScaler(), LogisticRegression(C=1e4))
     numbers = internal_validation(model, X, y, **options)
     named = internal_validation(model, frame, labels, pos_label="ill", **options)
-    well = internal_validation(model, frame, labels, **options)
+    well = internal_validation(model, frame, labels, pos_label="well", **options)
     assert named["auroc"].corrected == pytest.approx(numbers["auroc"].corrected, abs=1e-6)
     assert (well.events, named.events) == (int((y == 0).sum()), int(y.sum()))
     assert well["auroc"].corrected == pytest.approx(named["auroc"].corrected, abs=1e-6)
@@ -236,6 +236,24 @@ def test_resamples_of_one_class_are_counted_and_left_out():
     assert found["auroc"].corrected is not None
 
 
+def test_a_model_that_separates_its_rows_has_a_slope_by_cross_validation():
+    X, y = drawn_rows(120)
+    forest = RandomForestClassifier(n_estimators=10)
+    options: dict[str, Any] = {"statistics": ["slope", "auroc"], "n_resamples": 10, "cv": 4, "repeats": 2}
+    folds: Any = internal_validation(forest, X, y, resampling="cross_validation", **options)
+    assert (folds["slope"].apparent, folds["slope"].optimism, folds["slope"].n_failed) == (None, None, 0)
+    assert folds["slope"].corrected == folds["slope"].test
+    assert 0.1 < folds["slope"].corrected < 1.0
+    assert folds["auroc"].corrected == pytest.approx(folds["auroc"].apparent - folds["auroc"].optimism)
+    (note,) = folds.notes
+    assert note.startswith("no apparent value of slope: undefined on rows that the model was fitted to")
+    drawn = internal_validation(forest, X, y, **options)
+    assert (drawn["slope"].corrected, drawn["slope"].n_failed > 5) == (None, True)
+    assert drawn["slope"].test is not None
+    assert any(note.startswith("no corrected value of slope: undefined on rows that") for note in drawn.notes)
+    assert not any("stand for them" in note for note in drawn.notes)
+
+
 # --- What is refused --------------------------------------------------------------------------------------------------
 
 
@@ -244,6 +262,14 @@ def test_resamples_of_one_class_are_counted_and_left_out():
     [
         ({"y": np.zeros(40, dtype=int)}, "y has one class only, 0; a model and its validation need both"),
         ({"y": np.arange(40) % 3}, "Only binary classification is supported"),
+        (
+            {"y": np.array(["sick", "well"] * 20)},
+            "y holds the labels 'sick' and 'well', and nothing says which is the event; pass pos_label=",
+        ),
+        ({"y": np.array([1, 2] * 20)}, "y holds the labels 1 and 2, and nothing says which"),
+        ({"estimator": np.zeros(40)}, "estimator is a ndarray, not a model that can be fitted; pass the model first"),
+        ({"estimator": LogisticRegression}, "estimator is the class LogisticRegression, not a model"),
+        ({"y": np.zeros((40, 6))}, r"y has the shape \(40, 6\), and one class per row is needed; pass the model first"),
         ({"pos_label": 7}, r"pos_label is 7, which is no class of y; pass one of \[0, 1\]"),
         ({"statistics": ["dxy"]}, "statistics must be one of .* got 'dxy'"),
         ({"resampling": "jackknife"}, "resampling must be one of .* got 'jackknife'"),

@@ -235,13 +235,13 @@ def test_tiny_studies_say_what_they_can(n):
 
 
 def test_limits_without_a_width_are_none_and_said_once():
-    found = validate([0, 1], [0.2, 0.8], n_resamples=40)
+    found = validate([0, 1] * 30, [0.2, 0.8] * 30, n_resamples=40)
     assert (found.brier, found.brier_lower, found.brier_upper) == (pytest.approx(0.04), None, None)
     assert (found.ici, found.ici_lower, found.ici_upper) == (pytest.approx(0.2), None, None)
     said = "no limits of ICI, E50, E90, Emax, ECI: nothing in these rows shows how much they vary"
     assert [note for note in found.notes if "ICI" in note] == [said]
     assert any("how much brier varies, so that limits would have no width" in note for note in found.notes)
-    assert any(note.startswith("there is 1 event, and limits") for note in found.notes)
+    assert any(note.startswith("there is 1 event, and limits") for note in validate([0, 1], [0.2, 0.8], **FEW).notes)
     perfect = validate([0, 0, 1, 1], [0, 0, 1, 1], smoother="isotonic", n_resamples=40)
     assert perfect.calibration_in_the_large_lower is None
     assert "brier" not in dict(perfect.intervals)

@@ -23,6 +23,7 @@ from calibrant.rows.checks import (
     check_number,
     check_thresholds,
 )
+from calibrant.rows.horizons import HorizonRows
 from calibrant.rows.intake import RowsLike
 from calibrant.rows.named import check_named, check_summaries
 from calibrant.rows.resamples import check_resamples
@@ -173,9 +174,10 @@ def decision_curve(
     Parameters
     ----------
     y_true : array-like of shape (n,), or Tally, or dict of them
-        Outcomes, as in `net_benefit`; or, on its own, a tally or a `scan`, or one for each model's name.
-    y_prob : array-like of shape (n,), or dict of them
-        The forecasts, or those of each model by its name.
+        Outcomes, as in `net_benefit`; or, on its own, a tally or a `scan`, or one for each model's name. Rows of
+        `horizon` go alone, or with a dict of forecasts for the same rows.
+    y_prob : array-like of shape (n,), or dict or frame of them
+        The forecasts, or those of each model by its name: the columns of a frame are models, not classes.
     threshold : float in (0, 1), optional
         The threshold that you decide by: the curve then goes from a quarter to four times its odds.
     thresholds : array of floats in [0, 1), optional
@@ -223,11 +225,24 @@ def decision_curve(
                 remedy="pass outcomes and a dict of forecasts, or a dict of tallies alone",
             )
         given = {name: (held, None) for name, held in check_summaries(y_true).items()}
-    elif isinstance(y_prob, Mapping):
-        given = {name: (y_true, held) for name, held in check_named(y_prob, "y_prob").items()}
+    elif (models := _models(y_prob)) is not None:
+        named = check_named(models, "y_prob")
+        if isinstance(y_true, HorizonRows):
+            given = {name: (y_true.with_forecasts(held), None) for name, held in named.items()}
+        else:
+            given = {name: (y_true, held) for name, held in named.items()}
     else:
         given = {"model": (y_true, y_prob)}
     return DecisionCurve(tuple(given), tuple(net_benefit(*rows, **asked) for rows in given.values()), one)
+
+
+def _models(y_prob: Any) -> Mapping[Any, Any] | None:
+    """Return the forecasts of each model, from a dict or the columns of a frame; None where there is one alone."""
+    if isinstance(y_prob, Mapping):
+        return y_prob
+    if hasattr(y_prob, "columns"):
+        return {name: y_prob[name] for name in y_prob.columns}
+    return None
 
 
 def with_known_limits(

@@ -59,6 +59,7 @@ from calibrant.measures.slope_results import CalibrationSlope as CalibrationSlop
 from calibrant.measures.slope_results import CalibrationTests as CalibrationTests
 from calibrant.measures.slope_results import ChiSquareTest as ChiSquareTest
 from calibrant.measures.slopes import calibration_slope_intercept as calibration_slope_intercept
+from calibrant.measures.slopes import intercept_at_unit_slope as intercept_at_unit_slope
 from calibrant.measures.slopes import likelihood_ratio_tests as likelihood_ratio_tests
 from calibrant.measures.threshold_results import ThresholdCalibration as ThresholdCalibration
 from calibrant.measures.thresholds import threshold_calibration_error as threshold_calibration_error

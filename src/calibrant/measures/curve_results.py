@@ -13,6 +13,9 @@ from calibrant.core.words import level_said, percent
 DISTANCES = ("ici", "e50", "e90", "emax", "eci")
 """The numbers that sum up how far a curve is from the diagonal."""
 
+LARGEST = (1.0, 1.0, 1.0, 1.0, 100.0)
+"""The largest values that they can have where the curve is a rate."""
+
 _NOT_NEGATIVE = (0.0, math.inf)
 
 
@@ -27,7 +30,8 @@ class CurveErrors(Result):
     e50, e90 : float
         Their median and 90th percentile (R's type 7).
     emax : float
-        The largest. A local parabola may leave the range from 0 to 1, so that it can exceed 1 on few rows.
+        The largest. A local parabola may leave the range from 0 to 1, so that it can exceed 1 on few rows;
+        limits do not.
     eci : float
         100 times the mean of their squares, the estimated calibration index.
     smoother : str
@@ -76,10 +80,9 @@ class CurveErrors(Result):
 
     _ranges: ClassVar = {
         "confidence_level": UNIT,
-        **dict.fromkeys(
-            (f"{name}{end}" for name in DISTANCES for end in ("", "_lower", "_upper")),
-            _NOT_NEGATIVE,
-        ),
+        **dict.fromkeys(DISTANCES, _NOT_NEGATIVE),
+        **{f"{name}_lower": (0.0, high) for name, high in zip(DISTANCES, LARGEST, strict=True)},
+        **{f"{name}_upper": (0.0, high) for name, high in zip(DISTANCES, LARGEST, strict=True)},
     }
     _words: ClassVar = {"scale": ("probability", "logit")}
 

@@ -18,7 +18,8 @@ from calibrant.core.logistic import Points, expit, logit, pool
 from calibrant.core.progress import track
 from calibrant.core.quantiles import quantiles
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
-from calibrant.measures.curve_results import DISTANCES, CalibrationCurve, CurveErrors
+from calibrant.core.words import counted
+from calibrant.measures.curve_results import DISTANCES, LARGEST, CalibrationCurve, CurveErrors
 from calibrant.measures.estimates import have_no_width
 from calibrant.measures.smoothers import Chosen, Rates, Scale, SmootherName, check_smoother, points_of
 from calibrant.rows.checks import Observations, check_choice, check_confidence, check_forecasts, check_rng
@@ -33,6 +34,13 @@ MANY_ROWS = 200_000
 """Counts of more rows are resampled as counts of at most so many groups of neighbours as MOST_GROUPS says."""
 
 MOST_GROUPS = 4096
+
+FEWEST_ROWS = 50
+"""Rows below which distances have no limits.
+
+In simulations of calibrated forecasts 95% limits of the ICI of loess leave out 0 in 31% of cases with 10 rows, 14% with
+30, 6% with 50 and 4% with 100.
+"""
 
 _PLACES = 101
 _LEAST_RATE = 1e-6
@@ -84,7 +92,7 @@ def integrated_calibration_index(
         scale="probability"`` is rms's ``val.prob``. On the logit scale forecasts of exactly 0 or 1 join the nearest one
         strictly between.
     confidence_level : float, optional
-        Also return limits with this confidence, each number by itself.
+        Also return limits with this confidence, each number by itself; from 50 rows on.
     interval : {"corrected", "percentile"}
         How limits come from resamples, see the notes; "percentile" are the plain quantiles that other software gives.
     n_resamples : int
@@ -124,11 +132,13 @@ def integrated_calibration_index(
     level = None if confidence_level is None else check_confidence(confidence_level)
     resamples = None if level is None else check_resamples(n_resamples, level)
     rows = _rows_to_draw(y_true, y_prob, cluster, sample_weight, pos_label)
-    points = points_of(_tally(rows))
+    tally = _tally(rows)
+    points = points_of(tally)
     curve = chosen.curve(points)
     found = curve_errors(points, curve(points.value), chosen)
     if level is None or resamples is None:
         return found
+    refuse_few_rows(tally.row_total)
     numbers = _resampled_numbers(rows, chosen, resamples, rng, lambda drawn, fitted: distances_of(drawn, fitted, curve))
     values, noise = np.split(numbers, 2, axis=1)
     lower, upper = how(values, noise, np.array([getattr(found, name) for name in DISTANCES]), level)
@@ -190,7 +200,7 @@ def _middle(values: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
 
 
 def _percentile(values: FloatArray, _: FloatArray, __: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-    return _middle(values, level)
+    return _possible(*_middle(values, level))
 
 
 def _corrected(
@@ -199,11 +209,26 @@ def _corrected(
     _, high = _middle(values, level)
     _, chance = _middle(noise, level)
     lower = np.where(estimate <= chance, 0.0, np.clip(2.0 * estimate - high, 0.0, estimate))
-    return lower, np.maximum(high - (values.mean(axis=0) - estimate), estimate)
+    return _possible(lower, np.maximum(high - (values.mean(axis=0) - estimate), estimate))
+
+
+def _possible(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return limits of distances between rates: local parabolas that leave the range from 0 to 1 do not widen them."""
+    return np.minimum(lower, LARGEST), np.minimum(upper, LARGEST)
 
 
 INTERVALS = {"corrected": _corrected, "percentile": _percentile}
 """How limits come from values in resamples, a column for each number, and from those of noise alone."""
+
+
+def refuse_few_rows(count: int) -> None:
+    """Refuse rows that are too few for limits of a curve from resamples."""
+    if count < FEWEST_ROWS:
+        raise UndefinedError(
+            f"there {'is' if count == 1 else 'are'} {counted(count, 'row')}, and limits of a curve's distances "
+            f"need at least {FEWEST_ROWS}: with fewer they leave out the truth far too often",
+            remedy="ask for the numbers alone, or collect more rows",
+        )
 
 
 def _resampled_numbers(rows: Rows, chosen: Chosen, n_resamples: int, rng: Randomness, numbers: Numbers) -> FloatArray:

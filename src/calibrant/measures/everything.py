@@ -27,7 +27,7 @@ from calibrant.measures.ratios import observed_expected_ratio
 from calibrant.measures.registry import MEASURES
 from calibrant.measures.results import PAPER, PROJECT, CalibrationDistance, Measures, Relation
 from calibrant.measures.savings import largest_saving
-from calibrant.measures.slopes import calibration_slope_intercept
+from calibrant.measures.slopes import calibration_slope_intercept, intercept_at_unit_slope
 from calibrant.measures.smoothers import check_smoother, isotonic_curve, points_of
 from calibrant.measures.weighted import (
     bounded_variation_calibration_error,
@@ -201,6 +201,14 @@ def _measure_each(family: Questions, spectrum: bool, by: ArrayLike | None) -> Qu
     return QuestionMeasures(family.kind, family.labels, found, family.notes)
 
 
+def _held(tally: Tally) -> str:
+    """Say the intercept with the slope held at 1, where there is one without a slope."""
+    try:
+        return f"; the intercept at slope 1 is {intercept_at_unit_slope(tally):.4g}"
+    except UndefinedError:
+        return ""
+
+
 def _measure(tally: Tally, spectrum: bool, hints: tuple[str, ...] | None = None) -> Measures:
     notes: list[str] = []
     continuous = continuity_note(tally)
@@ -212,7 +220,7 @@ def _measure(tally: Tally, spectrum: bool, hints: tuple[str, ...] | None = None)
             notes.extend(slope.notes)
     except UndefinedError as error:
         slope = None
-        notes.append(Phrase("no calibration slope: {why}", why=error.phrase, code="no_slope"))
+        notes.append(Phrase("no calibration slope: {why}{rest}", why=error.phrase, rest=_held(tally), code="no_slope"))
     curve = isotonic_curve(tally)
     worst = find_worst_interval(tally)
     ks = ks_calibration_error(tally)

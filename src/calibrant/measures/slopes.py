@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
 from calibrant.core.errors import InputError, UndefinedError
-from calibrant.core.logistic import Curve, Points, fit_logistic, logit, pool, separation
-from calibrant.core.profiles import Coefficient, Profile
+from calibrant.core.logistic import Points, logit
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray, Randomness
-from calibrant.core.voices import Either, Phrase
+from calibrant.core.voices import Phrase
 from calibrant.core.words import counted
-from calibrant.measures.estimates import bootstrap
+from calibrant.measures.estimates import Estimate, bootstrap
 from calibrant.measures.sampled import Sampled, sampled
-from calibrant.measures.slope_results import COEFFICIENTS, CalibrationSlope, CalibrationTests, ChiSquareTest
+from calibrant.measures.slope_fits import INSIDE, FreeFit, HeldFit, too_few
+from calibrant.measures.slope_results import CalibrationSlope, CalibrationTests, ChiSquareTest
 from calibrant.rows.checks import Observations, check_choice, check_confidence, check_number
 from calibrant.rows.intake import RowsLike, as_tally
 from calibrant.rows.resamples import check_resamples
@@ -27,9 +26,7 @@ from calibrant.rows.tally import Tally
 Extremes = Literal["leave_out", "refuse"] | float
 SlopeInterval = Literal["profile", "wald", "sandwich", "bootstrap"]
 
-_START_POINTS = 4096
 _SINGULAR = 1e-9  # one minus the square of a correlation below which rounding decides
-_INSIDE = Either("as in numpy.clip(y_prob, 1e-6, 1 - 1e-6)", "by 1e-6 say")
 
 
 def calibration_slope_intercept(
@@ -97,21 +94,15 @@ def calibration_slope_intercept(
     >>> round(fit.slope_lower, 4), round(fit.slope_upper, 4)
     (-0.4586, 2.0569)
     """
-    ways: dict[str, _Way] = {
-        "profile": _profiled,
-        "wald": _by_curvature,
-        "sandwich": _by_sandwich,
-        "bootstrap": lambda *found: _by_resampling(*found, extremes=rule, n_resamples=n_resamples, rng=rng),
-    }
     rule = check_extremes(extremes)
-    way = ways[check_choice(interval, "interval", tuple(ways))]
+    way = _way(interval, rule, n_resamples, rng)
     if confidence_level is None and cluster is None:
         return fit_slope(as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label), rule)
     sample = sampled(y_true, y_prob, cluster=cluster, sample_weight=sample_weight, pos_label=pos_label)
     inside, sure = _inside(sample, rule)
-    fit = _Fit(_at_logits(inside.tally))
+    fit = FreeFit(_at_logits(inside.tally))
     if confidence_level is None:
-        return fit.result(inside.row_total, sure)
+        return _result(fit, inside.row_total, sure)
     level = check_confidence(confidence_level)
     found = way(inside, fit, level)
     ends = {
@@ -119,7 +110,8 @@ def calibration_slope_intercept(
         for name, pair in found.limits.items()
         for end, limit in zip(("lower", "upper"), pair, strict=True)
     }
-    return fit.result(
+    return _result(
+        fit,
         inside.row_total,
         sure,
         confidence_level=level,
@@ -131,8 +123,36 @@ def calibration_slope_intercept(
     )
 
 
+def _result(fit: FreeFit, rows: int, sure: _Sure, **more: Any) -> CalibrationSlope:
+    """Return the numbers, with what else is known."""
+    more |= fit.coefficients
+    return CalibrationSlope(
+        left_out=sure.rows,
+        contradicted=sure.contradicted,
+        rows=rows,
+        notes=(*more.pop("notes", ()), *sure.notes()),
+        **more,
+    )
+
+
 def fit_slope(tally: Tally, extremes: Extremes = "leave_out") -> CalibrationSlope:
     """Fit the slope and intercepts of a tally."""
+    points, sure = _points_inside(tally, extremes)
+    return _result(FreeFit(points), tally.row_total - sure.rows, sure)
+
+
+def fit_coefficients(tally: Tally, extremes: Extremes = "leave_out") -> tuple[float, float, float]:
+    """Return the slope and both intercepts of a tally; NaN for slope and intercept where there is no slope."""
+    points, _ = _points_inside(tally, extremes)
+    try:
+        slope, intercept, held = FreeFit(points).coefficients.values()
+    except UndefinedError:
+        return math.nan, math.nan, HeldFit(points).held.intercept
+    return slope, intercept, held
+
+
+def _points_inside(tally: Tally, extremes: Extremes) -> tuple[Points, _Sure]:
+    """Return the points of a tally at logits, by the rule for forecasts of exactly 0 and 1."""
     points, sure = Points(tally.forecast, tally.outcome, tally.weight), _Sure()
     if not isinstance(extremes, str):
         points = points._replace(value=np.clip(points.value, extremes, 1.0 - extremes))
@@ -141,7 +161,103 @@ def fit_slope(tally: Tally, extremes: Extremes = "leave_out") -> CalibrationSlop
         sure.refused(extremes)
         inside = slice(int(tally.forecast[0] == 0.0), len(tally) - int(tally.forecast[-1] == 1.0))
         points = Points(tally.forecast[inside], tally.outcome[inside], tally.weight[inside])
-    return _Fit(points._replace(value=logit(points.value))).result(tally.row_total - sure.rows, sure)
+    return points._replace(value=logit(points.value)), sure
+
+
+@overload
+def intercept_at_unit_slope(
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    confidence_level: None = None,
+    interval: SlopeInterval = "profile",
+    extremes: Extremes = "leave_out",
+    cluster: ArrayLike | None = None,
+    n_resamples: int = 1000,
+    rng: Randomness = 0,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
+) -> float: ...
+
+
+@overload
+def intercept_at_unit_slope(
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    confidence_level: float,
+    interval: SlopeInterval = "profile",
+    extremes: Extremes = "leave_out",
+    cluster: ArrayLike | None = None,
+    n_resamples: int = 1000,
+    rng: Randomness = 0,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
+) -> Estimate: ...
+
+
+def intercept_at_unit_slope(
+    y_true: RowsLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    confidence_level: float | None = None,
+    interval: SlopeInterval = "profile",
+    extremes: Extremes = "leave_out",
+    cluster: ArrayLike | None = None,
+    n_resamples: int = 1000,
+    rng: Randomness = 0,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
+) -> float | Estimate:
+    """Calibration in the large on the logit scale: the intercept with the slope held at 1, also without a slope.
+
+    Maximum likelihood fit of logit(event rate) = intercept + logit(p), R's ``glm(y ~ offset(qlogis(p)), binomial)``.
+    0 is ideal, below 0 the forecasts are too high on the whole. It is the number of that name that
+    `calibration_slope_intercept` gives; here it needs both outcomes only, so that it is there for one forecast for all
+    rows, and for forecasts that separate the outcomes, where there is no slope.
+
+    Parameters
+    ----------
+    y_true, y_prob, interval, extremes, cluster, n_resamples, rng, sample_weight, pos_label
+        As in `calibration_slope_intercept`.
+    confidence_level : float, optional
+        Also return limits with this confidence, as an `Estimate`.
+
+    References
+    ----------
+    Miller, Hui, Tierney (1991), Validation techniques for logistic regression models, Statistics in Medicine 10.
+
+    Examples
+    --------
+    >>> round(intercept_at_unit_slope([0, 1, 0, 1], [0.25, 0.25, 0.25, 0.25]), 4)  # logit(1/2) - logit(1/4)
+    1.0986
+    """
+    rule = check_extremes(extremes)
+    way = _way(interval, rule, n_resamples, rng)
+    if confidence_level is None and cluster is None:
+        tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+        return HeldFit(_points_inside(tally, rule)[0]).held.intercept
+    sample = sampled(y_true, y_prob, cluster=cluster, sample_weight=sample_weight, pos_label=pos_label)
+    inside, sure = _inside(sample, rule)
+    fit = HeldFit(_at_logits(inside.tally))
+    if confidence_level is None:
+        return fit.held.intercept
+    level = check_confidence(confidence_level)
+    found = way(inside, fit, level)
+    (name,) = fit.names
+    lower, upper = found.limits[name]
+    return Estimate(
+        name=name,
+        estimate=fit.held.intercept,
+        lower=lower,
+        upper=upper,
+        confidence_level=level,
+        interval=found.interval,
+        rows=inside.row_total,
+        clusters=inside.cluster_count,
+        n_resamples=found.n_resamples,
+        notes=(*found.notes, *inside.notes, *sure.notes()),
+    )
 
 
 def check_extremes(extremes: Any) -> Extremes:
@@ -168,7 +284,7 @@ class _Sure(NamedTuple):
             raise UndefinedError(
                 f"holds {counted(self.rows, 'forecast')} of exactly 0 or 1, whose logit is infinite",
                 argument="y_prob",
-                remedy=Phrase("leave them out, or pull all inside, {how}, and say so when you report it", how=_INSIDE),
+                remedy=Phrase("leave them out, or pull all inside, {how}, and say so when you report it", how=INSIDE),
             )
 
     def notes(self) -> tuple[Phrase, ...]:
@@ -205,7 +321,7 @@ def _inside(sample: Sampled, extremes: Extremes) -> tuple[Sampled, _Sure]:
     sure = _sure_of(rows, sample.times)
     sure.refused(extremes)
     if not kept.any():
-        raise _too_few()
+        raise too_few()
     return sample.take(np.flatnonzero(kept)), sure
 
 
@@ -233,97 +349,6 @@ def _sure_of(rows: Observations, times: IntArray | None) -> _Sure:
     return _Sure(int(count[off | on].sum()), int(count[wrong].sum()))
 
 
-class _Fit:
-    """The two logistic fits through points at logits, free and with the slope held at 1, and how sure they are."""
-
-    def __init__(self, points: Points) -> None:
-        if points.value.size < 2 or points.value.min() == points.value.max():
-            raise _too_few()
-        _refuse_separated(points)
-        self.points = points
-        self.pooled = pool(points, size=_START_POINTS)
-        self.free = _settled(fit_logistic(points, lambda value: value[None], pooled=self.pooled))
-        self.held = _settled(fit_logistic(points, _nothing, offset=lambda value: value, pooled=self.pooled))
-
-    def result(self, rows: int, sure: _Sure, **more: Any) -> CalibrationSlope:
-        """Return the numbers, with what else is known."""
-        return CalibrationSlope(
-            slope=float(self.free.slopes[0]),
-            intercept=self.free.intercept,
-            intercept_at_unit_slope=self.held.intercept,
-            left_out=sure.rows,
-            contradicted=sure.contradicted,
-            rows=rows,
-            notes=(*more.pop("notes", ()), *sure.notes()),
-            **more,
-        )
-
-    @cached_property
-    def profiles(self) -> dict[str, Profile]:
-        """The profile of each coefficient."""
-        points = self.points
-        slope, level = float(self.free.slopes[0]), self.free.level
-        centre = float(self.free.centres[0])
-        return {
-            "slope": Profile(points, Coefficient(lambda value: value - centre, np.ones_like), slope, level),
-            "intercept": Profile(points, Coefficient(np.ones_like, lambda value: value), self.free.intercept, slope),
-            "intercept_at_unit_slope": Profile(
-                points, Coefficient(np.ones_like, None, lambda value: value), self.held.intercept
-            ),
-        }
-
-    def profile_limits(self, level: float) -> dict[str, tuple[float, float]]:
-        """Return the limits of each coefficient by its profile."""
-        from scipy.special import ndtri
-
-        drop = float(ndtri((1.0 + level) / 2.0)) ** 2
-        if self.pooled.value.size == self.points.value.size:
-            return {name: profile.limits(drop) for name, profile in self.profiles.items()}
-        # The pooled points have their top elsewhere, by a small part of the way to a limit.
-        few = _Fit(self.pooled).profiles
-        return {name: profile.limits(drop, few[name]) for name, profile in self.profiles.items()}
-
-    def log_likelihood_rises(self) -> tuple[float, float]:
-        """Return by how much twice the log-likelihood rises from (0, 1) to the held fit, and from there to the free."""
-        held = self.held.intercept
-        from_zero = self.profiles["intercept_at_unit_slope"].dropped(0.0)
-        return from_zero, self.profiles["intercept"].dropped(held, 1.0)
-
-
-def _too_few() -> UndefinedError:
-    return UndefinedError("the calibration slope needs at least two distinct forecasts strictly between 0 and 1")
-
-
-def _nothing(value: FloatArray) -> FloatArray:
-    return np.empty((0, value.size))
-
-
-def _refuse_separated(points: Points) -> None:
-    """Refuse outcomes for which the likelihood has no maximum."""
-    found = separation(points)
-    if found in ("no events", "only events"):
-        raise UndefinedError(
-            f"every outcome that counts here is {'0' if found == 'no events' else '1'}",
-            remedy="the calibration slope needs both kinds",
-        )
-    if found is not None:
-        raise UndefinedError(
-            "the forecasts separate the outcomes perfectly, so the calibration slope is infinite",
-            remedy="collect more rows",
-        )
-
-
-def _settled(curve: Curve) -> Curve:
-    """Refuse a fit that the likelihood is too flat for."""
-    if not curve.settled:
-        raise UndefinedError(
-            "the logistic fit of slope and intercept does not settle: some forecasts are so close to 0 or 1 that the "
-            "likelihood is flat",
-            remedy=Phrase("pull them inside, {how}, and say so in the report", how=_INSIDE),
-        )
-    return curve
-
-
 class _Found(NamedTuple):
     """Limits of each coefficient, how they were found, and what to keep in mind."""
 
@@ -333,28 +358,39 @@ class _Found(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-_Way = Callable[[Sampled, _Fit, float], _Found]
+_Way = Callable[[Sampled, HeldFit, float], _Found]
 
 
-def _profiled(sample: Sampled, fit: _Fit, level: float) -> _Found:
+def _way(interval: Any, extremes: Extremes, n_resamples: Any, rng: Randomness) -> _Way:
+    """Return how limits are found."""
+    ways: dict[str, _Way] = {
+        "profile": _profiled,
+        "wald": _by_curvature,
+        "sandwich": _by_sandwich,
+        "bootstrap": lambda *found: _by_resampling(*found, extremes=extremes, n_resamples=n_resamples, rng=rng),
+    }
+    return ways[check_choice(interval, "interval", tuple(ways))]
+
+
+def _profiled(sample: Sampled, fit: HeldFit, level: float) -> _Found:
     if sample.why_not_counted is not None:
         return _instead(sample, fit, level)
     return _Found(fit.profile_limits(level), "profile")
 
 
-def _by_curvature(sample: Sampled, fit: _Fit, level: float) -> _Found:
+def _by_curvature(sample: Sampled, fit: HeldFit, level: float) -> _Found:
     if sample.why_not_counted is not None:
         return _instead(sample, fit, level)
     away = sample.quantile(level)
     return _Found({name: _around(each.found, away * each.wald_error()) for name, each in fit.profiles.items()}, "wald")
 
 
-def _instead(sample: Sampled, fit: _Fit, level: float) -> _Found:
+def _instead(sample: Sampled, fit: HeldFit, level: float) -> _Found:
     note = f"rows are {sample.why_not_counted}, so the limits are those of the sandwich, which needs no likelihood"
     return _by_sandwich(sample, fit, level)._replace(notes=(note,))
 
 
-def _by_sandwich(sample: Sampled, fit: _Fit, level: float) -> _Found:
+def _by_sandwich(sample: Sampled, fit: HeldFit, level: float) -> _Found:
     spread, away = _covariance(sample, fit), _student(sample, level)
     limits = {
         name: _around(each.found, away * math.sqrt(spread[k, k])) for k, (name, each) in enumerate(fit.profiles.items())
@@ -362,7 +398,7 @@ def _by_sandwich(sample: Sampled, fit: _Fit, level: float) -> _Found:
     return _Found(limits, "sandwich")
 
 
-def _covariance(sample: Sampled, fit: _Fit) -> FloatArray:
+def _covariance(sample: Sampled, fit: HeldFit) -> FloatArray:
     """Return how the coefficients vary together: sums of products of what rows, or clusters, move them by."""
     rows = sample.rows
     weight = rows.sample_weight
@@ -393,17 +429,17 @@ def _student(sample: Sampled, level: float) -> float:
 
 
 def _by_resampling(
-    sample: Sampled, fit: _Fit, level: float, *, extremes: Extremes, n_resamples: Any, rng: Randomness
+    sample: Sampled, fit: HeldFit, level: float, *, extremes: Extremes, n_resamples: Any, rng: Randomness
 ) -> _Found:
     count = check_resamples(n_resamples, level)
     found = bootstrap(
         sample.drawn,
-        lambda tally: [getattr(fit_slope(tally, extremes), name) for name in COEFFICIENTS],
+        lambda tally: tuple(fit.again(_points_inside(tally, extremes)[0]).coefficients.values()),
         n_resamples=count,
         rng=rng,
         label="calibration slope",
     )
-    limits = {name: found.limits(k, name.replace("_", " "), level) for k, name in enumerate(fit.profiles)}
+    limits = {name: found.limits(k, name.replace("_", " "), level) for k, name in enumerate(fit.names)}
     return _Found(limits, "bootstrap", count)
 
 
@@ -453,7 +489,7 @@ def likelihood_ratio_tests(
     rule = check_extremes(extremes)
     sample = sampled(y_true, y_prob, cluster=cluster, sample_weight=sample_weight, pos_label=pos_label)
     inside, sure = _inside(sample, rule)
-    fit = _Fit(_at_logits(inside.tally))
+    fit = FreeFit(_at_logits(inside.tally))
     by_likelihood = inside.why_not_counted is None
     weak, in_the_large, slope = _ratios(fit) if by_likelihood else _robust(inside, fit)
     return CalibrationTests(
@@ -468,12 +504,12 @@ def likelihood_ratio_tests(
     )
 
 
-def _ratios(fit: _Fit) -> tuple[ChiSquareTest, ChiSquareTest, ChiSquareTest]:
+def _ratios(fit: FreeFit) -> tuple[ChiSquareTest, ChiSquareTest, ChiSquareTest]:
     in_the_large, slope = fit.log_likelihood_rises()
     return _tested(in_the_large + slope, 2), _tested(in_the_large, 1), _tested(slope, 1)
 
 
-def _robust(sample: Sampled, fit: _Fit) -> tuple[ChiSquareTest, ChiSquareTest, ChiSquareTest]:
+def _robust(sample: Sampled, fit: HeldFit) -> tuple[ChiSquareTest, ChiSquareTest, ChiSquareTest]:
     clusters = sample.cluster_count
     if clusters is not None and clusters < 3:
         raise UndefinedError("holds too few clusters for a test of slope and intercept", argument="cluster")

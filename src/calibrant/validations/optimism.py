@@ -16,7 +16,14 @@ from calibrant.core.types import ArrayLike, BoolArray, ClassLabel, FloatArray, I
 from calibrant.core.words import counted
 from calibrant.measures.discrimination import auroc
 from calibrant.measures.smoothers import SmootherName
-from calibrant.rows.checks import check_choice, check_codes, check_number, check_same_index, check_seed
+from calibrant.rows.checks import (
+    LABEL_REMEDY,
+    check_choice,
+    check_codes,
+    check_number,
+    check_same_index,
+    check_seed,
+)
 from calibrant.rows.intake import as_tally
 from calibrant.rows.resamples import MOST_UNDEFINED
 from calibrant.rows.runs import group_sizes, stable_order
@@ -58,7 +65,8 @@ def internal_validation(
         corrected = S(fit of all rows, all rows) - optimism
 
     Cross-validation forecasts each row by a fit to the other folds: ``corrected`` is the statistic of these forecasts,
-    all folds taken together, averaged over repeats.
+    all folds taken together, averaged over repeats. It is there also where the fit of all rows separates them, so that
+    it has no slope.
 
     The bootstrap is for models with few parameters for their rows, as regressions are. A model that memorises its rows
     (a forest or tree grown to the end, boosting, the nearest neighbour) knows most of "all rows" from the resample, and
@@ -90,7 +98,7 @@ def internal_validation(
     cluster : array-like of shape (n,), optional
         A label per row that says which rows belong together: clusters are drawn, or divided into folds, as a whole.
     pos_label : label, optional
-        The class that counts as the event; by default the second of the estimator's ``classes_``.
+        The class that counts as the event; needed unless ``y`` holds 0 and 1, or truth values.
     rng : int, Generator or None, default 0
         Where resamples, folds and open seeds of the estimator come from.
     n_jobs : int, optional
@@ -162,6 +170,7 @@ class _Study:
 
         from calibrant.rows.models import check_classes
 
+        _check_order(estimator, y)
         check_same_index(X=X, y=y, cluster=cluster)
         labels = check_classes(y)
         features, labels = indexable(X, labels)
@@ -169,6 +178,12 @@ class _Study:
         if len(classes) < 2:
             raise InputError(
                 f"has one class only, {classes[0]!r}", argument="y", remedy="a model and its validation need both"
+            )
+        if pos_label is None and classes != [0, 1]:
+            raise InputError(
+                f"holds the labels {classes[0]!r} and {classes[1]!r}, and nothing says which is the event",
+                argument="y",
+                remedy=LABEL_REMEDY,
             )
         event = classes[1] if pos_label is None else pos_label
         if event not in classes:
@@ -213,6 +228,17 @@ class _Study:
         """Whether rows of both classes are among some."""
         share = float(self.events[positions].mean())
         return 0.0 < share < 1.0
+
+
+def _check_order(estimator: Any, y: Any) -> None:
+    """Refuse a model, features and classes in another order."""
+    remedy = "pass the model first, then features, then classes, as in internal_validation(model, X, y)"
+    if isinstance(estimator, type) or not callable(getattr(estimator, "fit", None)):
+        what = f"the class {estimator.__name__}" if isinstance(estimator, type) else f"a {type(estimator).__name__}"
+        raise InputError(f"is {what}, not a model that can be fitted", argument="estimator", remedy=remedy)
+    shape: tuple[int, ...] = getattr(y, "shape", ())
+    if len(shape) > 1 and shape[1] != 1:
+        raise InputError(f"has the shape {tuple(shape)}, and one class per row is needed", argument="y", remedy=remedy)
 
 
 def _numbers(plan: Plan, events: BoolArray, forecasts: FloatArray) -> FloatArray:
@@ -273,11 +299,7 @@ def bootstrap_corrected(
     jobs = ((study, plan, *job) for job in zip(drawn, seeds, strict=True))
     found = list(team.each(_trained_and_tested, jobs, len(drawn), "fitting to resamples"))
     training, test, areas = (np.array(each) for each in zip(*found, strict=True))
-    usable = ~np.isnan(training - test)
-    parts = tuple(
-        _part(name, apparent[k], training[usable[:, k], k], test[usable[:, k], k], len(drawn))
-        for k, name in enumerate(plan.names)
-    )
+    parts = tuple(_part(name, apparent[k], training[:, k], test[:, k]) for k, name in enumerate(plan.names))
     notes = _memorised(float(_area(study.events, forecasts)), areas)
     return _result("bootstrap", study, plan, parts, notes, n_resamples=len(drawn))
 
@@ -334,20 +356,29 @@ def _area(events: BoolArray, forecasts: FloatArray) -> float:
     return auroc(events, forecasts)
 
 
-def _part(name: str, apparent: float, training: FloatArray, test: FloatArray, drawn: int) -> OptimismCorrected:
-    failed = drawn - training.size
-    if np.isnan(apparent) or failed > MOST_UNDEFINED * drawn:
-        return OptimismCorrected(name, None if np.isnan(apparent) else float(apparent), n_failed=failed)
-    optimism = float((training - test).mean())
+def _part(name: str, apparent: float, training: FloatArray, test: FloatArray) -> OptimismCorrected:
+    """Correct one statistic; where it is undefined on rows that were fitted to, only that of other rows is known."""
+    usable = ~np.isnan(training - test)
+    failed = int(np.count_nonzero(~usable))
+    looks = None if np.isnan(apparent) else float(apparent)
+    if looks is None or failed > MOST_UNDEFINED * usable.size:
+        return OptimismCorrected(name, looks, test=_mean_of_most(test), n_failed=failed)
+    optimism = float((training - test)[usable].mean())
     return OptimismCorrected(
         name=name,
-        apparent=float(apparent),
-        training=float(training.mean()),
-        test=float(test.mean()),
+        apparent=looks,
+        training=float(training[usable].mean()),
+        test=float(test[usable].mean()),
         optimism=optimism,
-        corrected=float(apparent) - optimism,
+        corrected=looks - optimism,
         n_failed=failed,
     )
+
+
+def _mean_of_most(values: FloatArray) -> float | None:
+    """Return the mean of the values that are defined; None where too many are not."""
+    missing = np.isnan(values)
+    return None if np.count_nonzero(missing) > MOST_UNDEFINED * values.size else float(values[~missing].mean())
 
 
 class _CrossValidation:
@@ -378,11 +409,22 @@ def cross_corrected(
         for fold in range(count):
             forecasts[folds == fold] = made[repeat * count + fold]
         tested[repeat] = _numbers(plan, study.events, forecasts)
-    parts = []
-    for k, name in enumerate(plan.names):
-        test = tested[~np.isnan(tested[:, k]), k]
-        parts.append(_part(name, apparent[k], np.full(test.size, apparent[k]), test, repeats))
-    return _result("cross_validation", study, plan, tuple(parts), folds=count, repeats=repeats)
+    parts = tuple(_held_out(name, apparent[k], tested[:, k]) for k, name in enumerate(plan.names))
+    return _result("cross_validation", study, plan, parts, folds=count, repeats=repeats)
+
+
+def _held_out(name: str, apparent: float, test: FloatArray) -> OptimismCorrected:
+    """Return one statistic of rows that were not fitted to, which needs no apparent value."""
+    looks, found = None if np.isnan(apparent) else float(apparent), _mean_of_most(test)
+    return OptimismCorrected(
+        name=name,
+        apparent=looks,
+        training=looks,
+        test=found,
+        optimism=None if looks is None or found is None else looks - found,
+        corrected=found,
+        n_failed=int(np.count_nonzero(np.isnan(test))),
+    )
 
 
 def _folds(study: _Study, count: int, generator: np.random.Generator) -> IntArray:
@@ -439,10 +481,20 @@ def _result(
     **sizes: int,
 ) -> InternalValidation:
     notes = list(cautions)
-    without = [part.name for part in parts if part.corrected is None]
-    if without:
-        notes.append(f"no corrected value of {', '.join(without)}: undefined on all rows, or in too many of the fits")
-    failed = max(part.n_failed for part in parts)
+    lost = [part for part in parts if part.corrected is None]
+    if separated := [part.name for part in lost if part.test is not None]:
+        notes.append(
+            f"no corrected value of {', '.join(separated)}: undefined on rows that the model was fitted to, as where "
+            "it separates them; use resampling='cross_validation'"
+        )
+    if nowhere := [part.name for part in lost if part.test is None]:
+        notes.append(f"no corrected value of {', '.join(nowhere)}: undefined in too many of the fits")
+    if alone := [part.name for part in parts if part.apparent is None and part.corrected is not None]:
+        notes.append(
+            f"no apparent value of {', '.join(alone)}: undefined on rows that the model was fitted to, as where it "
+            "separates them; cross-validation needs none"
+        )
+    failed = max((part.n_failed for part in parts if part.corrected is not None), default=0)
     if failed and "n_resamples" in sizes:
         notes.append(f"in up to {counted(failed, 'resample')} a statistic is undefined; the others stand for them")
     return InternalValidation(

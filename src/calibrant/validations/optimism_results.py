@@ -31,7 +31,8 @@ class OptimismCorrected(Result):
     optimism : float or None
         ``training - test``: by how much the model looks better (or, for an error, smaller) than it is.
     corrected : float or None
-        ``apparent - optimism``: what to expect on new rows; None where too many fits leave the statistic undefined.
+        ``apparent - optimism``, which for cross-validation is ``test``: what to expect on new rows. None where too many
+        fits leave the statistic undefined; for the bootstrap also where there is no apparent value.
     n_failed : int
         Resamples (or repeats) in which it is undefined.
     """

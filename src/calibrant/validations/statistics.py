@@ -18,7 +18,7 @@ from calibrant.decisions.benefits import net_benefit
 from calibrant.measures.brier import brier_score, scaled_brier_score
 from calibrant.measures.curves import distances
 from calibrant.measures.discrimination import auroc
-from calibrant.measures.slopes import Extremes, check_extremes, fit_slope
+from calibrant.measures.slopes import Extremes, check_extremes, fit_coefficients
 from calibrant.measures.smoothers import SmootherName, check_smoother, points_of
 from calibrant.rows.checks import check_number
 from calibrant.rows.tally import Tally
@@ -135,8 +135,7 @@ def _means(tally: Tally, settings: Settings) -> Sequence[float]:
 
 
 def _slopes(tally: Tally, settings: Settings) -> Sequence[float]:
-    found = fit_slope(tally, settings.extremes)
-    return found.slope, found.intercept, found.intercept_at_unit_slope
+    return fit_coefficients(tally, settings.extremes)
 
 
 def _curves(tally: Tally, settings: Settings) -> Sequence[float]:

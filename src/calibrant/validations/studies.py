@@ -23,13 +23,18 @@ from calibrant.decisions.benefit_results import NetBenefit
 from calibrant.decisions.benefits import net_benefit
 from calibrant.measures.brier import brier_score, scaled_brier_score
 from calibrant.measures.curve_results import DISTANCES, CalibrationCurve
-from calibrant.measures.curves import BANDS, INTERVALS, curve_places, distances_of, resampled_points
+from calibrant.measures.curves import BANDS, INTERVALS, curve_places, distances_of, refuse_few_rows, resampled_points
 from calibrant.measures.discrimination import auroc
 from calibrant.measures.estimates import have_no_width
 from calibrant.measures.ratios import observed_expected_ratio
 from calibrant.measures.sampled import Sampled, sampled
 from calibrant.measures.slope_results import COEFFICIENTS, CalibrationTests
-from calibrant.measures.slopes import Extremes, calibration_slope_intercept, likelihood_ratio_tests
+from calibrant.measures.slopes import (
+    Extremes,
+    calibration_slope_intercept,
+    intercept_at_unit_slope,
+    likelihood_ratio_tests,
+)
 from calibrant.measures.smoothers import Rates, SmootherName, check_smoother, points_of
 from calibrant.measures.weighted import cutoff_calibration_error
 from calibrant.rows.checks import Observations, check_confidence, check_rng, check_seed
@@ -374,6 +379,7 @@ class _Study:
 
     def _drawn(self, curve: Rates, places: FloatArray) -> FloatArray:
         """Return in each resample that has a curve its distances from the diagonal and from ours, and the curve."""
+        refuse_few_rows(self.sample.row_total)
         drawn = resampled_points(self.rows, self.resamples, check_rng(self.seed))
         found = []
         for points in track(drawn, total=self.resamples, label="resampling", shown=self.progress):
@@ -399,7 +405,11 @@ class _Study:
             self.notes.extend(slope.notes)
             for name in COEFFICIENTS:
                 self.limit(name, getattr(slope, f"{name}_lower"), getattr(slope, f"{name}_upper"), slope.interval)
-        functions: dict[str, Callable[..., Any]] = {
+        functions: dict[str, Callable[..., Any]] = {}
+        if slope is None and "intercept_at_unit_slope" in self.values:
+            extremes = self.settings.extremes
+            functions["intercept_at_unit_slope"] = partial(intercept_at_unit_slope, extremes=extremes)
+        functions |= {
             "observed_expected_ratio": observed_expected_ratio,
             "auroc": auroc,
             "brier": brier_score,
