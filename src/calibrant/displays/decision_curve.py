@@ -293,7 +293,7 @@ class DecisionCurveDisplay(Display):
         place = self.curve.thresholds
         half = np.diff(place) / 2.0
         starts, ends = place - np.append(half[0], half), place + np.append(half, half[-1])
-        sides = (("better", np.atleast_1d(lower) > 0.0, "certified"), ("worse", np.atleast_1d(upper) < 0.0, "refuted"))
+        sides = (("better", np.atleast_1d(lower) > 0.0, "curve"), ("worse", np.atleast_1d(upper) < 0.0, "refuted"))
         for word, inside, role in sides:
             if inside.any():
                 yield ax.fill_between(

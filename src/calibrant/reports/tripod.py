@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from calibrant.core.words import counted, level_said, percent, rounded
-from calibrant.reports.validation_results import TripodItem
+from calibrant.reports.validation_results import StudyFile, TripodItem
 from calibrant.rows.incidence import KAPLAN_MEIER, HorizonRisk
 from calibrant.validations.results import Validation
 
@@ -23,6 +23,7 @@ class _Made(NamedTuple):
     left_out: str | None
     versions: tuple[str, ...]
     risk: HorizonRisk | None
+    file: StudyFile | None
 
 
 _Answer = Callable[[_Made], str | None]
@@ -40,8 +41,12 @@ def _outcome(made: _Made) -> str | None:
         return None
     said = f"The event by time {risk.at:g}."
     if risk.estimator != KAPLAN_MEIER:
+        codes = "" if made.file is None else ", ".join(f"{code:g}" for code in made.file.competing)
+        coded = (
+            f" (code{'s' * (',' in codes)} {codes} of {made.file.y_true!r})" if made.file is not None and codes else ""
+        )
         said += (
-            f" Competing events, after which it can no longer happen, ended {counted(risk.competing, 'row')} before."
+            f" Competing events{coded}, after which it can no longer happen, ended {counted(risk.competing, 'row')}."
         )
         return f"{said} Add which events compete, and how and when each was assessed."
     return f"{said} Add how and when it was assessed, and whether other events, such as death, may preclude it."
@@ -92,8 +97,8 @@ def _weights(risk: HorizonRisk | None) -> str:
         return f"{said} No row was censored before the horizon."
     return (
         f"{said} Rows of known outcome are weighted by one over the probability of not being censored (Kaplan-Meier; "
-        f"largest weight {rounded(risk.largest_weight, 2)}), estimated again in each resample; this takes censoring "
-        "that depends neither on the event nor on the forecasts."
+        f"largest weight {rounded(risk.largest_weight, 2)}), and limits count that weights are estimates; this takes "
+        "censoring that depends neither on the event nor on the forecasts."
     )
 
 
@@ -211,7 +216,8 @@ def tripod_items(
     left_out: str | None,
     versions: tuple[str, ...],
     risk: HorizonRisk | None = None,
+    file: StudyFile | None = None,
 ) -> tuple[TripodItem, ...]:
     """Fill in what the software knows."""
-    made = _Made(found, source, left_out, versions, risk)
+    made = _Made(found, source, left_out, versions, risk, file)
     return tuple(TripodItem(number, topic, asks, answer(made)) for number, topic, asks, answer in _ITEMS)

@@ -15,9 +15,9 @@ from calibrant.rows.incidence import KAPLAN_MEIER
 from calibrant.validations.results import Validation
 
 READERS: Mapping[str, tuple[str, str]] = {
-    # The default of pandas is off by a last digit now and then, which another fingerprint would tell.
-    "csv": ("pd.read_csv", ', float_precision="round_trip"'),
-    "tsv": ("pd.read_csv", ', sep="\\t", float_precision="round_trip"'),
+    # The usual engine of pandas before 3 is off by a last digit now and then, which the fingerprint would tell.
+    "csv": ("pd.read_csv", ', engine="pyarrow"'),
+    "tsv": ("pd.read_csv", ', sep="\\t", engine="pyarrow"'),
     "parquet": ("pd.read_parquet", ""),
     "arrow": ("pd.read_feather", ""),
     "jsonl": ("pd.read_json", ", lines=True, precise_float=True"),

@@ -105,7 +105,7 @@ class ValidationReport:
     @classmethod
     def _of(cls, found: Validation, tally: Tally, **named: Any) -> ValidationReport:
         made = versions()
-        told = {name: named[name] for name in ("source", "left_out", "risk")}
+        told = {name: named[name] for name in ("source", "left_out", "risk", "file")}
         items = tripod_items(found, versions=made, **told)
         summary = ValidationSummary(
             validation=found, items=items, fingerprint=tally.fingerprint, versions=made, **named
