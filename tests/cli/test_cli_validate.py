@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -136,7 +137,7 @@ def test_what_the_page_says_does_it_again(folder, monkeypatch, capsys, line):
     assert again.exit_code == found.exit_code, again.output
     assert ValidationSummary.from_json((place / "again.json").read_text(encoding="utf-8")) == first
 
-    made = {}
+    made: dict[str, Any] = {}
     exec(python.replace('report.write_html("validation.html")\n', ""), made)
     assert capsys.readouterr().out == f"{first.fingerprint}\n"
     held = {name: getattr(first, name) for name in first.to_dict() if hasattr(first, name)}

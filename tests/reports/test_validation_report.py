@@ -130,7 +130,7 @@ def test_net_benefit_is_tabled_at_round_thresholds_with_limits_of_the_gain(thres
     rows = [line.strip("|").split(" | ") for line in part.splitlines() if line.startswith("| 0")]
     assert [row[0].strip() for row in rows] == expected
     found = calibrant.net_benefit(Y_TRUE, Y_PROB, thresholds=[float(expected[-1])], confidence_level=0.95)
-    limits = [rounded(float(np.ravel(end)[0]), 3) for end in (found.gain_lower, found.gain_upper)]
+    limits = [rounded(float(np.atleast_1d(np.asarray(end))[0]), 3) for end in (found.gain_lower, found.gain_upper)]
     assert rows[-1][5] == " to ".join(limits)
     assert "at its threshold by itself" in part
 

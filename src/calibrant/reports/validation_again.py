@@ -70,16 +70,9 @@ def _in_python(summary: ValidationSummary) -> str:
     if summary.risk is not None:
         followed = ", ".join(columns[name] for name in ("time", "event", "y_prob"))
         rows = f"    calibrant.horizon({followed}, at={summary.risk.at!r}{competing}),\n"
-    given = {
-        **{name: columns[name] for name in ("cluster", "sample_weight", "pos_label") if name in columns},
-        **{option: repr(value) for option, value in _options(summary).items()},
-        **{
-            name: repr(value)
-            for name in ("name", "source", "left_out")
-            for value in [getattr(summary, name)]
-            if value is not None
-        },
-    }
+    named = {name: getattr(summary, name) for name in ("name", "source", "left_out")}
+    given = {name: columns[name] for name in ("cluster", "sample_weight", "pos_label") if name in columns}
+    given |= {name: repr(value) for name, value in {**_options(summary), **named}.items() if value is not None}
     listed = "".join(f"    {option}={value},\n" for option, value in given.items())
     return (
         f"{'import calibrant' if file is None else _reading(file)}\n\n"
