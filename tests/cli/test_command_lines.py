@@ -169,6 +169,7 @@ def test_options_that_may_be_repeated_are():
         "decide": ["--threshold"],
         "compare": ["--y-prob"],
         "report": ["--features", "--y-prob", "--competing"],
+        "validate": ["--competing"],
     }
 
 

@@ -85,8 +85,8 @@ def _view(summary: ValidationSummary) -> dict[str, Any]:
         "tests": _tests(found),
         "benefit": _benefit(found),
         "benefit_said": (
-            "Each pair of limits in this table holds at its threshold by itself; the band of the figure and the bar on its "
-            "axis hold at all thresholds together."
+            "Each pair of limits in this table holds at its threshold by itself; the band of the figure and the bar "
+            "on its axis hold at all thresholds together."
         ),
         "papers": [
             {"tab": "Markdown", "heading": "As Markdown, for word processors", "code": f"{found.to_markdown()}\n"},
