@@ -71,7 +71,9 @@ def _in_python(summary: ValidationSummary) -> str:
         followed = ", ".join(columns[name] for name in ("time", "event", "y_prob"))
         rows = f"    calibrant.horizon({followed}, at={summary.risk.at!r}{competing}),\n"
     named = {name: getattr(summary, name) for name in ("name", "source", "left_out")}
-    given = {name: columns[name] for name in ("cluster", "sample_weight", "pos_label") if name in columns}
+    given: dict[str, str] = {
+        name: columns[name] for name in ("cluster", "sample_weight", "pos_label") if name in columns
+    }
     given |= {name: repr(value) for name, value in {**_options(summary), **named}.items() if value is not None}
     listed = "".join(f"    {option}={value},\n" for option, value in given.items())
     return (
