@@ -140,6 +140,7 @@ def _validation() -> Any:
 @functools.cache
 def _validation_report() -> Any:
     asked: dict[str, Any] = {"n_resamples": 40, "thresholds": [0.2, 0.4], "max_error": 0.9, "source": "rows.csv"}
+    asked["file"] = calibrant.reports.StudyFile(("rows.csv",), "csv", "died", "risk", cluster="ward", pos_label=1.0)
     return calibrant.ValidationReport.from_predictions(Y_TRUE, Y_PROB, cluster=CLUSTERS, **asked).summary
 
 
@@ -346,6 +347,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "Validation": _validation,
     "Validation of few rows": lambda: calibrant.validate([0, 1, 0], [0.0, 0.5, 1.0], n_resamples=40),
     "ValidationSummary": _validation_report,
+    "StudyFile": lambda: _validation_report().file,
     "TripodItem": lambda: _validation_report().items[0],
     "TripodItem with an answer": lambda: _validation_report().items[-5],
     "InternalValidation": _internal_validation,

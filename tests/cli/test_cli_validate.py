@@ -1,6 +1,8 @@
 """``calibrant validate``: the library's numbers, from files, with a page, a table or a document."""
 
 import json
+import shlex
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,6 +10,8 @@ import pytest
 from cli_cases import call
 
 import calibrant
+from calibrant.reports import ValidationSummary
+from calibrant.reports.validation_again import ways_to_validate_again
 from calibrant.validations import Validation
 from calibrant.validations.findings import findings_of
 
@@ -26,6 +30,15 @@ def folder(tmp_path_factory):
     frame.to_csv(place / "preds.csv", index=False)
     frame.assign(p=np.where(np.arange(200) == 3, np.nan, p)).to_csv(place / "holes.csv", index=False)
     frame.assign(y=0).to_csv(place / "none.csv", index=False)
+    ended = np.where(frame["died"] == 1, 1, np.arange(200) % 4).astype(float)  # 0 is lost, 2 and 3 compete
+    ended[ended == 1] = frame["died"][ended == 1]
+    ended[7] = np.nan
+    risk = generator.random(200)  # of 17 digits
+    frame.assign(ended=ended, risk=np.where(np.arange(200) == 3, np.nan, risk)).to_csv(place / "ends.csv", index=False)
+    labelled = frame.assign(**{"what became": np.where(y == 1, "ill", "well"), "it's": risk})
+    labelled.to_parquet(place / "labels.parquet")
+    frame.assign(y=y + 1)[:90].to_csv(place / "part-1.csv", index=False)
+    frame.assign(y=y + 1)[90:].to_csv(place / "part-2.csv", index=False)
     return place, frame
 
 
@@ -102,6 +115,37 @@ def test_what_is_written_depends_on_the_file_s_name(folder, name, begins):
     assert found.exit_code == 0, found.output
     assert found.stdout.startswith(f"Wrote {out}.")
     assert out.read_text(encoding="utf-8").lstrip().startswith(begins)
+
+
+AGAIN = {
+    "two files and a weight": "part-*.csv --y-true y --y-prob p --pos-label 2 --weight w --extremes 0.001",
+    "labels, in clusters": "labels.parquet --y-true 'what became' --pos-label ill --y-prob \"it's\" --cluster site "
+    "--thresholds 0.1,0.25 --smoother splines --max-error 0.2",
+    "competing events and holes": "ends.csv --time years --event ended --at 1.5 --competing 2 --competing 3 "
+    "--y-prob risk --drop-missing --confidence-level 0.9",
+}
+
+
+@pytest.mark.parametrize("line", AGAIN.values(), ids=AGAIN)
+def test_what_the_page_says_does_it_again(folder, monkeypatch, capsys, line):
+    place, _ = folder
+    monkeypatch.chdir(place)
+    found = call("validate", *shlex.split(line), *FEW, "--rng", "5", "--date", "2026-03-31", "--out", "first.json")
+    assert found.exit_code in (0, 1, 3), found.output
+    first = ValidationSummary.from_json((place / "first.json").read_text(encoding="utf-8"))
+    python, typed = (way["code"] for way in ways_to_validate_again(first))
+
+    typed = typed.replace("validation.html", "again.json").replace("\\\n", "")  # a document is quicker than a page
+    again = call(*shlex.split(typed)[1:])
+    assert again.exit_code == found.exit_code, again.output
+    assert ValidationSummary.from_json((place / "again.json").read_text(encoding="utf-8")) == first
+
+    made: dict[str, Any] = {}
+    exec(python.replace('report.write_html("validation.html")\n', ""), made)
+    assert capsys.readouterr().out == f"{first.fingerprint}\n"
+    held = {name: getattr(first, name) for name in first.to_dict() if hasattr(first, name)}
+    for name in held.keys() - {"file", "items"}:  # arrays have no columns to name
+        assert getattr(made["report"].summary, name) == held[name], name
 
 
 def test_rows_left_out_are_told_of_in_the_item_on_missing_data(folder):

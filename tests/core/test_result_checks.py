@@ -123,7 +123,10 @@ def every_result():
         over_time,
         over_time.history,
         result_of("WorstGroup"),
-        *map(result_of, ("Validation", "ValidationSummary", "TripodItem", "InternalValidation", "OptimismCorrected")),
+        *map(
+            result_of,
+            ("Validation", "ValidationSummary", "StudyFile", "TripodItem", "InternalValidation", "OptimismCorrected"),
+        ),
         result_of("FoundGroup"),
         result_of("HorizonRisk"),
         result_of("QuestionMeasures"),

@@ -279,8 +279,8 @@ def test_words_say_where_the_forecasts_surely_help():
     assert " The forecasts add " in one
     by_itself = str(net_benefit(y, p, confidence_level=0.95))
     together = str(net_benefit(y, p, confidence_level=0.95, band=True))
-    assert "95% limits, at each threshold by itself, lie above 0 at " in by_itself
-    assert "95% limits, at all thresholds together, lie above 0 at " in together
+    assert "what forecasts add to the better of the two, at each threshold by itself, lie above 0 at " in by_itself
+    assert "what forecasts add to the better of the two, at all thresholds together, lie above 0 at " in together
 
 
 ROWS = ([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9])

@@ -424,6 +424,32 @@ def test_a_decision_curve_of_several_models_shows_the_number_asked_for(quantity)
     assert display.harm_ is None
 
 
+def test_a_bar_marks_where_the_gain_is_shown():
+    y, p = rows(600)
+    display = DecisionCurveDisplay.from_predictions(y, p**3, thresholds=np.arange(1, 60) / 60, confidence_level=0.9)
+    found = display.curve["model"]
+    better, worse = np.asarray(found.gain_lower) > 0, np.asarray(found.gain_upper) < 0
+    assert better.any()
+    assert worse.any()
+    assert [bar.get_label().split(" than ")[0].split()[-1] for bar in display.shown_] == ["better", "worse"]
+    for bar, inside in zip(display.shown_, (better, worse), strict=True):
+        covered = np.zeros(inside.size, dtype=bool)
+        for path in bar.get_paths():
+            low, high = np.asarray(path.vertices)[:, 0].min(), np.asarray(path.vertices)[:, 0].max()
+            covered |= (display.curve.thresholds > low) & (display.curve.thresholds < high)
+        np.testing.assert_array_equal(covered, inside)
+    assert DecisionCurveDisplay.from_predictions(y, p).shown_ == []
+
+
+def test_a_smooth_curve_is_drawn_inside_the_rates_there_are():
+    p = np.linspace(0.05, 0.95, 80)
+    y = (p > 0.5).astype(int)
+    display = ReliabilityDisplay.from_predictions(y, p, smoother="loess", band=None, histogram=False)
+    assert display.rate.max() > 1.0
+    assert places_of(display.line_)[1].min() >= 0.0
+    assert places_of(display.line_)[1].max() <= 1.0
+
+
 def test_where_forecasts_do_harm_is_shaded():
     good = DecisionCurveDisplay.from_predictions([0, 0, 1, 1], [0.0, 0.0, 1.0, 1.0])
     assert "better on these rows" not in " ".join(legend_of(good))

@@ -43,7 +43,14 @@ def test_the_first_screen_has_verdict_table_and_curve(browser, address, screen, 
     page.goto(address)
     assert page.locator("#verdict .state").inner_text() == "Miscalibrated"
     assert page.locator("#verdict tbody tr").count() == 7
-    if screen is not PHONE:
+    if screen is PHONE:  # nothing is cut off: every cell stands below the others
+        for part in ("#statistics", "#tripod"):
+            cells = page.locator(f"{part} tbody :is(th, td)")
+            ends = cells.evaluate_all("all => all.map(each => each.getBoundingClientRect().right)")
+            assert 0 < max(ends) <= screen["width"], part
+        assert page.locator("#statistics td .column").first.inner_text() == "Estimate"
+    else:
+        assert not page.locator("#statistics td .column").first.is_visible()
         for part in ("#verdict-heading", "#verdict tbody tr:last-child", "#verdict .diagram svg.plot"):
             box = page.locator(part).bounding_box()
             assert box["y"] + box["height"] <= screen["height"], part

@@ -10,7 +10,8 @@ from sklearn.linear_model import LogisticRegression
 
 import calibrant
 from calibrant import ValidationReport
-from calibrant.reports import ValidationSummary
+from calibrant.core.words import rounded
+from calibrant.reports import StudyFile, ValidationSummary
 from calibrant.reports.validation_pages import WAYS
 from calibrant.validations.findings import findings_of
 
@@ -95,6 +96,43 @@ def test_censored_outcomes_are_told_of_on_the_page():
     assert items["8a"].startswith("The event by time 1.")
     assert "calibrant.horizon(time, event, y_prob, at=1.0)" in found.markdown()
     assert "no calibration curve" not in found.html()
+    assert "Observed risk: Kaplan-Meier." in items["12e"]
+    assert "one over the probability of not being censored" in items["12e"]
+
+
+def test_competing_events_are_told_of_in_the_items():
+    time, code = RNG.exponential(1 / (0.1 + Y_PROB)), RNG.choice(4, 400)
+    rows = calibrant.horizon(time, code, Y_PROB, at=1.0, competing=[2, 3])
+    file = StudyFile(("a.csv",), "csv", "ended", "risk", time="years", competing=(2.0, 3.0))
+    for told, said in ((None, "Competing events, after"), (file, "Competing events (codes 2, 3 of 'ended'), after")):
+        found = ValidationReport.from_predictions(rows, file=told, **FEW)
+        items = {item.number: str(item.answer) for item in found.summary.items}
+        assert said in items["8a"]
+        assert f"ended {rows.outcome.competing} rows" in items["8a"]
+        assert "Observed risk: Aalen-Johansen, with competing events." in items["12e"]
+    text = ValidationReport.from_predictions(rows, **FEW).markdown()
+    assert "at=1.0, competing=competing)" in text
+    assert "--at 1 --competing 2 " in text
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "expected"),
+    [
+        (None, ["0", "0.05", "0.1", "0.15", "0.2", "0.25", "0.3", "0.35"]),
+        ([0.12, 0.34], ["0.12", "0.34"]),
+        (np.linspace(0.011, 0.033, 23), [f"{0.011 + 0.002 * k:.3g}" for k in range(12)]),
+    ],
+    ids=["usual", "few", "narrow"],
+)
+def test_net_benefit_is_tabled_at_round_thresholds_with_limits_of_the_gain(thresholds, expected):
+    text = ValidationReport.from_predictions(Y_TRUE, Y_PROB, thresholds=thresholds, **FEW).markdown()
+    part = text.split("## Net benefit")[1].split("## TRIPOD")[0]
+    rows = [line.strip("|").split(" | ") for line in part.splitlines() if line.startswith("| 0")]
+    assert [row[0].strip() for row in rows] == expected
+    found = calibrant.net_benefit(Y_TRUE, Y_PROB, thresholds=[float(expected[-1])], confidence_level=0.95)
+    limits = [rounded(float(np.atleast_1d(np.asarray(end))[0]), 3) for end in (found.gain_lower, found.gain_upper)]
+    assert rows[-1][5] == " to ".join(limits)
+    assert "at its threshold by itself" in part
 
 
 def test_an_estimator_is_validated_on_rows_it_has_not_seen():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +22,13 @@ from calibrant.cli.outputs import (
     working,
 )
 from calibrant.cli.report import file_said, today
-from calibrant.cli.rows import open_all_rows
+from calibrant.cli.rows import RowsRead, open_all_rows
 from calibrant.core.files import replacing
 from calibrant.core.voices import PYTHON, speaking
 from calibrant.core.words import counted, printable
 
 if TYPE_CHECKING:
+    from calibrant.reports.validation_results import StudyFile
     from calibrant.validations.results import Validation
 
 SMOOTHERS = ("loess", "isotonic", "lowess", "splines")
@@ -157,6 +159,7 @@ def command(
                 source=file_said(source),
                 date=today() if date is None else date,
                 left_out=left_out,
+                file=_file(rows),
                 progress=False,
                 **options,
                 **named,
@@ -175,6 +178,34 @@ def command(
         format=wanted,
         result=found,
     )
+
+
+def _file(rows: RowsRead) -> StudyFile:
+    """Return which columns of which files were read, without folders, which are nobody's business elsewhere."""
+    from calibrant.reports.validation_results import StudyFile
+
+    source, censored = rows.source, rows.source.horizon
+    return StudyFile(
+        files=tuple(Path(file).name or file for file in source.files),
+        format=rows.format,
+        y_true=str(source.y_true),
+        y_prob=str(source.y_prob),
+        weight=source.weight,
+        cluster=source.cluster,
+        time=None if censored is None else censored.time,
+        competing=() if censored is None else censored.competing,
+        pos_label=_event(rows),
+        drop_missing=source.drop_missing,
+    )
+
+
+def _event(rows: RowsRead) -> str | float | None:
+    """Return the label of the event as the column holds it: a number, where it holds numbers."""
+    text = rows.source.pos_label
+    if text is not None and any(isinstance(each, (int, float)) for each in rows.labels):
+        with contextlib.suppress(ValueError):
+            return float(text)
+    return text
 
 
 def _written(report: Any, wanted: str) -> str:

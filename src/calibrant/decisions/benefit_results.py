@@ -157,7 +157,8 @@ class NetBenefit(Result):
         lower, upper = (np.atleast_1d(getattr(self, f"gain{'_band' * together}_{end}")) for end in ("lower", "upper"))
         surely, never = int(np.count_nonzero(lower > 0.0)), int(np.count_nonzero(upper < 0.0))
         how = "at all thresholds together" if together else "at each threshold by itself"
-        return f"{said}; {level} limits, {how}, lie above 0 at {surely:,} and below 0 at {never:,}"
+        said = f"{said}; {level} limits of what forecasts add to the better of the two, {how}, "
+        return f"{said}lie above 0 at {surely:,} and below 0 at {never:,}"
 
     __repr__ = __str__
 

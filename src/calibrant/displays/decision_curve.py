@@ -27,7 +27,7 @@ Quantity = Literal["net_benefit", "standardized", "interventions_avoided"]
 
 
 class _Shown(NamedTuple):
-    """What a curve may show: its axis, and what acting on every row, on none and perfectly has there."""
+    """What a curve may show: its axis, and what treating all, none and perfectly has there."""
 
     label: str
     everybody: Callable[[NetBenefit], FloatArray]
@@ -57,6 +57,7 @@ _SHOWN: Mapping[str, _Shown] = {
 }
 
 _LEAST_ODDS = 1e-6
+_SEEN = 0.01  # of the height of the axes: what is thinner is not seen
 _COLOURS = ("curve", "bound", "undecided", "refuted", "highlight")
 _DASHES: tuple[Any, ...] = ("-", (0, (6, 1.5)), (0, (4, 1.2, 1, 1.2)), (0, (2, 1)))
 
@@ -68,11 +69,15 @@ def _odds(each: NetBenefit) -> FloatArray:
 
 @dataclass(eq=False, repr=False)
 class DecisionCurveDisplay(Display):
-    """Plot the net benefit of acting on forecasts, beside acting on every row and on none; for one model or several.
+    """Plot the net benefit of acting on forecasts, beside treating all and treating none; for one model or several.
 
     Net benefit is the share of rows that are true positives, minus the share of false positives at the exchange rate
     tau/(1 - tau) of the threshold. Where a curve is above both others the forecasts help somebody with that threshold;
     where that of a single model is below the better of the two they do harm, and that stretch is shaded.
+
+    What the forecasts of a single model gain over the better of the two has limits of its own, narrower than those of
+    the curve, since all three rise and fall together from sample to sample. With a confidence level a bar on the axis
+    marks the thresholds at which that gain is shown to be above 0, or below.
 
     Use `from_predictions`, `from_estimator` or `from_results`; the constructor takes what they compute.
 
@@ -82,8 +87,9 @@ class DecisionCurveDisplay(Display):
         The numbers that are drawn, with limits if a confidence level was given.
     quantity : str
         Which of them: "net_benefit", "standardized" or "interventions_avoided".
-    ax_, figure_, lines_, bands_, treat_all_, treat_none_, harm_, threshold_, legend_
-        What was drawn, after `plot`; the last three but one are None where there is nothing to draw.
+    ax_, figure_, lines_, bands_, treat_all_, treat_none_, harm_, shown_, threshold_, legend_
+        What was drawn, after `plot`; ``shown_`` holds the bars of gains, and ``harm_`` and ``threshold_`` are None
+        where there is nothing to draw.
 
     References
     ----------
@@ -202,10 +208,10 @@ class DecisionCurveDisplay(Display):
         place = self.curve.thresholds
         nobody, everybody = shown.nobody(first), shown.everybody(first)
         (self.treat_none_,) = ax.plot(
-            place, nobody, color=palette.muted, linewidth=1.3, linestyle=(0, (1, 1.5)), label="act on no row"
+            place, nobody, color=palette.muted, linewidth=1.3, linestyle=(0, (1, 1.5)), label="treat none"
         )
         (self.treat_all_,) = ax.plot(
-            place, everybody, color=palette.other, linewidth=1.5, linestyle=(0, (5, 2)), label="act on every row"
+            place, everybody, color=palette.other, linewidth=1.5, linestyle=(0, (5, 2)), label="treat all"
         )
         self.bands_ = [] if first.confidence_level is None else list(self._shade(ax, palette))
         self.lines_ = []
@@ -222,8 +228,10 @@ class DecisionCurveDisplay(Display):
             )
             self.lines_.append(line)
         best, value = np.maximum(nobody, everybody), self._required(first)
+        self._set_limits(ax, shown.most(first))
         self.harm_ = None
-        if not several and (value < best).any():
+        deep = _SEEN * float(np.ptp(ax.get_ylim()))
+        if not several and float((best - value).max()) > deep:
             self.harm_ = ax.fill_between(
                 place,
                 value,
@@ -233,14 +241,14 @@ class DecisionCurveDisplay(Display):
                 color=palette.highlight_fill,
                 linewidth=0.0,
                 zorder=0.4,
-                label="here acting on every row, or on none, would have been better on these rows",
+                label="here treating all, or none, would have been better on these rows",
             )
+        self.shown_ = [] if several else list(self._mark_gains(ax, palette))
         self.threshold_ = None
         if self.curve.threshold is not None:
             said = f"your threshold, {self.curve.threshold:g}"
             self.threshold_ = ax.axvline(self.curve.threshold, color=palette.highlight, linewidth=1.2, label=said)
-        self._set_limits(ax, shown.most(first))
-        extras = [each for each in (*self.bands_[:1], self.harm_, self.threshold_) if each is not None]
+        extras = [each for each in (*self.bands_[:1], self.harm_, *self.shown_, self.threshold_) if each is not None]
         self._explain(palette, legend, [*self.lines_, self.treat_all_, self.treat_none_, *extras])
         return self
 
@@ -270,6 +278,35 @@ class DecisionCurveDisplay(Display):
                 label=f"{said}, for each model" if several else said,
                 **colour,
             )
+
+    def _mark_gains(self, ax: Axes, palette: Palette) -> Iterator[Any]:
+        """Mark, on the axis, the thresholds at which the limits of the gain are above 0 or below."""
+        found = self.curve.curves[0]
+        together = found.gain_band_lower is not None
+        lower, upper = (
+            (found.gain_band_lower, found.gain_band_upper) if together else (found.gain_lower, found.gain_upper)
+        )
+        if lower is None or upper is None or found.confidence_level is None:
+            return
+        how = "at all thresholds together" if together else "at each threshold by itself"
+        said = f"than treating all or none ({level_said(found.confidence_level)} limits of the difference, {how})"
+        place = self.curve.thresholds
+        half = np.diff(place) / 2.0
+        starts, ends = place - np.append(half[0], half), place + np.append(half, half[-1])
+        sides = (("better", np.atleast_1d(lower) > 0.0, "curve"), ("worse", np.atleast_1d(upper) < 0.0, "refuted"))
+        for word, inside, role in sides:
+            if inside.any():
+                yield ax.fill_between(
+                    np.stack([starts, ends], axis=1).ravel(),
+                    0.0,
+                    0.022,
+                    where=np.repeat(inside, 2).tolist(),
+                    transform=ax.get_xaxis_transform(),
+                    color=getattr(palette, role),
+                    linewidth=0.0,
+                    zorder=2.6,
+                    label=f"here acting on the forecasts is shown to be {word} {said}",
+                )
 
     def _set_limits(self, ax: Axes, most: float) -> None:
         """Leave out what tells nothing: acting on every row loses without limit as the threshold nears 1."""

@@ -320,7 +320,7 @@ class ReliabilityDisplay(Display):
         ax.plot(ends, shown(ends, ends), color=palette.muted, linewidth=1.0, linestyle=(0, (4, 2)), zorder=1.5)
         (self.line_,) = ax.plot(
             self.forecast,
-            shown(self.forecast, self.rate),
+            shown(self.forecast, self._drawn_rate()),
             color=palette.curve,
             linewidth=1.6,
             marker="." if self.forecast.size <= SPIKES else None,
@@ -419,13 +419,17 @@ class ReliabilityDisplay(Display):
             f"{level_said(self.confidence_level)} confidence",
         )
 
+    def _drawn_rate(self) -> FloatArray:
+        """Return the curve as it is drawn: local fits overshoot now and then, and no rate is below 0 or above 1."""
+        return np.clip(self.rate, 0.0, 1.0)
+
     def _rate_limits(self) -> tuple[float, float]:
         """Return the limits of the axis of event rates: those of forecasts, widened to hold the curve and the bins.
 
         At the ends, where few rows are, a band so wide that it would flatten all else may leave the axes.
         """
         low, high = forecast_limits(self.bar_low[0], self.bar_high[-1])
-        inside = np.concatenate([[low, high], self.rate])
+        inside = np.concatenate([[low, high], self._drawn_rate()])
         if self.bins is not None:
             filled = self.bins.rows > 0
             mean = self.bins.mean_forecast[filled]

@@ -25,6 +25,9 @@ from calibrant.reports.results import (
 )
 from calibrant.reports.validation_report import ValidationReport as ValidationReport
 from calibrant.reports.validation_results import (
+    StudyFile as StudyFile,
+)
+from calibrant.reports.validation_results import (
     TripodItem as TripodItem,
 )
 from calibrant.reports.validation_results import (

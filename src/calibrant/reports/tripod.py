@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from calibrant.core.words import counted, level_said, percent, rounded
-from calibrant.reports.validation_results import TripodItem
+from calibrant.reports.validation_results import StudyFile, TripodItem
+from calibrant.rows.incidence import KAPLAN_MEIER, HorizonRisk
 from calibrant.validations.results import Validation
 
 
@@ -21,6 +22,8 @@ class _Made(NamedTuple):
     source: str | None
     left_out: str | None
     versions: tuple[str, ...]
+    risk: HorizonRisk | None
+    file: StudyFile | None
 
 
 _Answer = Callable[[_Made], str | None]
@@ -33,9 +36,20 @@ def _data(made: _Made) -> str | None:
 
 
 def _outcome(made: _Made) -> str | None:
-    if made.found.horizon is None:
+    risk = made.risk
+    if risk is None:
         return None
-    return f"The event by time {made.found.horizon:g}. Add how and when it was assessed."
+    said = f"The event by time {risk.at:g}."
+    if risk.estimator != KAPLAN_MEIER:
+        codes = "" if made.file is None else ", ".join(f"{code:g}" for code in made.file.competing)
+        coded = (
+            f" (code{'s' * (',' in codes)} {codes} of {made.file.y_true!r})" if made.file is not None and codes else ""
+        )
+        said += (
+            f" Competing events{coded}, after which it can no longer happen, ended {counted(risk.competing, 'row')}."
+        )
+        return f"{said} Add which events compete, and how and when each was assessed."
+    return f"{said} Add how and when it was assessed, and whether other events, such as death, may preclude it."
 
 
 def _size(made: _Made) -> str:
@@ -70,6 +84,21 @@ def _measures(made: _Made) -> str:
         f"Calibration: O/E, intercept and slope, a {found.smoother} curve with its band, ICI, E50, E90, Emax, ECI and "
         "the Cutoff calibration error; discrimination: AUROC; overall: Brier and scaled Brier score; utility: net "
         f"benefit with a band. {level} limits ({', '.join(ways)}; {found.n_resamples:,} resamples where drawn)."
+        f"{_weights(made.risk)}"
+    )
+
+
+def _weights(risk: HorizonRisk | None) -> str:
+    """Say how outcomes that may be censored were counted."""
+    if risk is None:
+        return ""
+    said = f" Observed risk: {risk.estimator}{'' if risk.estimator == KAPLAN_MEIER else ', with competing events'}."
+    if not risk.censored:
+        return f"{said} No row was censored before the horizon."
+    return (
+        f"{said} Rows of known outcome are weighted by one over the probability of not being censored (Kaplan-Meier; "
+        f"largest weight {rounded(risk.largest_weight, 2)}), and limits count that weights are estimates; this takes "
+        "censoring that depends neither on the event nor on the forecasts."
     )
 
 
@@ -181,8 +210,14 @@ _ITEMS: tuple[tuple[str, str, str, _Answer], ...] = (
 
 
 def tripod_items(
-    found: Validation, *, source: str | None, left_out: str | None, versions: tuple[str, ...]
+    found: Validation,
+    *,
+    source: str | None,
+    left_out: str | None,
+    versions: tuple[str, ...],
+    risk: HorizonRisk | None = None,
+    file: StudyFile | None = None,
 ) -> tuple[TripodItem, ...]:
     """Fill in what the software knows."""
-    made = _Made(found, source, left_out, versions)
+    made = _Made(found, source, left_out, versions, risk, file)
     return tuple(TripodItem(number, topic, asks, answer(made)) for number, topic, asks, answer in _ITEMS)

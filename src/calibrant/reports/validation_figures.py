@@ -54,7 +54,9 @@ def draw_validation(found: Validation, tally: Tally, styles: Styles) -> Iterator
             heading="Is acting on the forecasts worth it?",
             reading=(
                 "Net benefit counts the events acted on, per row, and takes off the false alarms at the rate that the "
-                "threshold sets. Where the curve is above both others the forecasts help somebody with that threshold."
+                "threshold sets. Where the curve is above both others the forecasts help somebody with that threshold. "
+                "All three rise and fall together from sample to sample: whether the forecasts add something, a bar on "
+                "the axis says, not where the band ends."
             ),
         )
         yield benefit

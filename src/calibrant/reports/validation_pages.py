@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Any
 
 import numpy as np
 
-from calibrant.core.words import level_said, printable, rounded
-from calibrant.decisions.benefits import usual_thresholds
+from calibrant.core.types import FloatArray
+from calibrant.core.words import level_said, rounded
 from calibrant.reports.figures import Styles
 from calibrant.reports.models import ONE_MODEL
 from calibrant.reports.pages import Verbatim, drawings_shown, filled_markdown, filled_page
+from calibrant.reports.validation_again import ways_to_validate_again
 from calibrant.reports.validation_figures import draw_validation
 from calibrant.reports.validation_results import ValidationSummary
 from calibrant.rows.tally import Tally
@@ -42,7 +42,11 @@ WAYS = {
 }
 """How limits were found, for people."""
 
-_THRESHOLDS = 12
+MANY_THRESHOLDS = 12
+"""More are too many for a table, which then has the round ones."""
+
+ROUND = 0.05
+"""What round thresholds are multiples of."""
 
 
 def render_validation(summary: ValidationSummary, tally: Tally) -> str:
@@ -80,13 +84,17 @@ def _view(summary: ValidationSummary) -> dict[str, Any]:
         "statistics": lines,
         "tests": _tests(found),
         "benefit": _benefit(found),
+        "benefit_said": (
+            "Each pair of limits in this table holds at its threshold by itself; the band of the figure and the bar "
+            "on its axis hold at all thresholds together."
+        ),
         "papers": [
             {"tab": "Markdown", "heading": "As Markdown, for word processors", "code": f"{found.to_markdown()}\n"},
             {"tab": "LaTeX", "heading": "As LaTeX", "code": f"{found.to_latex()}\n"},
         ],
         "known": sum(item.answer is not None for item in summary.items),
         "method": _method(found),
-        "ways": _ways(summary),
+        "ways": ways_to_validate_again(summary),
         "facts": [
             ("Data fingerprint", summary.fingerprint, True),
             ("Rows", f"{found.rows:,}", False),
@@ -130,33 +138,42 @@ def _tests(found: Validation) -> list[dict[str, str]]:
 
 
 def _benefit(found: Validation) -> list[dict[str, str]]:
-    """Return net benefit at some of the thresholds."""
+    """Return net benefit, and what it gains, at round thresholds."""
     benefit = found.net_benefit
     if benefit is None:
         return []
-    at = np.atleast_1d(benefit.threshold)
-    places = np.unique(np.linspace(0, at.size - 1, min(at.size, _THRESHOLDS)).round().astype(int)).tolist()
-    rows = []
-    for place in places:
-        number, everybody, gain, avoided = (
-            float(np.atleast_1d(each)[place])
-            for each in (benefit.net_benefit, benefit.treat_all, benefit.gain, benefit.interventions_avoided)
-        )
-        limits = "-"
-        if benefit.net_benefit_lower is not None and benefit.net_benefit_upper is not None:
-            ends = (benefit.net_benefit_lower, benefit.net_benefit_upper)
-            limits = " to ".join(rounded(float(np.atleast_1d(end)[place]), 3) for end in ends)
-        rows.append(
-            {
-                "threshold": f"{at[place]:.3g}",
-                "net_benefit": rounded(number, 3),
-                "limits": limits,
-                "treat_all": rounded(everybody, 3),
-                "gain": rounded(gain, 3, sign="+"),
-                "avoided": rounded(avoided, 1),
-            }
-        )
-    return rows
+    frame = {name: np.atleast_1d(column) for name, column in benefit.frame().items()}
+
+    def limits(name: str, place: int) -> str:
+        if f"{name}_lower" not in frame:
+            return "-"
+        return " to ".join(rounded(float(frame[f"{name}_{end}"][place]), 3) for end in ("lower", "upper"))
+
+    return [
+        {
+            "threshold": f"{frame['threshold'][place]:.3g}",
+            "net_benefit": rounded(float(frame["net_benefit"][place]), 3),
+            "limits": limits("net_benefit", place),
+            "treat_all": rounded(float(frame["treat_all"][place]), 3),
+            "gain": rounded(float(frame["gain"][place]), 3, sign="+"),
+            "gain_limits": limits("gain", place),
+            "avoided": rounded(float(frame["interventions_avoided"][place]), 1),
+        }
+        for place in _shown_thresholds(frame["threshold"])
+    ]
+
+
+def _shown_thresholds(at: FloatArray) -> list[int]:
+    """Return which thresholds a table shows: all if they are few, else round ones, else some from end to end."""
+    if at.size <= MANY_THRESHOLDS:
+        return list(range(at.size))
+    is_round = np.abs(at / ROUND - np.round(at / ROUND)) < 1e-9
+    if 3 <= np.count_nonzero(is_round) <= 2 * MANY_THRESHOLDS:
+        places = np.flatnonzero(is_round)
+    else:
+        places = np.unique(np.linspace(0, at.size - 1, MANY_THRESHOLDS).round().astype(int))
+    found: list[int] = places.tolist()
+    return found
 
 
 def _method(found: Validation) -> list[str]:
@@ -185,55 +202,3 @@ def _article(smoother: str) -> str:
         "lowess": "a lowess curve, local lines on two thirds of the rows, as R's lowess",
         "splines": "a logistic regression on restricted cubic splines with five knots",
     }.get(smoother, smoother)
-
-
-def _thresholds(found: Validation) -> list[float] | None:
-    """Return the thresholds of net benefit, where they are not the usual ones."""
-    if found.net_benefit is None or np.array_equal(found.net_benefit.threshold, usual_thresholds()):
-        return None
-    at: list[float] = np.atleast_1d(found.net_benefit.threshold).tolist()
-    return at
-
-
-def _ways(summary: ValidationSummary) -> list[dict[str, str]]:
-    """Return code that makes the page again, from data that the reader has."""
-    found = summary.validation
-    options: dict[str, Any] = {
-        "smoother": found.smoother,
-        "confidence_level": found.confidence_level,
-        "n_resamples": found.n_resamples,
-        "extremes": found.extremes,
-        "max_error": None if found.certificate is None else found.certificate.max_error,
-        "rng": found.rng,
-        "thresholds": _thresholds(found),
-    }
-    named = {"title": summary.title, "name": summary.name, "source": summary.source, "date": summary.date}
-    given = {option: value for option, value in {**options, **named}.items() if value is not None}
-    rows = "y_true,\n    y_prob,\n"
-    if found.horizon is not None:
-        rows = f"calibrant.horizon(time, event, y_prob, at={found.horizon!r}),\n"
-    columns = ("cluster", found.clusters is not None), ("sample_weight", found.weighted and found.horizon is None)
-    held = "".join(f"    {name}={name},\n" for name, there in columns if there)
-    listed = "".join(f"    {option}={value!r},\n" for option, value in given.items())
-    code = (
-        "import calibrant\n\n"
-        f"report = calibrant.ValidationReport.from_predictions(\n    {rows}{held}{listed})\n"
-        'report.write_html("validation.html")\nreport.validation.frame()\n'
-    )
-    typed = {option: value for option, value in given.items() if option not in ("name", "source")}
-    typed |= {"thresholds": ",".join(map(str, given["thresholds"]))} if "thresholds" in given else {}
-    typed["resamples"] = typed.pop("n_resamples")
-    typed["extremes"] = str(typed["extremes"]).replace("_", "-")
-    line = [
-        f"calibrant validate {shlex.quote(printable(summary.source or 'predictions.csv'))}",
-        *(["--y-true y_true --y-prob y_prob"] if found.horizon is None else []),
-        *([f"--time time --event event --at {found.horizon:g} --y-prob y_prob"] if found.horizon is not None else []),
-        *(["--cluster cluster"] if found.clusters is not None else []),
-        *(["--weight sample_weight"] if found.weighted and found.horizon is None else []),
-        *(f"--{option.replace('_', '-')} {shlex.quote(str(value))}" for option, value in typed.items()),
-        "--out validation.html",
-    ]
-    return [
-        {"tab": "Python", "heading": "In Python", "code": code},
-        {"tab": "Command line", "heading": "On the command line", "code": " \\\n    ".join(line) + "\n"},
-    ]

@@ -14,7 +14,10 @@ from calibrant.reports.calibration_report import FRAME_HEIGHT
 from calibrant.reports.models import ONE_MODEL
 from calibrant.reports.summary import versions
 from calibrant.reports.tripod import tripod_items
-from calibrant.reports.validation_results import ValidationSummary
+from calibrant.reports.validation_results import StudyFile, ValidationSummary
+from calibrant.rows.clusters import ClusteredRows
+from calibrant.rows.horizons import HorizonRows
+from calibrant.rows.incidence import HorizonRisk
 from calibrant.rows.tally import Tally
 from calibrant.validations.results import Validation
 from calibrant.validations.studies import opened, validate_sample
@@ -59,6 +62,7 @@ class ValidationReport:
         source: str | None = None,
         date: datetime.date | str | None = None,
         left_out: str | None = None,
+        file: StudyFile | None = None,
         cluster: Any = None,
         sample_weight: Any = None,
         pos_label: Any = None,
@@ -80,6 +84,8 @@ class ValidationReport:
             The day of the study, which names it. It is never looked up: the same call gives the same bytes tomorrow.
         left_out : str, optional
             What was left out of the rows beforehand, and why: the page says so.
+        file : StudyFile, optional
+            Which columns of which file the rows are: the page then says how to make it again from there.
         **options
             Those of `validate`.
         """
@@ -87,6 +93,8 @@ class ValidationReport:
         return cls._of(
             validate_sample(sample, **options),
             sample.tally,
+            risk=_risk_of(sample.origin),
+            file=file,
             title=str(title),
             name=str(name),
             source=None if source is None else str(source),
@@ -95,9 +103,10 @@ class ValidationReport:
         )
 
     @classmethod
-    def _of(cls, found: Validation, tally: Tally, *, left_out: str | None, **named: Any) -> ValidationReport:
+    def _of(cls, found: Validation, tally: Tally, **named: Any) -> ValidationReport:
         made = versions()
-        items = tripod_items(found, source=named["source"], left_out=left_out, versions=made)
+        told = {name: named[name] for name in ("source", "left_out", "risk", "file")}
+        items = tripod_items(found, versions=made, **told)
         summary = ValidationSummary(
             validation=found, items=items, fingerprint=tally.fingerprint, versions=made, **named
         )
@@ -176,3 +185,9 @@ class ValidationReport:
         return str(self.summary)
 
     __repr__ = __str__
+
+
+def _risk_of(origin: Any) -> HorizonRisk | None:
+    """Return the risk at the horizon of rows that are about one."""
+    rows = origin.every[0] if isinstance(origin, ClusteredRows) else origin
+    return rows.outcome if isinstance(rows, HorizonRows) else None

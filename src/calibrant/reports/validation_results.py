@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from calibrant.core.results import Result
+from calibrant.rows.incidence import HorizonRisk
 from calibrant.validations.results import Validation
 
 
@@ -33,6 +34,53 @@ class TripodItem(Result):
         return f"{self.number} {self.topic}: {self.asks}. {self.answer or 'You fill in.'}"
 
 
+@dataclass(frozen=True)
+class StudyFile(Result):
+    """Where the rows of a study are, so that whoever has the file can make the study again.
+
+    Attributes
+    ----------
+    files : tuple of str
+        Names or patterns, without folders; "-" alone for standard input.
+    format : str
+        "csv", "tsv", "parquet", "arrow", "npz" or "jsonl".
+    y_true : str
+        The column of outcomes; of outcomes that may be censored, that of what ended the follow-up.
+    y_prob : str
+        The column of forecasts.
+    weight, cluster : str or None
+        The columns of weights and of clusters, where there are any.
+    time : str or None
+        The column of how long rows were followed, for outcomes that may be censored.
+    competing : tuple of float
+        The codes of competing events.
+    pos_label : str, float or None
+        The label that counts as the event, where outcomes are labels.
+    drop_missing : bool
+        Whether rows that lack a value of one of these columns are left out.
+    """
+
+    files: tuple[str, ...]
+    format: str
+    y_true: str
+    y_prob: str
+    weight: str | None = None
+    cluster: str | None = None
+    time: str | None = None
+    competing: tuple[float, ...] = ()
+    pos_label: str | float | None = None
+    drop_missing: bool = False
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns that are read."""
+        named = (self.time, self.y_true, self.y_prob, self.weight, self.cluster)
+        return list(dict.fromkeys(name for name in named if name is not None))
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.columns)} of {', '.join(self.files)}"
+
+
 @dataclass(frozen=True, eq=False)
 class ValidationSummary(Result):
     """The content of the page about a validation study.
@@ -55,6 +103,12 @@ class ValidationSummary(Result):
         Of the rows, whatever their order.
     versions : tuple of str
         The software that made it.
+    risk : HorizonRisk or None
+        How frequent the event is by the horizon, for outcomes that may be censored.
+    file : StudyFile or None
+        Which columns of which file the rows are, if it was told.
+    left_out : str or None
+        What was left out of the rows beforehand, if it was told.
     """
 
     title: str
@@ -65,6 +119,9 @@ class ValidationSummary(Result):
     items: tuple[TripodItem, ...]
     fingerprint: str
     versions: tuple[str, ...]
+    risk: HorizonRisk | None = None
+    file: StudyFile | None = None
+    left_out: str | None = None
 
     def __str__(self) -> str:
         known = sum(item.answer is not None for item in self.items)
