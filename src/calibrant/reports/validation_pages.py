@@ -18,7 +18,7 @@ from calibrant.rows.tally import Tally
 from calibrant.validations.findings import findings_of
 from calibrant.validations.results import Validation
 
-FIRST = ("observed_expected_ratio", "intercept_at_unit_slope", "slope", "ici", "auroc", "brier_scaled", "cutoff")
+FIRST = ("calibration_in_the_large", "observed_expected_ratio", "slope", "ici", "auroc", "brier_scaled", "cutoff")
 """The statistics beside the curve, on the first screen."""
 
 SHORT = {"auroc": "AUROC", "cutoff": "Cutoff error", "brier_scaled": "Scaled Brier"}
