@@ -18,7 +18,7 @@ from calibrant.measures import auroc, brier_score, integrated_calibration_index,
 from calibrant.rows.resamples import resampled
 from calibrant.validations import Validation
 from calibrant.validations.findings import findings_of
-from calibrant.validations.results import TABLED
+from calibrant.validations.results import MEASURED, TABLED
 from calibrant.validations.statistics import STATISTICS
 
 REFERENCE = Path(__file__).parents[1] / "reference"
@@ -70,6 +70,12 @@ def test_the_numbers_are_those_of_rms_calibrationcurves_and_proc(study):
         assert getattr(study, name) == pytest.approx(value, abs=digits), name
     tests = (study.tests.weak, study.tests.in_the_large, study.tests.slope)
     assert [test.statistic for test in tests] == pytest.approx([8.431951358, 3.973137643, 4.458813715], abs=1e-8)
+
+
+def test_calibration_errors_are_those_of_measure(rows, study):
+    measured = calibrant.measure(*rows)
+    for name in MEASURED:
+        assert getattr(study, name) == getattr(measured, name), name
 
 
 def test_limits_are_those_of_the_single_functions(rows, study):

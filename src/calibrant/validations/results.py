@@ -10,6 +10,7 @@ from calibrant.core.results import UNIT, Result, as_frame
 from calibrant.core.words import counted, in_columns, level_said, percent, rounded, rounded_down, rounded_up
 from calibrant.decisions.benefit_results import NetBenefit
 from calibrant.measures.curve_results import CalibrationCurve
+from calibrant.measures.results import CalibrationDistance, WorstInterval
 from calibrant.measures.slope_results import CalibrationTests
 from calibrant.measures.slopes import Extremes
 from calibrant.validations.findings import findings_of, test_said
@@ -18,6 +19,12 @@ from calibrant.validations.tables import latex_table, markdown_table
 
 TABLED = (*STATISTICS.values(), CUTOFF)
 """The statistics of the table, in its order."""
+
+ERRORS = ("cutoff", "ks", "smooth", "bounded_variation", "ece", "ece_binned", "risk_gap")
+"""Calibration errors that are there under the names that they have in `measure`, ..."""
+
+MEASURED = (*ERRORS, "distance", "worst_interval", "distinct_forecasts", "effective_support", "weight_total")
+"""... and all that a study has from there."""
 
 DIGITS = 3
 """Decimals of the table, wherever it is shown."""
@@ -90,6 +97,16 @@ class Validation(Result):
     cutoff, cutoff_lower, cutoff_upper : float or None
         Cutoff calibration error: the largest residual mass of an interval of forecasts; its limits are guaranteed at
         every number of rows (`confidence_interval`, or `certify` where ``max_error`` was given).
+    ks, smooth, bounded_variation, ece, ece_binned, risk_gap : float or None
+        The other calibration errors, as in `measure`: without limits, which `confidence_interval` has for each.
+    distance : CalibrationDistance or None
+        An interval that contains the distance from calibration, as in `measure`.
+    worst_interval : WorstInterval or None
+        The range of forecasts on which the Cutoff error is.
+    distinct_forecasts, effective_support : int or None
+        How many different forecasts there are, and how few carry 95% of the weight.
+    weight_total : float or None
+        Sum of the weights; the number of rows without.
     confidence_level : float
         Of each pair of limits.
     intervals : tuple of (str, str)
@@ -181,6 +198,17 @@ class Validation(Result):
     cutoff: float | None = None
     cutoff_lower: float | None = None
     cutoff_upper: float | None = None
+    ks: float | None = None
+    smooth: float | None = None
+    bounded_variation: float | None = None
+    ece: float | None = None
+    ece_binned: float | None = None
+    risk_gap: float | None = None
+    distance: CalibrationDistance | None = None
+    worst_interval: WorstInterval | None = None
+    distinct_forecasts: int | None = None
+    effective_support: int | None = None
+    weight_total: float | None = None
     intervals: tuple[tuple[str, str], ...] = ()
     decided_by: str | None = None
     pvalue: float | None = None
@@ -197,7 +225,7 @@ class Validation(Result):
 
     _ranges: ClassVar = {
         **dict.fromkeys(("mean_forecast", "mean_outcome", "confidence_level", "auroc", "brier"), UNIT),
-        **dict.fromkeys(("ici", "e50", "e90", "cutoff", "pvalue"), UNIT),
+        **dict.fromkeys(("ici", "e50", "e90", "pvalue", *ERRORS), UNIT),
     }
 
     def __post_init__(self) -> None:

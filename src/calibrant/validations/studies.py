@@ -26,6 +26,7 @@ from calibrant.measures.curve_results import DISTANCES, CalibrationCurve
 from calibrant.measures.curves import BANDS, INTERVALS, curve_places, distances_of, refuse_few_rows, resampled_points
 from calibrant.measures.discrimination import auroc
 from calibrant.measures.estimates import have_no_width
+from calibrant.measures.everything import measure
 from calibrant.measures.ratios import observed_expected_ratio
 from calibrant.measures.sampled import Sampled, sampled
 from calibrant.measures.slope_results import COEFFICIENTS, CalibrationTests
@@ -36,14 +37,13 @@ from calibrant.measures.slopes import (
     likelihood_ratio_tests,
 )
 from calibrant.measures.smoothers import Rates, SmootherName, check_smoother, points_of
-from calibrant.measures.weighted import cutoff_calibration_error
 from calibrant.rows.checks import Observations, check_confidence, check_rng, check_seed
 from calibrant.rows.clusters import ClusteredRows
 from calibrant.rows.horizons import HorizonRows
 from calibrant.rows.intake import RowsLike
 from calibrant.rows.resamples import MOST_UNDEFINED, check_resamples
 from calibrant.rows.tally import Tally
-from calibrant.validations.results import Validation
+from calibrant.validations.results import MEASURED, Validation
 from calibrant.validations.statistics import STATISTICS, Plan, Settings, check_settings, title_of
 from calibrant.validations.verdicts import Mean, decide
 
@@ -465,8 +465,9 @@ class _Study:
             )
 
     def add_guarantee(self, max_error: float | None) -> None:
-        """Add the Cutoff calibration error, with limits that hold at every number of rows; or the verdict asked for."""
-        self.values["cutoff"] = cutoff_calibration_error(self.sample.tally)
+        """Add calibration errors, the Cutoff one with limits that hold at every number of rows, or with its verdict."""
+        measured = measure(self.sample.tally)
+        self.values |= {name: getattr(measured, name) for name in MEASURED}
         asked: dict[str, Any] = {"confidence_level": self.level, "rng": self.seed}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CalibrationWarning)  # what it warns of stands in the notes
