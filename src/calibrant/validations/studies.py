@@ -295,7 +295,7 @@ class _Study:
     resamples: int
     seed: int
     progress: bool | None
-    values: dict[str, float] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
     intervals: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     curve: CalibrationCurve | None = None
