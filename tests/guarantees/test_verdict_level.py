@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from simulated import allowed
+from scipy.stats import binom
+from simulated import FALSE_ALARM, allowed
 
-from calibrant import confidence_interval
+from calibrant import confidence_interval, validate
 from calibrant.measures.sampled import sampled
 from calibrant.measures.slopes import likelihood_ratio_tests
 from calibrant.validations.verdicts import IN_THE_LARGE, WEAK, decide
@@ -45,3 +46,16 @@ def test_so_are_those_without_a_slope(rows):
         assert found.test == IN_THE_LARGE
         alarms += found.pvalue < LEVEL
     assert alarms <= allowed(RUNS, LEVEL)
+
+
+@pytest.mark.parametrize("rows", [200, 1000])
+def test_limits_of_calibration_in_the_large_hold_it(rows):
+    """The true rate is 0.06 above the forecast; limits err on either side as often as they say."""
+    generator = np.random.default_rng(rows)
+    runs, missed = 40, 0
+    for _ in range(runs):
+        y_prob = 0.9 * generator.beta(1.0, 3.0, rows)
+        found = validate(generator.random(rows) < y_prob + 0.06, y_prob, confidence_level=0.8, n_resamples=5)
+        lower, upper = found.calibration_in_the_large_lower, found.calibration_in_the_large_upper
+        missed += lower is None or upper is None or not lower <= 0.06 <= upper
+    assert binom.ppf(FALSE_ALARM, runs, 0.2) <= missed <= allowed(runs, 0.2)
