@@ -57,7 +57,9 @@ def test_errors_count_that_weights_are_estimated(name):
     if name in ("slope", "intercept"):
         slope = measures.calibration_slope_intercept(rows, confidence_level=0.95)
         assert slope.interval == "sandwich"
-        error = half_width(slope, f"{name}_lower", f"{name}_upper")
+        effective = rows.sample_weight.sum() ** 2 / np.square(rows.sample_weight).sum()
+        few = stdtrit(effective - 2.0, 0.975) / 1.959963984540054 * np.sqrt(effective / (effective - 2.0))
+        error = half_width(slope, f"{name}_lower", f"{name}_upper") / few
     elif name == "risk":
         error = rows.outcome.standard_error
     elif name == "ratio":
