@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from calibrant.certificates.results import Certificate, GroupCertificates
     from calibrant.cli.inputs import Source
     from calibrant.comparisons.results import ModelComparison
+    from calibrant.decisions.benefit_results import NetBenefit
     from calibrant.decisions.everything import Decisions, GroupDecisions
     from calibrant.measures.groups import GroupMeasures
     from calibrant.measures.results import Measures
@@ -277,7 +278,7 @@ def decisions_said(found: Decisions, groups: GroupDecisions | None, by: str | No
     if len(found.decisions) == 1:
         (only,) = found.decisions
         guarantee = only.guarantee
-        lines = [str(only.risk)] + ([] if only.net_benefit is None else [str(only.net_benefit)])
+        lines = [str(only.risk), *_gained(only.net_benefit)]
         if only.gap is not None and groups is None:
             best = _WRAPPERS[only.gap.wrapper]
             lines.append(f"On these rows the best {best} would have saved {only.gap.gap:.5f} per row.")
@@ -291,6 +292,13 @@ def decisions_said(found: Decisions, groups: GroupDecisions | None, by: str | No
         lines += [groups.headline(by=by), groups.table()]
     lines.append(next_step("calibrant recalibrate choose finds a repair, calibrant report shows all thresholds"))
     return [*lines, *assumed(guarantee.assumptions), *_noted(guarantee.notes), *_more_notes(guarantee.notes)]
+
+
+def _gained(found: NetBenefit | None) -> list[str]:
+    """Say what acting gains; why its limits are approximate takes more room than a brief answer has."""
+    if found is None:
+        return []
+    return [f"{found.finding()}{' They are approximate; --verbose says why.' if found.notes else ''}"]
 
 
 def comparison_said(found: ModelComparison) -> list[str]:

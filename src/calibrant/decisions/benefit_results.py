@@ -120,9 +120,12 @@ class NetBenefit(Result):
                     columns[column] = np.atleast_1d(getattr(self, column))
         return as_frame(columns)
 
+    def finding(self) -> str:
+        """Say what was found, without notes."""
+        return self._at_one() if np.size(self.threshold) == 1 else self._at_several()
+
     def __str__(self) -> str:
-        said = self._at_one() if np.size(self.threshold) == 1 else self._at_several()
-        return "\n".join((said, *(f"Note: {note}" for note in self.notes)))
+        return "\n".join((self.finding(), *(f"Note: {note}" for note in self.notes)))
 
     def _at_one(self) -> str:
         threshold, benefit, gain, everybody = (
