@@ -93,6 +93,7 @@ NO_PLANNED_CLUSTERS = {
 }
 ADDED: dict[str | None, dict[str, Any]] = {
     "Measures": {"others": []},
+    "WorstInterval": {"weights_estimated": False},
     "CurveErrors": {  # whose quantiles are R's type 7 since: e50 and e90 are stored as numpy has them
         **dict.fromkeys(("span", "knots", "confidence_level", "interval", "n_resamples", "clusters")),
         "scale": "probability",
