@@ -1,10 +1,12 @@
 """Calls side by side return what calls in turn return."""
 
+import math
 import threading
 
+import numpy as np
 import pytest
 
-from calibrant.core.threads import in_threads
+from calibrant.core.threads import in_threads, total_of_products
 
 
 @pytest.mark.parametrize("rows", [10, 10**6])
@@ -24,3 +26,11 @@ def test_many_rows_are_shared_and_few_are_not():
     assert sorted(in_threads(lambda _: both.wait(), range(2), rows=10**6)) == [0, 1]
     here = threading.get_ident()
     assert in_threads(lambda _: threading.get_ident(), range(2), rows=10) == [here, here]
+
+
+@pytest.mark.parametrize("size", [1, 8192, 8193, 50_000])
+def test_products_are_added_up_piece_by_piece(size):
+    rng = np.random.default_rng(size)
+    one, other = rng.integers(1, 9, size), rng.random(size)
+    expected = math.fsum(a * b for a, b in zip(one.tolist(), other.tolist(), strict=True))
+    assert total_of_products(one, other) == pytest.approx(expected, rel=1e-13)

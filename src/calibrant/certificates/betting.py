@@ -20,6 +20,7 @@ from calibrant.certificates.samples import Samples, largest_sums
 from calibrant.certificates.stretches import Pairs, bracketed, largest_stretches, square_scores
 from calibrant.core.chernoff import chernoff_interval, chernoff_intervals, root_of_concave
 from calibrant.core.errors import InputError
+from calibrant.core.threads import total_of_products
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.measures.weighted import worst_stretches
 from calibrant.measures.witnesses import Witnessing, interval_weight
@@ -76,7 +77,7 @@ def bet_rates(table: Totals, delta: float, family: int = 1) -> tuple[float, ...]
     two rates; and no rate between them has a larger bound than both of them, so the larger of the two bounds is a
     bound. Fractions have the same rates as 0/1 outcomes, so that one and the same bet covers both (docs/theory.md).
     """
-    spread_total = float(coarse_spread(table.low) @ table.rows)
+    spread_total = total_of_products(coarse_spread(table.low), table.rows)
     return _rates_for(spread_total, float(table.residual_square.sum()), table.row_total, delta, family)
 
 
@@ -237,7 +238,7 @@ def given_upper(tally: Tally, delta: float) -> float:
     Given the forecasts the rate is known, so that nothing of delta is spent on learning it.
     """
     events, forecast = tally.events, tally.forecast
-    rate = float(known_rates((forecast * (1.0 - forecast)) @ tally.rows, tally.row_total, delta))
+    rate = float(known_rates(total_of_products(forecast * (1.0 - forecast), tally.rows), tally.row_total, delta))
     growth = max(
         largest_stretch(
             -events * np.log1p(-rate * sign * (1.0 - forecast))

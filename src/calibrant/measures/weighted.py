@@ -17,6 +17,7 @@ import numpy as np
 
 from calibrant.core.curve_kernels import smooth_fit, smooth_weights, swing_events
 from calibrant.core.errors import InputError
+from calibrant.core.threads import total_of_products
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray
 from calibrant.measures.questions import QuestionWorstIntervals
 from calibrant.measures.results import Spectrum, Witness, WorstInterval
@@ -228,7 +229,10 @@ def _spread(table: Totals) -> float:
     p (1 - p) for forecasts that every source tells apart; r^2, which is less where outcomes are fractions; and for rows
     of unit weight p and 1 - p, which are less where forecasts are so near an end that they are not told apart.
     """
-    bounds = [float(coarse_spread(table.low) @ table.weight_square), float(table.weight_square_residual_square.sum())]
+    bounds = [
+        total_of_products(coarse_spread(table.low), table.weight_square),
+        float(table.weight_square_residual_square.sum()),
+    ]
     if table.unit_weights:
         bounds += [table.forecast_total(), table.weight_total - table.forecast_total()]
     return max(min(bounds), 0.0)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.core.errors import InputError, UndefinedError
+from calibrant.core.threads import total_of_products
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray
 from calibrant.rows.checks import (
     Observations,
@@ -130,7 +131,7 @@ class Totals:
         """
         entries = slice(begin, end)
         if self.high is self.low:
-            return float(self.weight[entries] @ self.low[entries])
+            return total_of_products(self.weight[entries], self.low[entries])
         low, several = self.low[entries], self.high[entries] > self.low[entries]
         forecasts = np.where(several, self.outcome[entries] - self.residual[entries], self.weight[entries] * low)
         return float(forecasts.sum())
