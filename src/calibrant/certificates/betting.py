@@ -238,7 +238,9 @@ def given_upper(tally: Tally, delta: float) -> float:
     Given the forecasts the rate is known, so that nothing of delta is spent on learning it.
     """
     events, forecast = tally.events, tally.forecast
-    rate = float(known_rates(total_of_products(forecast * (1.0 - forecast), tally.rows), tally.row_total, delta))
+    rate = float(
+        known_rates(np.array(total_of_products(forecast * (1.0 - forecast), tally.rows)), tally.row_total, delta)
+    )
     growth = max(
         largest_stretch(
             -events * np.log1p(-rate * sign * (1.0 - forecast))
