@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import datetime
-import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from calibrant.certificates.clusters import ClusterTarget
@@ -15,9 +12,9 @@ from calibrant.certificates.methods.registry import Method
 from calibrant.certificates.question_results import QuestionCertificates
 from calibrant.certificates.results import Yardstick
 from calibrant.core.errors import InputError
-from calibrant.core.files import replacing
 from calibrant.reports.censoring import split_censored, with_risks
 from calibrant.reports.class_sections import judge_classes, split_classes
+from calibrant.reports.documents import Document
 from calibrant.reports.models import ONE_MODEL, any_clusters, find_models
 from calibrant.reports.questions import Question
 from calibrant.reports.results import ReportSummary
@@ -28,11 +25,10 @@ from calibrant.rows.paired import PairedColumns
 from calibrant.rows.tally import Tally
 
 TITLE = "Can these forecasts be trusted?"
-FRAME_HEIGHT = 720
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CalibrationReport:
+class CalibrationReport(Document):
     """A report on forecasts for people: the verdict in words, plots, measures, decisions, a repair, groups.
 
     Make one with `from_predictions` or `from_estimator`. The page is one file that works offline, with and without
@@ -231,12 +227,7 @@ class CalibrationReport:
         """
         return self.summary.verdict
 
-    def html(self) -> str:
-        """Return the page: one self-contained file."""
-        return self._page
-
-    @cached_property
-    def _page(self) -> str:
+    def _rendered(self) -> str:
         from calibrant.reports.pages import render_html
 
         return render_html(self.summary, self._rows)
@@ -246,31 +237,3 @@ class CalibrationReport:
         from calibrant.reports.pages import render_markdown
 
         return render_markdown(self.summary)
-
-    def json(self) -> str:
-        """Return the summary as JSON; ``ReportSummary.from_json`` reads it back."""
-        return self.summary.to_json()
-
-    def write_html(self, path: Any) -> Path:
-        """Write the page to a file, which is there in full or not at all, and return its path."""
-        target = Path(path)
-        page = self.html()
-        with replacing(target) as unfinished:
-            unfinished.write_text(page, encoding="utf-8", newline="\n")
-        return target
-
-    def _repr_html_(self) -> str:
-        # A notebook has styles and scripts of its own: the page lives in a frame, where neither disturbs the other.
-        try:
-            page = self.html()
-        except ImportError:  # the words need neither jinja2 nor matplotlib
-            return self.summary._repr_html_()
-        return (
-            f'<iframe srcdoc="{html.escape(page)}" title="{html.escape(self.summary.title)}" sandbox="allow-scripts" '
-            f'width="100%" height="{FRAME_HEIGHT}" loading="lazy"></iframe>'
-        )
-
-    def __str__(self) -> str:
-        return str(self.summary)
-
-    __repr__ = __str__

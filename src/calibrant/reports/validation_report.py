@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import datetime
-import html
 from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-from calibrant.core.files import replacing
-from calibrant.reports.calibration_report import FRAME_HEIGHT
+from calibrant.reports.documents import Document
 from calibrant.reports.models import ONE_MODEL
 from calibrant.reports.summary import versions
 from calibrant.reports.tripod import tripod_items
@@ -26,7 +22,7 @@ TITLE = "Validation of a prediction model"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ValidationReport:
+class ValidationReport(Document):
     """A page about a validation study: what `validate` found, with figures and the items of TRIPOD+AI.
 
     Make one with `from_predictions` or `from_estimator`. The page is one file that works offline, with and without
@@ -142,12 +138,7 @@ class ValidationReport:
         """What `validate` found."""
         return self.summary.validation
 
-    def html(self) -> str:
-        """Return the page: one self-contained file."""
-        return self._page
-
-    @cached_property
-    def _page(self) -> str:
+    def _rendered(self) -> str:
         from calibrant.reports.validation_pages import render_validation
 
         return render_validation(self.summary, self._tally)
@@ -157,34 +148,6 @@ class ValidationReport:
         from calibrant.reports.validation_pages import render_validation_markdown
 
         return render_validation_markdown(self.summary)
-
-    def json(self) -> str:
-        """Return the summary as JSON; ``ValidationSummary.from_json`` reads it back."""
-        return self.summary.to_json()
-
-    def write_html(self, path: Any) -> Path:
-        """Write the page to a file, which is there in full or not at all, and return its path."""
-        target = Path(path)
-        page = self.html()
-        with replacing(target) as unfinished:
-            unfinished.write_text(page, encoding="utf-8", newline="\n")
-        return target
-
-    def _repr_html_(self) -> str:
-        # A notebook has styles and scripts of its own: the page lives in a frame, where neither disturbs the other.
-        try:
-            page = self.html()
-        except ImportError:  # the words need neither jinja2 nor matplotlib
-            return self.summary._repr_html_()
-        return (
-            f'<iframe srcdoc="{html.escape(page)}" title="{html.escape(self.summary.title)}" sandbox="allow-scripts" '
-            f'width="100%" height="{FRAME_HEIGHT}" loading="lazy"></iframe>'
-        )
-
-    def __str__(self) -> str:
-        return str(self.summary)
-
-    __repr__ = __str__
 
 
 def _risk_of(origin: Any) -> HorizonRisk | None:
