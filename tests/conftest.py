@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _loops_compiled_early() -> None:
-    """Run loops compiled from a few hundred entries on, not ten thousand: they are loaded once for all tests.
+    """Run loops compiled from a few hundred entries on, not many thousands: they are loaded once for all tests.
 
     What they give plain is the same to the last bit, which tests/core/test_kernels.py holds them to.
     """

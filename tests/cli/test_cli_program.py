@@ -156,7 +156,10 @@ def test_a_closed_pipe_ends_it_quietly(files):
     assert b"BrokenPipe" not in found.stderr
 
 
-@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc to see when the program has started")
+@pytest.mark.skipif(
+    not Path("/proc/self/maps").exists(),
+    reason="needs Linux's /proc, to see the program load",
+)
 def test_an_interruption_ends_it_quietly():
     process = subprocess.Popen(
         [sys.executable, "-m", "calibrant", "measure", "-", "--format", "csv"],

@@ -14,7 +14,7 @@ from cli_cases import SOURCE
 from calibrant.cli.signals import ended_by_signals
 
 pytestmark = [
-    pytest.mark.skipif(sys.platform == "win32", reason="signals as Unix has them"),
+    pytest.mark.skipif(sys.platform == "win32", reason="Windows sends programs no signals"),
     pytest.mark.usefixtures("usual_signals"),
 ]
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP")

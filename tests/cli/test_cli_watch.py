@@ -308,7 +308,7 @@ def test_two_programs_cannot_use_one_state(days, tmp_path):
     assert watched(days, *DAYS, "--state", state)[0] == ALL
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked, so that fifty start quickly")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork, which only Unix has")
 def test_a_watch_that_is_killed_at_any_moment_neither_loses_nor_doubles_a_batch(tmp_path):
     days = tmp_path / "days"
     days.mkdir()

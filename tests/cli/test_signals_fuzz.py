@@ -12,7 +12,7 @@ from cli_cases import SOURCE, call
 from table_cases import predictions, write
 
 pytestmark = [
-    pytest.mark.skipif(sys.platform == "win32", reason="signals as Unix has them"),
+    pytest.mark.skipif(sys.platform == "win32", reason="Windows sends programs no signals"),
     pytest.mark.usefixtures("usual_signals"),
 ]
 SEED = 7

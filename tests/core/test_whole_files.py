@@ -27,7 +27,7 @@ from calibrant.core.files import replacing
 
 IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0  # there is none on Windows
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="devices, pipes, links and owners as Unix has them")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no device files, pipes by name or owners")
 
 
 def put(path, text="new", then=None):
@@ -236,7 +236,7 @@ def test_devices_stay_devices(tmp_path):
     assert os.path.samestat(before, null.stat())
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, the device of Linux that is always full")
 def test_a_full_device_is_named():
     with pytest.raises(
         OSError, match=r"^/dev/full cannot be written: No space left on device; make room, or write to another disk"
@@ -282,7 +282,7 @@ def test_a_pipe_gets_all_bytes_or_none_and_stays_a_pipe(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
 
 
-@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="needs a name for the standard output")
+@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="needs /dev/stdout, a name for the output")
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "{link}"])
 def test_a_name_of_an_open_stream_is_that_stream(tmp_path, name):
     (tmp_path / "link").symlink_to("/dev/stdout")

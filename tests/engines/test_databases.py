@@ -95,7 +95,7 @@ def test_a_limit_that_is_refused_and_an_error_inside_leave_it_as_it_was():
     assert answer() == 0.25
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="only Unix forks processes: elsewhere none can inherit a database")
 def test_processes_that_fork_have_databases_of_their_own():
     program = """
     import multiprocessing, warnings

@@ -118,3 +118,15 @@ def test_resampled_limits_hold_as_often_as_they_say():
         limits = measures.brier_score(rows, confidence_level=LEVEL, interval="bootstrap", n_resamples=99)
         misses += not limits.lower <= truth <= limits.upper
     assert 0 < misses <= allowed(runs, 1.0 - LEVEL)
+
+
+def test_limits_of_the_cox_slope_hold_it():
+    """Hazards rise as the score, and forecasts as 1.3 times it."""
+    rng = np.random.default_rng(31)
+    missed = 0
+    for _ in range(RUNS):
+        time, code, forecast = drawn(rng, 200)
+        rows = horizon(time, code, np.minimum(forecast, 1.0 - 1e-15), at=AT)  # some would round to 1
+        found = measures.cox_slope(rows, confidence_level=LEVEL)
+        missed += not found.lower <= 1.0 / 1.3 <= found.upper
+    assert binom.ppf(1e-4, RUNS, 1.0 - LEVEL) <= missed <= allowed(RUNS, 1.0 - LEVEL)

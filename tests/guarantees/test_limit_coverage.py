@@ -200,3 +200,18 @@ def test_weights_that_undo_a_selection():
             found = function(y, p, confidence_level=LEVEL, sample_weight=weight)
             count_misses(missed, name, (found.lower, found.upper), truth[name])
     assert {name: misses for name, misses in missed.items() if misses > allowed(runs, 1 - LEVEL)} == {}
+
+
+@pytest.mark.parametrize("apart", [1.0, 2.0])
+def test_a_perfect_ranking_of_few_rows_promises_no_more_than_it_may(apart):
+    """Delong's limits have no width there; those of pairs that share no row hold at every number of rows."""
+    rng = np.random.default_rng(11)
+    truth, runs, perfect, missed = norm.cdf(apart / np.sqrt(2.0)), 600, 0, 0
+    y = np.repeat([0, 1], 4)
+    for _ in range(runs):
+        found = measures.auroc(y, norm.cdf(rng.normal(size=8) + apart * (y - 0.5)), confidence_level=LEVEL)
+        if found.interval == "pairs":
+            perfect += 1
+            missed += not found.lower <= truth
+    assert perfect > 10
+    assert missed <= allowed(runs, 1.0 - LEVEL)

@@ -162,9 +162,10 @@ def test_scikit_learns_calibrated_classifiers_agree():
 
 
 def test_the_temperature_is_that_of_scikit_learn():
-    calibration = pytest.importorskip("sklearn.calibration")
+    from sklearn import calibration
+
     if not hasattr(calibration, "_TemperatureScaling"):
-        pytest.skip("scikit-learn before 1.8 scales no temperatures")
+        pytest.skip("scikit-learn before 1.8 has no temperature scaling to compare with")
     theirs = calibration._TemperatureScaling().fit(LOGITS, Y)
     ours = ClassTemperatureRecalibrator(input_kind="score").fit(LOGITS, Y)
     assert ours.predict(LOGITS) == pytest.approx(theirs.predict(LOGITS), abs=1e-6)

@@ -296,3 +296,15 @@ def test_folds_that_leave_one_class_are_refused():
         internal_validation(
             LogisticRegression(), X, y, cluster=np.arange(40) // 10, resampling="cross_validation", cv=4
         )
+
+
+@pytest.mark.parametrize("resampling", ["bootstrap", "cross_validation"])
+def test_long_work_shows_how_far_it_is(resampling, monkeypatch, capsys):
+    monkeypatch.setattr("calibrant.core.progress.QUIET_SECONDS", 0.0)
+    monkeypatch.setattr("calibrant.core.progress._REDRAW_SECONDS", 0.0)
+    asked: dict[str, Any] = {"n_resamples": 5, "statistics": ["auroc"], "resampling": resampling}
+    X, y = drawn_rows()
+    internal_validation(LogisticRegression(), X, y, progress=False, **asked)
+    assert capsys.readouterr().err == ""
+    internal_validation(LogisticRegression(), X, y, progress=True, **asked)
+    assert "%" in capsys.readouterr().err
