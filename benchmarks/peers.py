@@ -63,6 +63,23 @@ def mapie_top_label(forecast: FloatArray, outcome: FloatArray) -> tuple[Call, Va
     return partial(error, outcome.astype(int), forecast, num_bins=BINS + 1), float
 
 
+def sklearn_auroc(forecast: FloatArray, outcome: FloatArray) -> tuple[Call, Value]:
+    """The area alone, without limits."""
+    return partial(import_module("sklearn.metrics").roc_auc_score, outcome, forecast), float
+
+
+def skmisc_loess_ici(forecast: FloatArray, outcome: FloatArray) -> tuple[Call, Value]:
+    """ICI of the Fortran code behind R's loess, with R's defaults."""
+    loess = import_module("skmisc.loess").loess
+
+    def index() -> float:
+        curve = loess(forecast, outcome, statistics="approximate", trace_hat="approximate")
+        curve.fit()
+        return float(np.abs(curve.outputs.fitted_values - forecast).mean())
+
+    return index, float
+
+
 def mapie_ece(strategy: str) -> Peer:
     def prepare(forecast: FloatArray, outcome: FloatArray) -> tuple[Call, Value]:
         error = import_module("mapie.metrics.calibration").expected_calibration_error
@@ -111,4 +128,6 @@ CUTOFF_PEERS = [
     Peer("probmetrics Kuiper", probmetrics_kuiper),
     Peer("mcgrad ecce", mcgrad_ecce),
 ]
+AUROC_PEERS = [Peer("scikit-learn roc_auc_score, no limits", sklearn_auroc)]
+LOESS_PEERS = [Peer("scikit-misc loess", skmisc_loess_ici)]
 SMOOTH_PEERS = [Peer("relplot smECE", relplot_smece)]

@@ -43,6 +43,7 @@ RACES = (
     sections.simulation,
     sections.binned_peers,
     sections.class_peers,
+    sections.validation_peers,
     sections.cutoff_peers,
     sections.smooth_peers,
 )

@@ -10,7 +10,16 @@ from typing import Any, Literal
 import numpy as np
 from baselines import argsort_cutoff, isotonic_fit, linear_program, memory_copy, packed_cutoff, resample_cutoff
 from forecasts import SEED, FloatArray, distributions, draw_events, nearly_calibrated, ten_classes, uniform
-from peers import BINS, CLASS_PEERS, CUTOFF_PEERS, ECE_PEERS, SMOOTH_PEERS, Peer
+from peers import (
+    AUROC_PEERS,
+    BINS,
+    CLASS_PEERS,
+    CUTOFF_PEERS,
+    ECE_PEERS,
+    LOESS_PEERS,
+    SMOOTH_PEERS,
+    Peer,
+)
 from racing import Bench, Contender, clock, progress, quietly, run_python
 from tables import Absent, Target, comparison, duration, megabytes
 
@@ -464,6 +473,30 @@ def class_peers(bench: Bench) -> None:
     """ECE of the confidence in the top label of ten classes beside the packages that offer it, or one by label."""
     ece = partial(calibrant.expected_calibration_error, n_bins=BINS)
     beside_peers(bench, f"ECE of the confidence in ten classes, {BINS} bins", ece, CLASS_PEERS, draw=ten_classes)
+
+
+def validation_peers(bench: Bench) -> None:
+    """AUROC with limits beside the area alone, ICI by loess beside R's own code, and a whole study beside sorting."""
+
+    def area(outcome: FloatArray, forecast: FloatArray) -> float:
+        return float(calibrant.measures.auroc(outcome, forecast, confidence_level=0.95).estimate)
+
+    def index(outcome: FloatArray, forecast: FloatArray) -> float:
+        return calibrant.measures.integrated_calibration_index(outcome, forecast, smoother="loess").ici
+
+    beside_peers(bench, "AUROC with DeLong's limits", area, AUROC_PEERS)
+    beside_peers(bench, "ICI by loess", index, LOESS_PEERS)
+    rows = 10_000
+    forecast, outcome = nearly_calibrated(rows)
+    bench.race(
+        "A validation study of 500 resamples (value: ICI)",
+        "nearly calibrated",
+        rows,
+        [
+            Contender("calibrant", partial(calibrant.validate, outcome, forecast), lambda found: float(found.ici)),
+            Contender("500 np.sort of the forecasts", lambda: [np.sort(forecast) for _ in range(500)], value=None),
+        ],
+    )
 
 
 def cutoff_peers(bench: Bench) -> None:
