@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import norm, t
+from spark_cases import needs_java, spark_frame
 
 import calibrant
 from calibrant import InputError, Tally, validate
@@ -511,3 +512,49 @@ def test_words_fit_what_they_count():
     weighted = validate(y_true, y_prob, sample_weight=1.0 + y_prob, **FEW)
     assert weighted.headline().startswith("300 weighted rows, ")
     assert "weighted event rate" in weighted.headline()
+
+
+# --- Wherever the rows come from --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def short(rows):
+    """Rows with forecasts of four decimals, which every format writes alike, and their study."""
+    y, p = rows[0].astype(int), rows[1].round(4)
+    return pd.DataFrame({"y": y, "p": p}), validate(y, p, **FEW).to_dict()
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl", "npz", "several files"])
+def test_a_study_of_scanned_files_is_that_of_arrays(short, kind, tmp_path):
+    frame, expected = short
+    writers: dict[str, Any] = {
+        "csv": lambda: frame.to_csv(tmp_path / "t.csv", index=False),
+        "parquet": lambda: frame.to_parquet(tmp_path / "t.parquet"),
+        "jsonl": lambda: frame.to_json(tmp_path / "t.jsonl", orient="records", lines=True),
+        "npz": lambda: np.savez(tmp_path / "t.npz", y=frame["y"], p=frame["p"]),
+        "several files": lambda: [
+            part.to_csv(tmp_path / f"{name}.csv", index=False) for name, part in frame.groupby(frame.index % 3)
+        ],
+    }
+    writers[kind]()
+    path = next(tmp_path.iterdir()) if kind != "several files" else tmp_path / "*.csv"
+    with calibrant.scan(str(path), y_true="y", y_prob="p") as scanned:
+        assert validate(scanned, **FEW).to_dict() == expected
+
+
+def test_so_is_that_of_frames_and_tallies(short):
+    import polars as pl
+
+    frame, expected = short
+    shuffled = frame.sample(frac=1.0, random_state=1)
+    for rows in ((frame["y"], frame["p"]), (shuffled["y"], shuffled["p"])):
+        assert validate(*rows, **FEW).to_dict() == expected
+        assert validate(*map(pl.Series, map(np.asarray, rows)), **FEW).to_dict() == expected
+        assert validate(Tally.from_arrays(*rows), **FEW).to_dict() == expected
+
+
+@needs_java
+def test_and_that_of_spark(short, spark):
+    frame, expected = short
+    table = spark_frame(spark, {name: frame[name].to_numpy() for name in frame})
+    assert validate(calibrant.scan(table, y_true="y", y_prob="p"), **FEW).to_dict() == expected
