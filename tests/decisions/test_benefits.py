@@ -12,7 +12,6 @@ from scipy.stats import t as t_law
 
 import calibrant
 from calibrant.core.errors import InputError, UndefinedError
-from calibrant.measures.estimates import standard_error
 
 net_benefit: Any = calibrant.net_benefit  # numbers are floats or arrays, as was asked
 decision_curve: Any = calibrant.decisions.decision_curve
@@ -42,6 +41,14 @@ def influences(y, p, w, t, prevalence=None):
         benefit = benefit - (1 - prevalence) * odds * (1 - y) * (acts - vain) / (1 - mean)
         everybody, standard = np.zeros(y.size), benefit / prevalence
     return benefit, everybody, benefit - everybody, standard
+
+
+def standard_error(influence, weight, clusters=None):
+    """The standard error of a number whose first-order error is the weighted mean of what each row adds to it."""
+    share = weight / weight.sum()
+    added = share * (influence - share @ influence)
+    added = added if clusters is None else np.bincount(clusters, weights=added)
+    return np.sqrt(added @ added)
 
 
 @pytest.mark.parametrize("prevalence", [None, 0.05])

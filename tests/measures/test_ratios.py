@@ -116,3 +116,22 @@ def test_no_event_says_nothing_about_how_it_varies():
         observed_expected_ratio([1], [0.5], confidence_level=0.95, interval="wald")
     with pytest.raises(InputError, match="interval"):
         observed_expected_ratio([1, 0], [0.5, 0.5], confidence_level=0.95, interval="garwood")
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.95])
+@pytest.mark.parametrize(
+    "risk",
+    [[0.2] * 10, [1.0, 0.01, 0.01, 0.01], [0.5, 0.5, 0.02, 0.02, 0.02], [0.9, 0.9, 0.1, 0.1, 0.6], [0.99] * 3 + [0.03]],
+)
+def test_exact_limits_hold_whatever_the_risks_are(risk, level):
+    """Every number of events, with its probability: no sampling."""
+    law = np.array([1.0])
+    for each in risk:
+        law = np.convolve(law, [1.0 - each, each])
+    assert 1.0 <= sum(risk) <= len(risk) - 1.0
+    forecast, truth, missed = np.full(len(risk), 0.4), sum(risk) / (0.4 * len(risk)), 0.0
+    for events, chance in enumerate(law):
+        y_true = (np.arange(len(risk)) < events).astype(int)
+        found = observed_expected_ratio(y_true, forecast, confidence_level=level)
+        missed += chance * (not found.lower <= truth <= found.upper)
+    assert missed <= 1.0 - level

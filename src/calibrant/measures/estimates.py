@@ -1,4 +1,4 @@
-"""Numbers with limits: an estimate with its interval, its standard error from what each row adds, and resamples.
+"""Numbers with limits: an estimate with its interval, and resamples.
 
 What holds here holds for many rows (or clusters): unlike certificates, these are the intervals that statisticians
 report, and their coverage is simulated in tests/guarantees.
@@ -84,30 +84,6 @@ class Estimate(Result):
             f"{said} {self.estimate:.4f} ({level_said(self.confidence_level)}: {limits}; {self.interval}{counted})"
         ]
         return "\n".join((*lines, *(f"Note: {note}" for note in self.notes)))
-
-
-def standard_error(
-    influence: FloatArray, weight: FloatArray | None = None, clusters: IntArray | None = None, *, centred: bool = True
-) -> float:
-    """Return the standard error of a number whose first-order error is the weighted mean of what each row adds to it.
-
-    Parameters
-    ----------
-    influence : array of shape (n,)
-        How much the number moves per unit of weight added at each row.
-    weight : array of shape (n,), optional
-        Weights of the rows.
-    clusters : array of int of shape (n,), optional
-        The cluster of each row, numbered from 0: then sums over clusters are what varies.
-    centred : bool
-        Whether the influences are to be taken about their mean, as those of a plain mean are.
-    """
-    share = np.full(influence.size, 1.0 / influence.size) if weight is None else weight / weight.sum()
-    apart = influence - float(share @ influence) if centred else influence
-    added = share * apart
-    if clusters is not None:
-        added = np.bincount(clusters, weights=added)
-    return math.sqrt(float(added @ added))
 
 
 def percentile_limits(values: FloatArray, confidence_level: float) -> tuple[float, float]:

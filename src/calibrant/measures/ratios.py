@@ -78,8 +78,9 @@ def observed_expected_ratio(
     confidence_level : float, optional
         How often the limits are to hold the true ratio; without a level the number comes alone.
     interval : {"exact", "poisson", "wald", "bootstrap"}
-        "exact": the limits of Clopper and Pearson for the events among the rows, over the events expected. They hold
-        for any number of rows, given the forecasts, and are too wide where risks differ much. "poisson": those of
+        "exact": the limits of Clopper and Pearson for the events among the rows, over the events expected. Given the
+        forecasts they hold for any number of rows, whatever the risks, where on average at least one row is an event
+        and one is not (Hoeffding 1956); they are too wide where risks differ much. "poisson": those of
         Garwood for a Poisson count, as R's ``poisson.test(observed, expected)``; close to the exact ones for rare
         events, wider by up to 40% where half of the rows are events, which is why they are not the default. "wald": on
         the logarithmic scale by how much y - ratio x p varies from row to row; it needs many events, and no more than
@@ -103,7 +104,8 @@ def observed_expected_ratio(
 
     References
     ----------
-    Garwood (1936), Fiducial limits for the Poisson distribution; Debray et al. (2017), A guide to systematic review
+    Garwood (1936), Fiducial limits for the Poisson distribution; Hoeffding (1956), On the distribution of the number of
+    successes in independent trials; Debray et al. (2017), A guide to systematic review
     and meta-analysis of prediction model performance.
 
     Examples

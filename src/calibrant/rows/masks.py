@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from calibrant.core.errors import InputError
-from calibrant.core.types import BoolArray, Label
+from calibrant.core.types import Label
 from calibrant.core.voices import Either, Option, Phrase
 from calibrant.core.words import printable
 from calibrant.rows.checks import Observations, check_choice, check_weights
@@ -77,14 +77,6 @@ def group_questions(rows: Observations, groups: Any, scale: str, **others: Any) 
     disjoint = within and alone and not _is_flag(columns[0])
     members = None if within else tuple(int(np.count_nonzero(of.codes == code)) for _, (of, code) in named)
     return Questions(GROUP_KINDS[scale], labels, rows.y_prob.size, make, disjoint=disjoint, members=members)
-
-
-def group_masks(groups: Any, rows: int) -> Iterator[tuple[Label, BoolArray]]:
-    """Return the groups by name, each with the rows in it, one at a time."""
-    columns = check_features(_one_column(groups), rows, argument="groups", texts_are_labels=True)
-    for column in columns:
-        for label, (of, code) in _groups_in(column, len(columns) == 1):
-            yield label, of.codes == code
 
 
 def _one_column(groups: Any) -> Any:
