@@ -30,9 +30,9 @@ PLAIN: dict[str, type | tuple[type, ...]] = {
 
 
 def documented() -> dict[str, dict[str, str]]:
-    """Return what docs/cli.md says of every command: its keys, and what they hold."""
+    """Return what docs/reference/cli.md says of every command: its keys, and what they hold."""
     found: dict[str, dict[str, str]] = {}
-    for line in (ROOT / "docs" / "cli.md").read_text().splitlines():
+    for line in (ROOT / "docs" / "reference" / "cli.md").read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if len(cells) == 3 and re.fullmatch(r"`\w+`", cells[1]):
             found.setdefault(cells[0], {})[cells[1].strip("`")] = cells[2]

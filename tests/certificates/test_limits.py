@@ -152,7 +152,7 @@ class TestAdaptiveUpper:
 
 
 class TestOneBetCoversFractionsAndOutcomesOf01:
-    """Whether all outcomes are 0/1 chooses a formula, never the event that may fail: theory.md."""
+    """Whether all outcomes are 0/1 chooses a formula, never the event that may fail."""
 
     @pytest.mark.parametrize("delta", DELTAS)
     @pytest.mark.parametrize("kind", [{}, {"ties": True}, {"fractions": True}, {"fractions": True, "ties": True}])

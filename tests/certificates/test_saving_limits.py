@@ -116,7 +116,7 @@ def test_events_forecast_as_impossible_have_wider_limits_than_through_the_cutoff
     for _ in range(30):
         tally = ZERO.tally(rng, 200)
         ratios.append(betting_upper(tally, 0.05) / adaptive_upper(tally, tally, 0.05))
-    assert 1.0 < np.mean(ratios) <= max(ratios) < 1.25  # as docs/theory-of-savings.md says
+    assert 1.0 < np.mean(ratios) <= max(ratios) < 1.25  # as docs/theory/savings.md says
 
 
 def test_the_other_limits_are_the_published_ones():

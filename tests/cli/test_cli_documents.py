@@ -23,9 +23,9 @@ from calibrant.cli.columns import FORECAST_NAMES, OUTCOME_NAMES, PREDICTION_NAME
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
-    path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if "```console" in path.read_text()
+    path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if "```console" in path.read_text()
 ]
-TEXT = (ROOT / "docs" / "cli.md").read_text()
+TEXT = (ROOT / "docs" / "reference" / "cli.md").read_text()
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -77,7 +77,7 @@ def test_the_page_lists_the_names_by_which_columns_are_recognised(number, names)
 
 # --- The gate ---------------------------------------------------------------------------------------------------------
 
-GATE = ROOT / "docs" / "ci-gate.md"
+GATE = ROOT / "docs" / "how-to" / "ci-gate.md"
 
 
 @pytest.fixture

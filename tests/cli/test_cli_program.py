@@ -204,7 +204,7 @@ def test_help_loads_nothing_heavy():
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
 def test_completion_is_offered_as_documented(name):
     variable = f"_CALIBRANT_COMPLETE={name}_source"
-    assert variable in (ROOT / "docs" / "cli.md").read_text()
+    assert variable in (ROOT / "docs" / "reference" / "cli.md").read_text()
     found = CliRunner().invoke(main, prog_name="calibrant", env={"_CALIBRANT_COMPLETE": f"{name}_source"})
     assert "_CALIBRANT_COMPLETE" in found.stdout
 

@@ -102,7 +102,7 @@ def test_without_a_limit_there_is_no_verdict(files, tmp_path):
         assert found.exit_code == 0
         for text in (found.stdout, out.read_text()):
             assert "Measured, no limit chosen" in text
-            assert "docs/choose-max-error.md" in text
+            assert "docs/how-to/choose-max-error.md" in text
             assert not re.search("certified|refuted|undecided", text, re.IGNORECASE)
 
 

@@ -1,4 +1,4 @@
-"""The recipes of docs/watch.md: each schedule, unit and workflow runs what it says, on a machine of its own making."""
+"""The recipes of docs/how-to/watch.md: each schedule, unit and workflow runs what it says, on a machine made for it."""
 
 import os
 import re
@@ -10,7 +10,7 @@ import pytest
 from cli_cases import ROOT, SOURCE
 from watch_cases import write_day
 
-TEXT = (ROOT / "docs" / "watch.md").read_text()
+TEXT = (ROOT / "docs" / "how-to" / "watch.md").read_text()
 
 
 def block(language):

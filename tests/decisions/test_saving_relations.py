@@ -1,4 +1,4 @@
-"""How the largest saving stands to other errors: what docs/theory-of-savings.md proves, on rows of every kind."""
+"""How the largest saving stands to other errors: what docs/theory/savings.md proves, on rows of every kind."""
 
 import itertools
 import math

@@ -262,7 +262,7 @@ class TestSpark:
 
 
 class SQLiteEngine(Engine):
-    """An engine that offers no more than SQL, as docs/scale.md shows it."""
+    """An engine that offers no more than SQL, as docs/how-to/scale.md shows it."""
 
     text_type = "TEXT"
 

@@ -84,7 +84,7 @@ def test_compressed_text_that_is_cut_off_is_refused_wherever_it_is_cut(kind, cou
 
 @pytest.mark.parametrize("kind", COMPRESSED)
 def test_a_cut_between_two_streams_leaves_a_whole_file(kind, tmp_path):
-    """Nothing in the bytes tells it from a file that was meant to be so, which docs/cli.md says."""
+    """Nothing in the bytes tells it from a file that was meant to be so, which docs/reference/cli.md says."""
     path = tmp_path / f"t.csv.{kind}"
     path.write_bytes(b"".join(parts_of(kind, 3)[:2]))
     assert read(path)["p"].size == 600

@@ -1,4 +1,4 @@
-"""Spark's structured streaming feeds a watch from a folder that grows, as docs/watch.md has it."""
+"""Spark's structured streaming feeds a watch from a folder that grows, as docs/how-to/watch.md has it."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from calibrant.monitors import Monitor, Watch
 
 pytestmark = needs_java
 
-PAGE = Path(__file__).parents[2] / "docs" / "watch.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "watch.md"
 
 
 def program():

@@ -1,6 +1,7 @@
 """Limits of ICI and its kin, and bands of smooth curves: how often they hold the truth, for truths that are smooth.
 
-They are for many rows; 200 are few on purpose. What is known to be off is held to what docs/measure.md says of it.
+They are for many rows; 200 are few on purpose. What is known to be off is held to what docs/how-to/measure.md says of
+it.
 """
 
 import numpy as np

@@ -97,7 +97,7 @@ def test_gains_of_rows_are_at_most_those_of_the_rows_one_by_one_and_hardly_less(
         return (-np.log1p(-value) - value) / value**2
 
     # Fractions: psi(x)/x^2 in place of psi(v)/v^2. Cells: the rest of ln(1 + v) has a slope of at most v^2/(1 + v).
-    # Slow rates: the fifth power, as docs/theory-of-streams.md says.
+    # Slow rates: the fifth power, as docs/theory/streams.md says.
     fractions = rate**2 * (rest(rate) - rest(-rate))
     others = rate**3 / (1.0 - rate) * 2.0**-bits + np.where(rate <= 0.12, 0.4 * rate**5 / (1.0 - rate**2), 0.0)
     slack = fractions if kind == "fractions" else others + 2.0 ** (1 - bits) * rate**4

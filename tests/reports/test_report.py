@@ -234,7 +234,7 @@ def test_without_a_limit_there_are_limits_and_no_verdict():
         str(report),
     ):
         assert not re.search("certified:|refuted|undecided", text, re.IGNORECASE)
-    assert "docs/choose-max-error.md" in report.markdown()
+    assert "docs/how-to/choose-max-error.md" in report.markdown()
     assert ReportSummary.from_json(report.json()) == report.summary
 
 

@@ -1,7 +1,7 @@
 """Limits of the bias inside bands of forecasts, for rows in clusters: bets on whole clusters.
 
 T_c is the sum of w (y - p) of cluster c inside the band, m_c that of w. Both limits of a band are one-sided and fail
-with probability at most delta, at every number of clusters. The proofs are in docs/theory-of-clusters.md.
+with probability at most delta, at every number of clusters. The proofs are in docs/theory/clusters.md.
 """
 
 from __future__ import annotations

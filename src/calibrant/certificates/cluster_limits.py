@@ -3,7 +3,7 @@
 T_c(I) is the sum of w (y - p) of cluster c on the interval I, m_c the sum of its weights, n that of all. Clusters are
 independent, or neighbours in the order of their labels depend on each other up to q places apart. All limits are
 one-sided and fail with probability at most delta, at every number of clusters unless said. The proofs are in
-docs/theory-of-clusters.md.
+docs/theory/clusters.md.
 """
 
 from __future__ import annotations

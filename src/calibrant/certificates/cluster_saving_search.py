@@ -4,7 +4,7 @@ With T_c(g) the sum over cluster c of what moving a line from the threshold t to
 x T_c(g)), at most x sum T_c(g) + sum_c k_c T_c(g)^2. The sums are those of a search over rows that knows nothing of
 clusters. The squares couple both ends; with events O_c and rows N_c they are (O_c - t N_c)^2, so that three matrices of
 products of blocks of forecasts say them for all stretches of whole blocks and all thresholds. Parts of the two blocks
-at the ends add at most their own lengths, by the triangle inequality (docs/theory-of-savings.md).
+at the ends add at most their own lengths, by the triangle inequality (docs/theory/savings.md).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 T_c(g) is the sum over cluster c of w g, what moving a line from a threshold t to s gains or loses on its rows; m_c is
 the sum of its weights, n that of all. All limits are one-sided and fail with probability at most delta, at every number
-of clusters unless said. The proofs are in docs/theory-of-savings.md.
+of clusters unless said. The proofs are in docs/theory/savings.md.
 """
 
 from __future__ import annotations

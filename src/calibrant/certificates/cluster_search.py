@@ -5,7 +5,7 @@ which is at most the sum over rows of scores plus sum_c k_c T_c(I)^2. The square
 the two ends of an interval. Forecasts are cut into blocks; a matrix of products of blocks gives the squares of every
 interval of whole blocks; for the pairs of blocks in which the two ends of the best interval may lie, rows are opened
 and both ends are found exactly, up to a product of what is inside the two blocks, which is bounded. The
-proofs are in docs/theory-of-clusters.md.
+proofs are in docs/theory/clusters.md.
 """
 
 from __future__ import annotations

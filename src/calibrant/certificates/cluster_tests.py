@@ -1,7 +1,7 @@
 """Tests of perfect calibration for rows in clusters: what bets on whole clusters gained, or a wild bootstrap of them.
 
 No test is exact here: the forecasts say how probable each outcome is, and nothing of how outcomes of one cluster go
-together. The proofs are in docs/theory-of-clusters.md.
+together. The proofs are in docs/theory/clusters.md.
 """
 
 from __future__ import annotations

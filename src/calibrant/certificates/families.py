@@ -9,7 +9,7 @@ One by one: "question j is within the limit" is said of several questions so tha
 probability delta, and "question j is beyond it" likewise. Of each kind of claim, Holm's rule takes those that hold at
 delta / J, then those that hold at delta over the number of questions left, and so on. Where each question has rows of
 its own the claims are independent and Hochberg's rule starts from the other end: if all claims hold at delta all are
-made (docs/theory-of-questions.md).
+made (docs/theory/questions.md).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Forecasts are cut into strata, and residuals counted from a line through those of their stratum, so that forecasts
 that are off everywhere alike are no sign of clusters. The sum over clusters of squared sums is compared with what
-independent rows would give, by its first three moments. Why is in docs/theory-of-clusters.md.
+independent rows would give, by its first three moments. Why is in docs/theory/clusters.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Limits of the difference of two models' Cutoff errors where rows come in clusters: bets on whole clusters.
 
 As for independent rows, with clusters in their place: some clusters name where the one model is worst, and bets on the
-others are placed against every interval of the other model at once. The proofs are in docs/theory-of-comparisons.md.
+others are placed against every interval of the other model at once. The proofs are in docs/theory/comparisons.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 As for Cutoff errors: half of the rows name the line that saves most with the one model, and on the other half a bet is
 placed against every line of the other model at once, less what the named line saves there. The proofs are in
-docs/theory-of-comparisons.md.
+docs/theory/comparisons.md.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Half of the rows name where the one model is worst, and how boldly to bet; on the other half a bet is placed against
 every interval of the other model at once, less what the first one loses there. Rows on which both are wrong in the same
 way count for next to nothing, which no two separate limits see. The evidence of several random halves is averaged. The
-proofs are in docs/theory-of-comparisons.md.
+proofs are in docs/theory/comparisons.md.
 """
 
 from __future__ import annotations

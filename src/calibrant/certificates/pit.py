@@ -90,7 +90,7 @@ def pit_calibration(
     References
     ----------
     PIT values: [1]_; drawn inside jumps: [2]_. The upper limit is this project's, the lower one follows from [3]_
-    (docs/theory-of-distributions.md).
+    (docs/theory/distributions.md).
 
     Examples
     --------

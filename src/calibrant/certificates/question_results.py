@@ -66,7 +66,7 @@ class QuestionCertificates(OfQuestions, JointVerdict, Result):
         ``confidence_level``, and so do all lower ones. Where ``verdicts`` decide and these do not, the rule knows more.
         Upper limits of the adaptive method are up to a fifth wider than those of the column certified alone at that
         level: one bet serves all levels that the rule asks about, so that their limits never cross
-        (docs/theory-of-questions.md).
+        (docs/theory/questions.md).
     rows : int
         Rows that the questions are about; errors are shares of all of them.
     relative_to : str

@@ -3,7 +3,7 @@
 Swap regret is the largest mean saving over all relabellings of the actions, a fixed class of functions between -1 and 1
 in units of the largest difference in loss. So only the population's own best relabelling has to behave: a bet against
 every relabelling, or Hoeffding's margin for one of them, limits them all. Bets separate by the action taken, so that a
-table of counts is enough, however many relabellings there are. The proofs are in docs/theory-of-decisions.md.
+table of counts is enough, however many relabellings there are. The proofs are in docs/theory/decisions.md.
 """
 
 from __future__ import annotations

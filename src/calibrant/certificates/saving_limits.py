@@ -3,7 +3,7 @@
 The risk gap is the largest mean saving over a fixed class of lines and thresholds, so that only the population's own
 best line has to behave: a bet against every line, or Hoeffding's margin for one of them, limits them all. Good
 forecasters leave little to save near any threshold, on few rows, whose bets may be bold: the rate follows from how many
-rows the population has near its thresholds. The proofs are in docs/theory-of-savings.md.
+rows the population has near its thresholds. The proofs are in docs/theory/savings.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 However many thresholds there are, only the population's own worst one has to behave, with its interval and direction:
 the limit is that of a single threshold with the largest bet over all of them. The proofs are in
-docs/theory-of-distributions.md.
+docs/theory/distributions.md.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def certify_thresholds(
 
     References
     ----------
-    The limits and their proofs are this project's (docs/theory-of-distributions.md).
+    The limits and their proofs are this project's (docs/theory/distributions.md).
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 A unit has a size (its rows, or their weights) and a total of at most so much per size. At the right mean the product of
 1 + x (mean size - total) over the units has an expectation of at most 1, for any rate x that keeps it positive, whether
-the sizes are fixed numbers or those of units drawn at random. The proofs are in docs/theory-of-comparisons.md.
+the sizes are fixed numbers or those of units drawn at random. The proofs are in docs/theory/comparisons.md.
 """
 
 from __future__ import annotations

@@ -253,7 +253,7 @@ def certify(
     max_error : float in [0, 1]
         The largest error you can live with. For Cutoff, 0.02 means: on no interval of forecasts do events and
         forecasts differ by more than 2 per 100 rows of the whole population. Where events are rare that is a lot: ask
-        for a share of the events then (docs/choose-max-error.md).
+        for a share of the events then (docs/how-to/choose-max-error.md).
     confidence_level : float from 0.5 to below 1
         One minus the probability of a wrong verdict.
     method : {"adaptive", "exact", "normal", "hoeffding", "paper"}
@@ -288,8 +288,8 @@ def certify(
     groups : frame, dict of columns, or one column, optional
         Groups that may overlap, chosen before looking at the rows: a column of truth values is a group, a column of
         labels has a group for each label. One verdict for "every group is at most ``max_error``", with no correction
-        for their number, and verdicts on single groups that hold together (docs/groups.md). For groups to be found by
-        looking there is `worst_group`.
+        for their number, and verdicts on single groups that hold together (docs/how-to/groups.md). For groups to be
+        found by looking there is `worst_group`.
     scale : {"mass", "group"}, optional
         With ``groups``: whether errors are shares of all rows ("mass", as by default), so that small groups need few of
         them, or of the rows of each group.
@@ -298,7 +298,7 @@ def certify(
         certificate each, and one verdict for "every question is at most ``max_error``".
     cluster : array-like of shape (n,), optional
         A label per row that says which rows belong together: a patient, a site, a day. Rows of one cluster may depend
-        on each other in any way; the guarantee then counts clusters, not rows (docs/clusters.md).
+        on each other in any way; the guarantee then counts clusters, not rows (docs/how-to/clusters.md).
     cluster_target : {"rows", "clusters"}
         Whether each row counts once, for clusters of these sizes, or each cluster, however many rows it has.
     max_cluster_size : float, optional
@@ -316,7 +316,7 @@ def certify(
     rng : int, Generator or None, default 0
         Draws the halves of the rows on which the adaptive method's lower limit is found and tested, sixteen times over,
         without looking at outcomes. Fix it beforehand: whoever tries several has looked several times. Where forecasts
-        repeat, that limit holds over the choice of the seed (docs/theory.md, "Random halves").
+        repeat, that limit holds over the choice of the seed (docs/theory/index.md, "Random halves").
 
     Returns
     -------
@@ -327,7 +327,8 @@ def certify(
 
     References
     ----------
-    Propositions 4.1 and Theorem 4.1 of [1]_; the other methods and their proofs are this project's (docs/theory.md).
+    Propositions 4.1 and Theorem 4.1 of [1]_; the other methods and their proofs are this project's
+    (docs/theory/index.md).
 
     Examples
     --------

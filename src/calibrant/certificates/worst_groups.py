@@ -76,7 +76,7 @@ def worst_group(
 
     References
     ----------
-    This project's; the proof is in docs/theory-of-groups.md.
+    This project's; the proof is in docs/theory/groups.md.
 
     Examples
     --------

@@ -81,8 +81,8 @@ def main() -> None:
     The exit code makes it a gate: 0 when done or certified, 1 when refuted or rejected, 3 when these rows cannot tell,
     4 for an alarm, 2 for bad input or usage.
 
-    "calibrant COMMAND --help" explains a command. docs/cli.md describes what --json prints, and how to switch on
-    completion in your shell.
+    "calibrant COMMAND --help" explains a command. docs/reference/cli.md describes what --json prints, and how to switch
+    on completion in your shell.
     """
 
 

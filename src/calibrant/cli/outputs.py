@@ -170,7 +170,9 @@ DEBUG_OPTION = click.option(
 """Read by `Command`, and no argument of the functions behind commands."""
 
 OUTPUT_OPTIONS = (
-    click.option("--json", "as_json", is_flag=True, help="Print one JSON document (docs/cli.md describes it)."),
+    click.option(
+        "--json", "as_json", is_flag=True, help="Print one JSON document (docs/reference/cli.md describes it)."
+    ),
     click.option("--verbose", "-v", is_flag=True, help="Print all there is to say: every assumption, note and number."),
     click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors: the exit code is the answer."),
     DEBUG_OPTION,

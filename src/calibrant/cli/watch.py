@@ -190,7 +190,7 @@ def command(
     then takes no more rows. Each gets one line. A batch with missing or impossible values, with other columns, or with
     rows of a period that was read, is refused whole and named on standard error, and the next one follows.
 
-    An alarm stays until --reset. docs/watch.md says what to do about one, and how to run this every day.
+    An alarm stays until --reset. docs/how-to/watch.md says what to do about one, and how to run this every day.
     """
     from calibrant.cli.watching import Watching, follow_folders, read_files, read_lines
     from calibrant.monitors.monitor import Monitor

@@ -37,7 +37,7 @@ _FEW = 10
 """Rows acted on, or events left alone, below which limits from many rows' theory are off (tests/guarantees)."""
 
 _FEW_CLUSTERS = 20
-"""Clusters below which resamples of them hold the truth less often than they say; docs/decide.md has how often."""
+"""Clusters below which resamples of them hold the truth less often than they say; docs/how-to/decide.md says."""
 
 
 def net_benefit(
@@ -94,8 +94,8 @@ def net_benefit(
     -----
     With fewer than some ten rows acted on limits are too narrow, and so are those of the gain over treating all where
     fewer than ten events are left alone; notes say so. Where none is, the limits are those of a share of which nothing
-    was seen (Clopper-Pearson), whichever its outcomes. docs/decide.md says how often limits hold in simulations. Rows
-    of a `horizon` have limits that count that their weights are estimated.
+    was seen (Clopper-Pearson), whichever its outcomes. docs/how-to/decide.md says how often limits hold in simulations.
+    Rows of a `horizon` have limits that count that their weights are estimated.
 
     References
     ----------

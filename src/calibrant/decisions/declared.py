@@ -127,7 +127,7 @@ def certify_decisions(
 
     References
     ----------
-    After the idea of [1]_; the limits and their proofs are this project's (docs/theory-of-decisions.md).
+    After the idea of [1]_; the limits and their proofs are this project's (docs/theory/decisions.md).
 
     Examples
     --------

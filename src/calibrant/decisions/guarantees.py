@@ -200,7 +200,7 @@ def decision_guarantee(
     References
     ----------
     Propositions 3.1 and 3.2 of [1]_; the factor 1 for non-decreasing recalibration and all about the risk gap are this
-    project's (docs/theory-of-savings.md).
+    project's (docs/theory/savings.md).
 
     Examples
     --------

@@ -57,7 +57,7 @@ def two_action_question(
 
     References
     ----------
-    This project's (docs/theory-of-decisions.md).
+    This project's (docs/theory/decisions.md).
 
     Examples
     --------

@@ -149,7 +149,7 @@ def scan(
     source : path, pattern or list of them; DuckDB relation, or (connection, table name); Spark DataFrame; or a frame
         Files are Parquet, CSV, TSV, Arrow, NPZ or JSON lines, as ``"scores/*.parquet"``. Frames are those of pandas,
         polars (lazy ones too), Arrow (tables and datasets) and whatever narwhals wraps. An `Engine` of your own is
-        taken as it is: docs/scale.md shows how to write one.
+        taken as it is: docs/how-to/scale.md shows how to write one.
     y_true, y_prob : str
         The columns that hold outcomes and forecasts. For several classes ``y_prob`` is a list, with a column for each.
     sample_weight : str, optional

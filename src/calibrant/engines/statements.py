@@ -47,7 +47,7 @@ class Engine(ABC):
     """What a database must offer to be asked: a table, the kinds of its columns, and a way to run SQL.
 
     Derive from it, set ``name``, ``table`` and ``columns``, and write ``run``; override the rest where the database's
-    SQL differs. docs/scale.md has an example.
+    SQL differs. docs/how-to/scale.md has an example.
 
     Attributes
     ----------

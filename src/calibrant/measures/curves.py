@@ -1,7 +1,7 @@
 """Calibration curves by any smoother, and their distances from the diagonal: ICI, E50, E90, Emax, ECI.
 
 Limits and bands come from resamples of rows, or of whole clusters. They hold for many rows; where they are off is said
-in docs/validate.md and measured in tests/guarantees.
+in docs/how-to/validate.md and measured in tests/guarantees.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def integrated_calibration_index(
     hold for many rows; in simulations of loess with 200 and 1,000 rows, 95% limits of ICI held the true one in 93% to
     100% of cases, percentile ones in 0% to 95%. Those of the isotonic curve held it in 84% to 96% with 200 rows, least
     often for calibrated forecasts, where the lower limit was above 0 in 8% to 16%; in 89% to 97% with 1,000
-    (docs/measure.md has all figures, and where limits are off).
+    (docs/how-to/measure.md has all figures, and where limits are off).
 
     References
     ----------
@@ -349,9 +349,9 @@ def calibration_curve(
     -----
     A pointwise band holds the middle of the curves of resamples. A simultaneous one is as many standard deviations of
     them wide, to either side, as hold so many whole curves (for splines on the logit scale). Both are for many rows:
-    with a few hundred they are too narrow where few rows are, at the ends above all (docs/measure.md has figures). A
-    curve that is too smooth for what it follows is off by more. For isotonic regression resamples do not say how far
-    it is off: there `ReliabilityDisplay` draws bands that are valid.
+    with a few hundred they are too narrow where few rows are, at the ends above all (docs/how-to/measure.md has
+    figures). A curve that is too smooth for what it follows is off by more. For isotonic regression resamples do not
+    say how far it is off: there `ReliabilityDisplay` draws bands that are valid.
 
     Examples
     --------

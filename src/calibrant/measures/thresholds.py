@@ -3,7 +3,7 @@
 A forecast is a distribution function F for each row. At a threshold t it says how probable it is that the outcome Z is
 at most t, so that (1{Z <= t}, F(t)) is a column of outcomes and probabilities like any other; the threshold calibration
 error is the largest Cutoff calibration error of these columns. Why that is right stands in
-docs/theory-of-distributions.md.
+docs/theory/distributions.md.
 
 .. [1] Henzi, Ziegel, Gneiting (2021), Isotonic distributional regression, JRSS B 83.
 .. [2] Gneiting, Resin (2023), Regression diagnostics meets forecast evaluation, Electronic Journal of Statistics 17.
@@ -77,7 +77,7 @@ def threshold_calibration_error(
     References
     ----------
     Threshold calibration: [1]_, [2]_; the error, its computation and its limits are this project's
-    (docs/theory-of-distributions.md).
+    (docs/theory/distributions.md).
 
     Examples
     --------

@@ -66,8 +66,8 @@ def cutoff_calibration_error(
     classes : array-like of shape (K,), optional
         The label of each column of ``y_prob``; by default a frame's column names, or the sorted labels of ``y_true``.
     questions : {"confidence", "classwise", "top_label", "pairs", "subsets"}, optional
-        What is asked of several classes (docs/classes.md): by default the confidence in the top label, and of two
-        classes the forecast of the second, so that ``y_prob`` and ``y_prob[:, 1]`` give the same answer.
+        What is asked of several classes (docs/how-to/classes.md): by default the confidence in the top label, and of
+        two classes the forecast of the second, so that ``y_prob`` and ``y_prob[:, 1]`` give the same answer.
     multilabel : bool
         Whether a row may have several labels or none: ``y_true`` is then of shape (n, K) too.
     sample_weight : array-like of shape (n,), optional

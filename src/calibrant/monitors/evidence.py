@@ -3,7 +3,7 @@
 With W the residual s (y - p) of a row inside an interval, or its mean over a period, a bet at rate x multiplies a stake
 by (1 + x W) / (1 + x c): by at most 1 on average while the error is at most c given the past. So stakes seldom grow
 large, and neither does their average, whenever one looks. Those that begin anew after each period find changes. The
-proofs are in docs/theory-of-streams.md.
+proofs are in docs/theory/streams.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 For the interval and sign at which the error mu is attained, the product of (1 - x W) / (1 - x mu) is a martingale for
 every rate x, and so is its average over rates with weights that were fixed beforehand. Bets on the worst interval of
-the rows so far have grown no less than its stakes have shrunk. The proofs are in docs/theory-of-streams.md.
+the rows so far have grown no less than its stakes have shrunk. The proofs are in docs/theory/streams.md.
 """
 
 from __future__ import annotations

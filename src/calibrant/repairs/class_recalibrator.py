@@ -2,7 +2,7 @@
 
 A recalibrator of classes is fitted to probabilities with one column per class and to labels, ``fit(y_prob, y_true)``,
 and maps probabilities to better ones, ``predict(y_prob)``, of the same shape. Which of them has a guarantee, and of
-what, is said by each; the proofs are in docs/theory-of-class-repairs.md.
+what, is said by each; the proofs are in docs/theory/class-repairs.md.
 """
 
 # scikit-learn has no types, so that its classes count as Any.

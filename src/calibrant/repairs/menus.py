@@ -76,7 +76,7 @@ class MenuRecalibrator(ClassRecalibrator):
 
     References
     ----------
-    This project's (docs/theory-of-class-repairs.md).
+    This project's (docs/theory/class-repairs.md).
 
     Examples
     --------

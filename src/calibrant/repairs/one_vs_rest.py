@@ -75,7 +75,7 @@ class OneVsRestRecalibrator(AroundRecalibrator):
     **What dividing does.** Not renormalised, K isotonic maps have with probability 1 - delta, all classes together, a
     Cutoff calibration error of at most 3 sqrt(ln(2 e K / delta) / (2 n)), known before any data. Dividing each row by
     its sum can undo that, however close the sums are to 1: classes that were calibrated one by one can then be off by
-    0.25 (docs/theory-of-class-repairs.md has the example). So ``renormalize=True`` has no guarantee from its fitting
+    0.25 (docs/theory/class-repairs.md has the example). So ``renormalize=True`` has no guarantee from its fitting
     rows: the guarantee of the maps is void for their quotients, and the result must be certified again, on rows kept
     aside. Keep ``renormalize=False`` where the guarantee matters more than sums of 1.
 

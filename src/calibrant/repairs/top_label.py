@@ -59,7 +59,7 @@ class TopLabelRecalibrator(AroundRecalibrator):
 
     References
     ----------
-    [1]_ for the reduction; the guarantee is this project's (docs/theory-of-class-repairs.md).
+    [1]_ for the reduction; the guarantee is this project's (docs/theory/class-repairs.md).
 
     Examples
     --------

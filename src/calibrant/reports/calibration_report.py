@@ -32,7 +32,8 @@ class CalibrationReport(Document):
     """A report on forecasts for people: the verdict in words, plots, measures, decisions, a repair, groups.
 
     Make one with `from_predictions` or `from_estimator`. The page is one file that works offline, with and without
-    JavaScript; the same data, options and version give the same bytes (docs/report.md says of which scans this is so).
+    JavaScript; the same data, options and version give the same bytes (docs/how-to/report.md says of which scans this
+    is so).
 
     Attributes
     ----------
@@ -105,7 +106,7 @@ class CalibrationReport(Document):
             gives them; a dict of them for several models.
         cluster : array-like of shape (n,), optional
             A label per row that says which rows belong together, as in `certify`: verdicts, limits, bands and the
-            halves of the repair then count clusters (docs/clusters.md). A source of rows knows them already, as
+            halves of the repair then count clusters (docs/how-to/clusters.md). A source of rows knows them already, as
             ``scan(..., cluster=...)``.
         cluster_target, max_cluster_size, serial
             As in `certify`, for rows in clusters. Where each cluster counts once, all numbers count rows by that.
@@ -118,8 +119,8 @@ class CalibrationReport(Document):
         tolerance : float in [0, 1], default 0
             The error that is no reason for an alarm, where periods are given.
         max_error : float in [0, 1], optional
-            The largest Cutoff calibration error you can live with (docs/choose-max-error.md). Without it the report
-            shows limits, and no verdict.
+            The largest Cutoff calibration error you can live with (docs/how-to/choose-max-error.md). Without it the
+            report shows limits, and no verdict.
         relative_to : {"rows", "events"}
             What ``max_error``, errors and limits are shares of, as in `certify`.
         confidence_level : float, default 0.95

@@ -31,7 +31,7 @@ from calibrant.reports.over_time import HEADING, caution_of, change_of
 from calibrant.reports.over_time import next_step as after_change
 from calibrant.reports.results import ClusterOptions, ModelSummary, RepairTrial, ReportSummary, apart_said
 
-GUIDE = "docs/choose-max-error.md"
+GUIDE = "docs/how-to/choose-max-error.md"
 """Where the documentation says how to choose a limit."""
 
 _LABELS = {
@@ -299,7 +299,7 @@ def _promise(model: ModelSummary) -> str:
     whom = holds_for(judged.target, judged.clusters)
     certificate = model.certificate
     # A verdict names the limit asked about: numbers that are chosen after a look at the verdict are less sure than it.
-    # Where nothing was decided the upper limit is as sure (docs/theory.md).
+    # Where nothing was decided the upper limit is as sure (docs/theory/index.md).
     if certificate is None:
         said = f"We can say so with {sure}, {whom}. {_still_possible(judged.upper, judged.relative_to)}"
         return said.rstrip()

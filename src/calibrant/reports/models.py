@@ -184,7 +184,7 @@ def find_models(
 
 
 def fingerprint_of(model: Model, tally: Tally) -> str:
-    """Return the fingerprint of the tally, with groups and clusters one of who is in which (see docs/report.md)."""
+    """Return the fingerprint of the tally, with groups and clusters one of who is in which (docs/how-to/report.md)."""
     found = tally.fingerprint
     if isinstance(model.clusters, ClusteredRows):
         rows = model.clusters.observations

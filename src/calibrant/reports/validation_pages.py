@@ -38,7 +38,7 @@ WAYS = {
     "percentile": "quantiles over resamples of the rows",
     "greenwood": "Greenwood's limits of the risk, over the mean forecast",
     "bootstrap": "quantiles over resamples of the rows",
-    "guarantee": "a guarantee at every number of rows (docs/certify.md)",
+    "guarantee": "a guarantee at every number of rows (docs/how-to/certify.md)",
 }
 """How limits were found, for people."""
 

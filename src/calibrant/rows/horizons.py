@@ -2,7 +2,7 @@
 
 The outcome of a row is whether the event happened by a time, ``at``. Rows that were lost from sight before have none.
 Each row with a known outcome stands also for those that were lost: its weight is one over the probability of having
-been followed for so long, estimated from all rows (docs/censored.md has the proof and what holds approximately).
+been followed for so long, estimated from all rows (docs/how-to/censored.md has the proof and what holds approximately).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Whoever acts when p >= t can move the line to s instead. That changes the rows between s and t: where s <= p < t it acts
 on more of them, which gains 1 - t for an event and loses t for another row; where t <= p < s it acts on fewer, which
 gains t for another row and loses 1 - t for an event. Scores are increasing functions of those gains and losses, so that
-one search serves the saving itself and bets on it. The proofs are in docs/theory-of-savings.md.
+one search serves the saving itself and bets on it. The proofs are in docs/theory/savings.md.
 """
 
 from __future__ import annotations
