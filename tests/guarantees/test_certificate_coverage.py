@@ -685,7 +685,7 @@ class TestGroups:
         assert not too_many(missed, count)
 
     def test_judging_the_rest_at_larger_shares_would_be_wrong_too_often(self):
-        # The example of docs/theory/index.md: every group is within the limit, refuted, wrongly, when its uniform
+        # The example of docs/theory/verdicts.md: every group is within the limit, refuted, wrongly, when its uniform
         # number is at most the level, and certified, rightly, when it is above a half. Alone, every level is kept.
         count, groups, delta = 20_000, 20, 0.1
         number = np.random.default_rng(9).random((count, groups))

@@ -146,7 +146,7 @@ class TestConstantForecast:
     @pytest.mark.parametrize("rows", [40, 150])
     @pytest.mark.parametrize(("method", "worst"), [("adaptive", 0.07), ("exact", 0.22)])
     def test_limits_of_a_half_hold_over_the_seed_and_one_seed_misses_no_more_than_documented(self, rows, method, worst):
-        # No rule that ignores the order of rows can hold at one seed: docs/theory/index.md, "Random halves".
+        # No rule that ignores the order of rows can hold at one seed: docs/theory/random-halves.md.
         def limit(seed):
             def of_half(tally):
                 half = tally.halves(seed)[1]

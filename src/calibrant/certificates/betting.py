@@ -3,7 +3,7 @@
 A bet at rate x multiplies a stake by 1 - x r for each row of residual r: by 1 - x m on average, where m is the mean
 residual of the population. So stakes seldom end far above (1 - x m)^n, and means under which they would have are
 excluded. Every limit is one-sided and fails with probability at most delta, for rows that are independent draws and a
-forecaster that was fixed without looking at them. The proofs are in docs/theory/index.md.
+forecaster that was fixed without looking at them. The proofs are in docs/theory/certificates.md.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def bet_rates(table: Totals, delta: float, family: int = 1) -> tuple[float, ...]
     when forecasts are far too sure of themselves. V lies between limits found from the rows, so its rate lies between
     two rates; and no rate between them has a larger bound than both of them, so the larger of the two bounds is a
     bound. Fractions have the same rates as 0/1 outcomes, so that one and the same bet covers both
-    (docs/theory/index.md).
+    (docs/theory/certificates.md).
     """
     spread_total = total_of_products(coarse_spread(table.low), table.rows)
     return _rates_for(spread_total, float(table.residual_square.sum()), table.row_total, delta, family)

@@ -1,7 +1,7 @@
 """What totals per cell alone say about the exact values: two ends that contain them, without a look at any row.
 
 Inside a cell the curve of residuals, or of any other score that adds up, stays between two known bounds in whatever
-order the rows come; finer cells bring the ends together. The proofs are in docs/theory/index.md.
+order the rows come; finer cells bring the ends together. The proofs are in docs/theory/cells.md.
 """
 
 from __future__ import annotations

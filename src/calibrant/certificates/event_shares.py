@@ -3,7 +3,7 @@
 The claim "the Cutoff error is at most t times the event rate" says that s r 1{p in I} - t y has no positive mean, for
 any interval I and sign s. A bet against one of these means multiplies a stake by 1 - x (s r 1{p in I} - t y) for each
 row; rows outside the interval add ln(1 + x t) for each event, whatever the interval, so that the interval against which
-the bet does worst is one pass over the forecasts. The proofs are in docs/theory/index.md.
+the bet does worst is one pass over the forecasts. The proofs are in docs/theory/event-shares.md.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ takes. Whoever tests many small data sets gets there too."""
 
 FEWEST_SEEDED = 999
 """Resamples that a fixed seed needs: an atom of the law with a p-value of 0.075 then passes for 0.05 at one seed in a
-thousand only, and one of 0.0575 with the default number (docs/theory/index.md)."""
+thousand only, and one of 0.0575 with the default number (docs/theory/random-halves.md)."""
 
 FEW = 30.0
 """Below this sum of variances p (1 - p), weights relative to the largest, the large-sample law is a rough guide."""
@@ -219,8 +219,8 @@ def calibration_test(
         Where the exact test's random numbers come from. With None or a generator the level holds exactly, over rows
         and resamples. With a seed the p-value is the same whatever the machine, the threads or the order of rows, the
         resamples are others for every data set, and the level holds over the choice of the seed: any one seed comes
-        near it (docs/theory/index.md), if there are 999 resamples or more; fewer are refused. Choose it beforehand:
-        whoever tries several has tested several times.
+        near it (docs/theory/random-halves.md), if there are 999 resamples or more; fewer are refused. Choose it
+        beforehand: whoever tries several has tested several times.
     by : array-like of shape (n,), optional
         A group per row, chosen beforehand: one test per group, and what they say together.
     classes, questions, multilabel

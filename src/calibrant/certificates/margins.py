@@ -2,7 +2,7 @@
 
 Each is one-sided and fails with probability at most delta, for rows that are independent draws and a forecaster that
 was fixed without looking at them; those that speak of these forecasts need outcomes that are independent given the
-forecasts, and no more. The proofs are in docs/theory/index.md.
+forecasts, and no more. The proofs are in docs/theory/certificates.md and docs/theory/lower-limits.md.
 
 .. [1] Rossellini, Soloff, Barber, Ren, Willett (2025), Can a calibration metric be both testable and actionable?
 """

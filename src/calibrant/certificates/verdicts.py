@@ -316,7 +316,7 @@ def certify(
     rng : int, Generator or None, default 0
         Draws the halves of the rows on which the adaptive method's lower limit is found and tested, sixteen times over,
         without looking at outcomes. Fix it beforehand: whoever tries several has looked several times. Where forecasts
-        repeat, that limit holds over the choice of the seed (docs/theory/index.md, "Random halves").
+        repeat, that limit holds over the choice of the seed (docs/theory/random-halves.md).
 
     Returns
     -------
@@ -328,7 +328,7 @@ def certify(
     References
     ----------
     Propositions 4.1 and Theorem 4.1 of [1]_; the other methods and their proofs are this project's
-    (docs/theory/index.md).
+    (docs/theory/certificates.md).
 
     Examples
     --------

@@ -133,7 +133,7 @@ class CertifiedClassifier(AroundModel):
 
     References
     ----------
-    Corollary 4.1 of [1]_ for ``method="paper"``; with the other methods the same proof holds (docs/theory/index.md).
+    Corollary 4.1 of [1]_ for ``method="paper"``; with the other methods the same proof holds (docs/theory/verdicts.md).
 
     Examples
     --------

@@ -2,7 +2,8 @@
 
 With l(a, y) = c(y) + alpha_a + beta_a y the loss of not acting exceeds that of acting by kappa (y - tau), where kappa =
 beta_0 - beta_1: it is kappa times the loss of a threshold, whatever c is. For other losses no rule that knows the
-forecast alone is right for every population of which it is the mean (docs/theory/index.md, "Outcomes in [0, 1]").
+forecast alone is right for every population of which it is the mean (docs/theory/threshold-decisions.md, "Outcomes in
+[0, 1]").
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class Statement:
     Attributes
     ----------
     item : str
-        Where it is stated: an item of the paper, or of docs/theory/index.md.
+        Where it is stated: an item of the paper, or of docs/theory.
     source : {"the paper", "this project"}
         Who states it.
     claim, measured : str

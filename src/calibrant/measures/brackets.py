@@ -1,7 +1,7 @@
 """What totals per cell alone say about an error: two ends that contain it, without a look at any row.
 
 Inside a cell the curve of residuals stays between two known bounds in whatever order the rows come; finer cells bring
-the ends together. The proofs are in docs/theory/index.md.
+the ends together. The proofs are in docs/theory/cells.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Measures that limits are found for: their value on rows, the weights that attain it, and what limits rest on.
 
 Every such measure but one is a largest mean of w(p) (y - p) over a class of weight functions w, or follows from some;
-the risk gap is a largest saving. The proofs are in docs/theory/index.md and docs/theory/savings.md.
+the risk gap is a largest saving. The proofs are in docs/theory/measures.md and docs/theory/savings.md.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class JudgedMeasure(ABC):
     def factor(self) -> float:
         """How many times the deviation of intervals its deviation can be.
 
-        1 for intervals and constants, 1 + M/2 for weights of total variation M (docs/theory/index.md).
+        1 for intervals and constants, 1 + M/2 for weights of total variation M (docs/theory/measures.md).
         """
         return 1.0
 

@@ -1,6 +1,7 @@
 """Weight functions found on some rows: those that attain an error there, and those that bound the distance.
 
-Other rows then say what the population's error is at least. The proofs are in docs/theory/index.md.
+Other rows then say what the population's error is at least. The proofs are in docs/theory/lower-limits.md and
+docs/theory/distance.md.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Take the first row of each cluster, then the second of each that has one, and so on: layer k holds G_k rows, one of each
 cluster with at least k, and these are independent. On every interval of forecasts at once the outcomes of one layer
 stray from their chances by R_k at most, with P(R_k >= u sqrt(G_k)) <= 4 exp(-2 u^2), and those of all rows by the sum
-of the R_k, whatever layers have to do with each other. The proof is in docs/theory/index.md.
+of the R_k, whatever layers have to do with each other. The proof is in docs/theory/repairs.md.
 """
 
 from __future__ import annotations

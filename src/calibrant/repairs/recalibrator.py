@@ -1,7 +1,7 @@
 """Recalibration: what every map that repairs forecasts can do, and what is guaranteed about the result.
 
 A recalibrator is fitted to forecasts and outcomes, ``fit(y_prob, y_true)``, and maps forecasts to better ones,
-``predict(y_prob)``. Every map here is monotone, which is what the guarantees rest on (docs/theory/index.md).
+``predict(y_prob)``. Every map here is monotone, which is what the guarantees rest on (docs/theory/repairs.md).
 
 .. [1] Rossellini, Soloff, Barber, Ren, Willett (2025), Can a calibration metric be both testable and actionable?
 """

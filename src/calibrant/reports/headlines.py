@@ -299,7 +299,7 @@ def _promise(model: ModelSummary) -> str:
     whom = holds_for(judged.target, judged.clusters)
     certificate = model.certificate
     # A verdict names the limit asked about: numbers that are chosen after a look at the verdict are less sure than it.
-    # Where nothing was decided the upper limit is as sure (docs/theory/index.md).
+    # Where nothing was decided the upper limit is as sure (docs/theory/verdicts.md).
     if certificate is None:
         said = f"We can say so with {sure}, {whom}. {_still_possible(judged.upper, judged.relative_to)}"
         return said.rstrip()

@@ -86,8 +86,8 @@ class ThresholdForecasts(ABC):
         """Return which rows go to the first of two halves, so many times over, in a line each.
 
         Coins of rows whose forecasts nobody shares come from the seed and the forecasts; those of others, who differ
-        in their outcomes only, from the outcomes too. The order of rows plays no part (docs/theory/index.md, Random
-        halves).
+        in their outcomes only, from the outcomes too. The order of rows plays no part
+        (docs/theory/random-halves.md).
         """
         marks = row_marks(self.columns(), self.rows)
         order = np.lexsort((self.outcome, marks))

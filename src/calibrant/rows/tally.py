@@ -482,7 +482,7 @@ class Tally(Totals):
         forecasts, the split is independent of the outcomes whatever the seed. Rows that share a forecast can be told
         apart by nothing but their outcomes, so that their coins follow from the seed and all of the data: over a
         random seed they are fair and independent of the outcomes, for a fixed seed they are others for every data set
-        (docs/theory/index.md, "Random halves"). Row order plays no part.
+        (docs/theory/random-halves.md). Row order plays no part.
         """
         if not self.counted and self.listed is None:
             raise UndefinedError(
