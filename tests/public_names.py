@@ -4,6 +4,7 @@ import importlib
 from typing import Any
 
 ROOMS = (
+    "adapters",
     "certificates",
     "classifiers",
     "comparisons",

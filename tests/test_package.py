@@ -196,6 +196,7 @@ def test_what_is_required_cannot_be_forgotten():
     }
     assert {name: names for name, names in required.items() if names} == {
         "affine_costs": ["not_acting", "acting"],
+        "assert_certified": ["max_error"],
         "certify": ["max_error"],
         "certify_thresholds": ["max_error"],
         "certify_decisions": ["max_regret"],
@@ -486,6 +487,14 @@ def test_the_wheel_says_what_it_needs(wheel):
         "scikit-learn",
         "scipy",
     }
+
+
+def test_pytest_finds_the_plugin_of_the_wheel(installed, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(installed), "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_ADDOPTS": ""}
+    run = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir=.", "--calibrant-report=reports"]
+    finished = subprocess.run(run, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert finished.returncode == pytest.ExitCode.NO_TESTS_COLLECTED, finished.stderr
+    assert "no test called assert_certified" in finished.stdout
 
 
 # Enough rows that the loops are compiled, on few enough forecasts that nothing else takes time.

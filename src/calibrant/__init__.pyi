@@ -1,4 +1,7 @@
 from calibrant import (
+    adapters as adapters,
+)
+from calibrant import (
     certificates as certificates,
 )
 from calibrant import (

@@ -1,0 +1,1 @@
+from calibrant.adapters.assertions import assert_certified as assert_certified

@@ -1,0 +1,142 @@
+"""What pytest loads where calibrant is installed: it keeps the verdicts of `assert_certified`.
+
+Each verdict becomes a property of its test, which ``--junitxml`` writes down. With ``--calibrant-report=DIR`` each is
+also written to a folder, as JSON and as a page, and listed at the end of the run. pytest starts with this module
+whatever it tests: nothing heavy is imported before somebody asserts something.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Generator
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from calibrant.adapters.assertions import LISTENERS, Judged
+
+if TYPE_CHECKING:
+    from calibrant.certificates.results import Certificate
+
+_PROPERTY = "calibrant"
+_FOLDER = "calibrant_report"
+_LONGEST_NAME = 120
+
+_ON_A_PAGE = {
+    "classes",
+    "cluster",
+    "cluster_target",
+    "confidence_level",
+    "max_cluster_size",
+    "max_error",
+    "method",
+    "pos_label",
+    "relative_to",
+    "rng",
+    "sample_weight",
+    "serial",
+}
+"""Options of `certify` that the report has, too; for any other the page would answer another question."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Offer a folder for reports."""
+    parser.getgroup("calibrant", "calibration of models").addoption(
+        "--calibrant-report",
+        metavar="DIR",
+        dest=_FOLDER,
+        help="write a report of every assert_certified to this folder, and list the verdicts at the end",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse a folder that nothing could be written to before any test runs."""
+    folder = config.getoption(_FOLDER)
+    if folder is None:
+        return
+    missing = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
+    if missing:
+        raise pytest.UsageError(
+            f"--calibrant-report needs {' and '.join(missing)}; install them, as in: pip install 'calibrant[cli]'"
+        )
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise pytest.UsageError(f"--calibrant-report: cannot make the folder {folder}: {error.strerror}") from error
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Listen to the assertions of one test and of the fixtures that are made for it."""
+    keep = partial(_keep, item)
+    LISTENERS.append(keep)
+    try:
+        return (yield)
+    finally:
+        LISTENERS.remove(keep)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """List the verdicts, those of other processes included."""
+    if config.getoption(_FOLDER) is None:
+        return
+    kept: dict[str, list[str]] = {}
+    for report in (each for reports in terminalreporter.stats.values() for each in reports):
+        lines = [value for name, value in getattr(report, "user_properties", ()) if name == _PROPERTY]
+        if len(lines) > len(kept.get(report.nodeid, ())):  # the report on a fixture has less than the one on the test
+            kept[report.nodeid] = lines
+    terminalreporter.section("calibrant")
+    for test, lines in kept.items():
+        terminalreporter.write_line(test)
+        for line in lines:
+            terminalreporter.write_line(f"  {line}")
+    if not kept:
+        terminalreporter.write_line("no test called assert_certified")
+
+
+def _keep(item: pytest.Item, judged: Judged) -> None:
+    """Keep a verdict as properties of its test, in words, and in the folder, if there is one."""
+    lines = [str(judged.certificate).splitlines()[0], *(f"Caution: {each}" for each in judged.certificate.cautions)]
+    folder = item.config.getoption(_FOLDER)
+    if folder is not None:
+        count = sum(name == _PROPERTY for name, _ in item.user_properties)
+        name = re.sub(r"[^\w.]+", "-", item.nodeid)[:_LONGEST_NAME].strip("-")
+        # Names that look alike once cleaned belong to different tests, which may run in different processes.
+        stem = f"{name}-{zlib.crc32(item.nodeid.encode()):08x}{f'-{count}' if count else ''}"
+        lines += _written(judged, Path(folder) / stem, item.nodeid)
+    item.user_properties.extend((_PROPERTY, line) for line in lines)
+
+
+def _written(judged: Judged, path: Path, test: str) -> list[str]:
+    """Write what was found; return the names of the files, or why there is no page."""
+    from calibrant.core.files import replacing
+
+    record = path.with_name(f"{path.name}.json")
+    with replacing(record) as unfinished:
+        unfinished.write_text(judged.certificate.to_json() + "\n", encoding="utf-8")
+    unknown = _unknown_to_a_page(judged.certificate, judged.options)
+    if unknown:
+        return [str(record), f"(no page, which knows no {', '.join(unknown)})"]
+    from calibrant.reports.calibration_report import CalibrationReport
+
+    options = {name: value for name, value in judged.options.items() if name in _ON_A_PAGE}
+    page = path.with_name(f"{path.name}.html")
+    CalibrationReport.from_predictions(judged.y_true, judged.y_prob, **options, title=test).write_html(page)
+    return [str(record), str(page)]
+
+
+def _unknown_to_a_page(certificate: Certificate, options: dict[str, Any]) -> list[str]:
+    """Return the options that make the question another one than a page answers."""
+    import inspect
+
+    from calibrant.certificates.verdicts import certify
+
+    defaults = {name: each.default for name, each in inspect.signature(certify).parameters.items()}
+    unknown = [name for name in options if name not in _ON_A_PAGE and options[name] is not defaults[name]]
+    if not isinstance(options.get("rng", 0), int):
+        unknown.append("rng that is no whole number")
+    return unknown or ([] if hasattr(certificate, "worst_interval") else ["verdicts on several parts"])
