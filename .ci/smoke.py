@@ -1,6 +1,6 @@
 """Install built distributions, each into a new environment, and try there what their users do first.
 
-``python .ci/smoke.py dist/calibrant-0.1.0.tar.gz dist/calibrant-0.1.0-py3-none-any.whl``
+``python .ci/smoke.py dist/calibrant-0.2.0.tar.gz dist/calibrant-0.2.0-py3-none-any.whl``
 """
 
 import json

@@ -540,6 +540,18 @@ def test_the_version_to_cite_is_the_version_of_the_package():
     assert re.findall(r"^version: (.*)$", citation, flags=re.MULTILINE) == [calibrant.__version__]
 
 
+def test_the_changelog_dates_the_version_of_the_package_as_its_citation_does():
+    released = re.findall(r"^date-released: (.*)$", (ROOT / "CITATION.cff").read_text(), flags=re.MULTILINE)
+    newest = re.findall(r"^## \[(\d.*?)\] - (.*)$", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)[0]
+    assert [newest] == [(calibrant.__version__, *released)]
+
+
+def test_the_paper_cites_what_its_bibliography_lists():
+    text = (ROOT / "paper" / "paper.md").read_text()
+    listed = re.findall(r"^@\w+\{(\w+),", (ROOT / "paper" / "paper.bib").read_text(), flags=re.MULTILINE)
+    assert sorted(set(re.findall(r"(?<![\w.])@(\w+)", text))) == sorted(listed)
+
+
 # --- Pickling and copying ---------------------------------------------------------------------------------------------
 
 ROWS = ([0, 0, 1, 0, 1, 1, 1, 0], [0.25, 0.25, 0.25, 0.75, 0.75, 0.75, 0.5, 0.5])
