@@ -1,5 +1,7 @@
 """The compiled loops give what the plain ones give."""
 
+import ast
+import inspect
 import resource
 import runpy
 import subprocess
@@ -12,7 +14,7 @@ import numpy as np
 import pytest
 from cli_cases import SOURCE
 
-from calibrant.core import curve_kernels, kernels, row_kernels, threshold_kernels
+from calibrant.core import curve_kernels, group_kernels, kernels, row_kernels, threshold_kernels
 
 RNG = np.random.default_rng(6)
 FORECAST = np.sort(RNG.random(3_000))
@@ -80,6 +82,19 @@ def test_compiled_equals_plain(name, monkeypatch):
         plain, compiled = (plain,), (compiled,)
     for one, other in zip(plain, compiled, strict=True):
         np.testing.assert_array_equal(one, other)  # to the last bit: which of them runs depends on what ran before
+
+
+def test_no_loop_assigns_to_a_slice():
+    """Numba takes seconds to compile the first assignment to a slice, and a tenth of one for a loop over it."""
+    homes = curve_kernels, group_kernels, kernels, row_kernels, threshold_kernels
+    for home in homes:
+        for node in ast.walk(ast.parse(inspect.getsource(home))):
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            for target in targets:
+                sliced = isinstance(target, ast.Subscript) and any(
+                    isinstance(part, ast.Slice) for part in ast.walk(target.slice)
+                )
+                assert not sliced, f"{home.__name__}, line {node.lineno}"
 
 
 def test_short_inputs_run_compiled_once_long_ones_did():
@@ -185,7 +200,7 @@ def test_without_a_home_and_beside_code_that_cannot_be_written_it_compiles_in_me
     program = """
     import numba.core.caching as caching
     import numpy as np
-    from calibrant.core import curve_kernels, kernels, row_kernels
+    from calibrant.core import curve_kernels, group_kernels, kernels, row_kernels
     def refuse(self):
         raise PermissionError(13, "Permission denied")
     caching._CacheLocator.ensure_cache_path = refuse

@@ -181,7 +181,8 @@ def growing_bounds(
                     table[((at & (depth - 1)) << 5) + (at >> shift)] += value[place]
             if not asked or (look == 0 and looked == entered):
                 continue
-            lanes[:] = 0.0
+            for lane in range(lanes.size):
+                lanes[lane] = 0.0
             for place in range(0, 32 * depth, 32):
                 for lane in range(32):
                     # Adding 0 keeps a compiler from writing only where there is more, which is much slower.

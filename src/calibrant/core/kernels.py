@@ -120,8 +120,9 @@ def cell_totals(
     # is enough where outcomes can be counted; otherwise what sums lose is kept in further columns and added in the end.
     columns = 9 if weighted else 6
     totals = np.zeros((size, columns if counted else columns + 3))
-    totals[:, 4] = np.inf
-    totals[:, 5] = -np.inf
+    for number in range(size):
+        totals[number, 4] = np.inf
+        totals[number, 5] = -np.inf
     for i in range(y_prob.size):
         forecast = y_prob[i]
         if not low <= forecast <= high:
@@ -157,14 +158,15 @@ def cell_totals(
         cell[0] += 1.0
         cell[4] = min(cell[4], forecast)
         cell[5] = max(cell[5], forecast)
-    if counted:
-        edge = width * (first + np.arange(size))
-        totals[:, 1] = totals[:, 3] - totals[:, 0] * edge - totals[:, 1]
-    else:
-        totals[:, 1] += totals[:, columns]
-        totals[:, 3] += totals[:, columns + 1]
-        if weighted:
-            totals[:, 6] += totals[:, columns + 2]
+    for number in range(size):
+        cell = totals[number]
+        if counted:
+            cell[1] = cell[3] - cell[0] * (width * (first + number)) - cell[1]
+        else:
+            cell[1] += cell[columns]
+            cell[3] += cell[columns + 1]
+            if weighted:
+                cell[6] += cell[columns + 2]
     return totals[:, :columns]
 
 
@@ -419,5 +421,6 @@ def resampled_ranges(
                 level = events[lane] - expected[k]
                 highest[lane] = level if level > highest[lane] else highest[lane]
                 lowest[lane] = level if level < lowest[lane] else lowest[lane]
-        ranges[begin : begin + LANES] = highest - lowest
+        for lane in range(lanes):
+            ranges[begin + lane] = highest[lane] - lowest[lane]
     return ranges

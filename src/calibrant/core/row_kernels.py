@@ -89,7 +89,8 @@ def repeated_keys(keys: Keys) -> Keys:
         last = 1
         while last < (8 if lot.size < 4 * _KEYS_TOGETHER else 2) * lot.size:  # large lots hold many of the same
             last = 2 * last + 1
-        holder[: last + 1] = 0
+        for i in range(last + 1):
+            holder[i] = 0
         for i in range(lot.size):
             slot = np.int64(lot[i]) & last
             while holder[slot] != 0 and lot[abs(holder[slot]) - 1] != lot[i]:

@@ -97,7 +97,8 @@ def largest_runs(
         for j in range(one, two + 1):
             value = events[j] * event_score[j] + (count[j] - events[j]) * other_score[j]
             nodes[size + j, 0] = value
-            nodes[size + j, 1:] = max(value, 0.0)
+            for column in range(1, 4):
+                nodes[size + j, column] = max(value, 0.0)
         one, two = (size + one) // 2, (size + two) // 2
         while one > 0:
             for j in range(one, two + 1):
