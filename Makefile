@@ -59,6 +59,11 @@ bench: $(VENV)/.installed-bench ## Compare values and speed with other packages,
 bench-scale: $(VENV)/.installed-test ## Time and memory of a certificate for up to 10^8 rows in files, and on Spark
 	@$(BIN)/python benchmarks/scale.py
 
+.PHONY: docs
+docs: $(VENV)/.installed-docs ## Build the documentation site, with every example of the gallery; a warning is an error
+	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --jobs auto --quiet docs docs/_build
+	@echo "Open docs/_build/index.html in a browser; it needs no network."
+
 .PHONY: dist
 dist: $(VENV)/.installed-dist ## Build what a release consists of, check it and try it in new environments
 	rm -rf dist
@@ -68,7 +73,7 @@ dist: $(VENV)/.installed-dist ## Build what a release consists of, check it and 
 
 .PHONY: clean
 clean: ## Remove the environments, built files and caches
-	rm -rf $(VENV) $(OLDEST) build dist .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(OLDEST) build dist docs/_build docs/gallery docs/reference/api .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests examples benchmarks .ci -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # The package is installed editable, so only a change of pyproject.toml calls for a new installation.

@@ -1,0 +1,67 @@
+"""Docstrings are written for a terminal; here they become text with links."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+from docutils import nodes
+from house_reference import pages_by_name
+from sphinx.addnodes import pending_xref
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util.nodes import make_refnode
+from sphinx.util.typing import ExtensionMetadata
+
+REFERENCE = re.compile(r"^\.\. \[(\d+)\] .*(?:\n {3,}.*)*", flags=re.MULTILINE)
+LITERAL = re.compile(r"(``.*?``)")
+
+
+def references_named(_app: Sphinx, _what: str, _name: str, thing: Any, _options: object, lines: list[str]) -> None:
+    """Add the references that a docstring cites: the docstring of its module has them."""
+    text = "\n".join(lines)
+    module = inspect.getmodule(getattr(thing, "fget", None) or getattr(thing, "func", None) or thing)
+    known = {found[1]: found[0] for found in REFERENCE.finditer(inspect.getdoc(module) or "")}
+    cited = sorted({number for number in re.findall(r"\[(\d+)\]_", text) if f".. [{number}]" not in text} & set(known))
+    footnotes = [line for each in cited for line in known[each].splitlines()]
+    if footnotes and "References" in lines:
+        after = lines.index("References") + 2
+        lines[after:after] = [*footnotes, ""]
+    elif footnotes:
+        lines += ["", "References", "----------", *footnotes, ""]
+
+
+def written_for_the_page(_app: Sphinx, _what: str, _name: str, _thing: Any, _options: object, lines: list[str]) -> None:
+    """Link pages that are named by their file, and keep bars, which here stand for absolute values."""
+    example = False
+    for position, line in enumerate(lines):
+        example = line.lstrip().startswith(">>>") or (example and line.strip() != "")
+        if not example:
+            linked = re.sub(r"(`{0,2})docs/([\w/-]+)\.md\1", r":doc:`/\2`", line)
+            parts = LITERAL.split(linked)
+            lines[position] = "".join(part if part.startswith("``") else part.replace("|", "\\|") for part in parts)
+
+
+def member_skipped(_app: Sphinx, _what: str, name: str, _thing: Any, _skip: bool, _options: object) -> bool | None:
+    """Leave out what scikit-learn adds to every estimator; None leaves the choice to others."""
+    return True if re.fullmatch(r"set_\w+_request|get_metadata_routing", name) else None
+
+
+def name_linked(app: Sphinx, _env: BuildEnvironment, node: pending_xref, shown: nodes.Element) -> nodes.Element | None:
+    """Link a public name by itself, wherever its room is; what is no public name is shown as code."""
+    if node["reftype"] != "obj" or node.get("refdomain") != "py":
+        return None
+    page = pages_by_name().get(node["reftarget"].removeprefix("calibrant."))
+    if page is None:
+        return shown
+    return make_refnode(app.builder, node["refdoc"], page, "", shown)
+
+
+def setup(app: Sphinx) -> ExtensionMetadata:
+    """Connect this to the build."""
+    app.connect("autodoc-process-docstring", references_named, priority=100)  # before numpydoc
+    app.connect("autodoc-process-docstring", written_for_the_page, priority=900)  # after it
+    app.connect("autodoc-skip-member", member_skipped)
+    app.connect("missing-reference", name_linked)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
