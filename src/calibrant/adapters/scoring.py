@@ -1,0 +1,96 @@
+"""Scorers of scikit-learn: calibration errors by name, wherever ``scoring=`` is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from inspect import signature
+from typing import Any
+
+from calibrant.core.types import ArrayLike, ClassLabel
+from calibrant.measures.expected import expected_calibration_error
+from calibrant.measures.judged import judged_measure
+from calibrant.measures.weighted import (
+    bounded_variation_calibration_error,
+    cutoff_calibration_error,
+    ks_calibration_error,
+    smooth_calibration_error,
+)
+from calibrant.rows.checks import check_choice
+from calibrant.rows.intake import as_tally
+
+
+def largest_risk_gap(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    threshold: float | tuple[float, float] | None = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: ClassLabel | None = None,
+) -> float:
+    """Return the most that re-drawing the line between acting and not acting would have saved per row."""
+    measure = judged_measure("risk_gap", 2.0, threshold, None, None)
+    return measure.estimate(as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label))
+
+
+_ERRORS: Mapping[str, Callable[..., float]] = {
+    "neg_cutoff_calibration_error": cutoff_calibration_error,
+    "neg_smooth_calibration_error": smooth_calibration_error,
+    "neg_bounded_variation_calibration_error": bounded_variation_calibration_error,
+    "neg_ks_calibration_error": ks_calibration_error,
+    "neg_expected_calibration_error": expected_calibration_error,
+    "neg_risk_gap": largest_risk_gap,
+}
+
+_DEFAULTS: Mapping[str, dict[str, Any]] = {"neg_expected_calibration_error": {"n_bins": 15}}
+"""Forecasts of classifiers hardly repeat, and without bins the expected calibration error of those is noise."""
+
+
+def scorer_names() -> list[str]:
+    """Return the names that `get_scorer` knows; "neg" because scikit-learn takes the largest score for the best.
+
+    Examples
+    --------
+    >>> scorer_names()[:2]
+    ['neg_bounded_variation_calibration_error', 'neg_cutoff_calibration_error']
+    """
+    return sorted(_ERRORS)
+
+
+def get_scorer(name: str, **options: Any) -> Any:
+    """Return a scorer for ``scoring=``: minus a calibration error of ``predict_proba``.
+
+    For `cross_validate`, `GridSearchCV` and the like; several go in as a dict. A calibration error alone is no goal to
+    select models by, because a forecaster that always says the base rate has almost none: rank models by a score that
+    rewards discrimination too, such as ``"neg_brier_score"``, and look at the calibration error beside it.
+
+    Parameters
+    ----------
+    name : str
+        One of `scorer_names`.
+    **options
+        Those of the error: ``pos_label`` where labels are not 0 and 1, ``n_bins`` (15 if left out) and ``strategy`` of
+        the expected calibration error, ``variation`` of the bounded-variation one, ``threshold`` of the risk gap. The
+        Cutoff and the expected calibration error take several classes, with ``classes`` and ``questions``; name the
+        classes, because a fold may not have all of them.
+
+    Returns
+    -------
+    scorer
+        What `sklearn.metrics.make_scorer` makes: called with an estimator, features and labels, and ``sample_weight``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> cross_val_score(GaussianNB(), X, y, scoring=get_scorer("neg_cutoff_calibration_error")).round(3)
+    array([-0.037, -0.07 , -0.035, -0.035, -0.025])
+    """
+    from sklearn.metrics import make_scorer
+
+    check_choice(name, "name", tuple(scorer_names()))
+    error = _ERRORS[name]
+    options = {**_DEFAULTS.get(name, {}), **options}
+    signature(error).bind_partial(None, None, **options)  # an option that it lacks would show in every fold only
+    return make_scorer(error, response_method="predict_proba", greater_is_better=False, **options)

@@ -1,0 +1,268 @@
+"""`CalibrationMetric`: batches and processes add up, with torch where it is installed."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+import calibrant
+from calibrant.adapters import CalibrationMetric
+
+SOURCE = Path(calibrant.__file__).parents[1]
+
+
+def batches(count=6, size=500, seed=0):
+    """Forecasts that are somewhat too high, and their outcomes."""
+    rng = np.random.default_rng(seed)
+    forecast = rng.random((count, size))
+    return [(each, rng.random(size) < each**1.1) for each in forecast]
+
+
+def filled(given, **options):
+    metric = CalibrationMetric(**options)
+    for preds, target in given:
+        metric.update(preds, target)
+    return metric
+
+
+def test_the_bracket_contains_the_error_and_the_limit_is_that_of_certify():
+    given = batches(60)
+    found = filled(given).compute()
+    preds, target = (np.concatenate(column) for column in zip(*given, strict=True))
+    exact = calibrant.certify(target, preds, max_error=0.1)
+    assert found["error_low"] <= exact.estimate <= found["error_high"]
+    assert found["error_high"] - found["error_low"] < 2**-10
+    assert exact.upper <= found["upper"] <= exact.upper + 2**-10
+    assert found["rows"] == 30_000
+    finer = filled(given, bits=16).compute()
+    assert finer["error_high"] - finer["error_low"] < found["error_high"] - found["error_low"]
+    assert filled(given, confidence_level=0.99).compute()["upper"] > found["upper"]
+
+
+def test_parts_merged_are_the_whole():
+    given = batches()
+    whole = filled(given).compute()
+    first, second, third = filled(given[:1]), filled(given[1:4]), filled(given[4:])
+    assert (first + second + third).compute() == pytest.approx(whole, abs=1e-12)
+    assert first.compute()["rows"] == 500  # a sum is a metric of its own
+    assert first.merge_state([second, CalibrationMetric(), third]) is first
+    assert first.compute() == pytest.approx(whole, abs=1e-12)
+
+
+def test_a_reset_forgets():
+    metric = filled(batches())
+    metric.reset()
+    with pytest.raises(ValueError, match=r"^no rows were added; call update\(\) before compute\(\)$"):
+        metric.compute()
+    metric.update([0.5, 0.6], [0, 1])
+    assert metric.compute()["rows"] == 2
+
+
+def test_the_state_does_not_grow():
+    metric = filled(batches(40))
+    assert len(metric.cells) <= 2**12
+    before = len(json.dumps(metric.state_dict()))
+    for preds, target in batches(40, seed=1):
+        metric.update(preds, target)
+    assert len(json.dumps(metric.state_dict())) < 1.1 * before
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_state_survives_json(weighted):
+    metric = CalibrationMetric()
+    for preds, target in batches(2):
+        metric.update(preds, target, np.linspace(0.5, 2.0, 500) if weighted else None)
+    twin = CalibrationMetric().load_state_dict(json.loads(json.dumps(metric.state_dict())))
+    assert twin.compute() == metric.compute()
+    twin.update([0.5], [1])  # and goes on
+    empty = CalibrationMetric().state_dict()
+    assert CalibrationMetric().load_state_dict(empty).state_dict() == empty
+
+
+def damaged(**changes):
+    state = filled(batches(1)).state_dict()
+    return {**state, **changes}
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ({}, "^state is not what state_dict"),
+        ([1], "^state is not what state_dict"),
+        (damaged(format="calibrant/metric/2"), "^state is not what state_dict"),
+        (damaged(bits=13), "^bits is 12 here and 13 there"),
+        (damaged(cells={}), "^state is damaged"),
+        (damaged(cells=[1, 2]), "^state is damaged"),
+        (damaged(cells={**damaged()["cells"], "outcome": [-1.0] * 500}), "^state is damaged"),
+        (damaged(cells={**damaged()["cells"], "rows": [0.5]}), "^state is damaged"),
+        (damaged(cells={**damaged()["cells"], "bits": 13}), "^state is damaged"),
+    ],
+)
+def test_a_damaged_state_is_refused_and_changes_nothing(state, message):
+    metric = filled(batches(1))
+    before = metric.compute()
+    with pytest.raises(calibrant.InputError, match=message):
+        metric.load_state_dict(state)
+    assert metric.compute() == before
+
+
+@pytest.mark.parametrize(
+    ("preds", "target", "message"),
+    [
+        ([0.5, 1.2], [0, 1], r"^preds\[1\] is 1.2, outside \[0, 1\]; .* apply a sigmoid first$"),
+        ([0.5, float("nan")], [0, 1], r"^preds\[1\] is missing"),
+        ([0.5, 0.6], [0, 2], r"^target\[1\] is 2"),
+        ([0.5, 0.6], [0], r"^target has 1 value"),
+        ([0, 1], [0.2, 0.7], r"^preds are all 0 or 1, and target are not; pass forecasts first"),
+        ([[0.2, 0.3, 0.5]], [3], r"^target\[0\] is 3, and preds has columns 0 to 2"),
+        ([[0.2, 0.3, 0.5]], [[0, 1, 0]], r"^target has shape \(1, 3\)"),
+        ([[0.2, 0.3, 0.1]], [1], "^preds"),
+        ([], [], r"^preds is empty"),
+    ],
+)
+def test_a_bad_batch_is_refused_in_the_words_of_the_loop(preds, target, message):
+    metric = filled(batches(1))
+    before = metric.compute()
+    with pytest.raises(calibrant.InputError, match=message):
+        metric.update(preds, target)
+    assert metric.compute() == before
+
+
+def test_metrics_that_differ_do_not_add_up():
+    with pytest.raises(calibrant.InputError, match=r"^bits is 12 here and 14 there; use the same everywhere$"):
+        CalibrationMetric().merge_state([CalibrationMetric(bits=14)])
+    with pytest.raises(calibrant.InputError, match=r"^metrics hold a dict, not a CalibrationMetric"):
+        CalibrationMetric().merge_state(cast(Any, [{}]))
+    with pytest.raises(TypeError):
+        CalibrationMetric() + cast(Any, 1)
+    with pytest.raises(calibrant.InputError, match=r"^bits .*8"):
+        CalibrationMetric(bits=8)
+
+
+def test_columns_and_classes_are_asked_as_certify_asks_them():
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(300, 3))
+    preds = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    target = rng.integers(0, 3, 300)
+    metric = filled([(preds, target)])
+    error = calibrant.cutoff_calibration_error(target, preds, classes=[0, 1, 2])
+    assert metric.compute()["error_low"] <= error <= metric.compute()["error_high"]
+    two = np.stack([1 - preds[:, 0], preds[:, 0]], axis=1)
+    column = filled([(preds[:, :1], (target == 0)[:, None])])  # as the last layer of a network gives it
+    assert filled([(two, (target == 0).astype(int))]).compute() == column.compute()
+
+
+def test_without_a_group_of_processes_there_is_one(monkeypatch):
+    metric = filled(batches(1))
+    alone = metric.synced()
+    assert alone is not metric
+    assert alone.compute() == metric.compute()
+    absent = SimpleNamespace(is_available=lambda: True, is_initialized=lambda: False)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(distributed=absent))
+    assert metric.synced().compute() == metric.compute()
+
+
+def test_a_group_of_processes_adds_up(monkeypatch):
+    parts = [filled(batches(2)), CalibrationMetric(), filled(batches(1, seed=1))]
+
+    def all_gather_object(states, own, group):
+        assert own == parts[0].state_dict()
+        assert group == "some"
+        states[:] = json.loads(json.dumps([part.state_dict() for part in parts]))
+
+    group: Any = SimpleNamespace(
+        is_available=lambda: True,
+        is_initialized=lambda: True,
+        get_world_size=lambda _: 3,
+        all_gather_object=all_gather_object,
+    )
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(distributed=group))
+    assert parts[0].synced("some").compute() == (parts[0] + parts[2]).compute()
+    assert parts[0].compute()["rows"] == 1000
+
+
+def test_torch_is_not_imported():
+    code = """
+import sys
+from calibrant.adapters import CalibrationMetric
+metric = CalibrationMetric()
+metric.update([0.5, 0.6], [0, 1])
+metric.synced().compute()
+assert "torch" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(SOURCE)}, check=True)
+
+
+# --- With torch -------------------------------------------------------------------------------------------------------
+
+PROCESS = """
+import json, sys
+import torch
+from calibrant.adapters import CalibrationMetric
+
+rank = int(sys.argv[1])
+torch.distributed.init_process_group("gloo", init_method=sys.argv[2], rank=rank, world_size=2)
+generator = torch.Generator().manual_seed(rank)
+metric = CalibrationMetric()
+for _ in range(rank + 1):
+    preds = torch.rand(400, generator=generator)
+    metric.update(preds, torch.rand(400, generator=generator) < preds)
+print(json.dumps([metric.state_dict(), metric.synced().state_dict(), metric.compute()["rows"]]))
+torch.distributed.destroy_process_group()
+"""
+
+
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch", reason="torch is not installed: a download of several hundred MB")
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32", "bfloat16"])
+def test_tensors_are_read_as_arrays(torch, precision):
+    preds = torch.rand(500, generator=torch.Generator().manual_seed(0)).to(getattr(torch, precision))
+    target = torch.rand(500, generator=torch.Generator().manual_seed(1)) < preds
+    expected = filled([(preds.double().numpy(), target.numpy())]).compute()
+    preds.requires_grad_()
+    assert filled([(preds, target)]).compute() == expected
+    assert filled([(preds[:, None], target[:, None].long())]).compute() == expected
+
+
+def test_logits_are_refused_and_softmax_is_not(torch):
+    logits = torch.randn(200, 4, generator=torch.Generator().manual_seed(0))
+    target = torch.randint(0, 4, (200,), generator=torch.Generator().manual_seed(1))
+    metric = CalibrationMetric()
+    with pytest.raises(calibrant.InputError, match=r"^preds\[0\]"):
+        metric.update(logits, target)
+    metric.update(logits.softmax(dim=1), target)
+    assert metric.compute()["rows"] == 200
+
+
+def test_a_checkpoint_takes_the_state(torch, tmp_path):
+    metric = filled(batches(1))
+    torch.save(metric.state_dict(), tmp_path / "checkpoint.pt")
+    stored = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
+    assert CalibrationMetric().load_state_dict(stored).compute() == metric.compute()
+
+
+@pytest.mark.usefixtures("torch")
+def test_two_processes_get_the_same_total(tmp_path):
+    meeting = (tmp_path / "meeting").as_uri()
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "GLOO_SOCKET_IFNAME": "lo"}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROCESS, str(rank), meeting], env=environment, stdout=subprocess.PIPE, text=True
+        )
+        for rank in range(2)
+    ]
+    said = [process.communicate()[0] for process in processes]
+    (first, total, rows), (second, same, more) = (json.loads(each) for each in said)
+    assert total == same
+    assert (rows, more) == (400, 800)
+    apart = [CalibrationMetric().load_state_dict(state) for state in (first, second)]
+    assert CalibrationMetric().load_state_dict(total).compute() == (apart[0] + apart[1]).compute()
