@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import math
 import resource
 import runpy
 import subprocess
@@ -22,6 +23,7 @@ CURVE = np.cumsum((RNG.random(3_000) < 0.9 * FORECAST) - FORECAST)
 SIGNED = CURVE if CURVE[-1] >= 0 else -CURVE
 GAP = np.diff(FORECAST)
 OUTCOME = (RNG.random(3_000) < FORECAST).astype(np.uint8)
+ROUNDER = kernels.rounder_of(1.0, 3_000)
 LOW, HIGH = np.array([0.2, 0.5]), np.array([0.21, 0.6])
 CELL = (FORECAST * 2**16).astype(np.uint16)
 PART = (np.arange(2**16) // 64).astype(np.uint16)
@@ -39,9 +41,9 @@ STEPS = (  # of 750 rows: outcomes, and three values each of which one is below 
 )
 
 CASES: dict[str, Callable[[], tuple[Any, ...]]] = {
-    "cell_totals": lambda: (FORECAST, OUTCOME, np.empty(0), 8.0, 0, 8, 0.0, 1.0, True),
-    "cell_totals fractions": lambda: (FORECAST, FORECAST[::-1].copy(), np.empty(0), 64.0, 16, 32, 0.25, 0.75, False),
-    "cell_totals weighted": lambda: (FORECAST, FORECAST[::-1].copy(), FORECAST.copy(), 64.0, 16, 32, 0.25, 0.75, False),
+    "cell_totals": lambda: (FORECAST, OUTCOME, np.empty(0), 8.0, 0, 8, 0.0, 1.0, 0.0),
+    "cell_totals fractions": lambda: (FORECAST, FORECAST[::-1].copy(), np.empty(0), 64.0, 16, 32, 0.25, 0.75, ROUNDER),
+    "cell_totals weighted": lambda: (FORECAST, FORECAST[::-1].copy(), FORECAST, 64.0, 16, 32, 0.25, 0.75, ROUNDER),
     "rows_in_stretches": lambda: (FORECAST, LOW, HIGH, BEGIN, END, 4.0, 0, 0.0, 1.0),
     "lowest_tangents": lambda: (
         np.cumsum(OUTCOME, dtype=float),
@@ -77,11 +79,55 @@ def test_compiled_equals_plain(name, monkeypatch):
     with np.errstate(over="ignore"):  # of keys, which wrap
         plain = kernel.plain(*CASES[name]())
     monkeypatch.setattr(kernels, "PLAIN_LIMIT", 0)
-    compiled = kernel(*CASES[name]())
-    if not isinstance(plain, tuple):
-        plain, compiled = (plain,), (compiled,)
-    for one, other in zip(plain, compiled, strict=True):
-        np.testing.assert_array_equal(one, other)  # to the last bit: which of them runs depends on what ran before
+    monkeypatch.setattr(kernels, "NUMPY_LIMIT", 0)
+    same(plain, kernel(*CASES[name]()))
+    if kernel.numpy is not None:
+        same(plain, kernel.numpy(*CASES[name]()))
+
+
+def same(one, other):
+    """To the last bit: which of them runs depends on what ran before."""
+    for each, like in zip(*(found if isinstance(found, tuple) else (found,) for found in (one, other)), strict=True):
+        np.testing.assert_array_equal(each, like)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["events", "bytes", "fractions"])
+@pytest.mark.parametrize("places", [(1.0, 0, 1, 0.0, 1.0), (256.0, 64, 64, 0.25, 0.5), (2.0**30, 0, 40, 0.0, 2.0**-25)])
+def test_numpy_adds_up_cells_as_the_loop_does(weighted, kind, places):
+    rng = np.random.default_rng([weighted, len(kind), places[2]])
+    rows = 2**16 + 3_000  # more than go through at once
+    forecast = rng.choice([rng.random(rows), np.round(rng.random(rows), 2), 2.0**-26 * rng.random(rows)])
+    outcome = rng.random(rows) if kind == "fractions" else rng.random(rows) < forecast
+    outcome = outcome.astype(np.uint8 if kind == "bytes" else np.float64)
+    weight = rng.lognormal(sigma=9.0, size=rows) * (rng.random(rows) < 0.9) if weighted else np.empty(0)
+    rounder = kernels.rounder_of(weight.max(initial=1.0), rows) if weighted or kind == "fractions" else 0.0
+    given = forecast, outcome, weight, *places, rounder
+    found = kernels.cell_totals_in_numpy(*given)
+    same(kernels.cell_totals.run_compiled(*given), found)
+    inside = (forecast >= places[3]) & (forecast <= places[4]) & ((weight > 0.0) if weighted else True)
+    residual = (outcome - forecast) * (weight if weighted else 1.0)
+    assert found[:, 0].sum() == inside.sum()
+    assert math.fsum(found[:, 1]) == pytest.approx(math.fsum(residual[inside]), rel=1e-15, abs=1e-9)
+
+
+def test_rounded_numbers_add_up_exactly():
+    rng = np.random.default_rng(5)
+    for largest in (1.0, 1.5, 3e-300, 7e200):
+        values = largest * (2.0 * rng.random(1_000) - 1.0)
+        values[:500] = largest
+        rounder = kernels.rounder_of(largest, values.size)
+        rounded = (values + rounder) - rounder
+        assert np.cumsum(rounded)[-1] == math.fsum(rounded)
+        assert np.abs(values - rounded).max() <= 1e-12 * largest
+
+
+def test_numpy_is_left_when_so_many_rows_were_passed_that_compiling_pays(monkeypatch):
+    kernel = kernels.Kernel(lambda _: "plain")
+    kernel.in_numpy(lambda _: "numpy")
+    kernel._compiled = lambda _: "compiled"
+    monkeypatch.setattr(kernels, "NUMPY_LIMIT", 10)
+    assert [kernel(np.ones(4)) for _ in range(4)] == ["numpy", "numpy", "compiled", "compiled"]
 
 
 def test_no_loop_assigns_to_a_slice():

@@ -63,7 +63,7 @@ class TestExactFinish:
         assert expected_module._expected(table, starts, "l1", False) == pytest.approx(expected, abs=1e-12)
 
 
-SIZE = 200_000  # far above PLAIN_LIMIT: loops are compiled
+SIZE = 200_000  # several times the rows that numpy goes through at once
 DISTRIBUTIONS = {
     "uniform": lambda rng: rng.random(SIZE),
     "skewed": lambda rng: rng.beta(0.05, 5, SIZE),

@@ -1,15 +1,17 @@
-"""The few loops that numpy cannot express, each with its contract in plain language.
+"""The few loops that numpy cannot express, or slowly, each with its contract in plain language.
 
 Every kernel is ordinary Python that numba can compile. Short inputs run as plain Python, so that a first call never
 waits for a compiler; long ones are compiled once and kept in numba's cache on disk (beside the package, or in the
 user's own cache folder when the package is installed read-only). Where that cache cannot be read or written they are
-compiled in memory, once per process. What a process has compiled serves its short inputs, too: both give the same, to
-the last bit.
+compiled in memory, once per process. What numpy can express, if slowly, runs in numpy until a process has passed
+through so many rows that compiling pays. What a process has compiled serves its short inputs, too: all of them give the
+same, to the last bit.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 from collections.abc import Callable
 from functools import update_wrapper
@@ -24,6 +26,12 @@ from calibrant.core.types import FloatArray, IntArray
 PLAIN_LIMIT = 16_384
 """Inputs up to this many entries run as plain Python: some hundredths of a second, against two to compile a loop."""
 
+NUMPY_LIMIT = 12_000_000
+"""Entries that a loop passes through in numpy before it is compiled: half a second, against one or two to compile."""
+
+_ROWS_AT_ONCE = 2**16
+"""Rows that numpy goes through at a time, so that what lies between stays in the processor's cache."""
+
 _ONE_AT_A_TIME = threading.Lock()
 
 Parameters = ParamSpec("Parameters")
@@ -31,11 +39,13 @@ Returned = TypeVar("Returned")
 
 
 class Kernel(Generic[Parameters, Returned]):
-    """A loop over arrays that runs compiled when its first array is long, or once it was; plain before."""
+    """A loop over arrays that runs compiled when its first array is long, or once it was; plain or in numpy before."""
 
     def __init__(self, function: Callable[Parameters, Returned]) -> None:
         update_wrapper(self, function)
         self.plain = function
+        self.numpy: Callable[Parameters, Returned] | None = None
+        self._passed = 0  # entries that went through numpy
         self._compiled: Callable[..., Returned] | None = None
         self._seen: set[tuple[object, ...]] = set()  # kinds of arguments that there is a compiled version for
 
@@ -54,9 +64,20 @@ class Kernel(Generic[Parameters, Returned]):
     def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
         """Run the loop."""
         first: Any = args[0]
-        if first.size <= PLAIN_LIMIT and tuple(map(_kind, args)) not in self._seen:
+        if tuple(map(_kind, args)) in self._seen:
+            return self.run_compiled(*args, **kwargs)
+        if self.numpy is not None:
+            self._passed += first.size
+            if self._passed <= NUMPY_LIMIT:
+                return self.numpy(*args, **kwargs)
+        elif first.size <= PLAIN_LIMIT:
             return self.plain(*args, **kwargs)
         return self.run_compiled(*args, **kwargs)
+
+    def in_numpy(self, function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
+        """Decorate what gives the same in numpy, to the last bit."""
+        self.numpy = function
+        return function
 
     def run_compiled(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
         """Run the loop compiled, however short its arrays are: for callers who know that it goes through them often."""
@@ -106,18 +127,20 @@ def cell_totals(
     size: int,
     low: float,
     high: float,
-    counted: bool,
+    rounder: float,
 ) -> FloatArray:
     """Totals per dyadic cell floor(p * scale) - first of the rows with low <= p <= high.
 
     The last cell also takes what rounds up to its end. Columns: rows, w r, w r^2, w y, smallest p, largest p and,
-    unless ``sample_weight`` is empty (unit weights), w, w^2, w^2 r^2. Rows of weight zero are left out. ``counted``
-    says that outcomes are 0 or 1 and weights 1.
+    unless ``sample_weight`` is empty (unit weights), w, w^2, w^2 r^2. Rows of weight zero are left out. Where outcomes
+    are 0 or 1 and weights 1, ``rounder`` is 0; otherwise adding and taking it off rounds to numbers that add up
+    exactly, as `rounder_of` says.
     """
     weighted = sample_weight.size > 0
+    counted = rounder == 0.0
     width = 1.0 / scale
     # Many like numbers in one cell would pile up rounding errors. Ways from its edge are tiny beside residuals, which
-    # is enough where outcomes can be counted; otherwise what sums lose is kept in further columns and added in the end.
+    # is enough where outcomes can be counted; otherwise what is rounded off is added up in further columns.
     columns = 9 if weighted else 6
     totals = np.zeros((size, columns if counted else columns + 3))
     for number in range(size):
@@ -137,9 +160,9 @@ def cell_totals(
             weight = sample_weight[i]
             if weight == 0.0:
                 continue
-            total = cell[6] + weight
-            cell[columns + 2] += weight - (total - cell[6])
-            cell[6] = total
+            rounded = (weight + rounder) - rounder
+            cell[6] += rounded
+            cell[columns + 2] += weight - rounded
             cell[7] += weight * weight
             outcome *= weight
             weighted_residual *= weight
@@ -148,12 +171,12 @@ def cell_totals(
             cell[1] += forecast - width * (first + number)
             cell[3] += outcome
         else:
-            total = cell[1] + weighted_residual
-            cell[columns] += weighted_residual - (total - cell[1])
-            cell[1] = total
-            total = cell[3] + outcome
-            cell[columns + 1] += outcome - (total - cell[3])
-            cell[3] = total
+            rounded = (weighted_residual + rounder) - rounder
+            cell[1] += rounded
+            cell[columns] += weighted_residual - rounded
+            rounded = (outcome + rounder) - rounder
+            cell[3] += rounded
+            cell[columns + 1] += outcome - rounded
         cell[2] += weighted_residual * residual
         cell[0] += 1.0
         cell[4] = min(cell[4], forecast)
@@ -168,6 +191,74 @@ def cell_totals(
             if weighted:
                 cell[6] += cell[columns + 2]
     return totals[:, :columns]
+
+
+@cell_totals.in_numpy
+def cell_totals_in_numpy(
+    y_prob: FloatArray,
+    y_true: npt.NDArray[Any],
+    sample_weight: FloatArray,
+    scale: float,
+    first: int,
+    size: int,
+    low: float,
+    high: float,
+    rounder: float,
+) -> FloatArray:
+    """As `cell_totals`: numpy adds in the order of the rows, too."""
+    weighted, counted = sample_weight.size > 0, rounder == 0.0
+    edge = (1.0 / scale) * (first + np.arange(size))
+    columns = 9 if weighted else 6
+    totals = np.zeros((columns + 3, size))  # what is rounded off comes last
+    totals[4], totals[5] = np.inf, -np.inf
+    for begin in range(0, y_prob.size, _ROWS_AT_ONCE):
+        block = slice(begin, begin + _ROWS_AT_ONCE)
+        forecast, outcome, weight = y_prob[block], y_true[block], sample_weight[block]
+        counts = (low <= forecast) & (forecast <= high)
+        if weighted:
+            counts &= weight != 0.0
+        if not counts.all():
+            forecast, outcome = forecast[counts], outcome[counts]
+            weight = weight[counts] if weighted else weight
+        cell = np.minimum((forecast * scale).astype(np.int64) - first, size - 1)
+        outcome = outcome.astype(np.float64)
+        residual = outcome - forecast
+        weighted_residual, weighted_outcome = residual, outcome
+        if weighted:
+            weighted_residual, weighted_outcome = residual * weight, outcome * weight
+        if counted:
+            np.add.at(totals[1], cell, forecast - edge[cell])
+            np.add.at(totals[3], cell, outcome)
+        else:
+            rounding = [(1, columns, weighted_residual), (3, columns + 1, weighted_outcome)]
+            for column, rest, values in [*rounding, (6, columns + 2, weight)][: 3 if weighted else 2]:
+                rounded = (values + rounder) - rounder
+                np.add.at(totals[column], cell, rounded)
+                np.add.at(totals[rest], cell, values - rounded)
+        if weighted:
+            np.add.at(totals[7], cell, weight * weight)
+            np.add.at(totals[8], cell, weighted_residual * weighted_residual)
+        np.add.at(totals[2], cell, weighted_residual * residual)
+        np.add.at(totals[0], cell, 1.0)
+        np.minimum.at(totals[4], cell, forecast)
+        np.maximum.at(totals[5], cell, forecast)
+    if counted:
+        totals[1] = totals[3] - totals[0] * edge - totals[1]
+    else:
+        totals[1] += totals[columns]
+        totals[3] += totals[columns + 1]
+        if weighted:
+            totals[6] += totals[columns + 2]
+    return np.ascontiguousarray(totals[:columns].T)
+
+
+def rounder_of(largest: float, rows: int) -> float:
+    """Return a number to add and take off so that as many numbers as rows, none larger, are left with exact sums.
+
+    It is so large that a number beside it keeps only digits that such a sum has room for.
+    """
+    bits = math.frexp(largest)[1] + rows.bit_length()
+    return math.ldexp(1.5, max(min(bits, 1021), -1021))
 
 
 @Kernel
@@ -205,6 +296,31 @@ def rows_in_stretches(
             else:
                 stop = middle
         inside[i] = low[k] <= forecast <= high[k]
+    return inside
+
+
+@rows_in_stretches.in_numpy
+def rows_in_stretches_in_numpy(
+    y_prob: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    begin: IntArray,
+    end: IntArray,
+    scale: float,
+    first: int,
+    lowest: float,
+    highest: float,
+) -> npt.NDArray[np.bool_]:
+    """As `rows_in_stretches`."""
+    inside = np.zeros(y_prob.size, dtype=np.bool_)
+    touched = begin < end
+    for start in range(0, y_prob.size, _ROWS_AT_ONCE):
+        forecast = y_prob[start : start + _ROWS_AT_ONCE]
+        near = np.flatnonzero((lowest <= forecast) & (forecast <= highest))
+        near = near[touched[np.minimum((forecast[near] * scale).astype(np.int64) - first, begin.size - 1)]]
+        forecast = forecast[near]
+        stretch = np.searchsorted(low, forecast, side="right") - 1
+        inside[start + near] = (stretch >= 0) & (forecast <= high[stretch])
     return inside
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from calibrant.core.errors import CalibrantError, InputError
 from calibrant.core.files import replacing
-from calibrant.core.kernels import cell_totals
+from calibrant.core.kernels import cell_totals, rounder_of
 from calibrant.core.threads import in_threads
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray
 from calibrant.rows.checks import Observations, check_number, check_observations
@@ -98,11 +98,13 @@ class Cells(Totals):
         """Add up checked rows by cell in one pass; those outside the grid are left out."""
         place = (grid.scale, grid.first, grid.size, grid.low, grid.high)
 
-        counted = observations.binary_outcomes and observations.sample_weight is None
+        given = observations.sample_weight
+        counted = observations.binary_outcomes and given is None
+        rounder = 0.0 if counted else rounder_of(1.0 if given is None else float(given.max()), observations.y_prob.size)
 
         def add_up(rows: Observations) -> FloatArray:
             weight = np.empty(0) if rows.sample_weight is None else rows.sample_weight
-            return cell_totals(rows.y_prob, rows.y_true, weight, *place, counted)
+            return cell_totals(rows.y_prob, rows.y_true, weight, *place, rounder)
 
         totals, *others = over_parts(observations, add_up)
         for part in others:
@@ -112,8 +114,7 @@ class Cells(Totals):
         held = np.flatnonzero(totals[:, 0])
         columns = np.ascontiguousarray(totals[held].T)
         count = columns[0].astype(np.int64)
-        weight = observations.sample_weight
-        weighted = weight is not None
+        weighted = given is not None
         return cls(
             bits=grid.bits,
             index=grid.first + held,
@@ -126,8 +127,8 @@ class Cells(Totals):
             residual_square=columns[2],
             weight_square_residual_square=columns[8] if weighted else columns[2],
             outcome=columns[3],
-            weight_max=1.0 if weight is None else float(weight.max()),
-            unit_weights=weight is None or bool((weight == 1.0).all()),
+            weight_max=1.0 if given is None else float(given.max()),
+            unit_weights=given is None or bool((given == 1.0).all()),
             binary_outcomes=observations.binary_outcomes,
             weights_estimated=observations.weights_estimated,
         )
