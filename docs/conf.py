@@ -49,6 +49,8 @@ numpydoc_class_members_toctree = False
 sphinx_gallery_conf = {
     "examples_dirs": str(DOCS.parent / "examples" / "gallery"),
     "gallery_dirs": "gallery",
+    "subsection_order": [f"../examples/gallery/{part}" for part in ("measure", "certify", "decide", "repair", "watch")],
+    "within_subsection_order": "FileNameSortKey",
     "filename_pattern": r"plot_",
     "abort_on_example_error": True,
     "download_all_examples": False,
