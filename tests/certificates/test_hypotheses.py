@@ -134,12 +134,14 @@ def test_neither_compiling_nor_parts_nor_threads_change_a_digit(forecast, monkey
 
 def test_the_loop_means_the_same_as_plain_python():
     seed = np.random.default_rng(3).integers(0, 2**64, size=70, dtype=np.uint64)
-    arguments = (seed, np.array([2, 1, 1]), np.array([2**52, 0, 2**53]), np.array([1.0, 1.0, 2.0]))
-    for array in arguments:
-        array.flags.writeable = False
-    with np.errstate(over="ignore"):
-        plain = kernels.resampled_ranges.plain(*arguments)
-    assert plain.tolist() == kernels.resampled_ranges.compiled()(*arguments).tolist()
+    laws = np.array([2, 1, 1]), np.array([2**52, 0, 2**53]), np.array([1.0, 1.0, 2.0])
+    found = []
+    for loop in (kernels.resampled_curves.plain, kernels.resampled_curves.run_compiled):
+        written = seed.copy(), *np.zeros((3, seed.size))
+        with np.errstate(over="ignore"):
+            loop(*written, *laws)
+        found.append([each.tolist() for each in written])
+    assert found[0] == found[1]
 
 
 def test_a_seed_gives_the_same_p_value_on_both_paths(monkeypatch):
@@ -251,13 +253,13 @@ def test_many_small_tests_load_the_compiler_when_they_have_drawn_as_much_as_a_la
     loaded = []
     monkeypatch.setattr(hypotheses, "_drawn", 0.0)
     monkeypatch.setattr(hypotheses, "PLAIN_DRAWS", 2.5 * OUTCOME.size * 999)
-    loop = kernels.resampled_ranges.compiled()
+    drawn = hypotheses._compiled_draw
 
-    def compiled_now():
+    def compiled_now(*laws):
         loaded.append(True)
-        return loop
+        return drawn(*laws)
 
-    monkeypatch.setattr(kernels.resampled_ranges, "compiled", compiled_now)
+    monkeypatch.setattr(hypotheses, "_compiled_draw", compiled_now)
     found = []
     for _ in range(3):
         found.append(calibration_test(OUTCOME, FORECAST, rng=0, n_resamples=999))

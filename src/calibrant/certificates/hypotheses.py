@@ -19,7 +19,7 @@ from calibrant.certificates.enumeration import enumerated_tail, is_enumerable
 from calibrant.certificates.question_tests import QuestionTests, joint_test
 from calibrant.certificates.rejections import CalibrationTest, GroupCalibrationTests
 from calibrant.core.errors import InputError
-from calibrant.core.kernels import GOLDEN, LANES, MIX_FIRST, MIX_SECOND, resampled_ranges
+from calibrant.core.kernels import GOLDEN, LANES, MIX_FIRST, MIX_SECOND, resampled_curves
 from calibrant.core.laws import brownian_range
 from calibrant.core.progress import track
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray, Randomness
@@ -428,8 +428,6 @@ def _exact(tally: Tally, resamples: int, seed: int, shown: bool | None, notes: t
     else:
         chance = np.rint(forecast * 2.0**53).astype(np.int64)  # a forecast of 0 never happens, one of 1 always does
         seeds = tally.generator(seed, "calibration test").integers(0, 2**64, size=resamples, dtype=np.uint64)
-        for array in (expected, chance, seeds):  # the compiled loop has one version, for read-only arrays
-            array.flags.writeable = False
         drawn = _ranges(seeds, rows, chance, expected, shown)
         pvalue = (1 + sum(int(np.count_nonzero(ranges >= least)) for ranges in drawn)) / (1 + resamples)
     return CalibrationTest(
@@ -454,14 +452,7 @@ def _ranges(
     plain = _drawn <= PLAIN_DRAWS
     size = _PLAIN_PART // row_total if plain else LANES * max(1, _COMPILED_PART // (LANES * row_total))
     parts = _split(seed, max(1, size))
-    if plain:
-        draw = _plain_draw(rows, chance, expected)
-    else:
-        loop = resampled_ranges.compiled()
-
-        def draw(part: SeedArray) -> FloatArray:
-            return loop(part, rows, chance, expected)
-
+    draw = (_plain_draw if plain else _compiled_draw)(rows, chance, expected)
     if plain or len(parts) == 1:
         yield from track(map(draw, parts), total=len(parts), label="resampling", shown=shown)
         return
@@ -475,8 +466,22 @@ def _split(seed: SeedArray, size: int) -> list[SeedArray]:
     return [seed[start : start + size] for start in range(0, seed.size, size)]
 
 
+def _compiled_draw(rows: IntArray, chance: IntArray, expected: FloatArray) -> Callable[[SeedArray], FloatArray]:
+    """Return a function of seeds that gives the range of the residual curve of the outcomes that each draws."""
+
+    def draw(seed: SeedArray) -> FloatArray:
+        ranges = []
+        for state in _split(seed.copy(), LANES):
+            events, highest, lowest = np.zeros((3, state.size))  # the curve starts at 0
+            resampled_curves.run_compiled(state, events, highest, lowest, rows, chance, expected)
+            ranges.append(highest - lowest)
+        return np.concatenate(ranges)
+
+    return draw
+
+
 def _plain_draw(rows: IntArray, chance: IntArray, expected: FloatArray) -> Callable[[SeedArray], FloatArray]:
-    """Return a function of seeds that gives what `resampled_ranges` gives, to the last digit, in numpy."""
+    """Return a function of seeds that gives the same, to the last digit, in numpy."""
     ends = np.cumsum(rows)
     steps = np.arange(1, ends[-1] + 1, dtype=np.uint64) * GOLDEN
     limits = np.repeat(chance, rows).astype(np.uint64)

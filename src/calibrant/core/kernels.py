@@ -41,9 +41,10 @@ Returned = TypeVar("Returned")
 class Kernel(Generic[Parameters, Returned]):
     """A loop over arrays that runs compiled when its first array is long, or once it was; plain or in numpy before."""
 
-    def __init__(self, function: Callable[Parameters, Returned]) -> None:
+    def __init__(self, function: Callable[Parameters, Returned], *, written: int = 0) -> None:
         update_wrapper(self, function)
         self.plain = function
+        self._written = written  # arguments, the first ones, that the loop writes to
         self.numpy: Callable[Parameters, Returned] | None = None
         self._passed = 0  # entries that went through numpy
         self._compiled: Callable[..., Returned] | None = None
@@ -82,7 +83,7 @@ class Kernel(Generic[Parameters, Returned]):
     def run_compiled(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
         """Run the loop compiled, however short its arrays are: for callers who know that it goes through them often."""
         # Numba compiles a separate version for writable and for read-only arrays: hand it read-only views only.
-        given = [_read_only(arg) for arg in args]
+        given = [*args[: self._written], *map(_read_only, args[self._written :])]
         compiled = self.compiled()
         try:
             found = compiled(*given, **kwargs)
@@ -102,6 +103,11 @@ class Kernel(Generic[Parameters, Returned]):
         with contextlib.suppress(OSError, TypeError):  # the latter: there is no folder
             for index in Path(folder).glob(f"*{self.plain.__name__}-{line}.*.nbi"):
                 index.unlink()
+
+
+def writing(count: int) -> Callable[[Callable[Parameters, Returned]], Kernel[Parameters, Returned]]:
+    """Decorate a loop that writes to its first arguments, which is quicker to compile than one that makes arrays."""
+    return lambda function: Kernel(function, written=count)
 
 
 def _kind(value: Any) -> object:
@@ -504,39 +510,35 @@ LANES = 64
 """Resamples carried side by side: enough to keep vector instructions busy, few enough to stay in the nearest cache."""
 
 
-@Kernel
-def resampled_ranges(
-    seed: npt.NDArray[np.uint64], rows: IntArray, chance: IntArray, expected: FloatArray
-) -> FloatArray:
-    """Range of the residual curve of calibrated outcomes, one for each seed.
+@writing(4)
+def resampled_curves(
+    state: npt.NDArray[np.uint64],
+    events: FloatArray,
+    highest: FloatArray,
+    lowest: FloatArray,
+    rows: IntArray,
+    chance: IntArray,
+    expected: FloatArray,
+) -> None:
+    """Draw calibrated outcomes, one set for each seed in ``state``: their number, and how far the residual curve goes.
 
     Distinct forecast k has ``rows[k]`` rows, each an event when its 53 random bits are below ``chance[k]`` (the
     forecast times 2^53); ``expected[k]`` is the sum of the forecasts of all rows up to and including k. The curve is
-    looked at where a forecast ends, and at its start, 0. Draw i of a resample depends on its seed and i only.
+    looked at where a forecast ends. Draw i of a set depends on its seed and i only.
 
     Runs compiled: as plain Python the wrapping 64-bit products are slow and warn.
     """
-    ranges = np.empty(seed.size)
-    for begin in range(0, seed.size, LANES):
-        state = seed[begin : begin + LANES].copy()
-        lanes = state.size
-        events = np.zeros(lanes)
-        highest = np.zeros(lanes)
-        lowest = np.zeros(lanes)
-        for k in range(rows.size):
-            limit = chance[k]
-            for _ in range(rows[k]):
-                for lane in range(lanes):
-                    state[lane] += GOLDEN
-                    bits = state[lane]
-                    bits = (bits ^ (bits >> np.uint64(30))) * MIX_FIRST
-                    bits = (bits ^ (bits >> np.uint64(27))) * MIX_SECOND
-                    bits ^= bits >> np.uint64(31)
-                    events[lane] += 1.0 if np.int64(bits >> np.uint64(11)) < limit else 0.0
-            for lane in range(lanes):
-                level = events[lane] - expected[k]
-                highest[lane] = level if level > highest[lane] else highest[lane]
-                lowest[lane] = level if level < lowest[lane] else lowest[lane]
-        for lane in range(lanes):
-            ranges[begin + lane] = highest[lane] - lowest[lane]
-    return ranges
+    for k in range(rows.size):
+        limit = chance[k]
+        for _ in range(rows[k]):
+            for lane in range(state.size):
+                state[lane] += GOLDEN
+                bits = state[lane]
+                bits = (bits ^ (bits >> np.uint64(30))) * MIX_FIRST
+                bits = (bits ^ (bits >> np.uint64(27))) * MIX_SECOND
+                bits ^= bits >> np.uint64(31)
+                events[lane] += 1.0 if np.int64(bits >> np.uint64(11)) < limit else 0.0
+        for lane in range(state.size):
+            level = events[lane] - expected[k]
+            highest[lane] = level if level > highest[lane] else highest[lane]
+            lowest[lane] = level if level < lowest[lane] else lowest[lane]
