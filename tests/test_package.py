@@ -138,6 +138,7 @@ FUNCTIONS = [name for name in PUBLIC if inspect.isfunction(public(name))]
 BY_POSITION = {
     "cox_slope": ["rows"],
     "horizon": ["time", "event", "y_prob"],
+    "mlflow_metric": ["measure"],
     "affine_costs": [],
     "bracket": ["cells"],
     "by_group": ["source", "compute"],

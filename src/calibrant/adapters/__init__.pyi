@@ -5,4 +5,10 @@ from calibrant.adapters.scoring import (
 from calibrant.adapters.scoring import (
     scorer_names as scorer_names,
 )
+from calibrant.adapters.tracking import (
+    log_calibration as log_calibration,
+)
+from calibrant.adapters.tracking import (
+    mlflow_metric as mlflow_metric,
+)
 from calibrant.adapters.training import CalibrationMetric as CalibrationMetric

@@ -1,0 +1,162 @@
+"""MLflow: calibration among the metrics of a run, and the report among its artifacts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from calibrant.core.errors import InputError
+from calibrant.measures.registry import MEASURES, Measure
+from calibrant.rows.checks import check_choice
+
+if TYPE_CHECKING:
+    from calibrant.reports.calibration_report import CalibrationReport
+    from calibrant.reports.results import ModelSummary
+
+_LOGGED = ("cutoff", "smooth", "risk_gap", "brier", "calibration_in_the_large")
+
+
+def mlflow_metric(measure: Measure = "cutoff", **options: Any) -> Any:
+    """Return a metric for ``mlflow.models.evaluate(..., extra_metrics=[...])``: a calibration error with its limit.
+
+    It reads probabilities of the event. Evaluate a table of forecasts (``predictions="forecast"``) or a function that
+    returns them, and leave ``model_type`` out: the labels that MLflow asks of a classifier have no calibration, and are
+    refused.
+
+    Parameters
+    ----------
+    measure : {"cutoff", "smooth", "bounded_variation", "distance", "ece", "risk_gap"}
+        The error.
+    **options
+        Those of `confidence_interval`: ``confidence_level``, ``method``, ``pos_label`` and so on.
+
+    Returns
+    -------
+    mlflow.metrics.EvaluationMetric
+        Which logs ``<error>/estimate``, its value on the rows, and ``<error>/upper``, a one-sided upper confidence
+        limit, as in ``cutoff_calibration_error/upper``.
+
+    Examples
+    --------
+    >>> metric = mlflow_metric("smooth", confidence_level=0.9)
+    >>> metric.name, metric.greater_is_better
+    ('smooth_calibration_error', False)
+    """
+    check_choice(measure, "measure", tuple(MEASURES))
+    models = _mlflow("mlflow_metric").models
+    from mlflow.metrics import MetricValue
+
+    from calibrant.certificates.verdicts import confidence_interval
+
+    def evaluate(predictions: Any, targets: Any) -> Any:
+        _refuse_labels(predictions)
+        found = confidence_interval(targets, predictions, measure=measure, alternative="less", **options)
+        return MetricValue(aggregate_results={"estimate": found.estimate, "upper": found.upper})
+
+    name = MEASURES.words(measure).lower().replace(" ", "_").replace("-", "_")
+    return models.make_metric(eval_fn=evaluate, greater_is_better=False, name=name)
+
+
+def log_calibration(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    max_error: float | None = None,
+    run_id: str | None = None,
+    folder: str = "calibration",
+    **options: Any,
+) -> CalibrationReport:
+    """Judge forecasts, and log what is found to a run of MLflow: metrics, the verdict as tags, the report as artifact.
+
+    Nothing is logged if the rows are refused.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,), Tally, or dict of name to Tally
+        Outcomes, as in `CalibrationReport.from_predictions`.
+    y_prob : array-like of shape (n,), or dict of name to array-like
+        Forecast probabilities; a dict for several models judged on the same outcomes.
+    max_error : float in [0, 1], optional
+        The largest Cutoff calibration error you can live with; without it there are limits and no verdict.
+    run_id : str, optional
+        The run; by default the one that is active, or a new one, as for other functions of MLflow that log.
+    folder : str
+        Where artifacts go, and what names of metrics and tags begin with.
+    **options
+        Those of `CalibrationReport.from_predictions`.
+
+    Returns
+    -------
+    CalibrationReport
+        The report. The run has it as ``calibration/report.html`` and ``calibration/report.json``; the metrics
+        ``calibration/cutoff``, ``smooth``, ``risk_gap``, ``brier`` and ``calibration_in_the_large``; the Cutoff error
+        again with its limits, as shares of what ``relative_to`` says, as ``calibration/estimate``, ``lower`` and
+        ``upper``; and with ``max_error`` the tags ``calibration.verdict`` and ``calibration.finding``, the verdict in a
+        word and in words. Where there are several models their names come in between, as in
+        ``calibration/first/cutoff``.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import mlflow
+    >>> import numpy as np
+    >>> os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"  # a folder, in place of a server or a database
+    >>> mlflow.set_tracking_uri(os.path.join(tempfile.mkdtemp(), "runs"))
+    >>> y_prob = np.random.default_rng(0).random(2000)
+    >>> y_true = np.random.default_rng(1).random(2000) < y_prob
+    >>> with mlflow.start_run() as run:
+    ...     report = log_calibration(y_true, y_prob, max_error=0.05)
+    >>> mlflow.get_run(run.info.run_id).data.tags["calibration.verdict"]
+    'certified'
+    """
+    mlflow = _mlflow("log_calibration")
+    from calibrant.reports.calibration_report import CalibrationReport
+
+    report = CalibrationReport.from_predictions(y_true, y_prob, max_error=max_error, **options)
+    page = report.html()
+    client = mlflow.MlflowClient()
+    run = run_id or (mlflow.active_run() or mlflow.start_run()).info.run_id
+    models = report.summary.models
+    for model in models:
+        named = (folder,) if len(models) == 1 else (folder, model.name)
+        for name, value in _metrics(model):
+            client.log_metric(run, "/".join((*named, name)), value)
+        if model.verdict is not None and model.certificate is not None:
+            client.set_tag(run, ".".join((*named, "verdict")), model.verdict)
+            client.set_tag(run, ".".join((*named, "finding")), model.certificate.finding())
+    client.log_text(run, page, f"{folder}/report.html")
+    client.log_text(run, report.json(), f"{folder}/report.json")
+    return report
+
+
+def _metrics(model: ModelSummary) -> Iterator[tuple[str, float]]:
+    """Return the numbers of a model that are numbers: of shares of events an upper limit may be infinite."""
+    limits = model.limits if model.certificate is None else model.certificate
+    found = {name: getattr(model.measures, name) for name in _LOGGED}
+    if limits is not None:
+        found |= {name: getattr(limits, name) for name in ("estimate", "lower", "upper")}
+    return ((name, float(value)) for name, value in found.items() if math.isfinite(value))
+
+
+def _refuse_labels(predictions: Any) -> None:
+    """Refuse what a classifier says where what it forecasts is asked for."""
+    import numpy as np
+
+    values = np.asarray(predictions)
+    if values.dtype.kind != "f" or (values.size > 1 and bool(((values == 0.0) | (values == 1.0)).all())):
+        raise InputError(
+            f"are labels (the first is {values[:1].tolist()[0]!r}), and only probabilities have a calibration",
+            argument="predictions",
+            remedy="evaluate a column of probabilities, or a function that returns predict_proba(X)[:, 1], without "
+            "model_type",
+        )
+
+
+def _mlflow(function: str) -> Any:
+    try:
+        import mlflow
+        import mlflow.models
+    except ImportError as error:
+        raise ImportError(f"{function} needs mlflow; install it, as in: pip install mlflow") from error
+    return mlflow

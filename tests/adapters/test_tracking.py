@@ -1,0 +1,130 @@
+"""MLflow, with a folder as its store: metrics, verdicts and reports of runs."""
+
+import json
+import sys
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import calibrant
+from calibrant.adapters import log_calibration, mlflow_metric
+
+# How MLflow itself uses pandas.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+@pytest.fixture
+def mlflow(tmp_path, monkeypatch):
+    """MLflow that writes to a folder, tells nobody, and forgets it afterwards."""
+    for name in ("MLFLOW_ALLOW_FILE_STORE", "MLFLOW_DISABLE_TELEMETRY"):
+        monkeypatch.setenv(name, "true")
+    monkeypatch.chdir(tmp_path)
+    mlflow = pytest.importorskip("mlflow")
+    before = mlflow.get_tracking_uri()
+    mlflow.set_tracking_uri((tmp_path / "runs").as_uri())
+    yield mlflow
+    while mlflow.active_run() is not None:
+        mlflow.end_run()
+    mlflow.set_tracking_uri(before)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    forecast = rng.random(2000)
+    return pd.DataFrame({"forecast": forecast, "outcome": (rng.random(2000) < forecast).astype(float)})
+
+
+@pytest.mark.parametrize("measure", ["cutoff", "smooth", "bounded_variation", "distance", "risk_gap"])
+def test_evaluate_logs_the_error_and_its_limit(mlflow, rows, measure):
+    metric = mlflow_metric(measure, confidence_level=0.9)
+    with mlflow.start_run() as run:
+        mlflow.models.evaluate(data=rows, targets="outcome", predictions="forecast", extra_metrics=[metric])
+    expected = calibrant.confidence_interval(
+        rows.outcome, rows.forecast, measure=measure, confidence_level=0.9, alternative="less"
+    )
+    logged = mlflow.get_run(run.info.run_id).data.metrics
+    assert logged == {f"{metric.name}/estimate": expected.estimate, f"{metric.name}/upper": expected.upper}
+
+
+def test_a_function_that_forecasts_is_evaluated(mlflow, rows):
+    given = {"targets": "outcome", "extra_metrics": [mlflow_metric()]}
+    found = mlflow.models.evaluate(lambda table: np.sqrt(table.forecast.to_numpy()), data=rows, **given)
+    error = calibrant.cutoff_calibration_error(rows.outcome, np.sqrt(rows.forecast))
+    assert found.metrics["cutoff_calibration_error/estimate"] == error
+
+
+@pytest.mark.parametrize(
+    "labels", [lambda p: (p > 0.5).astype(int), lambda p: (p > 0.5).astype(float), lambda p: p > 0.5]
+)
+def test_labels_are_not_taken_for_forecasts(mlflow, rows, labels):
+    table = rows.assign(forecast=labels(rows.forecast))
+    wrapped = mlflow.exceptions.MlflowException  # what the trial on one row makes of errors
+    with pytest.raises((calibrant.InputError, wrapped), match=r"predictions are labels .*predict_proba"):
+        mlflow.models.evaluate(data=table, targets="outcome", predictions="forecast", extra_metrics=[mlflow_metric()])
+
+
+def test_a_metric_of_nothing_known_is_refused():
+    with pytest.raises(calibrant.InputError, match=r"^measure must be one of .*, got 'brier'$"):
+        mlflow_metric(cast(Any, "brier"))  # no such error has limits
+
+
+@pytest.mark.usefixtures("without_plots")
+@pytest.mark.parametrize(("power", "verdict"), [(1.0, "certified"), (0.5, "refuted")])
+def test_a_run_has_metrics_verdict_and_report(mlflow, rows, power, verdict):
+    with mlflow.start_run() as run:
+        report = log_calibration(rows.outcome, rows.forecast**power, max_error=0.05, relative_to="rows")
+    data = mlflow.get_run(run.info.run_id).data
+    certificate = calibrant.certify(rows.outcome, rows.forecast**power, max_error=0.05)
+    found = calibrant.measure(rows.outcome, rows.forecast**power)
+    assert data.tags["calibration.verdict"] == certificate.verdict == verdict == report.verdict
+    assert data.tags["calibration.finding"] == certificate.finding()
+    assert data.metrics == {
+        **{f"calibration/{name}": getattr(certificate, name) for name in ("estimate", "lower", "upper")},
+        **{
+            f"calibration/{name}": pytest.approx(getattr(found, name), abs=1e-12)
+            for name in ("cutoff", "smooth", "risk_gap", "brier", "calibration_in_the_large")
+        },
+    }
+    page = mlflow.artifacts.load_text(f"{run.info.artifact_uri}/calibration/report.html")
+    assert page == report.html()
+    stored = json.loads(mlflow.artifacts.load_text(f"{run.info.artifact_uri}/calibration/report.json"))
+    assert stored["verdict"] == verdict
+
+
+@pytest.mark.usefixtures("without_plots")
+def test_a_run_is_named_active_or_new(mlflow, rows):
+    with mlflow.start_run() as earlier:
+        pass
+    log_calibration(rows.outcome, rows.forecast, run_id=earlier.info.run_id, folder="held out")
+    assert mlflow.active_run() is None
+    data = mlflow.get_run(earlier.info.run_id).data
+    assert data.metrics["held out/upper"] > data.metrics["held out/estimate"]
+    assert not any(name.endswith("verdict") for name in data.tags)  # nobody said what is good enough
+    log_calibration(rows.outcome, rows.forecast)
+    assert "calibration/upper" in mlflow.get_run(mlflow.active_run().info.run_id).data.metrics
+
+
+@pytest.mark.usefixtures("without_plots")
+def test_models_are_told_apart(mlflow, rows):
+    forecasts = {"first": rows.forecast, "second": rows.forecast**2}
+    with mlflow.start_run() as run:
+        log_calibration(rows.outcome, forecasts, max_error=0.05)
+    data = mlflow.get_run(run.info.run_id).data
+    assert data.tags["calibration.second.verdict"] == "refuted"
+    assert data.metrics["calibration/first/upper"] < data.metrics["calibration/second/upper"]
+
+
+def test_bad_rows_leave_no_trace(mlflow, rows):
+    with mlflow.start_run() as run, pytest.raises(calibrant.InputError, match=r"^y_prob\[0\]"):
+        log_calibration(rows.outcome, rows.forecast + 1.0)
+    assert mlflow.get_run(run.info.run_id).data.metrics == {}
+
+
+@pytest.mark.parametrize("function", [mlflow_metric, lambda: log_calibration([0, 1], [0.2, 0.7])])
+def test_without_mlflow_it_says_what_to_install(function: Any, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    with pytest.raises(ImportError, match=r"needs mlflow; install it, as in: pip install mlflow$"):
+        function()
