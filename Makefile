@@ -73,7 +73,8 @@ dist: $(VENV)/.installed-dist ## Build what a release consists of, check it and 
 
 .PHONY: clean
 clean: ## Remove the environments, built files and caches
-	rm -rf $(VENV) $(OLDEST) build dist docs/_build docs/gallery docs/reference/api .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(OLDEST) build dist .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf docs/_build docs/gallery docs/reference/api docs/reference/commands docs/reference/schemas
 	find src tests examples benchmarks .ci -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # The package is installed editable, so only a change of pyproject.toml calls for a new installation.

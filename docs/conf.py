@@ -21,6 +21,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.mathjax",
     "sphinx_gallery.gen_gallery",
+    "house_commands",
     "house_docstrings",
     "house_pages",
     "house_reference",
@@ -35,6 +36,7 @@ exclude_patterns = [
 ]
 nitpicky = True
 default_role = "py:obj"
+smartquotes = False  # two hyphens are the beginning of an option
 suppress_warnings = ["config.cache"]  # the gallery is configured with functions, which are not kept
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
@@ -71,12 +73,14 @@ html_css_files = ["house.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
+html_context = {"default_mode": "auto"}
 html_sidebars: dict[str, list[str]] = {"index": []}
 html_theme_options = {
     "navbar_align": "left",
     "navbar_end": ["theme-switcher"],
     "header_links_before_dropdown": 7,
     "navigation_depth": 2,
+    "collapse_navigation": True,  # a sidebar of all names on each of their pages would take half of the build
     "show_nav_level": 1,
     "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import inspect
 import re
+from collections.abc import Collection
+from functools import cache
 from typing import Any
 
 from docutils import nodes
-from house_reference import pages_by_name
+from house_reference import pages_by_name, public_things
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
@@ -58,10 +62,40 @@ def name_linked(app: Sphinx, _env: BuildEnvironment, node: pending_xref, shown: 
     return make_refnode(app.builder, node["refdoc"], page, "", shown)
 
 
+@cache
+def names_of_other_things() -> frozenset[str]:
+    """Return words that are also arguments or fields, as ``measure`` is: they are not linked where they stand alone."""
+    found: set[str] = set()
+    for thing in public_things():
+        found |= {field.name for field in dataclasses.fields(thing)} if dataclasses.is_dataclass(thing) else set()
+        if callable(thing):
+            with contextlib.suppress(TypeError, ValueError):
+                found |= set(inspect.signature(thing).parameters)
+    return frozenset(found)
+
+
+def page_of(code: str, known: Collection[str]) -> str | None:
+    """Return the page that is about what stands in a text as code, if there is one."""
+    document = re.fullmatch(r"docs/([\w/-]+)\.md", code)
+    if document:
+        return document[1] if document[1] in known else None
+    name = re.fullmatch(r"(?:calibrant\.)?((?:\w+\.)?\w+)(?:\(.*\))?", code)
+    return pages_by_name().get(name[1]) if name and code not in names_of_other_things() else None
+
+
+def code_linked(app: Sphinx, doctree: nodes.document, here: str) -> None:
+    """Link public names and pages that stand in a text as code."""
+    for literal in list(doctree.findall(nodes.literal)):
+        page = page_of(literal.astext(), app.env.found_docs)
+        if page not in (None, here) and not isinstance(literal.parent, nodes.reference | nodes.title):
+            literal.replace_self(make_refnode(app.builder, here, page, "", literal.deepcopy()))
+
+
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Connect this to the build."""
     app.connect("autodoc-process-docstring", references_named, priority=100)  # before numpydoc
     app.connect("autodoc-process-docstring", written_for_the_page, priority=900)  # after it
     app.connect("autodoc-skip-member", member_skipped)
     app.connect("missing-reference", name_linked)
+    app.connect("doctree-resolved", code_linked)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

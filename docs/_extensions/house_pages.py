@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from sphinx.application import Sphinx
+from sphinx.config import Config
 from sphinx.errors import ExtensionError
 from sphinx.util.fileutil import copy_asset
 from sphinx.util.typing import ExtensionMetadata
@@ -30,6 +31,15 @@ def page_read(_app: Sphinx, _name: str, source: list[str]) -> None:
     source[0] = PICTURE.sub(both_pictures, source[0])
 
 
+def old_examples_removed(app: Sphinx, _config: Config) -> None:
+    """Remove pages of examples that are there no more: the gallery writes pages and never takes one away."""
+    examples = Path(app.config["sphinx_gallery_conf"]["examples_dirs"])
+    gallery = Path(app.srcdir) / "gallery"
+    for page in gallery.rglob("plot_*.rst"):
+        if not (examples / page.relative_to(gallery)).with_suffix(".py").exists():
+            page.unlink()
+
+
 def formulas_copied(app: Sphinx) -> None:
     """Put the one script that draws formulas beside the pages: it is 2 MB, and all it needs."""
     spec = find_spec("sphinx-mathjax-offline")
@@ -41,6 +51,7 @@ def formulas_copied(app: Sphinx) -> None:
 
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Connect this to the build."""
+    app.connect("config-inited", old_examples_removed)
     app.connect("builder-inited", formulas_copied)
     app.connect("source-read", page_read)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -61,6 +61,11 @@ def module_of(room: str) -> ModuleType:
     return calibrant if room == "errors" else importlib.import_module(f"calibrant.{room}")
 
 
+def public_things() -> list[Any]:
+    """Return what the public names stand for."""
+    return [getattr(module_of(room), name) for room, names in rooms().items() for name in names]
+
+
 def full_name(room: str, name: str) -> str:
     """Return what one types: names that most users need are at the top."""
     return f"calibrant.{name}" if name in names_in(calibrant) else f"calibrant.{room}.{name}"
@@ -95,13 +100,12 @@ def room_page(room: str, names: list[str]) -> str:
     module = module_of(room)
     title = TITLES.get(room, "Errors and warnings")
     words = inspect.getdoc(module) if room in TITLES else "What is raised, and what is warned of."
-    rows = "".join(
-        f"   * - :doc:`{full_name(room, name)} <{room}/{name}>`\n     - {summary(getattr(module, name))}\n"
-        for name in sorted(names, key=str.lower)
+    ordered = sorted(names, key=str.lower)
+    lines = "".join(
+        f":doc:`{full_name(room, name)} <{room}/{name}>`\n   {summary(getattr(module, name))}\n\n" for name in ordered
     )
-    pages = "".join(f"   {name} <{room}/{name}>\n" for name in sorted(names, key=str.lower))
-    table = f".. list-table::\n   :widths: 40 60\n\n{rows}"
-    return f"{underlined(title)}\n{words}\n\n{table}\n.. toctree::\n   :hidden:\n\n{pages}"
+    pages = "".join(f"   {name} <{room}/{name}>\n" for name in ordered)
+    return f"{underlined(title)}\n{words}\n\n{lines}.. toctree::\n   :hidden:\n\n{pages}"
 
 
 def index_page(listed: dict[str, list[str]]) -> str:
