@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-from house_reference import pages_by_name, underlined, written
+from house_reference import DOCUMENTS, pages_by_name, terms_by_field, underlined, written
 from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
 from calibrant.cli import main
 from calibrant.cli.outputs import WithExamples
-
-DOCUMENTS = Path(__file__).parents[1]
 
 
 def plain(text: str) -> str:
@@ -95,13 +93,19 @@ def command_pages() -> dict[str, str]:
     return pages
 
 
+def field(name: str) -> str:
+    """Return a field of a result, with a link to what it means."""
+    term = terms_by_field().get(name)
+    return f":term:`{name} <{term}>`" if term else f"``{name}``"
+
+
 def schema_page() -> str:
     """Return a page with the types of result, each with its first sentence."""
     schema = json.loads((DOCUMENTS / "schemas" / "results.json").read_text(encoding="utf-8"))
     lines = []
     for name, kind in sorted(schema["$defs"].items()):
         page = pages_by_name().get(name)
-        fields = ", ".join(f"``{each}``" for each in kind.get("properties", {}) if each != "type")
+        fields = ", ".join(map(field, (each for each in kind.get("properties", {}) if each != "type")))
         shown = f":doc:`{name} </{page}>`" if page else f"``{name}``"
         words = plain(" ".join(kind.get("description", "").split()))
         lines.append(f"{shown}\n   {words}\n\n   {fields}\n")

@@ -11,12 +11,14 @@ from functools import cache
 from typing import Any
 
 from docutils import nodes
-from house_reference import pages_by_name, public_things
+from house_reference import pages_by_name, terms_by_field, things_by_page
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.nodes import make_refnode
 from sphinx.util.typing import ExtensionMetadata
+
+from calibrant.core.results import Result
 
 REFERENCE = re.compile(r"^\.\. \[(\d+)\] .*(?:\n {3,}.*)*", flags=re.MULTILINE)
 LITERAL = re.compile(r"(``.*?``)")
@@ -66,7 +68,7 @@ def name_linked(app: Sphinx, _env: BuildEnvironment, node: pending_xref, shown: 
 def names_of_other_things() -> frozenset[str]:
     """Return words that are also arguments or fields, as ``measure`` is: they are not linked where they stand alone."""
     found: set[str] = set()
-    for thing in public_things():
+    for thing in things_by_page().values():
         found |= {field.name for field in dataclasses.fields(thing)} if dataclasses.is_dataclass(thing) else set()
         if callable(thing):
             with contextlib.suppress(TypeError, ValueError):
@@ -91,6 +93,26 @@ def code_linked(app: Sphinx, doctree: nodes.document, here: str) -> None:
             literal.replace_self(make_refnode(app.builder, here, page, "", literal.deepcopy()))
 
 
+def fields_linked(app: Sphinx, doctree: nodes.document, here: str) -> None:
+    """Link the fields of a result to the glossary: ``glossary_fields.json`` has the term of each."""
+    thing = things_by_page().get(here)
+    if not (isinstance(thing, type) and issubclass(thing, Result)):
+        return
+    terms = app.env.domains.standard_domain.objects
+    for field in doctree.findall(nodes.field):
+        if field[0].astext() != "Attributes":
+            continue
+        for item in field.findall(nodes.definition_list_item):
+            for strong in item[0].findall(nodes.strong):
+                names = strong.astext().split(", ")
+                strong.clear()
+                for name in names:
+                    page, anchor = terms.get(("term", terms_by_field().get(name, "")), (None, ""))
+                    shown = nodes.Text(name)
+                    linked = make_refnode(app.builder, here, page, anchor, shown) if page else shown
+                    strong += [linked, nodes.Text(", ")] if name != names[-1] else [linked]
+
+
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Connect this to the build."""
     app.connect("autodoc-process-docstring", references_named, priority=100)  # before numpydoc
@@ -98,4 +120,5 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.connect("autodoc-skip-member", member_skipped)
     app.connect("missing-reference", name_linked)
     app.connect("doctree-resolved", code_linked)
+    app.connect("doctree-resolved", fields_linked)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

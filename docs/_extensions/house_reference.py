@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -14,6 +15,7 @@ from sphinx.util.typing import ExtensionMetadata
 
 import calibrant
 
+DOCUMENTS = Path(__file__).parents[1]
 TITLES = {
     "measures": "Measure: how wrong are the forecasts?",
     "certificates": "Certify: what can be said of cases to come?",
@@ -61,9 +63,22 @@ def module_of(room: str) -> ModuleType:
     return calibrant if room == "errors" else importlib.import_module(f"calibrant.{room}")
 
 
-def public_things() -> list[Any]:
-    """Return what the public names stand for."""
-    return [getattr(module_of(room), name) for room, names in rooms().items() for name in names]
+@cache
+def things_by_page() -> dict[str, Any]:
+    """Return what each page of a public name is about."""
+    listed = rooms()
+    return {
+        f"reference/api/{room}/{name}": getattr(module_of(room), name)
+        for room, names in listed.items()
+        for name in names
+    }
+
+
+@cache
+def terms_by_field() -> dict[str, str]:
+    """Return the term of the glossary for each field of a result that has one."""
+    found: dict[str, str] = json.loads((DOCUMENTS / "glossary_fields.json").read_text(encoding="utf-8"))
+    return found
 
 
 def full_name(room: str, name: str) -> str:
