@@ -74,7 +74,7 @@ html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
 html_context = {"default_mode": "auto"}
-html_sidebars: dict[str, list[str]] = {"index": []}
+html_sidebars: dict[str, list[str]] = {"index": [], "tour": []}
 html_theme_options = {
     "navbar_align": "left",
     "navbar_end": ["theme-switcher"],
