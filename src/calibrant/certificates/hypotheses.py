@@ -208,7 +208,7 @@ def calibration_test(
     y_true : array-like of shape (n,), or Tally, or Scan
         Outcomes: 0/1, booleans, fractions in [0, 1], or labels with ``pos_label``;
         or, on its own, a tally or a `scan` of a file, table or cluster.
-    y_prob : array-like of shape (n,)
+    y_prob : array-like of shape (n,), or (n, K) for several classes
         Forecast probabilities.
     method : {"auto", "exact", "asymptotic", "evidence"}
         "auto" takes the exact test when outcomes are 0/1, rows have no weights and rows x resamples is at most 2e9, and

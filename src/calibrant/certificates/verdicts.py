@@ -248,7 +248,7 @@ def certify(
     y_true : array-like of shape (n,), or Tally, or Scan
         Outcomes: 0/1, booleans, fractions in [0, 1], or labels with ``pos_label``;
         or, on its own, a tally or a `scan` of a file, table or cluster.
-    y_prob : array-like of shape (n,)
+    y_prob : array-like of shape (n,), or (n, K) for several classes
         Forecast probabilities.
     max_error : float in [0, 1]
         The largest error you can live with. For Cutoff, 0.02 means: on no interval of forecasts do events and
