@@ -412,7 +412,8 @@
       series("tour-s-cutoff", (one) => one.cutoff);
       const last = all[all.length - 1];
       picture.words("ECE plug-in", 100000, last.ece, { anchor: "end", dy: -9, name: "tour-words tour-w-ece" });
-      picture.words("Cutoff", 130, all[2].cutoff, { anchor: "end", dx: -8, dy: 22, name: "tour-words tour-w-cutoff" });
+      const below = truth > 0 ? all[6] : all[2];
+      picture.words("Cutoff", below.n, below.cutoff, { anchor: "end", dy: 20, name: "tour-words tour-w-cutoff" });
       picture.words("Cutoff is at most", 1500, all[4].limit, { dy: -8, name: "tour-words tour-w-limit" });
       if (truth > 0) picture.words("truth", 9, truth, { dy: 13, name: "tour-words" });
       const title = `Where the error collects, ${count(rows)} rows`;
@@ -535,7 +536,7 @@
         const anchor = p <= 0.75 ? "end" : "start";
         picture.words(`${percent(law.weight[k])} of cases`, p, law.rate[k], { dx: aside, dy: 4, anchor });
       });
-      const small = STEPS.slice(1);
+      const small = Array.from({ length: 101 }, (_, k) => 0.001 * 10 ** (k / 50)); // dense: savings jump
       const other = frame({
         title: "The smaller the move …",
         x: [0.0009, 0.11],

@@ -195,6 +195,19 @@ def test_the_page_without_javascript_says_what_the_pictures_say_first(browser, p
 
 
 @needs_chromium
+@pytest.mark.parametrize("theme", PALETTES)
+def test_without_javascript_the_site_shows_one_picture_of_a_pair(browser, theme, tmp_path):
+    pair = "".join(f'<p class="only-{one}">{one}</p>' for one in PALETTES)
+    style = f'<link rel="stylesheet" href="{(DOCS / "_static" / "house.css").as_uri()}">'
+    path = tmp_path / "pair.html"
+    path.write_text(f'<!DOCTYPE html><html data-theme="auto">{style}{pair}', encoding="utf-8")
+    still = browser.new_context(offline=True, java_script_enabled=False, color_scheme=theme).new_page()
+    still.goto(path.as_uri())
+    assert still.locator("body").inner_text() == theme
+    still.context.close()
+
+
+@needs_chromium
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_keyboard_moves_every_slider(page, name):
     figure = page.locator(f'[data-tour="{name}"]')
