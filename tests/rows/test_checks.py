@@ -17,6 +17,7 @@ from public_names import EVERYWHERE, public
 
 import calibrant
 from calibrant import Cells, Tally
+from calibrant.rows.checks import label_places
 from calibrant.rows.tally import ADDITIVE
 
 # Eighths are exact in every float type, half precision included. Two forecasts repeat, and both ends occur.
@@ -1130,3 +1131,27 @@ def test_counts_may_be_any_kind_of_whole_number(convert):
 def test_the_bits_of_cells_must_be_a_whole_number_within_reach(bits, message):
     with refused(message):
         Cells.from_arrays(*ROWS, bits=bits)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64", "float16", "float32", "float64", ">f8"])
+@pytest.mark.parametrize("values", [[3, 1, 7, 3], [2, 2], [5], [100, 1, 2], [0, 1] * 50_000 + [3]])
+def test_labels_that_are_counted_are_those_that_would_be_sorted(dtype, values):
+    array = np.array(values, dtype=dtype)
+    labels, places = label_places(array, "y_true", array.size)
+    expected, inverse = np.unique(array, return_inverse=True)
+    assert labels.tolist() == expected.tolist()
+    assert [type(each) for each in labels.tolist()] == [type(each) for each in expected.tolist()]
+    assert places.tolist() == inverse.tolist()
+
+
+@pytest.mark.parametrize("values", [[0.0, 0.5, 1.0], [1.0, -0.0], [-1.0, 2.0**60], [2.0**53, 2.0**53 + 2], [-3.0, 0.0]])
+def test_labels_of_any_numbers_are_found_as_they_are_written(values):
+    labels, places = label_places(np.array(values), "y_true", len(values))
+    assert list(map(str, labels.tolist())) == list(map(str, sorted(values)))
+    assert labels[places].tolist() == values
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_labels_that_are_no_numbers_are_refused_where_they_stand(value):
+    with pytest.raises(calibrant.InputError, match=r"y_true\[2\] is (missing|inf)"):
+        label_places(np.array([0.0, 1.0, value]), "y_true", 3)

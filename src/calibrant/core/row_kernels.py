@@ -28,11 +28,10 @@ def largest_columns(values: FloatArray, tolerance: float) -> tuple[IntArray, Flo
     """
     lines, columns = values.shape
     place, largest = np.empty(lines, dtype=np.int64), np.empty(lines)
-    smallest, shares = 0.0, True
+    shares = True
     for i in range(lines):
         best, where = values[i, 0], 0
-        total = best
-        smallest = min(smallest, best)
+        total, smallest = best, best  # of this line alone: lines that wait for one another take longer
         for k in range(1, columns):
             value = values[i, k]
             total += value
@@ -40,8 +39,9 @@ def largest_columns(values: FloatArray, tolerance: float) -> tuple[IntArray, Flo
             if value > best:
                 best, where = value, k
         place[i], largest[i] = where, best
-        shares = shares and abs(total - 1.0) <= tolerance and best <= 1.0  # not so where any is missing
-    return place, largest, shares and smallest >= 0.0
+        # Not so where any is missing.
+        shares = shares and abs(total - 1.0) <= tolerance and best <= 1.0 and smallest >= 0.0
+    return place, largest, shares
 
 
 @Kernel

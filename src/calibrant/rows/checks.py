@@ -19,11 +19,10 @@ from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.voices import Argument, Either, Option, Phrase
 from calibrant.core.words import shown
 from calibrant.rows.arrays import as_array, as_numbers, check_finite, check_objects, is_missing, refuse_missing
-from calibrant.rows.labels import check_pos_label, listed_labels, same_label
+from calibrant.rows.labels import check_pos_label, counted_places, listed_labels, same_label
 from calibrant.rows.runs import stable_order
 
 _CHUNK = 1 << 16
-_FEW_TIMES = 4  # whole numbers that span no more than so many times the rows are counted, not sorted
 _SLIP = 1e-6  # a forecast outside [0, 1] by less than this is more likely rounding than another scale
 MOST_ROWS = 2.0**53
 """From so many on, rows are not counted exactly."""
@@ -397,6 +396,9 @@ def label_places(values: Any, name: str, rows: int) -> tuple[npt.NDArray[Any], I
     array = as_array(values, name)
     if array.size != rows:
         raise _bad_length(name, array.size, f"{rows:,} rows", "pass one label per row")
+    counted = counted_places(array)
+    if counted is not None:
+        return counted
     if array.dtype.kind == "f":
         check_finite(array, name)
     elif array.dtype.kind in "mM":
@@ -406,13 +408,6 @@ def label_places(values: Any, name: str, rows: int) -> tuple[npt.NDArray[Any], I
     for position, value in enumerate(array.tolist() if array.dtype.kind == "O" else ()):
         if is_missing(value):
             refuse_missing(name, position)
-    if array.dtype.kind in "iu" and array.size:
-        low, high = int(array.min()), int(array.max())
-        if high - low < _FEW_TIMES * array.size:  # counting is quicker than sorting
-            held = np.zeros(high - low + 1, dtype=np.bool_)
-            place = array.astype(np.int64) - low if array.dtype.kind == "i" else (array - low).astype(np.int64)
-            held[place] = True
-            return np.flatnonzero(held) + low, place if held.all() else (np.cumsum(held) - 1)[place]
     try:
         labels, inverse = np.unique(array, return_inverse=True)
     except TypeError as error:

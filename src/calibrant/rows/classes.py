@@ -61,6 +61,7 @@ MOST_SUBSET_CLASSES = 12
 MOST_PAIRS = 5000
 """Of more than a hundred classes there are too many pairs."""
 
+_MANY = 1 << 14  # rows among which all classes are likely to be
 _SMALL = 0.05  # a class that is rarer than this has a small error whatever is forecast within reason
 
 OutcomeArray = npt.NDArray[np.uint8] | FloatArray
@@ -116,6 +117,11 @@ class ClassRows:
         parts = in_threads(_first_largest if in_order else partial(_largest_in, order), halves, rows=rows)
         return np.concatenate([top for top, _ in parts]), np.concatenate([best for _, best in parts])
 
+    @cached_property
+    def _counts(self) -> IntArray:
+        """How many rows each class has."""
+        return np.bincount(self.places, minlength=self.count)
+
     def of_class(self, place: int) -> Observations:
         """Return the question whether a row is of one class."""
         return self._column(self.places == place, self._forecast(place))
@@ -164,15 +170,15 @@ class ClassRows:
                     listed=listed_labels(self.classes),
                 )
             )
-        found += empty_classes(self.classes, np.bincount(self.places, minlength=self.count))
+        seen = np.bincount(self.places[:_MANY], minlength=self.count)
+        found += empty_classes(self.classes, seen if seen.all() else self._counts)
         return tuple(found)
 
     def smallness(self) -> tuple[str, ...]:
         """Say where classes are so many that their single errors must be small."""
-        most = np.maximum(
-            np.bincount(self.places, minlength=self.count) / self.places.size,
-            self.y_prob.mean(axis=0, dtype=np.float64),
-        )
+        most = self._counts / self.places.size
+        if float(np.median(most)) <= _SMALL:
+            most = np.maximum(most, self.y_prob.mean(axis=0, dtype=np.float64))
         return small_classes(most)
 
     def family(self, kind: str) -> Questions:

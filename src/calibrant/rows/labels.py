@@ -7,11 +7,20 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from calibrant.core.errors import CalibrationWarning, InputError
+from calibrant.core.types import IntArray
 from calibrant.core.voices import Argument, Either, Option, Phrase
 
 MOST_LABELS = 1000
 """Outcomes with more different labels are no classes."""
+
+_COUNTED = np.typecodes["AllInteger"] + "efd"  # numbers of at most 64 bits
+_EXACT = 2**53  # from which on float64 does not hold every whole number
+_FEW_TIMES = 4  # whole numbers that span no more than so many times the rows are counted, not sorted
+_CHUNK = 1 << 16
 
 
 def check_pos_label(labels: list[Any], pos_label: Any, declared: Sequence[Any] = ()) -> None:
@@ -109,3 +118,41 @@ def listed_labels(labels: Sequence[Any]) -> str:
 def _whole(label: Any) -> Any:
     """Return a label of a whole number as one, however it was stored."""
     return int(label) if isinstance(label, float) and label.is_integer() else label
+
+
+def counted_places(array: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IntArray] | None:
+    """Return distinct whole numbers in sorted order, and the place among them of each number of an array.
+
+    They are counted, which is quicker than sorting them; None where they are too far apart, or not whole.
+
+    Examples
+    --------
+    >>> labels, places = counted_places(np.array([3.0, 1.0, 3.0]))
+    >>> labels.tolist(), places.tolist(), counted_places(np.array([0.5, 1.0]))
+    ([1.0, 3.0], [1, 0, 1], None)
+    """
+    if array.size == 0 or array.dtype.char not in _COUNTED:
+        return None
+    low, high = array.min().item(), array.max().item()  # NaN, if any, comes out of both
+    if not (high - low < _FEW_TIMES * array.size and max(-low, high) < _EXACT):
+        return None
+    first, floats = int(low), array.dtype.kind == "f"
+    held, place = np.zeros(int(high) - first + 1, dtype=np.bool_), np.empty(array.size, dtype=np.int64)
+    full = False
+    for begin in range(0, array.size, _CHUNK):
+        part, found = array[begin : begin + _CHUNK], place[begin : begin + _CHUNK]
+        found[:] = part
+        if floats and not _same_bits(found.astype(array.dtype), part):
+            return None
+        found -= first
+        if not full:
+            held[found] = True
+            full = held.size <= _CHUNK and bool(held.all())
+    labels = np.flatnonzero(held) + first
+    return labels.astype(array.dtype) if floats else labels, place if held.all() else (np.cumsum(held) - 1)[place]
+
+
+def _same_bits(whole: npt.NDArray[Any], given: npt.NDArray[Any]) -> bool:
+    """Whether floats are the whole numbers that they were cut to, none of them -0.0, which is written otherwise."""
+    bits = f"u{given.dtype.itemsize}"
+    return np.array_equal(whole.view(bits), given.view(bits))

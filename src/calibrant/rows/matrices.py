@@ -22,6 +22,7 @@ SUM_TOLERANCE = 1e-3
 
 _COLUMN = re.compile(r"column_\d+")  # what polars calls a column that nobody named
 _CHUNK = 1 << 16
+_BLOCK = 1 << 16  # rows whose largest numbers a cache holds until they are put where they belong
 _MANY_ROWS = 50_000  # from which on a compiled loop is worth while
 
 Largest: TypeAlias = tuple[IntArray, FloatArray]
@@ -78,11 +79,18 @@ def first_largest(array: npt.NDArray[Any]) -> tuple[Largest, bool] | None:
     if rows < _MANY_ROWS or array.dtype != np.float64 or not array.flags.c_contiguous:
         return None
     tolerance = SUM_TOLERANCE - 1e-9
-    halves = [array[: rows // 2], array[rows // 2 :]]
-    places, largest, shares = zip(
-        *in_threads(lambda half: largest_columns(half, tolerance), halves, rows=rows), strict=True
-    )
-    return (np.concatenate(places), np.concatenate(largest)), all(shares)
+    places, largest = np.empty(rows, dtype=np.int64), np.empty(rows)
+
+    def look(begin: int, end: int) -> bool:
+        shares = True
+        for start in range(begin, end, _BLOCK):
+            block = slice(start, min(start + _BLOCK, end))
+            places[block], largest[block], within = largest_columns.run_compiled(array[block], tolerance)
+            shares = shares and within
+        return shares
+
+    halves = [(0, rows // 2), (rows // 2, rows)]
+    return (places, largest), all(in_threads(lambda half: look(*half), halves, rows=rows))
 
 
 def _within(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
