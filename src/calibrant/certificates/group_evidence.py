@@ -93,8 +93,9 @@ def named_groups(scene: Scene, halves: Sequence[BoolArray]) -> list[Cut]:
     best = [_range_in(stretch, scene.gain) for stretch in stretches]
     cuts = [Cut(ALL)] * len(halves)
     each = np.array(stretches)
+    sizes = np.array([np.count_nonzero(heads) for heads in halves])
     found = in_threads(
-        lambda place: [list(groups) for groups in _groups_of(scene, place, each)],
+        lambda place: [list(groups) for groups in _groups_of(scene, place, each, sizes)],
         range(len(scene.features)),
         rows=scene.size,
     )
@@ -106,29 +107,28 @@ def named_groups(scene: Scene, halves: Sequence[BoolArray]) -> list[Cut]:
     return cuts
 
 
-def _groups_of(scene: Scene, place: int, stretch: _Stretches) -> Iterator[Iterator[tuple[float, Cut]]]:
+def _groups_of(scene: Scene, place: int, stretch: _Stretches, sizes: IntArray) -> Iterator[Iterator[tuple[float, Cut]]]:
     """Return for each half the worst group of each kind of one feature, with its |sum of gains| over an interval.
 
-    ``stretch`` is by half and row; rows of the other half have one beyond the last.
+    ``stretch`` is by half and row; rows of the other half have one beyond the last. ``sizes`` are those of the halves.
     """
     feature, gain = scene.features[place], scene.gain
     unknown = np.flatnonzero(feature.missing)
     if not feature.ordered:
         grouped = [_labels_of(feature, place, of_row, gain) for of_row in stretch]
     else:
-        grouped = _half_lines_of(feature, place, stretch, gain)
+        grouped = _half_lines_of(feature, place, stretch, gain, sizes)
     for of_row, groups in zip(stretch, grouped, strict=True):
         missing = [(_range_in(of_row[unknown], gain[unknown]), Cut(UNKNOWN, place))] if unknown.size else []
         yield chain(missing, groups)
 
 
 def _half_lines_of(
-    feature: Feature, place: int, stretch: _Stretches, gain: FloatArray
+    feature: Feature, place: int, stretch: _Stretches, gain: FloatArray, sizes: IntArray
 ) -> list[Iterator[tuple[float, Cut]]]:
     """Return for each half the worst of the groups up to a value, and of those from one on."""
     order = feature.order
-    known = stretch if order.size == gain.size else stretch[:, order]
-    counts = np.count_nonzero(known < _STRETCHES, axis=1)
+    counts = sizes if order.size == gain.size else np.count_nonzero(stretch[:, order] < _STRETCHES, axis=1)
     run = stepped_tables.run_compiled if gain.size > FEW else _tables_of
     tables = run(order, feature.codes[order], gain[order], stretch, counts, _STEPS, _STRETCHES)
     return [_worst_steps(place, *table) for table in zip(*tables, strict=True)]

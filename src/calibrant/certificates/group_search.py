@@ -36,6 +36,7 @@ _AT_ONCE = 1 << 17  # numbers looked at together: what a cache has room for
 _FEW_STEPS = 48  # groups that are looked at first, evenly spread
 _BINS = 1 << 12  # stretches of forecasts on which a first look at many rows is enough
 _EVERY = 1 << 7  # rows that enter between two such looks
+_TOGETHER = 1 << 6  # steps that are left out together
 _ROUNDING = 1e-12  # of all rows: groups whose errors are no further apart are equal
 
 
@@ -198,7 +199,7 @@ class Looked:
         self.leaves = scene.leaves if self.whole else Leaves(scene.rows.y_prob[known], scene.gain[known])
         self.leaf, self.gain = self.leaves.leaf, self.leaves.gain
         self.sides = tuple(_sides(feature, self.positions))
-        self._held: dict[int, tuple[Any, Any]] = {}  # values with themselves in the order of the first side
+        self._held: dict[tuple[int, bool], tuple[Any, Any]] = {}  # values with themselves in the order of a side
 
     def of(self, values: FloatArray) -> FloatArray:
         """Return the values of the rows that are looked at."""
@@ -352,13 +353,14 @@ class Looked:
 
     def entering(self, side: Side, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return values in the order in which rows enter; what enters from above is the other way round."""
-        order = self.sides[0].order
         if values is self.leaf and self.leaves.starts.size == self.size:  # no ties: the places of the rows themselves
             return side.order
-        held = self._held.get(id(values))
+        first = self.sides[0]
+        held = self._held.get((id(values), side is first))
         if held is None:
-            held = self._held[id(values)] = (values, values[order])
-        return held[1] if side is self.sides[0] else held[1][::-1].copy()
+            found = values[first.order] if side is first else self.entering(first, values)[::-1].copy()
+            held = self._held[id(values), side is first] = (values, found)
+        return held[1]
 
     def _largest_of(self, members: IntArray, scores: FloatArray) -> float:
         """Return the largest sum of scores over intervals of some rows, which are in order."""
@@ -391,8 +393,7 @@ class Looked:
 
 def _sides(feature: Feature, positions: IntArray | None) -> Iterator[Side]:
     """Return the steps of a feature: up from its lowest value and down from its highest, or label by label."""
-    order, starts = feature.order, feature.starts
-    places = feature.codes[order][starts]
+    order, starts, places = feature.order, feature.starts, feature.held
     if positions is not None:  # among the rows that have a value
         order = np.searchsorted(positions, order)
     end = np.append(starts[1:], order.size)
@@ -456,27 +457,45 @@ class Growths:
         """Look at all groups of a feature that could be larger than what has been seen."""
         for side in looked.sides:
             running = _before(np.square(looked.entering(side, looked.gain)))
-            spread = running[side.end] if side.grows else running[side.end] - running[side.begin]
-            bounds = [rate * side.most + (_psi(rate) * spread + _ROUNDING * looked.size) for rate in self._rates]
+            near = self._near(side, running, looked.size)
+            spread = running[side.end[near]] - (0.0 if side.grows else running[side.begin[near]])
+            bounds = [self._bound(rate, side.most[near], spread, looked.size) for rate in self._rates]
             for sign in (0, 1):
                 # What is looked at for the slower rate is all that may matter for either.
                 wanted = np.logical_or.reduce([bound > most for bound, most in zip(bounds, self.largest, strict=True)])
-                steps = np.flatnonzero(wanted)
-                found = np.full(steps.size, math.inf)
+                among = np.flatnonzero(wanted)
+                found = np.full(among.size, math.inf)
                 slower = 1.0
                 for k, rate in enumerate(self._rates):
-                    more = (_psi(rate) - _psi(slower) * rate / slower) * spread[steps] + _ROUNDING * looked.size
-                    bound = np.minimum(rate / slower * found + more, bounds[k][steps])
-                    left = bound > self.largest[k] if k else np.ones(steps.size, dtype=np.bool_)
-                    steps, bound = steps[left], bound[left]
-                    if steps.size == 0:
+                    more = (_psi(rate) - _psi(slower) * rate / slower) * spread[among] + _ROUNDING * looked.size
+                    bound = np.minimum(rate / slower * found + more, bounds[k][among])
+                    left = bound > self.largest[k] if k else np.ones(among.size, dtype=np.bool_)
+                    among, bound = among[left], bound[left]
+                    if among.size == 0:
                         break
                     scores = looked.of(self._scores[k][sign])
                     # -ln(1 - x g) is convex and 0 at 0: within x times as steep as at a gain of 1.
                     steepest = -math.log1p(-rate)
-                    found, best = looked.largest(side, steps, scores, steepest, bound, float(self.largest[k]))
+                    found, best = looked.largest(side, near[among], scores, steepest, bound, float(self.largest[k]))
                     self._reached(k, best)
                     slower = rate
+
+    def _near(self, side: Side, running: FloatArray, size: int) -> IntArray:
+        """Return the steps that may be larger than what has been seen, as far as some steps together tell."""
+        steps = side.end.size
+        if not side.grows or steps <= _TOGETHER:
+            return np.arange(steps)
+        first = np.arange(0, steps, _TOGETHER)
+        last = np.append(first[1:], steps) - 1
+        most, spread = np.maximum.reduceat(side.most, first), running[side.end[last]]  # which grows step by step
+        bounds = [self._bound(rate, most, spread, size) for rate in self._rates]
+        near = np.logical_or.reduce([bound > most for bound, most in zip(bounds, self.largest, strict=True)])
+        return np.flatnonzero(np.repeat(near, last - first + 1))
+
+    @staticmethod
+    def _bound(rate: float, most: FloatArray, spread: FloatArray, size: int) -> FloatArray:
+        """Return how much bets can grow where gains and their squares add up to so much."""
+        return rate * most + (_psi(rate) * spread + _ROUNDING * size)
 
 
 def _psi(rate: float) -> float:

@@ -200,7 +200,7 @@ def _described(scene: Scene, cut: Cut) -> FoundGroup:
     """Return a group with its worst interval."""
     members = np.flatnonzero(scene.members(cut))
     tally = Tally.from_observations(scene.rows.take(members).alone())
-    interval = find_worst_interval(tally)
+    interval = find_worst_interval(tally, with_chance=False)
     weight: FloatArray | None = scene.rows.sample_weight
     part = members.size / scene.size if weight is None else float(weight[members].sum() / weight.sum())
     feature = None if cut.feature is None else scene.features[cut.feature]

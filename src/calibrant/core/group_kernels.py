@@ -156,12 +156,13 @@ def growing_bounds(
     found = np.full(end.size, np.inf)
     up = np.zeros(min(every, end.size) + 1)
     down = np.zeros(min(every, end.size) + 1)
-    shift = 0
+    shift = 2
     while (32 << shift) < stretches:
         shift += 1
     depth = 1 << shift
     table = np.zeros(32 * depth)
-    lanes = np.zeros(128)  # of each lane the running total, how far up and down it went, and its steepest rise
+    # Of each lane the running total, how far up and down it went, and its steepest rise.
+    at_end, highest, lowest, steepest = np.zeros(32), np.zeros(32), np.zeros(32), np.zeros(32)
     seen = 0.0  # at the last look, ...
     looked = 0  # ... when so many rows had entered
     before = 0.0  # at the look before that
@@ -181,26 +182,48 @@ def growing_bounds(
                     table[((at & (depth - 1)) << 5) + (at >> shift)] += value[place]
             if not asked or (look == 0 and looked == entered):
                 continue
-            for lane in range(lanes.size):
-                lanes[lane] = 0.0
-            for place in range(0, 32 * depth, 32):
+            for lane in range(32):
+                at_end[lane], highest[lane], lowest[lane], steepest[lane] = 0.0, 0.0, 0.0, 0.0
+            for place in range(0, 32 * depth, 128):
+                # Four at a time, so that what is known of a lane is read and written less often. Adding 0 keeps a
+                # compiler from writing only where there is more, which is much slower.
+                line, second = table[place : place + 32], table[place + 32 : place + 64]
+                third, fourth = table[place + 64 : place + 96], table[place + 96 : place + 128]
+                if either_sign:
+                    for lane in range(32):
+                        one = at_end[lane] + line[lane]
+                        two = one + second[lane]
+                        three = two + third[lane]
+                        four = three + fourth[lane]
+                        at_end[lane] = four
+                        highest[lane] = max(max(max(max(highest[lane], one), two), three), four) + 0.0
+                        lowest[lane] = min(min(min(min(lowest[lane], one), two), three), four) + 0.0
+                    continue
                 for lane in range(32):
-                    # Adding 0 keeps a compiler from writing only where there is more, which is much slower.
-                    running = lanes[lane] + table[place + lane]
-                    bottom = min(lanes[64 + lane], running) + 0.0
-                    lanes[lane] = running
-                    lanes[32 + lane] = max(lanes[32 + lane], running) + 0.0
-                    lanes[64 + lane] = bottom
-                    lanes[96 + lane] = max(lanes[96 + lane], running - bottom) + 0.0
+                    one = at_end[lane] + line[lane]
+                    two = one + second[lane]
+                    three = two + third[lane]
+                    four = three + fourth[lane]
+                    at_end[lane] = four
+                    highest[lane] = max(max(max(max(highest[lane], one), two), three), four) + 0.0
+                    bottom = min(lowest[lane], one)
+                    rises = max(steepest[lane], one - bottom)
+                    bottom = min(bottom, two)
+                    rises = max(rises, two - bottom)
+                    bottom = min(bottom, three)
+                    rises = max(rises, three - bottom)
+                    bottom = min(bottom, four)
+                    steepest[lane] = max(rises, four - bottom) + 0.0
+                    lowest[lane] = bottom + 0.0
             total = 0.0
             top = 0.0
             low = 0.0
             rise = 0.0
             for lane in range(32):
-                rise = max(max(rise, lanes[96 + lane]), total + lanes[32 + lane] - low)
-                top = max(top, total + lanes[32 + lane])
-                low = min(low, total + lanes[64 + lane])
-                total += lanes[lane]
+                rise = max(max(rise, steepest[lane]), total + highest[lane] - low)
+                top = max(top, total + highest[lane])
+                low = min(low, total + lowest[lane])
+                total += at_end[lane]
             before = seen
             seen = top - low if either_sign else rise
             largest = max(largest, seen)

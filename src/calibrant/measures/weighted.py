@@ -200,8 +200,11 @@ def _intervals_of(family: Questions) -> QuestionWorstIntervals:
     return QuestionWorstIntervals(family.kind, family.labels, tuple(map(_interval_of, family)), family.notes)
 
 
-def find_worst_interval(table: Totals) -> WorstInterval:
-    """Return the worst interval of entries that `split_at_extremes` made fine enough."""
+def find_worst_interval(table: Totals, *, with_chance: bool = True) -> WorstInterval:
+    """Return the worst interval of entries that `split_at_extremes` made fine enough.
+
+    What chance would do is left out, and 0, for those who compare many intervals and do not ask.
+    """
     weight_total = table.weight_total
     begin, end, sign, error = (
         column[0].item() for column in worst_stretches(table.residual_prefix()[None], weight_total)
@@ -218,7 +221,7 @@ def find_worst_interval(table: Totals) -> WorstInterval:
         mean_forecast=table.forecast_total(begin, end) / weight,
         mean_outcome=float(table.outcome[begin:end].sum()) / weight,
         unit_weights=table.unit_weights,
-        chance=_USUAL_RANGE * math.sqrt(_spread(table)) / weight_total,
+        chance=_USUAL_RANGE * math.sqrt(_spread(table)) / weight_total if with_chance else 0.0,
         weights_estimated=table.weights_estimated,
     )
 

@@ -86,18 +86,32 @@ class Feature:
     @cached_property
     def order(self) -> IntArray:
         """The rows that have a value, by value; those that share one in the order in which they come."""
-        known = np.flatnonzero(~self.missing)
-        if known.size == self.values.size:  # each value once, unless some no longer occur: nothing to sort
-            order = np.full(known.size, MISSING, dtype=np.int64)
-            order[self.codes[known]] = known
-            if order.min() > MISSING:
-                return order
-        return stable_order(self.codes + 1)[self.codes.size - known.size :]
+        if self._places is not None:
+            return self._places
+        return stable_order(self.codes + 1)[int(np.count_nonzero(self.missing)) :]
+
+    @cached_property
+    def _places(self) -> IntArray | None:
+        """The row of each value, where every value occurs once: then there is nothing to sort."""
+        some = bool(self.missing.any())
+        known = np.flatnonzero(~self.missing) if some else np.arange(self.codes.size)
+        if known.size != self.values.size:
+            return None
+        places = np.full(known.size, MISSING, dtype=np.int64)
+        places[self.codes[known] if some else self.codes] = known
+        return places if places.min() > MISSING else None
 
     @cached_property
     def starts(self) -> IntArray:
         """Where in `order` another value begins."""
+        if self._places is not None:
+            return np.arange(self.values.size)
         return group_starts(self.codes[self.order])
+
+    @property
+    def held(self) -> IntArray:
+        """The places of the values that occur."""
+        return self.starts if self._places is not None else self.codes[self.order[self.starts]]
 
 
 def check_features(
@@ -181,8 +195,10 @@ def _feature(values: Any, name: str, rows: int, argument: str, texts_are_labels:
         raise InputError(
             f"mixes labels that cannot be compared ({error})", argument=argument, remedy="convert them to strings"
         ) from error
-    codes = np.full(rows, MISSING, dtype=np.int64)
-    codes[~missing] = places
+    codes = places
+    if places.size < rows:
+        codes = np.full(rows, MISSING, dtype=np.int64)
+        codes[~missing] = places
     return Feature(name, ordered, distinct, codes)
 
 
@@ -191,9 +207,12 @@ def _ranked(array: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IntArray]:
     order = np.argsort(array)
     ordered = array[order]
     starts = group_starts(ordered)
+    places = np.empty(array.size, dtype=np.int64)
+    if starts.size == array.size:
+        places[order] = starts
+        return ordered, places
     new = np.zeros(array.size, dtype=np.int64)
     new[starts[1:]] = 1
-    places = np.empty(array.size, dtype=np.int64)
     places[order] = np.cumsum(new)
     return ordered[starts], places
 
@@ -226,7 +245,9 @@ def _read(values: Any, argument: str) -> tuple[BoolArray, npt.NDArray[Any], bool
         array = _of_objects(array[~absent], argument)
     elif array.dtype.kind == "f":
         absent = np.isnan(array)
-        array = array[~absent] + array.dtype.type(0)  # no -0.0, which is equal to 0 and written differently
+        array = (array[~absent] if absent.any() else array) + array.dtype.type(
+            0
+        )  # no -0.0, which is equal to 0 and written differently
     elif array.dtype.kind in "mM":
         absent = np.isnat(array)
         array = array[~absent]

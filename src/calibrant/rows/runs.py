@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 from calibrant.core.types import IntArray
 
+_FEW = 1 << 10
+
 
 def stable_order(keys: IntArray) -> IntArray:
     """Return the positions of numbers from 0 on in increasing order, equal ones in the order in which they come.
@@ -23,6 +25,12 @@ def stable_order(keys: IntArray) -> IntArray:
     packed.sort()
     packed &= (1 << bits) - 1
     return packed
+
+
+def in_order(values: npt.NDArray[Any]) -> bool:
+    """Whether values come in increasing order, equal ones side by side; the first few tell where they do not."""
+    few = values[:_FEW]
+    return bool((few[1:] >= few[:-1]).all() and (values[1:] >= values[:-1]).all())
 
 
 def group_starts(ordered: npt.NDArray[Any]) -> IntArray:

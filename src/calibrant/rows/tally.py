@@ -22,7 +22,7 @@ from calibrant.rows.checks import (
     check_same_index,
     check_totals,
 )
-from calibrant.rows.runs import group_sizes, group_starts, grouped
+from calibrant.rows.runs import group_sizes, group_starts, grouped, in_order
 from calibrant.rows.splits import digest, seeded
 
 ADDITIVE = (
@@ -346,7 +346,8 @@ class Tally(Totals):
         keys = (y_prob + 0.0).view(np.uint64)
         keys <<= np.uint64(1)
         keys |= y_true.astype(np.uint64)
-        keys.sort()
+        if not in_order(keys):
+            keys.sort()
         outcome = (keys & np.uint64(1)).astype(np.uint8)
         keys >>= np.uint64(1)
         starts = group_starts(keys)
