@@ -11,9 +11,6 @@ import pytest
 import calibrant
 from calibrant.adapters import log_calibration, mlflow_metric
 
-# How MLflow itself uses pandas.
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
-
 
 @pytest.fixture
 def mlflow(tmp_path, monkeypatch):

@@ -136,17 +136,6 @@ def test_the_documented_build_shows_its_report_whatever_the_verdict(shell, tmp_p
     assert "refuted" in (tmp_path / "summary.md").read_text().lower()
 
 
-@pytest.mark.parametrize("model", ["good", "bad"])
-def test_the_documented_hook_passes_with_a_good_model_only(model, shell):
-    hook = dict(re.findall(r"^[ -] (\w+): (.*)$", (ROOT / ".pre-commit-hooks.yaml").read_text(), flags=re.MULTILINE))
-    configuration = blocks(GATE, "yaml")[1]
-    assert hook["id"] in configuration
-    assert hook["pass_filenames"] == "false"
-    (arguments,) = re.findall(r"args: \[(.*)\]", configuration)
-    arguments = arguments.replace(",", " ")
-    assert shell(f"{hook['entry']} {arguments}", model).returncode == EXIT_CODES[model]
-
-
 @pytest.mark.parametrize("model", EXIT_CODES)
 def test_the_documented_script_keeps_the_verdict_and_stops_at_bad_input_only(model, shell, tmp_path):
     found = shell(blocks(GATE, "bash")[0], model)
