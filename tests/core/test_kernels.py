@@ -79,10 +79,10 @@ def test_compiled_equals_plain(name, monkeypatch):
     with np.errstate(over="ignore"):  # of keys, which wrap
         plain = kernel.plain(*CASES[name]())
     monkeypatch.setattr(kernels, "PLAIN_LIMIT", 0)
-    monkeypatch.setattr(kernels, "NUMPY_LIMIT", 0)
+    monkeypatch.setattr(kernel, "patience", 0)
     same(plain, kernel(*CASES[name]()))
-    if kernel.numpy is not None:
-        same(plain, kernel.numpy(*CASES[name]()))
+    if kernel.other is not None:
+        same(plain, kernel.other(*CASES[name]()))
 
 
 def same(one, other):
@@ -122,11 +122,22 @@ def test_rounded_numbers_add_up_exactly():
         assert np.abs(values - rounded).max() <= 1e-12 * largest
 
 
-def test_numpy_is_left_when_so_many_rows_were_passed_that_compiling_pays(monkeypatch):
+@pytest.mark.parametrize("seed", range(30))
+def test_lists_fit_as_the_loop_does(seed):
+    rng = np.random.default_rng(seed)
+    forecast = np.unique(np.round(rng.random(1 + 20 * seed), 2 + seed % 7))
+    curve = np.cumsum((rng.random(forecast.size) < forecast ** (1 + seed % 2)) - forecast)
+    curve = np.round(curve, 1 + seed % 9)  # with many that are equal
+    curve = curve if curve[-1] >= 0.0 else -curve
+    for keep_fit in (False, True):
+        given = curve, np.diff(forecast), keep_fit
+        same(curve_kernels.smooth_fit.plain(*given), curve_kernels.smooth_fit_by_lists(*given))
+
+
+def test_a_loop_is_compiled_when_so_many_rows_went_through_another_that_it_pays():
     kernel = kernels.Kernel(lambda _: "plain")
-    kernel.in_numpy(lambda _: "numpy")
+    kernel.otherwise(10)(lambda _: "numpy")
     kernel._compiled = lambda _: "compiled"
-    monkeypatch.setattr(kernels, "NUMPY_LIMIT", 10)
     assert [kernel(np.ones(4)) for _ in range(4)] == ["numpy", "numpy", "compiled", "compiled"]
 
 

@@ -86,6 +86,19 @@ def test_bounded_variation_witness_keeps_its_variation_and_attains_the_value(dat
     )
 
 
+@pytest.mark.parametrize("rows", [3_000, 40_000])
+@pytest.mark.parametrize("power", [1.0, 1.2])
+def test_dear_swings_of_a_long_curve_are_found_among_few_points(rows, power):
+    rng = np.random.default_rng(rows)
+    p = rng.random(rows)
+    tally = Tally.from_arrays(rng.random(rows) < p**power, p)
+    spectrum = calibrant.measures.bounded_variation_spectrum(tally)
+    for variation in (0.0, 1.0, 2.0, 3.0, 4.5, 12.0, 100.0, 2_000.0, math.inf):
+        found = calibrant.measures.bounded_variation_calibration_error(tally, variation=variation)
+        expected = np.interp(variation, spectrum.variation, spectrum.error)
+        assert found == pytest.approx(expected, rel=1e-12), variation
+
+
 def test_witnesses_on_many_rows_attain_their_values():
     rng = np.random.default_rng(0)
     p = rng.random(50_000)

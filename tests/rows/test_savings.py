@@ -133,10 +133,11 @@ def test_many_entries_are_joined_without_a_loss(monkeypatch, thresholds, shift):
     joined = [largest_redrawing(stretches, thresholds, score) for score in SCORES.values()]
     monkeypatch.setattr(savings, "_COMPILED", 0)
     joined += [largest_redrawing(stretches, thresholds, score) for score in SCORES.values()]
+    joined += [largest_redrawing(stretches, thresholds, score, once=True) for score in SCORES.values()]
     monkeypatch.setattr(savings, "_COMPILED", 10**9)
     monkeypatch.setattr(savings, "_MANY", 10**9)
     one_by_one = [largest_redrawing(stretches, thresholds, score) for score in SCORES.values()]
-    for found, expected in zip(joined, one_by_one * 2, strict=True):
+    for found, expected in zip(joined, one_by_one * 3, strict=True):
         assert found.score == pytest.approx(expected.score, rel=1e-12)
         assert (found.first, found.last, found.more) == (expected.first, expected.last, expected.more)
 

@@ -6,6 +6,7 @@ They are compiled as those of `core.kernels` are.
 from __future__ import annotations
 
 import heapq
+import math
 
 import numpy as np
 
@@ -24,23 +25,89 @@ def smooth_fit(curve: FloatArray, gap: FloatArray, keep_fit: bool) -> tuple[floa
     The cost of the points so far, as a function of the latest M, is convex; its slope changes are kept as (value,
     mass). Each point adds mass 2 gap at its value clipped to [0, C_m] and takes mass gap off the highest value; the
     highest that is left is where the cost is smallest. Going back from the last point, M_k is that place or M_{k+1},
-    whichever is lower. Values that rise go onto a stack at no cost, only the others need a heap; the bottom of the
-    stack is 0, which never runs out.
+    whichever is lower. Values that rise go onto a stack at no cost, only the others need a heap, whose first entry is
+    the highest, of equal ones the lightest; the bottom of the stack is 0, which never runs out.
     """
     points = curve.size
     end = curve[points - 1]
     cost = end
     fit = np.empty(points - 1 if keep_fit else 0)
-    rising = [(0.0, np.inf)]
-    heap = [(0.0, 0.0)]  # (minus the value, mass): heapq keeps the smallest first
-    heap.pop()
+    rising, rising_mass = np.empty(points), np.empty(points)
+    rising[0], rising_mass[0] = 0.0, np.inf
+    last = 0
+    heap, heap_mass = np.empty(points), np.empty(points)
+    held = 0
     for k in range(points - 1):
         value = min(max(curve[k], 0.0), end)
         cost += gap[k] * abs(curve[k] - value)
         own, remaining = 2.0 * gap[k], gap[k]
         while remaining > 0.0:
+            in_heap = held > 0 and heap[0] > rising[last]
+            top = heap[0] if in_heap else rising[last]
+            if top <= value:
+                own -= remaining
+                break
+            mass = heap_mass[0] if in_heap else rising_mass[last]
+            taken = min(mass, remaining)
+            cost += taken * (top - value)
+            remaining -= taken
+            if not in_heap:
+                rising_mass[last] = mass - taken
+                last -= taken == mass
+            elif taken < mass:
+                heap_mass[0] = mass - taken
+            else:  # the last entry fills the gap, from where it sinks
+                held -= 1
+                moved, moved_mass = heap[held], heap_mass[held]
+                place, child = 0, 1
+                while child < held:
+                    if child + 1 < held and (
+                        heap[child + 1] > heap[child]
+                        or (heap[child + 1] == heap[child] and heap_mass[child + 1] < heap_mass[child])
+                    ):
+                        child += 1
+                    if moved > heap[child] or (moved == heap[child] and moved_mass <= heap_mass[child]):
+                        break
+                    heap[place], heap_mass[place] = heap[child], heap_mass[child]
+                    place, child = child, 2 * child + 1
+                heap[place], heap_mass[place] = moved, moved_mass
+        if value > rising[last]:
+            last += 1
+            rising[last], rising_mass[last] = value, own
+        elif value == rising[last]:
+            rising_mass[last] += own
+        else:
+            place = held
+            held += 1
+            while place > 0:
+                parent = (place - 1) // 2
+                if heap[parent] > value or (heap[parent] == value and heap_mass[parent] <= own):
+                    break
+                heap[place], heap_mass[place] = heap[parent], heap_mass[parent]
+                place = parent
+            heap[place], heap_mass[place] = value, own
+        if keep_fit:
+            fit[k] = max(rising[last], heap[0]) if held > 0 else rising[last]
+    for k in range(fit.size - 2, -1, -1):
+        fit[k] = min(fit[k], fit[k + 1])
+    return cost, fit
+
+
+@smooth_fit.otherwise(400_000)
+def smooth_fit_by_lists(curve: FloatArray, gap: FloatArray, keep_fit: bool) -> tuple[float, FloatArray]:
+    """As `smooth_fit`, with Python's own lists and heap, which Python goes through much faster."""
+    *values, end = curve.tolist()
+    cost = end
+    fit = []
+    rising = [(0.0, math.inf)]
+    heap: list[tuple[float, float]] = []  # (minus the value, mass): heapq keeps the smallest first
+    for point, width in zip(values, gap.tolist(), strict=True):
+        value = min(max(point, 0.0), end)
+        cost += width * abs(point - value)
+        own, remaining = 2.0 * width, width
+        while remaining > 0.0:
             top, mass = rising[-1]
-            in_heap = len(heap) > 0 and -heap[0][0] > top
+            in_heap = bool(heap) and -heap[0][0] > top
             if in_heap:
                 top, mass = -heap[0][0], heap[0][1]
             if top <= value:
@@ -53,7 +120,7 @@ def smooth_fit(curve: FloatArray, gap: FloatArray, keep_fit: bool) -> tuple[floa
                 if taken == mass:
                     heapq.heappop(heap)
                 else:
-                    heap[0] = (-top, mass - taken)  # the order of equal values does not matter
+                    heap[0] = (-top, mass - taken)
             elif taken == mass:
                 rising.pop()
             else:
@@ -66,12 +133,8 @@ def smooth_fit(curve: FloatArray, gap: FloatArray, keep_fit: bool) -> tuple[floa
         else:
             heapq.heappush(heap, (-value, own))
         if keep_fit:
-            fit[k] = rising[-1][0]
-            if len(heap) > 0:
-                fit[k] = max(fit[k], -heap[0][0])
-    for k in range(fit.size - 2, -1, -1):
-        fit[k] = min(fit[k], fit[k + 1])
-    return cost, fit
+            fit.append(max(rising[-1][0], -heap[0][0]) if heap else rising[-1][0])
+    return cost, np.minimum.accumulate(np.array(fit, dtype=np.float64)[::-1])[::-1]
 
 
 @Kernel

@@ -3,8 +3,8 @@
 Every kernel is ordinary Python that numba can compile. Short inputs run as plain Python, so that a first call never
 waits for a compiler; long ones are compiled once and kept in numba's cache on disk (beside the package, or in the
 user's own cache folder when the package is installed read-only). Where that cache cannot be read or written they are
-compiled in memory, once per process. What numpy can express, if slowly, runs in numpy until a process has passed
-through so many rows that compiling pays. What a process has compiled serves its short inputs, too: all of them give the
+compiled in memory, once per process. What numpy or Python's own lists can do, if slowly, they do until so many rows
+went through them that compiling pays. What a process has compiled serves its short inputs, too: all of them give the
 same, to the last bit.
 """
 
@@ -26,9 +26,6 @@ from calibrant.core.types import FloatArray, IntArray
 PLAIN_LIMIT = 16_384
 """Inputs up to this many entries run as plain Python: some hundredths of a second, against two to compile a loop."""
 
-NUMPY_LIMIT = 12_000_000
-"""Entries that a loop passes through in numpy before it is compiled: half a second, against one or two to compile."""
-
 _ROWS_AT_ONCE = 2**16
 """Rows that numpy goes through at a time, so that what lies between stays in the processor's cache."""
 
@@ -45,8 +42,9 @@ class Kernel(Generic[Parameters, Returned]):
         update_wrapper(self, function)
         self.plain = function
         self._written = written  # arguments, the first ones, that the loop writes to
-        self.numpy: Callable[Parameters, Returned] | None = None
-        self._passed = 0  # entries that went through numpy
+        self.other: Callable[Parameters, Returned] | None = None  # what gives the same without being compiled
+        self.patience = 0  # entries that go through it before the loop is compiled
+        self._passed = 0  # and those that did
         self._compiled: Callable[..., Returned] | None = None
         self._seen: set[tuple[object, ...]] = set()  # kinds of arguments that there is a compiled version for
 
@@ -67,18 +65,25 @@ class Kernel(Generic[Parameters, Returned]):
         first: Any = args[0]
         if tuple(map(_kind, args)) in self._seen:
             return self.run_compiled(*args, **kwargs)
-        if self.numpy is not None:
+        if self.other is not None:
             self._passed += first.size
-            if self._passed <= NUMPY_LIMIT:
-                return self.numpy(*args, **kwargs)
+            if self._passed <= self.patience:
+                return self.other(*args, **kwargs)
         elif first.size <= PLAIN_LIMIT:
             return self.plain(*args, **kwargs)
         return self.run_compiled(*args, **kwargs)
 
-    def in_numpy(self, function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
-        """Decorate what gives the same in numpy, to the last bit."""
-        self.numpy = function
-        return function
+    def otherwise(self, patience: int) -> Callable[[Callable[Parameters, Returned]], Callable[Parameters, Returned]]:
+        """Decorate what gives the same, to the last bit, without being compiled.
+
+        So many entries go through it in all before the loop is compiled: about half of what takes as long as that.
+        """
+
+        def decorate(function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
+            self.other, self.patience = function, patience
+            return function
+
+        return decorate
 
     def run_compiled(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
         """Run the loop compiled, however short its arrays are: for callers who know that it goes through them often."""
@@ -199,7 +204,7 @@ def cell_totals(
     return totals[:, :columns]
 
 
-@cell_totals.in_numpy
+@cell_totals.otherwise(12_000_000)
 def cell_totals_in_numpy(
     y_prob: FloatArray,
     y_true: npt.NDArray[Any],
@@ -305,7 +310,7 @@ def rows_in_stretches(
     return inside
 
 
-@rows_in_stretches.in_numpy
+@rows_in_stretches.otherwise(12_000_000)
 def rows_in_stretches_in_numpy(
     y_prob: FloatArray,
     low: FloatArray,

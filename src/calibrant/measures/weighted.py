@@ -36,6 +36,9 @@ from calibrant.rows.tally import Tally, Totals
 _USUAL_RANGE = 2.4977
 """What the range of Brownian motion stays below in 95% of cases."""
 
+_WIDE_BLOCK, _NARROW_BLOCK = 512, 32  # points of a curve that are looked at together
+_FEWEST_BLOCKS = 64
+
 
 def cutoff_calibration_error(
     y_true: RowsLike,
@@ -370,11 +373,7 @@ def bounded_variation_calibration_error(
     limit = check_number(variation, "variation", low=0.0)
     tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
     curve = tally.residual_prefix()
-    price, _, right = swing_events(curve)
-    needed = math.ceil(min(limit / 2.0, price.size)) + 1
-    if needed < price.size // 8:  # only the dearest swings matter: no need to sort them all
-        dearest = np.argpartition(price, price.size - needed)[price.size - needed :]
-        price, right = price[dearest], right[dearest]
+    price, right = _dear_swings(curve, math.ceil(min(limit / 2.0, curve.size)) + 1)
     order = _dearest_first(price)
     knots, errors = _envelope(price[order], right[order], start=abs(curve[-1]))
     return float(np.interp(limit, knots, errors)) / tally.weight_total
@@ -517,6 +516,31 @@ def _smooth(tally: Tally, *, keep_fit: bool) -> tuple[float, float, FloatArray, 
         np.negative(curve, out=curve)
     cost, fit = smooth_fit(curve, np.diff(tally.forecast), keep_fit)
     return float(cost) / tally.weight_total, sign, curve, fit
+
+
+def _dear_swings(curve: FloatArray, needed: int) -> tuple[FloatArray, IntArray]:
+    """Return the price and the second turn of at least so many of the dearest swings, if there are as many.
+
+    Of a curve cut into blocks, only the ends and the extremes of the blocks can be turns of a swing that is higher than
+    any block: from a turn to the end of its block the curve moves by less. With those alone the dear swings are the
+    same, and have the same prices.
+    """
+    for block in (_WIDE_BLOCK, _NARROW_BLOCK):
+        blocks = curve.size // block
+        if blocks < max(2 * needed, _FEWEST_BLOCKS):
+            continue
+        parts = curve[: blocks * block].reshape(blocks, block)
+        extremes = np.stack([parts.argmin(axis=1), parts.argmax(axis=1)], axis=1) + block * np.arange(blocks)[:, None]
+        kept = np.concatenate([[0], np.sort(extremes, axis=1).ravel(), np.arange(blocks * block, curve.size)])
+        if kept[-1] < curve.size - 1:
+            kept = np.append(kept, curve.size - 1)
+        height = np.ptp(parts, axis=1).max()
+        price, _, right = swing_events(curve[kept])
+        dear = price > height
+        if np.count_nonzero(dear) >= needed:
+            return price[dear], right[dear]
+    price, _, right = swing_events(curve)
+    return price, right
 
 
 def _dearest_first(price: FloatArray) -> IntArray:

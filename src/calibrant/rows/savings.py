@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +27,8 @@ from calibrant.rows.tally import Tally, Totals, prefix_sums
 _MOST_BITS = 21
 _MANY, _BLOCK = 2**12, 16  # entries from which on blocks of so many are looked at first
 _FEW = 2**16  # pairs of ends that are all looked at
+_WIDE_BLOCK = 64  # entries of a block where there are more of them
+_WITHOUT_COMPILER = 2**20  # entries up to which numpy is as fast as a compiled loop, or almost
 _COMPILED = 20_000  # entries, of which rows have been counted by compiled loops in any case
 _CELLS_AT_ONCE = 2**17  # of a finer grid, for rows in memory
 
@@ -130,18 +132,27 @@ NOTHING = Redrawing(0.0, 0.0, True, 0, 0, more=True)
 """The line stays where it is."""
 
 
-def largest_redrawing(stretches: Stretches, thresholds: Thresholds, score: Score, *, times: int = 1) -> Redrawing:
+def largest_redrawing(
+    stretches: Stretches, thresholds: Thresholds, score: Score, *, times: int = 1, once: bool = False
+) -> Redrawing:
     """Return the redrawing of the largest score whose ends are borders of entries: exact where they are fine enough.
 
     Of many entries, those are joined inside which nothing better may begin or end; of more, one loop looks at all, or
-    if one asks so many ``times`` for as many entries that they are more together.
+    if one asks so many ``times`` for as many entries that they are more together. Whoever asks ``once`` would wait for
+    a compiler longer than for numpy.
     """
-    if stretches.low.size * times > _COMPILED:
+    size = stretches.low.size
+    joining = once and _COMPILED < size <= _WITHOUT_COMPILER
+    if size * times > _COMPILED and not joining:
         ways = [_best_of_many(stretches, thresholds, score, more=more) for more in (True, False)]
         return max(ways, key=lambda each: each.score)
-    starts, fewer = _thinned(stretches, thresholds, score)
-    best = max((walk.best(score) for walk in _walks(fewer, thresholds)), key=lambda each: each.score)
-    borders = np.append(starts, stretches.low.size)
+    if joining:
+        starts, fewer = _joined(stretches, thresholds, score, _WIDE_BLOCK)
+    else:
+        starts, fewer = _thinned(stretches, thresholds, score)
+    walks = _walks(fewer, thresholds, compiled=not joining)
+    best = max((walk.best(score) for walk in walks), key=lambda each: each.score)
+    borders = np.append(starts, size)
     return replace(best, first=int(borders[best.first]), last=int(borders[best.last]))
 
 
@@ -168,15 +179,22 @@ def _thinned(stretches: Stretches, thresholds: Thresholds, score: Score) -> tupl
     size = stretches.low.size
     if size <= _MANY or size > _COMPILED:
         return np.arange(size), stretches
-    starts = np.arange(0, size, _BLOCK)
-    wanted = _may_hold_end(stretches.blocks(starts), thresholds, score)
-    inside = (wanted[:, None] * _BLOCK + np.arange(_BLOCK)).ravel()
+    return _joined(stretches, thresholds, score, _BLOCK)
+
+
+def _joined(stretches: Stretches, thresholds: Thresholds, score: Score, block: int) -> tuple[IntArray, Stretches]:
+    """Join blocks of entries inside which nothing better may begin or end; return where each begins, and them."""
+    size = stretches.low.size
+    starts = np.arange(0, size, block)
+    wanted = _may_hold_end(stretches.blocks(starts), thresholds, score, compiled=False)
+    inside = (wanted[:, None] * block + np.arange(block)).ravel()
     starts = _merged(size, [starts, inside[inside < size]])
     return starts, stretches.blocks(starts)
 
 
-def _walks(stretches: Stretches, thresholds: Thresholds) -> tuple[Walk, Walk]:
-    return Walk(stretches, thresholds, more=True), Walk(stretches, thresholds, more=False)
+def _walks(stretches: Stretches, thresholds: Thresholds, *, compiled: bool = True) -> tuple[Walk, Walk]:
+    more, fewer = (Walk(stretches, thresholds, more=more, compiled=compiled) for more in (True, False))
+    return more, fewer
 
 
 def split_at_savings(
@@ -239,10 +257,10 @@ def _cut_finely(rows: Opened, too_coarse: Callable[[Totals], IntArray]) -> None:
         table = rows.cut(table, part, bits)  # from the right, so that the positions still to come stay valid
 
 
-def _may_hold_end(stretches: Stretches, thresholds: Thresholds, score: Score) -> IntArray:
+def _may_hold_end(stretches: Stretches, thresholds: Thresholds, score: Score, *, compiled: bool = True) -> IntArray:
     """Return the entries inside which a redrawing of a larger score than the best so far might begin or end."""
     starts, fewer = _thinned(stretches, thresholds, score)
-    walks = _walks(fewer, thresholds)
+    walks = _walks(fewer, thresholds, compiled=compiled)
     best = max(walk.best(score).score for walk in walks)
     return starts[_merged(starts.size, (walk.may_hold_end(score, best) for walk in walks))]
 
@@ -271,7 +289,8 @@ class Walk:
     order; to act on fewer it moves up, and everything is mirrored.
     """
 
-    def __init__(self, stretches: Stretches, thresholds: Thresholds, *, more: bool) -> None:
+    def __init__(self, stretches: Stretches, thresholds: Thresholds, *, more: bool, compiled: bool = True) -> None:
+        self._minima = partial(prefix_minima, compiled=compiled)
         low, high, rows, events = stretches
         least, most = thresholds
         self.more, self.size, self.high = more, low.size, high
@@ -304,7 +323,7 @@ class Walk:
         slope, scale = score.slopes(threshold, more=self.more)
         height, width = self.height, self.width
         until = np.searchsorted(starts, ends, side="right") - 1
-        lowest, place = prefix_minima(height[starts], width[starts], slope, until)
+        lowest, place = self._minima(height[starts], width[starts], slope, until)
         found = scale * ((height[ends + 1] - slope * width[ends + 1]) - lowest)
         at = int(found.argmax())
         if not found[at] > 0.0:
@@ -338,7 +357,7 @@ class Walk:
         until = np.where(inside, right[ends] + self.right[ends], right[ends + 1])
         passed = np.where(inside, rows[ends] + self.right[ends], rows[ends + 1])
         reached = until - slope * passed
-        lowest, _ = prefix_minima(height, width, slope, 2 * ends + ~inside)  # inside an entry that ends a stretch, too
+        lowest, _ = self._minima(height, width, slope, 2 * ends + ~inside)  # inside an entry that ends a stretch, too
         return Most(scale * (reached - lowest), slope, scale, reached)
 
     def possible_ends(self) -> IntArray:
@@ -372,14 +391,14 @@ class Walk:
             slope, needed = most.slope[better], most.height[better] - best / most.scale[better]
             height, width = self.points
             later = ends.size - np.searchsorted(ends, starts)  # ends that come after each start
-            above, _ = prefix_minima(-needed[::-1], -slope[::-1], -width[2 * starts + 1][::-1], later[::-1] - 1)
+            above, _ = self._minima(-needed[::-1], -slope[::-1], -width[2 * starts + 1][::-1], later[::-1] - 1)
             wanted.append(starts[height[2 * starts + 1] < -above[::-1]])
         found = _merged(self.size, wanted)
         return found if self.more else self.size - 1 - found
 
 
 def prefix_minima(
-    height: FloatArray, width: FloatArray, slope: FloatArray, last: IntArray
+    height: FloatArray, width: FloatArray, slope: FloatArray, last: IntArray, *, compiled: bool = True
 ) -> tuple[FloatArray, IntArray]:
     """Return the least height_i - slope_j width_i over i <= last_j for each j, and the first i that attains it.
 
@@ -397,7 +416,7 @@ def prefix_minima(
         values[np.arange(height.size) > last[:, None]] = np.inf
         place = values.argmin(axis=1)
         return values[np.arange(count), place], place
-    if height.size > _COMPILED:
+    if compiled and height.size > _COMPILED:
         place = lowest_tangents(height, width, slope, last)
         return height[place] - slope * width[place], place
     least, place = np.empty(count), np.empty(count, dtype=np.int64)
