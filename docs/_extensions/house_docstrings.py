@@ -8,6 +8,7 @@ import inspect
 import re
 from collections.abc import Collection
 from functools import cache
+from types import UnionType
 from typing import Any
 
 from docutils import nodes
@@ -85,11 +86,19 @@ def page_of(code: str, known: Collection[str]) -> str | None:
     return pages_by_name().get(name[1]) if name and code not in names_of_other_things() else None
 
 
+def inside(node: nodes.Node, kind: UnionType) -> bool:
+    """Return whether a node is in one of a kind, however deep."""
+    above = node.parent
+    while above is not None and not isinstance(above, kind):
+        above = above.parent
+    return above is not None
+
+
 def code_linked(app: Sphinx, doctree: nodes.document, here: str) -> None:
     """Link public names and pages that stand in a text as code."""
     for literal in list(doctree.findall(nodes.literal)):
         page = page_of(literal.astext(), app.env.found_docs)
-        if page not in (None, here) and not isinstance(literal.parent, nodes.reference | nodes.title):
+        if page not in (None, here) and not inside(literal, nodes.reference | nodes.title):
             literal.replace_self(make_refnode(app.builder, here, page, "", literal.deepcopy()))
 
 

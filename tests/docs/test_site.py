@@ -1,0 +1,220 @@
+"""The documentation site, built once without running the gallery, and opened in Chromium without a network."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urldefrag, urlsplit
+
+import click
+import pytest
+from public_names import EVERYWHERE, HOME, TOP
+
+from calibrant.cli import main
+
+ROOT = Path(__file__).parents[2]
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: no chromium or google-chrome on the PATH")
+PAGES = ("index", "tour", "how-to/certify", "theory/certificates", "displays/reliability", "reference/commands/certify")
+SHORT = ("index", "displays/reliability")
+"""Pages that are also looked through for barriers, which takes long on long ones."""
+PHONE = {"width": 390, "height": 844}
+DESKTOP = {"width": 1280, "height": 900}
+GENERATED = ("_build", "gallery", "api", "commands", "__pycache__")
+
+
+def build(folder):
+    """Build the site from a copy of its pages, so that nothing is written where they are."""
+    for path in ROOT.iterdir():
+        if path.name != "docs" and not path.name.startswith(".venv"):
+            (folder / path.name).symlink_to(path)
+    shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns(*GENERATED))
+    command = [sys.executable, "-m", "sphinx", "-b", "html", "-q", "-W", "--keep-going", "-D", "plot_gallery=0"]
+    ran = subprocess.run(
+        [*command, folder / "docs", folder / "site"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        check=False,
+    )
+    (folder / "said").write_text(f"{ran.returncode}\n{ran.stdout}{ran.stderr}", encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory, worker_id):
+    """Return the folder of the site; of several test processes the first one builds it, and the others wait."""
+    shared = tmp_path_factory.getbasetemp()
+    folder = (shared if worker_id == "master" else shared.parent) / "documentation"
+    said = folder / "said"
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        while not said.exists():
+            time.sleep(0.2)
+    else:
+        build(folder)
+    return folder / "site"
+
+
+class Links(HTMLParser):
+    """The places of a page that can be linked to, and what it links to and loads."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.places, self.links, self.loads = set(), [], []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        self.places |= {values[name] for name in ("id", "name") if values.get(name)}
+        if tag == "a" and values.get("href"):
+            self.links.append(values["href"])
+        elif tag != "a":
+            self.loads += [values[name] for name in ("src", "href", "data", "poster") if values.get(name)]
+            self.loads += [part.split()[0] for part in (values.get("srcset") or "").split(",") if part.strip()]
+
+
+read = cache(Links)
+
+
+def pages_of(site):
+    """Return the files of all pages: the theme leaves a template among what it loads."""
+    return [path for path in site.rglob("*.html") if path.relative_to(site).parts[0] != "_static"]
+
+
+def test_the_site_is_built_without_a_warning(site):
+    assert (site.parent / "said").read_text().split("\n", 1) == ["0", ""]
+
+
+def test_every_link_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site):
+    wrong = defaultdict(list)
+    for path in pages_of(site):
+        page = read(path)
+        for kind, addresses in (("link", page.links), ("load", page.loads)):
+            for address in addresses:
+                if urlsplit(address).scheme in ("http", "https", "mailto") and kind == "link":
+                    continue
+                place, anchor = urldefrag(address)
+                target = (path.parent / unquote(urlsplit(place).path)).resolve() if place else path
+                local = not urlsplit(address).scheme and not urlsplit(address).netloc
+                if address.startswith("data:") or (local and target.is_file() and target.suffix != ".html"):
+                    continue
+                if not local or not target.is_file() or (anchor and unquote(anchor) not in read(target).places):
+                    wrong[str(path.relative_to(site))].append(address)
+    assert not wrong
+
+
+def test_every_public_name_has_a_page_and_its_room_lists_it(site):
+    reference = site / "reference" / "api"
+    for name in EVERYWHERE:
+        room = HOME.get(name, "calibrant.errors").removeprefix("calibrant.")
+        full = f"calibrant.{name}" if name in TOP else f"{HOME[name]}.{name}"
+        assert full in read(reference / room / f"{name}.html").places
+        assert f"{room}/{name}.html" in read(reference / f"{room}.html").links
+
+
+def test_every_command_and_option_has_its_place(site):
+    context = click.Context(main)
+    for name in main.list_commands(context):
+        command = main.get_command(context, name)
+        below = command.commands if isinstance(command, click.Group) else {"": command}
+        places = read(site / "reference" / "commands" / f"{name}.html").places
+        for sub, each in below.items():
+            start = f"cmdoption-calibrant-{name}-{sub}".rstrip("-")
+            options = [option for option in each.params if isinstance(option, click.Option) and not option.hidden]
+            assert {f"{start}-{max(option.opts, key=len).lstrip('-')}" for option in options} <= places
+
+
+def test_fields_of_a_result_link_to_their_meaning(site):
+    text = (site / "reference" / "api" / "certificates" / "Certificate.html").read_text()
+    assert re.search(r'href="[./]*glossary\.html#term-verdict">verdict</a>', text)
+    assert "#term-lower-limit" in text
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    with playwright.sync_playwright() as driver:
+        launched = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def page(browser):
+    """A page that may load files only, and complains of whatever goes wrong in it."""
+    problems = []
+    context = browser.new_context(offline=True, viewport=DESKTOP)
+    opened = context.new_page()
+    opened.on("console", lambda message: message.type in ("error", "warning") and problems.append(message.text))
+    opened.on("pageerror", lambda error: problems.append(str(error)))
+    opened.on("requestfailed", lambda request: problems.append(request.url))
+    opened.on("request", lambda request: request.url.startswith(("file:", "data:")) or problems.append(request.url))
+    yield opened
+    context.close()
+    assert not problems
+
+
+def address(site, name):
+    return (site / f"{name}.html").as_uri()
+
+
+def barriers(page):
+    """Return what keeps people from using a page: the arrows of the theme's menus, which stand beside links, apart."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
+    settings = {"preload": False, "rules": {"summary-name": {"enabled": False}}}
+    found = axe.Axe().run(page, options=settings).response["violations"]
+    return [(each["id"], [node["html"] for node in each["nodes"]]) for each in found]
+
+
+@needs_chromium
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_opens_in_light_and_dark_on_a_desk_and_a_phone(site, page, name):
+    page.goto(address(site, name))
+    assert page.locator("h1").first.is_visible()
+    seen = set()
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size(DESKTOP)
+        assert page.get_by_role("link", name="Theory").first.is_visible()
+        seen.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        page.set_viewport_size(PHONE)
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        assert name not in SHORT or not barriers(page)
+    assert len(seen) == 2
+    page.locator("button.primary-toggle").click()
+    menu = page.locator("dialog[open]")
+    assert menu.get_by_role("link", name="Theory").first.is_visible()
+
+
+@needs_chromium
+def test_search_finds_pages_without_a_network(site, page):
+    page.goto(address(site, "index"))
+    page.keyboard.press("Control+k")
+    page.keyboard.type("isotonic")
+    page.keyboard.press("Enter")
+    results = page.locator("#search-results li a")
+    results.nth(5).wait_for()
+    found = {urlsplit(link.get_attribute("href")).path for link in results.all()}
+    assert any("IsotonicRecalibrator" in path for path in found)
+
+
+@needs_chromium
+def test_every_formula_is_drawn(site, page):
+    formula = re.compile(r'<(span|div) class="math notranslate nohighlight"[^>]*>(.*?)</\1>', flags=re.DOTALL)
+    written = {found for path in pages_of(site) for _, found in formula.findall(path.read_text())}
+    assert len(written) > 500
+    page.goto(address(site, "theory/measures"))
+    page.locator("mjx-container svg").first.wait_for()
+    text = "".join(f'<p class="math">{found}</p>' for found in sorted(written))
+    page.locator("article").evaluate("(article, text) => { article.innerHTML = text }", text)
+    page.evaluate("() => MathJax.typesetPromise()")
+    assert page.locator("p.math").count() == len(written)
+    assert page.locator("p.math:not(:has(mjx-container))").all_inner_texts() == []
+    assert page.locator("[data-mjx-error]").all_inner_texts() == []
