@@ -238,8 +238,9 @@ def test_a_name_that_is_one_room_down_is_found_there(room):
             getattr(calibrant, name)
 
 
-def test_the_readme_names_what_is_there():
-    text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+def test_the_overview_names_what_is_there():
+    text = (ROOT / "docs" / "overview.md").read_text(encoding="utf-8")
+    assert text.count("`") > 100
     rooms = {name: room for room in ROOMS for name in names_of(room) if name not in TOP}
     assert [name for name in re.findall(r"`(\w+)[`(]", text) if name in rooms] == []
     for room, name in re.findall(r"`(\w+)\.(\w+)[`(]", text):

@@ -1,0 +1,41 @@
+"""The README: links that lead to files here, and to a place on the web where there are none, as on package indexes."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hatchling.metadata.core import ProjectMetadata
+from hatchling.plugin.manager import PluginManager
+from readme_renderer import markdown
+
+ROOT = Path(__file__).parents[2]
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("*.md")), ids=lambda path: path.name)
+def test_links_between_files_lead_somewhere(path):
+    linked = {link.partition("#")[0] for link in LINK.findall(path.read_text(encoding="utf-8")) if "://" not in link}
+    assert [link for link in sorted(linked) if link and not (ROOT / link).is_file()] == []
+
+
+def test_what_a_package_index_shows_has_absolute_links_only():
+    core = ProjectMetadata(str(ROOT), PluginManager()).core
+    assert core.readme_content_type == "text/markdown"
+    own = LINK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    home = core.urls["Source"]
+    assert LINK.findall(core.readme) == [link if "://" in link else f"{home}/{link}" for link in own]
+    shown = markdown.render(core.readme)
+    assert shown is not None
+    assert f'<img src="{home}/docs/' in shown
+    assert all(address.startswith(("https://", "#")) for address in re.findall(r'(?:href|src)="([^"]*)"', shown))
+
+
+def test_a_visitor_needs_a_minute():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.split()) <= 650
+    assert (
+        text.index("make demo")
+        < text.index("make test")
+        < text.index(">>> import calibrant")
+        < text.index("Where next")
+    )
