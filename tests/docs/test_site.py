@@ -123,6 +123,7 @@ def test_every_command_and_option_has_its_place(site):
     context = click.Context(main)
     for name in main.list_commands(context):
         command = main.get_command(context, name)
+        assert command is not None
         below = command.commands if isinstance(command, click.Group) else {"": command}
         places = read(site / "reference" / "commands" / f"{name}.html").places
         for sub, each in below.items():
@@ -152,10 +153,19 @@ def page(browser):
     problems = []
     context = browser.new_context(offline=True, viewport=DESKTOP)
     opened = context.new_page()
-    opened.on("console", lambda message: message.type in ("error", "warning") and problems.append(message.text))
+
+    def said(message):
+        if message.type in ("error", "warning"):
+            problems.append(message.text)
+
+    def asked(request):
+        if not request.url.startswith(("file:", "data:")):
+            problems.append(request.url)
+
+    opened.on("console", said)
     opened.on("pageerror", lambda error: problems.append(str(error)))
     opened.on("requestfailed", lambda request: problems.append(request.url))
-    opened.on("request", lambda request: request.url.startswith(("file:", "data:")) or problems.append(request.url))
+    opened.on("request", asked)
     yield opened
     context.close()
     assert not problems
