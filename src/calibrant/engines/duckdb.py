@@ -45,6 +45,7 @@ class DuckDBEngine(Engine):
 
     short_type = "USMALLINT"  # by which DuckDB adds up in an array
     long_type = "HUGEINT"
+    numbers_cells = True
 
     def __init__(
         self,
@@ -70,7 +71,7 @@ class DuckDBEngine(Engine):
         self._connection = None if file is None else file.connection  # ours, which does not read statistics
         self.table = _ROWS if file is None else VIEW
         if file is not None and file.size < _FEW_BYTES:
-            self.short_type = Engine.short_type
+            self.short_type, self.numbers_cells = Engine.short_type, False
         self._held = ExitStack()
         if file is not None:
             self._held.enter_context(file)
@@ -108,7 +109,7 @@ class DuckDBEngine(Engine):
                 ) from error
             engine._connection, engine.table = connection, VIEW
             if hasattr(frame, "__len__") and len(frame) < _FEW_ROWS:
-                engine.short_type = Engine.short_type
+                engine.short_type, engine.numbers_cells = Engine.short_type, False
             engine._held = held.pop_all()
         return engine
 

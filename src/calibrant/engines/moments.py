@@ -61,13 +61,18 @@ class Moments:
         if grid.high >= 1.0:  # where p = 1 joins the last cell
             index = np.minimum(index, int(grid.index(np.ones(1))[0]))
         rows = answer["n"][order].astype(np.int64)
-        columns: dict[str, npt.NDArray[Any]] = {name: given[name] for name in ("residual_square", "outcome")}
-        columns["residual"] = (
-            given["outcome"] - rows * (index / grid.scale) - given["above"] if "above" in given else given["residual"]
-        )
+        columns: dict[str, npt.NDArray[Any]] = {"outcome": given["outcome"]}
+        edge = index / grid.scale
+        columns["residual"] = given["outcome"] - rows * edge - given["above"] if "above" in given else given["residual"]
+        if "square_above" in given:
+            others = rows - given["outcome"]
+            beyond = given["outcome"] * np.square(1.0 - edge) + others * np.square(edge)
+            columns["residual_square"] = np.maximum(beyond + given["square_above"], 0.0)
+        else:
+            columns["residual_square"] = given["residual_square"]
         columns |= {"rows": rows, "low": given["low"] + 0.0, "high": given["high"] + 0.0}  # -0.0 is the forecast 0.0
         weighted = "weight" in given
-        for name, same in (("weight", rows), ("weight_square", rows), (_SQUARES, given["residual_square"])):
+        for name, same in (("weight", rows), ("weight_square", rows), (_SQUARES, columns["residual_square"])):
             columns[name] = given[name] if weighted else same
         if facts is None:
             low, high = (given["weight_low"].min(), given["weight_high"].max()) if weighted else (1.0, 1.0)

@@ -153,6 +153,7 @@ class QuestionEngine(Engine):
         self._engine = engine
         self.name = engine.name
         self.text_type, self.short_type, self.long_type = engine.text_type, engine.short_type, engine.long_type
+        self.numbers_cells = engine.numbers_cells
         self.columns = {**engine.columns, FORECAST: "fraction", OUTCOME: "fraction" if fractions else "whole"}
         fields = [f"{forecast} AS {FORECAST}", f"{outcome} AS {OUTCOME}"]
         fields += [engine.quoted(name) for name in others]

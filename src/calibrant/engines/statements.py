@@ -33,13 +33,16 @@ MISSING_LABELS = ("", "na", "n/a", "nan", "null")
 WHOLE = ("place", "first_cell", "block")
 """Columns of what is asked that hold keys, which would lose digits as fractions."""
 
+SHORT_BITS = 16
+"""How many bits the numbers have that are grouped the fastest."""
+
 _LARGEST = "1.7976931348623157e308"
 _MORE_CELLS = 2**10
 _FEW_BLOCKS = 16
 _BLOCK_RUNS = (1, 4, 16)
 _EXACT_BITS = 52
-_SHORT_BITS = 16
 _STEADY_BITS = 88  # which leaves room for 2^38 rows in one cell
+_SMALL_BITS = 62
 _FINEST_BITS = 1000  # of which float64 still holds a power of two
 
 
@@ -64,6 +67,8 @@ class Engine(ABC):
         The type in which whole numbers from 0 to 65,535 are grouped the fastest.
     long_type : str or None
         The type of whole numbers of 128 bits, and of their sums, where there is one.
+    numbers_cells : bool
+        Whether numbers of 16 bits are grouped and joined in an array, and what is none becomes null.
     """
 
     name: str
@@ -72,6 +77,7 @@ class Engine(ABC):
     text_type = "VARCHAR"
     short_type = "BIGINT"
     long_type: str | None = None
+    numbers_cells = False
 
     @abstractmethod
     def run(self, statement: str) -> Mapping[str, npt.NDArray[Any]]:
@@ -124,6 +130,16 @@ class Engine(ABC):
             return f"sum({expression})"
         scale = number_literal(2.0 ** (_STEADY_BITS + exponent))
         return f"sum(TRY_CAST(({expression}) * {scale} AS {self.long_type})) / {scale}"
+
+    def small_total(self, expression: str, exponent: int) -> str:
+        """Write the same sum in whole numbers of 64 bits, whose sums are longer; for engines that number cells."""
+        scale = number_literal(2.0 ** (_SMALL_BITS + exponent))
+        return f"sum(TRY_CAST(({expression}) * {scale} AS BIGINT)) / {scale}"
+
+    def place_of(self, text: str, labels: Sequence[str]) -> str:
+        """Write the place of a text among labels, from 0 on; for engines that number cells."""
+        listed = ", ".join(map(self.literal, labels))
+        return f"enum_code(TRY_CAST({text} AS ENUM ({listed})))"
 
     def number_of_row(self) -> str | None:
         """Write the position of a row in its table, from 0 on; None where rows have no order."""
@@ -178,50 +194,6 @@ class Roles:
         return {role: column for role, column in roles.items() if column is not None}
 
 
-def histogram_statement(engine: Engine, roles: Roles, asked: Sequence[HistogramRequest], labels: Sequence[str]) -> str:
-    """Write the totals per cell: one GROUP BY for all.
-
-    Rows that break a rule have no cell; those of weight zero are left out. ``labels`` are the groups' values as the
-    engine writes them; none when there are no groups.
-    """
-    grids = [scanned_grid(request.grid) for request in asked]
-    places = [(number_literal(grid.scale), str(first_cell(grid))) for grid in grids]
-    alike = len(set(places)) == 1
-    together = len(set(grids)) == 1 and not grids[0].within
-    scale, first = places[0] if alike else ("scale", "first_cell")
-    key, kind = f"CAST(floor(p * {scale}) AS BIGINT) - {first}", "BIGINT"
-    above = "above"  # the cell's edge; counted from there, forecasts lose no digits, however many share the cell
-    if together and is_whole(grids[0]):
-        key, kind = f"floor(p * {scale}) - floor(p)", "BIGINT"  # p = 1 joins the last cell
-        if grids[0].bits <= _SHORT_BITS:
-            kind = engine.short_type
-        above = f"p - cell_key / {scale}"
-    fields = f"CAST(CASE WHEN {_rules(roles)} THEN {key} END AS {kind}) AS cell_key, y - p AS r, p, y"
-    if above == "above":
-        fields += f", p - (floor(p * {scale}) - floor(p)) / {scale} AS above"
-    conditions = []
-    fields += ", w" if roles.weighted else ""
-    if roles.sample_weight is not None:
-        conditions.append(f"CASE WHEN {_rules(roles)} AND w = 0 THEN 0 ELSE 1 END = 1")
-    given, listed = f"{_rows(engine, roles)} AS given", ""
-    if not together:
-        stretches = [np.array(grid.within or [(grid.low, grid.high)]) for grid in grids]
-        listed, joined = _inside(engine, asked, stretches, labels, [] if alike else places)
-        given += joined
-    else:
-        if labels:
-            own = [(str(place), engine.literal(labels[request.group])) for place, request in enumerate(asked)]
-            listed = engine.listed(("place", "label"), own)
-            given += " JOIN asked ON g = label"
-        if not is_whole(grids[0]):
-            conditions.append(f"p >= {number_literal(grids[0].low)} AND p <= {number_literal(grids[0].high)}")
-    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    by = "place, cell_key" if labels else "cell_key"
-    fields += ", place" if labels else ""
-    keyed = f"SELECT {fields} FROM {given}{where}"
-    return f"{listed}SELECT {by}, {_sums(engine, roles, above)} FROM ({keyed}) AS keyed GROUP BY {by}"
-
-
 def fetch_statement(
     engine: Engine, roles: Roles, asked: Sequence[FetchRequest], labels: Sequence[str], *, clusters: bool = False
 ) -> str:
@@ -230,15 +202,15 @@ def fetch_statement(
     weight, where = (", w", " WHERE w > 0") if roles.weighted else ("", "")
     cluster, extra = (", c", [_cluster(engine, roles)]) if clusters else ("", [])
     stretches = [np.stack([request.low, request.high], axis=1) for request in asked]
-    listed, joined = _inside(engine, asked, stretches, labels, [])
-    rows = _rows(engine, roles, *extra)
+    listed, joined = listed_stretches(engine, asked, stretches, labels, [])
+    rows = given_rows(engine, roles, *extra)
     return f"{listed}SELECT {place}y, p{weight}{cluster} FROM {rows} AS given{joined}{where}"
 
 
 def clusters_statement(engine: Engine, roles: Roles, most: int) -> str:
     """Write the labels of clusters in the engine's order, with how many rows have each and how many of those count."""
     counted = "sum(CASE WHEN w > 0 THEN 1 ELSE 0 END)" if roles.sample_weight is not None else "count(*)"
-    rows = _rows(engine, roles, _cluster(engine, roles))
+    rows = given_rows(engine, roles, _cluster(engine, roles))
     return f"SELECT c, count(*) AS n, {counted} AS counted FROM {rows} AS given GROUP BY c ORDER BY c LIMIT {most + 1}"
 
 
@@ -249,7 +221,7 @@ def cluster_sums_statement(engine: Engine, roles: Roles, borders: FloatArray) ->
     """
     listed, joined, block = _blocks(engine, borders)
     weight, where = (", w", " WHERE w > 0") if roles.weighted else ("", "")
-    rows = _rows(engine, roles, _cluster(engine, roles))
+    rows = given_rows(engine, roles, _cluster(engine, roles))
     keyed = f"SELECT c, {block} AS block, y, y - p AS r{weight} FROM {rows} AS given{joined}{where}"
     terms = {
         "outcome": "y",
@@ -269,8 +241,8 @@ def cluster_sums_statement(engine: Engine, roles: Roles, borders: FloatArray) ->
 def _blocks(engine: Engine, borders: FloatArray) -> tuple[str, str, str]:
     """Write a list of blocks, the join that finds the block of each row, and the block; the first two where needed.
 
-    Few borders are compared with one by one. Many are listed with the cells that their blocks touch, as `_inside` lists
-    stretches.
+    Few borders are compared with one by one. Many are listed with the cells that their blocks touch, as
+    `listed_stretches` lists stretches.
     """
     if borders.size <= _FEW_BLOCKS:
         return "", "", _stepwise(borders[1:], [str(block) for block in range(borders.size)])
@@ -315,7 +287,7 @@ def _stepwise(borders: FloatArray, values: Sequence[str]) -> str:
     return f"CASE WHEN p < {number_literal(borders[middle])} THEN {below} ELSE {above} END"
 
 
-def _inside(
+def listed_stretches(
     engine: Engine,
     asked: Sequence[HistogramRequest | FetchRequest],
     stretches: Sequence[FloatArray],
@@ -367,7 +339,7 @@ def faults_statement(engine: Engine, roles: Roles) -> str:
             f"{least}(CASE WHEN NOT {engine.missing(name)} THEN {name} END) AS {name}_{end}"
             for least, end in (("min", "low"), ("max", "high"))
         ]
-    return f"SELECT {', '.join(parts)} FROM {_rows(engine, roles, *_written(engine, roles))} AS given"
+    return f"SELECT {', '.join(parts)} FROM {given_rows(engine, roles, *_written(engine, roles))} AS given"
 
 
 def example_statement(engine: Engine, roles: Roles, role: str, fault: str) -> str:
@@ -377,8 +349,8 @@ def example_statement(engine: Engine, roles: Roles, role: str, fault: str) -> st
     written = _written(engine, roles)
     fields = ", ".join([*_short_names(roles).values(), *(field.rpartition(" ")[2] for field in written)])
     if number is None:
-        return f"SELECT {fields} FROM {_rows(engine, roles, *written)} AS given WHERE {where} LIMIT 1"
-    inner = _rows(engine, roles, *written, f"{number} AS row_position")
+        return f"SELECT {fields} FROM {given_rows(engine, roles, *written)} AS given WHERE {where} LIMIT 1"
+    inner = given_rows(engine, roles, *written, f"{number} AS row_position")
     return f"SELECT row_position, {fields} FROM {inner} AS given WHERE {where} ORDER BY row_position LIMIT 1"
 
 
@@ -441,7 +413,7 @@ def scanned_grid(grid: Grid) -> Grid:
     return replace(grid, bits=max(grid.bits, FIRST_BITS))
 
 
-def _rows(engine: Engine, roles: Roles, *extra: str) -> str:
+def given_rows(engine: Engine, roles: Roles, *extra: str) -> str:
     """Write the table with the columns in use alone, as numbers p, y and w and a text g."""
     if roles.once_each:
         return _rows_once_each(engine, roles, *extra)
@@ -469,9 +441,11 @@ def _rows_once_each(engine: Engine, roles: Roles, *extra: str) -> str:
     size, weight = "count(*)", "1e0 / cluster_size"
     if roles.sample_weight is not None:
         size, weight = engine.total("w"), "CASE WHEN w = 0 THEN w ELSE w / cluster_size END"
-    sizes = f"SELECT c AS of_cluster, {size} AS cluster_size FROM {_rows(engine, plain, cluster)} AS given GROUP BY c"
+    sizes = (
+        f"SELECT c AS of_cluster, {size} AS cluster_size FROM {given_rows(engine, plain, cluster)} AS given GROUP BY c"
+    )
     names = ", ".join(field.rpartition(" ")[2] for field in extra)
-    rows = _rows(engine, plain, *dict.fromkeys([cluster, *extra]))
+    rows = given_rows(engine, plain, *dict.fromkeys([cluster, *extra]))
     return (
         f"(SELECT p, y, {weight} AS w{', ' if names else ''}{names} FROM {rows} AS given "
         f"JOIN ({sizes}) AS sizes ON c = of_cluster)"
@@ -500,38 +474,14 @@ def _rule(role: str) -> str:
     }[role]
 
 
-def _rules(roles: Roles) -> str:
-    return " AND ".join(_rule(role) for role in _short_names(roles))
+def kept_rules(roles: Roles, besides: str | None = None) -> str:
+    """Write the condition that a row keeps the rules, besides that of one role."""
+    return " AND ".join(_rule(role) for role in _short_names(roles) if role != besides)
 
 
-def _sums(engine: Engine, roles: Roles, above: str) -> str:
-    """Write the totals of a cell; what unit weights make equal to others is left out."""
-    w = "w * " if roles.weighted else ""
-    sums = {"n": "count(*)", "low": "min(p)", "high": "max(p)"}
-    if not w and not _may_be_fractions(engine, roles):
-        sums |= {
-            "above": engine.steady_total(above, FIRST_BITS),
-            "residual_square": engine.steady_total("r * r", 0),
-            "outcome": "sum(y)",
-        }
-    else:
-        for name, term in (("residual", "r"), ("residual_square", "r * r"), ("outcome", "y")):
-            sums[name] = engine.total(f"{w}{term}") if w else engine.steady_total(term, 0)
-        sums["halfway"] = "max(y * (1 - y))"
-    if w:
-        sums |= {
-            "weight": engine.total("w"),
-            "weight_square": engine.total("w * w"),
-            "weight_square_residual_square": engine.total("(w * r) * (w * r)"),
-            "weight_low": "min(w)",
-            "weight_high": "max(w)",
-        }
-    return ", ".join(f"{expression} AS {name}" for name, expression in sums.items())
-
-
-def _may_be_fractions(engine: Engine, roles: Roles) -> bool:
-    """Whether outcomes can be other numbers in [0, 1] than 0 and 1."""
-    return roles.event is None and engine.columns[roles.y_true] in ("fraction", "written")
+def weight_condition(roles: Roles) -> str:
+    """Write the condition that a row counts: it has a weight, or breaks a rule and must be seen."""
+    return f"CASE WHEN {kept_rules(roles)} AND w = 0 THEN 0 ELSE 1 END = 1"
 
 
 def is_missing_label(text: str) -> bool:

@@ -13,11 +13,13 @@ from calibrant.core.errors import CalibrantError, InputError
 from calibrant.core.types import FloatArray
 from calibrant.rows.checks import Observations
 from calibrant.rows.grids import Grid
-from calibrant.rows.sources import FetchRequest, HistogramRequest, RowSource, fetch_limit, tally_limit
+from calibrant.rows.sources import ZOOM_CELLS, FetchRequest, HistogramRequest, RowSource, fetch_limit, tally_limit
 from calibrant.rows.tally import Tally, Totals
 
 GROUPS_AT_ONCE = 64
 """Groups whose tables are held at the same time, some 3 MB each."""
+
+_LEAST_CELLS = 2**12
 
 
 @runtime_checkable
@@ -146,6 +148,7 @@ class _GroupRows:
     def __init__(self, source: GroupedSource, position: int) -> None:
         self.position = position
         self.fetch_limit, self.tally_limit = fetch_limit(source), tally_limit(source)
+        self.zoom_cells = max(ZOOM_CELLS // len(source.groups), _LEAST_CELLS)  # one scan serves all groups
         self.answers: list[Any] = []
         self.wanted: HistogramRequest | FetchRequest | None = None
         self._given = 0

@@ -19,7 +19,7 @@ from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.voices import Either, Option, Phrase
 from calibrant.rows.checks import Observations
 from calibrant.rows.grids import COARSE_GRID, FIRST_BITS, FIRST_GRID, Grid
-from calibrant.rows.sources import RowSource, fetch_limit, tally_limit
+from calibrant.rows.sources import ZOOM_CELLS, RowSource, fetch_limit, tally_limit
 from calibrant.rows.tally import ADDITIVE, Tally, Totals, prefix_sums
 
 TOLERANCE = 1e-12
@@ -31,8 +31,8 @@ _ZOOM_GAP = 64
 
 _MOST_ZOOMS = 64
 _MOST_ZOOMED = 1 << 15  # entries that one scan cuts finer, ...
-_ZOOM_CELLS = 1 << 16  # ... into so many cells together, or so many each: some 50 MB at most, ...
-_ZOOM_EACH = 16
+_ZOOM_LEAST = 4  # ... into `ZOOM_CELLS` together where that is so many each, ...
+_ZOOM_EACH = 16  # ... or else so many each: some 50 MB at most, ...
 _ZOOM_SPAN = 64.0  # ... if they are not that many times narrower than the widest
 _MOST_CUT = 1 << 17  # cells of one loop over rows in memory, ...
 _ROWS_PER_CUT = 4  # ... which pays where they hold so many rows each
@@ -52,6 +52,7 @@ class Opened:
         self.table: Totals | None = None
         self.fetch_limit, self.tally_limit = fetch_limit(source), tally_limit(source)
         self._unit_weights = unit_weights
+        self._zoom_cells = int(getattr(source, "zoom_cells", ZOOM_CELLS))
 
     @property
     def weights_estimated(self) -> bool:
@@ -152,7 +153,8 @@ class Opened:
         width = table.high[most] - table.low[most]
         # The narrow ones wait until the others have become as narrow.
         chosen = np.sort(most[width >= width.max() / _ZOOM_SPAN])
-        cells = max(_ZOOM_CELLS, _ZOOM_EACH * chosen.size)
+        few = chosen.size <= self._zoom_cells // _ZOOM_LEAST
+        cells = self._zoom_cells if few else _ZOOM_EACH * chosen.size
         grid = Grid.inside(table.low[chosen], table.high[chosen], cells)
         return self._cut_between(table, chosen, grid)
 

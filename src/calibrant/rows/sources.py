@@ -23,6 +23,9 @@ FEW_ROWS = 100_000
 TALLY_LIMIT = 10_000_000
 """Rows that a bounded source hands over where every distinct forecast is needed: some 1.5 GB in the end."""
 
+ZOOM_CELLS = 1 << 16
+"""Cells into which a scan cuts the entries that matter."""
+
 
 @runtime_checkable
 class RowSource(Protocol):
