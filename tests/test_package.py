@@ -502,13 +502,13 @@ def test_pytest_finds_the_plugin_of_the_wheel(installed, tmp_path):
     assert "no test called assert_certified" in finished.stdout
 
 
-# Enough rows that the loops are compiled, on few enough forecasts that nothing else takes time.
+# Enough rows that a loop is compiled which nothing stands in for.
 MEASURE_MANY = """
 import json, sys, calibrant, numpy as np
 rng = np.random.default_rng(0)
 y_prob = rng.random(20_000)
-result = calibrant.measure(rng.random(20_000) < y_prob, y_prob)
-print(json.dumps([calibrant.__file__, "numba" in sys.modules, result.cutoff, result.smooth, result.bounded_variation]))
+result = calibrant.measures.bounded_variation_spectrum(rng.random(20_000) < y_prob, y_prob)
+print(json.dumps([calibrant.__file__, "numba" in sys.modules, *result.error[[0, 1, 10, 100, -1]]]))
 """
 
 
@@ -516,8 +516,29 @@ print(json.dumps([calibrant.__file__, "numba" in sys.modules, result.cutoff, res
 def many():
     rng = np.random.default_rng(0)
     y_prob = rng.random(20_000)
-    result = calibrant.measure(rng.random(20_000) < y_prob, y_prob)
-    return pytest.approx([result.cutoff, result.smooth, result.bounded_variation], abs=1e-13)
+    result = calibrant.measures.bounded_variation_spectrum(rng.random(20_000) < y_prob, y_prob)
+    return pytest.approx(result.error[[0, 1, 10, 100, -1]].tolist(), abs=1e-13)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "calibrant.measure(y, p)",
+        "calibrant.certify(y, p, max_error=0.05)",
+        "calibrant.certify(y, p, max_error=0.05, sample_weight=1.0 + p)",
+        "calibrant.cutoff_calibration_error(y, p)",
+    ],
+)
+def test_the_first_answer_of_100_000_rows_waits_for_no_compiler(call):
+    program = f"""
+import json, sys, calibrant, numpy as np
+rng = np.random.default_rng(0)
+p = rng.random(100_000)
+y = rng.random(100_000) < p
+{call}
+print(json.dumps("numba" in sys.modules))
+"""
+    assert run(program) is False
 
 
 def test_a_read_only_installation_keeps_compiled_code_in_the_users_own_folder(installed, tmp_path, many):

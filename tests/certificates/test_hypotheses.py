@@ -4,6 +4,7 @@ import math
 import subprocess
 import sys
 import tracemalloc
+from typing import Any
 
 import brute_force
 import numpy as np
@@ -136,7 +137,8 @@ def test_the_loop_means_the_same_as_plain_python():
     seed = np.random.default_rng(3).integers(0, 2**64, size=70, dtype=np.uint64)
     laws = np.array([2, 1, 1]), np.array([2**52, 0, 2**53]), np.array([1.0, 1.0, 2.0])
     found = []
-    for loop in (kernels.resampled_curves.plain, kernels.resampled_curves.run_compiled):
+    loops: list[Any] = [kernels.resampled_curves.plain, kernels.resampled_curves.run_compiled]
+    for loop in loops:
         written = seed.copy(), *np.zeros((3, seed.size))
         with np.errstate(over="ignore"):
             loop(*written, *laws)

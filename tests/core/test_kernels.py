@@ -146,11 +146,8 @@ def test_no_loop_assigns_to_a_slice():
     homes = curve_kernels, group_kernels, kernels, row_kernels, threshold_kernels
     for home in homes:
         for node in ast.walk(ast.parse(inspect.getsource(home))):
-            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-            for target in targets:
-                sliced = isinstance(target, ast.Subscript) and any(
-                    isinstance(part, ast.Slice) for part in ast.walk(target.slice)
-                )
+            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+                sliced = any(isinstance(part, ast.Slice) for part in ast.walk(node.slice))
                 assert not sliced, f"{home.__name__}, line {node.lineno}"
 
 
