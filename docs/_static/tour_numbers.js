@@ -1,6 +1,6 @@
 /* The numbers of the tour: exact for a population of finitely many forecasts, each with a true event rate.
  *
- * They are the formulas of docs/theory/index.md and docs/theory/savings.md; tests/docs/test_tour.py compares every one
+ * They are the formulas of docs/theory/measures.md and docs/theory/savings.md; tests/docs/test_tour.py compares every one
  * with the Python library. Nothing here touches the page.
  */
 (function () {
