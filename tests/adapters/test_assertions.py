@@ -57,6 +57,9 @@ def test_bad_input_is_no_verdict(rows):
     outcome, forecast = rows
     with pytest.raises(calibrant.InputError, match=r"^y_prob\[0\] is .*, outside \[0, 1\]"):
         assert_certified(outcome, 100 * forecast + 2, max_error=0.05)
+    with pytest.raises(calibrant.InputError) as found:
+        assert_certified(outcome, 100 * forecast + 2, max_error=0.05)
+    assert len(found.traceback) == 2  # the test, and the assertion, which pytest hides
     with pytest.raises(TypeError, match="maximum_error"):
         assert_certified(outcome, forecast, max_error=0.05, maximum_error=0.1)
 
@@ -94,7 +97,10 @@ def test_silent():
 
 @pytest.fixture
 def run_pytest(tmp_path):
-    """Run a suite in a process of its own, as strangers do, with no plugin but ours and those that are named."""
+    """Run a suite in a process of its own, as strangers do, with no plugin but ours and those that are named.
+
+    Inside this one, pytester would take modules away again that compiled code cannot do without.
+    """
 
     def run(*arguments, suite=SUITE, plugins=()):
         (tmp_path / "test_model.py").write_text(suite)
@@ -121,7 +127,7 @@ def test_reports_are_collected_and_listed(run_pytest, tmp_path):
     assert listed.count("Refuted: ") == 2
     assert "Caution: " in listed  # a limit of 0.4 says little
     assert "test_silent" not in listed
-    assert "(no page, which knows no measure)" in listed
+    assert "(no page, which does not cover measure)" in listed
     files = sorted((tmp_path / "found" / "here").iterdir())
     assert [file.suffix for file in files] == [".json", ".json", ".html", ".json", ".html", ".json"]
     for file in files:

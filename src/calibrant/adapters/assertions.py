@@ -65,8 +65,12 @@ def assert_certified(y_true: Any, y_prob: Any = None, *, max_error: float, **opt
     """
     __tracebackhide__ = True  # pytest then points at the line of the test
     from calibrant.certificates.verdicts import certify
+    from calibrant.core.errors import CalibrantError
 
-    certificate = certify(y_true, y_prob, max_error=max_error, **options)
+    try:
+        certificate = certify(y_true, y_prob, max_error=max_error, **options)
+    except CalibrantError as error:
+        raise error.with_traceback(None) from None  # it says what is wrong with the rows; how it was found is no help
     judged = Judged(certificate, y_true, y_prob, {"max_error": max_error, **options})
     for listener in tuple(LISTENERS):
         listener(judged)

@@ -120,7 +120,7 @@ def _written(judged: Judged, path: Path, test: str) -> list[str]:
         unfinished.write_text(judged.certificate.to_json() + "\n", encoding="utf-8")
     unknown = _unknown_to_a_page(judged.certificate, judged.options)
     if unknown:
-        return [str(record), f"(no page, which knows no {', '.join(unknown)})"]
+        return [str(record), f"(no page, which does not cover {', '.join(unknown)})"]
     from calibrant.reports.calibration_report import CalibrationReport
 
     options = {name: value for name, value in judged.options.items() if name in _ON_A_PAGE}
