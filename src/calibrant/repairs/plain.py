@@ -17,7 +17,6 @@ from calibrant.repairs.fits import (
     Sample,
     clipped,
     fit_curve,
-    isotonic_steps,
     moved_inside,
     refuse_ends,
     refuse_no_maximum,
@@ -60,7 +59,7 @@ class IsotonicMap(PlainMap):
     ends: Ends = "exact"
 
     def _fit_map(self, sample: Sample) -> FitErrors:
-        self.block_low_, self.block_high_, value, weight = isotonic_steps(sample)
+        self.block_low_, self.block_high_, value, weight = sample.steps
         self.block_value_ = value if self.ends == "exact" else moved_inside(value, weight)
         # Only the first step and the last are off, in opposite directions, so that no interval is worse than both. A
         # single step is one of them, and whoever has it for a threshold would save just what it is off.
