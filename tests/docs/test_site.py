@@ -216,15 +216,11 @@ def test_search_finds_pages_without_a_network(site, page):
 
 
 @needs_chromium
-def test_every_formula_is_drawn(site, page):
-    formula = re.compile(r'<(span|div) class="math notranslate nohighlight"[^>]*>(.*?)</\1>', flags=re.DOTALL)
-    written = {found for path in pages_of(site) for _, found in formula.findall(path.read_text())}
-    assert len(written) > 500
+def test_formulas_are_drawn_by_what_the_site_brings_along(site, page):
     page.goto(address(site, "theory/measures"))
     page.locator("mjx-container svg").first.wait_for()
-    text = "".join(f'<p class="math">{found}</p>' for found in sorted(written))
-    page.locator("article").evaluate("(article, text) => { article.innerHTML = text }", text)
-    page.evaluate("() => MathJax.typesetPromise()")
-    assert page.locator("p.math").count() == len(written)
-    assert page.locator("p.math:not(:has(mjx-container))").all_inner_texts() == []
-    assert page.locator("[data-mjx-error]").all_inner_texts() == []
+    page.evaluate("() => MathJax.startup.promise")
+    written = page.locator(".math").count()
+    assert written > 50
+    assert page.locator(".math:has(mjx-container svg)").count() == written
+    assert page.locator("[data-mml-node=merror]").count() == 0
