@@ -30,6 +30,15 @@ def test_what_a_package_index_shows_has_absolute_links_only():
     assert all(address.startswith(("https://", "#")) for address in re.findall(r'(?:href|src)="([^"]*)"', shown))
 
 
+def test_the_page_on_citing_has_the_version_and_the_year_of_the_file_for_machines():
+    page = (ROOT / "docs" / "about" / "citation.md").read_text(encoding="utf-8")
+    file = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    (version,) = re.findall(r"^version: (\S+)$", file, flags=re.MULTILINE)
+    (year,) = re.findall(r"^date-released: (\d{4})", file, flags=re.MULTILINE)
+    assert f"version = {{{version}}}" in page
+    assert f"year = {{{year}}}" in page
+
+
 def test_a_visitor_needs_a_minute():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.split()) <= 650
