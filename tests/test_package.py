@@ -339,6 +339,19 @@ print(json.dumps([error, [m for m in {HEAVY} if m in sys.modules]]))
     assert set(loaded) <= {"scipy"}
 
 
+def test_a_first_report_loads_what_draws_and_neither_compiles_nor_loads_scikit_learn():
+    code = f"""
+import json, random, sys, calibrant
+y_prob = [random.Random(k).random() for k in range(1000)]
+y_true = [random.Random(-k - 1).random() < p for k, p in enumerate(y_prob)]
+page = calibrant.CalibrationReport.from_predictions(y_true, y_prob, max_error=0.05, name="m").html()
+print(json.dumps([len(page), [m for m in {HEAVY} if m in sys.modules]]))
+"""
+    size, loaded = run(code)
+    assert size > 10_000
+    assert set(loaded) == {"scipy", "matplotlib"}
+
+
 # --- The wheel --------------------------------------------------------------------------------------------------------
 
 

@@ -12,6 +12,7 @@ import calibrant
 from calibrant import CertificateDisplay, CumulativeDisplay, ReliabilityDisplay, Tally
 from calibrant.core.laws import brownian_range
 from calibrant.displays import DecisionCurveDisplay, DifferencesDisplay, RiskGapDisplay, SpectrumDisplay
+from calibrant.displays.cumulative import _events_drawn
 from calibrant.displays.palette import PALETTES
 
 
@@ -47,6 +48,16 @@ def test_the_cumulative_curve_is_the_running_sum():
     assert display.deviation.max() - display.deviation.min() == pytest.approx(calibrant.cutoff_calibration_error(y, p))
     np.testing.assert_array_equal(display.line_.get_xdata(), display.forecast)
     np.testing.assert_array_equal(display.line_.get_ydata(), display.deviation)
+
+
+@pytest.mark.parametrize("ends", [(), (0.0,), (1e-12, 0.5, 1.0 - 1e-12, 1.0), (0.25, 0.25)])
+def test_events_of_single_rows_are_those_that_a_binomial_law_draws(ends):
+    p = np.sort([*np.random.default_rng(5).random(300), *ends])
+    tally = Tally.from_arrays(np.zeros(p.size), p)
+    drawn = _events_drawn(tally, np.random.default_rng(6))((50, len(tally)))
+    np.testing.assert_array_equal(
+        drawn, np.random.default_rng(6).binomial(tally.rows, tally.forecast, size=(50, len(tally)))
+    )
 
 
 @pytest.mark.parametrize("x", ["forecast", "share"])
