@@ -139,6 +139,8 @@ BY_POSITION = {
     "cox_slope": ["rows"],
     "horizon": ["time", "event", "y_prob"],
     "mlflow_metric": ["measure"],
+    "sql_test": ["table"],
+    "to_onnx": ["recalibrator"],
     "affine_costs": [],
     "bracket": ["cells"],
     "by_group": ["source", "compute"],
@@ -210,6 +212,7 @@ def test_what_is_required_cannot_be_forgotten():
         "reject_option": ["cost"],
         "risk_bands": ["cutoffs"],
         "scan": ["y_true", "y_prob"],
+        "sql_test": ["y_true", "y_prob", "max_error"],
         "weighted_calibration_error": ["weight"],
     }
 

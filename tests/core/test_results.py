@@ -360,11 +360,12 @@ def test_a_frame_is_a_polars_frame_where_only_polars_is_installed(monkeypatch, r
 
 
 @WITH_FRAME
-def test_a_frame_without_either_library_names_both(monkeypatch, result, columns):
+def test_a_frame_without_any_library_names_them(monkeypatch, result, columns):
     assert list(result.frame().columns) == columns
     monkeypatch.setitem(sys.modules, "pandas", None)
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(ImportError, match=r"frame\(\) needs pandas or polars; .*pip install pandas"):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"frame\(\) needs pandas, polars or pyarrow; .*pip install pandas"):
         result.frame()
 
 

@@ -1,4 +1,6 @@
 from calibrant.adapters.assertions import assert_certified as assert_certified
+from calibrant.adapters.databases import sql_test as sql_test
+from calibrant.adapters.exports import to_onnx as to_onnx
 from calibrant.adapters.scoring import (
     get_scorer as get_scorer,
 )

@@ -28,7 +28,7 @@ from calibrant.certificates.joint_levels import delta_of_each, level_of_each
 from calibrant.certificates.methods.registry import METHODS
 from calibrant.core.chernoff import chernoff_interval
 from calibrant.core.errors import InputError
-from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.results import UNIT, Result
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray, Label
 from calibrant.core.voices import Phrase
 from calibrant.core.words import counted, level_said, measured, percent, printable, rounded_down, rounded_up
@@ -114,9 +114,9 @@ class RiskBands(Result):
             if lost.size:
                 self._refuse(f"{name}[{lost[0]}]", math.nan, "though the band has rows")
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per band."""
-        return as_frame(self._columns())
+        return self._framed(self._columns(), backend)
 
     def _columns(self) -> dict[str, Any]:
         listed = {field.name: getattr(self, field.name) for field in fields(self) if "Array" in str(field.type)}
@@ -183,7 +183,7 @@ class QuestionRiskBands(OfQuestions, Result):
     def _estimates(self) -> tuple[float, ...]:
         return tuple(float(np.nanmax(np.abs(each.bias))) for each in self.bands)
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per question and band."""
         tables = [each._columns() for each in self.bands]
         names = [
@@ -199,8 +199,8 @@ class QuestionRiskBands(OfQuestions, Result):
             "inherited",
         ]
         label = [question for question, each in zip(self.questions, self.bands, strict=True) for _ in each.rows]
-        return as_frame(
-            {"question": label, **{name: np.concatenate([each[name] for each in tables]) for name in names}}
+        return self._framed(
+            {"question": label, **{name: np.concatenate([each[name] for each in tables]) for name in names}}, backend
         )
 
     def __str__(self) -> str:

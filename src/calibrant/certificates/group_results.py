@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from calibrant.certificates.limit_words import lower_said, upper_said
 from calibrant.certificates.results import verdict_of
-from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.results import UNIT, Result
 from calibrant.core.types import Label
 from calibrant.core.words import counted, hundredfold, in_columns, level_said, measured, percent, printable, shown
 from calibrant.measures.results import told_apart
@@ -187,11 +187,11 @@ class WorstGroup(Result):
         """Return whether every group is certified to have an error of at most ``max_error``."""
         return self.verdict == "certified"
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return the worst group of each feature, a row for each."""
         names = ("group", "low", "high", "direction", "error", "rows", "group_rows", "bias")
         columns = {name: [getattr(each, name) for each in self.by_feature] for name in names}
-        return as_frame({"feature": list(self.features), **columns})
+        return self._framed({"feature": list(self.features), **columns}, backend)
 
     def __str__(self) -> str:
         return "\n".join(

@@ -11,7 +11,7 @@ from calibrant.certificates.cautions import SENSIBLE, WIDE_LIMIT, cautions_on
 from calibrant.certificates.joint_verdicts import JointVerdict, OfShares
 from calibrant.certificates.limit_words import limit_said, lower_said, short_estimate, upper_said
 from calibrant.certificates.results import VERDICTS, YARDSTICKS, Certificate, ConfidenceInterval, error_said
-from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.results import UNIT, Result
 from calibrant.core.types import Label
 from calibrant.core.voices import Either, Option, Phrase
 from calibrant.core.words import level_said, printable
@@ -164,9 +164,9 @@ class QuestionCertificates(OfQuestions, JointVerdict, Result):
     def _part_noun(self) -> str:
         return self.described.noun
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per question, with the number of rows that it is about."""
-        return as_frame({"question": list(self.questions), **self._columns()})
+        return self._framed({"question": list(self.questions), **self._columns()}, backend)
 
     def __str__(self) -> str:
         lines = self.lines()
@@ -264,12 +264,12 @@ class QuestionIntervals(OfQuestions, OfShares, Result):
     def _promising(self) -> Promising:
         return _promising(self.intervals[0])
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per question."""
         columns = {
             name: [getattr(each, name) for each in self.intervals] for name in ("rows", "estimate", "lower", "upper")
         }
-        return as_frame({"question": list(self.questions), **columns})
+        return self._framed({"question": list(self.questions), **columns}, backend)
 
     def __str__(self) -> str:
         kind, level = self.described, level_said(self.confidence_level)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from calibrant.certificates.rejections import USUAL_LEVEL, CalibrationTest
 from calibrant.core.progress import track
-from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.results import UNIT, Result
 from calibrant.core.types import FloatArray, IntArray, Label
 from calibrant.core.voices import Either
 from calibrant.core.words import in_columns, printable
@@ -94,9 +94,11 @@ class QuestionTests(OfQuestions, Result):
         """Return whether perfect calibration is rejected at a level: when the joint p-value is at most that."""
         return self.pvalue <= level
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per question."""
-        return as_frame({"question": list(self.questions), "statistic": self.statistics, "pvalue": self.pvalues})
+        return self._framed(
+            {"question": list(self.questions), "statistic": self.statistics, "pvalue": self.pvalues}, backend
+        )
 
     def finding(self, level: float = USUAL_LEVEL) -> str:
         """Say in one sentence whether perfect calibration is rejected at a level."""

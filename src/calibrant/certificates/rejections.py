@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from calibrant.certificates.clusters import Clusters
-from calibrant.core.results import UNIT, PerGroup, Result, as_frame
+from calibrant.core.results import UNIT, PerGroup, Result
 from calibrant.core.types import Label
 from calibrant.core.voices import Either
 from calibrant.core.words import counted, in_columns, printable
@@ -134,10 +134,10 @@ class GroupCalibrationTests(PerGroup[CalibrationTest], Result):
         each = self.each_level(level)
         return tuple(label for label, test in self.pairs() if test.rejected(each))
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per group."""
         columns = {name: [getattr(each, name) for each in self.tests] for name in ("rows", "statistic", "pvalue")}
-        return as_frame({"group": list(self.groups), **columns})
+        return self._framed({"group": list(self.groups), **columns}, backend)
 
     def __str__(self) -> str:
         return self.said(USUAL_LEVEL)

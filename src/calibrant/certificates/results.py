@@ -11,7 +11,7 @@ from calibrant.certificates.joint_levels import level_of_both
 from calibrant.certificates.joint_verdicts import JointVerdict, OfShares
 from calibrant.certificates.limit_words import estimate_said, limit_said, lower_said, upper_said
 from calibrant.core.errors import InputError
-from calibrant.core.results import UNIT, PerGroup, Result, as_frame
+from calibrant.core.results import UNIT, PerGroup, Result
 from calibrant.core.types import Label
 from calibrant.core.words import (
     counted,
@@ -416,9 +416,9 @@ class GroupCertificates(JointVerdict, PerGroup[Any], Result):
     _ranges: ClassVar = {**dict.fromkeys(("max_error", "confidence_level"), UNIT), "upper": (0.0, math.inf)}
     _words: ClassVar = {"verdict": VERDICTS, "relative_to": YARDSTICKS}
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per group."""
-        return as_frame({"group": list(self.groups), **self._columns()})
+        return self._framed({"group": list(self.groups), **self._columns()}, backend)
 
     def __str__(self) -> str:
         return "\n".join([*self.findings(), *self.lines(), *self.one_by_one(), *self.remarks()])

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from calibrant.certificates.joint_levels import level_of_both
 from calibrant.certificates.results import VERDICTS, verdict_of
-from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.results import UNIT, Result
 from calibrant.core.words import (
     counted,
     hundredfold,
@@ -97,10 +97,10 @@ class ThresholdCertificate(Result):
         """Return whether the error is certified to be at most ``max_error``."""
         return self.verdict == "certified"
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row with the verdict and its numbers."""
         names = ("verdict", "estimate", "lower", "upper", "max_error", "confidence_level", "rows", "threshold")
-        return as_frame({name: [getattr(self, name)] for name in names})
+        return self._framed({name: [getattr(self, name)] for name in names}, backend)
 
     def __str__(self) -> str:
         return "\n".join(
@@ -209,11 +209,11 @@ class PitCalibration(Result):
         """Return whether the deviation is certified to be at most ``max_error``."""
         return self.verdict == "certified"
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per tenth of [0, 1]: its ends, and the share of PIT values in it."""
         count = len(self.shares)
         low = [number / count for number in range(count)]
-        return as_frame({"low": low, "high": [*low[1:], 1.0], "share": list(self.shares)})
+        return self._framed({"low": low, "high": [*low[1:], 1.0], "share": list(self.shares)}, backend)
 
     def __str__(self) -> str:
         return "\n".join(

@@ -10,7 +10,7 @@ from calibrant.certificates.clusters import FEW_CLUSTERS, Clusters
 from calibrant.certificates.model_differences import ModelDifference
 from calibrant.certificates.results import Certificate, ConfidenceInterval, error_said
 from calibrant.certificates.score_names import SCORES
-from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.results import UNIT, Result
 from calibrant.core.voices import Phrase
 from calibrant.core.words import (
     counted,
@@ -214,7 +214,7 @@ class ModelComparison(WithCosts, Result):
                 return each
         raise KeyError((first, second))
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per model, and threshold where there are several."""
         pairs = [(each, limits) for each in self.models for limits in each.limits]
         columns: dict[str, list[Any]] = {"model": [each.name for each, _ in pairs]}
@@ -228,12 +228,12 @@ class ModelComparison(WithCosts, Result):
         columns["brier"] = [each.brier for each, _ in pairs]
         if self.max_error is not None:
             columns["verdict"] = [_verdict(each) for each, _ in pairs]
-        return as_frame(columns)
+        return self._framed(columns, backend)
 
-    def difference_frame(self) -> Any:
+    def difference_frame(self, backend: Any = None) -> Any:
         """Return one row per difference."""
         names = ("first", "second", "threshold", "estimate", "lower", "upper", "verdict", "paired", "where")
-        return as_frame({name: [getattr(each, name) for each in self.differences] for name in names})
+        return self._framed({name: [getattr(each, name) for each in self.differences] for name in names}, backend)
 
     def __str__(self) -> str:
         level = level_said(self.confidence_level)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import importlib
 import json
 import math
 from collections.abc import Collection, Iterator, Mapping
@@ -14,6 +13,7 @@ import numpy as np
 
 from calibrant.core.codec import fields_of, plain_record, rebuilt_record
 from calibrant.core.errors import InputError
+from calibrant.core.frames import as_frame, library_in
 from calibrant.core.types import Label
 
 SCHEMA = "calibrant/1"
@@ -52,6 +52,19 @@ class Checked:
     _may_be_undefined: ClassVar[tuple[str, ...]] = ()
     _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}
     _words: ClassVar[Mapping[str, Collection[str]]] = {}
+    _came_in: ClassVar[str | None] = None
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Make one that knows whose frames its rows came in."""
+        made = super().__new__(cls)
+        library = library_in()
+        if library is not None:
+            vars(made)["_came_in"] = library
+        return made
+
+    def _framed(self, columns: dict[str, Any], backend: Any = None) -> Any:
+        """Return columns as a data frame of the library that ``backend`` names, or else of the rows' own."""
+        return as_frame(columns, backend, self._came_in)
 
     def __post_init__(self) -> None:
         values, words, ranges = vars(self), self._words, self._ranges
@@ -203,14 +216,3 @@ class Result(Checked):
     def __eq__(self, other: object) -> bool:
         """Compare by content, arrays included (results without arrays have a quicker way of their own)."""
         return isinstance(other, Result) and self.to_dict() == other.to_dict()
-
-
-def as_frame(columns: dict[str, Any]) -> Any:
-    """Return columns as a pandas or polars data frame, whichever is installed (pandas first)."""
-    for library in ("pandas", "polars"):
-        try:
-            module = importlib.import_module(library)
-        except ImportError:
-            continue
-        return module.DataFrame(columns)
-    raise ImportError("frame() needs pandas or polars; install one of them, as in: pip install pandas")

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.core.results import UNIT, PerPart, Result, as_frame
+from calibrant.core.results import UNIT, PerPart, Result
 from calibrant.core.types import FloatArray
 from calibrant.core.words import level_said
 
@@ -110,15 +110,19 @@ class NetBenefit(Result):
         """The event rate that counts: the prevalence given, or the rows' own."""
         return self.mean_outcome if self.prevalence is None else self.prevalence
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per threshold; limits follow the number that they are of."""
+        return self._framed(self.columns(), backend)
+
+    def columns(self) -> dict[str, FloatArray]:
+        """Return the columns of the frame."""
         names = ["threshold", "net_benefit", "treat_all", "treat_none", "gain", "standardized", "interventions_avoided"]
         columns = {}
         for name in (*names, "band", "gain_band"):
             for column in (name, f"{name}_lower", f"{name}_upper"):
                 if getattr(self, column, None) is not None:
                     columns[column] = np.atleast_1d(getattr(self, column))
-        return as_frame(columns)
+        return columns
 
     def finding(self) -> str:
         """Say what was found, without notes."""
@@ -195,14 +199,19 @@ class DecisionCurve(PerPart[NetBenefit], Result):
         """The thresholds of all curves."""
         return np.atleast_1d(self.curves[0].threshold)
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per model and threshold."""
-        frames = [each.frame() for each in self.curves]
-        columns = {"model": np.repeat(self.models, [len(each) for each in frames])}
-        for name in dict.fromkeys(name for each in frames for name in each.columns):
-            held = (each.get(name, np.full(len(each), np.nan)) for each in frames)  # one may have no limits of it
-            columns[name] = np.concatenate([np.asarray(each) for each in held])
-        return as_frame(columns)
+        return self._framed(self.columns(), backend)
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of the frame."""
+        parts = [each.columns() for each in self.curves]
+        sizes = [each["threshold"].size for each in parts]
+        columns: dict[str, Any] = {"model": np.repeat(self.models, sizes)}
+        for name in dict.fromkeys(name for each in parts for name in each):
+            missing = (np.full(size, np.nan) for size in sizes)  # one may have no limits of it
+            columns[name] = np.concatenate([each.get(name, gone) for each, gone in zip(parts, missing, strict=True)])
+        return columns
 
     def best(self) -> tuple[str, ...]:
         """Return, for each threshold, what has the largest net benefit: a model, "treat all" or "treat none"."""

@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.certificates.joint_levels import level_of_both
 from calibrant.certificates.joint_verdicts import one_by_one
 from calibrant.certificates.results import VERDICTS, verdict_of
-from calibrant.core.results import UNIT, PerPart, Result, as_frame
+from calibrant.core.results import UNIT, PerPart, Result
 from calibrant.core.types import FloatArray, Label
 from calibrant.core.voices import Phrase
 from calibrant.core.words import (
@@ -82,10 +82,12 @@ class LossTable(Result):
         """Return the table with its columns in the order of these classes."""
         return LossTable(self.actions, classes, tuple(map(tuple, self.array(classes).tolist())))
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per action and one column per class."""
         columns = np.transpose(self.losses).tolist()
-        return as_frame({"action": list(self.actions), **dict(zip(map(str, self.classes), columns, strict=True))})
+        return self._framed(
+            {"action": list(self.actions), **dict(zip(map(str, self.classes), columns, strict=True))}, backend
+        )
 
     def __str__(self) -> str:
         lines = [
@@ -246,17 +248,18 @@ class DecisionCertificate(Result):
         """Return whether the regret is certified to be at most ``max_regret``."""
         return self.verdict == "certified"
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per action: how often it is taken, what would have been better, and what that saves."""
         better = {each.action: each for each in self.changes}
         found = [better.get(action) for action in self.problem.actions]
-        return as_frame(
+        return self._framed(
             {
                 "action": list(self.problem.actions),
                 "taken": list(self.taken),
                 "better": [None if each is None else each.instead for each in found],
                 "saved": [0.0 if each is None else each.saved for each in found],
-            }
+            },
+            backend,
         )
 
     def __str__(self) -> str:
@@ -371,11 +374,13 @@ class DecisionCertificates(PerPart[DecisionCertificate], Result):
             for caution in each.cautions
         )
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per problem: limits and verdicts that hold together, and the limit of the joint verdict."""
         names = ("risk", "regret", "lower", "upper", "max_regret", "verdict")
         columns = {name: [getattr(each, name) for each in self.certificates] for name in names}
-        return as_frame({"problem": list(self.problems), **columns, "upper_for_joint_verdict": list(self.upper)})
+        return self._framed(
+            {"problem": list(self.problems), **columns, "upper_for_joint_verdict": list(self.upper)}, backend
+        )
 
     def __str__(self) -> str:
         assumed = dict.fromkeys(words for each in self.certificates for words in each.assumptions)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant.core.errors import InputError, UndefinedError
-from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.results import UNIT, Result
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
 from calibrant.decisions.gaps import noise_note
 from calibrant.decisions.part_limits import (
@@ -301,9 +301,9 @@ class ScoreDecomposition(Result):
             if (getattr(self, name) == math.inf) != endless:
                 self._refuse(name, getattr(self, name), "which does not follow from contradicted and bounds")
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per component."""
-        return as_frame(columns_of(self, PARTS))
+        return self._framed(columns_of(self, PARTS), backend)
 
     def __str__(self) -> str:
         notes = [f"Note: {note}" for note in self.notes]

@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.certificates.clusters import ClusterTarget, check_clusters
 from calibrant.certificates.joint_levels import level_of_each
 from calibrant.certificates.methods.registry import Method
-from calibrant.core.results import UNIT, PerGroup, Result, as_frame
+from calibrant.core.results import UNIT, PerGroup, Result
 from calibrant.core.types import ArrayLike, ClassLabel, Label, Randomness
 from calibrant.core.words import in_columns, level_said, percent, rounded_up
 from calibrant.decisions.benefit_results import NetBenefit
@@ -120,9 +120,9 @@ class Decisions(Result):
         if not self.decisions:
             self._refuse("decisions", self.decisions, "not one of them")
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per threshold."""
-        return as_frame(_transposed([each.numbers() for each in self.decisions]))
+        return self._framed(_transposed([each.numbers() for each in self.decisions]), backend)
 
     def table(self) -> str:
         """Write a line for each threshold."""
@@ -164,9 +164,9 @@ class GroupDecisions(PerGroup[Decisions], Result):
     _parts: ClassVar = "decisions"
     _ranges: ClassVar = {"confidence_level": UNIT}
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per group and threshold."""
-        return as_frame(_transposed([{"group": label, **each.numbers()} for label, each in self._lines()]))
+        return self._framed(_transposed([{"group": label, **each.numbers()} for label, each in self._lines()]), backend)
 
     def __str__(self) -> str:
         return self.said()

@@ -13,7 +13,7 @@ from calibrant.certificates.methods.registry import METHODS, Method
 from calibrant.certificates.results import Certificate, ConfidenceInterval
 from calibrant.certificates.verdicts import confidence_interval
 from calibrant.core.errors import InputError
-from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.results import UNIT, Result
 from calibrant.core.types import Randomness
 from calibrant.core.words import level_said, rounded_up
 from calibrant.decisions.results import WRAPPERS
@@ -101,9 +101,11 @@ class DecisionGuarantee(WithCosts, Result):
         """Whether the saving itself was limited, not a calibration error that bounds it."""
         return self.thresholds is not None
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per kind of recalibration, with the most it can save (missing where nothing is known)."""
-        return as_frame({"recalibration": list(WRAPPERS), "upper": [getattr(self, name) for name in WRAPPERS]})
+        return self._framed(
+            {"recalibration": list(WRAPPERS), "upper": [getattr(self, name) for name in WRAPPERS]}, backend
+        )
 
     def __str__(self) -> str:
         whom = (

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.results import UNIT, Result
 from calibrant.core.types import ArrayLike, BoolArray, FloatArray
 from calibrant.core.words import of_all, percent, rounded_up
 from calibrant.measures.results import Relation
@@ -64,13 +64,13 @@ class DecisionRisk(WithCosts, Result):
         """Mean cost per row, in the units of the costs given; None where a threshold was given in their place."""
         return None if self.cost_unit is None else self.risk * self.cost_unit
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per threshold."""
         names = ["threshold", "risk", "false_positive", "false_negative", "acted"]
         columns = {name: np.atleast_1d(getattr(self, name)) for name in names}
         if self.cost is not None:
             columns["cost"] = np.atleast_1d(self.cost)
-        return as_frame(columns)
+        return self._framed(columns, backend)
 
     def __str__(self) -> str:
         risk, threshold = np.atleast_1d(self.risk), np.atleast_1d(self.threshold)
@@ -145,9 +145,9 @@ class MurphyCurve(Result):
             "constant_risk": self.constant_risk,
         }
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per knot."""
-        return as_frame(self._columns())
+        return self._framed(self._columns(), backend)
 
     def __str__(self) -> str:
         top = float(max(self.risk.max(), self.risk_right.max()))
@@ -259,10 +259,10 @@ class RiskGap(WithCosts, Result):
         """The bound in the units of the costs given, kappa times the error; None where a threshold was given."""
         return None if self.cost_unit is None else self.bound.right * self.cost_unit
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row, to be joined with those of other thresholds or wrappers."""
         names = ["threshold", "wrapper", "risk", "best_risk", "gap"]
-        return as_frame({name: [getattr(self, name)] for name in names} | {"bound": [self.bound.right]})
+        return self._framed({name: [getattr(self, name)] for name in names} | {"bound": [self.bound.right]}, backend)
 
     def __str__(self) -> str:
         where = at_threshold(self.threshold, self.cost_false_positive, self.cost_false_negative)
@@ -324,10 +324,10 @@ class BestThreshold(WithCosts, Result):
         ("threshold", "cutoff", "cutoff_above", "risk", "best_risk", "saving", "changed"), UNIT
     )
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row, to be joined with those of other thresholds."""
         names = ["threshold", "cutoff", "cutoff_above", "risk", "best_risk", "saving", "changed"]
-        return as_frame({name: [getattr(self, name)] for name in names})
+        return self._framed({name: [getattr(self, name)] for name in names}, backend)
 
     def __str__(self) -> str:
         where = at_threshold(self.threshold, self.cost_false_positive, self.cost_false_negative)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from calibrant.core.errors import UndefinedError
-from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.results import UNIT, Result
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
 from calibrant.decisions.part_limits import (
     all_alike,
@@ -220,9 +220,9 @@ class BrierDecomposition(Result):
 
     _ranges: ClassVar = dict.fromkeys(("brier", "mean_outcome", "forecast", "rate", "share", "confidence_level"), UNIT)
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per component."""
-        return as_frame(columns_of(self, PARTS))
+        return self._framed(columns_of(self, PARTS), backend)
 
     def __str__(self) -> str:
         bins = "a bin per distinct forecast" if self.n_bins is None else f"{self.n_bins:,} bins"

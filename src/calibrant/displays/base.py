@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from calibrant.core.results import Checked, as_frame
+from calibrant.core.results import Checked
 from calibrant.core.types import ClassLabel, FloatArray
 from calibrant.displays.palette import MARGIN, SMALL, TITLE, WORDS, Palette, Theme, palette_of
 from calibrant.rows.checks import check_flag, check_same_index
@@ -112,9 +112,9 @@ class Display(Checked, ABC):
         forecasts, event = event_forecasts(estimator, X, y, pos_label)
         return cls.from_predictions(event_outcomes(y, event), forecasts, **options)
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return the numbers that are drawn as a data frame."""
-        return as_frame(self._columns())
+        return self._framed(self._columns(), backend)
 
     @abstractmethod
     def _columns(self) -> dict[str, Any]:

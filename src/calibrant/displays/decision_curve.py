@@ -318,8 +318,7 @@ class DecisionCurveDisplay(Display):
         ax.set_xlim(self.curve.thresholds[0], self.curve.thresholds[-1])
 
     def _columns(self) -> dict[str, Any]:
-        frame = self.curve.frame()
-        return {name: np.asarray(frame[name]) for name in frame.columns}
+        return self.curve.columns()
 
 
 def _colour(palette: Palette, position: int) -> str:

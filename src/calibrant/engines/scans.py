@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 from calibrant.core.errors import InputError
+from calibrant.core.frames import LIBRARIES, note_libraries
 from calibrant.core.types import ArrayLike
 from calibrant.core.voices import Argument, Phrase
 from calibrant.engines.class_scans import ClassScan, LabelScan
@@ -352,14 +353,15 @@ def _engine(source: Any, wanted: str | None, memory_limit: str | None, temp_dire
     if is_table:
         connection, name = source
         return DuckDBEngine(connection.table(name), name)
-    if library in ("pyarrow", "pandas", "polars"):
+    if library in LIBRARIES:
+        note_libraries(source)
         return DuckDBEngine.from_frame(source, memory_limit=memory_limit, temp_directory=temp_directory)
     if isinstance(source, (str, os.PathLike, Sequence)) or hasattr(source, "read"):
         return DuckDBEngine.from_files(source, memory_limit=memory_limit, temp_directory=temp_directory)
+    usual = "pass a path, a DuckDB relation, a Spark DataFrame or another frame"
+    ibis = "pass its DuckDB connection and name, as (table.get_backend().con, 'name'), or table.to_pyarrow()"
     raise InputError(
-        f"is of type {type(source).__name__}",
-        argument="source",
-        remedy="pass a path, a DuckDB relation, a Spark DataFrame or another frame",
+        f"is of type {type(source).__name__}", argument="source", remedy=ibis if library == "ibis" else usual
     )
 
 

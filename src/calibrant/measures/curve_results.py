@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.results import UNIT, Result
 from calibrant.core.types import FloatArray
 from calibrant.core.words import level_said, percent
 
@@ -97,12 +97,14 @@ class CurveErrors(Result):
         lower, upper = getattr(self, f"{name}_lower"), getattr(self, f"{name}_upper")
         return None if lower is None or upper is None else (lower, upper)
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per number, with its limits."""
         limits = [self.limits(name) or (math.nan, math.nan) for name in DISTANCES]
         lower, upper = zip(*limits, strict=True)
         values = [getattr(self, name) for name in DISTANCES]
-        return as_frame({"measure": list(DISTANCES), "value": values, "lower": list(lower), "upper": list(upper)})
+        return self._framed(
+            {"measure": list(DISTANCES), "value": values, "lower": list(lower), "upper": list(upper)}, backend
+        )
 
     def __str__(self) -> str:
         named = zip(("ICI", "E50", "E90", "Emax", "ECI"), DISTANCES, strict=True)
@@ -170,12 +172,12 @@ class CalibrationCurve(Result):
         super().__post_init__()
         self._check_order("lower", "upper")
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per forecast: the curve and, where there is one, its band."""
         columns = {"forecast": self.forecast, "rate": self.rate}
         if self.band is not None:
             columns |= {"lower": self.lower, "upper": self.upper}
-        return as_frame(columns)
+        return self._framed(columns, backend)
 
     def __str__(self) -> str:
         ends = f"forecasts from {self.forecast[0]:.4f} to {self.forecast[-1]:.4f}"

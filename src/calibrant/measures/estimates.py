@@ -15,7 +15,7 @@ import numpy as np
 
 from calibrant.core.errors import UndefinedError
 from calibrant.core.progress import track
-from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.results import UNIT, Result
 from calibrant.core.types import FloatArray, IntArray, Randomness
 from calibrant.core.words import level_said
 from calibrant.rows.checks import Observations, check_rng
@@ -71,10 +71,10 @@ class Estimate(Result):
     def __float__(self) -> float:
         return self.estimate
 
-    def frame(self) -> object:
+    def frame(self, backend: object = None) -> object:
         """Return one row with the number and its limits."""
         names = ("name", "estimate", "lower", "upper", "confidence_level", "interval")
-        return as_frame({name: [getattr(self, name)] for name in names})
+        return self._framed({name: [getattr(self, name)] for name in names}, backend)
 
     def __str__(self) -> str:
         limits = f"{self.lower:.4f} to {self.upper:.4f}"

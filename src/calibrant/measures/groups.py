@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from calibrant.core.results import PerGroup, Result, as_frame
+from calibrant.core.results import PerGroup, Result
 from calibrant.core.types import Label
 from calibrant.core.words import in_columns
 from calibrant.measures.results import Measures
@@ -30,7 +30,7 @@ class GroupMeasures(PerGroup[Measures], Result):
 
     _parts: ClassVar = "measures"
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per group, with a column for each number of the table of measures."""
         columns: dict[str, list[Any]] = {"group": list(self.groups)}
         for name in ("rows", "mean_forecast", "mean_outcome"):
@@ -38,7 +38,7 @@ class GroupMeasures(PerGroup[Measures], Result):
         tables = [{name: value for name, value, _ in each.table()} for each in self.measures]
         for name in dict.fromkeys(name for table in tables for name in table):
             columns[name] = [table.get(name) for table in tables]
-        return as_frame(columns)
+        return self._framed(columns, backend)
 
     def __str__(self) -> str:
         lines = [

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.core.results import PerPart, Result, as_frame
+from calibrant.core.results import PerPart, Result
 from calibrant.core.types import Label
 from calibrant.core.words import counted, in_columns, measured, printable
 from calibrant.measures.results import Measures, WorstInterval
@@ -127,13 +127,13 @@ class QuestionMeasures(_MeasuredQuestions, Result):
     _parts: ClassVar = "measures"
     _error: ClassVar = "cutoff"
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per question, with a column for each number of the table of measures."""
         columns = self._table_of(("rows", "mean_forecast", "mean_outcome"))
         tables = [{name: value for name, value, _ in each.table()} for each in self.measures]
         for name in dict.fromkeys(name for table in tables for name in table):
             columns[name] = [table.get(name) for table in tables]
-        return as_frame(columns)
+        return self._framed(columns, backend)
 
     def __str__(self) -> str:
         lines = [
@@ -174,10 +174,10 @@ class QuestionWorstIntervals(_MeasuredQuestions, Result):
     _parts: ClassVar = "intervals"
     _error: ClassVar = "error"
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per question."""
         names = ("low", "high", "direction", "error", "rows", "share", "mean_forecast", "mean_outcome", "chance")
-        return as_frame(self._table_of(names))
+        return self._framed(self._table_of(names), backend)
 
     def __str__(self) -> str:
         worst = self[self.worst]

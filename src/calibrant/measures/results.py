@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.results import UNIT, Result
 from calibrant.core.types import FloatArray
 from calibrant.core.words import level_said, measured, of_all, percent, rounded_down, rounded_up
 from calibrant.measures.curve_results import CurveErrors
@@ -221,9 +221,9 @@ class Witness(Result):
     weight: FloatArray
     value: float
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return forecast and weight as a data frame."""
-        return as_frame({"forecast": self.forecast, "weight": self.weight})
+        return self._framed({"forecast": self.forecast, "weight": self.weight}, backend)
 
     def __str__(self) -> str:
         return f"weight function on {self.forecast.size:,} forecasts that attains {self.value:.6g}"
@@ -253,9 +253,9 @@ class Spectrum(Result):
         limit = check_number(variation, "variation", low=0.0)
         return float(np.interp(limit, self.variation, self.error))
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return the knots as a data frame."""
-        return as_frame({"variation": self.variation, "error": self.error})
+        return self._framed({"variation": self.variation, "error": self.error}, backend)
 
     def __str__(self) -> str:
         return (
@@ -477,10 +477,10 @@ class Measures(Result):
             for name, value, meaning in self.table()
         ]
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per number: measure, value, meaning."""
         names, values, meanings = zip(*self.table(), strict=True)
-        return as_frame({"measure": list(names), "value": list(values), "meaning": list(meanings)})
+        return self._framed({"measure": list(names), "value": list(values), "meaning": list(meanings)}, backend)
 
     def headline(self) -> str:
         """Say what was measured."""

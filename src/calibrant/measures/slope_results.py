@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.results import UNIT, Result
 from calibrant.core.words import level_said
 
 COEFFICIENTS = ("slope", "intercept", "intercept_at_unit_slope")
@@ -76,12 +76,12 @@ class CalibrationSlope(Result):
             for name in COEFFICIENTS:
                 self._check_order(f"{name}_lower", f"{name}_upper")
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return a row for the slope and each intercept, with their limits."""
         columns: dict[str, Any] = {"name": list(COEFFICIENTS)}
         for column, end in (("estimate", ""), ("lower", "_lower"), ("upper", "_upper")):
             columns[column] = [getattr(self, f"{name}{end}") for name in COEFFICIENTS]
-        return as_frame(columns)
+        return self._framed(columns, backend)
 
     def _written(self, name: str) -> str:
         number, lower = getattr(self, name), getattr(self, f"{name}_lower")
@@ -156,13 +156,13 @@ class CalibrationTests(Result):
     left_out: int = 0
     notes: tuple[str, ...] = ()
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return a row for each test."""
         names = ("weak", "in_the_large", "slope")
         columns: dict[str, Any] = {"test": list(names)}
         for column in ("statistic", "degrees_of_freedom", "pvalue"):
             columns[column] = [getattr(getattr(self, name), column) for name in names]
-        return as_frame(columns)
+        return self._framed(columns, backend)
 
     def __str__(self) -> str:
         counted = "" if self.clusters is None else f", {self.clusters:,} clusters"

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.results import UNIT, Result
 from calibrant.core.types import FloatArray
 from calibrant.core.words import counted, measured
 from calibrant.measures.results import WorstInterval
@@ -103,9 +103,9 @@ class ThresholdCalibration(Result):
     def __float__(self) -> float:
         return self.error
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per threshold: the threshold, and the Cutoff calibration error there."""
-        return as_frame({"threshold": self.thresholds, "cutoff": self.cutoffs})
+        return self._framed({"threshold": self.thresholds, "cutoff": self.cutoffs}, backend)
 
     def __str__(self) -> str:
         looked = "all thresholds" if self.all_thresholds else counted(self.threshold_count, "listed threshold")

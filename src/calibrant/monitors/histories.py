@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, get_args
 import numpy as np
 
 from calibrant.core.errors import InputError
-from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.results import UNIT, Result
 from calibrant.core.types import BoolArray, FloatArray, IntArray, Label
 from calibrant.core.words import counted, printable
 from calibrant.monitors.monitor import Monitor
@@ -160,10 +160,10 @@ class MonitorHistory(Result):
             return None
         return self.period[self.alarm[-1]], self.period[self.since[-1]]
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per period."""
         columns = {name: getattr(self, name) for name in _ARRAYS}
-        return as_frame({"period": list(self.period), "verdict": list(self.verdict), **columns})
+        return self._framed({"period": list(self.period), "verdict": list(self.verdict), **columns}, backend)
 
     def __str__(self) -> str:
         said = f"{counted(len(self.period), 'period')}, up to {printable(self.period[-1])}: {self.verdict[-1]}"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.core.errors import InputError
-from calibrant.core.results import as_frame
+from calibrant.core.frames import as_frame, library_in
 from calibrant.core.types import ArrayLike, ClassLabel
 from calibrant.core.voices import Option, Phrase
 from calibrant.core.words import counted, printable
@@ -348,7 +348,7 @@ class Monitor:
     @property
     def history(self) -> Any:
         """What was said after each period, as a pandas or polars frame."""
-        return as_frame(dict(self._history))
+        return as_frame(dict(self._history), came_in=library_in())
 
     def reset(self) -> None:
         """Begin anew with the next period, as after a repair or a new model.

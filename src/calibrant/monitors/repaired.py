@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.results import UNIT, Result
 from calibrant.core.types import Label
 from calibrant.core.words import counted, in_columns, printable, rounded
 from calibrant.monitors.refits import BRAKING, COLLECTING, REPAIRING, STATUSES
@@ -169,9 +169,11 @@ class WindowComparison(Result):
     rows: int
     stretch: int
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return the scores as a pandas or polars frame, one row per window."""
-        return as_frame({name: [getattr(each, name) for each in self.scores] for name in ("window", *_SCORES)})
+        return self._framed(
+            {name: [getattr(each, name) for each in self.scores] for name in ("window", *_SCORES)}, backend
+        )
 
     def __str__(self) -> str:
         table = in_columns(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
-from calibrant.core.results import UNIT, PerGroup, Result, as_frame
+from calibrant.core.results import UNIT, PerGroup, Result
 from calibrant.core.types import Label
 from calibrant.core.voices import Either, Option, Phrase
 from calibrant.core.words import counted, in_columns, level_said, measured, percent, printable, rounded_down, rounded_up
@@ -327,13 +327,13 @@ class SegmentReadings(PerGroup[Reading], Result):
         if self.flagged != said:
             self._refuse("flagged", self.flagged, f"while the evidence says {said!r}")
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per segment."""
         names = ("period", "periods", "rows", "estimate", "lower", "upper", "verdict", "evidence", "detector")
         columns = {name: [getattr(each, name) for each in self.readings] for name in names}
         alarms = [each.alarm and each.alarm.period for each in self.readings]
         flagged = [label in self.flagged for label in self.groups]
-        return as_frame({"segment": list(self.groups), **columns, "alarm": alarms, "flagged": flagged})
+        return self._framed({"segment": list(self.groups), **columns, "alarm": alarms, "flagged": flagged}, backend)
 
     def __str__(self) -> str:
         names = ("segment", "rows", "estimate", "at least", "at most", "evidence", "verdict", "alarm", "")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.core.errors import CalibrantError, InputError
-from calibrant.core.results import as_frame
+from calibrant.core.frames import as_frame, library_in
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray
 from calibrant.core.words import counted, measured, printable
 from calibrant.monitors import rolling_state, state
@@ -387,7 +387,7 @@ class RollingRecalibrator:
     @property
     def history(self) -> Any:
         """What became of each period, as a pandas or polars frame: scores before and after, and alarms so far."""
-        return as_frame(dict(self._history))
+        return as_frame(dict(self._history), came_in=library_in())
 
     # --- Kept elsewhere -----------------------------------------------------------------------------------------------
 

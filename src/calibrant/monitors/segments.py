@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.core.errors import CalibrantError, InputError
-from calibrant.core.results import as_frame
+from calibrant.core.frames import as_frame, library_in
 from calibrant.core.types import ArrayLike, ClassLabel, Label
 from calibrant.core.words import printable
 from calibrant.monitors import state
@@ -297,7 +297,7 @@ class Monitors:
             columns["segment"] += [label] * len(said["period"])
             for name, values in said.items():
                 columns[name] += values
-        return as_frame(columns)
+        return as_frame(columns, came_in=library_in())
 
     def reset(self, segment: Any = None) -> None:
         """Begin anew with the next period, as after a repair: one segment, or all of them.

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from calibrant.certificates.clusters import Clusters
 from calibrant.certificates.model_differences import ModelDifference
-from calibrant.core.results import UNIT, Checked, Result, as_frame
+from calibrant.core.results import UNIT, Checked, Result
 from calibrant.core.words import counted, level_said, measured, printable, rounded, rounded_down, rounded_up
 from calibrant.measures.savings import REDRAWING, over_thresholds
 from calibrant.rows.costs import WithCosts
@@ -303,10 +303,10 @@ class SideBySide(Checked, Generic[Scores]):
     def __len__(self) -> int:
         return len(self.candidates)
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per candidate."""
         names = [field.name for field in fields(self.candidates[0])]
-        return as_frame({name: [getattr(each, name) for each in self.candidates] for name in names})
+        return self._framed({name: [getattr(each, name) for each in self.candidates] for name in names}, backend)
 
     def _in_words(self, heading: list[str], columns: str, numbers: Callable[[Scores], str]) -> str:
         """Write a table with a line for each candidate, what is recommended, and the notes."""

@@ -13,7 +13,7 @@ from calibrant.certificates.independence import IndependenceCheck
 from calibrant.certificates.question_results import QuestionCertificates, QuestionIntervals
 from calibrant.certificates.results import YARDSTICKS, Certificate, ConfidenceInterval, GroupCertificates
 from calibrant.comparisons.results import ModelComparison
-from calibrant.core.results import UNIT, PerGroup, Result, as_frame
+from calibrant.core.results import UNIT, PerGroup, Result
 from calibrant.core.types import FloatArray, Label
 from calibrant.core.words import (
     approximately,
@@ -163,10 +163,10 @@ class DecisionTable(Result):
         UNIT,
     )
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per threshold."""
         columns = {field.name: getattr(self, field.name) for field in fields(self) if "Array" in str(field.type)}
-        return as_frame(columns)
+        return self._framed(columns, backend)
 
     def __str__(self) -> str:
         return f"{self.best}\n{self.promise.finding()} This assumes that {'; '.join(self.assumptions)}."
@@ -326,11 +326,11 @@ class GroupLimits(PerGroup[ConfidenceInterval], Result):
     _parts: ClassVar = "limits"
     _ranges: ClassVar = {"confidence_level": UNIT}
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per group."""
         names = ("rows", "estimate", "lower", "upper")
         columns = {name: [getattr(each, name) for each in self.limits] for name in names}
-        return as_frame({"group": list(self.groups), **columns})
+        return self._framed({"group": list(self.groups), **columns}, backend)
 
     def __str__(self) -> str:
         table = in_columns(

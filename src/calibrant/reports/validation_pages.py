@@ -142,7 +142,7 @@ def _benefit(found: Validation) -> list[dict[str, str]]:
     benefit = found.net_benefit
     if benefit is None:
         return []
-    frame = {name: np.atleast_1d(column) for name, column in benefit.frame().items()}
+    frame = benefit.columns()
 
     def limits(name: str, place: int) -> str:
         if f"{name}_lower" not in frame:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.core.errors import InputError
+from calibrant.core.frames import note_libraries
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.voices import Argument, Either, Option, Phrase
 from calibrant.core.words import shown
@@ -143,6 +144,7 @@ def check_observations(
             remedy="pass outcomes and forecasts, as in measure(y_true, y_prob), or a Tally on its own",
             joint=": ",
         )
+    note_libraries(y_prob, y_true)
     forecasts = check_forecasts(y_prob)
     outcomes, binary = _check_outcomes(y_true, pos_label)
     _check_same_length(outcomes.size, forecasts.size)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.core.errors import InputError
-from calibrant.core.results import as_frame
+from calibrant.core.frames import as_frame
 from calibrant.core.types import ArrayLike, FloatArray, IntArray
 from calibrant.core.voices import Option, Phrase
 from calibrant.core.words import shown
@@ -135,7 +135,7 @@ class HorizonRows(Observations):
             code=self.code[positions],
         )
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per row, in the order given: time, code, outcome (NaN if unknown), forecast and weight."""
         known = (self.code != CENSORED) | (self.time >= self.at)
         weight = np.ones(self.time.size) if self.sample_weight is None else self.sample_weight
@@ -146,7 +146,8 @@ class HorizonRows(Observations):
                 "outcome": np.where(known, self.y_true, np.nan),
                 "forecast": self.y_prob,
                 "weight": weight,
-            }
+            },
+            backend,
         )
 
     def __str__(self) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.core.errors import UndefinedError
-from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.results import UNIT, Result
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.words import approximately, counted, level_said, percent, shown
 
@@ -84,9 +84,11 @@ class HorizonRisk(Result):
         """How many outcomes are known."""
         return self.rows - self.censored
 
-    def frame(self) -> object:
+    def frame(self, backend: object = None) -> object:
         """Return one row with everything."""
-        return as_frame({name: [value] for name, value in self.to_dict().items() if name not in ("schema", "type")})
+        return self._framed(
+            {name: [value] for name, value in self.to_dict().items() if name not in ("schema", "type")}, backend
+        )
 
     def __str__(self) -> str:
         limits = f"{percent(self.risk_lower)} to {percent(self.risk_upper)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from calibrant.core.results import PerPart, Result, as_frame
+from calibrant.core.results import PerPart, Result
 from calibrant.core.words import counted, in_columns, rounded
 from calibrant.validations.statistics import title_of
 from calibrant.validations.tables import latex_table, markdown_table
@@ -97,11 +97,11 @@ class InternalValidation(PerPart[OptimismCorrected], Result):
     _parts: ClassVar = "parts"
     _words: ClassVar = {"resampling": ("bootstrap", "cross_validation")}
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per statistic: apparent, training, test, optimism, corrected, n_failed."""
         columns: dict[str, Any] = {"statistic": list(self.names)}
         columns |= {name: [getattr(part, name) for part in self.parts] for name in (*_COLUMNS, "n_failed")}
-        return as_frame(columns)
+        return self._framed(columns, backend)
 
     def _table(self) -> list[tuple[str, ...]]:
         return [(title_of(part.name), *(rounded(getattr(part, name)) for name in _COLUMNS)) for part in self.parts]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from calibrant.certificates.results import Certificate
-from calibrant.core.results import UNIT, Result, as_frame
+from calibrant.core.results import UNIT, Result
 from calibrant.core.words import counted, in_columns, level_said, percent, rounded, rounded_down, rounded_up
 from calibrant.decisions.benefit_results import NetBenefit
 from calibrant.measures.curve_results import CalibrationCurve
@@ -252,12 +252,12 @@ class Validation(Result):
             for each in TABLED
         ]
 
-    def frame(self) -> Any:
+    def frame(self, backend: Any = None) -> Any:
         """Return one row per statistic: statistic, estimate, lower, upper, ideal, interval."""
         lines = self.table()
         columns = {"statistic": [line.name for line in lines]}
         names = ("estimate", "lower", "upper", "ideal", "interval")
-        return as_frame(columns | {name: [getattr(line, name) for line in lines] for name in names})
+        return self._framed(columns | {name: [getattr(line, name) for line in lines] for name in names}, backend)
 
     def _cells(self, digits: int) -> list[tuple[str, ...]]:
         return [

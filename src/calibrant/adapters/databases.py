@@ -1,0 +1,91 @@
+"""A gate in SQL alone, for dbt and for whatever else takes a statement that must return no rows."""
+
+from __future__ import annotations
+
+import math
+
+from calibrant.core.errors import InputError
+from calibrant.core.sql import is_name, number_literal, quoted
+from calibrant.rows.checks import check_confidence, check_number
+
+
+def sql_test(table: str, *, y_true: str, y_prob: str, max_error: float, confidence_level: float = 0.95) -> str:
+    """Return a SQL statement that finds no rows if forecasts are certified to be within a limit, and else says why.
+
+    It is what ``certify(..., method="hoeffding")`` says, computed where the rows are: the Cutoff calibration error and
+    Hoeffding's margin sqrt(2 ln(1/delta) / n), which needs nothing but the number of rows. That margin is wide: with n
+    rows no limit below it can be certified, and the method that `certify` uses by default needs far fewer rows. The
+    one row that comes back has the error, its upper limit, the limit asked for, the worst range of forecasts (above
+    ``after``, up to ``through``), how many rows are bad (missing, or outside [0, 1]), and how many there are.
+
+    Rows must be independent draws from the population, and the limit fixed without looking at them. A test that runs
+    every day is another question: see `calibrant.Monitor`.
+
+    Parameters
+    ----------
+    table : str
+        What stands after FROM, as it is: a name, ``{{ ref('scores') }}`` for dbt, or a query in parentheses.
+    y_true, y_prob : str
+        The columns that hold outcomes and forecasts, both numbers.
+    max_error : float
+        The largest Cutoff error that is acceptable.
+    confidence_level : float from 0.5 to below 1
+        Of the certificate.
+
+    Returns
+    -------
+    str
+        One statement in standard SQL: sums, a window over the distinct forecasts, LIMIT and SQRT.
+
+    Examples
+    --------
+    >>> import duckdb
+    >>> connection = duckdb.connect()
+    >>> _ = connection.execute("CREATE TABLE scores AS SELECT i % 2 AS late, 0.5 AS score FROM range(10000) AS t(i)")
+    >>> connection.execute(sql_test("scores", y_true="late", y_prob="score", max_error=0.05)).fetchall()
+    []
+    """
+    for argument, name in (("table", table), ("y_true", y_true), ("y_prob", y_prob)):
+        if not is_name(name):
+            raise InputError(f"must be a name, got {name!r}", argument=argument, value=name)
+    limit = number_literal(check_number(max_error, "max_error", low=0.0, high=1.0))
+    exponent = number_literal(2.0 * math.log(1.0 / (1.0 - check_confidence(confidence_level))))
+    outcome, forecast = (f"CAST({quoted(column)} AS DOUBLE PRECISION)" for column in (y_true, y_prob))
+    return f"""\
+WITH given AS (
+    SELECT {outcome} AS y, {forecast} AS p FROM {table}
+),
+sound AS (
+    SELECT y, p FROM given WHERE y >= 0e0 AND y <= 1e0 AND p >= 0e0 AND p <= 1e0
+),
+forecasts AS (
+    SELECT p, SUM(y - p) AS residual, COUNT(*) AS n FROM sound GROUP BY p
+),
+curve AS (
+    SELECT -1e0 AS p, 0e0 AS height, 0 AS n
+    UNION ALL
+    SELECT p, SUM(residual) OVER (ORDER BY p) AS height, n FROM forecasts
+),
+ends AS (
+    SELECT
+        (SELECT p FROM curve ORDER BY height DESC, p LIMIT 1) AS top,
+        (SELECT p FROM curve ORDER BY height, p LIMIT 1) AS bottom,
+        (SELECT COUNT(*) FROM given) AS n_rows,
+        (SELECT COUNT(*) FROM given) - SUM(n) AS bad_rows,
+        (MAX(height) - MIN(height)) / NULLIF(SUM(n), 0) AS error,
+        SQRT({exponent} / NULLIF(SUM(n), 0)) AS margin
+    FROM curve
+)
+SELECT
+    error,
+    error + margin AS upper,
+    {limit} AS max_error,
+    CASE WHEN top < bottom THEN top ELSE bottom END AS after,
+    CASE WHEN top < bottom THEN bottom ELSE top END AS through,
+    CASE WHEN top < bottom THEN 'events are rarer than forecast' ELSE 'events are more frequent than forecast' END
+        AS direction,
+    bad_rows,
+    n_rows
+FROM ends
+WHERE bad_rows > 0 OR n_rows = 0 OR error + margin > {limit}
+"""

@@ -1,0 +1,81 @@
+"""A gate in SQL says what certify says with the same method, in two databases."""
+
+import sqlite3
+
+import duckdb
+import numpy as np
+import pytest
+
+import calibrant
+from calibrant.adapters import sql_test
+
+RNG = np.random.default_rng(3)
+NAMES = ("error", "upper", "max_error", "after", "through", "direction", "bad_rows", "n_rows")
+
+
+def rows_of(shift, size=20_000):
+    p = RNG.random(size).round(3)
+    return (RNG.random(size) < np.clip(p + shift, 0.0, 1.0)).astype(int), p
+
+
+def found_in_duckdb(y, p, **options):
+    with duckdb.connect() as connection:
+        connection.execute('CREATE TABLE scores ("the outcome" DOUBLE, "p" DOUBLE)')
+        values = {"y": np.array(y, dtype=float), "p": np.array(p, dtype=float)}
+        connection.register("arrays", values)
+        connection.execute("INSERT INTO scores SELECT y, p FROM arrays")
+        found = connection.execute(sql_test("scores", y_true="the outcome", y_prob="p", **options))
+        return [dict(zip(NAMES, row, strict=True)) for row in found.fetchall()]
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.02, -0.02, 0.2, -0.2])
+@pytest.mark.parametrize("confidence_level", [0.9, 0.99])
+def test_it_says_what_certify_says(shift, confidence_level):
+    y, p = rows_of(shift)
+    expected = calibrant.certify(y, p, max_error=0.035, confidence_level=confidence_level, method="hoeffding")
+    found = found_in_duckdb(y, p, max_error=0.035, confidence_level=confidence_level)
+    assert bool(found) is (expected.verdict != "certified")
+    (row,) = found_in_duckdb(y, p, max_error=0.0, confidence_level=confidence_level)
+    assert row["error"] == pytest.approx(expected.estimate, rel=1e-9)
+    assert row["upper"] == pytest.approx(expected.upper, rel=1e-9)
+    inside = (p > row["after"]) & (p <= row["through"])
+    mass = float(np.sum((y - p)[inside])) / p.size
+    sign = 1.0 if "more frequent" in row["direction"] else -1.0
+    assert sign * mass == pytest.approx(expected.worst_interval.error, rel=1e-9)
+
+
+def test_an_empty_table_and_bad_rows_are_no_certificate():
+    assert found_in_duckdb([], [], max_error=1.0)[0]["n_rows"] == 0
+    y, p = rows_of(0.0)
+    for wrong in (np.nan, 1.2, -0.1):
+        p[5] = wrong
+        (row,) = found_in_duckdb(y, p, max_error=1.0)
+        assert row["bad_rows"] == 1
+
+
+def test_a_certificate_in_sqlite():
+    y, p = rows_of(0.0)
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE scores (y INTEGER, p REAL)")
+    connection.executemany("INSERT INTO scores VALUES (?, ?)", zip(y.tolist(), p.tolist(), strict=True))
+    connection.create_function("sqrt", 1, np.sqrt, deterministic=True)  # which some builds lack
+    expected = calibrant.certify(y, p, max_error=0.05, method="hoeffding")
+    for limit in (0.05, 0.0):
+        found = connection.execute(sql_test("scores", y_true="y", y_prob="p", max_error=limit)).fetchall()
+        assert [row[1] for row in found] == ([] if limit else [pytest.approx(expected.upper, rel=1e-9)])
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_error": 1.5}, "max_error"),
+        ({"confidence_level": 1.0}, "confidence_level"),
+        ({"table": ""}, "table must be a name"),
+        ({"y_prob": "a\0b"}, "y_prob must be a name"),
+    ],
+)
+def test_what_cannot_be_asked(options, message):
+    given = {"table": "scores", "y_true": "y", "y_prob": "p", "max_error": 0.05} | options
+    with pytest.raises(ValueError, match=message):
+        sql_test(**given)

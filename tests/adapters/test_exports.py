@@ -1,0 +1,92 @@
+"""What a recalibrator exports to ONNX forecasts what it forecasts itself, at every corner."""
+
+import sys
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from calibrant import (
+    BetaRecalibrator,
+    GuardedRecalibrator,
+    IsotonicRecalibrator,
+    PlattRecalibrator,
+    TemperatureRecalibrator,
+)
+from calibrant.adapters import to_onnx
+from calibrant.repairs import ClassTemperatureRecalibrator, ConstantRecalibrator
+
+RNG = np.random.default_rng(9)
+P = RNG.beta(0.7, 1.5, 400).round(3).clip(0.001, 0.999)  # with ties
+Y = (RNG.random(400) < P**1.4).astype(int)
+RECALIBRATORS = {
+    "isotonic": IsotonicRecalibrator(),
+    "isotonic inside": IsotonicRecalibrator(ends="inside"),
+    "isotonic linear": IsotonicRecalibrator(interpolation="linear"),
+    "Platt": PlattRecalibrator(),
+    "Platt on the logit": PlattRecalibrator(on="logit"),
+    "Platt clipped": PlattRecalibrator(on="logit", clip=0.01),
+    "beta": BetaRecalibrator(),
+    "beta clipped": BetaRecalibrator(clip=0.01),
+    "temperature": TemperatureRecalibrator(),
+    "constant": ConstantRecalibrator(),
+    "guarded": GuardedRecalibrator(),
+    "guarded, tight": GuardedRecalibrator(tolerance=0.0),
+}
+
+
+def forecasts(model, value):
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    return session.run(["probability"], {"y_prob": np.asarray(value, dtype=np.float64)})[0]
+
+
+def corners(recalibrator):
+    """Return forecasts at the ends, at knots and just beside them, and between."""
+    knots = getattr(recalibrator, "block_low_", P[:20])
+    knots = np.concatenate([knots, getattr(recalibrator, "block_high_", P[:20])])
+    beside = [np.nextafter(knots, 0.0), np.nextafter(knots, 1.0)]
+    return np.concatenate([[0.0, 1.0, 5e-324, 1e-300, 1.0 - 2.0**-53, 0.5], knots, *beside, P, RNG.random(500)])
+
+
+@pytest.mark.parametrize("name", RECALIBRATORS)
+def test_the_graph_forecasts_what_predict_does(name):
+    recalibrator = RECALIBRATORS[name].fit(P, Y)
+    value = corners(recalibrator)
+    assert forecasts(to_onnx(recalibrator), value) == pytest.approx(recalibrator.predict(value), rel=1e-12, abs=1e-15)
+
+
+@pytest.mark.parametrize("kind", [IsotonicRecalibrator, PlattRecalibrator, BetaRecalibrator])
+def test_a_single_forecast_gives_a_constant(kind):
+    recalibrator = kind().fit([0.4] * 10, [0, 1] * 5)
+    value = [0.0, 0.3, 0.4, 1.0]
+    assert forecasts(to_onnx(recalibrator), value) == pytest.approx(recalibrator.predict(value), rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", [IsotonicRecalibrator, PlattRecalibrator])
+def test_scores_of_any_scale(kind):
+    recalibrator = kind(input_kind="score").fit(1e6 + 40.0 * P, Y)
+    value = [-1e300, 0.0, 1e6, 1e6 + 17.25, 1e300]
+    assert forecasts(to_onnx(recalibrator), value) == pytest.approx(recalibrator.predict(value), rel=1e-9, abs=1e-15)
+
+
+def test_no_rows_and_one_row():
+    model = to_onnx(IsotonicRecalibrator().fit(P, Y))
+    assert forecasts(model, []).shape == (0,)
+    assert forecasts(model, [0.5]).shape == (1,)
+
+
+@pytest.mark.parametrize("name", ["isotonic", "guarded"])
+def test_what_is_not_fitted(name):
+    with pytest.raises(ValueError, match="fit"):
+        to_onnx(type(RECALIBRATORS[name])())
+
+
+def test_what_has_no_graph():
+    with pytest.raises(ValueError, match="ClassTemperatureRecalibrator, which has no ONNX graph"):
+        to_onnx(ClassTemperatureRecalibrator())
+
+
+def test_without_onnx(monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ImportError, match="pip install onnx"):
+        to_onnx(IsotonicRecalibrator().fit(P, Y))
