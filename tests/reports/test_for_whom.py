@@ -15,6 +15,7 @@ from calibrant import CalibrationReport, worst_group
 from calibrant.certificates import WorstGroup
 from calibrant.reports.headlines import headline_of, lines_of
 
+pytestmark = pytest.mark.usefixtures("without_plots")
 ROWS = 600
 
 

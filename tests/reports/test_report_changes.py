@@ -19,6 +19,7 @@ from calibrant.reports.headlines import headline_of, lines_of
 
 CalibrationReport: Any = calibrant.CalibrationReport
 change_of: Any = over_time.change_of
+pytestmark = pytest.mark.usefixtures("without_plots")  # but for that of changes
 
 DAYS, ROWS, CHANGE = 50, 120, 30
 RNG = np.random.default_rng(0)

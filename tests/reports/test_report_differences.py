@@ -17,6 +17,7 @@ from calibrant.reports.headlines import lines_of, side_by_side
 from calibrant.rows.intake import as_clustered
 
 CalibrationReport: Any = calibrant.CalibrationReport
+pytestmark = pytest.mark.usefixtures("without_plots")
 
 RNG = np.random.default_rng(5)
 ROWS = 1200
@@ -116,7 +117,6 @@ def test_the_order_of_rows_changes_no_byte():
         assert straight == turned
 
 
-@pytest.mark.usefixtures("without_plots")
 def test_more_than_four_models_are_compared_with_the_first():
     found = CalibrationReport.from_predictions(Y_TRUE, FIVE)
     comparison = found.summary.comparison
@@ -160,7 +160,6 @@ LEFT_OUT: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.usefixtures("without_plots")
 @pytest.mark.parametrize("case", LEFT_OUT)
 def test_what_cannot_be_compared_is_left_out_with_the_reason(case):
     given, options, reason = LEFT_OUT[case]
@@ -175,7 +174,6 @@ def test_what_cannot_be_compared_is_left_out_with_the_reason(case):
     assert str(omission) in str(report)
 
 
-@pytest.mark.usefixtures("without_plots")
 def test_one_model_has_no_differences():
     report = CalibrationReport.from_predictions(Y_TRUE, Y_PROB)
     assert (report.summary.comparison, report.summary.omissions) == (None, ())

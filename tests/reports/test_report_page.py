@@ -1,8 +1,10 @@
 """The report page in a browser: Debian's Chromium, without a network."""
 
+import contextlib
 import re
 import shutil
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -40,14 +42,9 @@ PAGES: dict[str, dict[str, Any]] = {
     "one": {"y_prob": Y_PROB, "by": GROUPS, "threshold": 0.3, "title": "Late flights"},
     "two": {"y_prob": {"first": Y_PROB, "second": Y_PROB**1.5}},
     "hostile": {
-        "y_prob": {HOSTILE: Y_PROB, "b": Y_PROB**2},
-        "by": np.where(GROUPS == "north", HOSTILE, "x"),
-        "title": HOSTILE,
-    },
-    "long": {
-        "y_prob": {"x" * 300: Y_PROB, "y" * 300: Y_PROB**2},
-        "by": np.where(GROUPS == "north", "g" * 99, "h"),
-        "title": "T" * 500,
+        "y_prob": {HOSTILE + "x" * 300: Y_PROB, "y" * 300: Y_PROB**2},
+        "by": np.where(GROUPS == "north", HOSTILE, "g" * 99),
+        "title": HOSTILE + "T" * 500,
     },
     "certified": {"y_prob": Y_PROB**1.5, "max_error": 0.1, "source": "flights.parquet", "date": "2026-03-31"},
     "refuted": {"y_prob": Y_PROB**0.5},
@@ -55,7 +52,7 @@ PAGES: dict[str, dict[str, Any]] = {
     "no limit": {"y_prob": Y_PROB, "max_error": None, "source": "flights.parquet", "date": "2026-03-31"},
     "cautioned": {"y_prob": Y_PROB**1.5, "max_error": 0.5},
 }
-"""Of one model with groups, of two models, of two models with hostile and with long names, and one per headline."""
+"""Of one model with groups, of two models, of two models with hostile and long names, and one per headline."""
 
 
 @pytest.fixture(scope="module")
@@ -80,29 +77,28 @@ def page_file(tmp_path_factory):
     return written
 
 
+@contextlib.contextmanager
+def opened(browser, address, **options):
+    """Open a page with every request but the one for itself refused, and complain of whatever goes wrong in it."""
+    problems, requests = [], []
+    context = browser.new_context(offline=True, **{"viewport": DESKTOP, **options})
+    page = context.new_page()
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("dialog", lambda dialog: problems.append(dialog.message))
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(address)
+    yield page
+    context.close()
+    assert not problems
+    assert set(requests) <= {address, "about:srcdoc"}
+
+
 @pytest.fixture
 def visit(browser, page_file):
-    """Open a page with every request but the one for itself refused, and complain of whatever goes wrong in it."""
-    contexts, problems, requests, asked = [], [], [], {"about:srcdoc"}
-
-    def opened(name, **options):
-        address = page_file(name)
-        asked.add(address)
-        context = browser.new_context(offline=True, **{"viewport": DESKTOP, **options})
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: problems.append(message.text))
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("dialog", lambda dialog: problems.append(dialog.message))
-        page.on("request", lambda request: requests.append(request.url))
-        page.goto(address)
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert not problems
-    assert set(requests) <= asked
+    """Open pages until the test ends."""
+    with contextlib.ExitStack() as pages:
+        yield lambda name, **options: pages.enter_context(opened(browser, page_file(name), **options))
 
 
 def test_the_page_loads_without_a_network_and_shows_the_verdict_first(visit):
@@ -118,7 +114,7 @@ def test_the_page_loads_without_a_network_and_shows_the_verdict_first(visit):
     assert page.locator("main section").nth(1).get_by_role("img", name="Where the error collects").is_visible()
 
 
-FIRST = [name for name in PAGES if name not in ("two", "hostile", "long")]
+FIRST = [name for name in PAGES if name not in ("two", "hostile")]
 HEADLINES = {
     "certified": "certified",
     "refuted": "refuted",
@@ -128,24 +124,44 @@ HEADLINES = {
 }
 
 
-# A page takes longer to open than to be looked at: it is opened once, and shown on screens and in colours in turn.
+@pytest.fixture(scope="module")
+def first_look(browser, page_file):
+    """What a page shows first, on screens and in colours in turn: it takes longer to open than to be looked at."""
+    parts = {
+        "verdict": "#m1-verdict .state",
+        "finding": "#m1-verdict-heading",
+        "worst interval": "#m1-worst",
+        "next step": "#m1-next",
+        "diagram": "#m1-reliability svg.plot",
+    }
+
+    @cache
+    def looked(name):
+        found = SimpleNamespace(places={}, colours={})
+        with opened(browser, page_file(name)) as page:
+            for screen, size in FIRST_SCREENS.items():
+                page.set_viewport_size(size)
+                found.places[screen] = {part: page.locator(parts[part]).bounding_box() for part in parts}
+            words = page.locator("header, #m1-verdict p, #m1-verdict h2, #m1-verdict .legend li")
+            found.sentences = [part for text in words.all_inner_texts() for part in re.split(r"(?<=[.?!])\s|\n", text)]
+            card = page.locator("#m1-verdict")
+            found.kinds, found.cautions = card.get_attribute("class").split(), card.locator(".caution").count()
+            for scheme in ("light", "dark"):
+                page.emulate_media(color_scheme=scheme)
+                found.colours[scheme] = [
+                    card.evaluate("card => getComputedStyle(card).borderInlineStartColor"),
+                    card.locator(".state").evaluate("pill => getComputedStyle(pill).color"),
+                ]
+        return found
+
+    return looked
 
 
 @pytest.mark.parametrize("name", FIRST)
-def test_the_first_screen_answers(visit, name):
-    page = visit(name)
+def test_the_first_screen_answers(first_look, name):
+    found = first_look(name)
     for screen, size in FIRST_SCREENS.items():
-        page.set_viewport_size(size)
-        places = {
-            part: page.locator(selector).bounding_box()
-            for part, selector in (
-                ("verdict", "#m1-verdict .state"),
-                ("finding", "#m1-verdict-heading"),
-                ("worst interval", "#m1-worst"),
-                ("next step", "#m1-next"),
-                ("diagram", "#m1-reliability svg.plot"),
-            )
-        }
+        places = found.places[screen]
         for part, box in places.items():
             assert box["y"] >= 0.0, (screen, part)
             assert box["x"] + box["width"] <= size["width"], (screen, part)
@@ -155,22 +171,19 @@ def test_the_first_screen_answers(visit, name):
         if screen == "desktop":
             assert places["diagram"]["x"] > places["next step"]["x"] + places["next step"]["width"]  # side by side
         assert places["diagram"]["width"] > 0.6 * min(size["width"], 800), screen
-    sentences = page.locator("header, #m1-verdict p, #m1-verdict h2, #m1-verdict .legend li").all_inner_texts()
-    for sentence in (part for text in sentences for part in re.split(r"(?<=[.?!])\s|\n", text)):
+    for sentence in found.sentences:
         assert len(sentence.split()) <= 30, sentence
 
 
-def test_the_colour_of_the_headline_follows_verdict_and_caution(visit):
+def test_the_colour_of_the_headline_follows_verdict_and_caution(first_look):
     colours: dict[str, dict[str, str]] = {"light": {}, "dark": {}}
     for name, state in HEADLINES.items():
-        page = visit(name)
-        card = page.locator("#m1-verdict")
-        assert state in card.get_attribute("class").split()
-        assert (card.locator(".caution").count() > 0) == (state == "cautioned")
+        look = first_look(name)
+        assert state in look.kinds
+        assert (look.cautions > 0) == (state == "cautioned")
         for scheme, found in colours.items():
-            page.emulate_media(color_scheme=scheme)
-            found[name] = card.evaluate("card => getComputedStyle(card).borderInlineStartColor")
-            assert card.locator(".state").evaluate("pill => getComputedStyle(pill).color") == found[name]
+            found[name], pill = look.colours[scheme]
+            assert pill == found[name]
 
     def green(colour):
         red, most, blue = map(int, re.findall(r"\d+", colour))
@@ -351,15 +364,15 @@ def test_on_paper_everything_is_shown_and_controls_are_not(visit):
 
 def test_hostile_words_stay_words(visit):
     page = visit("hostile")
-    assert page.title() == HOSTILE
-    assert page.locator("h1").inner_text() == HOSTILE
-    assert page.get_by_role("tab", name=HOSTILE).count() == 1
+    assert page.title() == HOSTILE + "T" * 500
+    assert page.locator("h1").inner_text() == HOSTILE + "T" * 500
+    assert page.get_by_role("tab", name=HOSTILE + "x" * 300).count() == 1
     assert page.locator("#m1-groups th[scope=row]").first.inner_text() == HOSTILE
     assert page.locator("script").count() == 2
     assert page.locator("img").count() == 0
 
 
-@pytest.mark.parametrize(("name", "width"), [("one", 320), ("hostile", 360), ("long", 320)])
+@pytest.mark.parametrize(("name", "width"), [("one", 320), ("hostile", 320)])
 def test_a_narrow_screen_never_scrolls_sideways(visit, name, width):
     page = visit(name, viewport={"width": width, "height": 640})
     page.locator("#m1-decisions summary").click()  # the widest table
@@ -387,17 +400,19 @@ def test_sentences_wrap_in_a_narrow_notebook(visit):
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(("name", "viewport"), [("one", DESKTOP), ("two", PHONE)])
-def test_no_serious_barrier_is_found(visit, name, viewport, scheme):
-    page = visit(name, viewport=viewport, color_scheme=scheme)
+def test_no_serious_barrier_is_found(visit, name, viewport):
+    page = visit(name, viewport=viewport, color_scheme="light")
     for fold in page.locator("#m1 summary").all():
         fold.click()
     # The message below shows the elements themselves, so that no way to find them has to be worked out.
-    options = {"resultTypes": ["violations"], "selectors": False}
-    found = axe_playwright.Axe().run(page, options=options).response["violations"]
-    serious = [each for each in found if each["impact"] in ("serious", "critical")]
-    assert not serious, [(each["id"], [node["html"] for node in each["nodes"]]) for each in serious]
+    options: dict[str, Any] = {"resultTypes": ["violations"], "selectors": False}
+    in_the_dark = {"runOnly": ["cat.color"]}  # where nothing but colours is another
+    for scheme, only in (("light", {}), ("dark", in_the_dark)):
+        page.emulate_media(color_scheme=scheme)
+        found = axe_playwright.Axe().run(page, options={**options, **only}).response["violations"]
+        serious = [each for each in found if each["impact"] in ("serious", "critical")]
+        assert not serious, [(scheme, each["id"], [node["html"] for node in each["nodes"]]) for each in serious]
 
 
 def test_colours_follow_the_reader_and_can_be_turned(visit):
@@ -421,7 +436,7 @@ def test_a_notebook_shows_the_page_and_is_not_changed_by_it(visit):
     slider = inside.get_by_role("slider", name="Threshold").first
     slider.press("End")
     assert inside.locator("output").first.inner_text() == "0.99"
-    assert inside.locator("h1").inner_text() == HOSTILE
+    assert inside.locator("h1").inner_text().startswith(HOSTILE)
     assert page.title() == "A notebook"
 
 

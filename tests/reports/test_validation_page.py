@@ -57,8 +57,14 @@ def test_the_first_screen_has_verdict_table_and_curve(browser, address, screen, 
     assert page.evaluate("document.documentElement.scrollWidth") <= screen["width"]  # nothing to be moved sideways
     assert page.locator("#tripod tbody tr").count() == 45
     assert said == []
-    found = axe_playwright.Axe().run(page)
-    assert found.violations_count == 0, found.generate_report()
+    # The message shows the elements themselves; in the dark nothing but colours is another.
+    options = {
+        "resultTypes": ["violations"],
+        "selectors": False,
+        **({"runOnly": ["cat.color"]} if scheme == "dark" else {}),
+    }
+    found = axe_playwright.Axe().run(page, options=options).response["violations"]
+    assert not found, [(each["id"], [node["html"] for node in each["nodes"]]) for each in found]
     page.close()
 
 
