@@ -15,6 +15,10 @@ from calibrant import Tally
 SIZE = 3_000
 FORECASTS = distributions(SIZE)
 KINDS = ("plain", "weights", "equal weights", "fractions")
+HALF_OF_ALL = [
+    (name, kind) for row, name in enumerate(FORECASTS) for place, kind in enumerate(KINDS) if (row + place) % 2 == 0
+]
+"""Forecasts, each with every other kind: all pairs are in tests/engines/test_scans.py, for an engine of its own."""
 
 
 def outcomes(

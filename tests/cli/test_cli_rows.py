@@ -131,8 +131,13 @@ def test_a_bad_row_is_counted_among_all_rows_of_its_file(limit, tmp_path):
 LABELS = ["mild", "none", "severe", "none", "mild"] * 8
 
 
-@BOTH
-@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "arrow", "npz"])
+@pytest.mark.parametrize(
+    ("kind", "limit"),
+    [
+        *((kind, ()) for kind in ("csv", "jsonl", "parquet", "npz")),
+        *((kind, ("--memory-limit", "1GB")) for kind in ("csv", "jsonl", "arrow", "npz")),
+    ],
+)
 @pytest.mark.parametrize(
     ("labels", "event", "text"),
     [

@@ -16,7 +16,7 @@ pytestmark = [
     pytest.mark.usefixtures("usual_signals"),
 ]
 SEED = 7
-RUNS_PER_COMMAND = round(3 * float(os.environ.get("CALIBRANT_REPLICATES", "1")))
+RUNS_PER_COMMAND = round(2 * float(os.environ.get("CALIBRANT_REPLICATES", "1")))
 PREVIOUS = b"the previous one\n"
 COMMANDS = {
     "fit": ("recalibrate", "fit", "t.csv", "--method", "platt", "--out", "out.json"),

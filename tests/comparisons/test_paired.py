@@ -92,7 +92,8 @@ def test_the_order_of_models_makes_no_difference(asked, names, digits):
     few = slice(0, 200)
     models = {name: MODELS[name][few].round(digits) for name in names}
     expected = both_ways(compare_models(Y[few], models, **asked))
-    for order in list(itertools.permutations(names))[1:]:
+    orders = list(itertools.permutations(names))[1:]
+    for order in orders[::3] if asked else orders:  # all of them where it is cheap, or else a swap and a rotation
         assert both_ways(compare_models(Y[few], {name: models[name] for name in order}, **asked)) == expected
 
 

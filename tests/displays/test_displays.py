@@ -151,7 +151,9 @@ def test_the_legend_stays_inside_the_figure(display_type):
     ids=["some", "ties", "one forecast", "perfect"],
 )
 def test_words_have_three_sizes_and_room(display_type, y, p):
-    check_words(display_type.from_predictions(y, p).figure_)
+    display = display_type.from_predictions(y, p)
+    check_words(display.figure_)
+    assert len(display.frame()) >= 1
 
 
 @every_display
@@ -172,17 +174,10 @@ def test_a_million_rows_are_thinned_and_extremes_stay(display_type):
 
 
 @every_display
-@pytest.mark.parametrize("size", [1, 2, 50])
+@pytest.mark.parametrize("size", [1, 2])
 def test_few_rows_are_drawn(display_type, size):
     y, p = rows(size)
     display = display_type.from_predictions(y, p)
-    display.figure_.draw_without_rendering()
-    assert len(display.frame()) >= 1
-
-
-@every_display
-def test_one_forecast_for_all_rows_is_drawn(display_type):
-    display = display_type.from_predictions([0, 1, 1, 0, 1], [0.5] * 5)
     display.figure_.draw_without_rendering()
     assert len(display.frame()) >= 1
 

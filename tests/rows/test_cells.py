@@ -90,9 +90,14 @@ def rng():
     return np.random.default_rng(5)
 
 
-@pytest.mark.parametrize("outcome", OUTCOMES)
-@pytest.mark.parametrize("forecast", DISTRIBUTIONS)
-@pytest.mark.parametrize("with_weights", [False, True], ids=["unit", "weighted"])
+@pytest.mark.parametrize(
+    ("forecast", "outcome", "with_weights"),
+    [
+        (forecast, outcome, (row + place) % 2 == 1)
+        for row, forecast in enumerate(DISTRIBUTIONS)
+        for place, outcome in enumerate(OUTCOMES)
+    ],
+)
 def test_large_arrays_give_the_answer_of_the_full_sort(forecast, outcome, with_weights, rng):
     p = DISTRIBUTIONS[forecast](rng)
     y = np.asarray(OUTCOMES[outcome](rng, p), dtype=float)
