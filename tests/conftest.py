@@ -12,8 +12,8 @@ from hypothesis import settings
 # Libraries are loaded where they are used: the process that hands out the tests runs none of them.
 
 # The same examples every time in CI, so that a failure there can be repeated; fresh ones on a developer's machine.
-settings.register_profile("ci", derandomize=True, deadline=None, max_examples=150)
-settings.register_profile("local", deadline=None, max_examples=150)
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=100)
+settings.register_profile("local", deadline=None, max_examples=100)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
@@ -102,6 +102,13 @@ def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
 def without_plots(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out the plots of a page, where only its words are looked at: they take most of its time."""
     monkeypatch.setattr("calibrant.reports.pages.draw_model", lambda *_, **__: ())
+
+
+@pytest.fixture
+def without_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let monitors compute no limits, where only alarms are looked at: they play no part in them, and take longer."""
+    monkeypatch.setattr("calibrant.monitors.monitor.Monitor._upper", lambda *_: 1.0)
+    monkeypatch.setattr("calibrant.monitors.evidence.Evidence.lower", lambda *_, **__: 0.0)
 
 
 @pytest.fixture(scope="session")

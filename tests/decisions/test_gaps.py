@@ -56,7 +56,7 @@ def test_the_sign_testing_gap_is_that_of_trying_every_rule(wrapper, data, thresh
 
 
 @given(rows(), thresholds)
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_no_gap_exceeds_what_calibration_errors_allow(data, threshold):
     *_, tally = tallied(data)
     cutoff, expected = calibrant.cutoff_calibration_error(tally), np.abs(tally.residual).sum() / tally.weight_total

@@ -15,7 +15,7 @@ from calibrant.decisions import risk_gap_curve
 
 
 @given(rows())
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_the_largest_saving_is_small_exactly_when_cutoff_is(data):
     *_, tally = tallied(data)
     gap, cutoff = risk_gap_curve(tally).largest_gap, calibrant.cutoff_calibration_error(tally)

@@ -265,6 +265,7 @@ FALSE_ALARMS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.usefixtures("without_limits")
 @pytest.mark.parametrize("kind", FALSE_ALARMS)
 def test_false_alarms_are_as_rare_as_promised(kind):
     """The detector is held against several thresholds at once: it reaches A within N periods with probability N/A."""
@@ -292,6 +293,7 @@ def test_false_alarms_are_as_rare_as_promised(kind):
         assert (np.array(evidence) >= threshold).sum() <= allowed(1.0 / threshold, runs)
 
 
+@pytest.mark.usefixtures("without_limits")
 def test_a_shift_of_the_logit_is_found_within_days_and_its_day_is_named():
     rng = seeded("shift")
     delays, named = [], []
@@ -316,6 +318,7 @@ def test_a_shift_of_the_logit_is_found_within_days_and_its_day_is_named():
     assert np.mean(named) <= 3.0
 
 
+@pytest.mark.usefixtures("without_limits")
 def test_shocks_that_days_share_are_no_alarm_for_periods_and_a_warning_for_rows():
     rng, runs = seeded("shocks"), 8
     for _ in range(runs):
@@ -333,6 +336,7 @@ def test_shocks_that_days_share_are_no_alarm_for_periods_and_a_warning_for_rows(
         assert warned.verdict == "void"
 
 
+@pytest.mark.usefixtures("without_limits")
 @pytest.mark.parametrize("unit", ["period", "row"])
 def test_events_that_are_reported_first_are_no_alarm_when_rows_count_by_due_date(unit):
     """Events are reported after a day, all else after five."""

@@ -11,6 +11,7 @@ from calibrant import RollingRecalibrator
 from calibrant.core.logistic import expit, logit
 from calibrant.monitors import rolling as rolling_module
 
+pytestmark = pytest.mark.usefixtures("without_limits")
 ROWS = 400
 WINDOW = 8
 KINDS = ("isotonic", "platt", "guarded")

@@ -15,7 +15,6 @@ from monitor_cases import UNITS, rows_of
 
 from calibrant import Cells, InputError, Monitor, Monitors, Tally, scan
 from calibrant.monitors import SegmentReadings
-from calibrant.monitors.evidence import Evidence
 from calibrant.monitors.results import flagged_among
 
 
@@ -77,6 +76,7 @@ def mistaken(flagged, fine):
     return sum(each < fine for each in flagged) / max(len(flagged), 1)
 
 
+@pytest.mark.usefixtures("without_limits")
 @pytest.mark.parametrize(
     ("options", "periods", "off", "dependent"),
     [
@@ -86,10 +86,8 @@ def mistaken(flagged, fine):
     ],
     ids=["rows", "tolerant", "defaults"],
 )
-def test_few_of_the_segments_flagged_are_flagged_by_mistake(options, periods, off, dependent, monkeypatch):
+def test_few_of_the_segments_flagged_are_flagged_by_mistake(options, periods, off, dependent):
     """Half of the segments are off. Who stops at the first flag, or never, meets few mistakes."""
-    monkeypatch.setattr(Monitor, "_upper", lambda *_: 1.0)  # limits play no part in flags, and take their time
-    monkeypatch.setattr(Evidence, "lower", lambda *_, **__: 0.0)
     rng = np.random.default_rng(12)
     runs, half, rows = 240 // periods, 2, 60
     at_first, at_last, found = [], [], []
