@@ -14,7 +14,7 @@ from calibrant.certificates.hypotheses import calibration_test
 from calibrant.certificates.spiegelhalter import spiegelhalter_test
 
 FALSE_ALARM = 1e-4
-REPLICATES = 3_000
+REPLICATES = 1_500
 RESAMPLES = 199  # so that (RESAMPLES + 1) x level is a whole number, and the level can be met exactly
 LEVELS = (0.01, 0.05, 0.2)
 
@@ -72,7 +72,7 @@ def test_the_exact_test_is_not_cautious_for_continuous_forecasts_and_its_p_value
 
 
 def test_the_large_sample_test_at_2000_rows():
-    replicates = 3_000
+    replicates = REPLICATES
     values = p_values("continuous", calibration_test, replicates, size=2_000, method="asymptotic")
     for level in LEVELS:
         assert rejected(values, level) <= most(level, replicates)
@@ -82,7 +82,7 @@ def test_the_large_sample_test_at_2000_rows():
 
 @pytest.mark.parametrize("kind", ["weights", "fractions", "ties", "weighted fractions"])
 def test_the_large_sample_test_with_weights_fractions_and_ties(kind):
-    replicates, rng = 2_000, np.random.default_rng([7, *kind.encode()])
+    replicates, rng = 1_000, np.random.default_rng([7, *kind.encode()])
     values = np.empty(replicates)
     for k in range(replicates):
         p = rng.random(1_500)
@@ -98,7 +98,7 @@ def test_the_large_sample_test_with_weights_fractions_and_ties(kind):
 
 
 def test_spiegelhalters_test_has_its_level_at_500_rows():
-    replicates = 3_000
+    replicates = REPLICATES
     values = p_values("continuous", spiegelhalter_test, replicates, size=500)
     for level in LEVELS:
         assert least(level, replicates) <= rejected(values, level) <= most(level, replicates)
