@@ -23,6 +23,7 @@ gc.disable()
 
 def pytest_collection_finish() -> None:
     gc.freeze()
+    gc.set_threshold(10_000, 20, 20)  # a fourteenth of the usual searches, which took 4% of the time
     gc.enable()
 
 

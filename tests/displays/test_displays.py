@@ -338,7 +338,7 @@ def test_every_display_has_a_page_with_pictures(display_type, pictures):
     name = display_type.__module__.rpartition(".")[2]
     page = (DOCS / f"{name}.md").read_text()
     assert f"{display_type.__name__}.from_predictions" in page
-    assert f"[`{display_type.__name__}`]({name}.md)" in (DOCS / "README.md").read_text()
+    assert f"[`{display_type.__name__}`]({name}.md)" in (DOCS / "index.md").read_text()
     shown = re.findall(r'(?:src|srcset)="(\w+)_(light|dark)\.png"', page)
     assert {(name, theme) for theme in PALETTES} <= set(shown)
     for picture, theme in shown:
