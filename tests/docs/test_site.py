@@ -24,6 +24,9 @@ needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: no
 PAGES = ("index", "tour", "how-to/certify", "theory/certificates", "displays/reliability", "reference/commands/certify")
 SHORT = ("index", "displays/reliability")
 """Pages that are also looked through for barriers, which takes long on long ones."""
+SCROLLS_BY_KEYBOARD = """[...document.querySelectorAll(".bd-article :is(pre, table, mjx-container)")]
+    .filter(each => each.scrollWidth > each.clientWidth && getComputedStyle(each).overflowX !== "visible")
+    .every(each => each.tabIndex === 0)"""
 PHONE = {"width": 390, "height": 844}
 DESKTOP = {"width": 1280, "height": 900}
 GENERATED = ("_build", "gallery", "api", "commands", "__pycache__")
@@ -199,6 +202,7 @@ def test_a_page_opens_in_light_and_dark_on_a_desk_and_a_phone(site, page, name):
         seen.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
         page.set_viewport_size(PHONE)
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        page.wait_for_function(SCROLLS_BY_KEYBOARD)
         assert name not in SHORT or not barriers(page)
     assert len(seen) == 2
     page.locator("button.primary-toggle").click()
@@ -219,15 +223,11 @@ def test_search_finds_pages_without_a_network(site, page):
 
 
 @needs_chromium
-def test_every_formula_is_drawn(site, page):
-    formula = re.compile(r'<(span|div) class="math notranslate nohighlight"[^>]*>(.*?)</\1>', flags=re.DOTALL)
-    written = {found for path in pages_of(site) for _, found in formula.findall(path.read_text())}
-    assert len(written) > 500
+def test_formulas_are_drawn_by_what_the_site_brings_along(site, page):
     page.goto(address(site, "theory/measures"))
     page.locator("mjx-container svg").first.wait_for()
-    text = "".join(f'<p class="math">{found}</p>' for found in sorted(written))
-    page.locator("article").evaluate("(article, text) => { article.innerHTML = text }", text)
-    page.evaluate("() => MathJax.typesetPromise()")
-    assert page.locator("p.math").count() == len(written)
-    assert page.locator("p.math:not(:has(mjx-container))").all_inner_texts() == []
-    assert page.locator("[data-mjx-error]").all_inner_texts() == []
+    page.evaluate("() => MathJax.startup.promise")
+    written = page.locator(".math").count()
+    assert written > 50
+    assert page.locator(".math:has(mjx-container svg)").count() == written
+    assert page.locator("[data-mml-node=merror]").count() == 0

@@ -98,11 +98,11 @@ def log_calibration(
 
     Examples
     --------
-    >>> import os, tempfile
+    >>> import os, pathlib, tempfile
     >>> import mlflow
     >>> import numpy as np
     >>> os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"  # a folder, in place of a server or a database
-    >>> mlflow.set_tracking_uri(os.path.join(tempfile.mkdtemp(), "runs"))
+    >>> mlflow.set_tracking_uri((pathlib.Path(tempfile.mkdtemp()) / "runs").as_uri())
     >>> y_prob = np.random.default_rng(0).random(2000)
     >>> y_true = np.random.default_rng(1).random(2000) < y_prob
     >>> with mlflow.start_run() as run:

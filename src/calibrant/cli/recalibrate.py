@@ -22,7 +22,7 @@ from calibrant.core.words import printable
 
 if TYPE_CHECKING:
     from calibrant.engines.files import Table
-    from calibrant.repairs.maps import Ends
+    from calibrant.repairs.plain import Ends
     from calibrant.repairs.recalibrator import Recalibrator
 
 METHODS = {

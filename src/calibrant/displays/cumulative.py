@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from calibrant.certificates.clusters import ClusterTarget
 from calibrant.certificates.hypotheses import outcome_variance
 from calibrant.core.errors import InputError
 from calibrant.core.laws import brownian_range
-from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
+from calibrant.core.types import ArrayLike, BoolArray, ClassLabel, FloatArray, Randomness
 from calibrant.core.words import level_said, measured, of_all, percent, significant_up
 from calibrant.displays.base import Display, show_forecasts
 from calibrant.displays.classes import FORECAST, one_question
@@ -311,10 +313,27 @@ def _simulated_height(tally: Tally, level: float, resamples: int, generator: np.
     """
     expected = tally.rows * tally.forecast
     ranges = []
+    draw = _events_drawn(tally, generator)
     at_a_time = max(1, _PART // len(tally))
     for start in range(0, resamples, at_a_time):
         size = (min(at_a_time, resamples - start), len(tally))
-        curve = np.cumsum(generator.binomial(tally.rows, tally.forecast, size=size) - expected, axis=1)
+        curve = np.cumsum(draw(size) - expected, axis=1)
         ranges.append(np.maximum(curve.max(axis=1), 0.0) - np.minimum(curve.min(axis=1), 0.0))
     rank = math.ceil(level * (resamples + 1) - 1e-9)
     return float(np.sort(np.concatenate(ranges))[rank - 1]) / tally.weight_total
+
+
+def _events_drawn(
+    tally: Tally, generator: np.random.Generator
+) -> Callable[[tuple[int, int]], npt.NDArray[np.int64] | BoolArray]:
+    """Return what draws events at each forecast, as calibrated forecasts have them.
+
+    Of single rows each takes one uniform number, compared with what `Generator.binomial` compares it with: the same
+    events, several times as fast. A forecast of 0 takes none.
+    """
+    chance = tally.forecast
+    if chance[0] == 0.0 or len(tally) < tally.row_total:
+        return lambda size: generator.binomial(tally.rows, chance, size=size)
+    rare = chance <= 0.5
+    other = np.exp(np.log1p(-np.where(rare, chance, 1.0 - chance)))
+    return lambda size: (generator.random(size) > other) == rare

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, partial, reduce
 from operator import add
 from typing import Any
 
@@ -29,6 +29,7 @@ from calibrant.measures.savings import check_threshold_range
 from calibrant.measures.weighted import smooth_calibration_error
 from calibrant.repairs.apart import AS_IS, Apart, HeldOut, told_apart
 from calibrant.repairs.class_choice import class_rows, compare_classes, refuse_decision
+from calibrant.repairs.fits import Sample
 from calibrant.repairs.guard import GuardedRecalibrator
 from calibrant.repairs.maps import (
     BetaRecalibrator,
@@ -172,11 +173,14 @@ def compare_recalibrators(
     count = int(check_number(cv, "cv", low=2, whole=True))
     parts = entries.deal(count, generator)
     trials = [_Trial(name, recalibrator, entries, parts) for name, recalibrator in {AS_IS: None, **named}.items()]
-    steps = [(trial, part) for trial in trials for part in range(count)]
+    # Part by part, so that what all candidates are fitted to is made once, and one of them held at a time.
+    learned = lru_cache(maxsize=1)(partial(entries.without, parts))
+    steps = [(trial, part) for part in (*range(count), None) for trial in trials]
     for trial, part in track(steps, label="comparing recalibrators", shown=asked):
-        trial.hold_out(part)
-        if part == count - 1:
-            trial.judge(level, decision, trials[0])
+        if part is None:
+            trial.judge(level, decision, trials[0], learned(part))
+        else:
+            trial.hold_out(part, learned(part))
     recommended, recommendation = _recommend(trials, entries, parts, level)
     differences = _differences(trials, recommended, entries, parts, level)
     if differences:
@@ -314,6 +318,10 @@ class _Entries:
             )
         return found
 
+    def without(self, parts: list[IntArray], held_out: int | None) -> Sample:
+        """Return the rows of all parts, but of the one that is held out."""
+        return Sample.of_tally(self.tally(self.count if held_out is None else self.count - parts[held_out]))
+
     def tally(self, count: IntArray, forecast: FloatArray | None = None) -> Tally:
         """Return the tally of so many rows of each entry, with new forecasts if there are any."""
         kept = count > 0
@@ -407,18 +415,17 @@ class _Trial:
     def has_failed(self) -> bool:
         return self.scores.problem is not None
 
-    def hold_out(self, part: int) -> None:
+    def hold_out(self, part: int, others: Sample) -> None:
         """Fit the candidate to the other parts, and forecast this one."""
-        count = self.parts[part]
-        forecast = self.entries.forecast[count > 0]
+        forecast = self.entries.forecast[self.parts[part] > 0]
         if self.recalibrator is not None and not self.has_failed:
-            fitted = self._fitted(self.entries.count - count)
+            fitted = self._fitted(others)
             forecast = forecast if fitted is None else fitted.predict(forecast)
         self.forecasts.append(forecast)
 
-    def judge(self, level: float, decision: dict[str, Any], as_is: _Trial) -> None:
+    def judge(self, level: float, decision: dict[str, Any], as_is: _Trial, everything: Sample) -> None:
         """Score the held-out forecasts of all parts."""
-        fitted = None if self.recalibrator is None or self.has_failed else self._fitted(self.entries.count)
+        fitted = None if self.recalibrator is None or self.has_failed else self._fitted(everything)
         if self.has_failed:
             return
         tallies = [self.entries.tally(*each) for each in zip(self.parts, self.forecasts, strict=True)]
@@ -450,11 +457,11 @@ class _Trial:
             guarantee_in_advance=None if guarantee is None else guarantee.in_advance,
         )
 
-    def _fitted(self, count: IntArray) -> Recalibrator | None:
-        """Return the candidate fitted to so many rows of each entry, or None after noting why that fails."""
+    def _fitted(self, sample: Sample) -> Recalibrator | None:
+        """Return the candidate fitted to a sample, or None after noting why that fails."""
         fitted: Recalibrator = clone(self.recalibrator)
         try:
-            return fitted.fit(self.entries.tally(count))
+            return fitted._fit_to(sample)
         except UndefinedError as problem:
             self.scores = RecalibratorScores(self.scores.name, problem=problem.phrase)
             return None

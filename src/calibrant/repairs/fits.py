@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,6 +129,28 @@ class Sample:
         """What curves are fitted to."""
         return Points(self.value, self.outcome, self.weight)
 
+    @cached_property
+    def pooled(self) -> Points:
+        """Groups of neighbours: a small sample much like the whole."""
+        if not isinstance(self.source, Tally):
+            grid = Grid.covering(float(self.value.min()), float(self.value.max()))
+            cells = self.source.histogram(grid)
+            weight = cells.weight.astype(np.float64)
+            value = np.clip((cells.outcome - cells.residual) / weight, cells.low, cells.high)
+            return Points(value, cells.outcome, weight)
+        return self.points if self.value.size <= 4 * _POOLED else pool(self.points, size=_POOLED)
+
+    @cached_property
+    def steps(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """The smallest and largest value of each step of the isotonic regression, its mean outcome and weight."""
+        table = refine(self.source, _may_hold_corner, _ISOTONIC_GRID)
+        starts, value = _blocks(table)
+        ends = np.append(starts[1:], len(table)) - 1
+        low, high = table.low[starts], table.high[ends]
+        if self.scores is not None:
+            low, high = (self.scores[score_numbers(each, self.scores.size)] for each in (low, high))
+        return low, high, value, np.add.reduceat(table.weight, starts, dtype=np.float64)
+
     def mean(self, values: FloatArray) -> float:
         """Return the weighted mean of something that has a value at each of ``value``."""
         return float(values.sum() if self.weight is None else values @ self.weight) / self.weight_total
@@ -139,17 +162,6 @@ def score_numbers(forecast: FloatArray, size: int) -> IntArray:
 
 
 # --- Isotonic regression ----------------------------------------------------------------------------------------------
-
-
-def isotonic_steps(sample: Sample) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return the smallest and largest value of each step of the isotonic regression, its mean outcome and weight."""
-    table = refine(sample.source, _may_hold_corner, _ISOTONIC_GRID)
-    starts, value = _blocks(table)
-    ends = np.append(starts[1:], len(table)) - 1
-    low, high = table.low[starts], table.high[ends]
-    if sample.scores is not None:
-        low, high = (sample.scores[score_numbers(each, sample.scores.size)] for each in (low, high))
-    return low, high, value, np.add.reduceat(table.weight, starts, dtype=np.float64)
 
 
 def moved_inside(value: FloatArray, weight: FloatArray) -> FloatArray:
@@ -215,7 +227,7 @@ def fit_curve(
     curve = fit_logistic(
         sample.points,
         features,
-        pooled=_pooled(sample),
+        pooled=sample.pooled,
         targets=targets,
         intercept=intercept,
         not_negative=not_negative,
@@ -233,17 +245,6 @@ def fit_curve(
             remedy="scale the scores up",
         )
     return curve
-
-
-def _pooled(sample: Sample) -> Points:
-    """Return groups of neighbours: a small sample much like the whole."""
-    if not isinstance(sample.source, Tally):
-        grid = Grid.covering(float(sample.value.min()), float(sample.value.max()))
-        cells = sample.source.histogram(grid)
-        weight = cells.weight.astype(np.float64)
-        value = np.clip((cells.outcome - cells.residual) / weight, cells.low, cells.high)
-        return Points(value, cells.outcome, weight)
-    return sample.points if sample.value.size <= 4 * _POOLED else pool(sample.points, size=_POOLED)
 
 
 def refuse_no_maximum(sample: Sample, *, either_way: bool, remedy: str) -> None:

@@ -5,30 +5,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, ClassVar, Self
 
 from sklearn.base import clone
 
 from calibrant.certificates.margins import paper_margin
-from calibrant.core.errors import InputError, UndefinedError
-from calibrant.core.laws import brownian_range
+from calibrant.core.errors import InputError
 from calibrant.core.types import ClassLabel, FloatArray
-from calibrant.core.voices import Phrase
-from calibrant.core.words import measured, rounded_up
-from calibrant.measures.results import told_apart
+from calibrant.core.words import rounded_up
 from calibrant.repairs.documents import check_fields
 from calibrant.repairs.fits import FitErrors, Sample
-from calibrant.repairs.maps import ENDS, ConstantRecalibrator, Ends, IsotonicRecalibrator, PlattRecalibrator, most_moved
+from calibrant.repairs.ladder import NULL_LEVEL, TOLERANCES, climbed, moved_by_design, null_quantile
+from calibrant.repairs.maps import ConstantRecalibrator, IsotonicRecalibrator, PlattRecalibrator
+from calibrant.repairs.plain import ENDS, Ends
 from calibrant.repairs.recalibrator import INPUTS, KINDS, InputKind, Recalibrator, kinds
-from calibrant.repairs.results import ROUNDING, LadderRung
+from calibrant.repairs.results import LadderRung
 from calibrant.rows.checks import check_choice, check_number
-
-TOLERANCES = ("null-95", "paper")
-
-_NULL_LEVEL = 0.95
 
 
 class GuardedRecalibrator(Recalibrator):
@@ -163,51 +156,21 @@ class GuardedRecalibrator(Recalibrator):
         ]
 
     def _fit_map(self, sample: Sample) -> FitErrors:
-        found: list[LadderRung] = []
-        rungs = self._rungs()
-        fitted = rungs[-1]
-        for rung in rungs:
-            fitted = clone(rung)
-            name = type(fitted).__name__
-            try:
-                fitted._fit_to(sample)
-            except UndefinedError as problem:
-                why = Phrase("it could not be fitted: {why}", why=problem.phrase)
-                found.append(LadderRung(name, None, None, False, why))
-                continue
-            error, tolerance = fitted.fit_error_, self._tolerated(fitted, sample)
-            kept = error <= tolerance + ROUNDING
-            comparison = "within" if kept else "above"
-            said = measured(error, 4), measured(tolerance, 4)
-            if said[0] == said[1] and not kept:
-                said = told_apart(error, tolerance)
-            reason = f"its error of {said[0]} on the fitting rows is {comparison} the tolerance of {said[1]}"
-            found.append(LadderRung(name, error, tolerance, kept, reason))
-            if kept:
-                break
-        # The last rung has no error on its own rows, or one that is tolerated, so that the loop ends by keeping one.
+        fitted: Recalibrator
+        tried = ((type(rung).__name__, clone(rung)) for rung in self._rungs())
+        fitted, self.ladder_ = climbed(tried, sample, self.tolerance, lambda rung: rung._fit_to(sample).fit_error_)
         self.recalibrator_ = fitted
-        self.ladder_ = tuple(found)
         return FitErrors(fitted.fit_error_, fitted.fit_risk_gap_, fitted.fit_brier_)
-
-    def _tolerated(self, rung: Recalibrator, sample: Sample) -> float:
-        least = _most_moved(rung, sample.weight_total)
-        if self.tolerance == "paper":
-            return max(least, paper_margin(sample.weight_total, 1.0 - _NULL_LEVEL))
-        if self.tolerance == "null-95":
-            forecast = rung._mapped(sample.value)
-            return max(least, _null_quantile(sample.mean(forecast * (1.0 - forecast)), sample.weight_total))
-        return max(least, float(self.tolerance))
 
     def _promise(self, measure: str) -> tuple[float | None, str]:
         del measure  # no risk gap is above the Cutoff error, which is within the tolerance
         if self.tolerance == "paper":
-            most = paper_margin(self.n_rows_, 1.0 - _NULL_LEVEL)
+            most = paper_margin(self.n_rows_, 1.0 - NULL_LEVEL)
         elif self.tolerance == "null-95":
-            most = _null_quantile(0.25, self.n_rows_)
+            most = null_quantile(0.25, self.n_rows_)
         else:
             most = float(self.tolerance)
-        most = max(most, *(_most_moved(rung, self.n_rows_) for rung in self._rungs()))
+        most = max(most, *(moved_by_design(rung, self.n_rows_) for rung in self._rungs()))
         return most, (
             "the guard promised, from the {known} alone, isotonic regression's bound plus the tolerance, which "
             f"is at most {rounded_up(most)}"
@@ -247,21 +210,6 @@ class GuardedRecalibrator(Recalibrator):
             raise InputError(
                 f"ladder_ does not end by keeping {kept}, which recalibrator_ is", remedy="the text is damaged"
             )
-
-
-def _most_moved(rung: Recalibrator, weight_total: float) -> float:
-    """Return the error on its own rows that a rung may have by design."""
-    return most_moved(rung.ends, weight_total) if isinstance(rung, IsotonicRecalibrator) else 0.0
-
-
-def _null_quantile(variance: float, rows: float) -> float:
-    """Return what the Cutoff error of calibrated forecasts stays below in 95% of cases, for many rows."""
-    return _null_range() * math.sqrt(max(variance, 0.0) / rows)
-
-
-@cache
-def _null_range() -> float:
-    return float(brownian_range.ppf(_NULL_LEVEL))
 
 
 def rebuilt_rung(data: Any) -> Recalibrator:

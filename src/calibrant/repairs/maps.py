@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -20,26 +20,16 @@ from calibrant.repairs.fits import (
     Sample,
     clipped,
     fit_curve,
-    isotonic_steps,
-    moved_inside,
     refuse_ends,
     refuse_no_maximum,
-    smoothed_targets,
 )
+from calibrant.repairs.plain import ENDS, ConstantMap, Ends, IsotonicMap, PlattMap, most_moved
 from calibrant.repairs.recalibrator import INPUTS, LARGEST, InputKind, Recalibrator
 from calibrant.repairs.results import MEASURES, ROUNDING
 from calibrant.rows.checks import check_choice, check_flag, check_number
 
-Ends = Literal["exact", "inside"]
-ENDS: tuple[str, ...] = get_args(Ends)
 
-
-def most_moved(ends: str, weight_total: float) -> float:
-    """Return what moving the ends of isotonic regression inside adds to the error on its rows at most: half a row."""
-    return 0.5 / weight_total if ends == "inside" else 0.0
-
-
-class IsotonicRecalibrator(Recalibrator):
+class IsotonicRecalibrator(IsotonicMap, Recalibrator):
     """Isotonic regression: the best non-decreasing map, a step function whose steps are means of outcomes.
 
     Forecasts that are equal are merged first; then neighbouring groups are pooled until their mean outcomes increase.
@@ -117,27 +107,6 @@ class IsotonicRecalibrator(Recalibrator):
         check_choice(self.ends, "ends", ENDS)
         check_choice(self.input_kind, "input_kind", INPUTS)
 
-    def _fit_map(self, sample: Sample) -> FitErrors:
-        self.block_low_, self.block_high_, value, weight = isotonic_steps(sample)
-        self.block_value_ = value if self.ends == "exact" else moved_inside(value, weight)
-        # Only the first step and the last are off, in opposite directions, so that no interval is worse than both. A
-        # single step is one of them, and whoever has it for a threshold would save just what it is off.
-        moved = float((np.abs(self.block_value_ - value) * weight).max()) / sample.weight_total
-        share, forecast = weight / sample.weight_total, self.block_value_
-        brier = float(share @ (value * np.square(1.0 - forecast) + (1.0 - value) * np.square(forecast)))
-        return FitErrors(moved, moved, min(brier, 1.0))
-
-    def _map(self, value: FloatArray) -> FloatArray:
-        block = np.searchsorted(self.block_low_[1:], value, side="right")
-        result: FloatArray = self.block_value_[block]
-        if self.interpolation == "linear" and self.block_low_.size > 1:
-            between = np.flatnonzero((value > self.block_high_[block]) & (block < self.block_low_.size - 1))
-            block = block[between]
-            begin, end = self.block_high_[block], self.block_low_[block + 1]
-            rise = self.block_value_[block + 1] - self.block_value_[block]
-            result[between] += (value[between] - begin) / (end - begin) * rise
-        return result
-
     def _sql(self, column: str) -> str:
         low, high, value = self.block_low_, self.block_high_, self.block_value_
         if value.size == 1:
@@ -213,7 +182,7 @@ class _LogarithmicMap(Recalibrator):
         return curve if self.clip is not None else with_ends_sql(column, curve, self._map(np.array([0.0, 1.0])))
 
 
-class PlattRecalibrator(_LogarithmicMap):
+class PlattRecalibrator(PlattMap, _LogarithmicMap):
     """Platt scaling: a logistic curve through the forecasts, 1 / (1 + exp(-(slope p + intercept))).
 
     Two numbers are fitted, by maximum likelihood. That is robust with few rows, and wrong when the truth is no logistic
@@ -294,30 +263,6 @@ class PlattRecalibrator(_LogarithmicMap):
                 remedy="leave clip out, or use on='logit'",
             )
         super()._check_params()
-
-    def _fit_map(self, sample: Sample) -> FitErrors:
-        if self.on == "logit":
-            refuse_ends(sample, self.clip, "fit with on='forecast'")
-        if not self.smoothing:
-            refuse_no_maximum(sample, either_way=True, remedy="keep smoothing=True, or collect more rows")
-        targets = smoothed_targets(sample) if self.smoothing else (0.0, 1.0)
-        if sample.value.min() == sample.value.max():
-            low, high = targets
-            share = low + (high - low) * sample.outcome_total / sample.weight_total
-            self.slope_, self.centre_, self.level_ = 0.0, 0.0, logit_of(share)
-        else:
-            curve = fit_curve(sample, self._features, targets)
-            (self.slope_,), (self.centre_,), self.level_ = curve.slopes.tolist(), curve.centres.tolist(), curve.level
-        return sample.errors(self._mapped(sample.value))
-
-    def _features(self, value: FloatArray) -> FloatArray:
-        return (value if self.on == "forecast" else logit(clipped(value, self.clip)))[None]
-
-    def _map(self, value: FloatArray) -> FloatArray:
-        if self.slope_ == 0.0:  # at p = 0 and 1 the logit is infinite, and zero times infinity is nothing
-            return np.full(value.size, expit(np.array([self.level_]))[0])
-        with np.errstate(over="ignore"):  # the curve's limit, 0 or 1, is right
-            return expit(self.slope_ * (self._features(value)[0] - self.centre_) + self.level_)
 
     def _sql(self, column: str) -> str:
         if self.slope_ == 0.0:
@@ -512,7 +457,7 @@ class TemperatureRecalibrator(_LogarithmicMap):
             )
 
 
-class ConstantRecalibrator(Recalibrator):
+class ConstantRecalibrator(ConstantMap, Recalibrator):
     """Replace every forecast by the mean outcome: useless for telling rows apart, and calibrated.
 
     The mean of n rows is within sqrt(ln(2/delta) / (2n)) of the population's with probability 1 - delta (Hoeffding),
@@ -544,13 +489,6 @@ class ConstantRecalibrator(Recalibrator):
 
     def _check_params(self) -> None:
         pass
-
-    def _fit_map(self, sample: Sample) -> FitErrors:
-        self.constant_ = min(1.0, sample.outcome_total / sample.weight_total)
-        return FitErrors(0.0, 0.0, self.constant_ * (1.0 - self.constant_))
-
-    def _map(self, value: FloatArray) -> FloatArray:
-        return np.full(value.size, self.constant_)
 
     def _sql(self, column: str) -> str:
         del column

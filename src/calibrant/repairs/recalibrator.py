@@ -12,7 +12,7 @@ A recalibrator is fitted to forecasts and outcomes, ``fit(y_prob, y_true)``, and
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from importlib import import_module
 from typing import Any, ClassVar, Literal, Self, get_args
 
@@ -25,13 +25,13 @@ from calibrant.certificates.clusters import check_clusters
 from calibrant.certificates.margins import fitted_range_margin, monotone_margin, paper_monotone_margin, range_margin
 from calibrant.certificates.saving_limits import monotone_saving_margin
 from calibrant.core.errors import InputError
-from calibrant.core.logistic import CHUNK
 from calibrant.core.sql import is_name, number_literal, quoted
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray
 from calibrant.core.words import rounded_up
 from calibrant.repairs.clustered import TO_CERTIFY, Layers
 from calibrant.repairs.documents import check_fields, plain_param, read_document
 from calibrant.repairs.fits import FitErrors, Sample
+from calibrant.repairs.plain import PlainMap
 from calibrant.repairs.results import MEASURES, TARGETS, LadderRung, RecalibrationGuarantee
 from calibrant.rows.checks import (
     MOST_ROWS,
@@ -79,7 +79,7 @@ _ASSUMED = {
 """What each guarantee rests on."""
 
 
-class Recalibrator(ABC, BaseEstimator):
+class Recalibrator(PlainMap, BaseEstimator):
     """What every recalibrator can do: fit, predict, guarantee, and be carried elsewhere as JSON or SQL.
 
     ``Recalibrator.from_json(text)`` rebuilds a recalibrator of any kind. This class itself fits nothing; the kinds are
@@ -274,28 +274,12 @@ class Recalibrator(ABC, BaseEstimator):
         """Check what was set when the recalibrator was made."""
 
     @abstractmethod
-    def _fit_map(self, sample: Sample) -> FitErrors:
-        """Set the fitted attributes, and return the errors of the map on the sample."""
-
-    @abstractmethod
-    def _map(self, value: FloatArray) -> FloatArray:
-        """Return the recalibrated forecasts of checked values."""
-
-    @abstractmethod
     def _sql(self, column: str) -> str:
         """Return the map as SQL of a quoted column that holds valid values only."""
 
     @abstractmethod
     def _check_state(self) -> None:
         """Check fitted attributes that came from a file."""
-
-    def _mapped(self, value: FloatArray) -> FloatArray:
-        """Return the recalibrated forecasts of checked values, some thousand at a time to spare memory."""
-        forecast = np.empty(value.size)
-        for begin in range(0, value.size, CHUNK):
-            part = slice(begin, begin + CHUNK)
-            forecast[part] = self._map(value[part])
-        return forecast
 
     def _promise(self, measure: str) -> tuple[float | None, str]:
         """Return what an error on the fitting rows was known in advance to stay below, and that in words.

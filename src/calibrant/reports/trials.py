@@ -10,6 +10,8 @@ import numpy as np
 from calibrant.core.errors import UndefinedError
 from calibrant.core.types import FloatArray
 from calibrant.measures.weighted import find_worst_interval
+from calibrant.repairs.fits import Sample
+from calibrant.repairs.ladder import guarded_map
 from calibrant.reports.models import Model
 from calibrant.reports.questions import Question, judge
 from calibrant.reports.results import RepairTrial
@@ -38,21 +40,19 @@ class _Halves:
 
 def try_repair(model: Model, tally: Tally, question: Question, level: float) -> RepairTrial:
     """Fit a recalibrator to a random half of the rows and judge the other half before and after it."""
-    from calibrant.repairs.guard import GuardedRecalibrator  # loads scikit-learn
-
     count = tally.row_total
     if count < FEWEST_FOR_REPAIR:
         raise UndefinedError(
             f"it takes at least {FEWEST_FOR_REPAIR} rows to learn from half of them, and there are {count}"
         )
     halves = _halves(model, tally, question)
-    recalibrator = GuardedRecalibrator(ends="inside").fit(halves.learned)
-    repaired = _moved(halves.held_out, recalibrator.predict)
+    name, repair, ladder = guarded_map(Sample.of_tally(halves.learned), ends="inside")
+    repaired = _moved(halves.held_out, repair._mapped)
     before, after = (_as_counted(each, question) for each in (halves.held_out, repaired))
     fitted_clusters, judged_clusters = halves.clusters or (None, None)
     return RepairTrial(
-        recalibrator=type(recalibrator.recalibrator_).__name__,
-        ladder=recalibrator.ladder_,
+        recalibrator=name,
+        ladder=ladder,
         fitted_rows=halves.learned.row_total,
         judged_rows=before.row_total,
         cutoff_before=find_worst_interval(before).error,
