@@ -15,6 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import sections
+from first_calls import first_calls
 from memory import MEMORY_METHOD
 from racing import Bench
 from tables import duration, print_race, print_table, print_targets
@@ -76,6 +77,11 @@ def main() -> None:
     )
     sections.fresh_processes(bench)
     print_table("Fresh processes", ["what", "time"], [[name, duration(t)] for name, t in bench.processes.items()])
+    print_table(
+        "First calls in fresh processes with empty caches, processor time",
+        ["what", "rows", "time", "in imports of scipy and scikit-learn", "in argsorts of as many rows"],
+        first_calls(bench),
+    )
     print_targets(bench.targets)
     if bench.rows < FULL_ROWS:
         print(f"\nThe targets are meant for {FULL_ROWS:,} rows; this run had {bench.rows:,}.")
