@@ -130,6 +130,7 @@ def test_reports_are_collected_and_listed(run_pytest, tmp_path):
     assert "(no page, which does not cover measure)" in listed
     files = sorted((tmp_path / "found" / "here").iterdir())
     assert [file.suffix for file in files] == [".json", ".json", ".html", ".json", ".html", ".json"]
+    assert [file.suffix for file in files if file.stem.endswith("-2")] == [".html", ".json"]  # the second verdict
     for file in files:
         assert str(Path("found", "here", file.name)) in listed
         if file.suffix == ".json":

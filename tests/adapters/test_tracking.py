@@ -66,6 +66,8 @@ def test_labels_are_not_taken_for_forecasts(mlflow, rows, labels):
 def test_a_metric_of_nothing_known_is_refused():
     with pytest.raises(calibrant.InputError, match=r"^measure must be one of .*, got 'brier'$"):
         mlflow_metric(cast(Any, "brier"))  # no such error has limits
+    with pytest.raises(TypeError, match=r"^mlflow_metric has no option 'alternative'; it has confidence_level, "):
+        mlflow_metric("cutoff", alternative="greater")
 
 
 @pytest.mark.usefixtures("without_plots")

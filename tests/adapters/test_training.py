@@ -122,7 +122,10 @@ def test_a_damaged_state_is_refused_and_changes_nothing(state, message):
         ([0, 1], [0.2, 0.7], r"^preds are all 0 or 1, and target are not; pass forecasts first"),
         ([[0.2, 0.3, 0.5]], [3], r"^target\[0\] is 3, and preds has columns 0 to 2"),
         ([[0.2, 0.3, 0.5]], [[0, 1, 0]], r"^target has shape \(1, 3\)"),
-        ([[0.2, 0.3, 0.1]], [1], "^preds"),
+        ([[0.2, 0.3, 0.1]], [1], r"^preds\[0\] adds up to 0.6 .*; pass probabilities: "),
+        ([[2.0, -3.0, 0.1]], [1], r"^preds\[0\] is 2 in column 0, .*: apply a softmax "),
+        ([0.5, 0.6], [1, -1], r"^target\[1\] is -1, outside \[0, 1\]; pass 0 and 1, or booleans"),
+        ([0.5, 0.6], ["no", "yes"], r"^target\[0\] is 'no', a label .*; pass 0 and 1, or booleans"),
         ([], [], r"^preds is empty"),
     ],
 )

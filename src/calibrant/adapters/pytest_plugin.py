@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from functools import partial
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     """Listen to the assertions of one test and of the fixtures that are made for it."""
-    keep = partial(_keep, item)
+    keep = partial(_keep, item, count(1))
     LISTENERS.append(keep)
     try:
         return (yield)
@@ -98,15 +99,15 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line("no test called assert_certified")
 
 
-def _keep(item: pytest.Item, judged: Judged) -> None:
+def _keep(item: pytest.Item, places: Iterator[int], judged: Judged) -> None:
     """Keep a verdict as properties of its test, in words, and in the folder, if there is one."""
     lines = [str(judged.certificate).splitlines()[0], *(f"Caution: {each}" for each in judged.certificate.cautions)]
     folder = item.config.getoption(_FOLDER)
+    place = next(places)
     if folder is not None:
-        count = sum(name == _PROPERTY for name, _ in item.user_properties)
         name = re.sub(r"[^\w.]+", "-", item.nodeid)[:_LONGEST_NAME].strip("-")
         # Names that look alike once cleaned belong to different tests, which may run in different processes.
-        stem = f"{name}-{zlib.crc32(item.nodeid.encode()):08x}{f'-{count}' if count else ''}"
+        stem = f"{name}-{zlib.crc32(item.nodeid.encode()):08x}{f'-{place}' if place > 1 else ''}"
         lines += _written(judged, Path(folder) / stem, item.nodeid)
     item.user_properties.extend((_PROPERTY, line) for line in lines)
 

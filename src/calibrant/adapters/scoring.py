@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from inspect import signature
 from typing import Any
 
+from calibrant.adapters.options import check_options
 from calibrant.core.types import ArrayLike, ClassLabel
 from calibrant.measures.expected import expected_calibration_error
 from calibrant.measures.judged import judged_measure
@@ -92,5 +92,5 @@ def get_scorer(name: str, **options: Any) -> Any:
     check_choice(name, "name", tuple(scorer_names()))
     error = _ERRORS[name]
     options = {**_DEFAULTS.get(name, {}), **options}
-    signature(error).bind_partial(None, None, **options)  # an option that it lacks would show in every fold only
+    check_options(f"get_scorer({name!r})", error, options, taken=["sample_weight"])  # folds have their own
     return make_scorer(error, response_method="predict_proba", greater_is_better=False, **options)

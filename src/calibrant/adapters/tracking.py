@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from calibrant.adapters.options import check_options
 from calibrant.core.errors import InputError
 from calibrant.measures.registry import MEASURES, Measure
 from calibrant.rows.checks import check_choice
@@ -48,6 +49,8 @@ def mlflow_metric(measure: Measure = "cutoff", **options: Any) -> Any:
     from mlflow.metrics import MetricValue
 
     from calibrant.certificates.verdicts import confidence_interval
+
+    check_options("mlflow_metric", confidence_interval, options, taken=["measure", "alternative"])
 
     def evaluate(predictions: Any, targets: Any) -> Any:
         _refuse_labels(predictions)

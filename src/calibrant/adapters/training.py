@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant.core.errors import CalibrantError, InputError, UndefinedError
-from calibrant.core.voices import Voice
+from calibrant.core.voices import Option, Phrase, Voice
 from calibrant.rows.asked import asked_of_classes
 from calibrant.rows.cells import CELL_COLUMNS, CELL_FACTS, Cells
 from calibrant.rows.checks import Observations, check_confidence, check_number, check_observations
@@ -79,7 +79,7 @@ class CalibrationMetric:
         try:
             rows = _checked(*given)
         except InputError as error:
-            raise InputError(error.said(_BATCH), position=error.position, value=error.value) from None
+            raise InputError(_in_loops(error), position=error.position, value=error.value) from None
         batch = Cells.from_rows(rows, Grid(self.bits, 0.0, 1.0))
         self._cells = batch if self._cells is None else self._cells + batch
 
@@ -204,6 +204,18 @@ class _InLoops(Voice):
 
 
 _BATCH = _InLoops()
+_REMEDIES = {
+    "y_true": "pass 0 and 1, or booleans, as in target == event",
+    "y_prob": "pass probabilities: one for each row, or as a softmax returns them, a column for every class",
+}
+
+
+def _in_loops(error: InputError) -> str:
+    """Word what is wrong with a batch; where the gate names an option that `update` lacks, say what to pass instead."""
+    facts = error.remedy.facts.values() if isinstance(error.remedy, Phrase) else ()
+    if error.argument in _REMEDIES and any(isinstance(fact, Option) for fact in facts):
+        error.remedy = _REMEDIES[error.argument]
+    return error.said(_BATCH)
 
 
 def _flat(values: Any) -> Any:

@@ -217,7 +217,7 @@ def check_forecasts(y_prob: Any, *, name: str = "y_prob") -> FloatArray:
     raise _bad_value(values, name, position, forecast_remedy(low, high), "outside [0, 1]")
 
 
-def forecast_remedy(low: float, high: float) -> str:
+def forecast_remedy(low: float, high: float, squash: str = "a sigmoid") -> str:
     """Say what to do about forecasts that reach from low to high and leave [0, 1]."""
     if low >= -_SLIP and high <= 1.0 + _SLIP:
         return Phrase(
@@ -226,12 +226,13 @@ def forecast_remedy(low: float, high: float) -> str:
         )
     if low < 0.0:
         return Phrase(
-            "these look like logits or other scores: apply a sigmoid first{else_}",
+            "these look like logits or other scores: apply {squash} first{else_}",
+            squash=squash,
             else_=Either(", or pass predict_proba output"),
         )
     if _LOOKS_LIKE_PERCENT < high <= 100.0:
-        return "these look like percentages: divide by 100; if they are scores, apply a sigmoid first"
-    return "if these are percentages divide by 100, if they are scores apply a sigmoid first"
+        return f"these look like percentages: divide by 100; if they are scores, apply {squash} first"
+    return f"if these are percentages divide by 100, if they are scores apply {squash} first"
 
 
 def check_scores(scores: Any, *, name: str = "y_prob") -> FloatArray:

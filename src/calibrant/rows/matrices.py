@@ -111,7 +111,7 @@ def _within(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
         argument=name,
         position=row,
         value=value,
-        remedy=forecast_remedy(low, high),
+        remedy=forecast_remedy(low, high, "a softmax (a sigmoid if multilabel)"),
     )
 
 
