@@ -32,6 +32,13 @@ def test_frames_out_follow_columns_in(library):
 
 
 @pytest.mark.parametrize("library", MAKERS)
+def test_a_result_that_is_made_of_another_takes_its_fields_alone(library):
+    column, _ = MAKERS[library]
+    found = calibrant.decisions.risk_gap_curve(column(Y), column(P))
+    assert found == calibrant.decisions.risk_gap_curve(Y, P)
+
+
+@pytest.mark.parametrize("library", MAKERS)
 def test_frames_out_follow_a_scanned_frame(library):
     frame = MAKERS[library][1]
     table = as_frame({"y": Y, "p": P, "g": Y}, library)

@@ -12,6 +12,7 @@ import warnings
 
 import numpy as np
 
+from calibrant.core.codec import fields_of
 from calibrant.core.errors import CalibrationWarning
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray
 from calibrant.core.voices import Argument, Option, Phrase
@@ -158,7 +159,7 @@ def risk_gap_curve(
     gap, gap_at, gap_attained = _largest(murphy, best_risk)
     regret, regret_at, regret_attained = _largest(murphy, murphy.constant_risk)
     return RiskGapCurve(
-        **vars(murphy),
+        **{name: getattr(murphy, name) for name in fields_of(MurphyCurve)},
         best_risk=best_risk,
         wrapper=wrapper,
         largest_gap=gap,
