@@ -45,6 +45,7 @@ myst_heading_anchors = 4
 
 autodoc_typehints = "none"  # the docstrings say what may be given, in words
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"  # methods without their class, which leaves them no room
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
