@@ -511,6 +511,7 @@ def test_the_wheel_says_what_it_needs(wheel):
         "numpy",
         "scikit-learn",
         "scipy",
+        "threadpoolctl",
     }
 
 

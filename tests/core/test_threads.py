@@ -5,8 +5,9 @@ import threading
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
-from calibrant.core.threads import in_threads, total_of_products
+from calibrant.core.threads import in_threads, one_thread, total_of_products
 
 
 @pytest.mark.parametrize("rows", [10, 10**6])
@@ -34,3 +35,14 @@ def test_products_are_added_up_piece_by_piece(size):
     one, other = rng.integers(1, 9, size), rng.random(size)
     expected = math.fsum(a * b for a, b in zip(one.tolist(), other.tolist(), strict=True))
     assert total_of_products(one, other) == pytest.approx(expected, rel=1e-13)
+
+
+def test_linear_algebra_is_held_to_one_thread_and_let_go_again():
+    def threads():
+        return [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
+
+    before = threads()
+    assert before
+    with one_thread():
+        assert set(threads()) == {1}
+    assert threads() == before

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -32,6 +33,15 @@ def in_threads(call: Callable[[Given], Returned], given: Iterable[Given], *, row
 
     with ThreadPoolExecutor(_THREADS) as threads:
         return list(threads.map(call, given))
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep linear algebra to one thread: on matrices as small as ours, further ones spend their time on waiting."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, user_api="blas"):
+        yield
 
 
 def total_of_products(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> float:

@@ -22,6 +22,7 @@ from calibrant.certificates.results import ConfidenceInterval
 from calibrant.certificates.verdicts import confidence_interval
 from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.progress import track
+from calibrant.core.threads import one_thread
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray, Randomness
 from calibrant.core.voices import Either, Option, Phrase, joined
 from calibrant.core.words import counted, level_said, rounded, rounded_up
@@ -166,9 +167,8 @@ def compare_recalibrators(
     }
     thresholds, costs = check_threshold_range(*decision.values())
     named = _check_candidates(candidates)
-    generator = check_rng(rng)
+    generator, given = check_rng(rng), (y_prob, y_true, sample_weight, pos_label)
     asked = None if progress is None else check_flag(progress, "progress")
-    given = y_prob, y_true, sample_weight, pos_label
     entries = _as_entries(*given) if cluster is None else _in_clusters(*given, cluster, generator)
     count = int(check_number(cv, "cv", low=2, whole=True))
     parts = entries.deal(count, generator)
@@ -176,11 +176,12 @@ def compare_recalibrators(
     # Part by part, so that what all candidates are fitted to is made once, and one of them held at a time.
     learned = lru_cache(maxsize=1)(partial(entries.without, parts))
     steps = [(trial, part) for part in (*range(count), None) for trial in trials]
-    for trial, part in track(steps, label="comparing recalibrators", shown=asked):
-        if part is None:
-            trial.judge(level, decision, trials[0], learned(part))
-        else:
-            trial.hold_out(part, learned(part))
+    with one_thread():
+        for trial, part in track(steps, label="comparing recalibrators", shown=asked):
+            if part is None:
+                trial.judge(level, decision, trials[0], learned(part))
+            else:
+                trial.hold_out(part, learned(part))
     recommended, recommendation = _recommend(trials, entries, parts, level)
     differences = _differences(trials, recommended, entries, parts, level)
     if differences:

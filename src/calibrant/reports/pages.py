@@ -15,6 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from calibrant.core.results import Result
+from calibrant.core.threads import one_thread
 from calibrant.core.words import printable, shown
 from calibrant.reports.figures import NEEDED, Drawing, Styles, draw_change, draw_model, palette_css, roles
 from calibrant.reports.headlines import assumed
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~$&])")
 
 
+@one_thread()
 def render_html(summary: ReportSummary, rows: Iterable[Tally | ClusteredRows | None]) -> str:
     """Return the page: one file, complete, that loads nothing from elsewhere."""
     styles = Styles()

@@ -24,6 +24,7 @@ from calibrant.certificates.results import Certificate, ConfidenceInterval, Grou
 from calibrant.certificates.verdicts import certify, confidence_interval
 from calibrant.certificates.worst_groups import rows_with_features, worst_of_features
 from calibrant.core.errors import InputError, UndefinedError
+from calibrant.core.threads import one_thread
 from calibrant.core.types import FloatArray
 from calibrant.decisions.benefits import net_benefit
 from calibrant.decisions.decompositions import score_decomposition
@@ -64,6 +65,7 @@ NEED_EVERY_FORECAST = ("plots", "decisions", "repair")
 """The sections that take a tally."""
 
 
+@one_thread()
 def summarize(
     models: list[Model],
     columns: PairedColumns | None,
