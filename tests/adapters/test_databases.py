@@ -10,7 +10,7 @@ import calibrant
 from calibrant.adapters import sql_test
 
 RNG = np.random.default_rng(3)
-NAMES = ("error", "upper", "max_error", "after", "through", "direction", "bad_rows", "n_rows")
+NAMES = ("error", "upper", "max_error", "after", "through", "finding", "bad_rows", "n_rows")
 
 
 def rows_of(shift, size=20_000):
@@ -40,17 +40,18 @@ def test_it_says_what_certify_says(shift, confidence_level):
     assert row["upper"] == pytest.approx(expected.upper, rel=1e-9)
     inside = (p > row["after"]) & (p <= row["through"])
     mass = float(np.sum((y - p)[inside])) / p.size
-    sign = 1.0 if "more frequent" in row["direction"] else -1.0
+    sign = 1.0 if "more frequent" in row["finding"] else -1.0
     assert sign * mass == pytest.approx(expected.worst_interval.error, rel=1e-9)
 
 
 def test_an_empty_table_and_bad_rows_are_no_certificate():
-    assert found_in_duckdb([], [], max_error=1.0)[0]["n_rows"] == 0
+    (row,) = found_in_duckdb([], [], max_error=1.0)
+    assert (row["n_rows"], row["finding"]) == (0, "there are no rows")
     y, p = rows_of(0.0)
     for wrong in (np.nan, 1.2, -0.1):
         p[5] = wrong
         (row,) = found_in_duckdb(y, p, max_error=1.0)
-        assert row["bad_rows"] == 1
+        assert (row["bad_rows"], row["finding"]) == (1, "some rows are missing or outside [0, 1]")
 
 
 def test_a_certificate_in_sqlite():

@@ -16,7 +16,8 @@ def sql_test(table: str, *, y_true: str, y_prob: str, max_error: float, confiden
     Hoeffding's margin sqrt(2 ln(1/delta) / n), which needs nothing but the number of rows. That margin is wide: with n
     rows no limit below it can be certified, and the method that `certify` uses by default needs far fewer rows. The
     one row that comes back has the error, its upper limit, the limit asked for, the worst range of forecasts (above
-    ``after``, up to ``through``), how many rows are bad (missing, or outside [0, 1]), and how many there are.
+    ``after``, up to ``through``), what was found there, how many rows are bad (missing, or outside [0, 1]), and how
+    many there are. Errors are those of the other rows.
 
     Rows must be independent draws from the population, and the limit fixed without looking at them. A test that runs
     every day is another question: see `calibrant.Monitor`.
@@ -24,7 +25,8 @@ def sql_test(table: str, *, y_true: str, y_prob: str, max_error: float, confiden
     Parameters
     ----------
     table : str
-        What stands after FROM, as it is: a name, ``{{ ref('scores') }}`` for dbt, or a query in parentheses.
+        What stands after FROM, as it is: a name, ``{{ ref('scores') }}`` for dbt, or a query in parentheses. Never pass
+        a text from somebody you do not trust.
     y_true, y_prob : str
         The columns that hold outcomes and forecasts, both numbers.
     max_error : float
@@ -82,8 +84,12 @@ SELECT
     {limit} AS max_error,
     CASE WHEN top < bottom THEN top ELSE bottom END AS after,
     CASE WHEN top < bottom THEN bottom ELSE top END AS through,
-    CASE WHEN top < bottom THEN 'events are rarer than forecast' ELSE 'events are more frequent than forecast' END
-        AS direction,
+    CASE
+        WHEN n_rows = 0 THEN 'there are no rows'
+        WHEN bad_rows > 0 THEN 'some rows are missing or outside [0, 1]'
+        WHEN top < bottom THEN 'events are rarer than forecast'
+        ELSE 'events are more frequent than forecast'
+    END AS finding,
     bad_rows,
     n_rows
 FROM ends

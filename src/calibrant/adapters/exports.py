@@ -55,7 +55,7 @@ def to_onnx(recalibrator: Recalibrator) -> Any:
         raise ImportError("to_onnx needs onnx; install it with: pip install onnx") from missing
     kept: Any = recalibrator
     if any(kind.__name__ == "GuardedRecalibrator" for kind in type(kept).__mro__):
-        kept.to_sql("y_prob")  # which says so if nothing was fitted
+        kept._check_fitted("to_onnx")
         kept = kept.recalibrator_
     write = next((_MAPS[kind.__name__] for kind in type(kept).__mro__ if kind.__name__ in _MAPS), None)
     if write is None:
@@ -64,7 +64,7 @@ def to_onnx(recalibrator: Recalibrator) -> Any:
             argument="recalibrator",
             remedy="export an isotonic, Platt, beta, temperature, constant or guarded recalibrator, or use to_sql",
         )
-    kept.to_sql("y_prob")
+    kept._check_fitted("to_onnx")
     graph = _Graph(onnx.helper, onnx.numpy_helper)
     found = write(graph, kept, "y_prob")
     graph.add("Identity", found, output="probability")
