@@ -55,7 +55,7 @@ def test_the_cron_job_prints_what_somebody_must_look_at_and_nothing_else(machine
     script = place / "watch.sh"
     script.write_text(block("bash").replace("/srv/churn", str(place)))
     script.chmod(0o755)
-    settings, line = block("cron").strip().splitlines()
+    settings, line = block("text").strip().splitlines()
     assert settings.startswith("MAILTO=")
     minute, hour, *rest, command = line.split(maxsplit=5)
     assert (int(minute) < 60, int(hour) < 24, rest) == (True, True, ["*", "*", "*"])

@@ -209,7 +209,7 @@ def test_the_page_on_it_has_its_pictures():
     folder = Path(__file__).parents[2] / "docs" / "displays"
     page = (folder / "monitor.md").read_text()
     assert "MonitorDisplay.from_predictions" in page
-    assert "[`MonitorDisplay`](monitor.md)" in (folder / "README.md").read_text()
+    assert "[`MonitorDisplay`](monitor.md)" in (folder / "index.md").read_text()
     for theme in PALETTES:
         assert f"monitor_{theme}.png" in page
         assert len((folder / f"monitor_{theme}.png").read_bytes()) < 60_000

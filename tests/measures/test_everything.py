@@ -115,7 +115,7 @@ def test_groups_are_measured_one_by_one(scanned):
     assert len(found) == 3
     with pytest.raises(KeyError):
         found["south"]
-    frame = found.frame()
+    frame = found.frame("pandas")
     assert frame["group"].tolist() == ["east", "north", "west"]
     assert frame["curve.ici"].tolist() == [each.curve.ici for each in found.measures]
     assert str(found).splitlines()[0].split() == [
