@@ -18,6 +18,7 @@ from calibrant.certificates.clusters import ClusterQuestion, ClusterTarget, chec
 from calibrant.certificates.enumeration import enumerated_tail, is_enumerable
 from calibrant.certificates.question_tests import QuestionTests, joint_test
 from calibrant.certificates.rejections import CalibrationTest, GroupCalibrationTests
+from calibrant.certificates.variances import variances
 from calibrant.core.errors import InputError
 from calibrant.core.kernels import GOLDEN, LANES, MIX_FIRST, MIX_SECOND, resampled_curves
 from calibrant.core.laws import brownian_range
@@ -510,7 +511,7 @@ def _asymptotic(table: Totals, notes: tuple[str, ...]) -> CalibrationTest:
     for many rows a Brownian motion that runs until the sum of those variances, so its range divided by the square root
     of that sum has the law of the range on [0, 1].
     """
-    least, variance = _variances(table)
+    least, variance = variances(table)
     if not table.binary_outcomes:
         notes = (
             *notes,
@@ -548,38 +549,6 @@ def _asymptotic(table: Totals, notes: tuple[str, ...]) -> CalibrationTest:
         assumptions=(*GIVEN_FORECASTS, *weighted, MANY_ROWS),
         notes=notes,
     )
-
-
-def outcome_variance(tally: Tally) -> FloatArray:
-    """Return the variance of each forecast's residual total when the forecasts are calibrated.
-
-    For outcomes of 0 or 1 the forecasts determine it; for fractions the squared residuals stand in for it.
-    """
-    if tally.binary_outcomes:
-        return tally.weight_square * tally.forecast * (1.0 - tally.forecast)
-    return tally.weight_square_residual_square
-
-
-def _variances(table: Totals) -> tuple[FloatArray, FloatArray]:
-    """Return the least and the largest that the variance of each entry's residual total can be.
-
-    For n forecasts of unit weight with mean m it is n m (1 - m) minus their scatter, n q^2 at most in an entry of half
-    width q.
-    """
-    if isinstance(table, Tally) or not table.binary_outcomes:
-        variance = outcome_variance(table) if isinstance(table, Tally) else table.weight_square_residual_square
-        return variance, variance
-    ends = [end * (1.0 - end) for end in (table.low, table.high)]
-    squares = table.weight_square.astype(np.float64)
-    most = np.where((table.low < 0.5) & (table.high > 0.5), 0.25, np.maximum(*ends)) * squares
-    least = np.minimum(*ends) * squares
-    if table.unit_weights:
-        mean = (table.outcome - table.residual) / table.rows
-        spread = mean * (1.0 - mean) * table.rows
-        scatter = np.square((table.high - table.low) / 2.0) * table.rows
-        rounding = TOLERANCE * table.rows  # of the mean, near which the spread may be smaller than that
-        least, most = np.maximum(least, spread - scatter - rounding), np.minimum(most, spread + rounding)
-    return least, most
 
 
 def few_note(information: float) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.certificates.clusters import ClusterTarget
-from calibrant.certificates.hypotheses import outcome_variance
+from calibrant.certificates.variances import outcome_variance
 from calibrant.core.errors import InputError
 from calibrant.core.laws import brownian_range
 from calibrant.core.types import ArrayLike, BoolArray, ClassLabel, FloatArray, Randomness

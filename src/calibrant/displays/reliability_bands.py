@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from calibrant.certificates.cluster_limits import ClusterLimits
-from calibrant.certificates.hypotheses import outcome_variance
 from calibrant.certificates.joint_levels import delta_of_each
+from calibrant.certificates.variances import outcome_variance
 from calibrant.core.binomial import lower_rate, upper_rate
 from calibrant.core.isotonic import isotonic_fit
 from calibrant.core.types import FloatArray
