@@ -134,6 +134,25 @@ def test_lists_fit_as_the_loop_does(seed):
         same(curve_kernels.smooth_fit.plain(*given), curve_kernels.smooth_fit_by_lists(*given))
 
 
+@pytest.mark.parametrize("law", ["calibrated", "steadily off", "with ties", "turning", "rare events", "weighted"])
+@pytest.mark.parametrize("wide", [False, True])
+def test_joining_points_of_a_curve_keeps_the_cost_of_its_fit(law, wide, monkeypatch):
+    monkeypatch.setattr(curve_kernels, "_FEW", 40)
+    monkeypatch.setattr(curve_kernels, "_WIDE_FROM", 2_000 if wide else 2**18)
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        forecast = np.unique(rng.random(3_000) ** (6.0 if law == "rare events" else 1.0))
+        if law == "with ties":
+            forecast = np.unique(np.round(forecast, 3))
+        chance = {"steadily off": forecast**1.5, "turning": 0.5 + 0.4 * np.sin(40.0 * forecast)}.get(law, forecast)
+        residual = (rng.random(forecast.size) < chance) - forecast
+        curve = np.cumsum(residual * (rng.lognormal(sigma=2.0, size=residual.size) if law == "weighted" else 1.0))
+        for each in (curve, curve - curve[-1]):  # the second ends at 0, between which and 0 nothing is left
+            rising = each if each[-1] >= 0.0 else -each
+            exact, _ = curve_kernels.smooth_fit.run_compiled(rising, np.diff(forecast), False)
+            assert curve_kernels.smooth_cost(rising, np.diff(forecast)) == pytest.approx(exact, rel=1e-12, abs=1e-12)
+
+
 def test_a_loop_is_compiled_when_so_many_rows_went_through_another_that_it_pays():
     kernel = kernels.Kernel(lambda _: "plain")
     kernel.otherwise(10)(lambda _: "numpy")

@@ -133,7 +133,7 @@ def test_many_entries_are_joined_without_a_loss(monkeypatch, thresholds, shift):
     joined = [largest_redrawing(stretches, thresholds, score) for score in SCORES.values()]
     monkeypatch.setattr(savings, "_COMPILED", 0)
     joined += [largest_redrawing(stretches, thresholds, score) for score in SCORES.values()]
-    joined += [largest_redrawing(stretches, thresholds, score, once=True) for score in SCORES.values()]
+    joined += [largest_redrawing(stretches, thresholds, score, times=2) for score in SCORES.values()]
     monkeypatch.setattr(savings, "_COMPILED", 10**9)
     monkeypatch.setattr(savings, "_MANY", 10**9)
     one_by_one = [largest_redrawing(stretches, thresholds, score) for score in SCORES.values()]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.core.curve_kernels import smooth_fit
+from calibrant.core.curve_kernels import smooth_cost
 from calibrant.rows.refinement import curve_bounds, residual_bounds
 from calibrant.rows.tally import Totals
 
@@ -30,7 +30,7 @@ def bracket_smooth(table: Totals) -> tuple[float, float]:
     """
     curve = table.residual_prefix()[1:]
     middle = (table.low + table.high) / 2.0
-    cost, _ = smooth_fit(curve if curve[-1] >= 0.0 else -curve, np.diff(middle), False)
+    cost = smooth_cost(curve if curve[-1] >= 0.0 else -curve, np.diff(middle))
     up, down = residual_bounds(table)
     moved = float((table.high - table.low) / 2.0 @ (up + down))
-    return max(float(cost) - moved, 0.0) / table.weight_total, (float(cost) + moved) / table.weight_total
+    return max(cost - moved, 0.0) / table.weight_total, (cost + moved) / table.weight_total

@@ -78,7 +78,7 @@ def largest_saving(source: Tally | RowSource, thresholds: Thresholds) -> Largest
 
 def saving_of(table: Totals, thresholds: Thresholds, costs: Costs = (None, None)) -> LargestSaving:
     """Return the same for entries that were split at savings already."""
-    best = largest_redrawing(Stretches.of(table), thresholds, SAVING, once=True)
+    best = largest_redrawing(Stretches.of(table), thresholds, SAVING)
     moves: str = "none"
     cutoff: float | None = best.threshold
     if best.score > 0.0:

@@ -15,7 +15,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from calibrant.core.curve_kernels import smooth_fit, smooth_weights, swing_events
+from calibrant.core.curve_kernels import smooth_cost, smooth_fit, smooth_weights, swing_events
 from calibrant.core.errors import InputError
 from calibrant.core.threads import total_of_products
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray
@@ -316,7 +316,8 @@ def smooth_calibration_error(
     0.1875
     """
     tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
-    return _smooth(tally, keep_fit=False)[0]
+    _, curve = _rising_curve(tally)
+    return smooth_cost(curve, np.diff(tally.forecast)) / tally.weight_total
 
 
 def smooth_witness(
@@ -336,9 +337,11 @@ def smooth_witness(
     array([1. , 0.5])
     """
     tally = as_tally(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
-    value, sign, curve, fit = _smooth(tally, keep_fit=True)
-    weight = sign * smooth_weights(curve, np.diff(tally.forecast), fit)
-    return Witness(forecast=tally.forecast, weight=weight, value=value)
+    sign, curve = _rising_curve(tally)
+    gap = np.diff(tally.forecast)
+    cost, fit = smooth_fit(curve, gap, True)
+    weight = sign * smooth_weights(curve, gap, fit)
+    return Witness(forecast=tally.forecast, weight=weight, value=float(cost) / tally.weight_total)
 
 
 def bounded_variation_calibration_error(
@@ -508,14 +511,13 @@ def _range(curve: FloatArray) -> float:
     return float(curve.max() - curve.min())
 
 
-def _smooth(tally: Tally, *, keep_fit: bool) -> tuple[float, float, FloatArray, FloatArray]:
-    """Return the smooth error, the sign that makes the residual curve end above 0, that curve, and its fit."""
+def _rising_curve(tally: Tally) -> tuple[float, FloatArray]:
+    """Return the sign that makes the residual curve end above 0, and the curve times it."""
     curve = tally.residual_prefix()[1:]
     sign = 1.0 if curve[-1] >= 0.0 else -1.0
     if sign < 0.0:
         np.negative(curve, out=curve)
-    cost, fit = smooth_fit(curve, np.diff(tally.forecast), keep_fit)
-    return float(cost) / tally.weight_total, sign, curve, fit
+    return sign, curve
 
 
 def _dear_swings(curve: FloatArray, needed: int) -> tuple[FloatArray, IntArray]:

@@ -120,7 +120,7 @@ class Sample:
             )
             order = slice(None) if values[0] <= values[-1] else slice(None, None, -1)
             stretches = Stretches(values[order], values[order], weight[order], outcome[order])
-            gap = min(largest_redrawing(stretches, EVERY_THRESHOLD, SAVING, once=True).score / self.weight_total, 1.0)
+            gap = min(largest_redrawing(stretches, EVERY_THRESHOLD, SAVING).score / self.weight_total, 1.0)
         brier = min(max(squares / self.weight_total, 0.0), 1.0)
         return FitErrors(float(curve.max() - curve.min()) / self.weight_total, gap, brier)
 

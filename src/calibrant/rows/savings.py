@@ -28,7 +28,7 @@ _MOST_BITS = 21
 _MANY, _BLOCK = 2**12, 16  # entries from which on blocks of so many are looked at first
 _FEW = 2**16  # pairs of ends that are all looked at
 _WIDE_BLOCK = 64  # entries of a block where there are more of them
-_WITHOUT_COMPILER = 2**20  # entries up to which numpy is as fast as a compiled loop, or almost
+_WITHOUT_COMPILER = 2**20  # entries up to which numpy is as fast as a compiled loop, or almost, or than compiling one
 _COMPILED = 20_000  # entries, of which rows have been counted by compiled loops in any case
 _CELLS_AT_ONCE = 2**17  # of a finer grid, for rows in memory
 
@@ -132,17 +132,15 @@ NOTHING = Redrawing(0.0, 0.0, True, 0, 0, more=True)
 """The line stays where it is."""
 
 
-def largest_redrawing(
-    stretches: Stretches, thresholds: Thresholds, score: Score, *, times: int = 1, once: bool = False
-) -> Redrawing:
+def largest_redrawing(stretches: Stretches, thresholds: Thresholds, score: Score, *, times: int = 1) -> Redrawing:
     """Return the redrawing of the largest score whose ends are borders of entries: exact where they are fine enough.
 
-    Of many entries, those are joined inside which nothing better may begin or end; of more, one loop looks at all, or
-    if one asks so many ``times`` for as many entries that they are more together. Whoever asks ``once`` would wait for
-    a compiler longer than for numpy.
+    Of many entries, those are joined inside which nothing better may begin or end, which takes numpy no longer than a
+    compiled loop that looks at all of them. The loop looks at still more, or where one asks so many ``times`` for as
+    many entries that they are more together.
     """
     size = stretches.low.size
-    joining = once and _COMPILED < size <= _WITHOUT_COMPILER
+    joining = times == 1 and _COMPILED < size <= _WITHOUT_COMPILER
     if size * times > _COMPILED and not joining:
         ways = [_best_of_many(stretches, thresholds, score, more=more) for more in (True, False)]
         return max(ways, key=lambda each: each.score)
