@@ -3,8 +3,6 @@ import json
 import math
 import subprocess
 import sys
-import tracemalloc
-from typing import Any
 
 import brute_force
 import numpy as np
@@ -17,8 +15,8 @@ import calibrant
 from calibrant import Tally
 from calibrant.certificates import CalibrationTest, enumeration, hypotheses
 from calibrant.certificates.hypotheses import calibration_test
+from calibrant.certificates.resampled_ranges import count_reaching
 from calibrant.certificates.spiegelhalter import spiegelhalter_test
-from calibrant.core import kernels
 from calibrant.core import progress as progress_module
 from calibrant.core.laws import brownian_range
 from calibrant.core.results import Result
@@ -27,40 +25,6 @@ RNG = np.random.default_rng(11)
 FORECAST = RNG.random(300)
 OUTCOME = (RNG.random(300) < FORECAST).astype(int)
 TIED = np.round(FORECAST, 1)
-
-
-def splitmix64(seed, count):
-    """The generator as published, in whole numbers of any size."""
-    mask = 2**64 - 1
-    for _ in range(count):
-        seed = (seed + 0x9E3779B97F4A7C15) & mask
-        bits = ((seed ^ (seed >> 30)) * 0xBF58476D1CE4E5B9) & mask
-        bits = ((bits ^ (bits >> 27)) * 0x94D049BB133111EB) & mask
-        yield bits ^ (bits >> 31)
-
-
-def obvious_range(seed, forecast):
-    """Draw outcomes row by row in the order of the forecasts, and try every interval."""
-    ordered = sorted(forecast)
-    outcomes = [bits / 2**64 < p for bits, p in zip(splitmix64(seed, len(ordered)), ordered, strict=True)]
-    return len(ordered) * brute_force.cutoff(outcomes, ordered)
-
-
-def in_numpy(monkeypatch):
-    monkeypatch.setattr(hypotheses, "PLAIN_DRAWS", math.inf)
-
-
-def compiled(monkeypatch):
-    monkeypatch.setattr(hypotheses, "PLAIN_DRAWS", 0)
-
-
-def resampled(forecast, seed):
-    tally = Tally.from_arrays(np.zeros(len(forecast)), forecast)
-    expected = np.cumsum(tally.rows * tally.forecast)
-    chance = np.rint(tally.forecast * 2.0**53).astype(np.int64)
-    for array in (seed, chance, expected):
-        array.flags.writeable = False
-    return np.concatenate(list(hypotheses._ranges(seed, tally.rows, chance, expected, False)))
 
 
 # --- The exact test ---------------------------------------------------------------------------------------------------
@@ -107,52 +71,6 @@ def test_rounding_does_not_break_ties():
     assert calibration_test(y, p, method="exact", rng=0).pvalue == 1.0
 
 
-@pytest.mark.parametrize("path", [in_numpy, compiled])
-def test_draws_are_those_of_the_published_generator(path, monkeypatch):
-    path(monkeypatch)
-    known = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431, 16408922859458223821]
-    assert list(splitmix64(1234567, 5)) == known
-    seed = np.array([0, 1234567, 2**64 - 1, 2**63], dtype=np.uint64)
-    for forecast in (FORECAST[:60], TIED[:60], np.array([0.0, 1.0, 0.5, 0.5])):
-        obvious = [obvious_range(int(one), forecast) for one in seed]
-        np.testing.assert_allclose(resampled(forecast, seed.copy()), obvious, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("forecast", [FORECAST, TIED, np.full(300, 0.3)], ids=["distinct", "tied", "constant"])
-def test_neither_compiling_nor_parts_nor_threads_change_a_digit(forecast, monkeypatch):
-    seed = np.random.default_rng(2).integers(0, 2**64, size=157, dtype=np.uint64)
-    in_numpy(monkeypatch)
-    plain = resampled(forecast, seed)
-    monkeypatch.setattr(hypotheses, "_PLAIN_PART", 5_000)
-    assert resampled(forecast, seed).tolist() == plain.tolist()
-    compiled(monkeypatch)
-    for size, threads, lanes in itertools.product([1, 1 << 23], [1, 2, 3], [64, 10]):
-        monkeypatch.setattr(hypotheses, "_COMPILED_PART", size)
-        monkeypatch.setattr(hypotheses, "_THREADS", threads)
-        monkeypatch.setattr(hypotheses, "LANES", lanes)
-        assert resampled(forecast, seed).tolist() == plain.tolist()
-
-
-def test_the_loop_means_the_same_as_plain_python():
-    seed = np.random.default_rng(3).integers(0, 2**64, size=70, dtype=np.uint64)
-    laws = np.array([2, 1, 1]), np.array([2**52, 0, 2**53]), np.array([1.0, 1.0, 2.0])
-    found = []
-    loops: list[Any] = [kernels.resampled_curves.plain, kernels.resampled_curves.run_compiled]
-    for loop in loops:
-        written = seed.copy(), *np.zeros((3, seed.size))
-        with np.errstate(over="ignore"):
-            loop(*written, *laws)
-        found.append([each.tolist() for each in written])
-    assert found[0] == found[1]
-
-
-def test_a_seed_gives_the_same_p_value_on_both_paths(monkeypatch):
-    in_numpy(monkeypatch)
-    plain = calibration_test(OUTCOME, TIED, method="exact", n_resamples=999, rng=5)
-    compiled(monkeypatch)
-    assert calibration_test(OUTCOME, TIED, method="exact", n_resamples=999, rng=5) == plain
-
-
 def test_seeds_generators_and_no_seed():
     seeded = calibration_test(OUTCOME, FORECAST, rng=5, n_resamples=999)
     assert calibration_test(OUTCOME, FORECAST, rng=np.int64(5), n_resamples=999) == seeded
@@ -168,13 +86,12 @@ def test_seeds_generators_and_no_seed():
 
 def test_other_outcomes_draw_other_resamples_by_the_same_seed(monkeypatch):
     taken = []
-    ranges = hypotheses._ranges
 
-    def watched(seed, *rest):
-        taken.append(seed[0])
-        return ranges(seed, *rest)
+    def watched(*given):
+        taken.append(given[5].bit_generator.state)
+        return count_reaching(*given)
 
-    monkeypatch.setattr(hypotheses, "_ranges", watched)
+    monkeypatch.setattr(hypotheses, "count_reaching", watched)
     for outcome in (OUTCOME, OUTCOME, 1 - OUTCOME):
         calibration_test(outcome, FORECAST, rng=0, n_resamples=999)
     assert taken[0] == taken[1] != taken[2]
@@ -227,59 +144,26 @@ def test_wrong_forecasts_are_rejected():
     assert calibration_test(y, p, method="asymptotic").pvalue < 1e-4
 
 
-@pytest.mark.parametrize("limit", [math.inf, 0], ids=["numpy", "compiled"])
-def test_memory_stays_bounded(limit, monkeypatch):
-    monkeypatch.setattr(hypotheses, "PLAIN_DRAWS", limit)
-    p = np.linspace(0.0, 1.0, 2_000)
-    y = np.arange(2_000) % 2
-    calibration_test(y, p, method="exact", n_resamples=64)
-    tracemalloc.start()
-    calibration_test(y, p, method="exact", n_resamples=2_000)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 4e6  # all draws at once would be 32 MB
-
-
-def test_a_small_test_loads_no_compiler():
+def test_a_test_loads_no_compiler():
     code = """
 import json, sys
 from calibrant.certificates.hypotheses import calibration_test
-calibration_test([k % 2 for k in range(1000)], [k / 1000 for k in range(1000)], rng=0)
+from calibrant.certificates.resampled_ranges import count_reaching
+calibration_test([k % 2 for k in range(99_999)], [k / 99_999 for k in range(99_999)], rng=0)
 print(json.dumps("numba" in sys.modules))
 """
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(finished.stdout) is False
 
 
-def test_many_small_tests_load_the_compiler_when_they_have_drawn_as_much_as_a_large_one(monkeypatch):
-    loaded = []
-    monkeypatch.setattr(hypotheses, "_drawn", 0.0)
-    monkeypatch.setattr(hypotheses, "PLAIN_DRAWS", 2.5 * OUTCOME.size * 999)
-    drawn = hypotheses._compiled_draw
-
-    def compiled_now(*laws):
-        loaded.append(True)
-        return drawn(*laws)
-
-    monkeypatch.setattr(hypotheses, "_compiled_draw", compiled_now)
-    found = []
-    for _ in range(3):
-        found.append(calibration_test(OUTCOME, FORECAST, rng=0, n_resamples=999))
-        loaded.append(False)
-    assert loaded == [False, False, True, False]
-    assert found[0] == found[1] == found[2]
-
-
 def test_progress_is_shown_on_request(monkeypatch, capsys):
     monkeypatch.setattr(progress_module, "QUIET_SECONDS", 0.0)
     monkeypatch.setattr(progress_module, "_REDRAW_SECONDS", 0.0)
-    for limit in (math.inf, 0):
-        monkeypatch.setattr(hypotheses, "PLAIN_DRAWS", limit)
-        calibration_test(OUTCOME, FORECAST, rng=0, n_resamples=999)
-        calibration_test(OUTCOME, FORECAST, rng=0, n_resamples=999, progress=False)
-        assert capsys.readouterr().err == ""
-        calibration_test(OUTCOME, FORECAST, rng=0, n_resamples=999, progress=True)
-        assert "resampling: " in capsys.readouterr().err
+    calibration_test(OUTCOME, FORECAST, rng=0, n_resamples=999)
+    calibration_test(OUTCOME, FORECAST, rng=0, n_resamples=999, progress=False)
+    assert capsys.readouterr().err == ""
+    calibration_test(OUTCOME, FORECAST, rng=0, n_resamples=999, progress=True)
+    assert "resampling: " in capsys.readouterr().err
 
 
 # --- The large-sample test --------------------------------------------------------------------------------------------

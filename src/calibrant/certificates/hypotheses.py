@@ -6,24 +6,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Literal, get_args, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from calibrant.certificates.cluster_tests import check_for_clusters, check_for_rows, clustered_test
 from calibrant.certificates.clusters import ClusterQuestion, ClusterTarget, check_clusters
 from calibrant.certificates.enumeration import enumerated_tail, is_enumerable
 from calibrant.certificates.question_tests import QuestionTests, joint_test
 from calibrant.certificates.rejections import CalibrationTest, GroupCalibrationTests
+from calibrant.certificates.resampled_ranges import count_reaching
 from calibrant.certificates.variances import variances
 from calibrant.core.errors import InputError
-from calibrant.core.kernels import GOLDEN, LANES, MIX_FIRST, MIX_SECOND, resampled_curves
 from calibrant.core.laws import brownian_range
-from calibrant.core.progress import track
-from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray, Randomness
+from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
 from calibrant.core.voices import Argument, Either, Option, Phrase
 from calibrant.rows.asked import asked_of_classes, without_groups
 from calibrant.rows.checks import check_choice, check_flag, check_number, check_seed
@@ -40,14 +37,8 @@ from calibrant.rows.tally import Tally, Totals
 TestMethod = Literal["auto", "exact", "asymptotic", "evidence"]
 TEST_METHODS: tuple[str, ...] = get_args(TestMethod)
 
-SeedArray = npt.NDArray[np.uint64]
-
 AFFORDABLE_DRAWS = 2e9
-"""Rows times resamples up to which "auto" draws them all: about a second of compiled work."""
-
-PLAIN_DRAWS = 50_000_000
-"""Rows times resamples of all tests so far up to which numpy draws them: under a second, about what loading a compiler
-takes. Whoever tests many small data sets gets there too."""
+"""Rows times resamples up to which "auto" draws them all: a second or two of work."""
 
 FEWEST_SEEDED = 999
 """Resamples that a fixed seed needs: an atom of the law with a p-value of 0.075 then passes for 0.05 at one seed in a
@@ -58,11 +49,6 @@ FEW = 30.0
 
 COARSE_SHARE = 0.01
 """A repeated forecast that carries more than this share of the variance makes the large-sample test too cautious."""
-
-_PLAIN_PART = 1 << 14  # draws at a time: what stays in the processor's cache
-_COMPILED_PART = 1 << 23  # milliseconds: threads end together, and an interrupted test stops soon
-_THREADS = 2
-_drawn = 0.0  # rows times resamples so far
 
 GIVEN_FORECASTS = (
     "outcomes are independent given the forecasts",
@@ -427,10 +413,9 @@ def _exact(tally: Tally, resamples: int, seed: int, shown: bool | None, notes: t
     if enumerated:
         pvalue = enumerated_tail(rows, forecast, expected, least)
     else:
-        chance = np.rint(forecast * 2.0**53).astype(np.int64)  # a forecast of 0 never happens, one of 1 always does
-        seeds = tally.generator(seed, "calibration test").integers(0, 2**64, size=resamples, dtype=np.uint64)
-        drawn = _ranges(seeds, rows, chance, expected, shown)
-        pvalue = (1 + sum(int(np.count_nonzero(ranges >= least)) for ranges in drawn)) / (1 + resamples)
+        generator = tally.generator(seed, "calibration test")
+        reaching = count_reaching(rows, forecast, expected, least, resamples, generator, shown)
+        pvalue = (1 + reaching) / (1 + resamples)
     return CalibrationTest(
         test="cutoff",
         statistic=observed / tally.row_total,
@@ -441,67 +426,6 @@ def _exact(tally: Tally, resamples: int, seed: int, shown: bool | None, notes: t
         assumptions=GIVEN_FORECASTS if enumerated else (*GIVEN_FORECASTS, _SEED),
         notes=notes,
     )
-
-
-def _ranges(
-    seed: SeedArray, rows: IntArray, chance: IntArray, expected: FloatArray, shown: bool | None
-) -> Iterator[FloatArray]:
-    """Return the ranges of the resamples part by part; neither the parts nor who draws them changes a digit."""
-    global _drawn
-    row_total = int(rows.sum())
-    _drawn += row_total * seed.size
-    plain = _drawn <= PLAIN_DRAWS
-    size = _PLAIN_PART // row_total if plain else LANES * max(1, _COMPILED_PART // (LANES * row_total))
-    parts = _split(seed, max(1, size))
-    draw = (_plain_draw if plain else _compiled_draw)(rows, chance, expected)
-    if plain or len(parts) == 1:
-        yield from track(map(draw, parts), total=len(parts), label="resampling", shown=shown)
-        return
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(_THREADS) as threads:
-        yield from track(threads.map(draw, parts), total=len(parts), label="resampling", shown=shown)
-
-
-def _split(seed: SeedArray, size: int) -> list[SeedArray]:
-    return [seed[start : start + size] for start in range(0, seed.size, size)]
-
-
-def _compiled_draw(rows: IntArray, chance: IntArray, expected: FloatArray) -> Callable[[SeedArray], FloatArray]:
-    """Return a function of seeds that gives the range of the residual curve of the outcomes that each draws."""
-
-    def draw(seed: SeedArray) -> FloatArray:
-        ranges = []
-        for state in _split(seed.copy(), LANES):
-            events, highest, lowest = np.zeros((3, state.size))  # the curve starts at 0
-            resampled_curves.run_compiled(state, events, highest, lowest, rows, chance, expected)
-            ranges.append(highest - lowest)
-        return np.concatenate(ranges)
-
-    return draw
-
-
-def _plain_draw(rows: IntArray, chance: IntArray, expected: FloatArray) -> Callable[[SeedArray], FloatArray]:
-    """Return a function of seeds that gives the same, to the last digit, in numpy."""
-    ends = np.cumsum(rows)
-    steps = np.arange(1, ends[-1] + 1, dtype=np.uint64) * GOLDEN
-    limits = np.repeat(chance, rows).astype(np.uint64)
-    tied = rows.size < steps.size
-
-    def draw(seed: SeedArray) -> FloatArray:
-        bits = seed[:, np.newaxis] + steps
-        bits ^= bits >> np.uint64(30)
-        bits *= MIX_FIRST
-        bits ^= bits >> np.uint64(27)
-        bits *= MIX_SECOND
-        bits ^= bits >> np.uint64(31)
-        bits >>= np.uint64(11)
-        events = np.cumsum(bits < limits, axis=1)
-        curve = (events[:, ends - 1] if tied else events) - expected
-        spread: FloatArray = np.maximum(curve.max(axis=1), 0.0) - np.minimum(curve.min(axis=1), 0.0)
-        return spread
-
-    return draw
 
 
 def _asymptotic(table: Totals, notes: tuple[str, ...]) -> CalibrationTest:

@@ -26,6 +26,9 @@ from calibrant.core.types import FloatArray, IntArray
 PLAIN_LIMIT = 16_384
 """Inputs up to this many entries run as plain Python: some hundredths of a second, against two to compile a loop."""
 
+MIX_FIRST, MIX_SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+"""Factors that scramble 64 bits, those of splitmix64."""
+
 _ROWS_AT_ONCE = 2**16
 """Rows that numpy goes through at a time, so that what lies between stays in the processor's cache."""
 
@@ -38,10 +41,9 @@ Returned = TypeVar("Returned")
 class Kernel(Generic[Parameters, Returned]):
     """A loop over arrays that runs compiled when its first array is long, or once it was; plain or in numpy before."""
 
-    def __init__(self, function: Callable[Parameters, Returned], *, written: int = 0) -> None:
+    def __init__(self, function: Callable[Parameters, Returned]) -> None:
         update_wrapper(self, function)
         self.plain = function
-        self._written = written  # arguments, the first ones, that the loop writes to
         self.other: Callable[Parameters, Returned] | None = None  # what gives the same without being compiled
         self.patience = 0  # entries that go through it before the loop is compiled
         self._passed = 0  # and those that did
@@ -88,7 +90,7 @@ class Kernel(Generic[Parameters, Returned]):
     def run_compiled(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
         """Run the loop compiled, however short its arrays are: for callers who know that it goes through them often."""
         # Numba compiles a separate version for writable and for read-only arrays: hand it read-only views only.
-        given = [*args[: self._written], *map(_read_only, args[self._written :])]
+        given = list(map(_read_only, args))
         compiled = self.compiled()
         try:
             found = compiled(*given, **kwargs)
@@ -108,11 +110,6 @@ class Kernel(Generic[Parameters, Returned]):
         with contextlib.suppress(OSError, TypeError):  # the latter: there is no folder
             for index in Path(folder).glob(f"*{self.plain.__name__}-{line}.*.nbi"):
                 index.unlink()
-
-
-def writing(count: int) -> Callable[[Callable[Parameters, Returned]], Kernel[Parameters, Returned]]:
-    """Decorate a loop that writes to its first arguments, which is quicker to compile than one that makes arrays."""
-    return lambda function: Kernel(function, written=count)
 
 
 def _kind(value: Any) -> object:
@@ -504,46 +501,3 @@ def best_stretch(
         if found > largest:
             largest, begin, end = found, corner[best], k
     return largest, begin, end
-
-
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-"""Step of the splitmix64 generator: draw number i of a stream is a scrambled seed + i x GOLDEN, whoever computes it."""
-
-MIX_FIRST, MIX_SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-
-LANES = 64
-"""Resamples carried side by side: enough to keep vector instructions busy, few enough to stay in the nearest cache."""
-
-
-@writing(4)
-def resampled_curves(
-    state: npt.NDArray[np.uint64],
-    events: FloatArray,
-    highest: FloatArray,
-    lowest: FloatArray,
-    rows: IntArray,
-    chance: IntArray,
-    expected: FloatArray,
-) -> None:
-    """Draw calibrated outcomes, one set for each seed in ``state``: their number, and how far the residual curve goes.
-
-    Distinct forecast k has ``rows[k]`` rows, each an event when its 53 random bits are below ``chance[k]`` (the
-    forecast times 2^53); ``expected[k]`` is the sum of the forecasts of all rows up to and including k. The curve is
-    looked at where a forecast ends. Draw i of a set depends on its seed and i only.
-
-    Runs compiled: as plain Python the wrapping 64-bit products are slow and warn.
-    """
-    for k in range(rows.size):
-        limit = chance[k]
-        for _ in range(rows[k]):
-            for lane in range(state.size):
-                state[lane] += GOLDEN
-                bits = state[lane]
-                bits = (bits ^ (bits >> np.uint64(30))) * MIX_FIRST
-                bits = (bits ^ (bits >> np.uint64(27))) * MIX_SECOND
-                bits ^= bits >> np.uint64(31)
-                events[lane] += 1.0 if np.int64(bits >> np.uint64(11)) < limit else 0.0
-        for lane in range(state.size):
-            level = events[lane] - expected[k]
-            highest[lane] = level if level > highest[lane] else highest[lane]
-            lowest[lane] = level if level < lowest[lane] else lowest[lane]
