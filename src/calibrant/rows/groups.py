@@ -71,6 +71,7 @@ def are_grouped(rows: Any) -> bool:
 
 
 Computed = TypeVar("Computed")
+Found = TypeVar("Found")
 
 
 def by_group(
@@ -152,11 +153,13 @@ class _GroupRows:
         self.answers: list[Any] = []
         self.wanted: HistogramRequest | FetchRequest | None = None
         self._given = 0
+        self._memories: list[Any] = []
+        self._recalled = 0
 
     def replay(self, compute: Callable[[Tally | RowSource], Computed], found: dict[int, Computed]) -> None:
         """Run the computation as far as the answers reach."""
         if self.wanted is None:
-            self._given = 0
+            self._given = self._recalled = 0
             with contextlib.suppress(_AskedError):
                 found[self.position] = compute(self)
 
@@ -169,6 +172,14 @@ class _GroupRows:
         """Return the group's rows inside the stretches."""
         rows: Observations = self._next(FetchRequest(self.position, low, high))
         return rows
+
+    def recall(self, find: Callable[[], Found]) -> Found:
+        """Return what the computation found out at this point of an earlier run, from the same answers."""
+        if self._recalled == len(self._memories):
+            self._memories.append(find())
+        self._recalled += 1
+        found: Found = self._memories[self._recalled - 1]
+        return found
 
     def _next(self, request: HistogramRequest | FetchRequest) -> Any:
         if self._given == len(self.answers):

@@ -89,6 +89,12 @@ class Opened:
         other.table = table
         return other
 
+    def too_coarse(self, table: Totals, test: Callable[[Totals], IntArray]) -> IntArray:
+        """Return the entries of the table that a test finds too coarse, from a source that remembers them if it does."""
+        recall = getattr(self.source, "recall", None)
+        found: IntArray = test(table) if recall is None else recall(lambda: test(table))
+        return found
+
     def zoom(self, table: Totals, entries: IntArray, grid: Grid) -> Totals:
         """Replace neighbouring entries of the table by cells of a finer grid."""
         return self._replace(table, entries, self.histogram(grid))
@@ -474,7 +480,7 @@ def _within_limit(rows: Opened, table: Totals, too_coarse: Callable[[Totals], In
     Finer cells hold fewer rows, so that the curve inside them is known better, and in the end a single forecast: each
     scan leaves fewer rows to fetch.
     """
-    wanted = too_coarse(table)
+    wanted = rows.too_coarse(table, too_coarse)
     scans, finer = 0, True
     while table.rows[wanted].sum() > rows.fetch_limit:
         if scans == _MOST_ZOOMS or not finer:
@@ -485,7 +491,7 @@ def _within_limit(rows: Opened, table: Totals, too_coarse: Callable[[Totals], In
             )
         before = len(table)
         table = rows.zoom_within(table, wanted)
-        wanted = too_coarse(table)
+        wanted = rows.too_coarse(table, too_coarse)
         # The widest entry is cut unless its forecasts are too near 0 for any grid: then another scan is no use.
         scans, finer = scans + 1, len(table) > before
     return table, wanted
