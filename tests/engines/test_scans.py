@@ -218,6 +218,31 @@ class TestGroups:
         assert len(grouped.calls) == max(len(engine.scans) for engine in alone)
         assert grouped.calls[0] == ("histograms", [0, 1, 2, 3])
 
+    @pytest.mark.usefixtures("as_if_large")
+    @pytest.mark.parametrize("count", [4, 70])
+    def test_look_for_coarse_entries_as_often_as_alone(self, monkeypatch, count):
+        """A computation that is run anew after each answer remembers what it found in the tables that it had."""
+        y, _, p, _ = self.rows()
+        names = np.resize(np.arange(count), SIZE)
+        looked_at: list[int] = []
+        look = refinement.may_hold_extreme
+
+        def noted(table):
+            looked_at.append(len(table))
+            return look(table)
+
+        monkeypatch.setattr(refinement, "may_hold_extreme", noted)
+        limits: dict[str, Any] = {"fetch_limit": 10, "zoom_cells": 2**12}
+        monkeypatch.setattr("calibrant.rows.groups.ZOOM_CELLS", 2**12)
+        engines = [ToyEngine(y[names == name], p[names == name], **limits) for name in range(count)]
+        alone = tuple(map(calibrant.cutoff_calibration_error, engines))
+        tables = sorted(looked_at)
+        looked_at.clear()
+        grouped = GroupedToyEngine(y, p, names.tolist(), **limits)
+        assert by_group(grouped, calibrant.cutoff_calibration_error) == alone
+        assert sorted(looked_at) == tables
+        assert len(tables) > count  # some cells were cut finer
+
     def test_toss_the_coins_they_would_toss_alone(self):
         y, _, p, names = self.rows()
         found = calibrant.certify(GroupedToyEngine(y, p, names), max_error=0.05)

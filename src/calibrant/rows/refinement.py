@@ -90,7 +90,7 @@ class Opened:
         return other
 
     def too_coarse(self, table: Totals, test: Callable[[Totals], IntArray]) -> IntArray:
-        """Return the entries of the table that a test finds too coarse, from a source that remembers them if it does."""
+        """Return the entries that a test finds too coarse, as the source remembers them if it does."""
         recall = getattr(self.source, "recall", None)
         found: IntArray = test(table) if recall is None else recall(lambda: test(table))
         return found
