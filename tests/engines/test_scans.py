@@ -1,6 +1,7 @@
 """Sources of rows give what arrays give, with few scans and bounded fetches; groups share their scans."""
 
 import math
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -255,8 +256,12 @@ class TestGroups:
             assert certificate.assumptions[:2] == alone.assumptions
             same(certificate.to_dict() | {"assumptions": None}, alone.to_dict() | {"assumptions": None})
 
-    def test_are_fetched_in_turns_when_their_rows_pass_the_limit(self):
+    def test_are_fetched_in_turns_when_their_rows_pass_the_limit(self, monkeypatch):
         y, _, p, names = self.rows()
+        together = GroupedToyEngine(y, p, names, fetch_limit=SIZE // 3)
+        calibrant.certify(together, max_error=0.05)
+        assert [call for call, _ in together.calls].count("fetches") == 1
+        monkeypatch.setattr("calibrant.rows.groups._FETCHES_AT_ONCE", 1)
         grouped = GroupedToyEngine(y, p, names, fetch_limit=SIZE // 3)
         calibrant.certify(grouped, max_error=0.05)
         assert [call for call, _ in grouped.calls].count("fetches") > 1
@@ -288,6 +293,13 @@ class TestGrowth:
         assert (error <= refinement.growth_error(table, rate) + 1e-12 * len(p)).all()
         assert (scores.up >= gain - 1e-12 * len(p)).all()
         assert (scores.down >= loss - 1e-12 * len(p)).all()
+
+    @pytest.mark.parametrize("rate", [1e-9, 1e-4, 2e-3, 2.0**-6, 0.0157, 0.3])
+    @pytest.mark.parametrize("sign", [-1.0, 1.0])
+    def test_has_the_rest_of_third_order_to_all_digits_that_count(self, rate, sign):
+        bets = sign * rate * np.linspace(0.0, 1.0, 9)
+        exact = [float(-(1 - Decimal(x)).ln() - Decimal(x) - Decimal(x) ** 2 / 2) for x in bets.tolist()]
+        assert refinement._third_order(bets, rate) == pytest.approx(exact, rel=2.0**-36, abs=4e-16 * rate)
 
     @pytest.mark.usefixtures("as_if_large")
     def test_takes_finer_cells_where_the_sums_are_not_enough(self, monkeypatch):

@@ -160,11 +160,13 @@ def _check_clustered(measure: JudgedMeasure, relative_to: str) -> None:
 def judge_part(plan: Plan, source: Tally | RowSource | ClusteredSource, limit: float, parts: int, seed: int) -> Judged:
     """Return the certificate of one of several parts, which holds together with theirs, and its upper limit alone."""
     each = delta_of_each(plan.delta, parts)
+    table = None
     if plan.clusters is None:
         source = with_unit_weights(source)
-        _split(plan, source, each, plan.delta)  # what both need, in one go
-    judged = judge(plan, source, limit, each, seed)
-    return judged._replace(upper_alone=evaluate(plan, source, seed, upper_delta=plan.delta).limits[1])
+        table = _split(plan, source, each, plan.delta)  # what both need, in one go
+    found = evaluate(plan, source, seed, lower_delta=each, upper_delta=each, table=table)
+    alone = evaluate(plan, source, seed, upper_delta=plan.delta, table=table)
+    return _judged(plan, found, limit, each)._replace(upper_alone=alone.limits[1])
 
 
 def _split(plan: Plan, source: Tally | RowSource, *deltas: float) -> Totals:
@@ -336,14 +338,19 @@ def evaluate(
     *,
     lower_delta: float | None = None,
     upper_delta: float | None = None,
+    table: Totals | None = None,
 ) -> Found:
-    """Return the estimate and the limits asked for, by the plan's method and measure."""
+    """Return the estimate and the limits asked for, by the plan's method and measure.
+
+    ``table`` are entries of the source that are fine enough for both, where they are there already.
+    """
     if plan.clusters is not None:
         assert isinstance(source, ClusteredSource)
         return _evaluate_clusters(plan, plan.clusters, source, seed, lower_delta, upper_delta)
     method, measure = plan.method, plan.measure
     source = with_unit_weights(source)
-    table = _split(plan, source, *([] if upper_delta is None else [upper_delta]))
+    if table is None:
+        table = _split(plan, source, *([] if upper_delta is None else [upper_delta]))
     method.check_covers(table)
     worst = find_worst_interval(table)
     lower, upper = 0.0, math.inf if plan.relative_to == "events" else 1.0

@@ -180,7 +180,7 @@ def scan(
         The most memory that DuckDB may use, such as "2GB", and where it puts what does not fit.
     fetch_limit : int
         The most rows that are brought here at a time to be looked at one by one; where more matter, another scan cuts
-        the cells that hold them finer first.
+        the cells that hold them finer first. Of several groups together it may be four times as many.
     tally_limit : int
         The most rows that are brought here for what needs every distinct forecast, such as the smooth error.
 

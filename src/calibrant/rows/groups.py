@@ -21,6 +21,9 @@ GROUPS_AT_ONCE = 64
 
 _LEAST_CELLS = 2**12
 
+_FETCHES_AT_ONCE = 4
+"""How many times the rows that one group may fetch a scan brings for all: they wait in two columns, not in work."""
+
 
 @runtime_checkable
 class GroupedSource(Protocol):
@@ -205,7 +208,7 @@ class _GroupRows:
 def _answer(source: GroupedSource, waiting: Sequence[_GroupRows]) -> None:
     """Answer many groups in one scan: their histograms, and once nobody waits for one, rows up to the limit."""
     tables = [rows.wanted for rows in waiting if isinstance(rows.wanted, HistogramRequest)]
-    fetches = [] if tables else _within_limit(waiting, fetch_limit(source))
+    fetches = [] if tables else _within_limit(waiting, _FETCHES_AT_ONCE * fetch_limit(source))
     asked: list[HistogramRequest | FetchRequest] = [*tables, *fetches]
     answers: list[Totals | Observations] = []
     if tables:

@@ -38,6 +38,8 @@ _MOST_CUT = 1 << 17  # cells of one loop over rows in memory, ...
 _ROWS_PER_CUT = 4  # ... which pays where they hold so many rows each
 _TALLY_GRID = Grid(20, 0.0, 1.0)
 _ROUNDING = 1e-6  # more than sums in another order can differ by
+_SLOW = 2.0**-6  # bets up to this rate grow by a few terms of a series, ...
+_SERIES_REST = 2.0**-36  # ... which leave out less than this share of what is of third order
 
 
 class TooManyForecastsError(InputError):
@@ -359,8 +361,7 @@ def _growth_from_moments(moments: GrowthMoments, rate: float, sign: float, event
         (events, event_shift, step * (1.0 - middle)),
         (others, shift - event_shift, -step * middle),
     ):
-        rest = -np.log1p(-bet) - bet - np.square(bet) / 2.0
-        total += count * rest - step * np.square(bet) / (1.0 - bet) * moved
+        total += count * _third_order(bet, rate) - step * np.square(bet) / (1.0 - bet) * moved
     if event_rate != rate:
         ratio = (1.0 - step * (1.0 - middle)) / (1.0 - event_rate * sign * (1.0 - middle))
         slope = (step - event_rate * sign) / (
@@ -370,7 +371,28 @@ def _growth_from_moments(moments: GrowthMoments, rate: float, sign: float, event
     gain, loss = (events, others) if sign > 0.0 else (others, events)
     gain_rate, loss_rate = (event_rate, rate) if sign > 0.0 else (rate, event_rate)
     largest_gain, largest_loss = (1.0 - table.low, table.high) if sign > 0.0 else (table.high, 1.0 - table.low)
-    return Scores(total, -gain * np.log1p(-gain_rate * largest_gain), loss * np.log1p(loss_rate * largest_loss))
+    if rate > _SLOW:
+        return Scores(total, -gain * np.log1p(-gain_rate * largest_gain), loss * np.log1p(loss_rate * largest_loss))
+    # -ln(1 - x) <= x + x^2 / 2 + x^3 / (3 (1 - x)) and ln(1 + x) <= x - x^2 / 2 + x^3 / 3, which are quicker.
+    won, lost = gain_rate * largest_gain, loss_rate * largest_loss
+    up = gain * (won * (1.0 + won * (0.5 + won / (3.0 * (1.0 - gain_rate)))))
+    return Scores(total, up, loss * (lost * (1.0 - lost * (0.5 - lost / 3.0))))
+
+
+def _third_order(bet: FloatArray, rate: float) -> FloatArray:
+    """Return -ln(1 - x) - x - x^2 / 2 for bets x of at most a rate: a few terms of its series where bets are slow."""
+    if rate > _SLOW:
+        rest: FloatArray = -np.log1p(-bet) - bet - np.square(bet) / 2.0
+        return rest
+    last = 3
+    while rate ** (last - 2) > _SERIES_REST:
+        last += 1
+    rest = np.full_like(bet, 1.0 / last)
+    for power in range(last - 1, 2, -1):
+        rest *= bet
+        rest += 1.0 / power
+    rest *= bet * np.square(bet)
+    return rest
 
 
 def growth_error(table: Totals, rate: float, event_rate: float | None = None) -> FloatArray:
