@@ -122,6 +122,54 @@ def test_bad_rows_leave_no_trace(mlflow, rows):
     assert mlflow.get_run(run.info.run_id).data.metrics == {}
 
 
+@pytest.mark.usefixtures("without_plots")
+@pytest.mark.parametrize(
+    ("folder", "second", "message"),
+    [
+        ("held%out", "second", r"^folder is 'held%out', which MLflow does not take .*; use letters, "),
+        ("../other", "second", r"^folder is '../other', which MLflow does not take "),
+        ("", "second", r"^folder is '', which MLflow does not take "),
+        ("calibration", "gain > 0", r"^y_prob names a model 'gain > 0', which MLflow does not take "),
+        ("calibration", "a//b", r"^y_prob names a model 'a//b', which MLflow does not take "),
+    ],
+)
+def test_names_that_mlflow_refuses_start_no_run(mlflow, rows, folder, second, message):
+    forecasts = {"first": rows.forecast, second: rows.forecast**2}
+    with pytest.raises(calibrant.InputError, match=message):
+        log_calibration(rows.outcome, forecasts, max_error=0.05, folder=folder)
+    assert mlflow.active_run() is None
+    assert mlflow.search_runs(output_format="list") == []
+
+
+@pytest.mark.usefixtures("without_plots")
+def test_tallies_are_named_too(mlflow, rows):
+    tally = calibrant.Tally.from_arrays(rows.outcome, rows.forecast)
+    with pytest.raises(calibrant.InputError, match=r"^y_true names a model 'a\?', which MLflow does not take "):
+        log_calibration({"first": tally, "a?": tally})
+    assert mlflow.active_run() is None
+
+
+@pytest.mark.usefixtures("without_plots")
+def test_a_run_that_it_started_and_mlflow_refused_is_failed(mlflow, rows):
+    # A length that no rule of names speaks of.
+    with pytest.raises(mlflow.exceptions.MlflowException, match="exceeds the maximum length"):
+        log_calibration(rows.outcome, rows.forecast, folder="a" * 300)
+    assert mlflow.active_run() is None
+    (run,) = mlflow.search_runs(output_format="list")
+    assert run.info.status == "FAILED"
+
+
+@pytest.mark.usefixtures("without_plots")
+@pytest.mark.parametrize("how", ["active", "named"])
+def test_a_run_of_somebody_else_stays_as_it_was(mlflow, rows, how):
+    given = mlflow.start_run() if how == "active" else mlflow.MlflowClient().create_run("0")
+    run_id = None if how == "active" else given.info.run_id
+    with pytest.raises(mlflow.exceptions.MlflowException, match="exceeds the maximum length"):
+        log_calibration(rows.outcome, rows.forecast, run_id=run_id, folder="a" * 300)
+    assert mlflow.get_run(given.info.run_id).info.status == "RUNNING"
+    assert (mlflow.active_run() is None) == (how == "named")
+
+
 @pytest.mark.parametrize("function", [mlflow_metric, lambda: log_calibration([0, 1], [0.2, 0.7])])
 def test_without_mlflow_it_says_what_to_install(function: Any, monkeypatch):
     monkeypatch.setitem(sys.modules, "mlflow", None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from calibrant.adapters.options import check_options
@@ -14,6 +14,8 @@ from calibrant.rows.checks import check_choice
 if TYPE_CHECKING:
     from calibrant.reports.calibration_report import CalibrationReport
     from calibrant.reports.results import ModelSummary
+
+    _Models = Mapping[tuple[str, ...], ModelSummary]
 
 _LOGGED = ("cutoff", "smooth", "risk_gap", "brier", "calibration_in_the_large")
 
@@ -72,7 +74,7 @@ def log_calibration(
 ) -> CalibrationReport:
     """Judge forecasts, and log what is found to a run of MLflow: metrics, the verdict as tags, the report as artifact.
 
-    Nothing is logged if the rows are refused.
+    Nothing is logged if the rows are refused, or if MLflow would refuse the names.
 
     Parameters
     ----------
@@ -83,9 +85,11 @@ def log_calibration(
     max_error : float in [0, 1], optional
         The largest Cutoff calibration error you can live with; without it there are limits and no verdict.
     run_id : str, optional
-        The run; by default the one that is active, or a new one, as for other functions of MLflow that log.
+        The run; by default the one that is active, or a new one, as for other functions of MLflow that log. A new run
+        stays active as theirs do, until ``mlflow.end_run()``; if MLflow refuses something it is ended as failed.
     folder : str
-        Where artifacts go, and what names of metrics and tags begin with.
+        Where artifacts go, and what names of metrics and tags begin with. It has to be a name that MLflow takes, and so
+        have the names of several models.
     **options
         Those of `CalibrationReport.from_predictions`.
 
@@ -117,20 +121,51 @@ def log_calibration(
     from calibrant.reports.calibration_report import CalibrationReport
 
     report = CalibrationReport.from_predictions(y_true, y_prob, max_error=max_error, **options)
-    page = report.html()
-    client = mlflow.MlflowClient()
+    pages = {"report.html": report.html(), "report.json": report.json()}
+    found = report.summary.models
+    models = {(folder,) if len(found) == 1 else (folder, model.name): model for model in found}
+    _check_names(models, "y_prob" if isinstance(y_prob, Mapping) else "y_true")
+    is_ours = not run_id and mlflow.active_run() is None
     run = run_id or (mlflow.active_run() or mlflow.start_run()).info.run_id
-    models = report.summary.models
-    for model in models:
-        named = (folder,) if len(models) == 1 else (folder, model.name)
+    try:
+        _log(mlflow.MlflowClient(), run, folder, models, pages)
+    except BaseException:
+        if is_ours:
+            mlflow.end_run("FAILED")  # or what is logged next would go to half a run
+        raise
+    return report
+
+
+def _log(client: Any, run: str, folder: str, models: _Models, pages: Mapping[str, str]) -> None:
+    """Log numbers and verdicts of models, and pages."""
+    for named, model in models.items():
         for name, value in _metrics(model):
             client.log_metric(run, "/".join((*named, name)), value)
         if model.verdict is not None and model.certificate is not None:
             client.set_tag(run, ".".join((*named, "verdict")), model.verdict)
             client.set_tag(run, ".".join((*named, "finding")), model.certificate.finding())
-    client.log_text(run, page, f"{folder}/report.html")
-    client.log_text(run, report.json(), f"{folder}/report.json")
-    return report
+    for name, page in pages.items():
+        client.log_text(run, page, f"{folder}/{name}")
+
+
+def _check_names(models: Iterable[tuple[str, ...]], argument: str) -> None:
+    """Ask MLflow whether it takes the names to log under, before there is a run."""
+    from mlflow.utils import validation
+
+    def is_taken(*named: str) -> bool:
+        name = "/".join((*named, _LOGGED[-1]))
+        return bool(validation.validate_param_and_metric_name(name)) and not validation.path_not_unique(name)
+
+    for folder, *names in models:
+        if is_taken(folder, *names):
+            continue
+        found, name, argument = ("names a model", names[0], argument) if is_taken(folder) else ("is", folder, "folder")
+        raise InputError(
+            f"{found} {name!r}, which MLflow does not take in the names of metrics",
+            argument=argument,
+            value=name,
+            remedy="use letters, digits, spaces, and the signs _ - . with / between them",
+        )
 
 
 def _metrics(model: ModelSummary) -> Iterator[tuple[str, float]]:
