@@ -96,6 +96,10 @@ def damaged(**changes):
         ({}, "^state is not what state_dict"),
         ([1], "^state is not what state_dict"),
         (damaged(format="calibrant/metric/2"), "^state is not what state_dict"),
+        ({name: value for name, value in damaged().items() if name != "classes"}, "^state is not what state_dict"),
+        (damaged(classes=None), "^state is damaged"),
+        (damaged(classes=1), "^state is damaged: classes "),
+        (damaged(classes=2.5), "^state is damaged: classes "),
         (damaged(bits=13), "^bits is 12 here and 13 there"),
         (damaged(cells={}), "^state is damaged"),
         (damaged(cells=[1, 2]), "^state is damaged"),
@@ -146,6 +150,77 @@ def test_metrics_that_differ_do_not_add_up():
         CalibrationMetric() + cast(Any, 1)
     with pytest.raises(calibrant.InputError, match=r"^bits .*8"):
         CalibrationMetric(bits=8)
+
+
+def softmaxed(classes, size=300, seed=0):
+    """A batch of forecasts of some classes, and the numbers of those that came true."""
+    rng = np.random.default_rng(seed)
+    odds = np.exp(rng.normal(size=(size, classes)))
+    return odds / odds.sum(axis=1, keepdims=True), rng.integers(0, classes, size)
+
+
+EVENT, THREE, FOUR = "an event", "the top label of 3 classes", "the top label of 4 classes"
+MIXED = [
+    pytest.param(batches(1), [softmaxed(3)], EVENT, THREE, id="event and classes"),
+    pytest.param([softmaxed(3)], batches(1), THREE, EVENT, id="classes and event"),
+    pytest.param([softmaxed(3)], [softmaxed(2)], THREE, EVENT, id="classes and two columns"),
+    pytest.param([softmaxed(3)], [softmaxed(4)], THREE, FOUR, id="three and four"),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "before", "after"), MIXED)
+def test_batches_about_different_questions_do_not_add_up(first, second, before, after):
+    metric = filled(first)
+    kept = metric.state_dict()
+    message = (
+        rf"^preds are about {after}, and the rows before about {before}; use a metric for each, or reset\(\) first$"
+    )
+    with pytest.raises(calibrant.InputError, match=message):
+        metric.update(*second[0])
+    loaded = CalibrationMetric().load_state_dict(json.loads(json.dumps(kept)))
+    with pytest.raises(calibrant.InputError, match=message):
+        loaded.update(*second[0])  # a checkpoint knows what it is about
+    assert metric.state_dict() == kept == loaded.state_dict()
+    metric.reset()
+    metric.update(*second[0])
+    assert metric.state_dict() == filled(second).state_dict()
+    assert metric.load_state_dict(kept).state_dict() == kept  # which replaces, and adds nothing
+
+
+@pytest.mark.parametrize(("first", "second", "before", "after"), MIXED)
+def test_metrics_about_different_questions_do_not_add_up(first, second, before, after, monkeypatch):
+    one, other = filled(first), filled(second)
+    kept = one.state_dict()
+    message = rf"^metrics are about {before} here and about {after} there; add up those of one question, "
+    with pytest.raises(calibrant.InputError, match=message):
+        one + other
+    with pytest.raises(calibrant.InputError, match=message):
+        one.merge_state([CalibrationMetric(), filled(first), other])
+    with pytest.raises(calibrant.InputError, match=message):
+        CalibrationMetric().merge_state([one, other])
+
+    def all_gather_object(states, own, group):
+        del group
+        states[:] = [own, other.state_dict()]
+
+    group: Any = SimpleNamespace(
+        is_available=lambda: True,
+        is_initialized=lambda: True,
+        get_world_size=lambda _: 2,
+        all_gather_object=all_gather_object,
+    )
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(distributed=group))
+    with pytest.raises(calibrant.InputError, match=message):
+        one.synced()
+    assert one.state_dict() == kept
+
+
+def test_one_column_and_two_are_about_the_same_event():
+    preds, target = softmaxed(2)
+    both = filled([(preds, target), (preds[:, 1], target), (preds[:, 1:], target)])
+    assert both.compute()["rows"] == 900
+    (many, labels), (more, others) = softmaxed(3), softmaxed(3, seed=1)
+    assert (filled([(many, labels)]) + filled([(more, others)])).compute()["rows"] == 600
 
 
 def test_columns_and_classes_are_asked_as_certify_asks_them():

@@ -61,6 +61,7 @@ class CalibrationMetric:
         self.confidence_level = check_confidence(confidence_level)
         self.bits = int(check_number(bits, "bits", low=12, high=20, whole=True))
         self._cells: Cells | None = None
+        self._classes: int | None = None  # of the rows so far: two are one event, more a top label
 
     def update(self, preds: Any, target: Any, sample_weight: Any = None) -> None:
         """Add a batch; one that is refused changes nothing.
@@ -69,7 +70,7 @@ class CalibrationMetric:
         ----------
         preds : tensor or array-like of shape (n,), (n, 1) or (n, K)
             Forecast probabilities, not logits. Of two columns the second is that of the event; of more, the confidence
-            in the top label is judged.
+            in the top label is judged. Those are different questions: all batches have the same number of classes.
         target : tensor or array-like of shape (n,) or (n, 1)
             Outcomes: 0/1, booleans or fractions; the number of the class for K columns.
         sample_weight : tensor or array-like of shape (n,) or (n, 1), optional
@@ -80,8 +81,16 @@ class CalibrationMetric:
             rows = _checked(*given)
         except InputError as error:
             raise InputError(_in_loops(error), position=error.position, value=error.value) from None
+        classes = _classes_in(given[1])
+        if self._classes not in (None, classes):
+            raise InputError(
+                f"are about {_about(classes)}, and the rows before about {_about(self._classes)}",
+                argument="preds",
+                remedy="use a metric for each, or reset() first",
+            )
         batch = Cells.from_rows(rows, Grid(self.bits, 0.0, 1.0))
         self._cells = batch if self._cells is None else self._cells + batch
+        self._classes = classes
 
     def compute(self) -> dict[str, float]:
         """Return what is known of all rows so far, ready to be logged.
@@ -102,7 +111,7 @@ class CalibrationMetric:
 
     def reset(self) -> None:
         """Forget all rows, as at the start of an epoch."""
-        self._cells = None
+        self._cells = self._classes = None
 
     @property
     def cells(self) -> Cells:
@@ -121,13 +130,23 @@ class CalibrationMetric:
         return f"CalibrationMetric({rows:,} rows, confidence_level={self.confidence_level}, bits={self.bits})"
 
     def merge_state(self, metrics: Iterable[CalibrationMetric]) -> Self:
-        """Add the rows of other metrics to those of this one, and return it."""
+        """Add the rows of other metrics to those of this one, and return it; all are about as many classes."""
         merged: list[CalibrationMetric] = [self, *metrics]
         for each in merged:
             self._check_like(each)
-        held = [each._cells for each in merged if each._cells is not None]
-        if held:
-            self._cells = sum(held[1:], start=held[0])
+        held = [(each._cells, each._classes) for each in merged if each._cells is not None]
+        if not held:
+            return self
+        first, classes = held[0]
+        for _, others in held:
+            if others != classes:
+                raise InputError(
+                    f"are about {_about(classes)} here and about {_about(others)} there",
+                    argument="metrics",
+                    remedy="add up those of one question, and keep a metric for each",
+                )
+        self._cells = sum((cells for cells, _ in held[1:]), start=first)
+        self._classes = classes
         return self
 
     def synced(self, group: Any = None) -> CalibrationMetric:
@@ -150,7 +169,7 @@ class CalibrationMetric:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the totals as lists and numbers, which ``torch.save`` and ``json.dump`` take as they are."""
-        state: dict[str, Any] = {"format": _FORMAT, "bits": self.bits, "cells": None}
+        state: dict[str, Any] = {"format": _FORMAT, "bits": self.bits, "classes": self._classes, "cells": None}
         if self._cells is not None:
             facts = (*CELL_FACTS, *(("weights_estimated",) if self._cells.weights_estimated else ()))
             state["cells"] = {name: getattr(self._cells, name) for name in facts}
@@ -159,14 +178,16 @@ class CalibrationMetric:
 
     def load_state_dict(self, state: Any) -> Self:
         """Replace the totals by those of `state_dict`, and return the metric; what no rows can have is refused."""
-        if not isinstance(state, Mapping) or state.get("format") != _FORMAT or not {"bits", "cells"} <= state.keys():
+        fields = {"bits", "classes", "cells"}
+        if not isinstance(state, Mapping) or state.get("format") != _FORMAT or not fields <= state.keys():
             raise InputError("is not what state_dict() returned", argument="state", remedy=f"its format is {_FORMAT}")
         self._check_bits(state["bits"])
         held = state["cells"]
         if held is None:
-            self._cells = None
+            self.reset()
             return self
         try:
+            classes = int(check_number(state["classes"], "classes", low=2, whole=True))
             columns = {name: np.array(held[name], dtype=np.int64 if name in _WHOLE else None) for name in CELL_COLUMNS}
             loaded = Cells.from_columns({name: value for name, value in held.items() if name not in columns}, columns)
         except (CalibrantError, KeyError, TypeError, ValueError) as error:
@@ -174,7 +195,7 @@ class CalibrationMetric:
                 f"is damaged: {error}", argument="state", remedy="pass what state_dict() returned"
             ) from error
         self._check_bits(loaded.bits)
-        self._cells = loaded
+        self._cells, self._classes = loaded, classes
         return self
 
     def _twin(self) -> CalibrationMetric:
@@ -224,6 +245,15 @@ def _flat(values: Any) -> Any:
         values = values.detach().cpu()
         values = values.double() if values.is_floating_point() else values  # numpy knows no bfloat16
     return np.asarray(values).reshape(-1) if shape_of(values)[1:] == (1,) else values
+
+
+def _classes_in(preds: Any) -> int:
+    """Return how many classes a batch is about; one column and two are about an event, which happens or does not."""
+    return max((2, *shape_of(preds)[1:]))
+
+
+def _about(classes: int | None) -> str:
+    return "an event" if classes == 2 else f"the top label of {classes:,} classes"
 
 
 def _checked(target: Any, preds: Any, weight: Any) -> Observations:
