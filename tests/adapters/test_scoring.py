@@ -4,11 +4,15 @@ import pickle
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import make_scorer
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
 import calibrant
@@ -77,14 +81,96 @@ def test_several_classes():
     assert get_scorer("neg_cutoff_calibration_error", classes=[0, 1, 2])(model, X_IRIS[two], Y_IRIS[two]) <= 0.0
 
 
-def test_labels_need_to_be_told_apart():
-    labels = np.where(Y == 1, "benign", "malignant")
-    model = GaussianNB().fit(X, labels)
-    with pytest.raises(calibrant.InputError, match="pos_label"):
-        get_scorer("neg_smooth_calibration_error")(model, X, labels)
-    scorer = get_scorer("neg_smooth_calibration_error", pos_label="malignant")
-    error = calibrant.smooth_calibration_error(labels == "malignant", model.predict_proba(X)[:, 1])
-    assert pickle.loads(pickle.dumps(scorer))(model, X, labels) == -error
+LABELS = np.where(Y == 1, "benign", "malignant")
+
+
+@pytest.mark.parametrize("name", scorer_names())
+@pytest.mark.parametrize("kind", ["text", "object", "bool", "other numbers", "pandas"])
+def test_labels_of_any_kind_are_those_of_the_estimator(name, kind):
+    labels: Any = {
+        "text": np.where(Y == 1, "yes", "no"),
+        "object": np.where(Y == 1, "yes", "no").astype(object),
+        "bool": Y == 1,
+        "other numbers": np.where(Y == 1, 7, -3),
+        "pandas": pd.Series(np.where(Y == 1, "yes", "no"), dtype="category"),
+    }[kind]
+    expected = cross_validate(GaussianNB(), X, Y, scoring=get_scorer(name), cv=3, error_score="raise")
+    found = cross_validate(GaussianNB(), X, labels, scoring=get_scorer(name), cv=3, error_score="raise")
+    assert found["test_score"].tolist() == expected["test_score"].tolist()
+
+
+def test_the_event_is_the_second_class_unless_named():
+    model = GaussianNB().fit(X, LABELS)
+    forecast = model.predict_proba(X)
+    for place, label in enumerate(model.classes_):
+        scorer = get_scorer("neg_smooth_calibration_error", pos_label=label)
+        error = calibrant.smooth_calibration_error(label == LABELS, forecast[:, place])
+        assert pickle.loads(pickle.dumps(scorer))(model, X, LABELS) == -error
+    assert get_scorer("neg_smooth_calibration_error")(model, X, LABELS) == -error
+    benign = LABELS == "benign"  # rows of one class alone, of which the other is the event
+    error = calibrant.smooth_calibration_error(np.zeros(benign.sum()), forecast[benign, 1])
+    assert get_scorer("neg_smooth_calibration_error")(model, X[benign], LABELS[benign]) == -error
+
+
+def test_scorers_of_different_events_stand_side_by_side():
+    def share(y_true, y_prob, pos_label=None):
+        del y_true, pos_label
+        return y_prob.mean()
+
+    foreign = make_scorer(share, response_method="predict_proba", pos_label="benign")
+    ours = {name: get_scorer("neg_ks_calibration_error", pos_label=name) for name in ("benign", "malignant")}
+    together = cross_validate(GaussianNB(), X, LABELS, scoring={"foreign": foreign, **ours}, cv=3, error_score="raise")
+    for name, scorer in ours.items():
+        alone = cross_validate(GaussianNB(), X, LABELS, scoring=scorer, cv=3, error_score="raise")
+        assert together[f"test_{name}"].tolist() == alone["test_score"].tolist()
+
+
+@pytest.mark.parametrize("name", ["neg_cutoff_calibration_error", "neg_expected_calibration_error"])
+@pytest.mark.parametrize("questions", [None, "confidence", "classwise"])
+def test_folds_need_not_have_all_classes(name, questions):
+    flowers = np.array(["setosa", "versicolor", "virginica"])[Y_IRIS]
+    fold = (np.arange(150) % 2 == 0) & (flowers != "setosa")  # without the first, where columns are easily mixed up
+    options: Any = {} if questions is None else {"questions": questions}
+    given: Any = {"cv": [(np.flatnonzero(~fold), np.flatnonzero(fold))], "error_score": "raise"}
+    model = LogisticRegression(max_iter=1000)
+    (found,) = cross_validate(model, X_IRIS, flowers, scoring=get_scorer(name, **options), **given)["test_score"]
+    forecast = model.fit(X_IRIS[~fold], flowers[~fold]).predict_proba(X_IRIS[fold])
+    error = getattr(calibrant, name.removeprefix("neg_"))
+    bins = {"n_bins": 15} if "expected" in name else {}
+    assert found == -error(flowers[fold], forecast, classes=model.classes_, **bins, **options)
+
+
+def test_a_class_that_was_not_fitted():
+    scorer, known = (get_scorer("neg_cutoff_calibration_error", **each) for each in ({}, {"classes": [0, 1, 2]}))
+    model = LogisticRegression(max_iter=1000).fit(X_IRIS[Y_IRIS > 0], Y_IRIS[Y_IRIS > 0])
+    with pytest.raises(calibrant.InputError, match=r"^y_true\[0\] is 0, which is not one of the classes 1, 2"):
+        scorer(model, X_IRIS, Y_IRIS)
+    forecast = np.column_stack([np.zeros(150), model.predict_proba(X_IRIS)])
+    error = calibrant.cutoff_calibration_error(Y_IRIS, forecast, classes=[0, 1, 2])
+    assert known(model, X_IRIS, Y_IRIS) == -error
+    model = GaussianNB().fit(X_IRIS[Y_IRIS == 0], Y_IRIS[Y_IRIS == 0])
+    with pytest.raises(calibrant.InputError, match=r"^estimator was fitted to rows of one class, 0; .*StratifiedKFold"):
+        scorer(model, X_IRIS, Y_IRIS)
+
+
+def test_several_labels_of_a_row():
+    y = np.column_stack([Y_IRIS == 1, X_IRIS[:, 0] > 5.5]).astype(int)
+    model = KNeighborsClassifier(9).fit(X_IRIS, y)  # whose forecasts are a list, with two columns for each label
+    forecast = np.column_stack([each[:, 1] for each in model.predict_proba(X_IRIS)])
+    error = calibrant.cutoff_calibration_error(y, forecast, multilabel=True)
+    assert get_scorer("neg_cutoff_calibration_error", multilabel=True)(model, X_IRIS, y) == -error
+
+
+def test_a_scorer_is_one_of_scikit_learn():
+    scorer = get_scorer("neg_expected_calibration_error", n_bins=10)
+    made = make_scorer(
+        calibrant.expected_calibration_error, response_method="predict_proba", greater_is_better=False, n_bins=10
+    )
+    assert isinstance(scorer, type(made))
+    assert vars(scorer) == vars(made)  # which skore and others read
+    assert repr(scorer) == repr(made)
+    search = clone(GridSearchCV(GaussianNB(), {"var_smoothing": [1e-9]}, scoring=scorer, cv=3)).fit(X, LABELS)
+    assert search.score(X, LABELS) == scorer(search.best_estimator_, X, LABELS) < 0.0
 
 
 def test_what_cannot_be_is_said_at_once():

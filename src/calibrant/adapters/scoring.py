@@ -68,15 +68,18 @@ def get_scorer(name: str, **options: Any) -> Any:
     name : str
         One of `scorer_names`.
     **options
-        Those of the error: ``pos_label`` where labels are not 0 and 1, ``n_bins`` (15 if left out) and ``strategy`` of
-        the expected calibration error, ``variation`` of the bounded-variation one, ``threshold`` of the risk gap. The
-        Cutoff and the expected calibration error take several classes, with ``classes`` and ``questions``; name the
-        classes, because a fold may not have all of them.
+        Those of the error: ``pos_label``, the event of two classes, by default the second of the estimator's
+        ``classes_``; ``n_bins`` (15 if left out) and ``strategy`` of the expected calibration error, ``variation`` of
+        the bounded-variation one, ``threshold`` of the risk gap. The Cutoff and the expected calibration error take
+        several classes, with ``questions``. What the columns are is asked of the estimator, so that labels may be of
+        any kind and a fold need not have all of them; ``classes`` names them where some rows to fit may lack one, which
+        is then forecast with probability 0.
 
     Returns
     -------
     scorer
-        What `sklearn.metrics.make_scorer` makes: called with an estimator, features and labels, and ``sample_weight``.
+        As `sklearn.metrics.make_scorer` makes them: called with an estimator, features and labels, and
+        ``sample_weight``.
 
     Examples
     --------
@@ -87,10 +90,10 @@ def get_scorer(name: str, **options: Any) -> Any:
     >>> cross_val_score(GaussianNB(), X, y, scoring=get_scorer("neg_cutoff_calibration_error")).round(3)
     array([-0.037, -0.07 , -0.035, -0.035, -0.025])
     """
-    from sklearn.metrics import make_scorer
+    from calibrant.adapters.scorers import CalibrationScorer
 
     check_choice(name, "name", tuple(scorer_names()))
     error = _ERRORS[name]
     options = {**_DEFAULTS.get(name, {}), **options}
     check_options(f"get_scorer({name!r})", error, options, taken=["sample_weight"])  # folds have their own
-    return make_scorer(error, response_method="predict_proba", greater_is_better=False, **options)
+    return CalibrationScorer(error, -1, options, "predict_proba")

@@ -1,0 +1,60 @@
+"""The scorer behind `get_scorer`: one of scikit-learn's, which asks the estimator what its columns are."""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import make_scorer
+
+from calibrant.core.errors import InputError
+from calibrant.measures.weighted import cutoff_calibration_error
+from calibrant.rows.asked import event_question
+from calibrant.rows.checks import plain_label
+
+# By what scikit-learn makes, because the class itself has no public name.
+_Scorer: Any = type(make_scorer(cutoff_calibration_error, response_method="predict_proba"))
+
+
+class CalibrationScorer(_Scorer):
+    """Minus a calibration error of ``predict_proba``, whose columns are the ``classes_`` of the estimator.
+
+    The rows of a fold need not have all classes, and labels may be of any kind. Where nobody named the event of a
+    binary classifier it is the second of its classes, as in scikit-learn.
+    """
+
+    def _score(self, method_caller: Any, estimator: Any, X: Any, y_true: Any, **given: Any) -> float:
+        """Score one fold; scikit-learn calls it, for a scorer alone and for several at once."""
+        options = {**self._kwargs, **given}
+        if options.get("multilabel") or not hasattr(estimator, "classes_"):
+            return float(super()._score(method_caller, estimator, X, y_true, **given))
+        # Not through method_caller: what it keeps for several scorers forgets whose probabilities they are, so that
+        # scorers with different pos_label would all get those of the first.
+        known, forecast = list(estimator.classes_), np.asarray(estimator.predict_proba(X))
+        named = options.get("classes")
+        if named is not None:
+            known, forecast = _as_named(list(named), known, forecast)
+        if len(known) < 2:
+            raise InputError(
+                f"was fitted to rows of one class, {plain_label(known[0])!r}",
+                argument="estimator",
+                remedy="split rows so that every part has all classes, as StratifiedKFold does",
+            )
+        if len(known) == 2 and options.get("questions") is None:
+            pos_label = options.pop("pos_label", None)
+            options.pop("classes", None)
+            (rows,) = event_question(y_true, forecast, classes=known, pos_label=pos_label)
+            return float(self._sign * self._score_func(rows.y_true, rows.y_prob, **options))
+        if "classes" in signature(self._score_func).parameters:
+            options["classes"] = known
+        return float(self._sign * self._score_func(y_true, forecast, **options))
+
+
+def _as_named(named: list[Any], known: list[Any], forecast: Any) -> tuple[list[Any], Any]:
+    """Return columns for the classes that somebody named; one that the estimator never saw it never forecasts."""
+    if len(named) <= len(known) or not all(label in named for label in known):
+        return named, forecast
+    columns = np.zeros((len(forecast), len(named)))
+    columns[:, [named.index(label) for label in known]] = forecast
+    return named, columns
