@@ -106,7 +106,8 @@ def test_the_event_is_the_second_class_unless_named():
         scorer = get_scorer("neg_smooth_calibration_error", pos_label=label)
         error = calibrant.smooth_calibration_error(label == LABELS, forecast[:, place])
         assert pickle.loads(pickle.dumps(scorer))(model, X, LABELS) == -error
-    assert get_scorer("neg_smooth_calibration_error")(model, X, LABELS) == -error
+    second = calibrant.smooth_calibration_error(LABELS == "malignant", forecast[:, 1])
+    assert get_scorer("neg_smooth_calibration_error")(model, X, LABELS) == -second
     benign = LABELS == "benign"  # rows of one class alone, of which the other is the event
     error = calibrant.smooth_calibration_error(np.zeros(benign.sum()), forecast[benign, 1])
     assert get_scorer("neg_smooth_calibration_error")(model, X[benign], LABELS[benign]) == -error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.metrics import make_scorer
@@ -13,8 +13,19 @@ from calibrant.measures.weighted import cutoff_calibration_error
 from calibrant.rows.asked import event_question
 from calibrant.rows.checks import plain_label
 
-# By what scikit-learn makes, because the class itself has no public name.
-_Scorer: Any = type(make_scorer(cutoff_calibration_error, response_method="predict_proba"))
+if TYPE_CHECKING:
+
+    class _Scorer:
+        """What is used of it here."""
+
+        def __init__(self, score_func: Any, sign: int, kwargs: dict[str, Any], response_method: str) -> None:
+            self._score_func, self._sign = score_func, sign
+            self._kwargs, self._response_method = kwargs, response_method
+
+        def _score(self, method_caller: Any, estimator: Any, X: Any, y_true: Any, **kwargs: Any) -> float: ...
+
+else:  # by what scikit-learn makes, because the class itself has no public name
+    _Scorer = type(make_scorer(cutoff_calibration_error, response_method="predict_proba"))
 
 
 class CalibrationScorer(_Scorer):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -123,7 +124,7 @@ def log_calibration(
     report = CalibrationReport.from_predictions(y_true, y_prob, max_error=max_error, **options)
     pages = {"report.html": report.html(), "report.json": report.json()}
     found = report.summary.models
-    models = {(folder,) if len(found) == 1 else (folder, model.name): model for model in found}
+    models: _Models = {(folder,) if len(found) == 1 else (folder, model.name): model for model in found}
     _check_names(models, "y_prob" if isinstance(y_prob, Mapping) else "y_true")
     is_ours = not run_id and mlflow.active_run() is None
     run = run_id or (mlflow.active_run() or mlflow.start_run()).info.run_id
@@ -150,11 +151,11 @@ def _log(client: Any, run: str, folder: str, models: _Models, pages: Mapping[str
 
 def _check_names(models: Iterable[tuple[str, ...]], argument: str) -> None:
     """Ask MLflow whether it takes the names to log under, before there is a run."""
-    from mlflow.utils import validation
+    rules: Any = importlib.import_module("mlflow.utils.validation")
 
     def is_taken(*named: str) -> bool:
         name = "/".join((*named, _LOGGED[-1]))
-        return bool(validation.validate_param_and_metric_name(name)) and not validation.path_not_unique(name)
+        return bool(rules.validate_param_and_metric_name(name)) and not rules.path_not_unique(name)
 
     for folder, *names in models:
         if is_taken(folder, *names):
