@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy.typing as npt
 
+from calibrant.core.errors import InputError
 from calibrant.engines.databases import connect
 from calibrant.engines.files import VIEW, Table, as_number, explaining, make_scratch, open_table
 from calibrant.engines.formats import TableError, first_line
@@ -112,6 +113,29 @@ class DuckDBEngine(Engine):
                 engine.short_type, engine.numbers_cells = Engine.short_type, False
             engine._held = held.pop_all()
         return engine
+
+    @classmethod
+    def from_ibis(cls, table: Any) -> Self:
+        """Read a table or an expression of Ibis on the connection of its backend, which has to be DuckDB."""
+        import duckdb
+
+        backend = table.get_backend()
+        if backend.name != "duckdb":
+            raise InputError(
+                f"is an Ibis table of the backend {backend.name!r}, and only those of DuckDB are read where they are",
+                argument="source",
+                value=backend.name,
+                remedy="pass table.to_pyarrow(), or the path after table.to_parquet(path)",
+            )
+        try:
+            return cls(backend.con.sql(backend.compile(table)), "the Ibis table")
+        except duckdb.Error as error:
+            # Ibis hands over memtables and functions of Python when it executes an expression itself.
+            raise InputError(
+                f"is an Ibis table that its connection to DuckDB cannot read: {first_line(error)}",
+                argument="source",
+                remedy="pass table.to_pyarrow()",
+            ) from error
 
     def check_column(self, name: str) -> None:
         """Refuse a column that some file does not have, or has in another type."""

@@ -147,10 +147,11 @@ def scan(
 
     Parameters
     ----------
-    source : path, pattern or list of them; DuckDB relation, or (connection, table name); Spark DataFrame; or a frame
-        Files are Parquet, CSV, TSV, Arrow, NPZ or JSON lines, as ``"scores/*.parquet"``. Frames are those of pandas,
-        polars (lazy ones too), Arrow (tables and datasets) and whatever narwhals wraps. An `Engine` of your own is
-        taken as it is: docs/how-to/scale.md shows how to write one.
+    source : path, pattern or list of them; DuckDB relation, or (connection, table name); Ibis table; Spark or any frame
+        Files are Parquet, CSV, TSV, Arrow, NPZ or JSON lines, as ``"scores/*.parquet"``. Tables and expressions of Ibis
+        are read by their own connection, which has to be one to DuckDB. Frames are those of pandas, polars (lazy ones
+        too), Arrow (tables and datasets) and whatever narwhals wraps. An `Engine` of your own is taken as it is:
+        docs/how-to/scale.md shows how to write one.
     y_true, y_prob : str
         The columns that hold outcomes and forecasts. For several classes ``y_prob`` is a list, with a column for each.
     sample_weight : str, optional
@@ -336,7 +337,8 @@ def _engine(source: Any, wanted: str | None, memory_limit: str | None, temp_dire
             value=wanted,
             remedy="leave engine out",
         )
-    is_relation = library.startswith(("duckdb", "_duckdb"))
+    is_ibis = library == "ibis"
+    is_relation = is_ibis or library.startswith(("duckdb", "_duckdb"))
     is_table = isinstance(source, tuple) and len(source) == 2 and not isinstance(source[0], (str, os.PathLike))
     if (fitting == "spark" or is_relation or is_table) and (memory_limit is not None or temp_directory is not None):
         raise InputError(
@@ -348,6 +350,8 @@ def _engine(source: Any, wanted: str | None, memory_limit: str | None, temp_dire
         return SparkEngine(source)
     from calibrant.engines.duckdb import DuckDBEngine
 
+    if is_ibis:
+        return DuckDBEngine.from_ibis(source)
     if is_relation:
         return DuckDBEngine(source, f"the relation {source.alias!r}")
     if is_table:
@@ -358,10 +362,10 @@ def _engine(source: Any, wanted: str | None, memory_limit: str | None, temp_dire
         return DuckDBEngine.from_frame(source, memory_limit=memory_limit, temp_directory=temp_directory)
     if isinstance(source, (str, os.PathLike, Sequence)) or hasattr(source, "read"):
         return DuckDBEngine.from_files(source, memory_limit=memory_limit, temp_directory=temp_directory)
-    usual = "pass a path, a DuckDB relation, a Spark DataFrame or another frame"
-    ibis = "pass its DuckDB connection and name, as (table.get_backend().con, 'name'), or table.to_pyarrow()"
     raise InputError(
-        f"is of type {type(source).__name__}", argument="source", remedy=ibis if library == "ibis" else usual
+        f"is of type {type(source).__name__}",
+        argument="source",
+        remedy="pass a path, a DuckDB relation, an Ibis table, a Spark DataFrame or another frame",
     )
 
 
