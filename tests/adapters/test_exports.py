@@ -1,5 +1,6 @@
 """What a recalibrator exports to ONNX forecasts what it forecasts itself, at every corner."""
 
+import subprocess
 import sys
 
 import numpy as np
@@ -84,6 +85,19 @@ def test_what_is_not_fitted(name):
 def test_what_has_no_graph():
     with pytest.raises(ValueError, match="ClassTemperatureRecalibrator, which has no ONNX graph"):
         to_onnx(ClassTemperatureRecalibrator())
+
+
+def test_maps_are_told_by_what_they_are_and_not_by_their_names():
+    stranger = type("IsotonicRecalibrator", (), {})()
+    with pytest.raises(ValueError, match="^recalibrator is IsotonicRecalibrator, which has no ONNX graph; "):
+        to_onnx(stranger)
+    own = type("Own", (PlattRecalibrator,), {})().fit(P, Y)
+    assert forecasts(to_onnx(own), P) == pytest.approx(own.predict(P), rel=1e-12)
+
+
+def test_scikit_learn_is_not_loaded_for_it():
+    code = "import sys; import calibrant.adapters.exports; assert 'sklearn' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_without_onnx(monkeypatch):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,11 +53,14 @@ def to_onnx(recalibrator: Recalibrator) -> Any:
         import onnx
     except ImportError as missing:
         raise ImportError("to_onnx needs onnx; install it with: pip install onnx") from missing
+    # Here, so that nobody else loads scikit-learn for them; whoever has a recalibrator has loaded it.
+    from calibrant.repairs.guard import GuardedRecalibrator
+
     kept: Any = recalibrator
-    if any(kind.__name__ == "GuardedRecalibrator" for kind in type(kept).__mro__):
+    if isinstance(kept, GuardedRecalibrator):
         kept._check_fitted("to_onnx")
         kept = kept.recalibrator_
-    write = next((_MAPS[kind.__name__] for kind in type(kept).__mro__ if kind.__name__ in _MAPS), None)
+    write = next((write for kind, write in _maps() if isinstance(kept, kind)), None)
     if write is None:
         raise InputError(
             f"is {type(kept).__name__}, which has no ONNX graph",
@@ -163,11 +166,12 @@ def _constant(graph: _Graph, fitted: ConstantRecalibrator, value: str) -> str:
     return graph.everywhere(fitted.constant_, value)
 
 
-# By name, so that nobody loads scikit-learn for them.
-_MAPS: dict[str, Callable[[_Graph, Any, str], str]] = {
-    "IsotonicRecalibrator": _isotonic,
-    "PlattRecalibrator": _platt,
-    "BetaRecalibrator": _beta,
-    "TemperatureRecalibrator": _temperature,
-    "ConstantRecalibrator": _constant,
-}
+def _maps() -> Iterator[tuple[type[Any], Callable[[_Graph, Any, str], str]]]:
+    """Return what can be written, and what writes it."""
+    from calibrant.repairs import maps
+
+    yield maps.IsotonicRecalibrator, _isotonic
+    yield maps.PlattRecalibrator, _platt
+    yield maps.BetaRecalibrator, _beta
+    yield maps.TemperatureRecalibrator, _temperature
+    yield maps.ConstantRecalibrator, _constant
