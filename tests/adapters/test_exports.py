@@ -89,7 +89,7 @@ def test_what_has_no_graph():
 
 def test_maps_are_told_by_what_they_are_and_not_by_their_names():
     stranger = type("IsotonicRecalibrator", (), {})()
-    with pytest.raises(ValueError, match="^recalibrator is IsotonicRecalibrator, which has no ONNX graph; "):
+    with pytest.raises(ValueError, match=r"^recalibrator is IsotonicRecalibrator, which has no ONNX graph; "):
         to_onnx(stranger)
     own = type("Own", (PlattRecalibrator,), {})().fit(P, Y)
     assert forecasts(to_onnx(own), P) == pytest.approx(own.predict(P), rel=1e-12)

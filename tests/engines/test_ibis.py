@@ -3,6 +3,7 @@
 import sqlite3
 import subprocess
 import sys
+from typing import Any
 
 import narwhals
 import numpy as np
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:fetch_arrow:DeprecationWarning",
 RNG = np.random.default_rng(4)
 ROWS = pd.DataFrame({"score": RNG.random(3000).round(3), "site": RNG.integers(0, 3, 3000)})
 ROWS["label"] = (RNG.random(3000) < ROWS.score**1.2).astype(int)
-NAMED = {"y_true": "label", "y_prob": "score"}
+NAMED: Any = {"y_true": "label", "y_prob": "score"}
 
 
 @pytest.fixture
@@ -118,6 +119,7 @@ def test_other_backends_go_through_arrow_or_parquet(tmp_path):
 def test_ibis_is_not_imported():
     code = """
 import sys
+from typing import Any
 import calibrant, pyarrow
 table = pyarrow.table({"label": [0, 1], "score": [0.25, 0.5]})
 with calibrant.scan(table, y_true="label", y_prob="score") as rows:
