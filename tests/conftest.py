@@ -1,5 +1,6 @@
 import gc
 import os
+import shutil
 import signal
 import sys
 import warnings
@@ -52,6 +53,19 @@ def _loops_compiled_early() -> None:
     from calibrant.core import kernels
 
     kernels.PLAIN_LIMIT = 256
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium, for pages; the tests of a module share it."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if chromium is None:
+        pytest.skip("needs Chromium: no chromium or google-chrome on the PATH")
+    with playwright.sync_playwright() as driver:
+        launched = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        yield launched
+        launched.close()
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Formulas of the documentation are understood by MathJax, and by readers of the repository in a browser."""
 
 import re
-import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 WRITTEN = sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts and "$" in path.read_text())
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 FENCED = re.compile(r"^ *(`{3,}|~{3,}).*?^ *\1", flags=re.DOTALL | re.MULTILINE)
 CODE = re.compile(r"`[^`\n]+`")
@@ -48,24 +46,19 @@ def test_no_formula_looks_like_other_markup(path):
     assert not [row for row in rows if any("|" in formula for formula in INLINE.findall(row))]
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: no chromium or google-chrome on the PATH")
-def test_mathjax_draws_every_formula():
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+def test_mathjax_draws_every_formula(browser):
     spec = find_spec("sphinx-mathjax-offline")
     if spec is None or spec.origin is None:
         pytest.skip("needs sphinx-mathjax-offline")
     script = Path(spec.origin).parent / "static" / "mathjax" / "tex-svg-full.js"
     every = sorted({formula for path in WRITTEN for formula in formulas(path)})
     assert len(every) > 1000
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page()
-        page.evaluate("window.MathJax = {startup: {typeset: false}}")
-        page.add_script_tag(path=script)
-        page.evaluate("MathJax.startup.promise")
-        wrong = page.evaluate(
-            "every => every.filter(one => MathJax.tex2svg(one).querySelector('[data-mml-node=merror]'))",
-            [*every, r"\frac{1}{"],
-        )
-        browser.close()
+    page = browser.new_page()
+    page.evaluate("window.MathJax = {startup: {typeset: false}}")
+    page.add_script_tag(path=script)
+    page.evaluate("MathJax.startup.promise")
+    wrong = page.evaluate(
+        "every => every.filter(one => MathJax.tex2svg(one).querySelector('[data-mml-node=merror]'))",
+        [*every, r"\frac{1}{"],
+    )
     assert wrong == [r"\frac{1}{"]

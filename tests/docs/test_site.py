@@ -19,8 +19,6 @@ from public_names import EVERYWHERE, HOME, TOP
 from calibrant.cli import main
 
 ROOT = Path(__file__).parents[2]
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: no chromium or google-chrome on the PATH")
 PAGES = ("index", "tour", "how-to/certify", "theory/certificates", "displays/reliability", "reference/commands/certify")
 SHORT = ("index", "displays/reliability")
 """Pages that are also looked through for barriers, which takes long on long ones."""
@@ -144,15 +142,6 @@ def test_fields_of_a_result_link_to_their_meaning(site):
     assert "#term-lower-limit" in text
 
 
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-    with playwright.sync_playwright() as driver:
-        launched = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield launched
-        launched.close()
-
-
 @pytest.fixture
 def page(browser):
     """A page that may load files only, and complains of whatever goes wrong in it."""
@@ -189,7 +178,6 @@ def barriers(page):
     return [(each["id"], [node["html"] for node in each["nodes"]]) for each in found]
 
 
-@needs_chromium
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_opens_in_light_and_dark_on_a_desk_and_a_phone(site, page, name):
     page.goto(address(site, name))
@@ -210,7 +198,6 @@ def test_a_page_opens_in_light_and_dark_on_a_desk_and_a_phone(site, page, name):
     assert menu.get_by_role("link", name="Theory").first.is_visible()
 
 
-@needs_chromium
 def test_search_finds_pages_without_a_network(site, page):
     page.goto(address(site, "index"))
     page.keyboard.press("Control+k")
@@ -222,7 +209,6 @@ def test_search_finds_pages_without_a_network(site, page):
     assert any("IsotonicRecalibrator" in path for path in found)
 
 
-@needs_chromium
 def test_formulas_are_drawn_by_what_the_site_brings_along(site, page):
     page.goto(address(site, "theory/measures"))
     page.locator("mjx-container svg").first.wait_for()

@@ -2,7 +2,6 @@
 
 import importlib.util
 import re
-import shutil
 import warnings
 from dataclasses import asdict
 from itertools import product
@@ -16,10 +15,7 @@ import calibrant
 from calibrant.displays.palette import PALETTES
 
 axe_playwright = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: no chromium or google-chrome on the PATH")
 
 DOCS = Path(__file__).parents[2] / "docs"
 TOUR = (DOCS / "tour.md").read_text(encoding="utf-8")
@@ -37,14 +33,6 @@ BENT = [
     {"levels": 7, "shift": 0.2, "height": 0.1},
 ]
 THRESHOLDS = [0.05, 0.2, 0.35, 0.5, 0.77]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        launched = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield launched
-        launched.close()
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +101,6 @@ def agrees(found, law):
         assert (inside[0], inside[-1]) == (expected.worst_interval.low, expected.worst_interval.high)
 
 
-@needs_chromium
 @pytest.mark.parametrize("settings", BENT, ids=str)
 def test_numbers_of_a_bent_forecaster_are_those_of_the_library(page, settings):
     found = computed(page, "tour.compute(argument)", settings)
@@ -124,7 +111,6 @@ def test_numbers_of_a_bent_forecaster_are_those_of_the_library(page, settings):
         assert f"| {statement} | {whose} |" in TOUR
 
 
-@needs_chromium
 @pytest.mark.parametrize("settings", [{"slope": 0.5}, *BENT[1:]], ids=str)
 def test_losses_and_savings_are_those_of_the_library(page, settings):
     law = computed(page, "tour.population(argument)", settings)
@@ -140,7 +126,6 @@ def test_losses_and_savings_are_those_of_the_library(page, settings):
         assert made["anySaving"] == pytest.approx(of_any_shape.gap, abs=1e-12)
 
 
-@needs_chromium
 @pytest.mark.parametrize("step", [0.0, 0.001, 0.1])
 def test_the_papers_example_has_the_papers_numbers(page, step):
     law = computed(page, "tour.jittered(argument)", step)
@@ -153,7 +138,6 @@ def test_the_papers_example_has_the_papers_numbers(page, step):
         assert made["loss"] == pytest.approx(3 / 8) == made["anySaving"]
 
 
-@needs_chromium
 @pytest.mark.parametrize(("shift", "rows"), [(0.0, 1000), (0.1, 300)])
 def test_estimates_from_drawn_rows_are_those_of_the_library(page, shift, rows):
     draw = "tour.draw({ seed: 7, rows: 3000, shift: argument[0] })"
@@ -180,7 +164,6 @@ def words_of(sentence):
     return re.findall(r"[\w.,%-]*\w[\w.,%-]*", sentence)
 
 
-@needs_chromium
 def test_the_page_without_javascript_says_what_the_pictures_say_first(browser, page, address):
     still = browser.new_context(offline=True, java_script_enabled=False).new_page()
     still.goto(address)
@@ -194,7 +177,6 @@ def test_the_page_without_javascript_says_what_the_pictures_say_first(browser, p
     still.context.close()
 
 
-@needs_chromium
 @pytest.mark.parametrize("theme", PALETTES)
 def test_without_javascript_the_site_shows_one_picture_of_a_pair(browser, theme, tmp_path):
     pair = "".join(f'<p class="only-{one}">{one}</p>' for one in PALETTES)
@@ -207,7 +189,6 @@ def test_without_javascript_the_site_shows_one_picture_of_a_pair(browser, theme,
     still.context.close()
 
 
-@needs_chromium
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_keyboard_moves_every_slider(page, name):
     figure = page.locator(f'[data-tour="{name}"]')
@@ -232,7 +213,6 @@ def test_a_keyboard_moves_every_slider(page, name):
     assert said.inner_text() == first
 
 
-@needs_chromium
 def test_other_rows_are_drawn_and_buttons_bend_the_forecaster(page):
     sample, bend = (page.locator(f'[data-tour="{name}"]') for name in ("sample", "bend"))
     for figure, button in ((sample, "Draw other rows"), (bend, "wavy"), (bend, "calibrated")):
@@ -242,7 +222,6 @@ def test_other_rows_are_drawn_and_buttons_bend_the_forecaster(page):
         figure.get_by_role("button", name="start again").click()
 
 
-@needs_chromium
 @pytest.mark.parametrize("theme", PALETTES)
 def test_it_is_accessible_in_the_librarys_own_colours(page, theme):
     page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)
@@ -255,7 +234,6 @@ def test_it_is_accessible_in_the_librarys_own_colours(page, theme):
     page.evaluate("() => { document.documentElement.dataset.theme = 'light'; }")
 
 
-@needs_chromium
 def test_it_fits_a_phone(page):
     page.set_viewport_size({"width": 390, "height": 844})
     for name, part in product(FIGURES, ("svg", ".tour-controls", ".tour-bars")):
@@ -265,7 +243,6 @@ def test_it_fits_a_phone(page):
     page.set_viewport_size({"width": 1200, "height": 900})
 
 
-@needs_chromium
 def test_sentences_are_short(page):
     bent = [{"shift": shift, "slope": slope} for shift in (-0.2, 0, 0.2) for slope in (0, 1, 2)]
     others = [*({"threshold": threshold, "slope": slope} for threshold in (0.05, 0.7, 0.95) for slope in (0, 1, 2))]

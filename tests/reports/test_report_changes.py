@@ -3,7 +3,6 @@
 import html
 import re
 import shlex
-import shutil
 from typing import Any
 
 import numpy as np
@@ -236,21 +235,14 @@ def test_bad_periods_are_refused(message):
         CalibrationReport.from_predictions(**{"y_true": Y_TRUE, "y_prob": Y_PROB, "period": PERIOD, **BAD[message]})
 
 
-def test_the_section_fits_a_phone_and_a_dark_room(report, tmp_path):
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if chromium is None:
-        pytest.skip("needs Chromium: no chromium or google-chrome on the PATH")
+def test_the_section_fits_a_phone_and_a_dark_room(report, browser, tmp_path):
     address = report.write_html(tmp_path / "report.html").as_uri()
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        for size, scheme in (({"width": 320, "height": 640}, "light"), ({"width": 1280, "height": 800}, "dark")):
-            page = browser.new_context(offline=True, viewport=size, color_scheme=scheme).new_page()
-            page.goto(address)
-            assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
-            section = page.locator("#m1-change")
-            plot = section.locator("svg.plot").bounding_box()
-            assert plot["width"] > 0.5 * min(size["width"], 1200)
-            assert section.locator(".state").inner_text() == "Alarm"
-            assert page.locator("#m1-verdict .changed a").get_attribute("href") == "#m1-change"
-        browser.close()
+    for size, scheme in (({"width": 320, "height": 640}, "light"), ({"width": 1280, "height": 800}, "dark")):
+        page = browser.new_context(offline=True, viewport=size, color_scheme=scheme).new_page()
+        page.goto(address)
+        assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+        section = page.locator("#m1-change")
+        plot = section.locator("svg.plot").bounding_box()
+        assert plot["width"] > 0.5 * min(size["width"], 1200)
+        assert section.locator(".state").inner_text() == "Alarm"
+        assert page.locator("#m1-verdict .changed a").get_attribute("href") == "#m1-change"

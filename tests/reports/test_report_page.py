@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-import shutil
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -14,10 +13,7 @@ import calibrant
 from calibrant.core.words import measured, percent, rounded_up
 
 axe_playwright = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: no chromium or google-chrome on the PATH")
 
 RNG = np.random.default_rng(0)
 Y_PROB = RNG.random(1500).round(3)
@@ -28,14 +24,6 @@ LIMIT = 0.05
 PHONE = {"width": 320, "height": 640}
 DESKTOP = {"width": 1200, "height": 900}
 FIRST_SCREENS = {"desktop": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 844}}
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        launched = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield launched
-        launched.close()
 
 
 PAGES: dict[str, dict[str, Any]] = {

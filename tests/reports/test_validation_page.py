@@ -1,17 +1,12 @@
 """The validation page in a browser: what the first screen shows, light and dark, on a phone, and for everyone."""
 
-import shutil
-
 import numpy as np
 import pytest
 
 from calibrant import ValidationReport
 
 axe_playwright = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: no chromium or google-chrome on the PATH")
 
 PHONE = {"width": 320, "height": 640}
 SCREENS = [({"width": 1280, "height": 800}, "light"), ({"width": 1280, "height": 800}, "dark"), (PHONE, "light")]
@@ -25,14 +20,6 @@ def address(tmp_path_factory):
         generator.random(400) < y_prob**1.5, y_prob, n_resamples=40, title="Sepsis within 48 hours", source="ward.csv"
     )
     return report.write_html(tmp_path_factory.mktemp("pages") / "validation.html").as_uri()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        launched = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield launched
-        launched.close()
 
 
 @pytest.mark.parametrize(("screen", "scheme"), SCREENS, ids=["light", "dark", "phone"])
