@@ -286,8 +286,8 @@ def test_importing_loads_numpy_at_most():
     assert loaded == []
 
 
-# An estimator cannot be defined without it.
-ON_SCIKIT_LEARN = {"classifiers", "repairs", "rows.models"}
+# Neither an estimator nor a scorer can be defined without it.
+ON_SCIKIT_LEARN = {"adapters.scorers", "classifiers", "repairs", "rows.models"}
 
 
 def test_importing_the_modules_below_estimators_loads_nothing_heavy():
