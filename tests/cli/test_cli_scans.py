@@ -387,7 +387,8 @@ while line := sys.stdin.readline():
 @pytest.fixture(scope="module")
 def end_in_the_middle(tmp_path_factory):
     """Run a command line that gets a signal at some stage, and return its exit code, output and remarks."""
-    environment = {"PYTHONPATH": SOURCE, "OPENBLAS_NUM_THREADS": "1"}
+    scratch = tmp_path_factory.mktemp("scratch")  # which nothing clears after a kill
+    environment = {"PYTHONPATH": SOURCE, "OPENBLAS_NUM_THREADS": "1", "TMPDIR": str(scratch)}
     said, remarks = (tmp_path_factory.mktemp("said") / name for name in ("output", "remarks"))
     with subprocess.Popen(
         [sys.executable, "-c", STOPPED], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -309,14 +309,18 @@ def test_two_programs_cannot_use_one_state(days, tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork, which only Unix has")
-def test_a_watch_that_is_killed_at_any_moment_neither_loses_nor_doubles_a_batch(tmp_path):
+def test_a_watch_that_is_killed_at_any_moment_neither_loses_nor_doubles_a_batch(tmp_path, tmp_path_factory):
     days = tmp_path / "days"
     days.mkdir()
     for day in range(1, 7):
         write_day(days, day, rows=30, kind="csv" if day % 2 else "parquet")
     found = subprocess.run(
         [sys.executable, ROOT / "tests" / "watch_cases.py", tmp_path, "50"],
-        env={"PYTHONPATH": f"{SOURCE}{os.pathsep}{ROOT / 'tests'}", "OMP_NUM_THREADS": "1"},
+        env={
+            "PYTHONPATH": f"{SOURCE}{os.pathsep}{ROOT / 'tests'}",
+            "OMP_NUM_THREADS": "1",
+            "TMPDIR": str(tmp_path_factory.mktemp("scratch")),  # which nothing clears after a kill
+        },
         capture_output=True,
         text=True,
         check=False,
