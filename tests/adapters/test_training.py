@@ -31,6 +31,17 @@ def filled(given, **options):
     return metric
 
 
+def join_group(monkeypatch, size, all_gather_object):
+    """Let torch say that there are so many processes, which exchange their states so."""
+    group: Any = SimpleNamespace(
+        is_available=lambda: True,
+        is_initialized=lambda: True,
+        get_world_size=lambda _: size,
+        all_gather_object=all_gather_object,
+    )
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(distributed=group))
+
+
 def test_the_bracket_contains_the_error_and_the_limit_is_that_of_certify():
     given = batches(60)
     found = filled(given).compute()
@@ -203,13 +214,7 @@ def test_metrics_about_different_questions_do_not_add_up(first, second, before, 
         del group
         states[:] = [own, other.state_dict()]
 
-    group: Any = SimpleNamespace(
-        is_available=lambda: True,
-        is_initialized=lambda: True,
-        get_world_size=lambda _: 2,
-        all_gather_object=all_gather_object,
-    )
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(distributed=group))
+    join_group(monkeypatch, 2, all_gather_object)
     with pytest.raises(calibrant.InputError, match=message):
         one.synced()
     assert one.state_dict() == kept
@@ -254,13 +259,7 @@ def test_a_group_of_processes_adds_up(monkeypatch):
         assert group == "some"
         states[:] = json.loads(json.dumps([part.state_dict() for part in parts]))
 
-    group: Any = SimpleNamespace(
-        is_available=lambda: True,
-        is_initialized=lambda: True,
-        get_world_size=lambda _: 3,
-        all_gather_object=all_gather_object,
-    )
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(distributed=group))
+    join_group(monkeypatch, 3, all_gather_object)
     assert parts[0].synced("some").compute() == (parts[0] + parts[2]).compute()
     assert parts[0].compute()["rows"] == 1000
 
