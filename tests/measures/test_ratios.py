@@ -33,6 +33,9 @@ def test_observed_over_expected():
     with pytest.raises(ValueError, match="y_prob is 0 everywhere"):
         observed_expected_ratio([0, 1], [0.0, 0.0], confidence_level=0.95)
     assert calibrant.measure([0, 1], [0.0, 0.0]).observed_expected_ratio is None
+    with pytest.raises(ValueError, match="y_prob is next to 0 everywhere"):
+        observed_expected_ratio([0, 1], [0.0, 1e-309])
+    assert calibrant.measure([0, 1], [0.0, 1e-309]).observed_expected_ratio is None
 
 
 @pytest.mark.parametrize("events", [0, 1, 30, 40])

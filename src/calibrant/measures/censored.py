@@ -49,12 +49,15 @@ def censored_ratio(
 
 
 def _ratio(rows: HorizonRows) -> float:
-    expected = float(rows.y_prob.mean())
-    if expected == 0.0:
-        raise UndefinedError(
-            "is 0 everywhere, so no event is expected and the ratio to it is undefined", argument="y_prob"
-        )
-    return rows.incidence.risk / expected
+    return over_expected(rows.incidence.risk, float(rows.y_prob.mean()))
+
+
+def over_expected(observed: float, expected: float) -> float:
+    """Return how many times as much happened as was forecast, where that can be said."""
+    if expected > 0.0 and math.isfinite(ratio := observed / expected):
+        return ratio
+    near = "0 everywhere" if expected == 0.0 else "next to 0 everywhere"
+    raise UndefinedError(f"is {near}, so no event is expected and the ratio to it is undefined", argument="y_prob")
 
 
 def _greenwood(rows: HorizonRows, sample: Sampled, ratio: float, level: float) -> Limits:

@@ -191,7 +191,7 @@ def of_censored(found: Measures, rows: HorizonRows) -> Measures:
         distinct_forecasts=int(np.unique(rows.y_prob).size),
         mean_forecast=mean_forecast,
         calibration_in_the_large=rows.risk - mean_forecast,
-        observed_expected_ratio=observed_expected_ratio(rows) if rows.y_prob.any() else None,
+        observed_expected_ratio=_ratio_of(rows),
         notes=(*censoring_notes(rows), *found.notes),
     )
 
@@ -247,7 +247,7 @@ def _measure(tally: Tally, spectrum: bool, hints: tuple[str, ...] | None = None)
         ece_binned=expected_calibration_error(tally, n_bins=_BINS),
         risk_gap=gap,
         calibration_in_the_large=bias,
-        observed_expected_ratio=observed_expected_ratio(tally) if tally.forecast[-1] > 0.0 else None,
+        observed_expected_ratio=_ratio_of(tally),
         slope=slope,
         curve=curve_errors(points_of(tally), curve, check_smoother("isotonic")),
         distance=distance,
@@ -297,7 +297,7 @@ def _measure_cells(source: Tally | RowSource, spectrum: bool) -> Measures:
         smooth=(smooth[0] + smooth[1]) / 2.0,
         ece_binned=expected_calibration_error(source, n_bins=_BINS),
         risk_gap=largest_saving(source, EVERY_THRESHOLD).saving,
-        observed_expected_ratio=observed_expected_ratio(source) if table.high[-1] > 0.0 else None,
+        observed_expected_ratio=_ratio_of(source),
         distance=replace(found.distance, low=low, high=high),
         worst_interval=worst,
         notes=(note, *found.notes),
@@ -348,3 +348,10 @@ def _relations(
         Relation(statement, float(left), float(right), bool(left <= right + ROUNDING), source)
         for statement, left, right, source in facts
     )
+
+
+def _ratio_of(source: Tally | RowSource | HorizonRows) -> float | None:
+    try:
+        return observed_expected_ratio(source)
+    except UndefinedError:  # no event, or next to none, is expected
+        return None

@@ -10,7 +10,7 @@ import numpy as np
 from calibrant.core.binomial import lower_rate, upper_rate
 from calibrant.core.errors import UndefinedError
 from calibrant.core.types import ArrayLike, ClassLabel, IntArray, Randomness
-from calibrant.measures.censored import censored_ratio
+from calibrant.measures.censored import censored_ratio, over_expected
 from calibrant.measures.estimates import Estimate
 from calibrant.measures.sampled import Limits, Sampled, Way, by_resampling, estimated, sampled
 from calibrant.rows.grids import COARSE_GRID
@@ -144,11 +144,7 @@ def observed_expected_ratio(
 
 def _ratio(source: Tally | RowSource) -> float:
     table = refine(source, _hides_forecasts, COARSE_GRID)
-    if table.high[-1] == 0.0:
-        raise UndefinedError(
-            "is 0 everywhere, so no event is expected and the ratio to it is undefined", argument="y_prob"
-        )
-    return table.outcome_total / table.forecast_total()
+    return over_expected(table.outcome_total, table.forecast_total() if table.high[-1] > 0.0 else 0.0)
 
 
 def _hides_forecasts(table: Totals) -> IntArray:

@@ -368,7 +368,7 @@ class Measures(Result):
     calibration_in_the_large : float
         Mean outcome minus mean forecast.
     observed_expected_ratio : float or None
-        Mean outcome over mean forecast; None when the mean forecast is 0.
+        Mean outcome over mean forecast; None when the mean forecast is 0, or next to it.
     slope : CalibrationSlope or None
         Logistic recalibration; None when no finite fit exists (the notes say why).
     curve : CurveErrors
