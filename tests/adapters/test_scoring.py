@@ -182,4 +182,4 @@ def test_what_cannot_be_is_said_at_once():
     with pytest.raises(TypeError, match=r"^get_scorer\(.*\) has no option 'bins'; it has n_bins, "):
         get_scorer("neg_expected_calibration_error", bins=10)
     with pytest.raises(AttributeError, match="predict_proba"):
-        get_scorer("neg_cutoff_calibration_error")(LinearSVC().fit(X, Y), X, Y)
+        get_scorer("neg_cutoff_calibration_error")(LinearSVC(dual=False).fit(X, Y), X, Y)

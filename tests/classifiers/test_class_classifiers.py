@@ -167,10 +167,11 @@ def test_a_fitted_model_has_the_guarantee_of_its_recalibrator():
 
 
 def test_scores_of_classes_are_recalibrated():
-    classifier = recalibrated(LinearSVC(), ClassTemperatureRecalibrator(input_kind="score")).fit(FEATURES, NAMES)
+    machine = LinearSVC(dual=False)
+    classifier = recalibrated(machine, ClassTemperatureRecalibrator(input_kind="score")).fit(FEATURES, NAMES)
     assert classifier.response_method_ == "decision_function"
-    assert (classifier.predict(FEATURES) == LinearSVC().fit(FEATURES, NAMES).predict(FEATURES)).all()
-    by_default = recalibrated(LinearSVC()).fit(FEATURES, NAMES)
+    assert (classifier.predict(FEATURES) == machine.fit(FEATURES, NAMES).predict(FEATURES)).all()
+    by_default = recalibrated(machine).fit(FEATURES, NAMES)
     assert by_default.recalibrator_.input_kind == "score"
     with pytest.raises(ValueError, match="predict_proba but no decision_function"):
         recalibrated(recalibrator=ClassTemperatureRecalibrator(input_kind="score")).fit(FEATURES, NAMES)
@@ -186,7 +187,7 @@ def test_two_classes_may_have_a_recalibrator_of_classes():
     by_event = recalibrated(recalibrator=TemperatureRecalibrator(clip=1e-9), max_error=0.2).fit(FEATURES, y)
     assert by_columns.predict_proba(FEATURES) == pytest.approx(by_event.predict_proba(FEATURES), abs=1e-8)
     assert by_columns.guarantee_.splitlines()[0] == by_event.guarantee_.splitlines()[0]
-    scores = recalibrated(LinearSVC(), OneVsRestRecalibrator(input_kind="score")).fit(FEATURES, y)
+    scores = recalibrated(LinearSVC(dual=False), OneVsRestRecalibrator(input_kind="score")).fit(FEATURES, y)
     assert (scores.predict(FEATURES) == (scores.predict_proba(FEATURES)[:, 1] > 0.5)).all()
 
 
