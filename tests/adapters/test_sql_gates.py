@@ -51,7 +51,7 @@ def test_an_empty_table_and_bad_rows_are_no_certificate():
     for wrong in (np.nan, 1.2, -0.1):
         p[5] = wrong
         (row,) = found_in_duckdb(y, p, max_error=1.0)
-        assert (row["bad_rows"], row["finding"]) == (1, "some rows are missing or outside [0, 1]")
+        assert (row["bad_rows"], row["finding"]) == (1, "some rows are missing, no numbers, or outside [0, 1]")
 
 
 def test_a_certificate_in_sqlite():
@@ -61,10 +61,33 @@ def test_a_certificate_in_sqlite():
     connection.executemany("INSERT INTO scores VALUES (?, ?)", zip(y.tolist(), p.tolist(), strict=True))
     connection.create_function("sqrt", 1, np.sqrt, deterministic=True)  # which some builds lack
     expected = calibrant.certify(y, p, max_error=0.05, method="hoeffding")
+
+    def found(limit):
+        rows = connection.execute(sql_test("scores", y_true="y", y_prob="p", max_error=limit)).fetchall()
+        return [dict(zip(NAMES, row, strict=True)) for row in rows]
+
     for limit in (0.05, 0.0):
-        found = connection.execute(sql_test("scores", y_true="y", y_prob="p", max_error=limit)).fetchall()
-        assert [row[1] for row in found] == ([] if limit else [pytest.approx(expected.upper, rel=1e-9)])
+        assert [row["upper"] for row in found(limit)] == ([] if limit else [pytest.approx(expected.upper, rel=1e-9)])
+    for label in ("yes", "0.5 or so", "", None):
+        connection.execute("UPDATE scores SET y = ? WHERE rowid <= 7", [label])
+        assert [row["bad_rows"] for row in found(1.0)] == [7], "SQLite casts a text to the number it begins with, or to 0"
     connection.close()
+
+
+@pytest.mark.parametrize("kind", ["BOOLEAN", "INTEGER", "REAL", "DECIMAL(9, 3)", "VARCHAR", "FLOAT"])
+def test_outcomes_of_every_type_that_holds_numbers(kind):
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE scores AS SELECT (i % 2)::{kind} AS y, 0.5::FLOAT AS p FROM range(9999) AS t(i)")
+        assert connection.execute(sql_test("scores", y_true="y", y_prob="p", max_error=0.05)).fetchall() == []
+
+
+def test_too_few_rows_are_not_called_wrong():
+    y, p = rows_of(0.0, size=200)
+    (row,) = found_in_duckdb(y, p, max_error=0.1)
+    assert row["error"] < 0.1 < row["upper"]
+    assert row["finding"] == "not certified: within the limit on these rows, which are too few to be sure"
+    (row,) = found_in_duckdb(*rows_of(0.2), max_error=0.05)
+    assert row["finding"] == "above the limit on these rows: events are more frequent than forecast"
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,9 @@ def sql_test(table: str, *, y_true: str, y_prob: str, max_error: float, confiden
     Hoeffding's margin sqrt(2 ln(1/delta) / n), which needs nothing but the number of rows. That margin is wide: with n
     rows no limit below it can be certified, and the method that `certify` uses by default needs far fewer rows. The
     one row that comes back has the error, its upper limit, the limit asked for, the worst range of forecasts (above
-    ``after``, up to ``through``), what was found there, how many rows are bad (missing, or outside [0, 1]), and how
-    many there are. Errors are those of the other rows.
+    ``after``, up to ``through``), what was found, how many rows are bad (missing, no numbers, or outside [0, 1]), and
+    how many there are. Errors are those of the other rows. It comes back, too, where the error of the rows is within
+    the limit and they are too few to be sure: ``finding`` says which it is.
 
     Rows must be independent draws from the population, and the limit fixed without looking at them. A test that runs
     every day is another question: see `calibrant.Monitor`.
@@ -52,7 +53,7 @@ def sql_test(table: str, *, y_true: str, y_prob: str, max_error: float, confiden
             raise InputError(f"must be a name, got {name!r}", argument=argument, value=name)
     limit = number_literal(check_number(max_error, "max_error", low=0.0, high=1.0))
     exponent = number_literal(2.0 * math.log(1.0 / (1.0 - check_confidence(confidence_level))))
-    outcome, forecast = (f"CAST({quoted(column)} AS DOUBLE PRECISION)" for column in (y_true, y_prob))
+    outcome, forecast = map(_number, (y_true, y_prob))
     return f"""\
 WITH given AS (
     SELECT {outcome} AS y, {forecast} AS p FROM {table}
@@ -86,12 +87,20 @@ SELECT
     CASE WHEN top < bottom THEN bottom ELSE top END AS through,
     CASE
         WHEN n_rows = 0 THEN 'there are no rows'
-        WHEN bad_rows > 0 THEN 'some rows are missing or outside [0, 1]'
-        WHEN top < bottom THEN 'events are rarer than forecast'
-        ELSE 'events are more frequent than forecast'
+        WHEN bad_rows > 0 THEN 'some rows are missing, no numbers, or outside [0, 1]'
+        WHEN error <= {limit} THEN 'not certified: within the limit on these rows, which are too few to be sure'
+        WHEN top < bottom THEN 'above the limit on these rows: events are rarer than forecast'
+        ELSE 'above the limit on these rows: events are more frequent than forecast'
     END AS finding,
     bad_rows,
     n_rows
 FROM ends
 WHERE bad_rows > 0 OR n_rows = 0 OR error + margin > {limit}
 """
+
+
+def _number(column: str) -> str:
+    """Return an expression for a column as a number, and NULL for what is none: SQLite casts any text to 0."""
+    name = quoted(column)
+    number = f"CAST({name} AS DOUBLE PRECISION)"
+    return f"CASE WHEN {name} = {number} THEN {number} END"
