@@ -88,7 +88,7 @@ $(VENV)/.installed-%: pyproject.toml | $(VENV)/.created
 $(OLDEST)/.installed: pyproject.toml | $(VENV)/.installed-oldest
 	@echo "Installing calibrant and the lowest versions it allows into $(OLDEST) ..."
 	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(OLDEST)
-	@$(BIN)/uv pip install --quiet --python $(OLDEST) --resolution lowest-direct --editable ".[all]" --group test "pyparsing>=3,<3.3"
+	@$(BIN)/uv pip install --quiet --python $(OLDEST) --resolution lowest-direct --editable ".[all]" --group test "pyparsing>=3.1,<3.3"
 	@$(BIN)/uv pip list --quiet --python $(OLDEST)
 	@touch $@
 

@@ -70,6 +70,19 @@ def test_scores_of_any_scale(kind):
     assert forecasts(to_onnx(recalibrator), value) == pytest.approx(recalibrator.predict(value), rel=1e-9, abs=1e-15)
 
 
+@pytest.mark.parametrize("name", RECALIBRATORS)
+def test_what_predict_refuses_is_nan(name):
+    recalibrator = RECALIBRATORS[name].fit(P, Y)
+    for wrong in (np.nan, np.inf, -np.inf, -1e-9, 1.0 + 1e-9, 37.0):
+        with pytest.raises(ValueError, match="y_prob"):
+            recalibrator.predict([0.5, wrong])
+        (right, refused) = forecasts(to_onnx(recalibrator), [0.5, wrong])
+        assert right == pytest.approx(recalibrator.predict([0.5])[0], rel=1e-12)
+        assert np.isnan(refused)
+    scored = PlattRecalibrator(input_kind="score").fit(40.0 * P, Y)
+    assert np.isnan(forecasts(to_onnx(scored), [-37.0, np.nan, 37.0, np.inf])).tolist() == [False, True, False, True]
+
+
 def test_no_rows_and_one_row():
     model = to_onnx(IsotonicRecalibrator().fit(P, Y))
     assert forecasts(model, []).shape == (0,)

@@ -70,14 +70,18 @@ def test_a_certificate_in_sqlite():
         assert [row["upper"] for row in found(limit)] == ([] if limit else [pytest.approx(expected.upper, rel=1e-9)])
     for label in ("yes", "0.5 or so", "", None):
         connection.execute("UPDATE scores SET y = ? WHERE rowid <= 7", [label])
-        assert [row["bad_rows"] for row in found(1.0)] == [7], "SQLite casts a text to the number it begins with, or to 0"
+        assert [row["bad_rows"] for row in found(1.0)] == [7], (
+            "SQLite casts a text to the number it begins with, or to 0"
+        )
     connection.close()
 
 
 @pytest.mark.parametrize("kind", ["BOOLEAN", "INTEGER", "REAL", "DECIMAL(9, 3)", "VARCHAR", "FLOAT"])
 def test_outcomes_of_every_type_that_holds_numbers(kind):
     with duckdb.connect() as connection:
-        connection.execute(f"CREATE TABLE scores AS SELECT (i % 2)::{kind} AS y, 0.5::FLOAT AS p FROM range(9999) AS t(i)")
+        connection.execute(
+            f"CREATE TABLE scores AS SELECT (i % 2)::{kind} AS y, 0.5::FLOAT AS p FROM range(9999) AS t(i)"
+        )
         assert connection.execute(sql_test("scores", y_true="y", y_prob="p", max_error=0.05)).fetchall() == []
 
 

@@ -63,6 +63,30 @@ def test_labels_are_not_taken_for_forecasts(mlflow, rows, labels):
         mlflow.models.evaluate(data=table, targets="outcome", predictions="forecast", extra_metrics=[mlflow_metric()])
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"cluster": np.arange(2000) // 4},
+        {"sample_weight": np.linspace(0.5, 1.5, 2000)},
+        {"pos_label": "late"},
+        {"cluster": np.arange(2000) // 4, "method": "hoeffding", "pos_label": "on time"},
+    ],
+    ids=lambda options: " ".join(options),
+)
+def test_options_of_rows_and_labels(mlflow, rows, options):
+    labels = np.where(rows.outcome == 1, "late", "on time") if "pos_label" in options else rows.outcome
+    metric = mlflow_metric("cutoff", name="cutoff of flights", **options)
+    plain = mlflow_metric("cutoff", pos_label=options.get("pos_label"))
+    given = {"data": rows.assign(outcome=labels), "targets": "outcome", "predictions": "forecast"}
+    with mlflow.start_run():
+        found = mlflow.models.evaluate(**given, extra_metrics=[metric, plain])
+    expected = calibrant.confidence_interval(labels, rows.forecast, alternative="less", **options)
+    assert found.metrics["cutoff of flights/upper"] == expected.upper
+    assert len(found.metrics) == 4
+    one = mlflow.models.evaluate(**{**given, "data": given["data"][:1]}, extra_metrics=[metric])
+    assert one.metrics == {}, "MLflow tries a metric on the first row, and nothing tells that from a table of one"
+
+
 def test_a_metric_of_nothing_known_is_refused():
     with pytest.raises(calibrant.InputError, match=r"^measure must be one of .*, got 'brier'$"):
         mlflow_metric(cast(Any, "brier"))  # no such error has limits
@@ -80,6 +104,7 @@ def test_a_run_has_metrics_verdict_and_report(mlflow, rows, power, verdict):
     found = calibrant.measure(rows.outcome, rows.forecast**power)
     assert data.tags["calibration.verdict"] == certificate.verdict == verdict == report.verdict
     assert data.tags["calibration.finding"] == certificate.finding()
+    assert data.tags["calibration.limits"] == "each with 95% confidence"
     assert data.metrics == {
         **{f"calibration/{name}": getattr(certificate, name) for name in ("estimate", "lower", "upper")},
         **{
@@ -102,6 +127,7 @@ def test_a_run_is_named_active_or_new(mlflow, rows):
     data = mlflow.get_run(earlier.info.run_id).data
     assert data.metrics["held out/upper"] > data.metrics["held out/estimate"]
     assert not any(name.endswith("verdict") for name in data.tags)  # nobody said what is good enough
+    assert data.tags["held out.limits"] == "both with 95% confidence"
     log_calibration(rows.outcome, rows.forecast)
     assert "calibration/upper" in mlflow.get_run(mlflow.active_run().info.run_id).data.metrics
 

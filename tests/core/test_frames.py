@@ -56,8 +56,10 @@ def test_a_library_can_be_chosen(library, by_name):
 
 
 def test_other_libraries_go_through_narwhals():
-    with pytest.raises(ValueError, match="nothing_of_the_kind"):
+    with pytest.raises(calibrant.InputError, match=r"^backend is 'nothing_of_the_kind', .*; choose one of pandas, "):
         calibrant.measure(Y, P).frame("nothing_of_the_kind")
+    with pytest.raises(calibrant.InputError, match=r"^backend is 7, "):
+        calibrant.measure(Y, P).frame(7)
 
 
 def test_a_library_that_narwhals_would_be_needed_for(monkeypatch):

@@ -27,8 +27,8 @@ _FORMAT = 8
 def to_onnx(recalibrator: Recalibrator) -> Any:
     """Return a fitted recalibrator as an ONNX model, whose output is that of `predict` but for last digits.
 
-    Input ``y_prob`` and output ``probability`` are vectors of float64, of any length. Nothing is checked when the model
-    runs: a forecast outside [0, 1] gets some number, where `predict` is an error.
+    Input ``y_prob`` and output ``probability`` are vectors of float64, of any length. Where `predict` would refuse a
+    value (missing, not finite, outside [0, 1]) the output is NaN.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def to_onnx(recalibrator: Recalibrator) -> Any:
     kept._check_fitted("to_onnx")
     graph = _Graph(onnx.helper, onnx.numpy_helper)
     found = write(graph, kept, "y_prob")
-    graph.add("Identity", found, output="probability")
+    graph.add("Where", graph.between("y_prob", *kept._range), found, graph.constant(np.nan), output="probability")
     ends = [
         onnx.helper.make_tensor_value_info(name, onnx.TensorProto.DOUBLE, ["rows"])
         for name in ("y_prob", "probability")
@@ -102,6 +102,11 @@ class _Graph:
         name = f"constant_{len(self.constants)}"
         self.constants.append(self._numpy_helper.from_array(np.asarray(value, dtype=kind), name))
         return name
+
+    def between(self, value: str, low: float, high: float) -> str:
+        """Add whether a value is one from low to high, which NaN is not."""
+        reached = self.add("GreaterOrEqual", value, self.constant(low))
+        return self.add("And", reached, self.add("LessOrEqual", value, self.constant(high)))
 
     def linear(self, value: str, slope: float, centre: float, level: float) -> str:
         """Add slope (value - centre) + level."""

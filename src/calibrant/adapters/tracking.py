@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant.adapters.options import check_options
 from calibrant.core.errors import InputError
+from calibrant.core.words import level_said
 from calibrant.measures.registry import MEASURES, Measure
 from calibrant.rows.checks import check_choice
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _LOGGED = ("cutoff", "smooth", "risk_gap", "brier", "calibration_in_the_large")
 
 
-def mlflow_metric(measure: Measure = "cutoff", **options: Any) -> Any:
+def mlflow_metric(measure: Measure = "cutoff", *, name: str | None = None, **options: Any) -> Any:
     """Return a metric for ``mlflow.models.evaluate(..., extra_metrics=[...])``: a calibration error with its limit.
 
     It reads probabilities of the event. Evaluate a table of forecasts (``predictions="forecast"``) or a function that
@@ -32,14 +33,19 @@ def mlflow_metric(measure: Measure = "cutoff", **options: Any) -> Any:
     ----------
     measure : {"cutoff", "smooth", "bounded_variation", "distance", "ece", "risk_gap"}
         The error.
+    name : str, optional
+        What the metric is called, by default after the error, as in "cutoff_calibration_error". MLflow keeps one metric
+        of a name: give two of the same error different ones.
     **options
-        Those of `confidence_interval`: ``confidence_level``, ``method``, ``pos_label`` and so on.
+        Those of `confidence_interval`: ``confidence_level``, ``method``, ``pos_label`` and so on; an array such as
+        ``cluster`` has a value for each row that is evaluated.
 
     Returns
     -------
     mlflow.metrics.EvaluationMetric
-        Which logs ``<error>/estimate``, its value on the rows, and ``<error>/upper``, a one-sided upper confidence
-        limit, as in ``cutoff_calibration_error/upper``.
+        Which logs ``<name>/estimate``, the error of the rows, and ``<name>/upper``, a one-sided upper confidence
+        limit. A table of one row gets neither: MLflow tries metrics on the first row alone, where there is nothing to
+        judge.
 
     Examples
     --------
@@ -57,11 +63,13 @@ def mlflow_metric(measure: Measure = "cutoff", **options: Any) -> Any:
 
     def evaluate(predictions: Any, targets: Any) -> Any:
         _refuse_labels(predictions)
+        if len(predictions) == 1:
+            return MetricValue(aggregate_results={})
         found = confidence_interval(targets, predictions, measure=measure, alternative="less", **options)
         return MetricValue(aggregate_results={"estimate": found.estimate, "upper": found.upper})
 
-    name = MEASURES.words(measure).lower().replace(" ", "_").replace("-", "_")
-    return models.make_metric(eval_fn=evaluate, greater_is_better=False, name=name)
+    called = MEASURES.words(measure).lower().replace(" ", "_").replace("-", "_") if name is None else name
+    return models.make_metric(eval_fn=evaluate, greater_is_better=False, name=called)
 
 
 def log_calibration(
@@ -100,9 +108,10 @@ def log_calibration(
         The report. The run has it as ``calibration/report.html`` and ``calibration/report.json``; the metrics
         ``calibration/cutoff``, ``smooth``, ``risk_gap``, ``brier`` and ``calibration_in_the_large``; the Cutoff error
         again with its limits, as shares of what ``relative_to`` says, as ``calibration/estimate``, ``lower`` and
-        ``upper``; and with ``max_error`` the tags ``calibration.verdict`` and ``calibration.finding``, the verdict in a
-        word and in words. Where there are several models their names come in between, as in
-        ``calibration/first/cutoff``.
+        ``upper``, with the tag ``calibration.limits`` for their confidence: each limit has it where there is
+        ``max_error``, and else both together; and with ``max_error`` the tags ``calibration.verdict`` and
+        ``calibration.finding``, the verdict in a word and in words. Where there are several models their names come in
+        between, as in ``calibration/first/cutoff``.
 
     Examples
     --------
@@ -142,6 +151,9 @@ def _log(client: Any, run: str, folder: str, models: _Models, pages: Mapping[str
     for named, model in models.items():
         for name, value in _metrics(model):
             client.log_metric(run, "/".join((*named, name)), value)
+        level = level_said(model.judged.confidence_level)
+        which = "both" if model.certificate is None else "each"
+        client.set_tag(run, ".".join((*named, "limits")), f"{which} with {level} confidence")
         if model.verdict is not None and model.certificate is not None:
             client.set_tag(run, ".".join((*named, "verdict")), model.verdict)
             client.set_tag(run, ".".join((*named, "finding")), model.certificate.finding())
@@ -171,10 +183,8 @@ def _check_names(models: Iterable[tuple[str, ...]], argument: str) -> None:
 
 def _metrics(model: ModelSummary) -> Iterator[tuple[str, float]]:
     """Return the numbers of a model that are numbers: of shares of events an upper limit may be infinite."""
-    limits = model.limits if model.certificate is None else model.certificate
     found = {name: getattr(model.measures, name) for name in _LOGGED}
-    if limits is not None:
-        found |= {name: getattr(limits, name) for name in ("estimate", "lower", "upper")}
+    found |= {name: getattr(model.judged, name) for name in ("estimate", "lower", "upper")}
     return ((name, float(value)) for name, value in found.items() if math.isfinite(value))
 
 

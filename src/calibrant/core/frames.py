@@ -8,6 +8,8 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
+from calibrant.core.errors import InputError
+
 LIBRARIES = ("pandas", "polars", "pyarrow")
 """Whose frames can go out without help, in the order in which they are tried."""
 
@@ -41,7 +43,15 @@ def as_frame(columns: dict[str, Any], backend: Any = None, came_in: str | None =
                 f"frames of {name} need narwhals; install it with: pip install narwhals, or choose one of "
                 f"{', '.join(LIBRARIES)}"
             ) from missing
-        return narwhals.from_dict(columns, backend=backend).to_native()
+        try:
+            return narwhals.from_dict(columns, backend=backend).to_native()
+        except (AssertionError, TypeError, ValueError) as unknown:  # which of them depends on narwhals
+            raise InputError(
+                f"is {name!r}, a library in which narwhals makes no frames",
+                argument="backend",
+                value=name,
+                remedy=f"choose one of {', '.join(LIBRARIES)}",
+            ) from unknown
     module = importlib.import_module(name)
     return module.table(columns) if name == "pyarrow" else module.DataFrame(columns)
 

@@ -260,9 +260,14 @@ class Recalibrator(PlainMap, BaseEstimator):
         if not is_name(column):
             raise InputError(f"must be the name of a column, got {column!r}", argument="column", value=column)
         name = quoted(column)
-        low, high = (0.0, 1.0) if self.input_kind == "probability" else (-LARGEST, LARGEST)
+        low, high = self._range
         is_valid = f"{name} >= {number_literal(low)} AND {name} <= {number_literal(high)}"
         return f"CASE WHEN {is_valid} THEN {self._sql(name)} END"
+
+    @property
+    def _range(self) -> tuple[float, float]:
+        """The least and the largest value that `predict` takes."""
+        return (0.0, 1.0) if self.input_kind == "probability" else (-LARGEST, LARGEST)
 
     @property
     def _direction(self) -> str:
