@@ -76,6 +76,13 @@ def test_several_classes():
         }
         for name, error in errors.items():
             assert get_scorer(name, **options)(model, X_IRIS[1::2], Y_IRIS[1::2]) == -error
+    for name in sorted({*scorer_names()} - {*errors}):
+        with pytest.raises(calibrant.InputError, match=r"^estimator forecasts 3 classes, and this scorer is "):
+            get_scorer(name)(model, X_IRIS, Y_IRIS)
+    names = np.array(["a", "b", "c"])[Y_IRIS]
+    of_two = LogisticRegression().fit(X_IRIS[:100], names[:100])
+    with pytest.raises(calibrant.InputError, match=r"is 'c', which is not one of the classes 'a', 'b'; "):
+        get_scorer("neg_cutoff_calibration_error")(of_two, X_IRIS, names)
     # A fold with two of the three classes is scored, because the classes are named.
     two = Y_IRIS < 2
     assert get_scorer("neg_cutoff_calibration_error", classes=[0, 1, 2])(model, X_IRIS[two], Y_IRIS[two]) <= 0.0

@@ -155,6 +155,8 @@ def test_a_bad_batch_is_refused_in_the_words_of_the_loop(preds, target, message)
 def test_metrics_that_differ_do_not_add_up():
     with pytest.raises(calibrant.InputError, match=r"^bits is 12 here and 14 there; use the same everywhere$"):
         CalibrationMetric().merge_state([CalibrationMetric(bits=14)])
+    with pytest.raises(calibrant.InputError, match=r"^confidence_level is 0.95 here and 0.9 there; use the same"):
+        CalibrationMetric() + CalibrationMetric(confidence_level=0.9)
     with pytest.raises(calibrant.InputError, match=r"^metrics hold a dict, not a CalibrationMetric"):
         CalibrationMetric().merge_state(cast(Any, [{}]))
     with pytest.raises(TypeError):

@@ -90,7 +90,7 @@ def test_bands_read_as_a_table():
         ([0.1, 0.1], r"^cutoffs\[1\] is 0\.1, not above the one before"),
         ([0.0, 0.5], r"^cutoffs are the inner borders of bands from 0 to 1; leave out 0 and 1"),
         ([0.5, 1.0], r"^cutoffs are the inner borders of bands from 0 to 1; leave out 0 and 1"),
-        ([10, 50], r"^cutoffs\[0\] is 10, outside \[0, 1\]; these look like percentages"),
+        ([10, 50], r"^cutoffs\[0\] is 10, outside \[0, 1\]; if these are percentages"),
         ([0.1, math.nan], r"^cutoffs\[1\] is missing"),
         (0.5, r"^cutoffs is one float, not an array"),
         ("high", r"^cutoffs is one str, not an array"),

@@ -107,7 +107,7 @@ BAD_CELLS = {
     ),
     "percent": (
         "y,p\n1,50\n0,12\n",
-        r"column 'p', data row 1 .*, is 50, .* these look like percentages: divide by 100",
+        r"column 'p', data row 1 .*, is 50, .* if these are percentages, divide by 100",
     ),
     "logit": (
         "y,p\n1,0.5\n0,-2\n",

@@ -216,7 +216,7 @@ def test_new_columns_are_written_some_rows_at_a_time(tmp_path):
         (
             "y,p\n1,0.5\n0,1.2\n1,7\n",
             r"column 'p' is outside \[0, 1\] in 2 of 3 rows, for example in data row 2 \(counted from 1, without the "
-            r"header\), where p = 1.2, y = 0; these look like percentages: divide by 100",
+            r"header\), where p = 1.2, y = 0; if these are percentages, divide by 100",
         ),
         ("y,p\n1,0.5\n,0.5\n", r"column 'y' is missing in 1 of 2 rows, for example in data row 2 .*; drop the row"),
         ("y,p\n1,0.5\n3,0.5\n", r"column 'y' is outside \[0, 1\] in 1 of 2 rows, .* pass --pos-label with the one"),
@@ -247,7 +247,7 @@ def test_bad_cells_are_counted_and_one_is_shown(text, message, tmp_path):
     [
         (
             "p\n0.5\n1.5\n2\n",
-            r"column 'p' is 1.5 in data row 2 .* \(and out of range in 1 more\), outside \[0, 1\]; these",
+            r"column 'p' is 1.5 in data row 2 .* \(and out of range in 1 more\), outside \[0, 1\]; if these are ",
         ),
         ("p,q\n0.5,1\n,1\nnan,2\n", r"column 'p' has no value in data row 2 .* \(and in 1 more\)"),
         ("p\n0.5\ninf\n", r"column 'p' is inf in data row 2 .*; every value must be finite"),

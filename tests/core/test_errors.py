@@ -28,7 +28,7 @@ def test_an_error_holds_argument_position_value_and_remedy():
     error = error_of(calibrant.measure, [0, 1, 1], [0.2, 0.5, 70.0])
     assert (error.argument, error.position, error.value) == ("y_prob", 2, 70.0)
     assert error.problem == "is 70, outside [0, 1]"
-    assert error.remedy.startswith("these look like percentages")
+    assert error.remedy.startswith("if these are percentages")
     assert str(error) == f"y_prob[2] is 70, outside [0, 1]; {error.remedy}"
     assert isinstance(error, ValueError)
     assert isinstance(error, CalibrantError)

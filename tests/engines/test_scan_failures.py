@@ -52,7 +52,7 @@ class TestRows:
             (
                 {"p": {17: 1.2, 20: 55.0}},
                 "y_prob (column 'p') is outside [0, 1] in 2 of 1,000 rows, for example in row 18 (counted from 1), "
-                "where p = 1.2, y = {y}; these look like percentages: divide by 100",
+                "where p = 1.2, y = {y}; if these are percentages, divide by 100",
             ),
             ({"p": {17: -3.0}}, "where p = -3, y = {y}; these look like logits or other scores"),
             ({"p": {17: 1.0 + 1e-9}}, "where p = 1.000000001, y = {y}; if rounding pushed it out, bring it back"),

@@ -464,7 +464,7 @@ def test_progress_is_shown_on_request(monkeypatch, capsys):
         ({"progress": "yes"}, "progress must be True or False, got 'yes'"),
         ({"y_true": None}, "y_true is missing: pass forecasts and outcomes, as in compare_recalibrators(y_prob, y_tr"),
         ({"y_true": OUTCOME[:-1]}, "y_true has 999 values and y_prob has 1,000; pass one outcome per forecast"),
-        ({"y_prob": FORECAST * 100}, "outside [0, 1]; these look like percentages: divide by 100"),
+        ({"y_prob": FORECAST * 100}, "outside [0, 1]; if these are percentages, divide by 100"),
         ({"sample_weight": -WEIGHT}, "weights must not be negative"),
         ({"y_prob": Tally.from_arrays(OUTCOME, FORECAST)}, "y_true was given together with a Tally, which already"),
     ],

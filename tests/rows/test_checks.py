@@ -479,8 +479,8 @@ def test_none_for_a_whole_argument_is_refused_except_for_weights(name):
 @pytest.mark.parametrize(
     ("forecasts", "message"),
     [
-        ([0.5, 12, 80, 100], r"y_prob\[1\] is 12, outside \[0, 1\]; these look like percentages: divide by 100"),
-        ([0.5, 0.2, 1.6, 0.1], r"y_prob\[2\] is 1.6, outside \[0, 1\]; these look like percentages"),
+        ([0.5, 12, 80, 100], r"y_prob\[1\] is 12, outside \[0, 1\]; if these are percentages, divide by 100"),
+        ([0.5, 0.2, 1.6, 0.1], r"y_prob\[2\] is 1.6, outside \[0, 1\]; if these are percentages"),
         ([0.5, -2.5, 3.0, 0.1], r"y_prob\[1\] is -2.5, outside \[0, 1\]; these look like logits.*apply a sigmoid"),
         ([0.5, -0.25, 0.3, 0.1], r"y_prob\[1\] is -0.25, outside \[0, 1\]; .*sigmoid"),
         ([0.5, 0.2, 0.3, 1.25], r"y_prob\[3\] is 1.25, outside \[0, 1\]; .*percentages divide by 100.*sigmoid"),

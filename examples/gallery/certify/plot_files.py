@@ -20,6 +20,8 @@ import calibrant
 
 # %%
 # Forecasts of who sees a doctor in a year, written to two Parquet files as two jobs would do.
+# Some rows are years of one person, and the table does not say which: here they count as independent. Where you know
+# it, pass ``cluster=`` (:doc:`Rows that are not independent </how-to/clusters>`).
 people = randhie.load_pandas().data.sample(frac=1, random_state=0)
 y = (people.pop("mdvis") > 0).to_numpy()
 model = make_pipeline(StandardScaler(), LogisticRegression()).fit(people[:6000], y[:6000])

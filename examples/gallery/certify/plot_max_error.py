@@ -16,6 +16,8 @@ import calibrant
 # %%
 # Who sees a doctor more than fifteen times in a year? About one in fifty of the RAND health insurance experiment. Naive
 # Bayes learns from a third of the rows.
+# Some rows are years of one person, and the table does not say which: here they count as independent. Where you know
+# it, pass ``cluster=`` (:doc:`Rows that are not independent </how-to/clusters>`).
 people = randhie.load_pandas().data
 y = (people.pop("mdvis") > 15).to_numpy()
 learned = np.random.default_rng(0).random(y.size) < 1 / 3

@@ -17,6 +17,8 @@ import calibrant
 # %%
 # A logistic regression forecasts who sees a doctor in a year (the RAND health insurance experiment). A small pilot
 # knows what forecasts look like; no outcomes are needed.
+# Some rows are years of one person, and the table does not say which: here they count as independent. Where you know
+# it, pass ``cluster=`` (:doc:`Rows that are not independent </how-to/clusters>`).
 people = randhie.load_pandas().data.sample(frac=1, random_state=0)
 y = (people.pop("mdvis") > 0).to_numpy()
 model = make_pipeline(StandardScaler(), LogisticRegression()).fit(people[:6000], y[:6000])

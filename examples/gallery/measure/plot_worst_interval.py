@@ -15,6 +15,8 @@ import calibrant
 
 # %%
 # Naive Bayes learns from a third of the rows. The others judge it.
+# Some rows are years of one person, and the table does not say which: here they count as independent. Where you know
+# it, pass ``cluster=`` (:doc:`Rows that are not independent </how-to/clusters>`).
 people = randhie.load_pandas().data
 y = (people.pop("mdvis") > 0).to_numpy()
 learned = np.random.default_rng(0).random(y.size) < 1 / 3

@@ -15,6 +15,8 @@ import calibrant
 
 # %%
 # Naive Bayes forecasts who sees a doctor in a year, from the RAND health insurance experiment.
+# Some rows are years of one person, and the table does not say which: here they count as independent. Where you know
+# it, pass ``cluster=`` (:doc:`Rows that are not independent </how-to/clusters>`).
 people = randhie.load_pandas().data
 y = (people.pop("mdvis") > 0).to_numpy()
 part = np.random.default_rng(0).integers(0, 3, y.size)

@@ -18,6 +18,8 @@ import calibrant
 # %%
 # An insurer forecasts who sees a doctor more than twice in a year, from the terms of the contract alone; the data are
 # those of the RAND health insurance experiment. A third of the people with few chronic diseases fits the model.
+# Some rows are years of one person, and the table does not say which: here they count as independent. Where you know
+# it, pass ``cluster=`` (:doc:`Rows that are not independent </how-to/clusters>`).
 people = randhie.load_pandas().data
 y = (people["mdvis"] > 2).to_numpy()
 terms = people[["lncoins", "idp", "lpi", "fmde"]]

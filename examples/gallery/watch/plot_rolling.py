@@ -18,6 +18,8 @@ import calibrant
 # %%
 # The insurer of :ref:`the previous example <sphx_glr_gallery_watch_plot_alarm.py>`, with more people: from week 15 on
 # half of those who join have many chronic diseases, which the contract does not tell.
+# Some rows are years of one person, and the table does not say which: here they count as independent. Where you know
+# it, pass ``cluster=`` (:doc:`Rows that are not independent </how-to/clusters>`).
 people = randhie.load_pandas().data
 y = (people["mdvis"] > 2).to_numpy()
 terms = people[["lncoins", "idp", "lpi", "fmde"]]

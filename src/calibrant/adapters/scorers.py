@@ -57,8 +57,13 @@ class CalibrationScorer(_Scorer):
             options.pop("classes", None)
             (rows,) = event_question(y_true, forecast, classes=known, pos_label=pos_label)
             return float(self._sign * self._score_func(rows.y_true, rows.y_prob, **options))
-        if "classes" in signature(self._score_func).parameters:
-            options["classes"] = known
+        if "classes" not in signature(self._score_func).parameters:
+            raise InputError(
+                f"forecasts {len(known)} classes, and this scorer is about one event",
+                argument="estimator",
+                remedy="use neg_cutoff_calibration_error or neg_expected_calibration_error, which take several",
+            )
+        options["classes"] = known
         return float(self._sign * self._score_func(y_true, forecast, **options))
 
 

@@ -181,7 +181,7 @@ class CalibrationMetric:
         fields = {"bits", "classes", "cells"}
         if not isinstance(state, Mapping) or state.get("format") != _FORMAT or not fields <= state.keys():
             raise InputError("is not what state_dict() returned", argument="state", remedy=f"its format is {_FORMAT}")
-        self._check_bits(state["bits"])
+        self._check_same("bits", state["bits"])
         held = state["cells"]
         if held is None:
             self.reset()
@@ -194,7 +194,7 @@ class CalibrationMetric:
             raise InputError(
                 f"is damaged: {error}", argument="state", remedy="pass what state_dict() returned"
             ) from error
-        self._check_bits(loaded.bits)
+        self._check_same("bits", loaded.bits)
         self._cells, self._classes = loaded, classes
         return self
 
@@ -209,11 +209,13 @@ class CalibrationMetric:
                 argument="metrics",
                 remedy="pass a list of metrics",
             )
-        self._check_bits(other.bits)
+        self._check_same("bits", other.bits)
+        self._check_same("confidence_level", other.confidence_level)
 
-    def _check_bits(self, bits: Any) -> None:
-        if bits != self.bits:
-            raise InputError(f"is {self.bits} here and {bits} there", argument="bits", remedy="use the same everywhere")
+    def _check_same(self, setting: str, other: Any) -> None:
+        own = getattr(self, setting)
+        if other != own:
+            raise InputError(f"is {own} here and {other} there", argument=setting, remedy="use the same everywhere")
 
 
 class _InLoops(Voice):

@@ -231,7 +231,7 @@ def forecast_remedy(low: float, high: float, squash: str = "a sigmoid") -> str:
             else_=Either(", or pass predict_proba output"),
         )
     if _LOOKS_LIKE_PERCENT < high <= 100.0:
-        return f"these look like percentages: divide by 100; if they are scores, apply {squash} first"
+        return f"if these are percentages, divide by 100; if they are scores, apply {squash} first"
     return f"if these are percentages divide by 100, if they are scores apply {squash} first"
 
 
