@@ -76,7 +76,7 @@ def test_several_classes():
         }
         for name, error in errors.items():
             assert get_scorer(name, **options)(model, X_IRIS[1::2], Y_IRIS[1::2]) == -error
-    for name in sorted({*scorer_names()} - {*errors}):
+    for name in (each for each in scorer_names() if each.split("_")[1] not in ("cutoff", "expected")):
         with pytest.raises(calibrant.InputError, match=r"^estimator forecasts 3 classes, and this scorer is "):
             get_scorer(name)(model, X_IRIS, Y_IRIS)
     names = np.array(["a", "b", "c"])[Y_IRIS]
