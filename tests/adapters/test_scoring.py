@@ -161,6 +161,29 @@ def test_a_class_that_was_not_fitted():
         scorer(model, X_IRIS, Y_IRIS)
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+@pytest.mark.parametrize("name", ["neg_cutoff_calibration_error", "neg_expected_calibration_error"])
+def test_classes_may_be_named_in_any_order(name, order):
+    """What a column is, the estimator says: names in another order once gave each class the column of another."""
+    flowers = np.array(["setosa", "versicolor", "virginica"])
+    model = GaussianNB().fit(X_IRIS[::2], flowers[Y_IRIS[::2]])
+    for questions in ("confidence", "classwise"):
+        plain, named = (
+            get_scorer(name, questions=questions, **each) for each in ({}, {"classes": flowers[list(order)].tolist()})
+        )
+        assert named(model, X_IRIS, flowers[Y_IRIS]) == pytest.approx(plain(model, X_IRIS, flowers[Y_IRIS]), rel=1e-12)
+    of_two = GaussianNB().fit(X, LABELS)
+    event = {"pos_label": "malignant"}
+    orders: list[Any] = [{"classes": ["malignant", "benign"]}, {"classes": ["benign", "malignant"]}]
+    both: list[Any] = [{}, event, *orders, *({**each, **event} for each in orders)]
+    assert len({get_scorer(name, **each)(of_two, X, LABELS) for each in both}) == 1
+    of_one = GaussianNB().fit(X[LABELS == "benign"], LABELS[LABELS == "benign"])  # the other is never forecast
+    error = getattr(calibrant, name.removeprefix("neg_"))(LABELS == "malignant", np.zeros(len(X)))
+    assert get_scorer(name, classes=["benign", "malignant"])(of_one, X, LABELS) == -error
+    with pytest.raises(calibrant.InputError, match=r"^classes leaves out 'setosa', a class of the estimator; name all"):
+        get_scorer(name, classes=["versicolor", "virginica", "other"])(model, X_IRIS, flowers[Y_IRIS])
+
+
 def test_several_labels_of_a_row():
     y = np.column_stack([Y_IRIS == 1, X_IRIS[:, 0] > 5.5]).astype(int)
     model = KNeighborsClassifier(9).fit(X_IRIS, y)  # whose forecasts are a list, with two columns for each label

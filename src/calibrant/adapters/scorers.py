@@ -43,6 +43,7 @@ class CalibrationScorer(_Scorer):
         # Not through method_caller: what it keeps for several scorers forgets whose probabilities they are, so that
         # scorers with different pos_label would all get those of the first.
         known, forecast = list(estimator.classes_), np.asarray(estimator.predict_proba(X))
+        fitted = known
         named = options.get("classes")
         if named is not None:
             known, forecast = _as_named(list(named), known, forecast)
@@ -54,6 +55,8 @@ class CalibrationScorer(_Scorer):
             )
         if len(known) == 2 and options.get("questions") is None:
             pos_label = options.pop("pos_label", None)
+            if pos_label is None:
+                pos_label = (fitted if len(fitted) == 2 else known)[1]
             options.pop("classes", None)
             (rows,) = event_question(y_true, forecast, classes=known, pos_label=pos_label)
             return float(self._sign * self._score_func(rows.y_true, rows.y_prob, **options))
@@ -68,9 +71,15 @@ class CalibrationScorer(_Scorer):
 
 
 def _as_named(named: list[Any], known: list[Any], forecast: Any) -> tuple[list[Any], Any]:
-    """Return columns for the classes that somebody named; one that the estimator never saw it never forecasts."""
-    if len(named) <= len(known) or not all(label in named for label in known):
-        return named, forecast
+    """Return columns for the classes that somebody named, in their order; one that was not fitted is never forecast."""
+    missing = [label for label in known if label not in named]
+    if missing:
+        raise InputError(
+            f"leaves out {plain_label(missing[0])!r}, a class of the estimator",
+            argument="classes",
+            value=missing[0],
+            remedy="name all classes, in any order",
+        )
     columns = np.zeros((len(forecast), len(named)))
     columns[:, [named.index(label) for label in known]] = forecast
     return named, columns

@@ -72,8 +72,8 @@ def get_scorer(name: str, **options: Any) -> Any:
         ``classes_``; ``n_bins`` (15 if left out) and ``strategy`` of the expected calibration error, ``variation`` of
         the bounded-variation one, ``threshold`` of the risk gap. The Cutoff and the expected calibration error take
         several classes, with ``questions``. What the columns are is asked of the estimator, so that labels may be of
-        any kind and a fold need not have all of them; ``classes`` names them where some rows to fit may lack one, which
-        is then forecast with probability 0.
+        any kind and a fold need not have all of them; ``classes`` names them, in any order, where some rows to fit may
+        lack one, which is then forecast with probability 0.
 
     Returns
     -------
