@@ -37,6 +37,7 @@ def join_group(monkeypatch, size, all_gather_object):
         is_available=lambda: True,
         is_initialized=lambda: True,
         get_world_size=lambda _: size,
+        get_rank=lambda group: -1 if group == "others" else 0,
         all_gather_object=all_gather_object,
     )
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(distributed=group))
@@ -141,7 +142,8 @@ def test_a_damaged_state_is_refused_and_changes_nothing(state, message):
         ([[2.0, -3.0, 0.1]], [1], r"^preds\[0\] is 2 in column 0, .*: apply a softmax "),
         ([0.5, 0.6], [1, -1], r"^target\[1\] is -1, outside \[0, 1\]; pass 0 and 1, or booleans"),
         ([0.5, 0.6], ["no", "yes"], r"^target\[0\] is 'no', a label .*; pass 0 and 1, or booleans"),
-        ([], [], r"^preds is empty"),
+        ([], [1], r"^preds is empty"),
+        ([0.5], [], r"^target is empty"),
     ],
 )
 def test_a_bad_batch_is_refused_in_the_words_of_the_loop(preds, target, message):
@@ -214,7 +216,7 @@ def test_metrics_about_different_questions_do_not_add_up(first, second, before, 
 
     def all_gather_object(states, own, group):
         del group
-        states[:] = [own, other.state_dict()]
+        states[:] = [own, {**own, **other.state_dict()}]
 
     join_group(monkeypatch, 2, all_gather_object)
     with pytest.raises(calibrant.InputError, match=message):
@@ -257,13 +259,41 @@ def test_a_group_of_processes_adds_up(monkeypatch):
     parts = [filled(batches(2)), CalibrationMetric(), filled(batches(1, seed=1))]
 
     def all_gather_object(states, own, group):
-        assert own == parts[0].state_dict()
+        assert own == {"confidence_level": 0.95, **parts[0].state_dict()}
         assert group == "some"
-        states[:] = json.loads(json.dumps([part.state_dict() for part in parts]))
+        states[:] = json.loads(json.dumps([{**own, **part.state_dict()} for part in parts]))
 
     join_group(monkeypatch, 3, all_gather_object)
     assert parts[0].synced("some").compute() == (parts[0] + parts[2]).compute()
     assert parts[0].compute()["rows"] == 1000
+    with pytest.raises(calibrant.InputError, match=r"^group does not have this process; call synced\(\) in those of "):
+        parts[0].synced("others")
+
+
+def test_processes_with_different_confidence_do_not_add_up(monkeypatch):
+    def all_gather_object(states, own, group):
+        del group
+        states[:] = [own, {**own, "confidence_level": 0.99}]
+
+    join_group(monkeypatch, 2, all_gather_object)
+    with pytest.raises(calibrant.InputError, match=r"^confidence_level is 0.95 here and 0.99 there; use the same"):
+        filled(batches(1)).synced()
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 1), (0, 3)])
+def test_an_empty_batch_adds_nothing(shape):
+    for metric in (CalibrationMetric(), filled(batches(1))):
+        before = metric.state_dict()
+        metric.update(np.empty(shape), np.empty(0, dtype=int))
+        metric.update(np.empty(shape), np.empty(0, dtype=int), np.empty(0))
+        assert metric.state_dict() == before
+
+
+def test_sum_adds_metrics_up():
+    parts = [filled(batches(1, seed=seed)) for seed in range(3)]
+    total: Any = sum(parts)
+    assert total.compute() == (parts[0] + parts[1] + parts[2]).compute()
+    assert parts[0].compute()["rows"] == filled(batches(1)).compute()["rows"]
 
 
 def test_torch_is_not_imported():
@@ -319,6 +349,8 @@ def test_logits_are_refused_and_softmax_is_not(torch):
     with pytest.raises(calibrant.InputError, match=r"^preds\[0\]"):
         metric.update(logits, target)
     metric.update(logits.softmax(dim=1), target)
+    with pytest.raises(calibrant.InputError, match=r"adds up to .*softmax\(logits.float\(\), 1\)"):
+        metric.update(logits.bfloat16().softmax(dim=1), target)
     assert metric.compute()["rows"] == 200
 
 

@@ -64,19 +64,22 @@ class CalibrationMetric:
         self._classes: int | None = None  # of the rows so far: two are one event, more a top label
 
     def update(self, preds: Any, target: Any, sample_weight: Any = None) -> None:
-        """Add a batch; one that is refused changes nothing.
+        """Add a batch; an empty one adds nothing, and one that is refused changes nothing.
 
         Parameters
         ----------
         preds : tensor or array-like of shape (n,), (n, 1) or (n, K)
             Forecast probabilities, not logits. Of two columns the second is that of the event; of more, the confidence
             in the top label is judged. Those are different questions: all batches have the same number of classes.
+            Columns add up to 1 within 0.001, for which bfloat16 is too coarse: pass ``softmax(logits.float(), 1)``.
         target : tensor or array-like of shape (n,) or (n, 1)
             Outcomes: 0/1, booleans or fractions; the number of the class for K columns.
         sample_weight : tensor or array-like of shape (n,) or (n, 1), optional
             Weights fixed beforehand.
         """
         given = [None if each is None else _flat(each) for each in (target, preds, sample_weight)]
+        if all(each is None or shape_of(each)[:1] == (0,) for each in given):
+            return  # as masks leave it
         try:
             rows = _checked(*given)
         except InputError as error:
@@ -125,6 +128,9 @@ class CalibrationMetric:
             return NotImplemented
         return self._twin().merge_state([self, other])
 
+    def __radd__(self, start: int) -> CalibrationMetric:
+        return self._twin().merge_state([self]) if start == 0 else NotImplemented  # as sum() begins
+
     def __repr__(self) -> str:
         rows = 0 if self._cells is None else self._cells.row_total
         return f"CalibrationMetric({rows:,} rows, confidence_level={self.confidence_level}, bits={self.bits})"
@@ -163,8 +169,15 @@ class CalibrationMetric:
         distributed = getattr(sys.modules.get("torch"), "distributed", None)
         if distributed is None or not distributed.is_available() or not distributed.is_initialized():
             return self._twin().merge_state([self])
+        if distributed.get_rank(group) < 0:
+            raise InputError(
+                "does not have this process", argument="group", remedy="call synced() in those of the group"
+            )
         states: list[Any] = [None] * distributed.get_world_size(group)
-        distributed.all_gather_object(states, self.state_dict(), group=group)
+        own = {"confidence_level": self.confidence_level, **self.state_dict()}
+        distributed.all_gather_object(states, own, group=group)
+        for state in states:
+            self._check_same("confidence_level", state["confidence_level"])
         return self._twin().merge_state([self._twin().load_state_dict(state) for state in states])
 
     def state_dict(self) -> dict[str, Any]:
@@ -229,7 +242,7 @@ class _InLoops(Voice):
 _BATCH = _InLoops()
 _REMEDIES = {
     "y_true": "pass 0 and 1, or booleans, as in target == event",
-    "y_prob": "pass probabilities: one for each row, or as a softmax returns them, a column for every class",
+    "y_prob": "pass probabilities: one for each row, or those of softmax(logits.float(), 1), a column for every class",
 }
 
 
