@@ -76,6 +76,24 @@ def test_a_certificate_in_sqlite():
     connection.close()
 
 
+def test_a_text_that_is_no_number_never_passes_in_duckdb():
+    with duckdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE scores AS SELECT if(i = 7, 'yes', '1') AS y, 1.0 AS p FROM range(9999) AS t(i)"
+        )
+        with pytest.raises(duckdb.ConversionException, match="Could not convert string 'yes'"):
+            connection.execute(sql_test("scores", y_true="y", y_prob="p", max_error=1.0)).fetchall()
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_the_limit_is_a_share_of_all_rows(size):
+    y, p = np.arange(size) % 2, np.full(size, 0.5)
+    expected = calibrant.certify(y, p, max_error=1.0, method="hoeffding")
+    assert (expected.verdict, found_in_duckdb(y, p, max_error=1.0)) == ("certified", [])
+    (row,) = found_in_duckdb(y, p, max_error=0.9)
+    assert row["upper"] == expected.upper == 1.0
+
+
 @pytest.mark.parametrize("kind", ["BOOLEAN", "INTEGER", "REAL", "DECIMAL(9, 3)", "VARCHAR", "FLOAT"])
 def test_outcomes_of_every_type_that_holds_numbers(kind):
     with duckdb.connect() as connection:

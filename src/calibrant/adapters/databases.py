@@ -18,7 +18,8 @@ def sql_test(table: str, *, y_true: str, y_prob: str, max_error: float, confiden
     one row that comes back has the error, its upper limit, the limit asked for, the worst range of forecasts (above
     ``after``, up to ``through``), what was found, how many rows are bad (missing, no numbers, or outside [0, 1]), and
     how many there are. Errors are those of the other rows. It comes back, too, where the error of the rows is within
-    the limit and they are too few to be sure: ``finding`` says which it is.
+    the limit and they are too few to be sure: ``finding`` says which it is. A text that is no number is a bad row in
+    SQLite; elsewhere the statement itself fails.
 
     Rows must be independent draws from the population, and the limit fixed without looking at them. A test that runs
     every day is another question: see `calibrant.Monitor`.
@@ -78,10 +79,13 @@ ends AS (
         (MAX(height) - MIN(height)) / NULLIF(SUM(n), 0) AS error,
         SQRT({exponent} / NULLIF(SUM(n), 0)) AS margin
     FROM curve
+),
+found AS (
+    SELECT *, CASE WHEN error + margin > 1e0 THEN 1e0 ELSE error + margin END AS upper FROM ends
 )
 SELECT
     error,
-    error + margin AS upper,
+    upper,
     {limit} AS max_error,
     CASE WHEN top < bottom THEN top ELSE bottom END AS after,
     CASE WHEN top < bottom THEN bottom ELSE top END AS through,
@@ -94,8 +98,8 @@ SELECT
     END AS finding,
     bad_rows,
     n_rows
-FROM ends
-WHERE bad_rows > 0 OR n_rows = 0 OR error + margin > {limit}
+FROM found
+WHERE bad_rows > 0 OR n_rows = 0 OR upper > {limit}
 """
 
 
