@@ -204,7 +204,7 @@ def calibration_test(
         Simulated data sets of the exact test; the p-value is then at least 1 / (n_resamples + 1).
     rng : None, int or numpy.random.Generator
         Where the exact test's random numbers come from. With None or a generator the level holds exactly, over rows
-        and resamples. With a seed the p-value is the same whatever the machine, the threads or the order of rows, the
+        and resamples. With a seed the p-value is the same whatever the order of rows, with the same version of numpy;
         resamples are others for every data set, and the level holds over the choice of the seed: any one seed comes
         near it (docs/theory/random-halves.md), if there are 999 resamples or more; fewer are refused. Choose it
         beforehand: whoever tries several has tested several times.

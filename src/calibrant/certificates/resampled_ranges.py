@@ -8,6 +8,8 @@ of the work (docs/theory/random-halves.md).
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -17,9 +19,10 @@ from calibrant.core.progress import track
 from calibrant.core.types import FloatArray, IntArray
 
 _OF_ROOT, _MOST_ROWS = 0.25, 32
-"""Rows of a block, as a part of the square root of their number, as which the range grows; and never more than so many.
+"""Rows of a block, as a part of the square root of their number, as which the range grows; and at most so many.
 
-More would leave more undecided, fewer would take longer to draw."""
+More would leave more undecided, fewer would take longer to draw. Where forecasts repeat, which stay together, a block
+may have up to twice as many."""
 
 _BUCKETS = 2**12
 """Equal parts of [0, 1): in all but a few of them every number stands for the same number of events."""
@@ -76,7 +79,7 @@ class _Blocks:
         block = np.cumsum(begins) - 1
         self.above, self.below = self._excesses(block, passed, expected)
         self._spread_rows(block, rows, forecast, expected)
-        law = _sums(self.chance)[0]
+        (law,) = deque(_sums(self.chance), maxlen=1)
         self.law = np.cumsum(law, axis=1)
         self.law /= self.law[:, -1:]
         edges = np.floor(_BUCKETS * self.law).astype(np.int64)
@@ -157,7 +160,7 @@ class _Blocks:
         guide = np.repeat(self.numbers, self.buckets[place])
         guide[self.shared[place]] = _UNSURE
         bits = generator.integers(0, 2**64, size=-(-resamples // 4), dtype=np.uint64)
-        bucket = bits.view(np.uint16)[:resamples] % _BUCKETS
+        bucket = bits.astype("<u8", copy=False).view("<u2")[:resamples] % _BUCKETS
         events = guide.take(bucket)
         unsure = np.flatnonzero(events == _UNSURE)
         number = (bucket[unsure] + generator.random(unsure.size)) / _BUCKETS
@@ -192,7 +195,7 @@ class _Blocks:
     ) -> tuple[FloatArray, FloatArray]:
         """Draw rows one by one, given how many events are still to come; return the extremes where forecasts end."""
         asked, which = np.unique(place, return_inverse=True)
-        laws = _sums(self.chance[asked])
+        laws = list(_sums(self.chance[asked]))[::-1]
         events, remaining = before.astype(np.float64), remaining.copy()
         upper, lower = np.full(place.size, -np.inf), np.full(place.size, np.inf)
         for step in range(self.chance.shape[1]):
@@ -208,15 +211,15 @@ class _Blocks:
         return upper, lower
 
 
-def _sums(chance: FloatArray) -> list[FloatArray]:
-    """Return the laws of the number of events from each row of blocks on, given the rows' chances; last, after all."""
+def _sums(chance: FloatArray) -> Iterator[FloatArray]:
+    """Return the laws of the number of events after each row of blocks, the last one first; at last, of all rows."""
     blocks, width = chance.shape
     law = np.zeros((blocks, width + 1))
     law[:, 0] = 1.0
-    laws = [law]
+    yield law
     for step in range(width - 1, -1, -1):
         happens = chance[:, step : step + 1]
-        law = (1.0 - happens) * laws[-1]
-        law[:, 1:] += happens * laws[-1][:, :-1]
-        laws.append(law)
-    return laws[::-1]
+        longer = (1.0 - happens) * law
+        longer[:, 1:] += happens * law[:, :-1]
+        law = longer
+        yield law

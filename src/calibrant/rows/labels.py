@@ -116,8 +116,8 @@ def listed_labels(labels: Sequence[Any]) -> str:
 
 
 def _whole(label: Any) -> Any:
-    """Return a label of a whole number as one, and a string as one, however it was stored."""
-    label = label.item() if isinstance(label, np.generic) else label
+    """Return a label of a whole number as one, and a string as one, however it was stored; a time stays one."""
+    label = label.item() if isinstance(label, np.generic) and label.dtype.kind not in "mM" else label
     return int(label) if isinstance(label, float) and label.is_integer() else label
 
 
