@@ -56,6 +56,16 @@ def test_the_graph_forecasts_what_predict_does(name):
     assert forecasts(to_onnx(recalibrator), value) == pytest.approx(recalibrator.predict(value), rel=1e-12, abs=1e-15)
 
 
+@pytest.mark.parametrize("interpolation", ["step", "linear"])
+@pytest.mark.parametrize("blocks", [2, 3, 4, 5, 8, 9, 200])
+def test_the_block_of_a_forecast_is_found_among_any_number(blocks, interpolation):
+    knots = np.linspace(0.1, 0.9, blocks)
+    recalibrator = IsotonicRecalibrator(interpolation=interpolation).fit(knots, np.linspace(0.0, 1.0, blocks))
+    assert recalibrator.block_value_.size == blocks
+    value = np.concatenate([[0.0, 1.0], knots, np.nextafter(knots, 0.0), np.nextafter(knots, 1.0), RNG.random(300)])
+    assert forecasts(to_onnx(recalibrator), value) == pytest.approx(recalibrator.predict(value), rel=1e-12, abs=1e-15)
+
+
 @pytest.mark.parametrize("kind", [IsotonicRecalibrator, PlattRecalibrator, BetaRecalibrator])
 def test_a_single_forecast_gives_a_constant(kind):
     recalibrator = kind().fit([0.4] * 10, [0, 1] * 5)

@@ -119,6 +119,17 @@ class _Graph:
             value = self.add("Clip", value, self.constant(clip), self.constant(1.0 - clip))
         return self.add("Log", value), self.add("Log", self.add("Sub", self.constant(1.0), value))
 
+    def place_among(self, borders: FloatArray, value: str) -> str:
+        """Add how many of rising borders a value reaches, found by halving: memory grows with the rows alone."""
+        rounds = int(borders.size).bit_length()
+        padded = self.constant(np.append(borders, np.full(2**rounds - 1 - borders.size, np.nan)))  # reached by nothing
+        place = self.add("Expand", self.constant(0, np.int64), self.add("Shape", value))
+        for power in range(rounds - 1, -1, -1):
+            farther = self.add("Add", place, self.constant(2**power, np.int64))
+            border = self.add("Gather", padded, self.add("Sub", farther, self.constant(1, np.int64)))
+            place = self.add("Where", self.add("GreaterOrEqual", value, border), farther, place)
+        return place
+
     def everywhere(self, number: float, value: str) -> str:
         """Add a number for every row."""
         return self.add("Expand", self.constant(number), self.add("Shape", value))
@@ -128,10 +139,7 @@ def _isotonic(graph: _Graph, fitted: IsotonicRecalibrator, value: str) -> str:
     low, high, step = fitted.block_low_, fitted.block_high_, fitted.block_value_
     if step.size == 1:
         return graph.everywhere(float(step[0]), value)
-    rows = graph.add("Unsqueeze", value, graph.constant([1], np.int64))
-    reached = graph.add("GreaterOrEqual", rows, graph.constant(low[1:]))
-    counted = graph.add("Cast", reached, to=7)  # int64
-    block = graph.add("ReduceSum", counted, graph.constant([1], np.int64), keepdims=0)
+    block = graph.place_among(low[1:], value)
 
     def at_block(numbers: FloatArray) -> str:
         return graph.add("Gather", graph.constant(numbers), block)
