@@ -190,6 +190,19 @@ def test_several_labels_of_a_row():
     forecast = np.column_stack([each[:, 1] for each in model.predict_proba(X_IRIS)])
     error = calibrant.cutoff_calibration_error(y, forecast, multilabel=True)
     assert get_scorer("neg_cutoff_calibration_error", multilabel=True)(model, X_IRIS, y) == -error
+    with pytest.raises(
+        calibrant.InputError, match=r"^estimator forecasts several labels of each row; pass multilabel="
+    ):
+        get_scorer("neg_cutoff_calibration_error")(model, X_IRIS, y)
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [("neg_risk_gap", {"threshold": 7}), ("neg_expected_calibration_error", {"n_bins": 0})],
+)
+def test_values_of_options_are_checked_before_there_are_folds(name, option):
+    with pytest.raises(calibrant.InputError, match=f"^{next(iter(option))}"):
+        get_scorer(name, **option)
 
 
 def test_a_scorer_is_one_of_scikit_learn():

@@ -42,7 +42,14 @@ class CalibrationScorer(_Scorer):
             return float(super()._score(method_caller, estimator, X, y_true, **given))
         # Not through method_caller: what it keeps for several scorers forgets whose probabilities they are, so that
         # scorers with different pos_label would all get those of the first.
-        known, forecast = list(estimator.classes_), np.asarray(estimator.predict_proba(X))
+        probabilities = estimator.predict_proba(X)
+        if isinstance(probabilities, list):
+            raise InputError(
+                "forecasts several labels of each row",
+                argument="estimator",
+                remedy="pass multilabel=True to get_scorer",
+            )
+        known, forecast = list(estimator.classes_), np.asarray(probabilities)
         fitted = known
         named = options.get("classes")
         if named is not None:

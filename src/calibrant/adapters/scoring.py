@@ -96,4 +96,8 @@ def get_scorer(name: str, **options: Any) -> Any:
     error = _ERRORS[name]
     options = {**_DEFAULTS.get(name, {}), **options}
     check_options(f"get_scorer({name!r})", error, options, taken=["sample_weight"])  # folds have their own
+    of_rows = {"pos_label", "questions", "classes", "multilabel"}
+    error(
+        [0, 1], [0.25, 0.75], **{key: value for key, value in options.items() if key not in of_rows}
+    )  # or it fails here
     return CalibrationScorer(error, -1, options, "predict_proba")
