@@ -92,11 +92,13 @@ class WithExamples(click.Command):
             value = values.get(str(param.name))
             empty = "" in (value if isinstance(value, (list, tuple)) else [value])
             if empty and param.name == "files":
-                raise click.UsageError("FILE is an empty text; pass the path of a file, or of a folder of them", ctx=ctx)
-            if empty and isinstance(param.type, click.Path):
-                what = "file" if param.type.file_okay else "folder"
+                name, what = "FILE", "a file, or of a folder of them"
+            elif empty and isinstance(param.type, click.Path):
                 name = max(param.opts, key=len) if isinstance(param, click.Option) else param.opts[0].upper()
-                raise click.UsageError(f"{name} is an empty text; pass the path of a {what}", ctx=ctx)
+                what = "a file" if param.type.file_okay else "a folder"
+            else:
+                continue
+            raise click.UsageError(f"{name} is an empty text; pass the path of {what}", ctx=ctx)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write exit codes and examples after the options."""
