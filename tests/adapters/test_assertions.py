@@ -14,7 +14,8 @@ import pytest
 
 import calibrant
 from calibrant.adapters import assert_certified
-from calibrant.adapters.pytest_plugin import _ON_A_PAGE
+from calibrant.adapters.assertions import Judged
+from calibrant.adapters.pytest_plugin import _ON_A_PAGE, _unknown_to_a_page
 
 SOURCE = Path(calibrant.__file__).parents[1]
 
@@ -189,6 +190,72 @@ def test_a_folder_that_cannot_be_is_refused_before_anything_runs(run_pytest, tmp
     assert "cannot make the folder taken: " in said
 
 
+@pytest.mark.parametrize("processes", ["one", "two"])
+def test_tests_may_go_to_other_folders(run_pytest, tmp_path, processes):
+    suite = """
+import numpy as np
+from calibrant.adapters import assert_certified
+
+rng = np.random.default_rng(0)
+forecast = rng.random(2000)
+outcome = rng.random(2000) < forecast
+
+
+def test_elsewhere(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert_certified(outcome, forecast, max_error=0.05)
+"""
+    several = {"one": ((), ()), "two": (("-n", "2"), ("xdist",))}[processes]
+    code, said = run_pytest("--calibrant-report=found", *several[0], suite=suite, plugins=several[1])
+    assert code == 0, said
+    files = sorted((tmp_path / "found").iterdir())
+    assert [file.suffix for file in files] == [".html", ".json"]
+    for file in files:
+        assert f"\n  {Path('found', file.name)}\n" in said
+
+
+@pytest.mark.parametrize("warned", [True, False], ids=["warnings are shown", "warnings are errors"])
+@pytest.mark.parametrize("lost", ["page", "folder"])
+def test_what_cannot_be_written_does_not_replace_a_verdict(run_pytest, tmp_path, lost, warned):
+    suite = """
+import shutil
+import numpy as np
+import calibrant
+from calibrant.adapters import assert_certified
+
+rng = np.random.default_rng(0)
+forecast = rng.random(2000)
+outcome = rng.random(2000) < forecast
+
+
+def fail(*_):
+    raise RuntimeError("no pages today")
+
+
+if LOST == "page":
+    calibrant.CalibrationReport.write_html = fail
+
+
+def test_good():
+    if LOST == "folder":
+        shutil.rmtree("found")
+    assert_certified(outcome, forecast, max_error=0.05)
+
+
+def test_bad():
+    assert_certified(outcome, forecast**2, max_error=0.05)
+"""
+    shown = ("-W", "default") if warned else ()
+    code, said = run_pytest("--calibrant-report=found", *shown, suite=suite.replace("LOST", repr(lost)))
+    assert code == 1
+    assert "1 failed, 1 passed" in said
+    assert "E       AssertionError: Refuted: with 95% confidence the Cutoff calibration error" in said
+    what = "RuntimeError: no pages today" if lost == "page" else "FileNotFoundError: "
+    assert f"(not written: {what}" in said
+    assert (f"PytestWarning: --calibrant-report: {what}" in said) == warned
+    assert len(list(tmp_path.glob("found/*.json"))) == (2 if lost == "page" else 0)
+
+
 def test_pages_are_for_the_installed_only(run_pytest, tmp_path):
     (tmp_path / "conftest.py").write_text("")
     (tmp_path / "without.py").write_text("import sys\nsys.modules['jinja2'] = None\n")
@@ -222,3 +289,43 @@ def test_a_page_has_the_certificate_of_its_assertion(rows, options: dict[str, An
     asked = calibrant.certify(outcome, forecast, max_error=0.3, **options)
     # A note on what is asked of classes stands elsewhere on the page.
     assert report.summary.models[0].certificate == replace(asked, notes=asked.notes if "classes" not in options else ())
+
+
+def unknown_to_a_page(y_true, y_prob, **options):
+    options["max_error"] = 0.5
+    return _unknown_to_a_page(Judged(calibrant.certify(y_true, y_prob, **options), y_true, y_prob, options))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"variation": float("2.0"), "measure": "cutoff", "by": None},
+        {"rng": np.int64(3)},
+        {"questions": "confidence"},
+        {"questions": "confidence", "classes": CLASSES},
+    ],
+    ids=str,
+)
+def test_a_page_is_written_where_it_asks_the_same(rows, options: dict[str, Any]):
+    outcome, forecast = rows
+    if "questions" in options:
+        forecast = np.stack([forecast / 2, forecast / 2, 1 - forecast], axis=1)
+        outcome = np.where(outcome, np.where(np.arange(2000) % 2, "a", "b"), "c")
+    assert unknown_to_a_page(outcome, forecast, **options) == []
+    shared = {name: value for name, value in options.items() if name in _ON_A_PAGE}
+    report = calibrant.CalibrationReport.from_predictions(outcome, forecast, max_error=0.5, **shared)
+    certificate = calibrant.certify(outcome, forecast, max_error=0.5, **options)
+    found = report.summary.models[0].certificate
+    assert found is not None
+    assert (found.estimate, found.lower, found.upper) == (certificate.estimate, certificate.lower, certificate.upper)
+
+
+def test_no_page_is_written_where_it_asks_something_else(rows):
+    outcome, forecast = rows
+    assert unknown_to_a_page(outcome, forecast, measure="bounded_variation", variation=3.0) == ["measure", "variation"]
+    assert unknown_to_a_page(outcome, forecast, rng=np.random.default_rng(0)) == ["rng that is no whole number"]
+    assert unknown_to_a_page(outcome, forecast, by=np.arange(2000) % 2) == ["by"]
+    two = np.stack([1 - forecast, forecast], axis=1)
+    # A page on two classes is about the second of them, not about the top label.
+    assert unknown_to_a_page(outcome, two, questions="confidence") == ["questions"]
+    assert unknown_to_a_page(outcome, two, questions="classwise") == ["questions"]

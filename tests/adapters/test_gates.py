@@ -65,8 +65,13 @@ def write_predictions(folder, model):
     outcome = rng.random(2000) < forecast
     shown = np.sqrt(forecast) if model == "bad" else forecast
     rows = zip(outcome.astype(int).tolist(), shown.tolist(), strict=True)
-    header = "elsewhere,forecast" if model == "broken" else "the outcome,forecast"
-    (folder / "predictions.csv").write_text("\n".join([header, *(f"{y},{p!r}" for y, p in rows), ""]))
+    header = f"{'elsewhere' if model == 'broken' else 'the outcome'},forecast,the patient"
+    lines = [header, *(f"{y},{p!r},{place // 4}" for place, (y, p) in enumerate(rows)), ""]
+    (folder / "predictions.csv").write_text("\n".join(lines))
+
+
+def read_predictions(folder):
+    return np.loadtxt(folder / "predictions.csv", delimiter=",", skiprows=1).T
 
 
 def documented(what):
@@ -136,19 +141,39 @@ def test_the_action_passes_with_a_good_model_only(run_action, tmp_path, model, v
     judged, outputs = run_action(model)
     assert judged.returncode == code, judged.stderr
     assert outputs["verdict"] == verdict
-    columns = np.loadtxt(tmp_path / "predictions.csv", delimiter=",", skiprows=1)
-    expected = calibrant.certify(*columns.T, max_error=0.05)
+    expected = calibrant.certify(*read_predictions(tmp_path)[:2], max_error=0.05)
     assert float(outputs["upper"]) == pytest.approx(expected.upper, abs=1e-12)
     assert f"{verdict}: the error is at most {outputs['upper']}, and 0.05 is allowed" in judged.stderr
 
 
-def test_the_action_takes_further_arguments(run_action, tmp_path):
-    judged, outputs = run_action("good", arguments="--confidence-level 0.9 --method hoeffding", **{"max-error": "0.02"})
+@pytest.mark.parametrize("between", [" ", "\n", "\r\n  ", "\n\n"], ids=repr)
+def test_the_action_takes_further_arguments(run_action, tmp_path, between):
+    arguments = between.join(["--confidence-level 0.9", "--method hoeffding", "--cluster 'the patient'", ""])
+    judged, outputs = run_action("good", arguments=arguments, **{"max-error": "0.02"})
     assert judged.returncode == 3
     assert outputs["verdict"] == "undecided"
-    columns = np.loadtxt(tmp_path / "predictions.csv", delimiter=",", skiprows=1)
-    expected = calibrant.certify(*columns.T, max_error=0.02, confidence_level=0.9, method="hoeffding")
+    outcome, forecast, patient = read_predictions(tmp_path)
+    asked = {"confidence_level": 0.9, "method": "hoeffding", "cluster": patient}
+    expected = calibrant.certify(outcome, forecast, max_error=0.02, **asked)
     assert float(outputs["upper"]) == pytest.approx(expected.upper, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"file": ""}, r"Error: FILE is an empty text; pass the path of a file"),
+        ({"arguments": "--help"}, r"Error: calibrant certify judged nothing; leave out arguments that ask for"),
+        ({"arguments": "--method normal --cluster 'the patient"}, r"Error: a quote in arguments has no end"),
+        ({"arguments": "--cluster C:\\patient"}, r"has no column 'C:\\\\patient'"),
+    ],
+    ids=str,
+)
+def test_what_asks_for_no_verdict_gets_none(run_action, given, message):
+    judged, outputs = run_action("good", **given)
+    assert judged.returncode == 2
+    assert re.search(message, judged.stderr)
+    assert "Traceback" not in judged.stderr
+    assert outputs == {}
 
 
 def test_the_action_stops_at_bad_input_and_runs_nothing_that_is_written_in_it(run_action, tmp_path):
@@ -161,13 +186,17 @@ def test_the_action_stops_at_bad_input_and_runs_nothing_that_is_written_in_it(ru
     assert not (tmp_path / "stolen").exists()
 
 
-def test_the_report_follows_whatever_the_verdict(runner, tmp_path):
+def test_the_report_follows_whatever_the_verdict(runner, run_action, tmp_path):
+    given = {"file": "predictions.csv", "max-error": "0.05", "y-true": "the outcome"}
+    given["arguments"] = "--confidence-level 0.9\n--cluster 'the patient'"
+    assert run_action("bad", **given)[1]["verdict"] == "refuted"
     certify, report = ACTION["runs"]["steps"][1:]
-    write_predictions(tmp_path, "bad")
-    given = {"file": "predictions.csv", "max-error": "0.05", "y-true": "the outcome", "arguments": "--threshold 0.3"}
     shown = run_step(report, given, tmp_path, runner)
     assert shown.returncode == 0, shown.stderr
-    assert "\n## Refuted" in Path(runner["GITHUB_STEP_SUMMARY"]).read_text()
+    summary = Path(runner["GITHUB_STEP_SUMMARY"]).read_text()
+    assert "\n## Refuted" in summary
+    assert "with 90% confidence" in summary
+    assert "500 clusters" in summary
     assert report["if"] == "always() && inputs.report == 'true' && steps.certify.outputs.verdict != ''"
     assert certify["id"] == "certify"
     assert {name: each["value"] for name, each in ACTION["outputs"].items()} == {

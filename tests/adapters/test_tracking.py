@@ -94,6 +94,12 @@ def test_a_metric_of_nothing_known_is_refused():
         mlflow_metric("cutoff", alternative="greater")
 
 
+@pytest.mark.parametrize("option", ["questions", "classes", "multilabel"])
+def test_a_metric_is_about_one_event(option):
+    with pytest.raises(TypeError, match=rf"^mlflow_metric has no option '{option}'; it has confidence_level, "):
+        mlflow_metric("cutoff", **{option: None})
+
+
 @pytest.mark.usefixtures("without_plots")
 @pytest.mark.parametrize(("power", "verdict"), [(1.0, "certified"), (0.5, "refuted")])
 def test_a_run_has_metrics_verdict_and_report(mlflow, rows, power, verdict):
@@ -140,6 +146,51 @@ def test_models_are_told_apart(mlflow, rows):
     data = mlflow.get_run(run.info.run_id).data
     assert data.tags["calibration.second.verdict"] == "refuted"
     assert data.metrics["calibration/first/upper"] < data.metrics["calibration/second/upper"]
+
+
+@pytest.mark.usefixtures("without_plots")
+def test_no_verdict_stands_beside_the_metrics_of_another_model(mlflow, rows):
+    with mlflow.start_run() as run:
+        mlflow.set_tag("other.verdict", "kept")
+        log_calibration(rows.outcome, {"a": rows.forecast, "b": rows.forecast}, max_error=0.1, folder="both")
+        log_calibration(rows.outcome, rows.forecast, max_error=0.1)
+        log_calibration(rows.outcome, rows.forecast**3)
+    tags = mlflow.get_run(run.info.run_id).data.tags
+    verdicts = {name: said for name, said in tags.items() if name.endswith(("verdict", "finding"))}
+    assert verdicts.keys() == {
+        "other.verdict",
+        *(f"both.{model}.{what}" for model in "ab" for what in ("verdict", "finding")),
+    }
+    assert tags["calibration.limits"] == "both with 95% confidence"
+
+
+@pytest.mark.usefixtures("without_plots")
+def test_an_old_verdict_is_gone_when_logging_fails_half_way(mlflow, rows, monkeypatch):
+    with mlflow.start_run() as run:
+        log_calibration(rows.outcome, rows.forecast, max_error=0.1)
+        monkeypatch.setattr(mlflow.MlflowClient, "set_tag", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            log_calibration(rows.outcome, rows.forecast**3, max_error=0.1)
+    data = mlflow.get_run(run.info.run_id).data
+    assert data.metrics["calibration/estimate"] > 0.1
+    assert "calibration.verdict" not in data.tags
+
+
+@pytest.mark.usefixtures("without_plots")
+@pytest.mark.parametrize("max_error", [None, 0.1])
+def test_several_classes_are_judged_by_the_confidence_in_the_top_label(mlflow, rows, max_error):
+    forecast = rows.forecast.to_numpy()
+    several = np.stack([forecast / 2, forecast / 2, 1 - forecast], axis=1)
+    label = np.where(rows.outcome == 1, np.arange(2000) % 2, 2)
+    with mlflow.start_run() as run:
+        log_calibration(label, several, max_error=max_error)
+    data = mlflow.get_run(run.info.run_id).data
+    assert data.tags["calibration.question"].startswith("the confidence in the top label")
+    right = label == several.argmax(axis=1)
+    expected = calibrant.cutoff_calibration_error(right, several.max(axis=1))
+    assert data.metrics["calibration/estimate"] == data.metrics["calibration/cutoff"] == pytest.approx(expected)
+    log_calibration(rows.outcome, np.stack([1 - forecast, forecast], axis=1), run_id=run.info.run_id)
+    assert "calibration.question" not in mlflow.get_run(run.info.run_id).data.tags, "of two classes it is the event"
 
 
 def test_bad_rows_leave_no_trace(mlflow, rows):

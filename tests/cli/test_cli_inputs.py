@@ -1,9 +1,10 @@
 """Which columns are taken, and what is said about files, columns and options that cannot be used."""
 
 import re
+import shutil
 
 import pytest
-from cli_cases import answer, call, write_files
+from cli_cases import RUNS, answer, call, filled, write_files
 from table_cases import write
 
 import calibrant
@@ -142,6 +143,35 @@ def test_a_bad_cell_is_named_by_column_and_row(what, tmp_path):
     assert found.stdout == ""
     assert re.fullmatch(rf"Error: {re.escape(str(file))}.*\n", found.stderr)
     assert re.search(message, found.stderr.strip())
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_an_empty_path_does_not_stand_for_the_folder_one_is_in(run, files, tmp_path, monkeypatch):
+    shutil.copy(files / "t.csv", tmp_path / "t.csv")
+    monkeypatch.chdir(tmp_path)
+    found = call(*filled(run, file="", out=tmp_path, model=files / "m.json"))
+    assert found.exit_code == 2, found.output
+    assert "Error: FILE is an empty text; pass the path of a file" in found.stderr
+    assert [each.name for each in tmp_path.iterdir()] == ["t.csv"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (("validate", ""), "FILE is an empty text; pass the path of a file, or of a folder of them"),
+        (("report", "t.csv", ""), "FILE is an empty text; pass the path of a file, or of a folder of them"),
+        (("report", "t.csv", "--out", ""), "--out is an empty text; pass the path of a file"),
+        (("recalibrate", "fit", "t.csv", "--out", ""), "--out is an empty text; pass the path of a file"),
+        (("recalibrate", "sql", "", "--column", "p"), "MODEL is an empty text; pass the path of a file"),
+        (("watch", "t.csv", "--max-error", "0.1", "--state", ""), "--state is an empty text; pass the path of a file"),
+        (("reproduce", "examples", "--out", ""), "--out is an empty text; pass the path of a folder"),
+    ],
+)
+def test_an_empty_path_is_named(line, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = call(*line)
+    assert found.exit_code == 2
+    assert found.stderr.endswith(f"Error: {message}\n")
 
 
 def bad_calls(files):

@@ -280,6 +280,13 @@ def test_addresses_are_refused_and_nothing_is_installed(address):
         open_table(address)
 
 
+def test_an_empty_path_does_not_stand_for_the_folder_one_is_in(tmp_path, monkeypatch):
+    text_file(tmp_path, "p\n0.5\n", "t.csv")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TableError, match=r"^the path is an empty text; name a file, a folder or a pattern$"):
+        open_table("")
+
+
 def test_extensions_are_neither_installed_nor_loaded(tmp_path):
     with open_table(text_file(tmp_path, "p\n0.5\n", "t.csv")) as table:
         for setting in ("autoinstall_known_extensions", "autoload_known_extensions"):

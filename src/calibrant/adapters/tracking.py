@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     _Models = Mapping[tuple[str, ...], ModelSummary]
 
 _LOGGED = ("cutoff", "smooth", "risk_gap", "brier", "calibration_in_the_large")
+_SOMETIMES = ("verdict", "finding", "question")
+_CONFIDENCE = "the confidence in the top label: is that label right as often as forecast?"
 
 
 def mlflow_metric(measure: Measure = "cutoff", *, name: str | None = None, **options: Any) -> Any:
@@ -37,8 +39,8 @@ def mlflow_metric(measure: Measure = "cutoff", *, name: str | None = None, **opt
         What the metric is called, by default after the error, as in "cutoff_calibration_error". MLflow keeps one metric
         of a name: give two of the same error different ones.
     **options
-        Those of `confidence_interval`: ``confidence_level``, ``method``, ``pos_label`` and so on; an array such as
-        ``cluster`` has a value for each row that is evaluated.
+        Those of `confidence_interval`: ``confidence_level``, ``method``, ``pos_label`` and so on, without those about
+        several classes; an array such as ``cluster`` has a value for each row that is evaluated.
 
     Returns
     -------
@@ -59,7 +61,8 @@ def mlflow_metric(measure: Measure = "cutoff", *, name: str | None = None, **opt
 
     from calibrant.certificates.verdicts import confidence_interval
 
-    check_options("mlflow_metric", confidence_interval, options, taken=["measure", "alternative"])
+    taken = ["measure", "alternative", "classes", "questions", "multilabel"]  # one event has no classes to ask about
+    check_options("mlflow_metric", confidence_interval, options, taken=taken)
 
     def evaluate(predictions: Any, targets: Any) -> Any:
         _refuse_labels(predictions)
@@ -89,8 +92,9 @@ def log_calibration(
     ----------
     y_true : array-like of shape (n,), Tally, or dict of name to Tally
         Outcomes, as in `CalibrationReport.from_predictions`.
-    y_prob : array-like of shape (n,), or dict of name to array-like
-        Forecast probabilities; a dict for several models judged on the same outcomes.
+    y_prob : array-like of shape (n,), or (n, K) for several classes, or dict of name to array-like
+        Forecast probabilities; a dict for several models judged on the same outcomes. Of more than two classes what is
+        logged is about the confidence in the top label, and the report has a table of every class besides.
     max_error : float in [0, 1], optional
         The largest Cutoff calibration error you can live with; without it there are limits and no verdict.
     run_id : str, optional
@@ -110,8 +114,9 @@ def log_calibration(
         again with its limits, as shares of what ``relative_to`` says, as ``calibration/estimate``, ``lower`` and
         ``upper``, with the tag ``calibration.limits`` for their confidence: each limit has it where there is
         ``max_error``, and else both together; and with ``max_error`` the tags ``calibration.verdict`` and
-        ``calibration.finding``, the verdict in a word and in words. Where there are several models their names come in
-        between, as in ``calibration/first/cutoff``.
+        ``calibration.finding``, the verdict in a word and in words. For more than two classes the tag
+        ``calibration.question`` says what all of this is about. Tags of an earlier call that do not apply any more are
+        deleted. Where there are several models their names come in between, as in ``calibration/first/cutoff``.
 
     Examples
     --------
@@ -148,15 +153,15 @@ def log_calibration(
 
 def _log(client: Any, run: str, folder: str, models: _Models, pages: Mapping[str, str]) -> None:
     """Log numbers and verdicts of models, and pages."""
+    old = client.get_run(run).data.tags
     for named, model in models.items():
+        for tag in (".".join((*named, name)) for name in _SOMETIMES):
+            if tag in old:  # first, so that no verdict on other forecasts stands beside these numbers
+                client.delete_tag(run, tag)
         for name, value in _metrics(model):
             client.log_metric(run, "/".join((*named, name)), value)
-        level = level_said(model.judged.confidence_level)
-        which = "both" if model.certificate is None else "each"
-        client.set_tag(run, ".".join((*named, "limits")), f"{which} with {level} confidence")
-        if model.verdict is not None and model.certificate is not None:
-            client.set_tag(run, ".".join((*named, "verdict")), model.verdict)
-            client.set_tag(run, ".".join((*named, "finding")), model.certificate.finding())
+        for name, said in _tags(model).items():
+            client.set_tag(run, ".".join((*named, name)), said)
     for name, page in pages.items():
         client.log_text(run, page, f"{folder}/{name}")
 
@@ -186,6 +191,17 @@ def _metrics(model: ModelSummary) -> Iterator[tuple[str, float]]:
     found = {name: getattr(model.measures, name) for name in _LOGGED}
     found |= {name: getattr(model.judged, name) for name in ("estimate", "lower", "upper")}
     return ((name, float(value)) for name, value in found.items() if math.isfinite(value))
+
+
+def _tags(model: ModelSummary) -> dict[str, str]:
+    """Return what is said of a model in words: of its limits always, the others of `_SOMETIMES` where they apply."""
+    which = "both" if model.certificate is None else "each"
+    tags = {"limits": f"{which} with {level_said(model.judged.confidence_level)} confidence"}
+    if model.verdict is not None and model.certificate is not None:
+        tags |= {"verdict": model.verdict, "finding": model.certificate.finding()}
+    if model.classes is not None or model.class_limits is not None:
+        tags["question"] = _CONFIDENCE
+    return tags
 
 
 def _refuse_labels(predictions: Any) -> None:

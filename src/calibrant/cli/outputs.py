@@ -62,7 +62,7 @@ class WithExamples(click.Command):
     """A command whose help ends in its exit codes and in lines to copy, printed as they are written.
 
     An option that is given twice, and does not say that it may be, is an error: which of two limits decided would
-    depend on their order.
+    depend on their order. So is a path that is empty, which would stand for the folder one is in.
     """
 
     def __init__(
@@ -75,16 +75,30 @@ class WithExamples(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read what was typed."""
         if not ctx.resilient_parsing:
-            self._refuse_repeated(ctx, args)
+            values, _, given = self.make_parser(ctx).parse_args(list(args))
+            self._refuse_repeated(ctx, given)
+            self._refuse_empty_paths(ctx, values)
         return super().parse_args(ctx, args)
 
-    def _refuse_repeated(self, ctx: click.Context, args: list[str]) -> None:
-        given = self.make_parser(ctx).parse_args(list(args))[2]
+    def _refuse_repeated(self, ctx: click.Context, given: list[click.Parameter]) -> None:
         for option in dict.fromkeys(given):
             once = isinstance(option, click.Option) and not (option.multiple or option.is_eager)
             if once and given.count(option) > 1:
                 name = max(option.opts, key=len)
                 raise click.UsageError(f"{name} was given {given.count(option)} times; give it once", ctx=ctx)
+
+    def _refuse_empty_paths(self, ctx: click.Context, values: Mapping[str, Any]) -> None:
+        for param in self.params:
+            value = values.get(str(param.name))
+            empty = "" in (value if isinstance(value, (list, tuple)) else [value])
+            if empty and param.name == "files":
+                name, what = "FILE", "a file, or of a folder of them"
+            elif empty and isinstance(param.type, click.Path):
+                name = max(param.opts, key=len) if isinstance(param, click.Option) else param.opts[0].upper()
+                what = "a file" if param.type.file_okay else "a folder"
+            else:
+                continue
+            raise click.UsageError(f"{name} is an empty text; pass the path of {what}", ctx=ctx)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write exit codes and examples after the options."""

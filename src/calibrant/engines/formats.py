@@ -182,6 +182,8 @@ def _spooled(stream: Any, said: str, scratch: Path | None, name: str) -> Path:
 def _expanded(name: str, any_name: bool) -> list[Path]:
     if _REMOTE.match(name):
         raise TableError("is an address", table=name, remedy="calibrant reads local files only: download it first")
+    if not name:  # of which Path makes the folder one is in
+        raise TableError("the path is an empty text", remedy="name a file, a folder or a pattern")
     path = Path(name)
     try:
         if path.is_dir():
