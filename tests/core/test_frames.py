@@ -44,8 +44,8 @@ CLASS_PROBABILITIES = RNG.dirichlet([1, 1, 1], size=120)
 KINDS = (CLASS_PROBABILITIES.cumsum(axis=1) < RNG.random((120, 1))).sum(axis=1).astype(str)
 AMOUNTS = RNG.normal(size=120)
 TRIP = [[0.0, 0.4, 1.0], [0.3, 0.2, 0.5], [0.6, 0.6, 0.0]]
-QUARTER = {"cost_false_positive": 1.0, "cost_false_negative": 3.0}
-LEVEL = {"confidence_level": 0.9}
+QUARTER: dict[str, Any] = {"cost_false_positive": 1.0, "cost_false_negative": 3.0}
+LEVEL: dict[str, Any] = {"confidence_level": 0.9}
 
 
 class Given:

@@ -358,7 +358,7 @@ class Monitor(FromFrames):
 
     @property
     def history(self) -> Any:
-        """What was said after each period, as a pandas or polars frame."""
+        """What was said after each period, as a frame of the library in which the last rows came in."""
         return self._framed(dict(self._history))
 
     def reset(self) -> None:

@@ -389,7 +389,7 @@ class RollingRecalibrator(FromFrames):
 
     @property
     def history(self) -> Any:
-        """What became of each period, as a pandas or polars frame: scores before and after, and alarms so far."""
+        """What became of each period, as a frame of the library of the last rows: scores before and after, alarms."""
         return self._framed(dict(self._history))
 
     # --- Kept elsewhere -----------------------------------------------------------------------------------------------

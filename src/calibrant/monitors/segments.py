@@ -297,7 +297,7 @@ class Monitors(FromFrames):
 
     @property
     def history(self) -> Any:
-        """What was said of each segment after each period, as a pandas or polars frame."""
+        """What was said of each segment after each period, as a frame of the library of the last rows."""
         columns: dict[str, list[Any]] = {name: [] for name in ("segment", *state.HISTORY)}
         for label in self.segments:
             said = self._monitors[label]._history
