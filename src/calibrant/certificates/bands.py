@@ -28,6 +28,7 @@ from calibrant.certificates.joint_levels import delta_of_each, level_of_each
 from calibrant.certificates.methods.registry import METHODS
 from calibrant.core.chernoff import chernoff_interval
 from calibrant.core.errors import InputError
+from calibrant.core.frames import frames_follow
 from calibrant.core.results import UNIT, Result
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray, Label
 from calibrant.core.voices import Phrase
@@ -274,6 +275,7 @@ def risk_bands(
 ) -> QuestionRiskBands: ...
 
 
+@frames_follow
 def risk_bands(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,

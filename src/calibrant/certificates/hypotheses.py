@@ -19,6 +19,7 @@ from calibrant.certificates.rejections import CalibrationTest, GroupCalibrationT
 from calibrant.certificates.resampled_ranges import count_reaching
 from calibrant.certificates.variances import variances
 from calibrant.core.errors import InputError
+from calibrant.core.frames import frames_follow
 from calibrant.core.laws import brownian_range
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
 from calibrant.core.voices import Argument, Either, Option, Phrase
@@ -149,6 +150,7 @@ def calibration_test(
 ) -> QuestionTests: ...
 
 
+@frames_follow
 def calibration_test(
     y_true: RowsLike | GroupsLike,
     y_prob: ArrayLike | None = None,

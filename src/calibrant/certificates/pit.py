@@ -16,6 +16,7 @@ import numpy as np
 from calibrant.certificates.results import in_order, verdict_of
 from calibrant.certificates.threshold_results import PitCalibration
 from calibrant.core.errors import InputError
+from calibrant.core.frames import frames_follow
 from calibrant.core.types import ArrayLike, FloatArray, IntArray, Randomness
 from calibrant.core.words import counted
 from calibrant.rows.checks import check_confidence, check_number, check_seed
@@ -41,6 +42,7 @@ _NEITHER = (
 )
 
 
+@frames_follow
 def pit_calibration(
     z: ArrayLike,
     *,

@@ -10,6 +10,7 @@ import numpy as np
 from calibrant.certificates.hypotheses import ASYMPTOTIC, GIVEN_FORECASTS, MANY_ROWS, few_note, require_counts
 from calibrant.certificates.rejections import CalibrationTest, GroupCalibrationTests
 from calibrant.core.errors import UndefinedError
+from calibrant.core.frames import frames_follow
 from calibrant.core.types import ArrayLike, ClassLabel
 from calibrant.core.voices import Argument, Phrase
 from calibrant.rows.groups import GroupedRows, GroupedSource, are_grouped, by_group
@@ -34,6 +35,7 @@ def spiegelhalter_test(
 ) -> GroupCalibrationTests: ...
 
 
+@frames_follow
 def spiegelhalter_test(
     y_true: RowsLike | GroupsLike,
     y_prob: ArrayLike | None = None,

@@ -16,6 +16,7 @@ from calibrant.certificates.margins import VARIANCE_SHARE
 from calibrant.certificates.results import in_order, verdict_of
 from calibrant.certificates.threshold_results import ThresholdCertificate
 from calibrant.core.chernoff import chernoff_interval
+from calibrant.core.frames import frames_follow
 from calibrant.core.types import ArrayLike, BoolArray, FloatArray, Randomness
 from calibrant.core.voices import Phrase
 from calibrant.core.words import percent
@@ -35,6 +36,7 @@ _ASSUMPTIONS = (
 )
 
 
+@frames_follow
 def certify_thresholds(
     z: ArrayLike,
     *,

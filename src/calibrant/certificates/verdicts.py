@@ -19,6 +19,7 @@ from calibrant.certificates.methods.registry import Method
 from calibrant.certificates.question_results import QuestionCertificates, QuestionIntervals
 from calibrant.certificates.results import Certificate, ConfidenceInterval, GroupCertificates, Yardstick
 from calibrant.core.errors import CalibrationWarning
+from calibrant.core.frames import frames_follow
 from calibrant.core.types import ArrayLike, ClassLabel, Randomness
 from calibrant.measures.judged import judged_measure
 from calibrant.measures.registry import Measure
@@ -209,6 +210,7 @@ def certify(
 ) -> QuestionCertificates: ...
 
 
+@frames_follow
 def certify(
     y_true: RowsLike | GroupsLike | GroupColumns,
     y_prob: ArrayLike | None = None,
@@ -487,6 +489,7 @@ def confidence_interval(
 ) -> QuestionIntervals: ...
 
 
+@frames_follow
 def confidence_interval(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,
@@ -588,4 +591,4 @@ def _group_asked(plan: Plan, rows: Any) -> Tally | RowSource:
 def _warn(caution: str | None) -> None:
     """Warn whoever called the public function that calls the one that calls this one."""
     if caution is not None:
-        warnings.warn(caution, CalibrationWarning, stacklevel=4)
+        warnings.warn(caution, CalibrationWarning, stacklevel=5)

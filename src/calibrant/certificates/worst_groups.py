@@ -12,6 +12,7 @@ from calibrant.certificates.group_results import FoundGroup, WorstGroup
 from calibrant.certificates.group_search import ALL, UNKNOWN, Cut, Growths, Looked, Scene
 from calibrant.certificates.results import in_order, verdict_of
 from calibrant.core.errors import InputError
+from calibrant.core.frames import frames_follow
 from calibrant.core.threads import in_threads
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
 from calibrant.core.words import printable
@@ -32,6 +33,7 @@ _WEIGHTS = "the weights were fixed beforehand"
 _MANY_LABELS = 50
 
 
+@frames_follow
 def worst_group(
     y_true: ArrayLike | Observations,
     y_prob: ArrayLike | None = None,

@@ -27,6 +27,7 @@ from calibrant.comparisons.differences import (
 )
 from calibrant.comparisons.results import ComparedModel, ModelComparison
 from calibrant.core.errors import CalibrantError, InputError
+from calibrant.core.frames import frames_follow
 from calibrant.core.threads import in_threads
 from calibrant.core.types import IntArray
 from calibrant.core.voices import Phrase
@@ -78,6 +79,7 @@ class ModelError(CalibrantError):
         return type(self), (self.model, self.reason)
 
 
+@frames_follow
 def compare_models(
     y_true: Any,
     y_prob: Any = None,

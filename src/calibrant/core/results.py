@@ -13,7 +13,7 @@ import numpy as np
 
 from calibrant.core.codec import fields_of, plain_record, rebuilt_record
 from calibrant.core.errors import InputError
-from calibrant.core.frames import as_frame, library_in
+from calibrant.core.frames import FromFrames
 from calibrant.core.types import Label
 
 SCHEMA = "calibrant/1"
@@ -32,7 +32,7 @@ SLACK = 1e-9
 """By how much sums of many rows may leave a range."""
 
 
-class Checked:
+class Checked(FromFrames):
     """What refuses to be built from numbers that nothing can be concluded from.
 
     A comparison with NaN is False, and `max` may skip it: a limit that is not a number would pass for a verdict. So
@@ -52,19 +52,12 @@ class Checked:
     _may_be_undefined: ClassVar[tuple[str, ...]] = ()
     _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}
     _words: ClassVar[Mapping[str, Collection[str]]] = {}
-    _came_in: ClassVar[str | None] = None
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
         """Make one that knows whose frames its rows came in."""
         made = super().__new__(cls)
-        library = library_in()
-        if library is not None:
-            vars(made)["_came_in"] = library
+        made._remember()
         return made
-
-    def _framed(self, columns: dict[str, Any], backend: Any = None) -> Any:
-        """Return columns as a data frame of the library that ``backend`` names, or else of the rows' own."""
-        return as_frame(columns, backend, self._came_in)
 
     def __post_init__(self) -> None:
         values, words, ranges = vars(self), self._words, self._ranges

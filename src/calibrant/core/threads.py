@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,14 +26,15 @@ _PIECE = 8192
 def in_threads(call: Callable[[Given], Returned], given: Iterable[Given], *, rows: int) -> list[Returned]:
     """Return what a call makes of each of several things, in their order, side by side where each has many rows.
 
-    What is raised is the first error in that order.
+    What is raised is the first error in that order. What is known of the call under way is known to all of them.
     """
     if rows < _MANY_ROWS:
         return list(map(call, given))
     from concurrent.futures import ThreadPoolExecutor
 
+    here = copy_context()
     with ThreadPoolExecutor(_THREADS) as threads:
-        return list(threads.map(call, given))
+        return list(threads.map(lambda each: here.copy().run(call, each), given))
 
 
 @contextmanager

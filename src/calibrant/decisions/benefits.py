@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.core.errors import InputError, UndefinedError
+from calibrant.core.frames import frames_follow
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
 from calibrant.decisions.benefit_limits import SPREADS, At, Benefits, Draws, Interval, Limits, benefits, limits_of
 from calibrant.decisions.benefit_results import LIMITED, DecisionCurve, NetBenefit
@@ -40,6 +41,7 @@ _FEW_CLUSTERS = 20
 """Clusters below which resamples of them hold the truth less often than they say; docs/how-to/decide.md says."""
 
 
+@frames_follow
 def net_benefit(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,
@@ -153,6 +155,7 @@ def net_benefit(
     return _result(at, found, table, where, limits, level, interval)
 
 
+@frames_follow
 def decision_curve(
     y_true: Any,
     y_prob: Any = None,

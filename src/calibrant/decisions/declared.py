@@ -22,6 +22,7 @@ from calibrant.certificates.methods.registry import METHODS, Method
 from calibrant.certificates.regrets import regret_estimate
 from calibrant.certificates.results import in_order, verdict_of
 from calibrant.core.errors import InputError
+from calibrant.core.frames import frames_follow
 from calibrant.core.types import ArrayLike, Label
 from calibrant.core.voices import Option, Phrase
 from calibrant.core.words import measured, printable
@@ -75,6 +76,7 @@ def certify_decisions(
 ) -> DecisionCertificates: ...
 
 
+@frames_follow
 def certify_decisions(
     y_true: ArrayLike,
     y_prob: ArrayLike,

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant.core.errors import InputError, UndefinedError
+from calibrant.core.frames import frames_follow
 from calibrant.core.results import UNIT, Result
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
 from calibrant.decisions.gaps import noise_note
@@ -35,6 +36,7 @@ from calibrant.rows.refinement import TOLERANCE
 from calibrant.rows.tally import Tally
 
 
+@frames_follow
 def score_decomposition(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,

@@ -11,6 +11,7 @@ import numpy as np
 from calibrant.certificates.clusters import ClusterTarget, check_clusters
 from calibrant.certificates.joint_levels import level_of_each
 from calibrant.certificates.methods.registry import Method
+from calibrant.core.frames import frames_follow
 from calibrant.core.results import UNIT, PerGroup, Result
 from calibrant.core.types import ArrayLike, ClassLabel, Label, Randomness
 from calibrant.core.words import in_columns, level_said, percent, rounded_up
@@ -267,6 +268,7 @@ def decide(
 ) -> GroupDecisions: ...
 
 
+@frames_follow
 def decide(
     y_true: RowsLike | GroupsLike,
     y_prob: ArrayLike | None = None,

@@ -14,6 +14,7 @@ import numpy as np
 
 from calibrant.core.codec import fields_of
 from calibrant.core.errors import CalibrationWarning
+from calibrant.core.frames import frames_follow
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray
 from calibrant.core.voices import Argument, Option, Phrase
 from calibrant.decisions.results import (
@@ -39,6 +40,7 @@ from calibrant.rows.runs import group_starts
 from calibrant.rows.tally import Tally, Totals, prefix_sums
 
 
+@frames_follow
 def risk_gap(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,
@@ -106,6 +108,7 @@ def risk_gap(
     )
 
 
+@frames_follow
 def risk_gap_curve(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,
@@ -172,6 +175,7 @@ def risk_gap_curve(
     )
 
 
+@frames_follow
 def sign_testing_gap(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,
@@ -243,6 +247,7 @@ def sign_testing_gap(
     )
 
 
+@frames_follow
 def best_threshold(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,
@@ -376,7 +381,7 @@ def _overfitting(tally: Tally) -> tuple[str, ...]:
         instead=Option("wrapper", "nondecreasing"),
         outcomes=Argument("y_true"),
     )
-    warnings.warn(note, CalibrationWarning, stacklevel=3)
+    warnings.warn(note, CalibrationWarning, stacklevel=4)
     return (note,)
 
 

@@ -13,6 +13,7 @@ from calibrant.certificates.methods.registry import METHODS, Method
 from calibrant.certificates.results import Certificate, ConfidenceInterval
 from calibrant.certificates.verdicts import confidence_interval
 from calibrant.core.errors import InputError
+from calibrant.core.frames import frames_follow
 from calibrant.core.results import UNIT, Result
 from calibrant.core.types import Randomness
 from calibrant.core.words import level_said, rounded_up
@@ -168,6 +169,7 @@ class DecisionGuarantee(WithCosts, Result):
         return over_thresholds(self.thresholds or EVERY_THRESHOLD)
 
 
+@frames_follow
 def decision_guarantee(
     certificate: Certificate | ConfidenceInterval,
     threshold: float | None = None,

@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from calibrant.core.errors import InputError
+from calibrant.core.frames import frames_follow
 from calibrant.core.types import ArrayLike, BoolArray, ClassLabel, FloatArray, IntArray
 from calibrant.decisions.results import DecisionRisk, MurphyCurve
 from calibrant.decisions.stretches import split_at
@@ -26,6 +27,7 @@ from calibrant.rows.runs import group_starts
 from calibrant.rows.tally import Tally, Totals, prefix_sums
 
 
+@frames_follow
 def decision_risk(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,
@@ -81,6 +83,7 @@ def decision_risk(
     return risk_of_totals(table, at, costs=costs)
 
 
+@frames_follow
 def murphy_curve(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,
@@ -113,6 +116,7 @@ def murphy_curve(
     return curve_through(tally, np.array([0.0, 1.0]))
 
 
+@frames_follow
 def sign_testing_risk(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from calibrant.core.errors import UndefinedError
+from calibrant.core.frames import frames_follow
 from calibrant.core.results import UNIT, Result
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
 from calibrant.decisions.part_limits import (
@@ -40,6 +41,7 @@ class _Bins(NamedTuple):
     rate: FloatArray
 
 
+@frames_follow
 def brier_decomposition(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,

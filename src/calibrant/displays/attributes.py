@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from calibrant.core.frames import frames_follow
 from calibrant.core.types import ArrayLike, ClassLabel
 from calibrant.core.words import percent
 from calibrant.decisions.verification import BrierDecomposition, brier_decomposition
@@ -49,6 +50,7 @@ class AttributesDisplay(Display):
     parts: BrierDecomposition
 
     @classmethod
+    @frames_follow
     def from_predictions(
         cls,
         y_true: RowsLike,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
+from calibrant.core.frames import frames_follow
 from calibrant.core.results import Checked
 from calibrant.core.types import ClassLabel, FloatArray
 from calibrant.displays.palette import MARGIN, SMALL, TITLE, WORDS, Palette, Theme, palette_of
@@ -88,6 +89,7 @@ class Display(Checked, ABC):
         """Compute from outcomes and forecasts, and draw; every display says what it takes."""
 
     @classmethod
+    @frames_follow
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, pos_label: ClassLabel | None = None, **options: Any
     ) -> Self:

@@ -14,6 +14,7 @@ from calibrant.certificates.methods.registry import Method
 from calibrant.certificates.results import Certificate, ConfidenceInterval, GroupCertificates, Yardstick
 from calibrant.certificates.verdicts import certify, confidence_interval
 from calibrant.core.errors import InputError
+from calibrant.core.frames import frames_follow
 from calibrant.core.types import ArrayLike, ClassLabel, Randomness
 from calibrant.core.words import level_said
 from calibrant.displays.base import LABEL_WIDTH, Display
@@ -87,6 +88,7 @@ class CertificateDisplay(Display):
     joint_verdict: str | None = None
 
     @classmethod
+    @frames_follow
     def from_certificates(
         cls,
         certificates: Any,
@@ -120,6 +122,7 @@ class CertificateDisplay(Display):
         return display.plot(theme=theme, legend=legend, ax=ax)
 
     @classmethod
+    @frames_follow
     def from_predictions(
         cls,
         y_true: RowsLike,

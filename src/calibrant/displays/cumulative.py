@@ -13,6 +13,7 @@ import numpy.typing as npt
 from calibrant.certificates.clusters import ClusterTarget
 from calibrant.certificates.variances import outcome_variance
 from calibrant.core.errors import InputError
+from calibrant.core.frames import frames_follow
 from calibrant.core.laws import brownian_range
 from calibrant.core.types import ArrayLike, BoolArray, ClassLabel, FloatArray, Randomness
 from calibrant.core.words import level_said, measured, of_all, percent, significant_up
@@ -105,6 +106,7 @@ class CumulativeDisplay(Display):
     axis: str = FORECAST
 
     @classmethod
+    @frames_follow
     def from_predictions(
         cls,
         y_true: RowsLike,

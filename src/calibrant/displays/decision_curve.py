@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 import numpy as np
 
 from calibrant.core.errors import InputError
+from calibrant.core.frames import frames_follow
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
 from calibrant.core.words import level_said
 from calibrant.decisions.benefit_limits import Interval
@@ -106,6 +107,7 @@ class DecisionCurveDisplay(Display):
     quantity: Quantity = "net_benefit"
 
     @classmethod
+    @frames_follow
     def from_predictions(
         cls,
         y_true: RowsLike | Mapping[str, Any],
@@ -166,6 +168,7 @@ class DecisionCurveDisplay(Display):
         return cls.from_results(curve, quantity=quantity).plot(theme=theme, legend=legend, ax=ax)
 
     @classmethod
+    @frames_follow
     def from_results(cls, curve: DecisionCurve, *, quantity: Quantity = "net_benefit") -> Self:
         """Make a display, not yet drawn, of curves computed before."""
         check_choice(quantity, "quantity", tuple(_SHOWN))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from calibrant.core.frames import frames_follow
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
 from calibrant.core.words import level_said
 from calibrant.decisions.decompositions import ScoreDecomposition, score_decomposition
@@ -60,6 +61,7 @@ class DecompositionDisplay(Display):
     parts: tuple[ScoreDecomposition, ...]
 
     @classmethod
+    @frames_follow
     def from_predictions(
         cls,
         y_true: RowsLike | Mapping[str, Any],
@@ -112,6 +114,7 @@ class DecompositionDisplay(Display):
         return cls.from_results(found).plot(theme=theme, legend=legend, ax=ax)
 
     @classmethod
+    @frames_follow
     def from_results(cls, parts: Mapping[str, ScoreDecomposition]) -> Self:
         """Make a display, not yet drawn, of decompositions computed before, by the names of their models."""
         return cls(tuple(check_named(parts, "parts")), tuple(parts.values()))

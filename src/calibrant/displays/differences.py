@@ -9,6 +9,7 @@ import numpy as np
 
 from calibrant.comparisons.results import ModelComparison
 from calibrant.comparisons.side_by_side import Compared, compare_models
+from calibrant.core.frames import frames_follow
 from calibrant.core.types import FloatArray
 from calibrant.core.words import level_said, printable
 from calibrant.displays.base import Display
@@ -60,6 +61,7 @@ class DifferencesDisplay(Display):
     comparison: ModelComparison
 
     @classmethod
+    @frames_follow
     def from_predictions(
         cls,
         y_true: Any,
@@ -86,6 +88,7 @@ class DifferencesDisplay(Display):
         return cls.from_results(comparison).plot(theme=theme, legend=legend, ax=ax)
 
     @classmethod
+    @frames_follow
     def from_results(cls, comparison: ModelComparison) -> Self:
         """Make a display, not yet drawn, of a comparison."""
         found = comparison.differences

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from calibrant.core.frames import frames_follow
 from calibrant.core.types import ArrayLike, BoolArray, ClassLabel, FloatArray, IntArray, Label
 from calibrant.core.words import counted, level_said, printable
 from calibrant.displays.base import Display, dress, inches_below, write_beside
@@ -75,6 +76,7 @@ class MonitorDisplay(Display):
     limit: float | None
 
     @classmethod
+    @frames_follow
     def from_monitor(
         cls, monitor: Monitor, *, theme: Theme = "light", legend: bool = True, ax: Axes | None = None
     ) -> Self:
@@ -91,6 +93,7 @@ class MonitorDisplay(Display):
         return cls.from_history(history).plot(theme=theme, legend=legend, ax=ax)
 
     @classmethod
+    @frames_follow
     def from_history(cls, history: MonitorHistory, *, show_limit: bool = True) -> Self:
         """Make a display, not yet drawn, of what a monitor said; ``show_limit`` says whether to draw ``max_error``."""
         days = _days(history.period)
@@ -98,6 +101,7 @@ class MonitorDisplay(Display):
         return cls(history, place, days is not None, history.max_error if show_limit else None)
 
     @classmethod
+    @frames_follow
     def from_predictions(
         cls,
         y_true: RowsLike,

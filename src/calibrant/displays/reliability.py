@@ -11,6 +11,7 @@ import numpy as np
 from calibrant.certificates.bands import RiskBands, risk_bands
 from calibrant.certificates.clusters import ClusterTarget
 from calibrant.core.errors import InputError
+from calibrant.core.frames import frames_follow
 from calibrant.core.isotonic import isotonic_fit
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray, Randomness
 from calibrant.core.words import level_said
@@ -140,6 +141,7 @@ class ReliabilityDisplay(Display):
     smoother: str = "isotonic"
 
     @classmethod
+    @frames_follow
     def from_predictions(
         cls,
         y_true: RowsLike,
@@ -262,6 +264,7 @@ class ReliabilityDisplay(Display):
         return display.plot(difference=difference, histogram=histogram, theme=theme, legend=legend, ax=ax)
 
     @classmethod
+    @frames_follow
     def from_results(cls, curve: CalibrationCurve, tally: Tally) -> Self:
         """Make a display, not yet drawn, of a curve computed before, above the histogram of a tally."""
         bar_low, bar_high, bar_rows = _bars(tally)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from calibrant.certificates.clusters import ClusterTarget, check_clusters
 from calibrant.certificates.methods.registry import Method
 from calibrant.core.errors import InputError
+from calibrant.core.frames import frames_follow
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray
 from calibrant.core.words import level_said, measured, rounded_up
 from calibrant.decisions.gaps import risk_gap_curve
@@ -74,6 +75,7 @@ class RiskGapDisplay(Display):
     guarantee: DecisionGuarantee
 
     @classmethod
+    @frames_follow
     def from_predictions(
         cls,
         y_true: RowsLike,
@@ -126,6 +128,7 @@ class RiskGapDisplay(Display):
         return display.plot(theme=theme, legend=legend, ax=ax)
 
     @classmethod
+    @frames_follow
     def from_results(cls, curve: RiskGapCurve, guarantee: DecisionGuarantee) -> Self:
         """Make a display, not yet drawn, of a curve and a guarantee computed before."""
         if guarantee.threshold is not None or guarantee.thresholds not in (None, EVERY_THRESHOLD):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from calibrant.core.frames import frames_follow
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray
 from calibrant.core.words import measured, rounded_down
 from calibrant.displays.base import Display, write_beside
@@ -66,6 +67,7 @@ class SpectrumDisplay(Display):
     noisy: bool
 
     @classmethod
+    @frames_follow
     def from_predictions(
         cls,
         y_true: RowsLike,

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.core.errors import CalibrantError, InputError
+from calibrant.core.frames import FromFrames
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.voices import Argument, Either, Phrase
 from calibrant.core.words import counted
@@ -51,7 +52,7 @@ class Work:
     rows_fetched: int = 0
 
 
-class Handle:
+class Handle(FromFrames):
     """An engine, which columns to use, and how often they were read."""
 
     def __init__(self, engine: Engine, roles: Roles, pos_label: Any, fetch_limit: int, tally_limit: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 from calibrant.core.errors import InputError
-from calibrant.core.frames import LIBRARIES, note_libraries
+from calibrant.core.frames import LIBRARIES, frames_follow
 from calibrant.core.types import ArrayLike
 from calibrant.core.voices import Argument, Phrase
 from calibrant.engines.class_scans import ClassScan, LabelScan
@@ -120,6 +120,7 @@ def scan(
 ) -> ClassScan: ...
 
 
+@frames_follow
 def scan(
     source: Any,
     *,
@@ -358,7 +359,6 @@ def _engine(source: Any, wanted: str | None, memory_limit: str | None, temp_dire
         connection, name = source
         return DuckDBEngine(connection.table(name), name)
     if library in LIBRARIES:
-        note_libraries(source)
         return DuckDBEngine.from_frame(source, memory_limit=memory_limit, temp_directory=temp_directory)
     if isinstance(source, (str, os.PathLike, Sequence)) or hasattr(source, "read"):
         return DuckDBEngine.from_files(source, memory_limit=memory_limit, temp_directory=temp_directory)

@@ -7,6 +7,7 @@ from typing import Literal, overload
 import numpy as np
 
 from calibrant.core.errors import UndefinedError
+from calibrant.core.frames import frames_follow
 from calibrant.core.types import ArrayLike, ClassLabel, Randomness
 from calibrant.measures.estimates import Estimate
 from calibrant.measures.sampled import Limits, Sampled, by_resampling, estimated, sampled
@@ -46,6 +47,7 @@ def brier_score(
 ) -> Estimate: ...
 
 
+@frames_follow
 def brier_score(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,
@@ -134,6 +136,7 @@ def scaled_brier_score(
 ) -> Estimate: ...
 
 
+@frames_follow
 def scaled_brier_score(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,

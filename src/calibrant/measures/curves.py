@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from calibrant.core.errors import InputError, UndefinedError
+from calibrant.core.frames import frames_follow
 from calibrant.core.isotonic import isotonic_fit
 from calibrant.core.logistic import Points, expit, logit, pool
 from calibrant.core.progress import track
@@ -52,6 +53,7 @@ Numbers = Callable[[Points, Rates], FloatArray]
 """What is read off the curve of a resample."""
 
 
+@frames_follow
 def integrated_calibration_index(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,
@@ -309,6 +311,7 @@ def _tally(rows: Rows) -> Tally:
     return Tally.from_observations(rows.observations if isinstance(rows, ClusteredRows) else rows)
 
 
+@frames_follow
 def calibration_curve(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.core.errors import InputError, UndefinedError
+from calibrant.core.frames import frames_follow
 from calibrant.core.logistic import logit_of
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
 from calibrant.measures.estimates import Estimate
@@ -49,6 +50,7 @@ def auroc(
 ) -> Estimate: ...
 
 
+@frames_follow
 def auroc(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,

@@ -9,6 +9,7 @@ from typing import Literal, overload
 import numpy as np
 
 from calibrant.core.errors import UndefinedError
+from calibrant.core.frames import frames_follow
 from calibrant.core.types import ArrayLike, ClassLabel
 from calibrant.core.voices import Phrase
 from calibrant.core.words import rounded_down, rounded_up, significant_up
@@ -112,6 +113,7 @@ def measure(
 ) -> QuestionMeasures: ...
 
 
+@frames_follow
 def measure(
     y_true: RowsLike | GroupsLike,
     y_prob: ArrayLike | None = None,

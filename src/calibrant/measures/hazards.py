@@ -8,6 +8,7 @@ from typing import NamedTuple, overload
 import numpy as np
 
 from calibrant.core.errors import InputError, UndefinedError
+from calibrant.core.frames import frames_follow
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.measures.estimates import Estimate
 from calibrant.rows.checks import check_confidence
@@ -27,6 +28,7 @@ def cox_slope(rows: HorizonRows, *, confidence_level: None = None) -> float: ...
 def cox_slope(rows: HorizonRows, *, confidence_level: float) -> Estimate: ...
 
 
+@frames_follow
 def cox_slope(rows: HorizonRows, *, confidence_level: float | None = None) -> float | Estimate:
     """Calibration slope of survival forecasts: how much steeper hazards rise than forecasts say.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from calibrant.core.binomial import lower_rate, upper_rate
 from calibrant.core.errors import UndefinedError
+from calibrant.core.frames import frames_follow
 from calibrant.core.types import ArrayLike, ClassLabel, IntArray, Randomness
 from calibrant.measures.censored import censored_ratio, over_expected
 from calibrant.measures.estimates import Estimate
@@ -55,6 +56,7 @@ def observed_expected_ratio(
 ) -> Estimate: ...
 
 
+@frames_follow
 def observed_expected_ratio(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,

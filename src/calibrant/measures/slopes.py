@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 
 from calibrant.core.errors import InputError, UndefinedError
+from calibrant.core.frames import frames_follow
 from calibrant.core.logistic import Points, logit
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray, Randomness
 from calibrant.core.voices import Phrase
@@ -29,6 +30,7 @@ SlopeInterval = Literal["profile", "wald", "sandwich", "bootstrap"]
 _SINGULAR = 1e-9  # one minus the square of a correlation below which rounding decides
 
 
+@frames_follow
 def calibration_slope_intercept(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,
@@ -196,6 +198,7 @@ def intercept_at_unit_slope(
 ) -> Estimate: ...
 
 
+@frames_follow
 def intercept_at_unit_slope(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,
@@ -447,6 +450,7 @@ def _around(centre: float, reach: float) -> tuple[float, float]:
     return centre - reach, centre + reach
 
 
+@frames_follow
 def likelihood_ratio_tests(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from calibrant.core.frames import frames_follow
 from calibrant.core.types import ArrayLike, FloatArray
 from calibrant.measures.results import WorstInterval
 from calibrant.measures.threshold_results import ThresholdCalibration, members_note, quantiles_note
@@ -31,6 +32,7 @@ from calibrant.rows.tally import Tally
 _SHOWN = 99  # percentiles of the outcomes at which the error is kept, where all thresholds are looked at
 
 
+@frames_follow
 def threshold_calibration_error(
     z: ArrayLike,
     *,

@@ -17,6 +17,7 @@ import numpy as np
 
 from calibrant.core.curve_kernels import smooth_cost, smooth_fit, smooth_weights, swing_events
 from calibrant.core.errors import InputError
+from calibrant.core.frames import frames_follow
 from calibrant.core.threads import total_of_products
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray
 from calibrant.measures.questions import QuestionWorstIntervals
@@ -161,6 +162,7 @@ def worst_interval(
 ) -> QuestionWorstIntervals: ...
 
 
+@frames_follow
 def worst_interval(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,
@@ -320,6 +322,7 @@ def smooth_calibration_error(
     return smooth_cost(curve, np.diff(tally.forecast)) / tally.weight_total
 
 
+@frames_follow
 def smooth_witness(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,
@@ -382,6 +385,7 @@ def bounded_variation_calibration_error(
     return float(np.interp(limit, knots, errors)) / tally.weight_total
 
 
+@frames_follow
 def bounded_variation_witness(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,
@@ -416,6 +420,7 @@ def bounded_variation_witness(
     return Witness(forecast=tally.forecast, weight=weight, value=value)
 
 
+@frames_follow
 def bounded_variation_spectrum(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,

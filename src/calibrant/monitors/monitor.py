@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.core.errors import InputError
-from calibrant.core.frames import as_frame, library_in
+from calibrant.core.frames import FromFrames, frames_follow
 from calibrant.core.types import ArrayLike, ClassLabel
 from calibrant.core.voices import Option, Phrase
 from calibrant.core.words import counted, printable
@@ -32,7 +32,7 @@ from calibrant.rows.intake import RowsLike
 _HIGHEST = 600.0  # logarithms of evidence above which nothing changes
 
 
-class Monitor:
+class Monitor(FromFrames):
     """Watch forecasts of which more and more outcomes come in.
 
     Verdicts of `certify` are for one look: who reads them each day is wrong far more often than 5% of the time. Those
@@ -146,6 +146,7 @@ class Monitor:
 
     # --- Rows come in ----------------------------------------------------------------------------------------------
 
+    @frames_follow
     def update(
         self,
         y_true: RowsLike,
@@ -187,8 +188,14 @@ class Monitor:
         for label, _ in batches:
             due_after(label, self.maturity)
         joined = self._ledger.joined(batches, batch, own=own)
-        return lambda: self._ledger.take(joined, own=own)
 
+        def add() -> None:
+            self._ledger.take(joined, own=own)
+            self._remember()
+
+        return add
+
+    @frames_follow
     def expect(self, y_prob: ArrayLike, *, ids: ArrayLike, period: Any) -> None:
         """Add forecasts whose labels come later; `observe` brings the labels under the same ids."""
         forecasts = check_forecasts(y_prob)
@@ -198,14 +205,18 @@ class Monitor:
         self._waiting.expect(label, check_ids(ids, forecasts.size), forecasts)
         self._ledger.named = True
         self._ledger.periods.setdefault(label, OpenPeriod())
+        self._remember()
 
+    @frames_follow
     def observe(self, y_true: ArrayLike, *, ids: ArrayLike) -> None:
         """Add labels of forecasts that were passed to `expect`, in any order and in any number of parts."""
         outcomes = outcomes_of(y_true)
         self._waiting.observe(check_ids(ids, outcomes.size), outcomes)
+        self._remember()
 
     # --- What can be said -------------------------------------------------------------------------------------------
 
+    @frames_follow
     def read(self, *, through: Any = None) -> Reading:
         """Close the periods so far, and return what can be said.
 
@@ -347,8 +358,8 @@ class Monitor:
 
     @property
     def history(self) -> Any:
-        """What was said after each period, as a pandas or polars frame."""
-        return as_frame(dict(self._history), came_in=library_in())
+        """What was said after each period, as a frame of the library in which the last rows came in."""
+        return self._framed(dict(self._history))
 
     def reset(self) -> None:
         """Begin anew with the next period, as after a repair or a new model.

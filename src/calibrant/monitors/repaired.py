@@ -170,7 +170,7 @@ class WindowComparison(Result):
     stretch: int
 
     def frame(self, backend: Any = None) -> Any:
-        """Return the scores as a pandas or polars frame, one row per window."""
+        """Return the scores as a data frame, one row per window."""
         return self._framed(
             {name: [getattr(each, name) for each in self.scores] for name in ("window", *_SCORES)}, backend
         )

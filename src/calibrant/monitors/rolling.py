@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.core.errors import CalibrantError, InputError
-from calibrant.core.frames import as_frame, library_in
+from calibrant.core.frames import FromFrames, frames_follow
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray
 from calibrant.core.words import counted, measured, printable
 from calibrant.monitors import rolling_state, state
@@ -47,7 +47,7 @@ _WATCHED = ("max_error", "confidence_level", "tolerance", "periods_between_false
 """What may be asked of both monitors."""
 
 
-class RollingRecalibrator:
+class RollingRecalibrator(FromFrames):
     """Repair forecasts by a map that is fitted to the last periods, and fitted anew for each period.
 
     A map that is fitted once is good for cases like those it was fitted to; when these change, it can do harm. This one
@@ -139,6 +139,7 @@ class RollingRecalibrator:
 
     # --- Rows come in -------------------------------------------------------------------------------------------------
 
+    @frames_follow
     def update(
         self,
         y_true: ArrayLike | Observations,
@@ -174,6 +175,7 @@ class RollingRecalibrator:
                 remedy="pass outcomes and forecasts, as in update(y_true, y_prob)",
             )
         rows = as_observations(y_true, y_prob, sample_weight=sample_weight, pos_label=pos_label)
+        self._remember()
         if is_one(period):
             return self._add(rows, None if period is None else period_label(period), batch)
         check_same_index(y_prob=y_prob, period=period)
@@ -331,6 +333,7 @@ class RollingRecalibrator:
 
     # --- What can be said ---------------------------------------------------------------------------------------------
 
+    @frames_follow
     def read(self) -> RollingReading:
         """Close the periods whose labels are due, and return what the repair did so far."""
         self._close_due()
@@ -386,8 +389,8 @@ class RollingRecalibrator:
 
     @property
     def history(self) -> Any:
-        """What became of each period, as a pandas or polars frame: scores before and after, and alarms so far."""
-        return as_frame(dict(self._history), came_in=library_in())
+        """What became of each period, as a frame of the library of the last rows: scores before and after, alarms."""
+        return self._framed(dict(self._history))
 
     # --- Kept elsewhere -----------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.core.errors import CalibrantError, InputError
-from calibrant.core.frames import as_frame, library_in
+from calibrant.core.frames import FromFrames, frames_follow
 from calibrant.core.types import ArrayLike, ClassLabel, Label
 from calibrant.core.words import printable
 from calibrant.monitors import state
@@ -41,7 +41,7 @@ MOST_SEGMENTS = 500
 """Each keeps its own bets and totals, which take megabytes."""
 
 
-class Monitors:
+class Monitors(FromFrames):
     """Watch many segments, each with a monitor of its own that is made when its label first appears.
 
     The more segments, the more of them look bad by chance. Those that a reading flags are chosen by their evidence
@@ -101,6 +101,7 @@ class Monitors:
 
     # --- Rows come in ----------------------------------------------------------------------------------------------
 
+    @frames_follow
     def update(
         self,
         y_true: RowsLike | GroupedSource | GroupedRows,
@@ -134,6 +135,7 @@ class Monitors:
             each()
         self._monitors.update(made)
         self._ledger.take(opened, own=own)
+        self._remember()
 
     def _parts(
         self, y_true: Any, y_prob: Any, segment: Any, period: Any, sample_weight: Any, pos_label: Any
@@ -201,6 +203,7 @@ class Monitors:
             for label in labels
         }
 
+    @frames_follow
     def expect(self, y_prob: ArrayLike, *, ids: ArrayLike, segment: Any, period: Any) -> None:
         """Add forecasts whose labels come later; `observe` brings the labels under the same ids."""
         forecasts = check_forecasts(y_prob)
@@ -219,7 +222,9 @@ class Monitors:
             made[each].expect(forecasts[those], ids=[names[place] for place in those.tolist()], period=label)
         self._monitors.update(made)
         self._ledger.take({label: self._ledger.periods.get(label, OpenPeriod())}, own=False)
+        self._remember()
 
+    @frames_follow
     def observe(self, y_true: ArrayLike, *, ids: ArrayLike) -> None:
         """Add labels of forecasts that were passed to `expect`, of any segments, in any order."""
         outcomes = outcomes_of(y_true)
@@ -234,6 +239,7 @@ class Monitors:
         for label, places in by_segment.items():
             self._monitors[label].observe(outcomes[places], ids=[names[place] for place in places])
         self._late += len(names) - len(known)
+        self._remember()
 
     def _waiting(self) -> dict[Any, Label]:
         """Return the segment of each id that waits for its label."""
@@ -241,6 +247,7 @@ class Monitors:
 
     # --- What can be said -------------------------------------------------------------------------------------------
 
+    @frames_follow
     def read(self, *, through: Any = None) -> SegmentReadings:
         """Close the periods so far, the same for all segments, and return what can be said of each.
 
@@ -290,14 +297,14 @@ class Monitors:
 
     @property
     def history(self) -> Any:
-        """What was said of each segment after each period, as a pandas or polars frame."""
+        """What was said of each segment after each period, as a frame of the library of the last rows."""
         columns: dict[str, list[Any]] = {name: [] for name in ("segment", *state.HISTORY)}
         for label in self.segments:
             said = self._monitors[label]._history
             columns["segment"] += [label] * len(said["period"])
             for name, values in said.items():
                 columns[name] += values
-        return as_frame(columns, came_in=library_in())
+        return self._framed(columns)
 
     def reset(self, segment: Any = None) -> None:
         """Begin anew with the next period, as after a repair: one segment, or all of them.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from calibrant.core.errors import InputError
+from calibrant.core.frames import frames_follow
 from calibrant.core.types import ArrayLike, ClassLabel
 from calibrant.core.words import counted
 from calibrant.monitors.batches import GRID, period_places, split_rows
@@ -27,6 +28,7 @@ from calibrant.rows.promised import as_observations
 _FEWEST_ROWS = 2
 
 
+@frames_follow
 def compare_windows(
     y_true: ArrayLike | Observations,
     y_prob: ArrayLike | None = None,

@@ -21,6 +21,7 @@ from calibrant.certificates.model_differences import ModelDifference
 from calibrant.certificates.results import ConfidenceInterval
 from calibrant.certificates.verdicts import confidence_interval
 from calibrant.core.errors import InputError, UndefinedError
+from calibrant.core.frames import frames_follow
 from calibrant.core.progress import track
 from calibrant.core.threads import one_thread
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray, Randomness
@@ -61,6 +62,7 @@ MOST_ROWS = 10**9
 """numpy draws parts from fewer rows than this."""
 
 
+@frames_follow
 def compare_recalibrators(
     y_prob: RowsLike,
     y_true: ArrayLike | None = None,
@@ -309,14 +311,11 @@ class _Entries:
 
     def limits(self, where: IntArray, forecast: FloatArray, pooled: Tally, **asked: Any) -> ConfidenceInterval:
         """Return confidence limits for forecasts of the entries at these places, whose tally is given."""
-        found: ConfidenceInterval
-        if self.cluster is None:
-            found = confidence_interval(pooled, **asked)
-        else:
-            weight = None if self.weight is None else self.weight[where]
-            found = confidence_interval(
-                self.outcome[where], forecast, sample_weight=weight, cluster=self.cluster[where], **asked
-            )
+        rows: dict[str, Any] = {"y_true": pooled}
+        if self.cluster is not None:
+            weight, cluster = None if self.weight is None else self.weight[where], self.cluster[where]
+            rows = {"y_true": self.outcome[where], "y_prob": forecast, "sample_weight": weight, "cluster": cluster}
+        found: ConfidenceInterval = confidence_interval(**rows, **asked)
         return found
 
     def without(self, parts: list[IntArray], held_out: int | None) -> Sample:

@@ -12,6 +12,7 @@ from calibrant.certificates.methods.registry import Method
 from calibrant.certificates.question_results import QuestionCertificates
 from calibrant.certificates.results import Yardstick
 from calibrant.core.errors import InputError
+from calibrant.core.frames import frames_follow
 from calibrant.reports.censoring import split_censored, with_risks
 from calibrant.reports.class_sections import judge_classes, split_classes
 from calibrant.reports.documents import Document
@@ -57,6 +58,7 @@ class CalibrationReport(Document):
     _rows: tuple[Tally | ClusteredRows | None, ...] = field(repr=False)
 
     @classmethod
+    @frames_follow
     def from_predictions(
         cls,
         y_true: Any,
@@ -174,6 +176,7 @@ class CalibrationReport(Document):
         return cls(with_risks(summary, censored), tuple(model.drawn for model in models))
 
     @classmethod
+    @frames_follow
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, pos_label: Any = None, **options: Any
     ) -> CalibrationReport:

@@ -6,6 +6,7 @@ import datetime
 from dataclasses import dataclass, field
 from typing import Any
 
+from calibrant.core.frames import frames_follow
 from calibrant.reports.documents import Document
 from calibrant.reports.models import ONE_MODEL
 from calibrant.reports.summary import versions
@@ -48,6 +49,7 @@ class ValidationReport(Document):
     _tally: Tally = field(repr=False)
 
     @classmethod
+    @frames_follow
     def from_predictions(
         cls,
         y_true: Any,
@@ -109,6 +111,7 @@ class ValidationReport(Document):
         return cls(summary, tally)
 
     @classmethod
+    @frames_follow
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, pos_label: Any = None, **options: Any
     ) -> ValidationReport:

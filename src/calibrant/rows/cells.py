@@ -18,6 +18,7 @@ import numpy as np
 
 from calibrant.core.errors import CalibrantError, InputError
 from calibrant.core.files import replacing
+from calibrant.core.frames import frames_follow
 from calibrant.core.kernels import cell_totals, rounder_of
 from calibrant.core.threads import in_threads
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray
@@ -68,6 +69,7 @@ class Cells(Totals):
     index: IntArray
 
     @classmethod
+    @frames_follow
     def from_arrays(
         cls,
         y_true: ArrayLike,
@@ -151,6 +153,7 @@ class Cells(Totals):
             **columns,
         )
 
+    @frames_follow
     def __add__(self, other: Cells) -> Cells:
         """Merge the cells of two different sets of rows."""
         if not isinstance(other, Cells):

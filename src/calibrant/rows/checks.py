@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.core.errors import InputError
-from calibrant.core.frames import note_libraries
+from calibrant.core.frames import FromFrames
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.voices import Argument, Either, Option, Phrase
 from calibrant.core.words import shown
@@ -43,7 +43,7 @@ WEIGHT_REMEDY = "weights must not be negative: drop the row or give it weight 0"
 
 
 @dataclass(frozen=True)
-class Observations:
+class Observations(FromFrames):
     """Checked rows: the only form in which raw data travels further.
 
     Attributes
@@ -144,7 +144,6 @@ def check_observations(
             remedy="pass outcomes and forecasts, as in measure(y_true, y_prob), or a Tally on its own",
             joint=": ",
         )
-    note_libraries(y_prob, y_true)
     forecasts = check_forecasts(y_prob)
     outcomes, binary = _check_outcomes(y_true, pos_label)
     _check_same_length(outcomes.size, forecasts.size)

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from calibrant.core.errors import CalibrantError, InputError
+from calibrant.core.frames import FromFrames
 from calibrant.core.types import FloatArray
 from calibrant.rows.checks import Observations
 from calibrant.rows.grids import Grid
@@ -48,7 +49,7 @@ class GroupedSource(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class GroupedRows:
+class GroupedRows(FromFrames):
     """Checked rows in memory, in groups; `in_groups` makes them.
 
     Attributes

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.core.errors import InputError
-from calibrant.core.frames import as_frame
+from calibrant.core.frames import frames_follow
 from calibrant.core.types import ArrayLike, FloatArray, IntArray
 from calibrant.core.voices import Option, Phrase
 from calibrant.core.words import shown
@@ -77,6 +77,7 @@ class HorizonRows(Observations):
         return Incidence.of(*self._places, self.code, self.at)
 
     @cached_property
+    @frames_follow
     def outcome(self) -> HorizonRisk:
         """The risk at the horizon with its limits, and how many outcomes are known."""
         return self.incidence.summary(self.confidence_level, self.interval)
@@ -96,6 +97,7 @@ class HorizonRows(Observations):
         """Upper limit of the risk."""
         return self.outcome.risk_upper
 
+    @frames_follow
     def fixed(self) -> Observations:
         """Return the rows with their weights, 0 for unknown outcomes, as if these had been fixed beforehand.
 
@@ -103,6 +105,7 @@ class HorizonRows(Observations):
         """
         return Observations(self.y_true, self.y_prob, self.sample_weight, True)
 
+    @frames_follow
     def with_forecasts(self, y_prob: ArrayLike) -> HorizonRows:
         """Return the same rows with the forecasts of another model."""
         forecasts = check_forecasts(y_prob)
@@ -139,7 +142,7 @@ class HorizonRows(Observations):
         """Return one row per row, in the order given: time, code, outcome (NaN if unknown), forecast and weight."""
         known = (self.code != CENSORED) | (self.time >= self.at)
         weight = np.ones(self.time.size) if self.sample_weight is None else self.sample_weight
-        return as_frame(
+        return self._framed(
             {
                 "time": self.time,
                 "code": self.code,
@@ -154,6 +157,7 @@ class HorizonRows(Observations):
         return str(self.outcome)
 
 
+@frames_follow
 def horizon(
     time: ArrayLike,
     event: ArrayLike,

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from calibrant.core.errors import InputError
+from calibrant.core.frames import frames_follow
 from calibrant.core.types import ArrayLike
 from calibrant.rows.asked import event_question
 from calibrant.rows.checks import Observations, check_labels, check_observations, check_weights, label_places
@@ -186,6 +187,7 @@ def _in_groups() -> InputError:
     return InputError("this source holds rows in groups", remedy=remedy)
 
 
+@frames_follow
 def in_groups(
     y_true: Any,
     y_prob: Any = None,

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant.core.errors import InputError
+from calibrant.core.frames import FromFrames
 from calibrant.core.types import FloatArray, Label
 from calibrant.core.voices import Option, Phrase
 from calibrant.rows.cells import Cells
@@ -21,7 +22,7 @@ from calibrant.rows.tally import Tally, Totals
 
 
 @dataclass(frozen=True, eq=False)
-class GroupColumns:
+class GroupColumns(FromFrames):
     """Rows with several columns of groups, which may overlap: ``scan(..., groups=[...])`` makes them.
 
     Attributes

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.core.errors import InputError, UndefinedError
+from calibrant.core.frames import FromFrames, frames_follow
 from calibrant.core.threads import total_of_products
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray
 from calibrant.rows.checks import (
@@ -43,7 +44,7 @@ _MOST_LISTED = 10_000_000  # counts of more rows are not listed where they join 
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Totals:
+class Totals(FromFrames):
     """Entries in increasing order of forecast, each with the totals of its rows.
 
     An entry is either one distinct forecast (``low == high``) or a stretch of forecasts whose rows were added up.
@@ -230,6 +231,7 @@ class Tally(Totals):
         return means
 
     @classmethod
+    @frames_follow
     def from_arrays(
         cls,
         y_true: ArrayLike,
@@ -255,6 +257,7 @@ class Tally(Totals):
         return cls.from_observations(observations)
 
     @classmethod
+    @frames_follow
     def from_counts(cls, forecast: Any, rows: Any, events: Any) -> Tally:
         """Build a tally from counts of real observations: how many rows had each forecast, how many were events.
 
@@ -547,6 +550,7 @@ class Tally(Totals):
         forecast = np.repeat(np.repeat(self.forecast, 2), count)
         return Observations(np.repeat(outcome, count), forecast, None, True, weights_estimated=self.weights_estimated)
 
+    @frames_follow
     def __add__(self, other: Tally) -> Tally:
         """Merge two tallies of different rows into the tally of all of them."""
         if not isinstance(other, Tally):

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.core.errors import InputError, UndefinedError
+from calibrant.core.frames import frames_follow
 from calibrant.core.progress import track
 from calibrant.core.types import ArrayLike, BoolArray, ClassLabel, FloatArray, IntArray, Randomness
 from calibrant.core.words import counted
@@ -37,6 +38,7 @@ _AT_A_TIME = 8  # jobs that are handed to each worker together
 _MEMORISED = 0.1  # of AUROC: in simulations regressions stay below, and models whose correction fails do not
 
 
+@frames_follow
 def internal_validation(
     estimator: Any,
     X: Any,

@@ -15,6 +15,7 @@ import numpy as np
 from calibrant.certificates.results import Certificate
 from calibrant.certificates.verdicts import certify, confidence_interval
 from calibrant.core.errors import CalibrationWarning, InputError, UndefinedError
+from calibrant.core.frames import frames_follow
 from calibrant.core.progress import track
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, Randomness
 from calibrant.core.voices import Option, Phrase
@@ -70,6 +71,7 @@ ELSEWHERE: Final = {
 """What people ask `validate` for that other functions do, and which."""
 
 
+@frames_follow
 def validate(
     y_true: RowsLike,
     y_prob: ArrayLike | None = None,
