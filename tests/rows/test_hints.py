@@ -158,6 +158,13 @@ def test_each_mistake_has_its_hint_wherever_notes_are(code):
         assert hinted(notes) == [code]
 
 
+@pytest.mark.parametrize("code", [code for code in MISTAKES if code != "one_class"])
+def test_validation_studies_have_them_before_all_other_notes(code):
+    y, p = MISTAKES[code](*drawn(0))
+    (hint,) = [str(note) for note in calibrant.measure(y, p).notes if note.code == code]
+    assert calibrant.validate(y, p, n_resamples=30).notes[0] == hint.rstrip(".")
+
+
 @pytest.mark.parametrize("model", ["logistic", "boosting", "forest", "naive Bayes"])
 @pytest.mark.parametrize("name", ["breast_cancer", "digits", "diabetes"])
 def test_the_other_classs_column_of_real_models_is_noticed(name, model):
