@@ -250,7 +250,7 @@ def test_a_decreasing_curve_says_so():
     fitted = PlattRecalibrator().fit(p, 1 - y)
     assert fitted.slope_ < 0.0
     assert guarantee_of(fitted).direction == "decreasing"
-    assert "reverses the order" in guarantee_of(fitted).notes[0]
+    assert "reverses the order" in guarantee_of(fitted).notes[-1]
     assert (np.diff(fitted.predict(EVERYWHERE)) < 0.0).all()
     assert fitted.fit_error_ == pytest.approx(cutoff_calibration_error(1 - y, fitted.predict(p)), abs=1e-12)
 

@@ -47,6 +47,7 @@ from calibrant.rows.checks import (
     check_rng,
 )
 from calibrant.rows.classes import QuestionsAsked
+from calibrant.rows.hints import row_hints
 from calibrant.rows.intake import RowsLike
 from calibrant.rows.tally import Tally
 
@@ -424,6 +425,7 @@ def _notes(trials: list[_Trial], entries: Entries, parts: int) -> tuple[str, ...
     if entries.cluster is not None:
         kept = "guarantees known from the number of rows alone need independent rows, and are left out"
     return (
+        *row_hints(entries.tally(entries.count)),
         f"the held-out forecasts of a recalibrator come from {parts} maps, one per part; its limits treat them as "
         "those of one fixed forecaster, which is exact for the forecasts as they are and approximate for the others",
         "whoever chooses by the held-out numbers has looked at these rows: certify the choice on fresh ones; " + kept,

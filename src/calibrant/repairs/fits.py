@@ -18,8 +18,9 @@ from calibrant.measures.savings import largest_saving
 from calibrant.repairs.results import ROUNDING
 from calibrant.rows.checks import Observations
 from calibrant.rows.grids import Grid
+from calibrant.rows.hints import row_hints
 from calibrant.rows.memory import ArrayRows
-from calibrant.rows.refinement import TOLERANCE, refine, split_at_extremes
+from calibrant.rows.refinement import TOLERANCE, refine, some_table, split_at_extremes
 from calibrant.rows.runs import group_starts
 from calibrant.rows.savings import EVERY_THRESHOLD, SAVING, Stretches, largest_redrawing
 from calibrant.rows.sources import FEW_ROWS, RowSource
@@ -27,6 +28,7 @@ from calibrant.rows.tally import Tally, Totals, prefix_sums
 
 _ISOTONIC_GRID = Grid(18, 0.0, 1.0)  # some tens of rows a cell where there are ten million: few cells must be opened
 _POOLED = 4096
+_OF_SCORES = ("other_class", "repeated_rows")
 _HARDLY = 1e-6  # by which a curve rises on the logit scale where its slopes may be rounding
 
 
@@ -130,6 +132,12 @@ class Sample:
     def points(self) -> Points:
         """What curves are fitted to."""
         return Points(self.value, self.outcome, self.weight)
+
+    @property
+    def hints(self) -> tuple[str, ...]:
+        """What the rows make one suspect; of scores only what rests on their order."""
+        found = row_hints(some_table(self.source))
+        return found if self.scores is None else tuple(hint for hint in found if hint.code in _OF_SCORES)
 
     @cached_property
     def pooled(self) -> Points:

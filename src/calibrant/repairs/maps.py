@@ -71,6 +71,8 @@ class IsotonicRecalibrator(IsotonicMap, Recalibrator):
         Brier score of the recalibrated forecasts on the fitting rows, fractions taken for chances of an event.
     n_rows_, weighted_
         What the guarantee needs to know about the rows.
+    notes_ : tuple of str
+        What the rows make one suspect, such as forecasts of the other class; the guarantee has it, too.
 
     References
     ----------
@@ -213,7 +215,7 @@ class PlattRecalibrator(PlattMap, _LogarithmicMap):
         forecast gets slope 0, and so do outcomes of one class.
     centre_, level_ : float
         The same curve as slope (p - centre) + level, which is how it is computed: scores far from 0 lose no digits.
-    guarantee_, fit_error_, fit_risk_gap_, fit_brier_, n_rows_, weighted_
+    guarantee_, fit_error_, fit_risk_gap_, fit_brier_, n_rows_, weighted_, notes_
         As in `IsotonicRecalibrator`.
 
     References
@@ -306,7 +308,7 @@ class BetaRecalibrator(_LogarithmicMap):
     ----------
     a_, b_, c_ : float
         Of the curve. All forecasts equal give a = b = 0.
-    guarantee_, fit_error_, fit_risk_gap_, fit_brier_, n_rows_, weighted_
+    guarantee_, fit_error_, fit_risk_gap_, fit_brier_, n_rows_, weighted_, notes_
         As in `IsotonicRecalibrator`.
 
     References
@@ -396,7 +398,7 @@ class TemperatureRecalibrator(_LogarithmicMap):
     ----------
     temperature_ : float
         Above 0.
-    guarantee_, fit_error_, fit_risk_gap_, fit_brier_, n_rows_, weighted_
+    guarantee_, fit_error_, fit_risk_gap_, fit_brier_, n_rows_, weighted_, notes_
         As in `IsotonicRecalibrator`.
 
     References
@@ -470,7 +472,7 @@ class ConstantRecalibrator(ConstantMap, Recalibrator):
     ----------
     constant_ : float
         The mean outcome.
-    guarantee_, fit_error_, fit_risk_gap_, fit_brier_, n_rows_, weighted_
+    guarantee_, fit_error_, fit_risk_gap_, fit_brier_, n_rows_, weighted_, notes_
         As in `IsotonicRecalibrator`.
 
     Examples
