@@ -102,7 +102,9 @@ def compare_recalibrators(
     cv : int, default 5
         Number of parts.
     rng : int, Generator or None
-        Draws the parts. The order of the rows makes no difference, nor do the names of clusters.
+        Draws the parts. Without it they are drawn anew, so that numbers differ a little from call to call, and so may
+        the recommendation; pass a seed, as in ``rng=0``, for an answer that stays (the command line takes 0). With a
+        seed the order of the rows makes no difference, nor do the names of clusters.
     confidence_level : float
         Of the limits of each candidate, and of each guarantee; of several classes, of all guarantees together, since
         they are not, as those of one event, about every monotone map at once.
