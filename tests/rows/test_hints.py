@@ -165,7 +165,7 @@ def test_each_mistake_has_its_hint_wherever_notes_are(code):
 @pytest.mark.parametrize("code", [code for code in MISTAKES if code != "one_class"])
 def test_validation_studies_have_them_before_all_other_notes(code):
     y, p = MISTAKES[code](*drawn(0))
-    (hint,) = [str(note) for note in calibrant.measure(y, p).notes if note.code == code]
+    (hint,) = [str(note) for note in calibrant.measure(y, p).notes if hinted([note]) == [code]]
     assert calibrant.validate(y, p, n_resamples=30).notes[0] == hint.rstrip(".")
 
 

@@ -382,6 +382,8 @@ def test_forecasts_of_the_other_class_are_said_to_be_in_reversed_order():
 def test_a_negative_slope_that_may_be_chance_is_said_to_be_one():
     y, p = np.tile([1, 0], 30), np.linspace(0.1, 0.9, 60)  # the event comes first in each pair
     found = validate(y, p, **FEW)
+    assert found.slope is not None
+    assert found.slope_upper is not None
     assert found.slope < 0.0 < found.slope_upper
     assert "nor to be in the right order, for here higher ones went with fewer events" in str(found)
     assert "reversed order" not in str(found)
