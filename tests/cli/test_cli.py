@@ -356,6 +356,34 @@ def test_steps_at_0_and_1_are_kept_inside_on_request(method, tmp_path):
     assert "--ends inside does not go with --method platt, which has no steps at 0 and 1" in found.stderr
 
 
+@pytest.mark.parametrize(
+    ("mistake", "said"),
+    [
+        (lambda y, p: (np.ones(y.size, dtype=int), p), "Note: every outcome is 1, and the forecasts expect "),
+        (lambda y, p: (y, 1.0 - p), "Note: events are rarer where forecasts are higher (AUC "),
+    ],
+)
+def test_repairs_of_the_wrong_column_are_noticed(mistake, said, tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.random(600).round(4)
+    y, p = mistake((rng.random(600) < p).astype(int), p)
+    file = write({"y": y, "p": p, "w": rng.random(600)}, tmp_path / "t.csv", "csv")
+    judged = call("certify", file, "--max-error", 0.1).stdout
+    (note,) = [line for line in judged.splitlines() if line.startswith(said)]
+    out = ("--out", tmp_path / "m.json")
+    for command in (
+        ("recalibrate", "fit", file, *out),
+        ("recalibrate", "fit", file, "--method", "isotonic", *out),
+        ("recalibrate", "fit", file, "--weight", "w", *out),
+        ("recalibrate", "choose", file, "--parts", 2),
+    ):
+        lines = call(*command).stdout.splitlines()
+        advice = lines.index("Next: see to the note first; what it says may be all that is wrong.")
+        assert any(line.startswith(said) for line in lines[:advice])
+        assert note in lines or "--weight" in command  # of which it takes fewer to be expected
+        assert said in call(*command, "--verbose").stdout
+
+
 def test_no_guarantee_is_claimed_for_weighted_rows(files, tmp_path):
     arguments = ("recalibrate", "fit", files / "t.csv", "--weight", "w", "--out", tmp_path / "m.json")
     assert "No guarantee covers weighted rows" in call(*arguments).stdout

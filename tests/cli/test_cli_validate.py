@@ -57,6 +57,15 @@ def test_a_few_lines_and_the_table(folder):
     assert whole.stdout.strip() == str(study)
 
 
+def test_the_other_class_is_noticed_at_first_sight(folder, tmp_path):
+    _, frame = folder
+    frame.assign(p=1 - frame["p"]).to_csv(tmp_path / "flip.csv", index=False)
+    found = call("validate", tmp_path / "flip.csv", "--y-true", "y", "--y-prob", "p", *FEW)
+    assert found.stdout.startswith("Miscalibrated: the forecasts are in reversed order")
+    assert "Note: events are rarer where forecasts are higher" in found.stdout
+    assert "\nNext: check whether these are probabilities of the other class" in found.stdout
+
+
 def test_the_document_holds_the_library_s_result(folder):
     place, frame = folder
     options = ("--weight", "w", "--smoother", "splines", "--thresholds", "0.1,0.3", "--rng", "3", "--extremes", "0.01")

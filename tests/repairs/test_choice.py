@@ -12,11 +12,8 @@ from calibrant.certificates.verdicts import confidence_interval
 from calibrant.core import progress as progress_module
 from calibrant.core.results import Result
 from calibrant.core.words import rounded_up
-from calibrant.repairs.choice import (
-    _as_entries,
-    compare_recalibrators,
-    default_candidates,
-)
+from calibrant.repairs.choice import compare_recalibrators, default_candidates
+from calibrant.repairs.entries import as_entries
 from calibrant.repairs.guard import GuardedRecalibrator
 from calibrant.repairs.maps import BetaRecalibrator, ConstantRecalibrator, IsotonicRecalibrator, PlattRecalibrator
 from calibrant.repairs.results import RecalibratorComparison, RecalibratorScores
@@ -141,7 +138,7 @@ def test_discrimination_is_lost_by_ties_alone_unless_the_order_is_reversed(compa
 
 def test_the_auc_is_that_of_pairs_in_the_same_part_ties_counting_half():
     forecast = FORECAST.round(1).clip(0.1, 0.9)
-    entries = _as_entries(forecast, OUTCOME, None, None)
+    entries = as_entries(forecast, OUTCOME, None, None)
     right = pairs = 0.0
     for part in entries.deal(5, np.random.default_rng(0)):
         outcome, known = np.repeat(entries.outcome, part), np.repeat(entries.forecast, part)
@@ -192,12 +189,12 @@ def test_row_order_makes_no_difference_with_weights_and_fractions_either():
 
 
 def test_the_parts_are_a_random_deal_of_nearly_equal_size():
-    entries = _as_entries(FORECAST, OUTCOME, None, None)
+    entries = as_entries(FORECAST, OUTCOME, None, None)
     parts = entries.deal(7, np.random.default_rng(0))
     assert sorted(int(part.sum()) for part in parts) == [142] + [143] * 6
     np.testing.assert_array_equal(np.sum(parts, axis=0), entries.count)
     pairs = Tally.from_counts(forecast=[0.3], rows=[100], events=[40])
-    entries = _as_entries(pairs, None, None, None)
+    entries = as_entries(pairs, None, None, None)
     generator = np.random.default_rng(0)
     events = np.array([[part[1] for part in entries.deal(2, generator)] for _ in range(500)])
     assert (events.sum(axis=1) == 40).all()

@@ -206,7 +206,7 @@ def test_constant_forecasts_and_one_class():
     assert fitted.predict([0.0, 0.3, 1.0]) == pytest.approx([share] * 3, abs=1e-15)
     assert PlattRecalibrator(smoothing=False).fit([0.3] * 10, [0] * 6 + [1] * 4).predict([0.9]) == pytest.approx([0.4])
     one_class = PlattRecalibrator().fit([0.1, 0.5, 0.9], [1, 1, 1])
-    assert one_class.slope_ == pytest.approx(0.0, abs=1e-9)
+    assert one_class.slope_ == 0.0
     assert one_class.predict([0.2]) == pytest.approx([4 / 5])
     assert IsotonicRecalibrator().fit([0.1, 0.5, 0.9], [1, 1, 1]).predict([0.2]).tolist() == [1.0]
     assert BetaRecalibrator().fit([0.3] * 10, [0] * 6 + [1] * 4).predict([0.9]) == pytest.approx([0.4])
@@ -214,12 +214,43 @@ def test_constant_forecasts_and_one_class():
         BetaRecalibrator().fit([0.1, 0.5, 0.9], [1, 1, 1])
 
 
+@pytest.mark.parametrize("on", ["forecast", "logit"])
+@pytest.mark.parametrize("outcome", [0, 1])
+@pytest.mark.parametrize("rows", [600, 40_000])
+def test_outcomes_of_one_class_give_a_constant_and_no_direction(on, outcome, rows):
+    rng = np.random.default_rng(rows)
+    p = rng.uniform(0.01, 0.99, rows)
+    for weight in (None, rng.random(rows)):
+        fitted = PlattRecalibrator(on=on).fit(p, np.full(rows, outcome), weight)
+        assert fitted.slope_ == 0.0
+        assert np.unique(fitted.predict(EVERYWHERE)).size == 1
+    guarantee = PlattRecalibrator(on=on).fit(p, np.full(rows, outcome)).guarantee_
+    assert guarantee is not None
+    assert guarantee.direction == "constant"
+    assert not any("reverses" in note for note in guarantee.notes)
+
+
+@pytest.mark.parametrize("recalibrator", [PlattRecalibrator(), PlattRecalibrator(on="logit"), BetaRecalibrator()])
+@pytest.mark.parametrize("seed", range(5))
+def test_outcomes_that_do_not_depend_on_forecasts_give_a_constant(recalibrator, seed):
+    rng = np.random.default_rng(seed)
+    distinct = rng.uniform(0.01, 0.99, 50)
+    p, y = np.repeat(distinct, 10), np.tile([1] * 3 + [0] * 7, 50)
+    weight = np.repeat(rng.random(50), 10)
+    for given in (None, weight):
+        fitted = recalibrator.fit(p, y, given)
+        assert fitted._direction == "constant"
+        assert np.unique(fitted.predict(EVERYWHERE[1:-1])).size == 1
+    y[-1] = 1  # a single event more makes a slope, however slight
+    assert PlattRecalibrator().fit(p, y).slope_ != 0.0
+
+
 def test_a_decreasing_curve_says_so():
     p, y = draw(4)
     fitted = PlattRecalibrator().fit(p, 1 - y)
     assert fitted.slope_ < 0.0
     assert guarantee_of(fitted).direction == "decreasing"
-    assert "reverses the order" in guarantee_of(fitted).notes[0]
+    assert "reverses the order" in guarantee_of(fitted).notes[-1]
     assert (np.diff(fitted.predict(EVERYWHERE)) < 0.0).all()
     assert fitted.fit_error_ == pytest.approx(cutoff_calibration_error(1 - y, fitted.predict(p)), abs=1e-12)
 

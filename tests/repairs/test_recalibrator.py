@@ -658,3 +658,51 @@ def test_other_column_types():
         assert value == pytest.approx(fitted.predict([0.25])[0], abs=1e-12)
         ((missing,),) = database.execute(f"SELECT {fitted.to_sql('p')} FROM (SELECT NULL::DOUBLE AS p)").fetchall()
         assert missing is None
+
+
+# --- What the rows make one suspect -----------------------------------------------------------------------------------
+
+
+def of_the_other_class(rows=600):
+    rng = np.random.default_rng(0)
+    p = rng.random(rows)
+    return 1.0 - p, (rng.random(rows) < p).astype(int)
+
+
+def test_notes_on_likely_mistakes_are_kept_in_json():
+    p, y = of_the_other_class()
+    fitted = GuardedRecalibrator().fit(p, y)
+    rebuilt = Recalibrator.from_json(fitted.to_json())
+    assert rebuilt.notes_ == fitted.notes_
+    assert rebuilt.notes_[0].startswith("events are rarer where forecasts are higher")
+    assert rebuilt.guarantee(0.9) == fitted.guarantee(0.9)
+    document = json.loads(fitted.to_json())
+    for damage in ("text", [1], None):
+        document["rows"]["notes_"] = damage
+        with pytest.raises(ValueError, match="notes_ must be a list of sentences"):
+            Recalibrator.from_json(json.dumps(document))
+
+
+def test_files_of_older_releases_have_no_notes():
+    p, y = of_the_other_class()
+    document = json.loads(IsotonicRecalibrator().fit(p, y).to_json())
+    del document["rows"]["notes_"]
+    rebuilt = Recalibrator.from_json(json.dumps(document))
+    assert rebuilt.notes_ == ()
+    assert rebuilt.predict(p).tolist() == IsotonicRecalibrator().fit(p, y).predict(p).tolist()
+
+
+def test_weighted_rows_have_notes_without_a_guarantee():
+    p, y = of_the_other_class()
+    fitted = IsotonicRecalibrator().fit(p, y, np.random.default_rng(1).random(p.size))
+    assert fitted.guarantee_ is None
+    assert [getattr(note, "code", "") for note in fitted.notes_] == ["other_class"]
+
+
+def test_of_scores_only_the_order_says_something():
+    p, y = of_the_other_class()
+    scored = IsotonicRecalibrator(input_kind="score")
+    (note,) = scored.fit(20.0 * p - 3.0, y).notes_
+    assert note.startswith("events are rarer where forecasts are higher")
+    assert scored.fit(20.0 * p - 3.0, np.ones(p.size)).notes_ == ()
+    assert scored.fit(np.array([0.0, 1.0] * 50), np.array([0, 1] * 50)).notes_ == ()

@@ -24,6 +24,8 @@ from calibrant import Tally
 from calibrant.rows.hints import EXPECTED, fitted_hints, row_hints
 
 Rows = tuple[npt.NDArray[Any], npt.NDArray[np.float64]]
+PLATT, ISOTONIC = calibrant.PlattRecalibrator(), calibrant.IsotonicRecalibrator()
+GUARDED = calibrant.GuardedRecalibrator()
 CODES = {"hard_predictions", "one_class", "other_class", "repeated_rows", "fitted_rows"}
 
 
@@ -141,6 +143,8 @@ def speakers(y, p):
         calibrant.calibration_test(y, p, method="asymptotic").notes,
         calibrant.certify(y, p, max_error=0.1, by=np.zeros(len(y)))[0.0].notes,
         calibrant.CalibrationReport.from_predictions(y, p, max_error=0.1).summary.models[0].measures.notes,
+        *(recalibrator.fit(p, y).guarantee(0.9).notes for recalibrator in (PLATT, ISOTONIC, GUARDED)),
+        calibrant.compare_recalibrators(p, y, candidates={"isotonic": ISOTONIC}, cv=2, rng=0).notes,
     ]
 
 
@@ -156,6 +160,13 @@ MISTAKES = {
 def test_each_mistake_has_its_hint_wherever_notes_are(code):
     for notes in speakers(*MISTAKES[code](*drawn(0))):
         assert hinted(notes) == [code]
+
+
+@pytest.mark.parametrize("code", [code for code in MISTAKES if code != "one_class"])
+def test_validation_studies_have_them_before_all_other_notes(code):
+    y, p = MISTAKES[code](*drawn(0))
+    (hint,) = [str(note) for note in calibrant.measure(y, p).notes if hinted([note]) == [code]]
+    assert calibrant.validate(y, p, n_resamples=30).notes[0] == hint.rstrip(".")
 
 
 @pytest.mark.parametrize("model", ["logistic", "boosting", "forest", "naive Bayes"])
@@ -281,6 +292,7 @@ def test_every_source_of_many_rows_gives_the_same_hints(mistake, weighted, monke
         for source in (Tally.from_arrays(y, p, sample_weight=w), ToyEngine(y, p, w), scan):
             assert calibrant.certify(source, max_error=0.1).notes == found.notes
             assert calibrant.measure(source).notes == measured.notes
+    assert ISOTONIC.fit(p, y, w).notes_ == ISOTONIC.fit(Tally.from_arrays(y, p, sample_weight=w)).notes_ == found.notes
     # Where forecasts are too many to tell apart, all but what needs each of them is said.
     coarse = calibrant.measure(ToyEngine(y, p, w, tally_limit=100))
     assert hinted(coarse.notes) == hinted(found.notes)

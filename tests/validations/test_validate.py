@@ -367,6 +367,28 @@ def test_a_slope_off_one_is_said_to_be_too_much_or_too_little(spread, word):
     assert findings_of(found).state == "cautioned"
 
 
+def test_forecasts_of_the_other_class_are_said_to_be_in_reversed_order():
+    y, p = simulated()
+    found = validate(y, 1 - p, max_error=0.05, **FEW)
+    said = findings_of(validate(y, 1 - p, **FEW))
+    assert found.notes[0].startswith("events are rarer where forecasts are higher (AUC 0.1")
+    assert said.headline.startswith("the forecasts are in reversed order")
+    assert "too extreme" not in f"{found} {said.lines}"
+    assert "forecasts are in reversed order, higher ones went with fewer events." in str(found)
+    assert said.next_step.startswith("check whether these are probabilities of the other class")
+    assert findings_of(found).next_step == said.next_step
+
+
+def test_a_negative_slope_that_may_be_chance_is_said_to_be_one():
+    y, p = np.tile([1, 0], 30), np.linspace(0.1, 0.9, 60)  # the event comes first in each pair
+    found = validate(y, p, **FEW)
+    assert found.slope is not None
+    assert found.slope_upper is not None
+    assert found.slope < 0.0 < found.slope_upper
+    assert "nor to be in the right order, for here higher ones went with fewer events" in str(found)
+    assert "reversed order" not in str(found)
+
+
 def test_sentences_of_the_first_screen_are_short(study):
     said = findings_of(study)
     assert len(said.headline.split()) <= 30

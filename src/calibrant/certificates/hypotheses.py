@@ -205,11 +205,12 @@ def calibration_test(
     n_resamples : int
         Simulated data sets of the exact test; the p-value is then at least 1 / (n_resamples + 1).
     rng : None, int or numpy.random.Generator
-        Where the exact test's random numbers come from. With None or a generator the level holds exactly, over rows
-        and resamples. With a seed the p-value is the same whatever the order of rows, with the same version of numpy;
-        resamples are others for every data set, and the level holds over the choice of the seed: any one seed comes
-        near it (docs/theory/random-halves.md), if there are 999 resamples or more; fewer are refused. Choose it
-        beforehand: whoever tries several has tested several times.
+        Where the exact test's random numbers come from. Without it they are drawn anew, so that the p-value differs a
+        little from call to call; pass a seed, as in ``rng=0``, for one that stays (the command line takes 0). With None
+        or a generator the level holds exactly, over rows and resamples. With a seed the p-value is the same whatever
+        the order of rows, with the same version of numpy; resamples are others for every data set, and the level holds
+        over the choice of the seed: any one seed comes near it (docs/theory/random-halves.md), if there are 999
+        resamples or more; fewer are refused. Choose it beforehand: whoever tries several has tested several times.
     by : array-like of shape (n,), optional
         A group per row, chosen beforehand: one test per group, and what they say together.
     classes, questions, multilabel

@@ -368,22 +368,29 @@ def plan_said(found: RowsNeeded) -> list[str]:
 
 
 def fitted_said(
-    said: str, guarantee: RecalibrationGuarantee | None, given: RecalibrationGuarantee | None, out: object
+    said: str,
+    guarantee: RecalibrationGuarantee | None,
+    given: RecalibrationGuarantee | None,
+    out: object,
+    hints: Sequence[str],
 ) -> list[str]:
-    """Say what was fitted, and what is known of it."""
+    """Say what was fitted, what is known of it, and what the rows make one suspect."""
     after = next_step(
-        f"calibrant recalibrate apply {printable(out)} to new rows; certify them once their outcomes are known"
+        _NEXT["note"]
+        if hints
+        else f"calibrant recalibrate apply {printable(out)} to new rows; certify them once their outcomes are known"
     )
     if guarantee is None or given is None:
-        return [said, "No guarantee covers weighted rows; certify the repaired forecasts on fresh ones.", after]
+        missing = "No guarantee covers weighted rows; certify the repaired forecasts on fresh ones."
+        return [said, missing, *_noted(hints), after, *_more_notes(hints)]
     return [
         said,
         f"With {level_said(guarantee.confidence_level)} confidence the Cutoff calibration error of the repaired "
         f"forecasts is at most {rounded_up(guarantee.upper)} in the population.",
         f"Likewise, for these very forecasts issued again with new outcomes, it is at most {rounded_up(given.upper)}.",
+        *_noted(guarantee.notes),
         after,
         *assumed(guarantee.assumptions),
-        *_noted(guarantee.notes),
         *_more_notes(guarantee.notes),
     ]
 
@@ -396,6 +403,7 @@ def choice_said(found: RecalibratorComparison) -> list[str]:
         for each in found.candidates
     ]
     best, now = found[found.recommended], found.candidates[0]
+    after = []
     lines = [
         f"{len(found)} ways to treat the forecasts of {found.rows:,} rows, judged on held-out rows ({found.cv} parts):",
         in_columns(("", *names, ""), rows),
@@ -406,8 +414,12 @@ def choice_said(found: RecalibratorComparison) -> list[str]:
         brier, cutoff = (f"{_number(getattr(best, name))} against {_number(getattr(now, name))}" for name in _JUDGED)
         lines.append(f"Use {printable(best.name)}: held-out Brier score {brier} as is, Cutoff error {cutoff}.")
         method = _METHODS.get(best.name, best.name)
-        lines.append(next_step(f"calibrant recalibrate fit --method {method}; certify what it repairs on fresh rows"))
-    return [*lines, *_noted(found.notes), *_more_notes(found.notes)]
+        after = [next_step(f"calibrant recalibrate fit --method {method}; certify what it repairs on fresh rows")]
+    hints = [note for note in found.notes if _is_hint(note)]
+    if hints:
+        after = [next_step(_NEXT["note"])]
+    rest = [note for note in found.notes if not _is_hint(note)]
+    return [*lines, *_noted(hints), *after, *_noted(rest), *_more_notes(found.notes)]
 
 
 def _number(value: float | None) -> str:
@@ -429,10 +441,8 @@ def _group_cautions(found: GroupCertificates) -> list[str]:
 def after_verdict(verdict: str, certificates: Sequence[Certificate], *, of_classes: bool = False) -> str:
     """Say what to do after the verdict on some certificates; a limit that says nothing still refutes forecasts."""
     from calibrant.certificates.cautions import ONE_CLASS, WIDE_LIMIT
-    from calibrant.rows.hints import MISTAKES
 
-    notes = {getattr(note, "code", "") for each in certificates for note in each.notes}
-    if notes.intersection(MISTAKES):
+    if any(_is_hint(note) for each in certificates for note in each.notes):
         return next_step(_NEXT["note"])
     cautions = {getattr(caution, "code", "") for each in certificates for caution in each.cautions}
     if WIDE_LIMIT in cautions and verdict != "refuted":
@@ -443,6 +453,13 @@ def after_verdict(verdict: str, certificates: Sequence[Certificate], *, of_class
     usual = _NEXT_OF_CLASSES if of_classes else _NEXT_OF_SAVINGS if saving else _NEXT
     advice = usual | (_NEXT_OF_CLUSTERS if clustered else {})
     return next_step(advice[verdict])
+
+
+def _is_hint(note: str) -> bool:
+    """Return whether a note speaks of a likely mistake."""
+    from calibrant.rows.hints import MISTAKES
+
+    return getattr(note, "code", "") in MISTAKES
 
 
 def next_step(said: str) -> str:

@@ -134,9 +134,10 @@ def fit(
     with replacing(out) as unfinished:
         unfinished.write_text(recalibrator.to_json() + "\n", encoding="utf-8")
     said = f"Fitted {method} to {facts['rows']:,} rows and wrote {printable(out)}."
-    brief = fitted_said(said, guarantee, given, out)
+    brief = fitted_said(said, guarantee, given, out, recalibrator.notes_)
+    full = [*brief[:2], *(f"Note: {note}" for note in recalibrator.notes_)]
     show.answer(
-        show.words(brief, "\n".join(brief[:2]) if given is None else f"{said}\n{guarantee}\n{given.finding()}"),
+        show.words(brief, "\n".join(full) if given is None else f"{said}\n{guarantee}\n{given.finding()}"),
         input=facts,
         method=method,
         out=str(out),

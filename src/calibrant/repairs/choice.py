@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache, partial, reduce
 from operator import add
 from typing import Any
@@ -18,19 +17,18 @@ from sklearn.base import clone
 from calibrant.certificates.clusters import Clusters
 from calibrant.certificates.joint_levels import delta_of_each
 from calibrant.certificates.model_differences import ModelDifference
-from calibrant.certificates.results import ConfidenceInterval
-from calibrant.certificates.verdicts import confidence_interval
 from calibrant.core.errors import InputError, UndefinedError
 from calibrant.core.frames import frames_follow
 from calibrant.core.progress import track
 from calibrant.core.threads import one_thread
 from calibrant.core.types import ArrayLike, ClassLabel, FloatArray, IntArray, Randomness
 from calibrant.core.voices import Either, Option, Phrase, joined
-from calibrant.core.words import counted, level_said, rounded, rounded_up
+from calibrant.core.words import level_said, rounded, rounded_up
 from calibrant.measures.savings import check_threshold_range
 from calibrant.measures.weighted import smooth_calibration_error
 from calibrant.repairs.apart import AS_IS, Apart, HeldOut, told_apart
 from calibrant.repairs.class_choice import class_rows, compare_classes, refuse_decision
+from calibrant.repairs.entries import Entries, as_entries, in_clusters
 from calibrant.repairs.fits import Sample
 from calibrant.repairs.guard import GuardedRecalibrator
 from calibrant.repairs.maps import (
@@ -44,22 +42,15 @@ from calibrant.repairs.recalibrator import Recalibrator
 from calibrant.repairs.results import RecalibratorComparison, RecalibratorScores
 from calibrant.rows.asked import are_classes
 from calibrant.rows.checks import (
-    Observations,
     check_confidence,
     check_flag,
     check_number,
     check_rng,
-    check_same_index,
 )
 from calibrant.rows.classes import QuestionsAsked
-from calibrant.rows.clusters import ClusteredRows
+from calibrant.rows.hints import row_hints
 from calibrant.rows.intake import RowsLike
-from calibrant.rows.promised import rows_to_fit
-from calibrant.rows.splits import cluster_order, row_marks
 from calibrant.rows.tally import Tally
-
-MOST_ROWS = 10**9
-"""numpy draws parts from fewer rows than this."""
 
 
 @frames_follow
@@ -113,7 +104,9 @@ def compare_recalibrators(
     cv : int, default 5
         Number of parts.
     rng : int, Generator or None
-        Draws the parts. The order of the rows makes no difference, nor do the names of clusters.
+        Draws the parts. Without it they are drawn anew, so that numbers differ a little from call to call, and so may
+        the recommendation; pass a seed, as in ``rng=0``, for an answer that stays (the command line takes 0). With a
+        seed the order of the rows makes no difference, nor do the names of clusters.
     confidence_level : float
         Of the limits of each candidate, and of each guarantee; of several classes, of all guarantees together, since
         they are not, as those of one event, about every monotone map at once.
@@ -171,7 +164,7 @@ def compare_recalibrators(
     named = _check_candidates(candidates)
     generator, given = check_rng(rng), (y_prob, y_true, sample_weight, pos_label)
     asked = None if progress is None else check_flag(progress, "progress")
-    entries = _as_entries(*given) if cluster is None else _in_clusters(*given, cluster, generator)
+    entries = as_entries(*given) if cluster is None else in_clusters(*given, cluster, generator)
     count = int(check_number(cv, "cv", low=2, whole=True))
     parts = entries.deal(count, generator)
     trials = [_Trial(name, recalibrator, entries, parts) for name, recalibrator in {AS_IS: None, **named}.items()]
@@ -247,162 +240,10 @@ def _check_candidates(candidates: Any) -> dict[str, Recalibrator]:
     return dict(candidates)
 
 
-@dataclass(frozen=True)
-class _Entries:
-    """Rows in an order that depends on nothing but their content: by forecast, outcome, weight.
-
-    Rows of unit weight with 0/1 outcomes are counted, others listed one by one. So are rows in clusters, which are
-    numbered in an order drawn at random.
-    """
-
-    forecast: FloatArray
-    outcome: FloatArray
-    weight: FloatArray | None
-    count: IntArray
-    binary_outcomes: bool
-    cluster: IntArray | None = None
-
-    @property
-    def rows(self) -> int:
-        return int(self.count.sum())
-
-    @property
-    def are_counts(self) -> bool:
-        return self.weight is None and self.binary_outcomes
-
-    def deal(self, parts: int, generator: np.random.Generator) -> list[IntArray]:
-        """Return how many rows of each entry fall into each part: a random deal into parts of equal size."""
-        rows = self.rows
-        if parts > rows:
-            raise InputError(
-                f"is {parts}, and there are only {rows:,} rows to cut into parts",
-                argument="cv",
-                value=parts,
-                remedy="choose fewer parts",
-            )
-        if rows >= MOST_ROWS:
-            raise InputError(
-                f"has {rows:,} rows, and fewer than {MOST_ROWS:,} can be dealt",
-                argument="y_prob",
-                remedy="draw a sample first",
-            )
-        if self.cluster is not None:
-            return self._deal_clusters(self.cluster, parts)
-        left, dealt = self.count.copy(), []
-        for part in range(parts):
-            size = (rows * (part + 1)) // parts - (rows * part) // parts
-            drawn = generator.multivariate_hypergeometric(left, size, method="marginals")
-            dealt.append(drawn)
-            left -= drawn
-        return dealt
-
-    def _deal_clusters(self, cluster: IntArray, parts: int) -> list[IntArray]:
-        """Return the rows of each part: clusters are numbered at random, so that turns are as good as draws."""
-        clusters = int(cluster.max()) + 1
-        if parts > clusters:
-            was = "is" if clusters == 1 else "are"
-            raise InputError(
-                f"is {parts}, and there {was} only {counted(clusters, 'cluster')} to deal to parts",
-                argument="cv",
-                value=parts,
-                remedy="choose fewer parts",
-            )
-        return [(cluster % parts == part).astype(np.int64) for part in range(parts)]
-
-    def limits(self, where: IntArray, forecast: FloatArray, pooled: Tally, **asked: Any) -> ConfidenceInterval:
-        """Return confidence limits for forecasts of the entries at these places, whose tally is given."""
-        rows: dict[str, Any] = {"y_true": pooled}
-        if self.cluster is not None:
-            weight, cluster = None if self.weight is None else self.weight[where], self.cluster[where]
-            rows = {"y_true": self.outcome[where], "y_prob": forecast, "sample_weight": weight, "cluster": cluster}
-        found: ConfidenceInterval = confidence_interval(**rows, **asked)
-        return found
-
-    def without(self, parts: list[IntArray], held_out: int | None) -> Sample:
-        """Return the rows of all parts, but of the one that is held out."""
-        return Sample.of_tally(self.tally(self.count if held_out is None else self.count - parts[held_out]))
-
-    def tally(self, count: IntArray, forecast: FloatArray | None = None) -> Tally:
-        """Return the tally of so many rows of each entry, with new forecasts if there are any."""
-        kept = count > 0
-        forecast = self.forecast[kept] if forecast is None else forecast
-        if self.are_counts:
-            return Tally.from_counts(forecast, count[kept], (count * self.outcome)[kept])
-        weight = None if self.weight is None else self.weight[kept]
-        return Tally.from_observations(Observations(self.outcome[kept], forecast, weight, self.binary_outcomes))
-
-
-def _as_entries(
-    y_prob: RowsLike, y_true: ArrayLike | None, sample_weight: ArrayLike | None, pos_label: ClassLabel | None
-) -> _Entries:
-    rows = rows_to_fit(y_prob, y_true, sample_weight=sample_weight, pos_label=pos_label, call="compare_recalibrators")
-    if isinstance(rows, Tally):
-        if not (rows.unit_weights and rows.binary_outcomes):
-            raise InputError(
-                "is a Tally of fractions or weighted rows, which cannot be told apart to deal them to parts",
-                argument="y_prob",
-                remedy="pass the arrays",
-            )
-        return _counted(rows)
-    weight, outcome, forecast = rows.sample_weight, rows.y_true.astype(np.float64), rows.y_prob + 0.0
-    if rows.binary_outcomes and weight is None:
-        return _counted(Tally.from_observations(rows))
-    counted = np.ones(forecast.size, dtype=bool) if weight is None else weight > 0.0
-    keys = (outcome, forecast) if weight is None else (weight, outcome, forecast)
-    order = np.lexsort([key[counted] for key in keys])
-    forecast, outcome = forecast[counted][order], outcome[counted][order]
-    weight = None if weight is None else weight[counted][order]
-    return _Entries(forecast, outcome, weight, np.ones(order.size, dtype=np.int64), rows.binary_outcomes)
-
-
-def _in_clusters(
-    y_prob: RowsLike,
-    y_true: ArrayLike | None,
-    sample_weight: ArrayLike | None,
-    pos_label: ClassLabel | None,
-    cluster: ArrayLike,
-    generator: np.random.Generator,
-) -> _Entries:
-    """Return the rows one by one, with the cluster of each, by a number that neither order nor names decide."""
-    rows = rows_to_fit(y_prob, y_true, sample_weight=sample_weight, pos_label=pos_label, call="compare_recalibrators")
-    if isinstance(rows, Tally):
-        raise InputError(
-            "was given together with a tally, whose rows can no longer be told apart",
-            argument="cluster",
-            remedy="pass the arrays",
-        )
-    check_same_index(y_true=y_true, cluster=cluster)
-    clustered = ClusteredRows.of(rows, cluster)
-    rows, codes = clustered.observations, clustered.codes
-    weight, outcome, forecast = rows.sample_weight, rows.y_true.astype(np.float64), rows.y_prob + 0.0
-    columns = [outcome, forecast] if weight is None else [weight, outcome, forecast]
-    drawn = cluster_order(codes, row_marks(columns, codes.size), int(generator.integers(2**63)))
-    number = np.empty(drawn.size, dtype=np.int64)
-    number[drawn] = np.arange(drawn.size)
-    order = np.lexsort([number[codes], *columns])
-    return _Entries(
-        forecast[order],
-        outcome[order],
-        None if weight is None else weight[order],
-        np.ones(order.size, dtype=np.int64),
-        rows.binary_outcomes,
-        number[codes][order],
-    )
-
-
-def _counted(tally: Tally) -> _Entries:
-    """Return two entries per forecast, non-events and events, as far as there are any."""
-    events = tally.events
-    count = np.stack([tally.rows - events, events], axis=1).ravel()
-    outcome = np.tile([0.0, 1.0], len(tally))
-    kept = count > 0
-    return _Entries(np.repeat(tally.forecast, 2)[kept], outcome[kept], None, count[kept], True)
-
-
 class _Trial:
     """One candidate on its way through the parts."""
 
-    def __init__(self, name: str, recalibrator: Recalibrator | None, entries: _Entries, parts: list[IntArray]) -> None:
+    def __init__(self, name: str, recalibrator: Recalibrator | None, entries: Entries, parts: list[IntArray]) -> None:
         self.recalibrator = recalibrator
         self.entries = entries
         self.parts = parts
@@ -486,7 +327,7 @@ def _log_loss(tally: Tally) -> float:
     return -float(gain.sum()) / tally.weight_total
 
 
-def _recommend(trials: list[_Trial], entries: _Entries, parts: list[IntArray], level: float) -> tuple[str, str]:
+def _recommend(trials: list[_Trial], entries: Entries, parts: list[IntArray], level: float) -> tuple[str, str]:
     """Return the name of the candidate to use, and why in words."""
     fitted = [trial for trial in trials if not trial.has_failed]
     considered = [trial for trial in fitted if trial.scores.log_loss != math.inf] or fitted
@@ -548,14 +389,14 @@ def _brier(trial: _Trial) -> float:
     return math.inf if trial.scores.brier is None else trial.scores.brier
 
 
-def _held_out(entries: _Entries, parts: list[IntArray]) -> HeldOut:
+def _held_out(entries: Entries, parts: list[IntArray]) -> HeldOut:
     """Return the rows that are held out, part by part."""
     where = np.concatenate([np.flatnonzero(part) for part in parts])
     weight, cluster = (None if each is None else each[where] for each in (entries.weight, entries.cluster))
     return HeldOut(entries.outcome[where], np.concatenate([part[part > 0] for part in parts]), weight, cluster)
 
 
-def _is_as_good(one: _Trial, best: _Trial, entries: _Entries, parts: list[IntArray]) -> bool:
+def _is_as_good(one: _Trial, best: _Trial, entries: Entries, parts: list[IntArray]) -> bool:
     """Return whether a Brier score is within one standard error of the lowest, from the differences row by row."""
     return one is best or _apart(one, best, _held_out(entries, parts)).is_within_noise()
 
@@ -565,7 +406,7 @@ def _apart(one: _Trial, other: _Trial, rows: HeldOut) -> Apart:
 
 
 def _differences(
-    trials: list[_Trial], recommended: str, entries: _Entries, parts: list[IntArray], level: float
+    trials: list[_Trial], recommended: str, entries: Entries, parts: list[IntArray], level: float
 ) -> tuple[ModelDifference, ...]:
     """Return how the recommended candidate differs from the forecasts as they are, and from the next best."""
     fitted = {trial.scores.name: trial for trial in trials if not trial.has_failed}
@@ -581,13 +422,14 @@ def _differences(
     return tuple(found)
 
 
-def _notes(trials: list[_Trial], entries: _Entries, parts: int) -> tuple[str, ...]:
+def _notes(trials: list[_Trial], entries: Entries, parts: int) -> tuple[str, ...]:
     kept = "the guarantees hold for every monotone map at once (all but the constant's), so they survive the choice"
     if entries.weight is not None:
         kept = "no guarantee covers weighted rows"
     if entries.cluster is not None:
         kept = "guarantees known from the number of rows alone need independent rows, and are left out"
     return (
+        *row_hints(entries.tally(entries.count)),
         f"the held-out forecasts of a recalibrator come from {parts} maps, one per part; its limits treat them as "
         "those of one fixed forecaster, which is exact for the forecasts as they are and approximate for the others",
         "whoever chooses by the held-out numbers has looked at these rows: certify the choice on fresh ones; " + kept,

@@ -11,14 +11,16 @@ import numpy.typing as npt
 
 from calibrant.core.errors import UndefinedError
 from calibrant.core.isotonic import isotonic_fit
-from calibrant.core.logistic import Curve, Features, Points, fit_logistic, pool, separation
+from calibrant.core.logistic import Curve, Features, Points, fit_logistic, logit_of, pool, separation
 from calibrant.core.types import FloatArray, IntArray
 from calibrant.core.voices import Either, Option, Phrase
 from calibrant.measures.savings import largest_saving
+from calibrant.repairs.results import ROUNDING
 from calibrant.rows.checks import Observations
 from calibrant.rows.grids import Grid
+from calibrant.rows.hints import row_hints
 from calibrant.rows.memory import ArrayRows
-from calibrant.rows.refinement import TOLERANCE, refine, split_at_extremes
+from calibrant.rows.refinement import TOLERANCE, refine, some_table, split_at_extremes
 from calibrant.rows.runs import group_starts
 from calibrant.rows.savings import EVERY_THRESHOLD, SAVING, Stretches, largest_redrawing
 from calibrant.rows.sources import FEW_ROWS, RowSource
@@ -26,6 +28,8 @@ from calibrant.rows.tally import Tally, Totals, prefix_sums
 
 _ISOTONIC_GRID = Grid(18, 0.0, 1.0)  # some tens of rows a cell where there are ten million: few cells must be opened
 _POOLED = 4096
+_OF_SCORES = ("other_class", "repeated_rows")
+_HARDLY = 1e-6  # by which a curve rises on the logit scale where its slopes may be rounding
 
 
 class FitErrors(NamedTuple):
@@ -129,6 +133,12 @@ class Sample:
         """What curves are fitted to."""
         return Points(self.value, self.outcome, self.weight)
 
+    @property
+    def hints(self) -> tuple[str, ...]:
+        """What the rows make one suspect; of scores only what rests on their order."""
+        found = row_hints(some_table(self.source))
+        return found if self.scores is None else tuple(hint for hint in found if hint.code in _OF_SCORES)
+
     @cached_property
     def pooled(self) -> Points:
         """Groups of neighbours: a small sample much like the whole."""
@@ -223,7 +233,13 @@ def fit_curve(
     intercept: bool = True,
     not_negative: bool = False,
 ) -> Curve:
-    """Return the most likely logistic curve, as `core.logistic.fit_logistic` finds it."""
+    """Return the most likely logistic curve, as `core.logistic.fit_logistic` finds it.
+
+    Outcomes of one class, or one forecast for everybody, give a level alone; so do outcomes that go neither with the
+    features nor against them, of which the search leaves a slope that is rounding.
+    """
+    if intercept and _is_of_one_kind(sample):
+        return _level_curve(sample, features, targets)
     curve = fit_logistic(
         sample.points,
         features,
@@ -244,7 +260,42 @@ def fit_curve(
             argument="y_prob",
             remedy="scale the scores up",
         )
+    if intercept and _has_rounded_slopes(sample, features, curve, not_negative=not_negative):
+        return _level_curve(sample, features, targets)
     return curve
+
+
+def _level_curve(sample: Sample, features: Features, targets: tuple[float, float]) -> Curve:
+    """Return the most likely curve without slopes."""
+    low, high = targets
+    level = logit_of(low + (high - low) * sample.outcome_total / sample.weight_total)
+    none = np.zeros(len(features(sample.value[:1])))
+    return Curve(none, none, level, True)
+
+
+def _is_of_one_kind(sample: Sample) -> bool:
+    """Return whether all forecasts are the same, or all outcomes of one class."""
+    value, outcome, weight = sample.points
+    if value.min() == value.max() or outcome.max() <= 0.0:
+        return True
+    return bool((outcome >= (1.0 if weight is None else weight)).all())
+
+
+def _has_rounded_slopes(sample: Sample, features: Features, curve: Curve, *, not_negative: bool) -> bool:
+    """Return whether outcomes pull no slope away from 0, by more than sums of them are rounded.
+
+    All values are gone through only where the curve hardly rises from the least to the largest.
+    """
+    ends = features(np.array([sample.value.min(), sample.value.max()]))
+    with np.errstate(over="ignore"):
+        rise = np.abs(curve.slopes * (ends[:, 1] - ends[:, 0])).max()
+    if not rise <= _HARDLY:
+        return False
+    weight, outcome = sample.points.weights, sample.outcome.astype(np.float64)
+    expected = weight * (sample.outcome_total / sample.weight_total)
+    column = features(sample.value) - curve.centres[:, None]
+    pull, terms = column @ (outcome - expected), np.abs(column) @ (outcome + expected)
+    return bool(((pull if not_negative else np.abs(pull)) <= ROUNDING * terms).all())
 
 
 def refuse_no_maximum(sample: Sample, *, either_way: bool, remedy: str) -> None:

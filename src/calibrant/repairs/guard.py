@@ -60,7 +60,7 @@ class GuardedRecalibrator(Recalibrator):
         The rung that was kept, fitted.
     ladder_ : tuple of LadderRung
         What was tried, with error, tolerance and the reason for keeping it or not.
-    guarantee_, fit_error_, fit_risk_gap_, fit_brier_, n_rows_, weighted_
+    guarantee_, fit_error_, fit_risk_gap_, fit_brier_, n_rows_, weighted_, notes_
         As in `IsotonicRecalibrator`. With weights, the tolerance takes their sum for the number of rows.
 
     References

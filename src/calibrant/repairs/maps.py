@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant.certificates.margins import constant_margin, fitted_constant_margin
 from calibrant.core.errors import InputError, UndefinedError
-from calibrant.core.logistic import expit, logit, logit_of
+from calibrant.core.logistic import expit, logit
 from calibrant.core.sql import clipped_sql, expit_sql, number_literal, with_ends_sql
 from calibrant.core.types import ClassLabel, FloatArray
 from calibrant.repairs.clustered import Layers
@@ -71,6 +71,8 @@ class IsotonicRecalibrator(IsotonicMap, Recalibrator):
         Brier score of the recalibrated forecasts on the fitting rows, fractions taken for chances of an event.
     n_rows_, weighted_
         What the guarantee needs to know about the rows.
+    notes_ : tuple of str
+        What the rows make one suspect, such as forecasts of the other class; the guarantee has it, too.
 
     References
     ----------
@@ -210,10 +212,10 @@ class PlattRecalibrator(PlattMap, _LogarithmicMap):
     ----------
     slope_, intercept_ : float
         Of the curve. A negative slope reverses the order of the forecasts; the guarantee says so. A single distinct
-        forecast gets slope 0.
+        forecast gets slope 0, and so do outcomes of one class.
     centre_, level_ : float
         The same curve as slope (p - centre) + level, which is how it is computed: scores far from 0 lose no digits.
-    guarantee_, fit_error_, fit_risk_gap_, fit_brier_, n_rows_, weighted_
+    guarantee_, fit_error_, fit_risk_gap_, fit_brier_, n_rows_, weighted_, notes_
         As in `IsotonicRecalibrator`.
 
     References
@@ -306,7 +308,7 @@ class BetaRecalibrator(_LogarithmicMap):
     ----------
     a_, b_, c_ : float
         Of the curve. All forecasts equal give a = b = 0.
-    guarantee_, fit_error_, fit_risk_gap_, fit_brier_, n_rows_, weighted_
+    guarantee_, fit_error_, fit_risk_gap_, fit_brier_, n_rows_, weighted_, notes_
         As in `IsotonicRecalibrator`.
 
     References
@@ -329,12 +331,9 @@ class BetaRecalibrator(_LogarithmicMap):
         refuse_no_maximum(
             sample, either_way=False, remedy="use PlattRecalibrator(), whose smoothing gives a finite fit"
         )
-        if sample.value.min() == sample.value.max():
-            self.a_, self.b_, self.c_ = 0.0, 0.0, logit_of(sample.outcome_total / sample.weight_total)
-        else:
-            curve = fit_curve(sample, self._features, (0.0, 1.0), not_negative=True)
-            self.a_, self.b_ = curve.slopes.tolist()
-            self.c_ = curve.intercept
+        curve = fit_curve(sample, self._features, (0.0, 1.0), not_negative=True)
+        self.a_, self.b_ = curve.slopes.tolist()
+        self.c_ = curve.intercept
         return sample.errors(self._mapped(sample.value))
 
     def _features(self, value: FloatArray) -> FloatArray:
@@ -399,7 +398,7 @@ class TemperatureRecalibrator(_LogarithmicMap):
     ----------
     temperature_ : float
         Above 0.
-    guarantee_, fit_error_, fit_risk_gap_, fit_brier_, n_rows_, weighted_
+    guarantee_, fit_error_, fit_risk_gap_, fit_brier_, n_rows_, weighted_, notes_
         As in `IsotonicRecalibrator`.
 
     References
@@ -473,7 +472,7 @@ class ConstantRecalibrator(ConstantMap, Recalibrator):
     ----------
     constant_ : float
         The mean outcome.
-    guarantee_, fit_error_, fit_risk_gap_, fit_brier_, n_rows_, weighted_
+    guarantee_, fit_error_, fit_risk_gap_, fit_brier_, n_rows_, weighted_, notes_
         As in `IsotonicRecalibrator`.
 
     Examples

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from calibrant.core.logistic import CHUNK, expit, logit, logit_of
+from calibrant.core.logistic import CHUNK, expit, logit
 from calibrant.core.types import FloatArray
 from calibrant.repairs.fits import (
     FitErrors,
@@ -93,13 +93,8 @@ class PlattMap(PlainMap):
         if not self.smoothing:
             refuse_no_maximum(sample, either_way=True, remedy="keep smoothing=True, or collect more rows")
         targets = smoothed_targets(sample) if self.smoothing else (0.0, 1.0)
-        if sample.value.min() == sample.value.max():
-            low, high = targets
-            share = low + (high - low) * sample.outcome_total / sample.weight_total
-            self.slope_, self.centre_, self.level_ = 0.0, 0.0, logit_of(share)
-        else:
-            curve = fit_curve(sample, self._features, targets)
-            (self.slope_,), (self.centre_,), self.level_ = curve.slopes.tolist(), curve.centres.tolist(), curve.level
+        curve = fit_curve(sample, self._features, targets)
+        (self.slope_,), (self.centre_,), self.level_ = curve.slopes.tolist(), curve.centres.tolist(), curve.level
         return sample.errors(self._mapped(sample.value))
 
     def _features(self, value: FloatArray) -> FloatArray:

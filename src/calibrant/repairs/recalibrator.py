@@ -65,7 +65,8 @@ GuaranteedMeasure = Literal["cutoff", "risk_gap"]
 GuaranteeTarget = Literal["population", "these forecasts"]
 _MARGINS = {"cutoff": monotone_margin, "risk_gap": monotone_saving_margin}
 LARGEST = float(np.finfo(np.float64).max)
-_ROW_FACTS = ("n_rows_", "weighted_", "fit_error_", "fit_risk_gap_", "fit_brier_")
+_FIT_ERRORS = ("fit_error_", "fit_risk_gap_", "fit_brier_")
+_ROW_FACTS = ("n_rows_", "weighted_", *_FIT_ERRORS, "notes_")
 _ASSUMED = {
     "population": (
         "the rows are independent draws from the population, which several of one patient, day or site are not",
@@ -114,7 +115,8 @@ class Recalibrator(PlainMap, BaseEstimator):
             Itself.
         """
         check_choice(self.input_kind, "input_kind", INPUTS)
-        return self._fit_to(self._sample(y_prob, y_true, sample_weight))
+        sample = self._sample(y_prob, y_true, sample_weight)
+        return self._fit_to(sample, sample.hints)
 
     def predict(self, y_prob: ArrayLike) -> FloatArray:
         """Return the recalibrated forecasts.
@@ -297,13 +299,14 @@ class Recalibrator(PlainMap, BaseEstimator):
             "bound is known only now that the error on the fitting rows is"
         )
 
-    def _fit_to(self, sample: Sample) -> Self:
+    def _fit_to(self, sample: Sample, notes: tuple[str, ...] = ()) -> Self:
         self._check_params()
         errors = self._fit_map(sample)
-        return self._record(sample.rows, not sample.unit_weights, errors)
+        return self._record(sample.rows, not sample.unit_weights, errors, notes)
 
-    def _record(self, rows: int, weighted: bool, errors: FitErrors) -> Self:
+    def _record(self, rows: int, weighted: bool, errors: FitErrors, notes: tuple[str, ...]) -> Self:
         """Keep what the guarantee needs to know about the rows."""
+        self.notes_ = notes
         self.n_rows_ = rows
         self.weighted_ = weighted
         self.fit_error_, self.fit_risk_gap_, self.fit_brier_ = errors
@@ -364,7 +367,7 @@ class Recalibrator(PlainMap, BaseEstimator):
         in_advance = None if known is None else min(1.0, known + promised)
         bound = "this bound" if margin == promised else f"a bound of {rounded_up(in_advance)}"
         paper = paper_monotone_margin(self.n_rows_, delta) if target == "population" else None
-        notes = []
+        notes = list(self.notes_)
         if self._direction == "decreasing":
             notes.append("the map reverses the order of the forecasts: higher ones went with fewer events")
         if error + margin >= 1.0:
@@ -408,7 +411,7 @@ class Recalibrator(PlainMap, BaseEstimator):
             "type": type(self).__name__,
             "params": plain_params(self),
             "fitted": {name: _plain_state(getattr(self, name)) for name in self._fitted},
-            "rows": {name: getattr(self, name) for name in _ROW_FACTS},
+            "rows": {**{name: getattr(self, name) for name in _ROW_FACTS}, "notes_": list(self.notes_)},
         }
 
     @classmethod
@@ -429,11 +432,14 @@ class Recalibrator(PlainMap, BaseEstimator):
             setattr(rebuilt, name, rebuilt._restored(name, data["fitted"][name]))
         rebuilt._check_state()
         facts = data["rows"]
+        if isinstance(facts, dict):
+            facts = {"notes_": [], **facts}  # which files of older releases have none of
         check_fields(facts, _ROW_FACTS, f"rows of {kind.__name__}")
         return rebuilt._record(
             int(check_number(facts["n_rows_"], "n_rows_", low=1, high=MOST_ROWS, whole=True)),
             check_flag(facts["weighted_"], "weighted_"),
-            FitErrors(*(check_number(facts[name], name, low=0.0, high=1.0) for name in _ROW_FACTS[2:])),
+            FitErrors(*(check_number(facts[name], name, low=0.0, high=1.0) for name in _FIT_ERRORS)),
+            _check_notes(facts["notes_"]),
         )
 
     @classmethod
@@ -449,6 +455,12 @@ class Recalibrator(PlainMap, BaseEstimator):
     def _restored(self, name: str, value: Any) -> Any:
         """Return a fitted attribute from its JSON form."""
         return check_number(value, name, low=-LARGEST, high=LARGEST)
+
+
+def _check_notes(notes: Any) -> tuple[str, ...]:
+    if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
+        raise InputError(f"must be a list of sentences, got {notes!r}", argument="notes_", remedy="the text is damaged")
+    return tuple(notes)
 
 
 def kinds() -> dict[str, type[Any]]:

@@ -141,7 +141,9 @@ def _shown_off(study: Validation) -> list[str]:
     found = ["certain, and some of them wrong"] if study.decided_by == SURE else []
     if level:
         found.append("too low on the whole" if level > 0 else "too high on the whole")
-    if spread:
+    if _is_reversed(study):
+        found.insert(0, "in reversed order")
+    elif spread:
         found.append("too timid" if spread > 0 else "too extreme")
     return found or ["off, though limits of level and of spread, each by itself, do not show how"]
 
@@ -160,6 +162,11 @@ def _side(study: Validation, name: str, ideal: float = 1.0) -> int:
     if lower is None or upper is None:
         return 0
     return int(lower > ideal) - int(upper < ideal)
+
+
+def _is_reversed(study: Validation) -> bool:
+    """Return whether higher forecasts are shown to go with fewer events."""
+    return study.slope_upper is not None and study.slope_upper < 0.0
 
 
 def _limits(study: Validation, name: str, digits: int, times: float = 1.0) -> str:
@@ -199,7 +206,12 @@ def _spread(study: Validation) -> str:
         1: "forecasts are too timid, high ones too low and low ones too high",
         -1: "forecasts are too extreme, high ones too high and low ones too low",
         0: "not shown to be too extreme or too timid",
-    }[side] + _alone(study, side)
+    }[side]
+    if _is_reversed(study):
+        meant = "forecasts are in reversed order, higher ones went with fewer events"
+    elif study.slope < 0.0:
+        meant += "; nor to be in the right order, for here higher ones went with fewer events"
+    meant += _alone(study, side)
     return f"Spread: the calibration slope is {rounded(study.slope, 2)}{_limits(study, 'slope', 2)}: {meant}."
 
 
@@ -270,6 +282,11 @@ def _promise(study: Validation) -> str:
 
 
 def _next_step(study: Validation, off: list[str]) -> str:
+    if _is_reversed(study):
+        return (
+            "check whether these are probabilities of the other class, or outcomes are coded the other way round; "
+            "recalibrate nothing before that."
+        )
     if study.certificate is not None and study.certificate.verdict == "undecided":
         needed = study.certificate.rows_needed
         about = "" if needed is None else f": about {needed:,} would decide"

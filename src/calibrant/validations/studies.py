@@ -40,6 +40,7 @@ from calibrant.measures.slopes import (
 from calibrant.measures.smoothers import Rates, SmootherName, check_smoother, points_of
 from calibrant.rows.checks import Observations, check_confidence, check_rng, check_seed
 from calibrant.rows.clusters import ClusteredRows
+from calibrant.rows.hints import MISTAKES
 from calibrant.rows.horizons import HorizonRows
 from calibrant.rows.intake import RowsLike
 from calibrant.rows.resamples import MOST_UNDEFINED, check_resamples
@@ -305,6 +306,7 @@ class _Study:
     left_out: int = 0
     mean: Mean | None = None
     widthless: list[str] = field(default_factory=list)
+    hints: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.chosen = check_smoother(self.settings.smoother)
@@ -445,7 +447,7 @@ class _Study:
         self.limit(name, self.values[name] - reach, self.values[name] + reach, "normal")
 
     def add_cautions(self) -> None:
-        """Note where limits are likely to be off, before all other notes, and which would have no width."""
+        """Note, before all else, likely mistakes and where limits are likely to be off; and which have no width."""
         if self.widthless:
             many = "they vary" if len(self.widthless) > 1 else "it varies"
             self.notes.append(f"no limits of {', '.join(self.widthless)}: nothing in these rows shows how much {many}")
@@ -465,11 +467,13 @@ class _Study:
                 f"there are {clusters:,} clusters, and limits that count them are likely to be too narrow below about "
                 f"{FEW_CLUSTERS} (Cameron, Miller 2015)",
             )
+        self.notes[:0] = self.hints
 
     def add_guarantee(self, max_error: float | None) -> None:
         """Add calibration errors, the Cutoff one with limits that hold at every number of rows, or with its verdict."""
         measured = measure(self.sample.tally)
         self.values |= {name: getattr(measured, name) for name in MEASURED}
+        self.hints = [note for note in measured.notes if getattr(note, "code", "") in MISTAKES]
         asked: dict[str, Any] = {"confidence_level": self.level, "rng": self.seed}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CalibrationWarning)  # what it warns of stands in the notes
