@@ -308,11 +308,12 @@ def test_rows_are_written_with_all_their_columns(suffix, files, tmp_path):
     file = tmp_path / "ids.csv"
     file.write_text('id,note,score\n007,"a, b",0.5\n008,,0.25\n')
     assert call("recalibrate", "apply", files / "m.json", file, "--out", out).exit_code == 0
-    again = answer("recalibrate", "apply", files / "m.json", out, "--y-prob", "score", "--column", "x", "--out", out)
-    assert again["input"]["rows"] == 2
+    twice = tmp_path / f"twice{suffix}"
+    asked = ("--y-prob", "score", "--column", "x", "--out", twice)
+    assert answer("recalibrate", "apply", files / "m.json", out, *asked)["input"]["rows"] == 2
     reader = {".parquet": "read_parquet", ".jsonl": "read_json"}.get(suffix, "read_csv")
     options = "" if suffix in (".parquet", ".jsonl") else ", all_varchar=true"
-    rows = duckdb.execute(f"SELECT id, note, x = recalibrated FROM {reader}('{out}'{options})").fetchall()
+    rows = duckdb.execute(f"SELECT id, note, x = recalibrated FROM {reader}('{twice}'{options})").fetchall()
     assert rows == [("007", "a, b", True), ("008", None, True)]
 
 

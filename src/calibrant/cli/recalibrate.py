@@ -212,8 +212,6 @@ def apply(source: Source, show: Show, model: Path, out: Path, column: str) -> No
         table, named = forecasts.table, str(forecasts.source.y_prob)
         if column.lower() in {name.lower() for name in table.columns}:
             raise BadInput(f"{table.name} has a column {column!r} already; name the new one with --column")
-        if len(table.paths) > 1 and out.exists() and any(path.samefile(out) for path in table.paths):
-            raise BadInput(f"--out {out} is one of the files that are read, and would hold the rows of all of them")
         rows = _apply(recalibrator, table, named, column, out, options, quiet=source.quiet)
     show.answer(
         f"Wrote {printable(out)}: {rows:,} rows, the repaired forecasts of {named!r} in {column!r}.",

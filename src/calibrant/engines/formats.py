@@ -136,6 +136,14 @@ def find_files(source: Any, scratch: Path | None, *, any_name: bool = False) -> 
     return name, paths
 
 
+def files_meant(name: str) -> list[Path]:
+    """Return the files that a path, a folder or a pattern stands for, whether or not they can be read."""
+    path = Path(name)
+    if path.is_dir():
+        return list_files(path)
+    return [path] if path.exists() else [Path(each) for each in glob.glob(name, recursive=True)]
+
+
 def named_together(names: Sequence[str]) -> str:
     """Say which files are meant, the first ones where there are many."""
     more = len(names) - _FEW_FILES
