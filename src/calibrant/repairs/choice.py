@@ -272,12 +272,7 @@ class _Entries:
         """Return how many rows of each entry fall into each part: a random deal into parts of equal size."""
         rows = self.rows
         if parts > rows:
-            raise InputError(
-                f"is {parts}, and there are only {rows:,} rows to cut into parts",
-                argument="cv",
-                value=parts,
-                remedy="choose fewer parts",
-            )
+            raise _too_many_parts(parts, rows, "row", "cut into parts")
         if rows >= MOST_ROWS:
             raise InputError(
                 f"has {rows:,} rows, and fewer than {MOST_ROWS:,} can be dealt",
@@ -298,13 +293,7 @@ class _Entries:
         """Return the rows of each part: clusters are numbered at random, so that turns are as good as draws."""
         clusters = int(cluster.max()) + 1
         if parts > clusters:
-            was = "is" if clusters == 1 else "are"
-            raise InputError(
-                f"is {parts}, and there {was} only {counted(clusters, 'cluster')} to deal to parts",
-                argument="cv",
-                value=parts,
-                remedy="choose fewer parts",
-            )
+            raise _too_many_parts(parts, clusters, "cluster", "deal to parts")
         return [(cluster % parts == part).astype(np.int64) for part in range(parts)]
 
     def limits(self, where: IntArray, forecast: FloatArray, pooled: Tally, **asked: Any) -> ConfidenceInterval:
@@ -580,6 +569,13 @@ def _differences(
         apart = _apart(chosen, fitted[name], rows)
         found.append(ModelDifference.between(recommended, name, apart.mean, apart.limits(delta), paired=True))
     return tuple(found)
+
+
+def _too_many_parts(parts: int, count: int, thing: str, use: str) -> InputError:
+    """Return the error that there are more parts than there is to deal to them; two parts are the fewest."""
+    problem = f"is {parts}, and there {'is' if count == 1 else 'are'} only {counted(count, thing)} to {use}"
+    remedy = "choose fewer parts" if count > 1 else f"collect more {thing}s: no number of parts will do"
+    return InputError(problem, argument="cv", value=parts, remedy=remedy)
 
 
 def _notes(trials: list[_Trial], entries: _Entries, parts: int) -> tuple[str, ...]:
