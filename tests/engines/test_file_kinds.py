@@ -1,6 +1,8 @@
 """Types of numbers and kinds of text that are rare: read exactly, or named together with the remedy."""
 
+import io
 import json
+import zipfile
 from decimal import Decimal
 from typing import Any
 
@@ -203,6 +205,50 @@ def test_texts_that_cannot_be_read_get_one_sentence(what, tmp_path):
         found = call("certify", path, "--max-error", "0.2", "--y-true", "y", "--y-prob", "p", *options)
         assert found.exit_code == 2, found.output
         assert "please report it" not in found.stderr
+
+
+def _zipped(*names):
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as written:
+        for name in names:
+            written.writestr(name, "<a/>")
+    return archive.getvalue()
+
+
+WORKBOOKS = {
+    "Excel's": _zipped("[Content_Types].xml", "_rels/.rels", "xl/workbook.xml"),
+    "openpyxl's": _zipped("docProps/app.xml", "xl/workbook.xml", "[Content_Types].xml"),
+    "LibreOffice's": _zipped("_rels/.rels", "xl/workbook.xml"),
+    "an old one": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(2000),
+}
+
+
+@pytest.mark.parametrize("name", ["t.xlsx", "t.XLS", "t.xlsm", "t.csv", "t.npz", "t"])
+@pytest.mark.parametrize("whose", WORKBOOKS)
+def test_a_workbook_is_called_one(whose, name, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(WORKBOOKS[whose])
+    with pytest.raises(TableError, match=r"is an Excel workbook, and these are not read; save the sheet as CSV$"):
+        read(path)
+
+
+@pytest.mark.parametrize("whose", WORKBOOKS)
+@pytest.mark.parametrize("command", [("measure", "-"), ("watch", "-", "--time", "t", "--max-error", "0.1")])
+def test_a_workbook_on_standard_input_is_called_one(command, whose):
+    found = call(*command, stdin=WORKBOOKS[whose])
+    assert found.exit_code == 2
+    assert "standard input is an Excel workbook, and these are not read; save the sheet as CSV" in found.stderr
+
+
+def test_whatever_is_named_like_a_workbook_is_one(tmp_path):
+    path = tmp_path / "t.xlsx"
+    path.write_bytes(b"PK\x03\x04junk")
+    with pytest.raises(TableError, match="is an Excel workbook"):
+        read(path)
+    np.savez(tmp_path / "arrays", y=np.array([1, 0]), p=np.array([0.5, 0.25]))
+    (tmp_path / "arrays.npz").rename(path)
+    found = call("measure", path, "--format", "npz")
+    assert found.exit_code == 0, found.output
 
 
 def test_lines_that_end_in_cr_are_read_in_parallel_as_well(tmp_path):
