@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import zipfile
 from decimal import Decimal
 from typing import Any
@@ -205,6 +206,33 @@ def test_texts_that_cannot_be_read_get_one_sentence(what, tmp_path):
         found = call("certify", path, "--max-error", "0.2", "--y-true", "y", "--y-prob", "p", *options)
         assert found.exit_code == 2, found.output
         assert "please report it" not in found.stderr
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "txt"])
+def test_text_in_utf_16_is_called_so_with_the_way_out_of_excel(kind, encoding, tmp_path):
+    path = tmp_path / f"t.{kind}"
+    text = '{"y": 1, "p": 0.5}\n' if kind == "jsonl" else "y\tp\n1\t0.5\n"
+    path.write_bytes(("\ufeff" + text).encode(encoding))
+    said = (
+        "is not text in UTF-8 but in UTF-16, as Excel's Unicode Text is; save it as UTF-8, which Excel calls CSV UTF-8"
+    )
+    with pytest.raises(TableError, match=rf"{said}$"):
+        read(path)
+    named = () if kind == "txt" else ("--format", kind)
+    for command in (("measure", "-", *named), ("watch", "-", "--time", "t", "--max-error", "0.1")):
+        found = call(*command, stdin=path.read_bytes())
+        assert found.exit_code == 2
+        assert f"standard input {said}" in found.stderr
+
+
+def test_every_format_that_can_be_named_is_listed_where_one_is_asked_for(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"y,p\n1,\xff\n")
+    (asked,) = re.findall(r"--format \[([a-z|]+)\]", call("measure", "--help").stdout)
+    with pytest.raises(TableError) as error:
+        read(path)
+    assert set(str(error.value).split("one of ")[1].split(", ")) == set(asked.split("|"))
 
 
 def _zipped(*names):

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 FORMATS = ("csv", "tsv", "parquet", "arrow", "npz", "jsonl")
 """What can be read; Feather files are Arrow files, and a JSON array of records is read like JSON lines."""
 
+NAMED_FORMATS = (*FORMATS, "feather")
+"""What users may call them."""
+
 STANDARD_INPUT = "-"
 """Stands for the standard input stream where a file is named."""
 
@@ -50,6 +53,7 @@ _SUFFIXES = {
 _MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow", b"PK\x03\x04": "npz"}
 _WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls")
 _OLD_WORKBOOK = b"\xd0\xcf\x11\xe0"
+UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _OFFICE_PARTS = (b".xml", b".rels")  # how the first name in the archive of a workbook ends, and no array's
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _LISTED = 20
@@ -318,7 +322,7 @@ def format_of(head: bytes) -> str:
 
 def is_lines(head: bytes) -> bool:
     """Whether the first bytes are those of a text with a record on each line."""
-    is_text = format_of(head) in ("csv", "jsonl") and not _is_workbook(head)
+    is_text = format_of(head) in ("csv", "jsonl") and not (_is_workbook(head) or head.startswith(UTF_16_MARKS))
     return _compression(head) is None and is_text and head.lstrip()[:1] != b"["
 
 
