@@ -233,7 +233,10 @@ def bad_calls(files):
         (["recalibrate", "apply", model, table, "--out", "o.xlsx"], r"o.xlsx ends in '.xlsx'; write one of .csv"),
         (["recalibrate", "apply", model, table, "--column", "W", "--out", "o.csv"], r"has a column 'W' already"),
         (["recalibrate", "sql", model, "--column", ""], r"column must be the name of a column"),
-        (["nonsense"], r"No such command 'nonsense'"),
+        (["nonsense"], r"No such command 'nonsense'\.$"),
+        (["certfy", table], r"No such command 'certfy'\. Did you mean 'certify'\?$"),
+        (["Report", table], r"No such command 'Report'\. Did you mean 'report'\?$"),
+        (["recalibrate", "aply", model], r"No such command 'aply'\. Did you mean 'apply'\?$"),
         (["measure", table, "--nonsense"], r"No such option"),
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import json
 import os
 import re
@@ -95,6 +96,21 @@ class WithExamples(click.Command):
         if self.examples:
             with formatter.section("Examples"):
                 formatter.write("".join(f"  {line}\n" if line else "\n" for line in self.examples.split("\n")))
+
+
+class Commands(WithExamples, click.Group):
+    """Several commands, of which a mistyped one is told by its name."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command, or say which one may be meant."""
+        name = args[0]
+        if not (ctx.resilient_parsing or name.startswith("-")) and self.get_command(ctx, name) is None:
+            near = difflib.get_close_matches(name.lower(), self.list_commands(ctx), n=1)
+            meant = f" Did you mean {near[0]!r}?" if near else ""
+            raise click.UsageError(f"No such command {name!r}.{meant}", ctx=ctx)
+        return super().resolve_command(ctx, args)
 
 
 class Command(WithExamples):

@@ -14,7 +14,7 @@ import click
 from calibrant.cli.answers import choice_said, fitted_said
 from calibrant.cli.inputs import Source, explained, takes_rows
 from calibrant.cli.options import CONFIDENCE_LEVEL, SEED, takes_thresholds
-from calibrant.cli.outputs import DEBUG_OPTION, BadInput, Command, Show, WithExamples, check_out, working
+from calibrant.cli.outputs import DEBUG_OPTION, BadInput, Command, Commands, Show, check_out, working
 from calibrant.cli.rows import RowsRead, open_all_rows, open_forecasts, open_rows
 from calibrant.core.errors import CalibrantError
 from calibrant.core.files import replacing
@@ -45,7 +45,7 @@ _WRITERS = {
 }
 
 
-class _Commands(WithExamples, click.Group):
+class _Commands(Commands):
     """The commands about one map."""
 
     def list_commands(self, _: click.Context) -> list[str]:
