@@ -201,7 +201,12 @@ def bad_calls(files):
             ["certify", table, "--max-error", "0.1", "--method", "exact", "--weight", "w"],
             r"--method exact does not cover",
         ),
-        (["certify", table, "--max-error", "0.1", "--confidence-level", "95"], r"95.0 is not in the range"),
+        (
+            ["certify", table, "--max-error", "0.1", "--confidence-level", "95"],
+            r"95.0 is not in .*; write 0\.95 for 95%\.$",
+        ),
+        (["plan", "--max-error", "0.1", "--brier", "0.1", "--confidence-level", "3"], r"3.0 is not in [^;]*$"),
+        (["plan", "--max-error", "0.1", "--brier", "0.1", "--confidence-level", "x"], r"'x' is not a valid float"),
         (
             ["test", table, "--test", "spiegelhalter", "--weight", "w"],
             r"--weight does not go with --test spiegelhalter",
