@@ -384,6 +384,13 @@ def test_curves_that_do_not_settle_name_the_methods_without_one():
     assert str(error) == "; use IsotonicRecalibrator() or ConstantRecalibrator()"
 
 
+def test_no_zero_has_a_minus_before_it(tmp_path):
+    file = write({"y": [1] * 40, "p": [0.25, 0.75] * 20}, tmp_path / "t.csv", "csv")
+    for options in ((), ("--verbose",), ("--json",)):
+        said = call("recalibrate", "choose", file, *options).stdout
+        assert not re.search(r"-0\.0+(?![\d.]*[1-9])\b", said), said
+
+
 def test_more_parts_than_rows_are_refused_by_the_name_of_the_option(tmp_path):
     for count, remedy in ((1, "collect more rows: no number of parts will do"), (3, "choose fewer parts")):
         file = write({"y": [1, 0, 1][:count], "p": [0.5, 0.2, 0.7][:count]}, tmp_path / f"{count}.csv", "csv")

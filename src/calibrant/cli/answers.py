@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from calibrant.core.words import counted, in_columns, level_said, measured, printable, rounded_down, rounded_up
+from calibrant.core.words import counted, in_columns, level_said, measured, printable, rounded, rounded_down, rounded_up
 
 if TYPE_CHECKING:
     from calibrant.certificates.group_results import WorstGroup
@@ -404,7 +404,7 @@ def choice_said(found: RecalibratorComparison) -> list[str]:
     """Say which repair to use."""
     names = ("cutoff", "risk_gap", "smooth", "brier", "log_loss", "auc_lost")
     rows = [
-        (each.name, *(_number(getattr(each, name)) for name in names), "could not be fitted" if each.problem else "")
+        (each.name, *(rounded(getattr(each, name)) for name in names), "could not be fitted" if each.problem else "")
         for each in found.candidates
     ]
     best, now = found[found.recommended], found.candidates[0]
@@ -413,17 +413,13 @@ def choice_said(found: RecalibratorComparison) -> list[str]:
         in_columns(("", *names, ""), rows),
     ]
     if best is now:
-        lines.append(f"Use the forecasts as they are: their Brier score is {_number(now.brier)}.")
+        lines.append(f"Use the forecasts as they are: their Brier score is {rounded(now.brier)}.")
     else:
-        brier, cutoff = (f"{_number(getattr(best, name))} against {_number(getattr(now, name))}" for name in _JUDGED)
+        brier, cutoff = (f"{rounded(getattr(best, name))} against {rounded(getattr(now, name))}" for name in _JUDGED)
         lines.append(f"Use {printable(best.name)}: held-out Brier score {brier} as is, Cutoff error {cutoff}.")
         method = _METHODS.get(best.name, best.name)
         lines.append(next_step(f"calibrant recalibrate fit --method {method}; certify what it repairs on fresh rows"))
     return [*lines, *_noted(found.notes), *_more_notes(found.notes)]
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"
 
 
 def cautioned(cautions: Sequence[str]) -> list[str]:
